@@ -1,0 +1,49 @@
+// Files as a parameter: the real ones here, a fake that forgets unsynced data in the simulator.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// Thread-safe. Errors: NOT_FOUND, ALREADY_EXISTS, RESOURCE_EXHAUSTED (full disk or quota), PERMISSION_DENIED, else
+// INTERNAL; each names the path and the system's own words.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // Creates or truncates `path`, writes `bytes` and fsyncs the file (not its folder).
+  virtual absl::Status WriteSynced(const std::string& path, const std::string& bytes) = 0;
+  virtual absl::StatusOr<std::string> Read(const std::string& path) const = 0;
+  // [offset, offset + length), shorter at the end of the file.
+  virtual absl::StatusOr<std::string> ReadRange(const std::string& path, int64_t offset, int64_t length) const = 0;
+  virtual absl::StatusOr<int64_t> SizeBytes(const std::string& path) const = 0;
+  // ALREADY_EXISTS if `to` is there: never replaces.
+  virtual absl::Status RenameNew(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status SyncFolder(const std::string& path) = 0;
+  virtual absl::Status CreateFolders(const std::string& path) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+  // Files below `folder`, relative to it, in byte order; empty if it does not exist.
+  virtual absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const = 0;
+};
+
+// The process's one view of the real disk.
+FileSystem* RealFileSystem();
+
+// An exclusive advisory lock on `path`, held until destroyed. FAILED_PRECONDITION / IN_USE if another process holds it.
+class FileLock {
+ public:
+  static absl::StatusOr<std::unique_ptr<FileLock>> Acquire(const std::string& path);
+  ~FileLock();
+
+ private:
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,49 @@
+// Every bound of the system in one place: each wait, queue, message and retry has one, and each is named where it is
+// used.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace chainfleet::limits {
+
+inline constexpr int64_t kKiB = 1024;
+inline constexpr int64_t kMiB = 1024 * kKiB;
+
+// Messages.
+inline constexpr int64_t kMaxMessageBytes = 16 * kMiB;         // any gRPC message
+inline constexpr int64_t kChunkBytes = 512 * kKiB;             // of a streamed blob or partial prediction
+inline constexpr int64_t kInlineResumePointBytes = 64 * kKiB;  // below this it travels in CommitProgress
+inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
+
+// Segments (protocol 1): closed at the first of these.
+inline constexpr int64_t kSegmentBytes = 4 * kMiB;
+inline constexpr absl::Duration kSegmentAge = absl::Seconds(1);
+
+// Leases (protocol 4).
+inline constexpr absl::Duration kLeaseTtl = absl::Seconds(15);
+inline constexpr absl::Duration kSyncInterval = absl::Seconds(5);
+inline constexpr absl::Duration kLeaseGrace = absl::Seconds(5);
+inline constexpr absl::Duration kLeaseMargin = absl::Seconds(2);  // a worker stops this long before its lease ends
+inline constexpr int kMaxAttemptsWithoutProgress = 6;
+inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
+inline constexpr int kHungStepFactor = 20;
+
+// Server.
+inline constexpr int kStateWriterBatch = 256;
+inline constexpr int kStateWriterQueue = 65536;
+inline constexpr absl::Duration kPolicyInterval = absl::Milliseconds(50);
+inline constexpr int kMaxChainsPerJob = 4096;
+inline constexpr int kMaxPageSize = 1000;
+
+// Worker.
+inline constexpr int64_t kUploadQueueBytes = 64 * kMiB;
+inline constexpr int kUploadAttempts = 8;
+
+// Predictions.
+inline constexpr absl::Duration kPredictDeadline = absl::Seconds(60);
+inline constexpr int kMaxShardsInFlightPerWorker = 4;
+inline constexpr int kShardAttempts = 3;
+
+}  // namespace chainfleet::limits

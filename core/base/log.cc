@@ -1,0 +1,80 @@
+#include "core/base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <memory>
+
+namespace chainfleet {
+namespace {
+
+bool as_json = false;
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+struct Render {
+  std::string operator()(const std::string& v) const {
+    return as_json || v.find(' ') != std::string::npos ? Quoted(v) : v;
+  }
+  std::string operator()(int64_t v) const { return std::to_string(v); }
+  std::string operator()(double v) const {
+    return std::isfinite(v) ? fmt::format("{:.9g}", v) : Quoted(fmt::format("{}", v));
+  }
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+};
+
+}  // namespace
+
+void InitLog(const std::string& program, const std::string& level) {
+  as_json = !isatty(STDERR_FILENO);
+  auto logger = spdlog::stderr_color_mt(program);
+  logger->set_pattern(as_json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","program":"%n",%v})"
+                              : "%H:%M:%S.%e %^%L%$ %v");
+  logger->set_level(level == "debug"     ? spdlog::level::debug
+                    : level == "warning" ? spdlog::level::warn
+                    : level == "error"   ? spdlog::level::err
+                                         : spdlog::level::info);
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void Log(LogLevel level, const std::string& message, std::initializer_list<LogField> fields) {
+  if (!spdlog::should_log(ToSpdlog(level))) return;
+  std::string line = as_json ? "\"message\":" + Quoted(message) : message;
+  for (const LogField& field : fields) {
+    line += as_json ? "," + Quoted(field.key) + ":" : std::string(" ") + field.key + "=";
+    line += std::visit(Render{}, field.value);
+  }
+  spdlog::log(ToSpdlog(level), "{}", line);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,45 @@
+// Structured log lines on stderr: text on a terminal, one JSON object a line otherwise. A thin face of spdlog.
+//
+//   Log(LogLevel::kInfo, "lease granted", {{"job", job}, {"chain", 3}, {"lease_epoch", 7}, {"worker", id}});
+//
+// Lines about a job, chain, lease or worker carry those fields under exactly these names. Never log tokens.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <variant>
+
+namespace chainfleet {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+struct LogField {
+  template <typename T>
+  LogField(const char* name, const T& v) : key(name), value(Make(v)) {}
+  const char* key;
+  std::variant<std::string, int64_t, double, bool> value;
+
+ private:
+  template <typename T>
+  static std::variant<std::string, int64_t, double, bool> Make(const T& v) {
+    if constexpr (std::same_as<T, bool>) {
+      return v;
+    } else if constexpr (std::integral<T>) {
+      return static_cast<int64_t>(v);
+    } else if constexpr (std::floating_point<T>) {
+      return static_cast<double>(v);
+    } else {
+      return std::string(v);
+    }
+  }
+};
+
+// Once, at the start of main, before any thread. `level`: debug, info, warning or error; anything else is info.
+void InitLog(const std::string& program, const std::string& level);
+
+// Thread-safe.
+void Log(LogLevel level, const std::string& message, std::initializer_list<LogField> fields = {});
+
+}  // namespace chainfleet

@@ -1,0 +1,83 @@
+// The one mutex of the tree: absl::Mutex, and under ThreadSanitizer also the annotations that Debian's uninstrumented
+// Abseil lacks (without them a correct program is reported). Raw absl::Mutex is banned by tests/tidy.
+#pragma once
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define CHAINFLEET_TSAN(call) call
+#else
+#define CHAINFLEET_TSAN(call) \
+  do {                        \
+  } while (false)
+#endif
+
+#define CHAINFLEET_GUARDED_BY(x) ABSL_GUARDED_BY(x)
+#define CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(...) ABSL_EXCLUSIVE_LOCKS_REQUIRED(__VA_ARGS__)
+
+namespace chainfleet {
+
+class ABSL_LOCKABLE Mutex {
+ public:
+  Mutex() { CHAINFLEET_TSAN(__tsan_mutex_create(this, __tsan_mutex_not_static)); }
+  ~Mutex() { CHAINFLEET_TSAN(__tsan_mutex_destroy(this, __tsan_mutex_not_static)); }
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    CHAINFLEET_TSAN(__tsan_mutex_pre_lock(this, 0));
+    mutex_.Lock();
+    CHAINFLEET_TSAN(__tsan_mutex_post_lock(this, 0, 0));
+  }
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(this, 0));
+    mutex_.Unlock();
+    CHAINFLEET_TSAN(__tsan_mutex_post_unlock(this, 0));
+  }
+
+ private:
+  friend class CondVar;
+  absl::Mutex mutex_;
+};
+
+class ABSL_SCOPED_LOCKABLE MutexLock {
+ public:
+  explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_->Lock(); }
+  ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex* const mutex_;
+};
+
+// Waits may wake without a signal: always wait in a loop over the condition.
+class CondVar {
+ public:
+  void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
+    CHAINFLEET_TSAN(__tsan_mutex_post_unlock(mutex, 0));
+    condition_.Wait(&mutex->mutex_);
+    CHAINFLEET_TSAN(__tsan_mutex_pre_lock(mutex, 0));
+    CHAINFLEET_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
+  }
+  // True if `timeout` passed.
+  bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
+    CHAINFLEET_TSAN(__tsan_mutex_post_unlock(mutex, 0));
+    const bool timed_out = condition_.WaitWithTimeout(&mutex->mutex_, timeout);
+    CHAINFLEET_TSAN(__tsan_mutex_pre_lock(mutex, 0));
+    CHAINFLEET_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
+    return timed_out;
+  }
+  void Signal() { condition_.Signal(); }
+  void SignalAll() { condition_.SignalAll(); }
+
+ private:
+  absl::CondVar condition_;
+};
+
+}  // namespace chainfleet

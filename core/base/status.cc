@@ -1,0 +1,58 @@
+#include "core/base/status.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kReasonUrl[] = "chainfleet/reason";
+constexpr char kFieldsUrl[] = "chainfleet/fields";
+// Unit and record separators never occur in field paths or messages.
+constexpr char kUnit = '\x1f';
+constexpr char kRecord = '\x1e';
+
+}  // namespace
+
+absl::Status WithReason(absl::Status status, const std::string& reason) {
+  status.SetPayload(kReasonUrl, absl::Cord(reason));
+  return status;
+}
+
+std::string ReasonOf(const absl::Status& status) {
+  auto payload = status.GetPayload(kReasonUrl);
+  return payload.has_value() ? std::string(*payload) : std::string();
+}
+
+absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
+  if (violations.empty()) return absl::OkStatus();
+  std::string message, fields;
+  for (const FieldViolation& v : violations) {
+    absl::StrAppend(&message, message.empty() ? "" : "; ", v.path, ": ", v.message);
+    absl::StrAppend(&fields, v.path, std::string(1, kUnit), v.message, std::string(1, kRecord));
+  }
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kFieldsUrl, absl::Cord(fields));
+  return WithReason(std::move(status), "INVALID_FIELD");
+}
+
+std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status) {
+  std::vector<FieldViolation> violations;
+  auto payload = status.GetPayload(kFieldsUrl);
+  if (!payload.has_value()) return violations;
+  const std::string fields(*payload);
+  for (size_t begin = 0, end; (end = fields.find(kRecord, begin)) != std::string::npos; begin = end + 1) {
+    const size_t middle = fields.find(kUnit, begin);
+    violations.push_back({fields.substr(begin, middle - begin), fields.substr(middle + 1, end - middle - 1)});
+  }
+  return violations;
+}
+
+absl::Status Annotate(const absl::Status& status, const std::string& context) {
+  if (status.ok()) return status;
+  absl::Status annotated(status.code(), absl::StrCat(context, ": ", std::string(status.message())));
+  status.ForEachPayload([&](auto url, const absl::Cord& payload) { annotated.SetPayload(url, payload); });
+  return annotated;
+}
+
+}  // namespace chainfleet

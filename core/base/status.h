@@ -1,0 +1,56 @@
+// Errors of the whole tree: absl::Status with a machine-readable reason and, for bad input, the fields at fault.
+//
+// Expected failures travel as absl::Status/StatusOr; broken invariants are CHAINFLEET_CHECK (check.h). A reason is an
+// UPPER_SNAKE constant ("LEASE_FENCED") that becomes google.rpc.ErrorInfo on the wire; field violations become
+// BadRequest.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace chainfleet {
+
+// One wrong field of user input. `path` is dotted from the root ("sampler.emcmc.eta"), `message` says what is allowed.
+struct FieldViolation {
+  std::string path;
+  std::string message;
+  bool operator==(const FieldViolation&) const = default;
+};
+
+// `status` with `reason` attached; an existing reason is replaced. OK stays OK.
+absl::Status WithReason(absl::Status status, const std::string& reason);
+
+// The attached reason, or "".
+std::string ReasonOf(const absl::Status& status);
+
+// INVALID_ARGUMENT / INVALID_FIELD listing all violations in the message and attaching them. OK if there are none.
+absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
+
+// The attached violations, empty if none.
+std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
+
+// The same status with `context` + ": " before its message, payloads kept.
+absl::Status Annotate(const absl::Status& status, const std::string& context);
+
+}  // namespace chainfleet
+
+#define CHAINFLEET_CONCAT_INNER(a, b) a##b
+#define CHAINFLEET_CONCAT(a, b) CHAINFLEET_CONCAT_INNER(a, b)
+
+// Returns from the enclosing function when `expr` is not OK.
+#define CHAINFLEET_RETURN_IF_ERROR(expr)                              \
+  do {                                                                \
+    if (absl::Status status_ = (expr); !status_.ok()) return status_; \
+  } while (false)
+
+// CHAINFLEET_ASSIGN_OR_RETURN(auto x, MakeX()): assigns the value or returns the status.
+#define CHAINFLEET_ASSIGN_OR_RETURN(lhs, expr) \
+  CHAINFLEET_ASSIGN_OR_RETURN_INNER(CHAINFLEET_CONCAT(status_or_, __LINE__), lhs, expr)
+#define CHAINFLEET_ASSIGN_OR_RETURN_INNER(result, lhs, expr) \
+  auto result = (expr);                                      \
+  if (!result.ok()) return std::move(result).status();       \
+  lhs = *std::move(result)

@@ -1,0 +1,28 @@
+// The production Executor: a fixed number of threads and one timer heap. Only mains and end-to-end tests make one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "core/base/executor.h"
+
+namespace chainfleet {
+
+class ThreadPool final : public Executor {
+ public:
+  // `num_threads` >= 1.
+  explicit ThreadPool(int num_threads);
+
+  // Runs what is due, drops what is still delayed, joins the threads.
+  ~ThreadPool() override;
+
+  void Schedule(std::function<void()> task) override;
+  void ScheduleAfter(absl::Duration delay, std::function<void()> task) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,44 @@
+// A stored data set: decoded once on the server into canonical shards, content-addressed, shared by workers and server.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/domain/draw.h"
+
+namespace chainfleet {
+
+// Inputs of a shard are stored as they came; uint8 counts as x / 255 wherever it is used as a number.
+enum class InputType { kUint8 = 0, kFloat32 = 1 };
+
+// Rows [first_row, first_row + num_rows) in one safetensors object: "inputs" [rows, input_shape...] and "labels" int32
+// [rows].
+struct DatasetShard {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  BlobRef object;
+  bool operator==(const DatasetShard&) const = default;
+};
+
+// One mean and standard deviation per channel (first axis of input_shape; one pair for flat inputs), on the x / 255
+// scale.
+struct Normalisation {
+  std::vector<double> mean, stddev;
+  bool operator==(const Normalisation&) const = default;
+};
+
+struct Dataset {
+  std::string name;
+  DigestHex digest;  // SHA-256 of its content: type, shape and shard digests
+  InputType input_type = InputType::kUint8;
+  std::vector<int64_t> input_shape;  // {1, 28, 28}
+  int64_t num_rows = 0;
+  int64_t num_classes = 0;
+  Normalisation normalisation;  // of its own rows; a job records that of its training set
+  std::vector<DatasetShard> shards;
+  absl::Time created_at;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,77 @@
+// Draws, segments and resume points as records: what is committed, without the tensors themselves.
+//
+// A draw holds all kinds of its step: one index, one weight. A segment is 1..n consecutive draws of one chain in one
+// object.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/base/ids.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+enum class DrawKind { kTheta = 0, kThetaA = 1 };
+
+// "theta", "theta_a".
+std::string ToString(DrawKind kind);
+absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text);
+
+// SHA-256 in 64 lower-case hex digits.
+using DigestHex = std::string;
+
+// An immutable object of the blob store.
+struct BlobRef {
+  std::string name;
+  int64_t size_bytes = 0;
+  DigestHex sha256;  // of the object's bytes
+  bool operator==(const BlobRef&) const = default;
+};
+
+// `digest` = SHA-256(parent digest, job, chain, first index, steps, kinds, weights, tensor bytes):
+// core/store/draw_codec.
+struct Segment {
+  int64_t first_index = 0;      // of its first draw, from 0, gapless
+  std::vector<int64_t> steps;   // one per draw, rising
+  std::vector<double> weights;  // one per draw, > 0
+  std::vector<DrawKind> kinds;
+  BlobRef object;
+  DigestHex digest;
+  DigestHex parent_digest;  // of the chain's previous segment; 64 zeros for the first
+  int64_t num_draws() const { return static_cast<int64_t>(steps.size()); }
+  bool operator==(const Segment&) const = default;
+};
+
+// A committed segment with what the record says about its making; not part of the digest.
+struct SegmentRecord {
+  ChainId chain;
+  Segment segment;
+  int64_t lease_epoch = 0;
+  std::string worker, host, device_kind;  // device_kind: "cpu" or "cuda"
+  int32_t numerics_version = 0;
+  absl::Time committed_at;
+  bool corrupt = false;  // a read found other bytes: excluded from predictions
+  bool deleted = false;  // tombstone: digest, steps and weights stay, the object is gone
+};
+
+// Full state of a chain at `step`: inline when small (limits::kInlineResumePointBytes), else an object. Bytes:
+// worker/numerics/checkpoint_codec.
+struct ResumePoint {
+  int64_t step = 0;
+  std::string inline_bytes;
+  std::optional<BlobRef> object;
+  DigestHex sha256;  // of the bytes, wherever they are
+  bool operator==(const ResumePoint&) const = default;
+};
+
+// The parent digest of a chain's first segment.
+inline DigestHex FirstParentDigest() { return DigestHex(64, '0'); }
+
+// A segment as it must be before anyone commits it: sizes agree, indices and steps rise, weights > 0, digests are hex.
+absl::Status CheckSegment(const Segment& segment);
+
+}  // namespace chainfleet

@@ -1,0 +1,87 @@
+// A sampling job as its user wrote it, and the plan of steps that follows from it. Plain values; defaults are the field
+// values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/draw.h"
+#include "core/domain/model_spec.h"
+#include "core/domain/sampler_spec.h"
+
+namespace chainfleet {
+
+// Standard deviation^-2 of an independent normal prior at zero for every parameter.
+struct GaussianPrior {
+  double precision = 0;  // 0: flat
+  bool operator==(const GaussianPrior&) const = default;
+};
+
+// `reshuffle`: a keyed permutation per data epoch, the N mod n tail left out. `independent`: n indices with
+// replacement.
+enum class Minibatches { kReshuffle, kIndependent };
+
+// At most one is set; none means no burn-in. Draws and traces start after it.
+struct BurnIn {
+  std::optional<int64_t> cycles, epochs, steps;
+  bool operator==(const BurnIn&) const = default;
+};
+
+// At most one of the first two; none means every_steps = 1.
+struct Collect {
+  std::optional<int64_t> last_epochs_of_cycle;  // a draw at the end of each of the last k data epochs of every cycle
+  std::optional<int64_t> every_steps;           // thinning
+  std::vector<DrawKind> kinds;                  // empty: all the sampler has
+  int64_t segment_draws = 0;                    // close a segment after so many draws; 0: by size and age alone
+  bool operator==(const Collect&) const = default;
+};
+
+struct JobSpec {
+  std::string name;
+  ModelSpec model;
+  std::string dataset;  // name; empty for analytic potentials
+  GaussianPrior prior;
+  SamplerSpec sampler;
+  ScheduleSpec schedule;
+  double temperature = 1;
+  int64_t batch_size = 128;
+  Minibatches minibatches = Minibatches::kReshuffle;
+  std::optional<int64_t> num_epochs, num_steps;  // exactly one
+  BurnIn burn_in;
+  int32_t chains = 1;
+  Collect collect;
+  uint64_t seed = 0;
+  int64_t resume_point_every_steps = 0;  // 0: by time, see worker/runtime
+  bool operator==(const JobSpec&) const = default;
+};
+
+// Everything that can be said without the data set. Paths are those of the job file.
+std::vector<FieldViolation> Validate(const JobSpec& spec);
+
+// The same with N, the number of stored examples: batch_size <= N, epochs divisible by cycles, ...
+std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
+
+// Steps counted from 1: step t is the t-th update of a chain. Pure function of spec and N (N = 1 for analytic
+// potentials).
+struct StepPlan {
+  int64_t steps_per_epoch = 1;  // floor(N / n)
+  int64_t total_steps = 0;
+  int64_t steps_per_cycle = 0;
+  int64_t burn_in_steps = 0;
+  int64_t collect_every = 0;  // a draw after step t > burn-in if (t mod collect_every) == 0 ...
+  int64_t collect_window =
+      0;  // ... and t lies in the last `collect_window` steps of its cycle (= steps_per_cycle: anywhere)
+
+  bool CollectsAfter(int64_t step) const;
+  int64_t NumDraws() const;  // of one whole chain
+};
+StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples);
+
+// All kinds the job keeps, in the order theta, theta_a.
+std::vector<DrawKind> KindsOf(const JobSpec& spec);
+
+}  // namespace chainfleet

@@ -1,0 +1,80 @@
+// Predictions as plain values: shards go to workers, per-chain float64 sums come home, the server averages (protocol
+// 7).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/domain/dataset.h"
+#include "core/domain/job_spec.h"
+
+namespace chainfleet {
+
+// Dense rows-first inputs. Float inputs are on the x / 255 scale of the training images.
+struct InputTensor {
+  InputType type = InputType::kFloat32;
+  std::vector<int64_t> shape;  // [n, input_shape...]
+  std::string bytes;           // little-endian, contiguous
+};
+
+// Which rows to predict: given inputs, or rows of a stored data set (with labels, for evaluation).
+struct DatasetRows {
+  Dataset dataset;
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+};
+
+// The draws of one chain that a shard averages over, as committed segments; a chain is never split over two shards of a
+// request.
+struct ChainDraws {
+  ChainId chain;
+  std::vector<Segment> segments;
+  int64_t num_draws = 0;  // the first so many draws of `segments` belong to the version
+};
+
+// What a worker needs to know of the network; shared by all shards of a job.
+struct PredictPlan {
+  std::string job;
+  ModelSpec model;
+  std::vector<int64_t> input_shape;
+  int64_t num_classes = 0;
+  Normalisation normalisation;
+};
+
+struct ShardRequest {
+  uint64_t shard_id = 0;
+  std::shared_ptr<const PredictPlan> plan;
+  std::vector<ChainDraws> chains;
+  std::vector<DrawKind> kinds;                // which kinds to use, kept apart in the sums
+  std::shared_ptr<const InputTensor> inputs;  // exactly one of the two
+  std::optional<DatasetRows> rows;
+  bool per_draw_scores = false;  // with dataset rows: log likelihood and hits per draw
+};
+
+// Sums over the draws of one chain and one kind, S draws, n inputs, K classes; rows-major float64. w: the draw's
+// weight, p: its class probabilities, H: entropy in nats. They add up over chains, in chain order.
+struct PartialPrediction {
+  ChainId chain;
+  DrawKind kind = DrawKind::kTheta;
+  int64_t num_draws = 0;    // S, corrupt ones left out
+  int64_t num_rows = 0;     // n
+  int64_t num_classes = 0;  // K
+  double sum_w = 0, sum_w2 = 0;
+  std::vector<double> sum_wp;               // [n, K]
+  std::vector<double> sum_wp2;              // [n, K], w p^2
+  std::vector<double> sum_wh;               // [n]
+  std::vector<double> votes;                // [n, K], w of the draws whose largest class it is
+  std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(label), empty unless asked
+  std::vector<int64_t> draw_hits;           // [S] rows whose largest class is the label, empty unless asked
+};
+
+struct ShardResult {
+  uint64_t shard_id = 0;
+  std::vector<PartialPrediction> partials;   // by (chain, kind)
+  std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,43 @@
+// What a worker reports and commits about a chain's way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/base/ids.h"
+#include "core/domain/chain_state.h"
+#include "core/domain/draw.h"
+
+namespace chainfleet {
+
+// Numbers for people and dashboards; never part of the truth.
+struct ChainStats {
+  double energy = 0;     // U at the last step's batch, full-data scale
+  double step_size = 0;  // alpha
+  double temperature = 0;
+  double steps_per_second = 0;
+  double anchor_distance = 0;  // |theta - theta_a|, 0 without an anchor
+};
+
+// The durable position of a chain: what the store holds and a grant carries.
+struct ChainProgress {
+  int64_t step = 0;                             // of the resume point; 0 before the first
+  int64_t num_draws = 0;                        // committed: the next draw's index
+  DigestHex last_digest = FirstParentDigest();  // the next segment's parent
+  std::optional<ResumePoint> resume_point;
+};
+
+// One commit: resume point and segment move together or not at all (protocol 1-2).
+struct ProgressCommit {
+  ChainId chain;
+  int64_t lease_epoch = 0;
+  ResumePoint resume_point;  // always there; its step must be above the committed one
+  std::optional<Segment> segment;
+  ChainStats stats;
+  // Set on the last commit under this lease: the chain is done, diverged, failed, or handed back (PENDING).
+  std::optional<ChainState> ends_as;
+  std::string reason;  // of FAILED or DIVERGED, for people
+};
+
+}  // namespace chainfleet

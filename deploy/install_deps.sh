@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs everything chainfleet builds and runs with on Debian 12: the packages of packages.txt and LibTorch.
+# Safe to run again: what is there is left alone. Needs root (or sudo) only when a Debian package is missing.
+#   CHAINFLEET_DEPS   where LibTorch is unpacked (default: ~/.cache/chainfleet)
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+deps=${CHAINFLEET_DEPS:-$HOME/.cache/chainfleet}
+say() { echo "install_deps: $*"; }
+
+missing_packages() {
+  local wanted
+  mapfile -t wanted < <(grep -vE '^(#|$)' "$here/packages.txt")
+  for package in "${wanted[@]}"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+  done
+}
+
+install_packages() {
+  local missing as_root=()
+  mapfile -t missing < <(missing_packages)
+  if [ ${#missing[@]} = 0 ]; then say "Debian packages: all there"; return; fi
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { say "these need root to install: ${missing[*]}" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  say "Debian packages to install: ${missing[*]}"
+  local quiet=(-qq -o=Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
+  "${as_root[@]}" apt-get "${quiet[@]}" update
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+  say "Debian packages: installed ${#missing[@]}"
+}
+
+install_libtorch() {
+  local stamp wanted=$here/libtorch-requirements.txt target=$deps/libtorch-2.11.0
+  stamp=$(sha256sum < "$wanted")
+  if [ "$(cat "$target/.installed" 2>/dev/null)" = "$stamp" ]; then say "LibTorch: already in $target"; return; fi
+  say "LibTorch: downloading 540 MB into $target"
+  mkdir -p "$deps"; rm -rf "$target" "$target.partial"
+  # The wheel is unpacked for its C++ libraries: any Python can fetch it, so the tags are named, not taken from this host.
+  local platforms=()
+  for tag in manylinux_2_28 manylinux_2_25 manylinux_2_17 manylinux2014; do platforms+=(--platform "${tag}_x86_64"); done
+  python3 -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes --only-binary=:all: \
+    --root-user-action=ignore --python-version 3.11 --implementation cp "${platforms[@]}" --target "$target.partial" -r "$wanted"
+  echo "$stamp" > "$target.partial/.installed"
+  mv "$target.partial" "$target"
+  say "LibTorch: installed"
+}
+
+[ "$(uname -m)" = x86_64 ] || { say "only x86_64 is supported, this is $(uname -m)" >&2; exit 1; }
+install_packages
+install_libtorch

@@ -1,0 +1,71 @@
+// A batch of chains of one job stepping on one device: what the runtime drives. No torch in this header.
+//
+// Rows may be at different steps. Every number of a row is a pure function of (job, chain index, step, build): who
+// shares the batch, and how often the chain was cut and resumed, never changes a bit on CPU. Not thread-safe: one
+// thread drives a batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+
+namespace chainfleet {
+
+class ResidentDataset;  // worker/numerics/dataset/resident_dataset.h: a data set decoded in memory
+
+// The tensors of one draw on the host, float32 in layout order (no padding), one vector of D per kind of the job.
+struct DrawTensors {
+  std::vector<std::vector<float>> kinds;
+};
+
+// What happened to one row in a step.
+struct RowReport {
+  int32_t chain = 0;  // index within the job
+  int64_t step = 0;   // after the step, from 1
+  ChainStats stats;
+  bool finite = true;     // false: energy or theta is not finite; the row must be removed, its last draw stands
+  bool draw_due = false;  // a draw is to be taken after this step
+  bool done = false;      // step == total_steps
+};
+
+class ChainBatch {
+ public:
+  // `dataset` is null for analytic potentials. UNIMPLEMENTED or INVALID_ARGUMENT if the plan asks for what this build
+  // lacks; FAILED_PRECONDITION if `device` ("cpu", "cuda:0") is not available.
+  static absl::StatusOr<std::unique_ptr<ChainBatch>> Create(std::shared_ptr<const JobPlan> plan,
+                                                            std::shared_ptr<const ResidentDataset> dataset,
+                                                            const std::string& device);
+  virtual ~ChainBatch() = default;
+
+  // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). INVALID_ARGUMENT if they do
+  // not decode.
+  virtual absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) = 0;
+  virtual void RemoveChain(int32_t index) = 0;
+  virtual std::vector<int32_t> chains() const = 0;
+
+  // One step of every row that is not done. RESOURCE_EXHAUSTED: out of memory, no row has moved; the batch may be
+  // split. INTERNAL: the batch is unusable. LibTorch's exceptions end here.
+  virtual absl::StatusOr<std::vector<RowReport>> Step() = 0;
+
+  // The state of a row after its last step, float32.
+  virtual DrawTensors TakeDraw(int32_t index) const = 0;
+  virtual std::string SaveResumePoint(int32_t index) const = 0;
+
+  // Sizes of the parameter tensors, for the draw codec.
+  virtual const std::vector<ParameterShape>& parameters() const = 0;
+};
+
+// Version of the arithmetic: raised whenever the bits of a chain may change. Recorded with every segment.
+inline constexpr int32_t kNumericsVersion = 1;
+
+// Loads libchainfleet_cuda.so (before the first torch call of the process) if `device` is "cuda:N" and checks that the
+// GPU is there; sets torch's thread count. Once, at the start of main. FAILED_PRECONDITION / NO_DEVICE says what is
+// missing.
+absl::Status InitializeDevice(const std::string& device, int num_threads);
+
+}  // namespace chainfleet

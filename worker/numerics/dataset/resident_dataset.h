@@ -1,0 +1,34 @@
+// A data set in memory, built from the canonical shards (core/domain/dataset.h). No torch in this header.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/dataset.h"
+
+namespace chainfleet {
+
+// Immutable, shared by the batches and predictors of a process. Thread-safe.
+class ResidentDataset {
+ public:
+  // `shard_bytes[i]` are the safetensors bytes of `dataset.shards[i]`. DATA_LOSS if they do not match the description.
+  static absl::StatusOr<std::shared_ptr<const ResidentDataset>> Create(const Dataset& dataset,
+                                                                       const std::vector<std::string>& shard_bytes);
+
+  const Dataset& description() const { return description_; }
+  int64_t row_size() const { return row_size_; }  // values per input
+  // Raw values as stored: uint8 or float32 by description().input_type, [num_rows, row_size].
+  const std::string& input_bytes() const { return input_bytes_; }
+  const std::vector<int32_t>& labels() const { return labels_; }
+
+ private:
+  Dataset description_;
+  int64_t row_size_ = 0;
+  std::string input_bytes_;
+  std::vector<int32_t> labels_;
+};
+
+}  // namespace chainfleet

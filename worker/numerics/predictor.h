@@ -1,0 +1,41 @@
+// Turns draws into the per-chain sums of PartialPrediction. No torch in this header.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/prediction.h"
+
+namespace chainfleet {
+
+class ResidentDataset;
+
+// The draws of one chain and one kind, stacked: theta is [num_draws, D] float32 in layout order.
+struct DrawStack {
+  ChainId chain;
+  DrawKind kind = DrawKind::kTheta;
+  std::vector<double> weights;                                   // [S]
+  std::vector<std::shared_ptr<const std::vector<float>>> theta;  // S vectors of D
+};
+
+// Stateless but for device buffers. Not thread-safe.
+class Predictor {
+ public:
+  // `device` as for ChainBatch. INVALID_ARGUMENT for a model this build lacks.
+  static absl::StatusOr<std::unique_ptr<Predictor>> Create(std::shared_ptr<const PredictPlan> plan,
+                                                           const std::string& device);
+  virtual ~Predictor() = default;
+
+  // Softmax probabilities in float32, sums in float64, draws in order: the same bits however the rows are cut into
+  // requests. INVALID_ARGUMENT if shapes or types do not fit the plan.
+  virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) = 0;
+
+  // The same over rows of `data`; with `per_draw_scores` also log likelihood and hits of each draw against the labels.
+  virtual absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data,
+                                                        int64_t first_row, int64_t num_rows, bool per_draw_scores) = 0;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,77 @@
+// The coordinator's one lock: jobs, chains, leases and the fleet, over a store that is the truth.
+//
+// Every public method begins with Enter(now): lock, advance time, expire leases. Changes are validated against the
+// tables, appended to the StateWriter, and take effect (tables change, `done` runs) only after their commit. Nothing
+// blocks and no I/O happens under the lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/executor.h"
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+#include "core/store/state_store/state_store.h"
+#include "server/control/views.h"
+
+namespace chainfleet {
+
+template <typename T>
+using Reply = std::function<void(absl::StatusOr<T>)>;
+
+struct DispatcherOptions {
+  absl::Duration lease_ttl = limits::kLeaseTtl;
+  absl::Duration sync_interval = limits::kSyncInterval;
+  absl::Duration lease_grace = limits::kLeaseGrace;
+};
+
+// Thread-safe. Replies run on the executor, exactly once, never inside the call.
+class Dispatcher {
+ public:
+  // `store` is loaded already; every LEASED chain gets one full term. All pointers outlive the Dispatcher.
+  Dispatcher(const Clock* clock, Executor* executor, StateStore* store, DispatcherOptions options);
+  ~Dispatcher();
+
+  // Jobs. Names: a job id, a name (its newest undeleted job), or "@latest". NOT_FOUND names what was asked.
+  void CreateJob(const JobSpec& spec, const std::string& request_id, bool validate_only, Reply<JobView> done);
+  void SetIntent(const std::string& name, JobIntent intent, Reply<JobView> done);
+  absl::StatusOr<JobView> GetJob(const std::string& name);
+  // Newest first. INVALID_ARGUMENT for a page token of other arguments.
+  absl::StatusOr<Page<JobView>> ListJobs(const std::optional<JobState>& state, int32_t page_size,
+                                         const std::string& page_token);
+  // Runs `changed` once when the job's version counter passes `seen` or it is gone; at once if it has already.
+  struct Watched {
+    JobView job;
+    uint64_t version = 0;
+  };
+  void WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed);
+
+  // Versions. Number 0 is the newest; with `refresh`, a new one is made first if draws were committed since.
+  void PinSnapshot(const std::string& job, int64_t number, bool refresh, Reply<Snapshot> done);
+
+  // Data sets. PutDataset: the same content under the same name is OK, other content ALREADY_EXISTS.
+  void PutDataset(const Dataset& dataset, Reply<Dataset> done);
+  absl::StatusOr<Dataset> GetDataset(const std::string& name);
+  absl::StatusOr<Page<Dataset>> ListDatasets(int32_t page_size, const std::string& page_token);
+  void DeleteDataset(const std::string& name, Reply<bool> done);
+
+  // Workers (protocol 4). Synchronize may be held up to the sync interval while there is nothing to say.
+  void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
+  // `record` is what the segment's record says of its making; its chain and segment are those of `commit`.
+  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
+                      const SegmentRecord& record, Reply<CommitReply> done);
+  // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current: asked before bytes are accepted.
+  absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch);
+  std::vector<WorkerView> ListWorkers();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,46 @@
+// Where predictions learn which draws to average: a version pins them. Implemented over the Dispatcher and the
+// StateStore.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/prediction.h"
+
+namespace chainfleet {
+
+struct DrawQuery {
+  std::string job;      // id, name or "@latest"
+  int64_t version = 0;  // 0: newest
+  int64_t members = 0;  // newest so many draws of each chain; 0: all
+  bool include_failed = false;
+};
+
+struct PinnedDraws {
+  std::shared_ptr<const PredictPlan> plan;
+  int64_t version = 0;
+  int64_t draws_in_version = 0;    // steps, each with all its kinds
+  std::vector<ChainDraws> chains;  // in chain order, corrupt and deleted segments left out
+  std::vector<DrawKind> kinds;     // all the job keeps
+};
+
+// Thread-safe.
+class DrawCatalog {
+ public:
+  virtual ~DrawCatalog() = default;
+
+  // NOT_FOUND; FAILED_PRECONDITION / NO_DRAWS. `done` runs once, on the executor.
+  virtual void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) = 0;
+
+  // NOT_FOUND.
+  virtual absl::StatusOr<Dataset> GetDataset(const std::string& name) = 0;
+
+  // Remembers that an object's bytes did not match their digest: its draws are excluded from now on.
+  virtual void MarkCorrupt(const std::string& job, const std::string& object) = 0;
+};
+
+}  // namespace chainfleet

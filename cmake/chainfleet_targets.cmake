@@ -1,8 +1,9 @@
 # The floors of the house, held at configure and link time.
 #
-#   chainfleet_library(NAME FLOOR n [DEPS ...])   all .cc of this folder as one static library. A dependency of the same or a
-#       higher floor stops the configure step, unless both live in one folder of the tree (PARENT). Its whole archive is
-#       linked alone against what it declares (a missing dependency fails there), and headers without a .cc compile alone.
+#   chainfleet_library(NAME FLOOR n [SUBFOLDERS ...] [DEPS ...])   all .cc of this folder, and of the named ones below it, as
+#       one static library. A dependency of the same or a higher floor stops the configure step, unless both live in one folder
+#       of the tree (PARENT). Its whole archive is linked alone against what it declares (a missing dependency fails there), and
+#       headers without a .cc compile alone.
 #   chainfleet_test(NAME LABEL label SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is one ctest entry.
 include(GoogleTest)
 file(WRITE ${PROJECT_BINARY_DIR}/empty_main.cc "int main() { return 0; }\n")
@@ -27,7 +28,11 @@ function(chainfleet_parent OUT)
 endfunction()
 
 function(chainfleet_header_check NAME)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  set(headers "")
+  foreach(folder "." ${ARGN})
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.h)
+    list(APPEND headers ${found})
+  endforeach()
   set(checks "")
   foreach(header ${headers})
     cmake_path(REPLACE_EXTENSION header LAST_ONLY .cc OUTPUT_VARIABLE source)
@@ -46,10 +51,14 @@ function(chainfleet_header_check NAME)
 endfunction()
 
 function(chainfleet_library NAME)
-  cmake_parse_arguments(ARG "" "FLOOR" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "FLOOR" "SUBFOLDERS;DEPS" ${ARGN})
   chainfleet_parent(CHAINFLEET_CURRENT_PARENT)
   chainfleet_check_floor(${NAME} ${ARG_FLOOR} ${ARG_DEPS})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(sources "")
+  foreach(folder "." ${ARG_SUBFOLDERS})
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+    list(APPEND sources ${found})
+  endforeach()
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(sources)
     add_library(${NAME} STATIC ${sources})
@@ -68,7 +77,7 @@ function(chainfleet_library NAME)
     target_link_libraries(${NAME} INTERFACE ${ARG_DEPS})
     set_target_properties(${NAME} PROPERTIES CHAINFLEET_FLOOR ${ARG_FLOOR} CHAINFLEET_PARENT "${CHAINFLEET_CURRENT_PARENT}")
   endif()
-  chainfleet_header_check(${NAME})
+  chainfleet_header_check(${NAME} ${ARG_SUBFOLDERS})
 endfunction()
 
 function(chainfleet_test NAME)

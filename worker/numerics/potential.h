@@ -1,0 +1,46 @@
+// The potential U(theta) = -log prior - (N/n) sum over the batch of log likelihood, for the rows of an arena.
+//
+// Networks and analytic densities are both Potentials; exp(-U/T) is the sampled law. On a CPU the shape to follow is
+// at::parallel_for over chains, each chain's whole forward and backward on one thread with single-threaded kernels: no
+// bit then depends on C, threads or the row. A row with NaN or infinite values must not touch another row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "worker/numerics/theta_arena.h"
+
+namespace chainfleet {
+
+// The examples each row looks at: ids of data-set rows, [C, n], on the host. Null and 0 for analytic potentials.
+struct BatchRows {
+  const int64_t* ids = nullptr;
+  int64_t size = 0;  // n
+  const int64_t* row(int64_t r) const { return ids + r * size; }
+};
+
+// Bound to a device and, for networks, a data set. Not thread-safe: one call at a time (buffers are kept between
+// calls).
+class Potential {
+ public:
+  virtual ~Potential() = default;
+
+  virtual const std::shared_ptr<const Layout>& layout() const = 0;
+  virtual int64_t num_examples() const = 0;  // N; 1 for analytic potentials
+
+  // Precision of the Gaussian prior whose gradient, precision * theta, the caller adds to what Evaluate writes: the
+  // fused update does so in the pass it makes anyway. 0: Evaluate's gradient is complete.
+  virtual double prior_precision() const { return 0; }
+
+  // energy[C] = U on the batch, prior included, as a host array of doubles; `gradient` (same rows and device as
+  // `theta`, padding left zero) = grad U less prior_precision() * theta. Overwrites both. Non-finite values are data.
+  virtual void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) = 0;
+
+  // losses[C, n] = -log likelihood of each example, unscaled, on the host; forward only.
+  virtual void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) = 0;
+
+  // log_prior[C], up to a constant, on the host.
+  virtual void LogPrior(const ThetaArena& theta, double* log_prior) = 0;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,19 @@
+// From a job's plan to its potential on a device.
+#pragma once
+
+#include <memory>
+
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+#include "worker/numerics/potential.h"
+
+namespace chainfleet {
+
+class ResidentDataset;
+
+// Networks (models/network_potential.h) need `dataset`; analytic potentials ignore it. INVALID_ARGUMENT or
+// UNIMPLEMENTED if this build lacks the model.
+absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
+                                                         std::shared_ptr<const ResidentDataset> dataset, Device device);
+
+}  // namespace chainfleet

@@ -1,0 +1,102 @@
+#include "worker/numerics/theta_arena.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/check.h"
+#include "worker/numerics/tensor_view.h"
+
+namespace chainfleet {
+namespace {
+
+at::Device TorchDevice(Device device) {
+  return device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index))
+                          : at::Device(at::kCPU);
+}
+
+at::Tensor View(const float* data, at::IntArrayRef sizes, at::IntArrayRef strides, Device device) {
+  return at::from_blob(const_cast<float*>(data), sizes, strides,
+                       at::TensorOptions().dtype(at::kFloat).device(TorchDevice(device)));
+}
+
+}  // namespace
+
+absl::StatusOr<Device> ParseDevice(const std::string& text) {
+  if (text == "cpu") return Device{};
+  const std::string prefix = "cuda:";
+  int index = -1;
+  if (text.starts_with(prefix)) {
+    const char* end = text.data() + text.size();
+    const auto [parsed_to, error] = std::from_chars(text.data() + prefix.size(), end, index);
+    if (error != std::errc() || parsed_to != end || index > 127) index = -1;
+  }
+  if (index < 0) return absl::InvalidArgumentError("device \"" + text + "\" is unknown: give cpu or cuda:N");
+  return Device{index};
+}
+
+ThetaArena::ThetaArena(std::shared_ptr<const Layout> layout, Device device)
+    : layout_(std::move(layout)), device_(device) {}
+
+void ThetaArena::AddRow() {
+  if (rows_ == capacity_) {
+    const int64_t capacity = std::max<int64_t>(4, 2 * capacity_);
+    // LibTorch's allocators align to 64 bytes on the CPU and 512 on a GPU.
+    auto owner = std::make_shared<at::Tensor>(
+        at::zeros({capacity, row_stride()}, at::TensorOptions().dtype(at::kFloat).device(TorchDevice(device_))));
+    if (rows_ > 0) owner->narrow(0, 0, rows_).copy_(RowsView(*this));
+    float* data = owner->data_ptr<float>();
+    data_ = std::shared_ptr<float>(std::move(owner), data);
+    capacity_ = capacity;
+  }
+  ++rows_;
+  RowsView(*this)[rows_ - 1].zero_();
+}
+
+void ThetaArena::RemoveRow(int64_t r) {
+  CHAINFLEET_CHECK(r >= 0 && r < rows_) << "row " << r << " of " << rows_;
+  if (r != rows_ - 1) {
+    const at::Tensor rows = RowsView(*this);
+    rows[r].copy_(rows[rows_ - 1]);
+  }
+  --rows_;
+}
+
+ThetaArena ThetaArena::Clone() const {
+  ThetaArena copy(layout_, device_);
+  for (int64_t r = 0; r < rows_; ++r) copy.AddRow();
+  if (rows_ > 0) RowsView(copy).copy_(RowsView(*this));
+  return copy;
+}
+
+std::vector<float> ThetaArena::ReadRow(int64_t r) const {
+  std::vector<float> parameters(layout_->num_parameters());
+  const at::Tensor row = RowsView(*this)[r].cpu();
+  layout_->Pack(row.data_ptr<float>(), parameters.data());
+  return parameters;
+}
+
+void ThetaArena::WriteRow(int64_t r, const std::vector<float>& parameters) {
+  CHAINFLEET_CHECK(static_cast<int64_t>(parameters.size()) == layout_->num_parameters());
+  at::Tensor row = at::zeros({row_stride()}, at::kFloat);
+  layout_->Unpack(parameters.data(), row.data_ptr<float>());
+  RowsView(*this)[r].copy_(row);
+}
+
+void ThetaArena::CopyRow(int64_t r, const ThetaArena& other) { RowsView(*this)[r].copy_(RowsView(other)[r]); }
+
+at::Tensor RowsView(const ThetaArena& arena) {
+  return View(arena.data(), {arena.rows(), arena.row_stride()}, {arena.row_stride(), 1}, arena.device());
+}
+
+at::Tensor ParameterView(const ThetaArena& arena, int64_t k) {
+  std::vector<int64_t> sizes = arena.layout().parameters()[k].shape;
+  std::vector<int64_t> strides(sizes.size() + 1, 1);
+  for (size_t i = sizes.size(); i > 1; --i) strides[i - 1] = strides[i] * sizes[i - 1];
+  strides[0] = arena.row_stride();
+  sizes.insert(sizes.begin(), arena.rows());
+  return View(arena.data() + arena.layout().spans()[k].padded, sizes, strides, arena.device());
+}
+
+}  // namespace chainfleet

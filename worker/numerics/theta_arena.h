@@ -1,0 +1,54 @@
+// The parameters of C chains in one flat float32 buffer [C, row_stride] on one device; gradient, momentum and theta_a
+// are arenas of the same layout. No torch in this header: at::Tensor views of an arena are in tensor_view.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/numerics/device.h"
+#include "worker/numerics/layout.h"
+
+namespace chainfleet {
+
+// Movable; a deep copy only by Clone(). Rows start on 64 bytes. Not thread-safe, but distinct rows may be written by
+// distinct threads. Allocation failures throw std::bad_alloc (CPU) or c10::Error (CUDA) to the edge of the runner.
+class ThetaArena {
+ public:
+  ThetaArena(std::shared_ptr<const Layout> layout, Device device);
+  ThetaArena(ThetaArena&&) = default;
+  ThetaArena& operator=(ThetaArena&&) = default;
+
+  const Layout& layout() const { return *layout_; }
+  Device device() const { return device_; }
+  int64_t rows() const { return rows_; }  // C
+  int64_t row_stride() const { return layout_->row_stride(); }
+
+  // Device memory. Moves when rows are added: do not keep.
+  float* data() { return data_.get(); }
+  const float* data() const { return data_.get(); }
+  float* row(int64_t r) { return data_.get() + r * row_stride(); }
+  const float* row(int64_t r) const { return data_.get() + r * row_stride(); }
+
+  // Appends a row of zeros.
+  void AddRow();
+  // Removes row `r`; the last row takes its place.
+  void RemoveRow(int64_t r);
+  ThetaArena Clone() const;
+
+  // The D parameters of row `r` from and to the host, in layout order without padding.
+  std::vector<float> ReadRow(int64_t r) const;
+  void WriteRow(int64_t r, const std::vector<float>& parameters);
+  // Row `r` becomes a copy of row `r` of `other` (same layout and device).
+  void CopyRow(int64_t r, const ThetaArena& other);
+
+ private:
+  std::shared_ptr<const Layout> layout_;
+  Device device_;
+  int64_t rows_ = 0;
+  int64_t capacity_ = 0;
+  std::shared_ptr<float> data_;
+};
+
+}  // namespace chainfleet

@@ -39,7 +39,16 @@ inline constexpr int kMaxPageSize = 1000;
 
 // Worker.
 inline constexpr int64_t kUploadQueueBytes = 64 * kMiB;
-inline constexpr int kUploadAttempts = 8;
+inline constexpr int kUploadAttempts = 8;  // of bytes that arrive wrong or go missing; outages have no count
+inline constexpr absl::Duration kRetryInitial = absl::Milliseconds(100);
+inline constexpr absl::Duration kRetryMax = absl::Seconds(5);
+inline constexpr absl::Duration kResumePointInterval = absl::Seconds(30);  // at least so often, with or without draws
+inline constexpr absl::Duration kDrainDeadline = absl::Seconds(30);
+inline constexpr int64_t kDrawCacheBytes = 512 * kMiB;
+inline constexpr int64_t kDatasetCacheBytes = 2048 * kMiB;
+inline constexpr int64_t kDiskCacheBytes = 8192 * kMiB;
+inline constexpr int kMaxQueuedShards = 16;
+inline constexpr int kMaxPredictors = 8;  // networks kept ready for shards
 
 // Predictions.
 inline constexpr absl::Duration kPredictDeadline = absl::Seconds(60);

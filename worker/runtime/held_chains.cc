@@ -1,0 +1,209 @@
+#include "worker/runtime/held_chains.h"
+
+#include <utility>
+
+namespace chainfleet {
+
+void HeldChains::SetListeners(std::function<void()> on_device_work, std::function<void()> on_change) {
+  on_device_work_ = std::move(on_device_work);
+  on_change_ = std::move(on_change);
+}
+
+HeldChains::Record* HeldChains::Find(const LeaseRef& lease) {
+  const auto it = records_.find(lease.chain);
+  return it != records_.end() && it->second.chain.grant.lease_epoch == lease.epoch ? &it->second : nullptr;
+}
+
+bool HeldChains::Erase(const LeaseRef& lease) {
+  if (Find(lease) == nullptr) return false;
+  records_.erase(lease.chain);
+  ended_[lease.chain] = {lease.epoch, reports_};
+  return true;
+}
+
+void HeldChains::EraseReleased(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason) {
+  if (Erase(lease)) released_.push_back({{lease.chain, lease.epoch, why, reason}, reports_});
+}
+
+HeldChains::Added HeldChains::Add(LeasedChain chain, LeaseDeadline deadline) {
+  {
+    const LeaseRef lease = chain.lease();
+    MutexLock lock(&mutex_);
+    const auto ended = ended_.find(lease.chain);
+    if (ended != ended_.end() && ended->second.epoch >= lease.epoch) return Added::kStale;
+    const auto held = records_.find(lease.chain);
+    if (held != records_.end()) {
+      const int64_t held_epoch = held->second.chain.grant.lease_epoch;
+      if (held_epoch == lease.epoch) return Added::kRepeat;
+      if (held_epoch > lease.epoch) return Added::kStale;
+    }
+    Record record;
+    record.step = chain.grant.progress.step;
+    record.chain = std::move(chain);
+    record.deadline = deadline;
+    record.visited_at = clock_->Monotonic();
+    records_.insert_or_assign(lease.chain, std::move(record));
+  }
+  on_device_work_();
+  return Added::kNew;
+}
+
+void HeldChains::Renew(const LeaseRef& lease, LeaseDeadline deadline) {
+  MutexLock lock(&mutex_);
+  if (Record* record = Find(lease)) record->deadline.Extend(deadline);
+}
+
+void HeldChains::OrderHandBack(const LeaseRef& lease) {
+  {
+    MutexLock lock(&mutex_);
+    if (Record* record = Find(lease)) record->hand_back = true;
+  }
+  on_device_work_();
+}
+
+void HeldChains::OrderHandBackAll() {
+  {
+    MutexLock lock(&mutex_);
+    for (auto& [chain, record] : records_) record.hand_back = true;
+  }
+  on_device_work_();
+}
+
+HeldChains::Report HeldChains::MakeReport() {
+  MutexLock lock(&mutex_);
+  Report report;
+  report.number = ++reports_;
+  for (const auto& [chain, record] : records_) {
+    report.chains.push_back({chain, record.chain.grant.lease_epoch, record.step, record.stats});
+  }
+  for (const Told& told : released_) report.released.push_back(told.release);
+  return report;
+}
+
+void HeldChains::Acknowledge(uint64_t number) {
+  MutexLock lock(&mutex_);
+  std::erase_if(released_, [number](const Told& told) { return told.report < number; });
+  std::erase_if(ended_, [number](const auto& entry) { return entry.second.report < number; });
+}
+
+std::vector<LeaseRef> HeldChains::ReleaseHung() {
+  std::vector<LeaseRef> hung;
+  const absl::Duration now = clock_->Monotonic();
+  MutexLock lock(&mutex_);
+  for (const auto& [chain, record] : records_) {
+    if (record.phase != Phase::kEnding && now - record.visited_at > record.hung_after) {
+      hung.push_back(record.chain.lease());
+    }
+  }
+  for (const LeaseRef& lease : hung) {
+    EraseReleased(lease, ReleasedChain::Why::kHung, "no step within the bound; the device does not answer");
+  }
+  hung_ = hung_ || !hung.empty();
+  return hung;
+}
+
+bool HeldChains::device_responds() const {
+  MutexLock lock(&mutex_);
+  return !hung_;
+}
+
+bool HeldChains::quiet() const {
+  MutexLock lock(&mutex_);
+  return records_.empty() && released_.empty();
+}
+
+int HeldChains::num_chains() const {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(records_.size());
+}
+
+std::vector<LeasedChain> HeldChains::TakeNew() {
+  std::vector<LeasedChain> taken;
+  MutexLock lock(&mutex_);
+  hung_ = false;
+  for (auto& [chain, record] : records_) {
+    if (record.phase != Phase::kNew) continue;
+    record.phase = Phase::kRunning;
+    record.visited_at = clock_->Monotonic();
+    taken.push_back(record.chain);
+  }
+  return taken;
+}
+
+std::vector<Standing> HeldChains::Visit(const std::vector<LeaseRef>& leases, absl::Duration hung_after) {
+  std::vector<Standing> standings;
+  const absl::Duration now = clock_->Monotonic();
+  MutexLock lock(&mutex_);
+  for (const LeaseRef& lease : leases) {
+    Record* record = Find(lease);
+    if (record == nullptr) {
+      standings.push_back({});
+      continue;
+    }
+    record->visited_at = now;
+    record->hung_after = hung_after;
+    standings.push_back({true, record->deadline.IsGood(now), record->hand_back});
+  }
+  return standings;
+}
+
+void HeldChains::Stepped(const LeaseRef& lease, int64_t step, const ChainStats& stats) {
+  MutexLock lock(&mutex_);
+  if (Record* record = Find(lease)) {
+    record->step = step;
+    record->stats = stats;
+  }
+}
+
+void HeldChains::MarkEnding(const LeaseRef& lease) {
+  MutexLock lock(&mutex_);
+  if (Record* record = Find(lease)) record->phase = Phase::kEnding;
+}
+
+bool HeldChains::Holds(const LeaseRef& lease) const {
+  MutexLock lock(&mutex_);
+  const auto it = records_.find(lease.chain);
+  return it != records_.end() && it->second.chain.grant.lease_epoch == lease.epoch;
+}
+
+void HeldChains::End(const LeaseRef& lease) {
+  {
+    MutexLock lock(&mutex_);
+    if (!Erase(lease)) return;
+  }
+  on_change_();
+}
+
+void HeldChains::Release(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason) {
+  {
+    MutexLock lock(&mutex_);
+    EraseReleased(lease, why, reason);
+  }
+  on_device_work_();
+  on_change_();
+}
+
+bool HeldChains::Drop(const LeaseRef& lease) {
+  {
+    MutexLock lock(&mutex_);
+    if (!Erase(lease)) return false;
+  }
+  on_device_work_();
+  on_change_();
+  return true;
+}
+
+std::vector<LeaseRef> HeldChains::DropAll() {
+  std::vector<LeaseRef> dropped;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [chain, record] : records_) dropped.push_back(record.chain.lease());
+    records_.clear();
+    ended_.clear();
+    released_.clear();
+  }
+  on_device_work_();
+  return dropped;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,138 @@
+// The chains this worker holds: the one meeting point of the session (leases, orders), the device loop (steps) and the
+// uploader (commits). All are on different threads, and none waits for another here.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/domain/worker_protocol.h"
+#include "worker/runtime/lease_deadline.h"
+
+namespace chainfleet {
+
+struct LeaseRef {
+  ChainId chain;
+  int64_t epoch = 0;
+  auto operator<=>(const LeaseRef&) const = default;
+};
+
+// A grant with the store it belongs to (part of the names of its objects).
+struct LeasedChain {
+  Grant grant;
+  std::string store_incarnation;
+  LeaseRef lease() const { return {grant.chain, grant.lease_epoch}; }
+};
+
+// What the device loop may do with a chain at a step boundary.
+struct Standing {
+  bool held = false;       // false: fenced, dropped or superseded; forget its state
+  bool may_step = false;   // the lease is good; if not, keep the state and wait
+  bool hand_back = false;  // commit what there is with ends_as PENDING
+};
+
+// Thread-safe; methods take one short lock and do no I/O. Listeners are called outside it.
+//
+// A chain's life: Add (new) -> TakeNew (running) -> MarkEnding -> End | Release | Drop. A chain that ended keeps its epoch in
+// memory until the coordinator has surely heard of it, so a grant that crossed with the end is not taken up again.
+class HeldChains {
+ public:
+  explicit HeldChains(const Clock* clock) : clock_(clock) {}
+
+  // `on_device_work`: a chain arrived, left, was renewed or must be handed back. `on_change`: the coordinator should
+  // hear of a release or a free slot soon. Both set once, before any other call.
+  void SetListeners(std::function<void()> on_device_work, std::function<void()> on_change);
+
+  // --- The session.
+
+  // kNew: held from now on; a held chain of a lower epoch is dropped. kRepeat: held under this epoch already, the lease
+  // is not longer for it. kStale: ended here already, or a higher epoch is held.
+  enum class Added { kNew, kRepeat, kStale };
+  Added Add(LeasedChain chain, LeaseDeadline deadline);
+  void Renew(const LeaseRef& lease, LeaseDeadline deadline);
+  void OrderHandBack(const LeaseRef& lease);
+  void OrderHandBackAll();
+
+  // The state for one Synchronize, numbered from 1: what is held and what was released.
+  struct Report {
+    uint64_t number = 0;
+    std::vector<HeldChain> chains;
+    std::vector<ReleasedChain> released;
+  };
+  Report MakeReport();
+  // The coordinator answered report `number`: releases in it need no repeat.
+  void Acknowledge(uint64_t number);
+
+  // Releases as HUNG every chain the device loop has not visited for its bound, and returns them.
+  std::vector<LeaseRef> ReleaseHung();
+  // False from a hung release until the device loop shows up again: no slots meanwhile.
+  bool device_responds() const;
+
+  // Nothing is held and no release waits to be told.
+  bool quiet() const;
+  int num_chains() const;
+
+  // --- The device loop.
+
+  std::vector<LeasedChain> TakeNew();
+  // One standing per lease, and a sign of life for each: not seen for `hung_after`, it counts as hung.
+  std::vector<Standing> Visit(const std::vector<LeaseRef>& leases, absl::Duration hung_after);
+  void Stepped(const LeaseRef& lease, int64_t step, const ChainStats& stats);
+  // Its last bytes are with the uploader: no more visits are due.
+  void MarkEnding(const LeaseRef& lease);
+
+  // --- Anyone.
+
+  bool Holds(const LeaseRef& lease) const;
+  // The last commit under this lease was accepted.
+  void End(const LeaseRef& lease);
+  // Given back without a commit; told at the next Synchronize.
+  void Release(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason);
+  // Lost: fenced, cancelled, or of another store. The coordinator knows. False if it was not held.
+  bool Drop(const LeaseRef& lease);
+  std::vector<LeaseRef> DropAll();
+
+ private:
+  enum class Phase { kNew, kRunning, kEnding };
+  struct Record {
+    LeasedChain chain;
+    LeaseDeadline deadline;
+    Phase phase = Phase::kNew;
+    bool hand_back = false;
+    int64_t step = 0;
+    ChainStats stats;
+    absl::Duration visited_at;
+    absl::Duration hung_after = limits::kHungStepFloor;
+  };
+  struct Ended {
+    int64_t epoch = 0;
+    uint64_t report = 0;  // the last report made before it ended
+  };
+  struct Told {
+    ReleasedChain release;
+    uint64_t report = 0;
+  };
+
+  Record* Find(const LeaseRef& lease) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Erase(const LeaseRef& lease) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseReleased(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason)
+      CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Clock* const clock_;
+  std::function<void()> on_device_work_ = [] {};
+  std::function<void()> on_change_ = [] {};
+  mutable Mutex mutex_;
+  std::map<ChainId, Record> records_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::map<ChainId, Ended> ended_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::vector<Told> released_ CHAINFLEET_GUARDED_BY(mutex_);
+  uint64_t reports_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  bool hung_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace chainfleet

@@ -9,15 +9,9 @@
 #include <vector>
 
 #include "core/domain/model_spec.h"
+#include "worker/numerics/tensor_span.h"
 
 namespace chainfleet {
-
-// One parameter tensor: contiguous in both orders.
-struct TensorSpan {
-  int64_t first = 0;   // p of its first parameter
-  int64_t padded = 0;  // position of that parameter in the row, a multiple of 16 floats
-  int64_t size = 0;    // number of parameters
-};
 
 // Immutable. Thread-safe.
 class Layout {

@@ -1,0 +1,59 @@
+// The fused Langevin update: one pass over memory per step, noise made in registers, drift and noise summed before they
+// touch theta. Raw pointers and plain values only: the same contract for the CPU and for libchainfleet_cuda.so (C++17).
+//
+//   f       = coupling (theta - theta_a)                       0 without an anchor
+//   theta   = theta   + (noise z1 - step_size (gradient + prior_precision theta + f))
+//   theta_a = theta_a + (noise z2 + step_size f)               from the old theta
+//
+// z1, z2: the normals of (key, kThetaNoise | kThetaANoise, t), counters as core/base/rng_key.h says. A parameter's new
+// value depends on nothing but its own old values and its row's RowStep. On one build and instruction set the bits are
+// the same for every vector width's tail, every C, row and thread count; CPU and GPU agree up to float rounding.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/rng_key.h"
+#include "worker/numerics/tensor_span.h"
+
+namespace chainfleet {
+
+// The memory of C rows. `theta_a` is null for kernels without an anchor.
+struct UpdateBuffers {
+  const TensorSpan* spans = nullptr;  // on the host, layout order
+  int64_t num_spans = 0;
+  int64_t num_parameters = 0;  // D
+  int64_t row_stride = 0;      // floats
+  int64_t rows = 0;            // C
+  float* theta = nullptr;
+  float* theta_a = nullptr;
+  const float* gradient = nullptr;
+};
+
+// One row's scalars of one step.
+struct RowStep {
+  RngKey key;      // of the chain
+  uint64_t t = 0;  // steps done before this one
+  float step_size = 0;
+  float noise = 0;  // sqrt(2 step_size T)
+  float prior_precision = 0;
+  float coupling = 0;  // 1 / eta
+  bool active = true;  // false: the row is left as it is
+};
+
+// What the pass saw on its way.
+struct RowOutcome {
+  float theta_check = 0;       // 0 if all new theta and theta_a are finite, else NaN
+  float anchor_distance2 = 0;  // |theta - theta_a|^2 before the step
+};
+
+// Rows in parallel over LibTorch's threads. `steps` and `outcomes` are [C].
+void LangevinUpdateCpu(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes);
+
+// Same on the GPU, in libchainfleet_cuda.so: pointers of `buffers` but `spans` are device memory, so are `device_spans`
+// (a copy of the spans) and `outcomes`, which holds zeros. `stream` is a cudaStream_t. Asynchronous; returns a
+// cudaError_t.
+using LangevinUpdateCudaFunction = int (*)(const UpdateBuffers* buffers, const TensorSpan* device_spans,
+                                           const RowStep* steps, RowOutcome* outcomes, void* stream);
+inline constexpr char kLangevinUpdateCudaSymbol[] = "chainfleet_cuda_langevin_update";
+
+}  // namespace chainfleet

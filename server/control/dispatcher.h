@@ -14,6 +14,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "core/base/limits.h"
+#include "core/base/rng_key.h"
 #include "core/base/status.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_store.h"
@@ -28,13 +30,19 @@ struct DispatcherOptions {
   absl::Duration lease_ttl = limits::kLeaseTtl;
   absl::Duration sync_interval = limits::kSyncInterval;
   absl::Duration lease_grace = limits::kLeaseGrace;
+  // Job ids are drawn from it: fresh random bits in production, a constant in tests.
+  RngKey id_key;
+  // Runs once when another coordinator took the store over or a commit's outcome is unknown: the process must end and
+  // reload. Unset: it ends at once.
+  std::function<void(const absl::Status&)> on_store_lost;
 };
 
 // Thread-safe. Replies run on the executor, exactly once, never inside the call.
 class Dispatcher {
  public:
-  // `store` is loaded already; every LEASED chain gets one full term. All pointers outlive the Dispatcher.
-  Dispatcher(const Clock* clock, Executor* executor, StateStore* store, DispatcherOptions options);
+  // `state` is what store->Load() returned just now; every LEASED chain gets one full term. All pointers outlive the
+  // Dispatcher.
+  Dispatcher(const Clock* clock, Executor* executor, StateStore* store, StoredState state, DispatcherOptions options);
   ~Dispatcher();
 
   // Jobs. Names: a job id, a name (its newest undeleted job), or "@latest". NOT_FOUND names what was asked.
@@ -71,7 +79,7 @@ class Dispatcher {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // shared with the tasks it has on the executor
 };
 
 }  // namespace chainfleet

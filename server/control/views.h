@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/domain/snapshot.h"
 #include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
@@ -42,14 +43,6 @@ struct WorkerView {
   int32_t chains = 0;
   absl::Duration since_sync;
   bool draining = false;
-};
-
-// A version of a job: an immutable row that says how many draws of each chain belong to it (protocol 7).
-struct Snapshot {
-  std::string job;
-  int64_t number = 0;                   // from 1
-  std::vector<int64_t> draws_of_chain;  // by chain index
-  absl::Time created_at;
 };
 
 // One page of something; `next_page_token` is empty on the last.

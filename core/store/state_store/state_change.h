@@ -1,0 +1,131 @@
+// What is stored about jobs and chains, and the changes that may be made to it. Each change carries its own
+// preconditions; apply_change.h says which.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/domain/snapshot.h"
+#include "core/domain/worker_protocol.h"
+
+namespace chainfleet {
+
+// A chain as stored, without its resume point: small, for the tables that cache it.
+struct ChainRow {
+  ChainId id;
+  ChainState state = ChainState::kPending;
+  int64_t lease_epoch = 0;          // of the newest grant, 0 before the first
+  std::string worker, incarnation;  // of the newest grant; empty once that worker gave the chain back
+  bool lease_committed = false;     // something was committed under the current epoch
+  int32_t attempts = 0;             // leases ended without a commit since the last one
+  int64_t step = 0;                 // committed
+  int64_t num_draws = 0;            // committed
+  DigestHex last_digest = FirstParentDigest();
+  DigestHex resume_sha256;  // of the resume point, empty before the first
+  std::string reason;       // why the last lease ended, or why the chain FAILED or DIVERGED
+};
+
+struct JobRow {
+  int64_t sequence = 0;  // by creation, never reused
+  std::string id;
+  std::string request_id;  // empty: none
+  std::shared_ptr<const JobPlan> plan;
+  JobIntent intent = JobIntent::kRun;
+  absl::Time created_at;
+  std::optional<absl::Time> finished_at;
+};
+
+namespace change {
+
+// The job with `plan->spec.chains` PENDING chains. ALREADY_EXISTS / REQUEST_ID_USED with the older job in the result;
+// NOT_FOUND / DATASET_NOT_FOUND if its data set is gone.
+struct CreateJob {
+  std::shared_ptr<const JobPlan> plan;
+  std::string request_id;
+};
+
+// CANCEL and DELETE also move every non-final chain to CANCELLED, FINISH every PENDING one to SUCCEEDED.
+struct SetIntent {
+  std::string job;
+  JobIntent intent = JobIntent::kRun;
+};
+
+// A new lease (the epoch is the next one, the chain PENDING), or the same again (same epoch, same holder, PENDING after
+// its expiry or still LEASED). The intent must be RUN. Returns the resume point.
+struct GrantLease {
+  ChainId chain;
+  int64_t lease_epoch = 0;
+  std::string worker, incarnation;
+};
+
+// A lease ends without a commit: the chain is PENDING, or FAILED with `reason` after
+// limits::kMaxAttemptsWithoutProgress.
+struct EndLease {
+  ChainId chain;
+  int64_t lease_epoch = 0;
+  bool ordered = false;     // by the server: costs no attempt
+  bool given_back = false;  // the worker has let go: it may no longer commit or lease again under this epoch
+  std::string reason;
+};
+
+// protocol 2. `record` holds the worker's side of the segment's record; it is ignored without a segment.
+struct CommitProgress {
+  ProgressCommit commit;
+  std::string worker, incarnation;
+  SegmentRecord record;
+};
+
+// A new version if draws were committed since the newest one, which is returned otherwise.
+// FAILED_PRECONDITION / NO_DRAWS.
+struct CreateSnapshot {
+  std::string job;
+};
+
+// The draws of `object` are left out of predictions from now on. NOT_FOUND.
+struct MarkCorrupt {
+  std::string job, object;
+};
+
+// After DELETE: segments become tombstones, the resume points go, the job leaves Load().
+struct PurgeJob {
+  std::string job;
+};
+
+// The same name and digest again is OK, another digest ALREADY_EXISTS.
+struct PutDataset {
+  Dataset dataset;
+};
+
+// FAILED_PRECONDITION / IN_USE naming the jobs. Its objects, unless another data set has them, become garbage.
+struct DeleteDataset {
+  std::string name;
+};
+
+// These garbage objects were deleted.
+struct ForgetGarbage {
+  std::vector<std::string> objects;
+};
+
+}  // namespace change
+
+using StateChange = std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease,
+                                 change::CommitProgress, change::CreateSnapshot, change::MarkCorrupt, change::PurgeJob,
+                                 change::PutDataset, change::DeleteDataset, change::ForgetGarbage>;
+
+// What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
+struct ApplyResult {
+  absl::Status status;
+  bool replayed = false;         // CommitProgress that was there already
+  std::vector<ChainRow> chains;  // those it touched
+  std::optional<JobRow> job;     // if touched
+  std::optional<Snapshot> snapshot;
+  std::optional<ResumePoint> resume_point;  // of GrantLease
+  std::optional<Dataset> dataset;           // of PutDataset
+};
+
+}  // namespace chainfleet

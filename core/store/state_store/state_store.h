@@ -1,0 +1,74 @@
+// The transactional control state: jobs, chains, segment records, versions, data sets. It is the truth; the tables of
+// server/control are its cache.
+//
+// Opening a store takes it over: the generation rises by one, and whoever opened it before can no longer write.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/store/state_store/state_change.h"
+
+namespace chainfleet {
+
+struct StoredJob {
+  JobRow row;
+  std::vector<ChainRow> chains;  // by index
+  std::optional<Snapshot> newest_snapshot;
+};
+
+// Everything but segments and resume points: it does not grow with the number of draws.
+struct StoredState {
+  std::vector<StoredJob> jobs;  // not purged ones, by sequence
+  std::vector<Dataset> datasets;
+};
+
+// What garbage collection must know of a chain, from one read.
+struct ChainReferences {
+  int64_t lease_epoch = 0;
+  bool is_final = true;           // of an unknown chain: true
+  std::set<std::string> objects;  // of segments and of the resume point
+};
+
+// Thread-safe; every call may block. Errors of reads: INTERNAL (the database's own words), NOT_FOUND where said.
+class StateStore {
+ public:
+  virtual ~StateStore() = default;
+
+  // Random, made with the store, part of every object name.
+  virtual std::string incarnation() const = 0;
+  virtual int64_t generation() const = 0;
+
+  // Applies the changes in order in ONE transaction; results come in the same order. A change whose precondition fails
+  // fails alone. `wall` becomes their creation, commit or finishing time. RESOURCE_EXHAUSTED / DISK_FULL in every
+  // result: nothing was written, it may be repeated. Not OK as a whole, and the caller must end and reload: UNAVAILABLE
+  // / NOT_LEADER (someone else opened the store), INTERNAL / OUTCOME_UNKNOWN.
+  virtual absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) = 0;
+
+  virtual absl::StatusOr<StoredState> Load() = 0;
+
+  // Records in (chain, first index) order, at most `limit`, tombstones and corrupt ones too.
+  struct SegmentQuery {
+    std::string job;
+    std::optional<int32_t> chain;  // none: all
+    int32_t after_chain = -1;      // beyond (after_chain, after_first_index)
+    int64_t after_first_index = -1;
+    int32_t limit = 1000;
+  };
+  virtual absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) = 0;
+  // NOT_FOUND.
+  virtual absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) = 0;
+  // NOT_FOUND.
+  virtual absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) = 0;
+
+  virtual absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) = 0;
+  // Objects of deleted data sets, at most `limit`.
+  virtual absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) = 0;
+};
+
+}  // namespace chainfleet

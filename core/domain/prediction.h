@@ -77,4 +77,19 @@ struct ShardResult {
   std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
 };
 
+// The Bayesian model average over the draws of a version. Rows-major float64, entropies in nats.
+struct Prediction {
+  std::string job;  // id
+  int64_t version = 0;
+  int64_t draws_used = 0;  // the fewest that any row rests on
+  int64_t draws_in_version = 0;
+  int64_t num_rows = 0;
+  int64_t num_classes = 0;
+  std::vector<double> mean_probability;    // [n, K]
+  std::vector<double> predictive_entropy;  // [n] H of the mean
+  std::vector<double> expected_entropy;    // [n] mean of the draws' H
+  std::vector<double> mutual_information;  // [n] their difference
+  std::vector<double> monte_carlo_error;   // [n, K] of mean_probability, jackknife over chains; empty: unknown
+};
+
 }  // namespace chainfleet

@@ -1,0 +1,44 @@
+// What an evaluation of a job against stored data sets says. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace chainfleet {
+
+// One row of the table. A score that does not exist for the row is NaN or unset.
+struct Scores {
+  std::string what;  // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all"
+  int64_t num_draws = 0;
+  double accuracy = 0;        // 0..1
+  double nll = 0;             // mean over rows, nats
+  double brier = 0;           // mean over rows, 0..2
+  double ece = 0;             // equal-width bins; NaN for single draws
+  double ece_equal_mass = 0;  // NaN for single draws
+  double mean_predictive_entropy = 0;
+  double mean_mutual_information = 0;
+  std::optional<double> ood_auroc;  // by predictive entropy, the shifted set positive
+  std::optional<double> ood_auroc_mutual_information;
+  std::optional<double> ood_mean_predictive_entropy;
+};
+
+struct Evaluation {
+  std::string job;  // id
+  int64_t version = 0;
+  std::string dataset, ood_dataset;  // the second may be empty
+  int64_t num_rows = 0;
+  int64_t num_ood_rows = 0;
+  int64_t draws_used = 0;  // the fewest that any row rests on
+  int64_t draws_in_version = 0;
+  std::vector<Scores> scores;  // in the order of Scores::what, kinds the job lacks left out
+};
+
+// Rows whose draws are averaged, of both data sets.
+struct EvaluationProgress {
+  int64_t rows_done = 0;
+  int64_t rows_total = 0;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,54 @@
+#include "core/domain/draw.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+bool IsDigest(const std::string& text) {
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+}  // namespace
+
+std::string ToString(DrawKind kind) { return kind == DrawKind::kTheta ? "theta" : "theta_a"; }
+
+absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text) {
+  if (text == "theta") return DrawKind::kTheta;
+  if (text == "theta_a") return DrawKind::kThetaA;
+  return absl::InvalidArgumentError(absl::StrCat("unknown kind \"", text, "\": use theta or theta_a"));
+}
+
+absl::Status CheckSegment(const Segment& segment) {
+  const auto bad = [&](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat("segment at draw ", segment.first_index, ": ", what));
+  };
+  if (segment.first_index < 0) return bad("first index is negative");
+  if (segment.steps.empty()) return bad("it holds no draw");
+  if (segment.steps.size() != segment.weights.size()) {
+    return bad(absl::StrCat(segment.steps.size(), " steps but ", segment.weights.size(), " weights"));
+  }
+  if (segment.steps.front() < 1) return bad("steps count from 1");
+  if (std::adjacent_find(segment.steps.begin(), segment.steps.end(), std::greater_equal<>()) != segment.steps.end()) {
+    return bad("steps do not rise");
+  }
+  if (!std::all_of(segment.weights.begin(), segment.weights.end(),
+                   [](double w) { return std::isfinite(w) && w > 0; })) {
+    return bad("weights must be finite and above 0");
+  }
+  if (segment.kinds.empty() || !std::is_sorted(segment.kinds.begin(), segment.kinds.end()) ||
+      std::adjacent_find(segment.kinds.begin(), segment.kinds.end()) != segment.kinds.end()) {
+    return bad("kinds must be theta, theta_a or both in this order");
+  }
+  if (!IsDigest(segment.digest) || !IsDigest(segment.parent_digest) || !IsDigest(segment.object.sha256)) {
+    return bad("digests are 64 lower-case hex digits");
+  }
+  if (segment.object.name.empty() || segment.object.size_bytes <= 0) return bad("it names no object");
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

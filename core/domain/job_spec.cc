@@ -1,0 +1,175 @@
+#include "core/domain/job_spec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+
+namespace chainfleet {
+namespace {
+
+using Violations = std::vector<FieldViolation>;
+
+void Append(Violations more, Violations* violations) {
+  violations->insert(violations->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+void RequireAtLeast(const std::string& path, int64_t value, int64_t least, Violations* violations) {
+  if (value < least) violations->push_back({path, absl::StrCat("must be at least ", least, ", is ", value)});
+}
+
+void RequireAtLeast(const std::string& path, const std::optional<int64_t>& value, int64_t least,
+                    Violations* violations) {
+  if (value) RequireAtLeast(path, *value, least, violations);
+}
+
+void RequireFiniteNotNegative(const std::string& path, double value, Violations* violations) {
+  if (!std::isfinite(value) || value < 0)
+    violations->push_back({path, absl::StrCat("must be finite and not negative, is ", value)});
+}
+
+void ValidateLength(const JobSpec& spec, Violations* violations) {
+  if (spec.num_epochs.has_value() == spec.num_steps.has_value()) {
+    violations->push_back({"num_epochs", "give exactly one of num_epochs and num_steps"});
+  }
+  RequireAtLeast("num_epochs", spec.num_epochs, 1, violations);
+  RequireAtLeast("num_steps", spec.num_steps, 1, violations);
+  RequireAtLeast("burn_in.epochs", spec.burn_in.epochs, 0, violations);
+  RequireAtLeast("burn_in.steps", spec.burn_in.steps, 0, violations);
+  RequireAtLeast("burn_in.cycles", spec.burn_in.cycles, 0, violations);
+  const int64_t cycles = spec.schedule.cycles();
+  if (spec.burn_in.cycles && *spec.burn_in.cycles >= cycles) {
+    violations->push_back({"burn_in.cycles", absl::StrCat("must be below the ", cycles, " cycles of the schedule, is ",
+                                                          *spec.burn_in.cycles)});
+  }
+}
+
+void ValidateCollect(const JobSpec& spec, Violations* violations) {
+  const Collect& collect = spec.collect;
+  RequireAtLeast("collect.every_steps", collect.every_steps, 1, violations);
+  RequireAtLeast("collect.segment_draws", collect.segment_draws, 0, violations);
+  RequireAtLeast("collect.last_epochs_of_cycle", collect.last_epochs_of_cycle, 1, violations);
+  if (collect.last_epochs_of_cycle) {
+    const int64_t cycles = spec.schedule.cycles();
+    if (!spec.num_epochs) {
+      violations->push_back({"collect.last_epochs_of_cycle", "needs num_epochs, the job has num_steps"});
+    } else if (cycles >= 1 && *spec.num_epochs % cycles != 0) {
+      violations->push_back({"num_epochs", absl::StrCat("must be divisible by the ", cycles,
+                                                        " cycles of the schedule, is ", *spec.num_epochs)});
+    } else if (cycles >= 1 && *collect.last_epochs_of_cycle > *spec.num_epochs / cycles) {
+      violations->push_back({"collect.last_epochs_of_cycle",
+                             absl::StrCat("a cycle has ", *spec.num_epochs / cycles, " epochs, asked are the last ",
+                                          *collect.last_epochs_of_cycle)});
+    }
+  }
+  for (size_t i = 0; i < collect.kinds.size(); ++i) {
+    const std::string path = absl::StrCat("collect.kinds[", i, "]");
+    if (collect.kinds[i] == DrawKind::kThetaA && !spec.sampler.has_anchor()) {
+      violations->push_back({path, "theta_a needs a sampler with an anchor: emcmc"});
+    }
+    if (std::count(collect.kinds.begin(), collect.kinds.end(), collect.kinds[i]) > 1)
+      violations->push_back({path, "is named twice"});
+  }
+}
+
+void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
+  if (spec.model.is_network()) {
+    if (spec.dataset.empty())
+      violations->push_back({"dataset.name", "a network needs a data set: put one with `chainfleet dataset put`"});
+    return;
+  }
+  if (!spec.dataset.empty()) violations->push_back({"dataset", "an analytic potential takes no data set"});
+  if (spec.num_epochs) violations->push_back({"num_epochs", "an analytic potential has no epochs: give num_steps"});
+  if (spec.burn_in.epochs)
+    violations->push_back({"burn_in.epochs", "an analytic potential has no epochs: give burn_in.steps"});
+  if (spec.prior.precision != 0)
+    violations->push_back({"prior", "an analytic potential is the whole law: leave the prior out"});
+}
+
+int64_t TotalSteps(const JobSpec& spec, int64_t steps_per_epoch) {
+  return spec.num_epochs ? *spec.num_epochs * steps_per_epoch : spec.num_steps.value_or(0);
+}
+
+}  // namespace
+
+std::vector<FieldViolation> Validate(const JobSpec& spec) {
+  Violations violations;
+  if (const absl::Status status = CheckName("job", spec.name); !status.ok())
+    violations.push_back({"name", std::string(status.message())});
+  Append(Validate(spec.model), &violations);
+  ValidateKindOfModel(spec, &violations);
+  RequireFiniteNotNegative("prior.gaussian.precision", spec.prior.precision, &violations);
+  Append(Validate(spec.sampler), &violations);
+  Append(Validate(spec.schedule), &violations);
+  RequireFiniteNotNegative("temperature", spec.temperature, &violations);
+  RequireAtLeast("batch_size", spec.batch_size, 1, &violations);
+  ValidateLength(spec, &violations);
+  RequireAtLeast("chains", spec.chains, 1, &violations);
+  if (spec.chains > limits::kMaxChainsPerJob) {
+    violations.push_back({"chains", absl::StrCat("must be at most ", limits::kMaxChainsPerJob, ", is ", spec.chains)});
+  }
+  ValidateCollect(spec, &violations);
+  RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
+  return violations;
+}
+
+std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples) {
+  Violations violations;
+  if (spec.model.is_network() && spec.batch_size > num_examples) {
+    violations.push_back({"batch_size", absl::StrCat("must be at most the ", num_examples,
+                                                     " examples of the data set, is ", spec.batch_size)});
+    return violations;
+  }
+  const StepPlan plan = PlanSteps(spec, num_examples);
+  if (plan.total_steps < spec.schedule.cycles()) {
+    violations.push_back({"num_steps", absl::StrCat(plan.total_steps, " steps are fewer than the ",
+                                                    spec.schedule.cycles(), " cycles of the schedule")});
+  } else if (plan.burn_in_steps >= plan.total_steps) {
+    violations.push_back(
+        {"burn_in", absl::StrCat("is ", plan.burn_in_steps, " steps long, the whole run ", plan.total_steps)});
+  } else if (plan.NumDraws() == 0) {
+    violations.push_back({"collect", absl::StrCat("no draw would be kept in ", plan.total_steps, " steps")});
+  }
+  return violations;
+}
+
+bool StepPlan::CollectsAfter(int64_t step) const {
+  if (step <= burn_in_steps || step > total_steps || step % collect_every != 0) return false;
+  const int64_t in_cycle = (step - 1) % steps_per_cycle + 1;
+  return in_cycle > steps_per_cycle - collect_window;
+}
+
+int64_t StepPlan::NumDraws() const {
+  int64_t draws = 0;
+  for (int64_t step = burn_in_steps / collect_every * collect_every; step <= total_steps; step += collect_every) {
+    draws += CollectsAfter(step) ? 1 : 0;
+  }
+  return draws;
+}
+
+StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
+  StepPlan plan;
+  plan.steps_per_epoch = spec.model.is_network() ? std::max<int64_t>(1, num_examples / spec.batch_size) : 1;
+  plan.total_steps = TotalSteps(spec, plan.steps_per_epoch);
+  plan.steps_per_cycle = std::max<int64_t>(1, plan.total_steps / spec.schedule.cycles());
+  plan.burn_in_steps = spec.burn_in.steps.value_or(spec.burn_in.epochs.value_or(0) * plan.steps_per_epoch +
+                                                   spec.burn_in.cycles.value_or(0) * plan.steps_per_cycle);
+  const auto& collect = spec.collect;
+  plan.collect_every = collect.last_epochs_of_cycle ? plan.steps_per_epoch : collect.every_steps.value_or(1);
+  plan.collect_window =
+      collect.last_epochs_of_cycle ? *collect.last_epochs_of_cycle * plan.steps_per_epoch : plan.steps_per_cycle;
+  return plan;
+}
+
+std::vector<DrawKind> KindsOf(const JobSpec& spec) {
+  std::vector<DrawKind> kinds = spec.collect.kinds;
+  if (kinds.empty()) {
+    kinds = {DrawKind::kTheta};
+    if (spec.sampler.has_anchor()) kinds.push_back(DrawKind::kThetaA);
+  }
+  std::sort(kinds.begin(), kinds.end());
+  return kinds;
+}
+
+}  // namespace chainfleet

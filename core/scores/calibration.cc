@@ -1,0 +1,84 @@
+#include "core/scores/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace chainfleet {
+namespace {
+
+// Sums while rows come in, means at the end.
+class BinSums {
+ public:
+  explicit BinSums(ReliabilityBin bin = {}) : bin_(bin) {}
+  void Add(double confidence, bool correct) {
+    ++bin_.count;
+    bin_.mean_confidence += confidence;
+    bin_.accuracy += correct ? 1 : 0;
+  }
+  ReliabilityBin Means() const {
+    ReliabilityBin bin = bin_;
+    if (bin.count > 0) {
+      bin.mean_confidence /= static_cast<double>(bin.count);
+      bin.accuracy /= static_cast<double>(bin.count);
+    }
+    return bin;
+  }
+
+ private:
+  ReliabilityBin bin_;
+};
+
+std::vector<ReliabilityBin> EqualWidth(std::span<const double> confidence, const std::vector<bool>& correct,
+                                       int num_bins) {
+  std::vector<BinSums> sums;
+  for (int b = 0; b < num_bins; ++b) {
+    sums.emplace_back(
+        ReliabilityBin{.lower = static_cast<double>(b) / num_bins, .upper = static_cast<double>(b + 1) / num_bins});
+  }
+  for (size_t i = 0; i < confidence.size(); ++i) {
+    const int b = static_cast<int>(std::ceil(confidence[i] * num_bins)) - 1;
+    sums[std::clamp(b, 0, num_bins - 1)].Add(confidence[i], correct[i]);
+  }
+  std::vector<ReliabilityBin> bins;
+  for (const BinSums& s : sums) bins.push_back(s.Means());
+  return bins;
+}
+
+std::vector<ReliabilityBin> EqualMass(std::span<const double> confidence, const std::vector<bool>& correct,
+                                      int num_bins) {
+  std::vector<size_t> order(confidence.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return confidence[a] < confidence[b]; });
+  std::vector<ReliabilityBin> bins;
+  for (size_t begin = 0; begin < order.size();) {
+    // The cut of the present group, then on while the confidence is the same.
+    const size_t group = bins.size() + 1;
+    size_t end = std::max(begin + 1, order.size() * group / num_bins);
+    while (end < order.size() && confidence[order[end]] == confidence[order[end - 1]]) ++end;
+    BinSums sums({.lower = confidence[order[begin]], .upper = confidence[order[end - 1]]});
+    for (size_t i = begin; i < end; ++i) sums.Add(confidence[order[i]], correct[order[i]]);
+    bins.push_back(sums.Means());
+    begin = end;
+  }
+  return bins;
+}
+
+}  // namespace
+
+std::vector<ReliabilityBin> ReliabilityBins(std::span<const double> confidence, const std::vector<bool>& correct,
+                                            int num_bins, Binning binning) {
+  return binning == Binning::kEqualWidth ? EqualWidth(confidence, correct, num_bins)
+                                         : EqualMass(confidence, correct, num_bins);
+}
+
+double ExpectedCalibrationError(const std::vector<ReliabilityBin>& bins) {
+  double total = 0, sum = 0;
+  for (const ReliabilityBin& bin : bins) {
+    total += static_cast<double>(bin.count);
+    sum += static_cast<double>(bin.count) * std::abs(bin.accuracy - bin.mean_confidence);
+  }
+  return total > 0 ? sum / total : 0;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,29 @@
+// Reliability of confidences: bins, and the expected calibration error over them (Guo et al. 2017).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace chainfleet {
+
+// kEqualWidth: bin b of B holds confidences in (b/B, (b+1)/B], 0 in the first. kEqualMass: rows sorted by confidence
+// are cut into B groups of equal size, a group of equal confidences never split (so groups may differ in size or be
+// fewer).
+enum class Binning { kEqualWidth, kEqualMass };
+
+struct ReliabilityBin {
+  double lower = 0, upper = 0;  // equal width: the edges; equal mass: smallest and largest confidence inside
+  int64_t count = 0;
+  double mean_confidence = 0, accuracy = 0;  // 0 when empty
+};
+
+// `confidence` [n] in [0, 1], `correct` [n]. `num_bins` >= 1. Equal width returns all bins, equal mass the non-empty
+// ones.
+std::vector<ReliabilityBin> ReliabilityBins(std::span<const double> confidence, const std::vector<bool>& correct,
+                                            int num_bins, Binning binning);
+
+// Sum over bins of count / n |accuracy - mean confidence|. 0 for n = 0.
+double ExpectedCalibrationError(const std::vector<ReliabilityBin>& bins);
+
+}  // namespace chainfleet

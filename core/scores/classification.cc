@@ -1,0 +1,47 @@
+#include "core/scores/classification.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace chainfleet {
+namespace {
+
+// Mean of score(row, label) over rows.
+template <typename Score>
+double MeanOverRows(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels,
+                    Score score) {
+  if (labels.empty()) return 0;
+  double sum = 0;
+  for (size_t i = 0; i < labels.size(); ++i) sum += score(probability.subspan(i * num_classes, num_classes), labels[i]);
+  return sum / static_cast<double>(labels.size());
+}
+
+}  // namespace
+
+int64_t ArgMax(std::span<const double> row) { return std::max_element(row.begin(), row.end()) - row.begin(); }
+
+double Accuracy(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels) {
+  return MeanOverRows(probability, num_classes, labels,
+                      [](std::span<const double> row, int32_t label) { return ArgMax(row) == label ? 1.0 : 0.0; });
+}
+
+double NegativeLogLikelihood(std::span<const double> probability, int64_t num_classes,
+                             std::span<const int32_t> labels) {
+  return MeanOverRows(probability, num_classes, labels, [](std::span<const double> row, int32_t label) {
+    return -std::log(std::max(row[label], std::numeric_limits<double>::min()));
+  });
+}
+
+double BrierScore(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels) {
+  return MeanOverRows(probability, num_classes, labels, [](std::span<const double> row, int32_t label) {
+    double sum = 0;
+    for (size_t k = 0; k < row.size(); ++k) {
+      const double error = row[k] - (static_cast<int32_t>(k) == label ? 1.0 : 0.0);
+      sum += error * error;
+    }
+    return sum;
+  });
+}
+
+}  // namespace chainfleet

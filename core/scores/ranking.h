@@ -1,0 +1,15 @@
+// How well a score separates a positive class (out of distribution, misclassified) from a negative one.
+#pragma once
+
+#include <span>
+
+namespace chainfleet {
+
+// Area under the ROC curve = P(score of a positive > score of a negative), ties counted one half. NaN if a side is
+// empty.
+double Auroc(std::span<const double> positive, std::span<const double> negative);
+
+// Average precision: sum over distinct thresholds, high to low, of (recall step) x precision. NaN without positives.
+double Aupr(std::span<const double> positive, std::span<const double> negative);
+
+}  // namespace chainfleet

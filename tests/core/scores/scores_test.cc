@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/scores/calibration.h"
+#include "core/scores/classification.h"
+#include "core/scores/entropy.h"
+#include "core/scores/ranking.h"
+
+namespace chainfleet {
+namespace {
+
+TEST(Scores, ClassificationByHand) {
+  const std::vector<double> p = {0.7, 0.2, 0.1, 0.1, 0.3, 0.6, 0.4, 0.4, 0.2};
+  const std::vector<int32_t> labels = {0, 1, 1};
+  EXPECT_DOUBLE_EQ(Accuracy(p, 3, labels), 1.0 / 3);  // the tie of row 3 goes to class 0
+  EXPECT_DOUBLE_EQ(NegativeLogLikelihood(p, 3, labels), -(std::log(0.7) + std::log(0.3) + std::log(0.4)) / 3);
+  EXPECT_DOUBLE_EQ(BrierScore(p, 3, labels), ((0.09 + 0.04 + 0.01) + (0.01 + 0.49 + 0.36) + (0.16 + 0.36 + 0.04)) / 3);
+}
+
+TEST(Scores, ImpossibleLabelCostsMuchButIsFinite) {
+  const std::vector<double> p = {1.0, 0.0};
+  EXPECT_NEAR(NegativeLogLikelihood(p, 2, std::vector<int32_t>{1}), 708.4, 0.1);
+}
+
+TEST(Scores, NothingScoresZero) {
+  EXPECT_EQ(Accuracy({}, 3, {}), 0);
+  EXPECT_EQ(NegativeLogLikelihood({}, 3, {}), 0);
+  EXPECT_EQ(ExpectedCalibrationError(ReliabilityBins({}, {}, 15, Binning::kEqualMass)), 0);
+}
+
+TEST(Calibration, EqualWidthByHand) {
+  // Two bins: (0, .5] holds .5 (wrong); (.5, 1] holds .6 (right), .8 (wrong) and 1 (right).
+  const std::vector<double> confidence = {0.5, 0.6, 0.8, 1.0};
+  const auto bins = ReliabilityBins(confidence, {false, true, false, true}, 2, Binning::kEqualWidth);
+  ASSERT_EQ(bins.size(), 2u);
+  EXPECT_EQ(bins[0].count, 1);
+  EXPECT_EQ(bins[1].count, 3);
+  EXPECT_DOUBLE_EQ(bins[1].mean_confidence, 0.8);
+  EXPECT_DOUBLE_EQ(bins[1].accuracy, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(ExpectedCalibrationError(bins), (0.5 + 3 * (0.8 - 2.0 / 3)) / 4);
+}
+
+TEST(Calibration, ConfidenceOneCountsInTheLastBinAndZeroInTheFirst) {
+  const std::vector<double> confidence = {0.0, 1.0};
+  const auto bins = ReliabilityBins(confidence, {false, true}, 15, Binning::kEqualWidth);
+  EXPECT_EQ(bins.front().count, 1);
+  EXPECT_EQ(bins.back().count, 1);
+}
+
+TEST(Calibration, EqualMassNeverSplitsEqualConfidences) {
+  const std::vector<double> confidence = {0.9, 0.2, 0.9, 0.9, 0.1, 0.3};
+  const auto bins = ReliabilityBins(confidence, {true, false, true, false, false, true}, 3, Binning::kEqualMass);
+  ASSERT_EQ(bins.size(), 2u);
+  EXPECT_EQ(bins[0].count, 2);
+  EXPECT_EQ(bins[1].count, 4);  // the cut after four of six would fall among the three .9
+}
+
+TEST(Entropy, ByHand) {
+  EXPECT_DOUBLE_EQ(Entropy(std::vector<double>{0.5, 0.5, 0}), std::log(2));
+  EXPECT_EQ(Entropy(std::vector<double>{1, 0}), 0);
+}
+
+TEST(MutualInformation, IsClippedWithinRoundingOnly) {
+  EXPECT_EQ(MutualInformation(0.5, 0.5 + 1e-12), 0);
+  EXPECT_DOUBLE_EQ(MutualInformation(0.5, 0.6), 0.5 - 0.6);
+  EXPECT_DOUBLE_EQ(MutualInformation(0.7, 0.4), 0.7 - 0.4);
+}
+
+TEST(Auroc, ByHandWithTies) {
+  // Pairs: (3>1) (3>2) (2>1) (2=2): 3.5 of 4.
+  EXPECT_DOUBLE_EQ(Auroc(std::vector<double>{3, 2}, std::vector<double>{1, 2}), 3.5 / 4);
+  EXPECT_DOUBLE_EQ(Auroc(std::vector<double>{1, 1}, std::vector<double>{1, 1, 1}), 0.5);
+  EXPECT_TRUE(std::isnan(Auroc({}, std::vector<double>{1})));
+}
+
+TEST(Aupr, IsAveragePrecision) {
+  // Thresholds high to low: 4 (positive) 3 (negative) 2 (positive): 1/2 * 1 + 1/2 * 2/3.
+  EXPECT_DOUBLE_EQ(Aupr(std::vector<double>{4, 2}, std::vector<double>{3}), 0.5 + 0.5 * 2 / 3);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -2,6 +2,7 @@
 // used.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/time/time.h"
@@ -54,5 +55,11 @@ inline constexpr int kMaxPredictors = 8;  // networks kept ready for shards
 inline constexpr absl::Duration kPredictDeadline = absl::Seconds(60);
 inline constexpr int kMaxShardsInFlightPerWorker = 4;
 inline constexpr int kShardAttempts = 3;
+inline constexpr size_t kMaxWaitingShards = 1024;  // in the server, of all calls
+inline constexpr size_t kRowBlocksInFlight = 2;    // of one call: one runs while the next waits on the worker
+inline constexpr int64_t kMinShardRows = 16;
+inline constexpr int64_t kMaxShardRows = 1024;
+inline constexpr int64_t kShardBytes = 4 * kMiB;         // of its inputs, and of the sums of one chain and kind
+inline constexpr int64_t kShardForwardPasses = 1 << 15;  // rows x draws x kinds: how long it may hold up sampling
 
 }  // namespace chainfleet::limits

@@ -1,0 +1,23 @@
+// From the workers' sums to averages: the one place where draws of different chains meet.
+#pragma once
+
+#include <vector>
+
+#include "core/domain/prediction.h"
+
+namespace chainfleet {
+
+// Averages over all draws of `partials`, which share n and K, come in any order and hold each (chain, kind) at most
+// once. Added in chain order, then kind order, so the bits do not depend on where or when they were made. Each kind of
+// a step carries the step's weight: theta with theta_a is an equal mixture. job and versions are left empty.
+//
+// monte_carlo_error: delete-one-chain jackknife (Efron, 1982) over the chains with draws, each with all its kinds;
+// empty for fewer than two. draws_used counts a step once, however many of its kinds are there; without any draw it is
+// 0 and all arrays are empty.
+Prediction Average(std::vector<const PartialPrediction*> partials);
+
+// Puts the rows of `block` after those of `whole` (empty at first). draws_used becomes the smaller of the two and the
+// Monte Carlo error unknown if it is so for one of them.
+void AppendRows(Prediction block, Prediction* whole);
+
+}  // namespace chainfleet

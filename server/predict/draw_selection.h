@@ -1,0 +1,24 @@
+// Which of the pinned draws a call averages, and what inputs they take.
+#pragma once
+
+#include <vector>
+
+#include "core/base/status.h"
+#include "server/predict/draw_catalog.h"
+
+namespace chainfleet {
+
+// `asked` in kind order, each once; all of `draws` if empty. INVALID_ARGUMENT for a kind the job does not keep, or a
+// job that samples no network and so predicts nothing.
+absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, const std::vector<DrawKind>& asked);
+
+// INVALID_ARGUMENT, with both shapes, unless `inputs` is [n, input_shape...] with n >= 1 and the bytes of that shape.
+absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan);
+
+// INVALID_ARGUMENT, with both shapes, unless the rows of `dataset` fit and there is at least one.
+absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan);
+
+// Steps, each with all its kinds.
+int64_t NumDraws(const PinnedDraws& draws);
+
+}  // namespace chainfleet

@@ -1,0 +1,48 @@
+// Evaluate: a job's averages and single draws, scored against stored data sets.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/base/executor.h"
+#include "core/base/status.h"
+#include "core/domain/evaluation.h"
+#include "server/predict/draw_catalog.h"
+#include "server/predict/shard_queue.h"
+
+namespace chainfleet {
+
+class BlobStore;
+
+struct EvaluateQuery {
+  DrawQuery draws;
+  std::vector<DrawKind> kinds;  // empty: all the job keeps
+  std::string dataset;
+  std::string ood_dataset;  // empty: none
+  int ece_bins = 15;
+};
+
+// Thread-safe. What it is given outlives it; a call under way may outlive the evaluator itself. Memory per call: a few
+// [rows, K] arrays of doubles and the sums of the row blocks in flight.
+class Evaluator {
+ public:
+  Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue);
+
+  // `progress` runs after each row block, `done` once, last, at most `timeout` from now; both on the executor, one at a
+  // time. Errors: as PredictRouter::Predict with all draws needed; NOT_FOUND and INVALID_ARGUMENT for the data sets;
+  // DATA_LOSS for stored labels that cannot be read. The returned function cancels, as there.
+  std::function<void()> Evaluate(EvaluateQuery query, absl::Duration timeout,
+                                 std::function<void(const EvaluationProgress&)> progress,
+                                 std::function<void(absl::StatusOr<Evaluation>)> done);
+
+ private:
+  Executor* const executor_;
+  DrawCatalog* const catalog_;
+  BlobStore* const blobs_;
+  ShardQueue* const queue_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,97 @@
+#include "server/predict/fan_out.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/limits.h"
+#include "server/predict/placement.h"
+
+namespace chainfleet {
+
+int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers) {
+  int64_t num_draws = 0;
+  for (const ChainDraws& chain : draws.chains) num_draws += chain.num_draws;
+  const int64_t passes_per_row =
+      std::max<int64_t>(num_draws * static_cast<int64_t>(num_kinds) / std::max<int64_t>(num_workers, 1), 1);
+  int64_t input_bytes = sizeof(float);
+  for (const int64_t extent : draws.plan->input_shape) input_bytes *= extent;
+  const int64_t sum_bytes = static_cast<int64_t>(sizeof(double)) * (3 * draws.plan->num_classes + 1);
+  const int64_t rows =
+      std::min(limits::kShardForwardPasses / passes_per_row, limits::kShardBytes / std::max(input_bytes, sum_bytes));
+  return std::clamp(rows, limits::kMinShardRows, limits::kMaxShardRows);
+}
+
+FanOut::FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, DrawCatalog* catalog, Plan plan,
+               Events events)
+    : owner_(std::move(owner)),
+      strand_(strand),
+      queue_(queue),
+      catalog_(catalog),
+      plan_(std::move(plan)),
+      events_(std::move(events)),
+      rows_per_block_(RowsPerBlock(*plan_.draws, plan_.kinds.size(), queue->WorkerIds().size())) {}
+
+void FanOut::Start() { Fill(); }
+
+void FanOut::Fill() {
+  while (next_row_ < plan_.num_rows && open_.size() < limits::kRowBlocksInFlight) BeginBlock();
+  if (open_.empty()) End();
+}
+
+void FanOut::BeginBlock() {
+  const int64_t first_row = next_row_;
+  Block& block = open_[first_row];
+  block.rows = {first_row, std::min(rows_per_block_, plan_.num_rows - first_row)};
+  next_row_ += block.rows.num_rows;
+  for (ChainGroup& group : GroupChains(plan_.draws->chains, queue_->WorkerIds())) {
+    ShardRequest request;
+    request.plan = plan_.draws->plan;
+    request.chains = std::move(group.chains);
+    request.kinds = plan_.kinds;
+    plan_.set_rows(block.rows, &request);
+    ++block.pending;
+    block.tickets.push_back(
+        queue_->Submit(std::move(request), group.worker,
+                       [this, owner = owner_.lock(), strand = strand_, first_row](absl::StatusOr<ShardResult> result) {
+                         strand->Schedule([this, owner, first_row, result = std::move(result)]() mutable {
+                           OnShard(first_row, std::move(result));
+                         });
+                       }));
+  }
+}
+
+void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
+  const auto it = open_.find(first_row);
+  if (it == open_.end()) return;  // it was stopped meanwhile
+  Block& block = it->second;
+  --block.pending;
+  if (result.ok()) {
+    for (const std::string& object : result->corrupt_objects) catalog_->MarkCorrupt(plan_.draws->plan->job, object);
+    std::ranges::move(result->partials, std::back_inserter(block.partials));
+  } else {
+    if (plan_.needs_all) return Stop(result.status());
+    status_.Update(result.status());
+  }
+  if (block.pending > 0) return;
+  Block done = std::move(block);
+  open_.erase(it);
+  events_.block(done.rows, std::move(done.partials));
+  if (!ended_) Fill();
+}
+
+void FanOut::Stop(const absl::Status& status) {
+  if (ended_) return;
+  status_ = status;
+  for (auto& [first_row, block] : std::exchange(open_, {})) {
+    for (const uint64_t ticket : block.tickets) queue_->Cancel(ticket);
+    events_.block(block.rows, std::move(block.partials));
+  }
+  End();
+}
+
+void FanOut::End() {
+  ended_ = true;
+  events_.end(status_);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,80 @@
+// One call's rows over the workers: cut into blocks, each block's chains into one shard per worker, a few blocks at a
+// time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/executor.h"
+#include "core/base/status.h"
+#include "core/domain/prediction.h"
+#include "server/predict/draw_catalog.h"
+#include "server/predict/shard_queue.h"
+
+namespace chainfleet {
+
+struct RowBlock {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+};
+
+// Not thread-safe: lives in a call, whose strand runs every method and both callbacks.
+class FanOut {
+ public:
+  struct Plan {
+    std::shared_ptr<const PinnedDraws> draws;
+    std::vector<DrawKind> kinds;
+    int64_t num_rows = 0;
+    std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // fills in inputs, or rows of a data set
+    bool needs_all = true;                                         // the first shard that fails ends it
+  };
+  struct Events {
+    // Once per block that was begun, in the order they finish; sums of (chain, kind) in any order, some missing if a
+    // shard failed or Stop came first.
+    std::function<void(const RowBlock&, std::vector<PartialPrediction>)> block;
+    // Last of all: OK, the first shard's error, or what Stop was given.
+    std::function<void(const absl::Status&)> end;
+  };
+
+  // The owner of this object is kept alive by the shards under way. Corrupt objects are told to `catalog`.
+  FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, DrawCatalog* catalog, Plan plan, Events events);
+
+  void Start();
+  // Cancels the shards under way and ends; no effect after the end.
+  void Stop(const absl::Status& status);
+
+ private:
+  struct Block {
+    RowBlock rows;
+    std::vector<uint64_t> tickets;
+    int64_t pending = 0;
+    std::vector<PartialPrediction> partials;
+  };
+
+  void Fill();
+  void BeginBlock();
+  void OnShard(int64_t first_row, absl::StatusOr<ShardResult> result);
+  void End();
+
+  const std::weak_ptr<void> owner_;
+  Strand* const strand_;
+  ShardQueue* const queue_;
+  DrawCatalog* const catalog_;
+  const Plan plan_;
+  const Events events_;
+  int64_t rows_per_block_;
+  int64_t next_row_ = 0;
+  std::map<int64_t, Block> open_;  // by first row
+  absl::Status status_;
+  bool ended_ = false;
+};
+
+// Rows of one block: inputs and the sums of a chain and kind stay below limits::kShardBytes, and a shard, which holds
+// up sampling on its worker, below limits::kShardForwardPasses.
+int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers);
+
+}  // namespace chainfleet

@@ -1,0 +1,43 @@
+// The shards of all calls on their way to workers: first come first served, bounded in flight per worker, a lost one
+// sent elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/base/executor.h"
+#include "core/base/status.h"
+#include "core/domain/prediction.h"
+#include "server/predict/shard_port.h"
+
+namespace chainfleet {
+
+// Thread-safe. Deadlines are the caller's: it cancels what it no longer waits for.
+class ShardQueue {
+ public:
+  // Runs at most once, on the executor, one at a time over all shards: hand real work over. UNAVAILABLE /
+  // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL, INTERNAL / BAD_SHARD_RESULT, or the last worker's error after
+  // limits::kShardAttempts tries of UNAVAILABLE or RESOURCE_EXHAUSTED; any other error of a worker is final.
+  using Done = std::function<void(absl::StatusOr<ShardResult>)>;
+
+  // Both outlive the queue.
+  ShardQueue(Executor* executor, ShardPort* port);
+
+  // `preferred` takes the shard if it has room, else the worker with the fewest in flight among those that have not
+  // lost it yet. request.shard_id is chosen here, anew for each attempt. Returns a ticket for Cancel.
+  uint64_t Submit(ShardRequest request, const std::string& preferred, Done done);
+
+  // `done` runs no more, unless it is running now. No effect on a shard that is done.
+  void Cancel(uint64_t ticket);
+
+  // Of the serving workers, by id.
+  std::vector<std::string> WorkerIds() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,55 @@
+#include "server/predict/shard_result_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
+  const size_t rows = static_cast<size_t>(NumRows(request)), classes = static_cast<size_t>(request.plan->num_classes);
+  const size_t scores = request.per_draw_scores ? static_cast<size_t>(p.num_draws) : 0;
+  return p.num_rows == static_cast<int64_t>(rows) && p.num_classes == request.plan->num_classes &&
+         p.sum_wp.size() == rows * classes && p.sum_wp2.size() == rows * classes && p.votes.size() == rows * classes &&
+         p.sum_wh.size() == rows && p.draw_log_likelihood.size() == scores && p.draw_hits.size() == scores;
+}
+
+absl::Status Bad(const std::string& what) {
+  return WithReason(absl::InternalError("its shard result " + what), "BAD_SHARD_RESULT");
+}
+
+}  // namespace
+
+int64_t NumRows(const ShardRequest& request) {
+  return request.rows ? request.rows->num_rows : request.inputs->shape.front();
+}
+
+absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result) {
+  std::map<ChainId, int64_t> draws_of;
+  for (const ChainDraws& chain : request.chains) draws_of[chain.chain] = chain.num_draws;
+  const bool may_lack = !result.corrupt_objects.empty();
+  std::set<std::pair<ChainId, DrawKind>> seen;
+  for (const PartialPrediction& p : result.partials) {
+    const std::string name = absl::StrCat("for ", ToString(p.chain), " ", ToString(p.kind));
+    const auto asked = draws_of.find(p.chain);
+    if (asked == draws_of.end() || std::ranges::count(request.kinds, p.kind) == 0 ||
+        !seen.emplace(p.chain, p.kind).second) {
+      return Bad(name + " was not asked for, or came twice");
+    }
+    if (p.num_draws < 0 || p.num_draws > asked->second || (p.num_draws < asked->second && !may_lack)) {
+      return Bad(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked->second));
+    }
+    if (!ArraysFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0))) return Bad(name + " has arrays of other shapes");
+  }
+  if (seen.size() < draws_of.size() * request.kinds.size() && !may_lack) {
+    return Bad(absl::StrCat("has ", seen.size(), " sums instead of ", draws_of.size() * request.kinds.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

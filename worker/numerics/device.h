@@ -16,4 +16,7 @@ struct Device {
 // "cpu" or "cuda:N". INVALID_ARGUMENT for anything else.
 absl::StatusOr<Device> ParseDevice(const std::string& text);
 
+// OK, or FAILED_PRECONDITION / NO_DEVICE if this process cannot use the GPU.
+absl::Status CheckDeviceIsThere(Device device);
+
 }  // namespace chainfleet

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/check.h"
 #include "worker/numerics/tensor_view.h"
@@ -22,19 +21,6 @@ at::Tensor View(const float* data, at::IntArrayRef sizes, at::IntArrayRef stride
 }
 
 }  // namespace
-
-absl::StatusOr<Device> ParseDevice(const std::string& text) {
-  if (text == "cpu") return Device{};
-  const std::string prefix = "cuda:";
-  int index = -1;
-  if (text.starts_with(prefix)) {
-    const char* end = text.data() + text.size();
-    const auto [parsed_to, error] = std::from_chars(text.data() + prefix.size(), end, index);
-    if (error != std::errc() || parsed_to != end || index > 127) index = -1;
-  }
-  if (index < 0) return absl::InvalidArgumentError("device \"" + text + "\" is unknown: give cpu or cuda:N");
-  return Device{index};
-}
 
 ThetaArena::ThetaArena(std::shared_ptr<const Layout> layout, Device device)
     : layout_(std::move(layout)), device_(device) {}

@@ -30,7 +30,8 @@ struct Words {
 };
 
 #if HWY_TARGET != HWY_SCALAR
-// Ten rounds on the even lanes of the counter vectors; odd lanes of the input are ignored, of the output undefined.
+// Ten rounds on the even lanes of the counter vectors; odd lanes of the input are ignored, of the output undefined. The
+// high words come by a shuffle: a shift would share the multiplier's port.
 HWY_INLINE Words PhiloxEven(RngKey key, Words c) {
   const DU du;
   const VU m0 = hn::Set(du, 0xD2511F53u), m1 = hn::Set(du, 0xCD9E8D57u);
@@ -39,7 +40,7 @@ HWY_INLINE Words PhiloxEven(RngKey key, Words c) {
   for (int round = 0; round < 10; ++round) {
     const auto p0 = hn::MulEven(c.word[0], m0);
     const auto p1 = hn::MulEven(c.word[2], m1);
-    const VU high0 = hn::BitCast(du, hn::ShiftRight<32>(p0)), high1 = hn::BitCast(du, hn::ShiftRight<32>(p1));
+    const VU high0 = hn::Shuffle2301(hn::BitCast(du, p0)), high1 = hn::Shuffle2301(hn::BitCast(du, p1));
     c = {{hn::Xor3(high1, c.word[1], hn::Set(du, k0)), hn::BitCast(du, p1), hn::Xor3(high0, c.word[3], hn::Set(du, k1)),
           hn::BitCast(du, p0)}};
     k0 += 0x9E3779B9u;
@@ -51,16 +52,16 @@ HWY_INLINE Words PhiloxEven(RngKey key, Words c) {
 // The blocks `block` + lane: the products of 32-bit words fill 64-bit lanes, so even and odd lanes go separately.
 HWY_INLINE Words PhiloxBlocks(const RowStep& step, RngStream stream, uint32_t block) {
   const DU du;
-  const hn::Repartition<uint64_t, DU> dw;
   const VU blocks = hn::Iota(du, block);
   const VU s = hn::Set(du, static_cast<uint32_t>(stream)), low = hn::Set(du, static_cast<uint32_t>(step.t)),
            high = hn::Set(du, static_cast<uint32_t>(step.t >> 32));
-  const VU odd_blocks = hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(dw, blocks)));
+  const VU odd_blocks = hn::Shuffle2301(blocks);
   const Words even = PhiloxEven(step.key, {{blocks, s, low, high}});
   const Words odd = PhiloxEven(step.key, {{odd_blocks, s, low, high}});
   Words both;
+  HWY_UNROLL(4)
   for (int w = 0; w < 4; ++w) {
-    both.word[w] = hn::OddEven(hn::BitCast(du, hn::ShiftLeft<32>(hn::BitCast(dw, odd.word[w]))), even.word[w]);
+    both.word[w] = hn::OddEven(hn::Shuffle2301(odd.word[w]), even.word[w]);
   }
   return both;
 }
@@ -73,20 +74,21 @@ HWY_INLINE Words PhiloxBlocks(const RowStep& step, RngStream stream, uint32_t bl
 }
 #endif
 
-HWY_INLINE VF Uniform(VU word) {
+// UniformFloat(word) * 2^24 * scale, exact for powers of two.
+HWY_INLINE VF ScaledWord(VU word, float scale) {
   const DF df;
-  const DI di;
-  const VI integer = hn::Add(hn::BitCast(di, hn::ShiftRight<8>(word)), hn::Set(di, 1));
-  return hn::Mul(hn::ConvertTo(df, integer), hn::Set(df, 0x1p-24f));
+  const VF bits = hn::ConvertTo(df, hn::BitCast(DI(), hn::ShiftRight<8>(word)));
+  return hn::MulAdd(bits, hn::Set(df, scale), hn::Set(df, scale));
 }
 
 // -2 ln u for u in [2^-24, 1], exactly 0 at 1: u = 2^e (1 + f) with 1 + f in [2/3, 4/3), minimax on f (6e-8).
 HWY_INLINE VF MinusTwoLog(VF u) {
   const DF df;
   const DI di;
-  const VI offset = hn::Sub(hn::BitCast(di, u), hn::Set(di, 0x3F2AAAAB));
+  const VI two_thirds = hn::Set(di, 0x3F2AAAAB);
+  const VI offset = hn::Sub(hn::BitCast(di, u), two_thirds);
   const VI exponent = hn::ShiftRight<23>(offset);
-  const VI mantissa = hn::Sub(hn::BitCast(di, u), hn::ShiftLeft<23>(exponent));
+  const VI mantissa = hn::Add(hn::And(offset, hn::Set(di, 0x7FFFFF)), two_thirds);
   const VF f = hn::Sub(hn::BitCast(df, mantissa), hn::Set(df, 1.0f));
   VF q = hn::Set(df, -0x1.12f598p-2f);
   q = hn::MulAdd(q, f, hn::Set(df, 0x1.3408ecp-2f));
@@ -100,41 +102,39 @@ HWY_INLINE VF MinusTwoLog(VF u) {
   return hn::MulAdd(hn::ConvertTo(df, exponent), hn::Set(df, -0x1.62e430p+0f), log_mantissa);
 }
 
-// cos and sin of 2 pi u: the quarter turn 4 u = n + f, |f| <= 1/2, is exact; minimax in f^2 (3e-8).
-HWY_INLINE void CosSinTurn(VF u, VF* cosine, VF* sine) {
+// One Box-Muller pair: radius sqrt(-2 ln u) of `radius_word`, angle 2 pi v of `angle_word`. The half turns 2 v = n + f,
+// |f| <= 1/2, are exact (n by adding 1.5 * 2^23, whose last bit is then n's parity, the sign of both); minimax in f^2
+// (4e-8).
+HWY_INLINE void BoxMuller(VU radius_word, VU angle_word, VF* HWY_RESTRICT z) {
   const DF df;
-  const DI di;
-  const VF turn = hn::Mul(u, hn::Set(df, 4.0f));
-  const VI n = hn::NearestInt(turn);
-  const VF f = hn::Sub(turn, hn::ConvertTo(df, n));
+  const DU du;
+  const VF radius = hn::Sqrt(MinusTwoLog(ScaledWord(radius_word, 0x1p-24f)));
+  const VF half_turns = ScaledWord(angle_word, 0x1p-23f);
+  const VF magic = hn::Set(df, 0x1.8p23f);
+  const VF rounded = hn::Add(half_turns, magic);
+  const VF f = hn::Sub(half_turns, hn::Sub(rounded, magic));
   const VF s = hn::Mul(f, f);
-  VF sin = hn::Set(df, -0x1.2d9b40p-8f);
-  sin = hn::MulAdd(sin, s, hn::Set(df, 0x1.465ec4p-4f));
-  sin = hn::MulAdd(sin, s, hn::Set(df, -0x1.4abbbap-1f));
-  sin = hn::Mul(hn::MulAdd(sin, s, hn::Set(df, 0x1.921fb6p+0f)), f);
-  VF cos = hn::Set(df, 0x1.db6492p-11f);
-  cos = hn::MulAdd(cos, s, hn::Set(df, -0x1.55cb98p-6f));
-  cos = hn::MulAdd(cos, s, hn::Set(df, 0x1.03c1eap-2f));
-  cos = hn::MulAdd(cos, s, hn::Set(df, -0x1.3bd3ccp+0f));
-  cos = hn::MulAdd(cos, s, hn::Set(df, 1.0f));
-  // Quarter n mod 4: odd swaps cos and sin; the second bit of n + 1 is the sign of cos, that of n the sign of sin.
-  const auto swap = hn::RebindMask(df, hn::TestBit(n, hn::Set(di, 1)));
-  const VI cos_sign = hn::ShiftLeft<30>(hn::And(hn::Add(n, hn::Set(di, 1)), hn::Set(di, 2)));
-  const VI sin_sign = hn::ShiftLeft<30>(hn::And(n, hn::Set(di, 2)));
-  *cosine = hn::Xor(hn::IfThenElse(swap, sin, cos), hn::BitCast(df, cos_sign));
-  *sine = hn::Xor(hn::IfThenElse(swap, cos, sin), hn::BitCast(df, sin_sign));
+  VF sine = hn::Set(df, 0x1.3e1420p-4f);
+  sine = hn::MulAdd(sine, s, hn::Set(df, -0x1.32531ep-1f));
+  sine = hn::MulAdd(sine, s, hn::Set(df, 0x1.4668f0p+1f));
+  sine = hn::MulAdd(sine, s, hn::Set(df, -0x1.4abbc4p+2f));
+  sine = hn::Mul(hn::MulAdd(sine, s, hn::Set(df, 0x1.921fb6p+1f)), f);
+  VF cosine = hn::Set(df, -0x1.937d98p-6f);
+  cosine = hn::MulAdd(cosine, s, hn::Set(df, 0x1.e16eacp-3f));
+  cosine = hn::MulAdd(cosine, s, hn::Set(df, -0x1.55d24ap+0f));
+  cosine = hn::MulAdd(cosine, s, hn::Set(df, 0x1.03c1eep+2f));
+  cosine = hn::MulAdd(cosine, s, hn::Set(df, -0x1.3bd3ccp+2f));
+  cosine = hn::MulAdd(cosine, s, hn::Set(df, 1.0f));
+  const VF signed_radius = hn::Xor(radius, hn::BitCast(df, hn::ShiftLeft<31>(hn::BitCast(du, rounded))));
+  z[0] = hn::Mul(signed_radius, cosine);
+  z[1] = hn::Mul(signed_radius, sine);
 }
 
-// Box-Muller on words (0,1) and (2,3) of the blocks: z[o] is output o.
+// Words (0,1) and (2,3) of the blocks from `block` on: z[o] is output o.
 HWY_INLINE void Normals(const RowStep& step, RngStream stream, uint32_t block, VF* HWY_RESTRICT z) {
   const Words words = PhiloxBlocks(step, stream, block);
-  for (int pair = 0; pair < 4; pair += 2) {
-    const VF radius = hn::Sqrt(MinusTwoLog(Uniform(words.word[pair])));
-    VF cosine, sine;
-    CosSinTurn(Uniform(words.word[pair + 1]), &cosine, &sine);
-    z[pair] = hn::Mul(radius, cosine);
-    z[pair + 1] = hn::Mul(radius, sine);
-  }
+  BoxMuller(words.word[0], words.word[1], z);
+  BoxMuller(words.word[2], words.word[3], z + 2);
 }
 
 struct Sums {
@@ -153,6 +153,7 @@ HWY_INLINE void UpdateGroup(const RowStep& step, uint32_t q, float* theta, float
     VF z[4], z_a[4];
     Normals(step, RngStream::kThetaNoise, block, z);
     if constexpr (kAnchored) Normals(step, RngStream::kThetaANoise, block, z_a);
+    HWY_UNROLL(4)
     for (size_t output = 0; output < 4; ++output) {
       const size_t at = kBlocks * output + lane;
       const VF old = hn::LoadU(df, theta + at);
@@ -176,7 +177,7 @@ HWY_INLINE void UpdateGroup(const RowStep& step, uint32_t q, float* theta, float
 
 // Parameters [begin, end) of one row within one span, begin and end in p; a group cut by them goes through a buffer.
 template <bool kAnchored>
-void UpdateRange(const RowStep& step, int64_t begin, int64_t end, float* theta, float* theta_a, const float* gradient,
+void UpdateRange(const RowStep step, int64_t begin, int64_t end, float* theta, float* theta_a, const float* gradient,
                  Sums& sums) {
   for (int64_t p = begin; p < end;) {
     const int64_t q = p / kGroup, in_group = p - q * kGroup, count = std::min(kGroup - in_group, end - p);

@@ -1,0 +1,20 @@
+// libchainfleet_cuda.so at run time: it brings LibTorch's CUDA back end and our kernels, and is loaded only for
+// --device cuda:N.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+#include "worker/numerics/kernels/update.h"
+
+namespace chainfleet {
+
+// Loads the module from beside the executable or from ../lib of it. Once, before the first torch call of the process
+// (LibTorch looks its CUDA hooks up only once). FAILED_PRECONDITION / NO_DEVICE says what is missing.
+absl::Status LoadCudaModule();
+
+// The fused update of kernels/update.h on GPU `device`; `outcomes` is on the host. Waits for the result. The module
+// must be loaded.
+void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes, int device);
+
+}  // namespace chainfleet

@@ -1,0 +1,110 @@
+// The fused Langevin update on a GPU: one thread per Philox block of a tensor, 4 parameters 16 apart, so that a half
+// warp reads and writes 16 neighbours at a time.
+#include <cuda_runtime.h>
+
+#include "worker/numerics/kernels/update.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kGroup = 64, kBlocksPerGroup = 16, kThreads = 256;
+constexpr int kRowsPerLaunch = 64;  // their scalars travel as a kernel argument: no copy, no lifetime
+
+struct Rows {
+  RowStep step[kRowsPerLaunch];
+};
+
+struct Range {
+  int64_t first, count;  // of groups
+};
+
+__device__ Range GroupsOf(const TensorSpan& span) {
+  const int64_t first = span.first / kGroup;
+  return {first, span.size == 0 ? 0 : (span.first + span.size - 1) / kGroup - first + 1};
+}
+
+__device__ void Normals(const RowStep& step, RngStream stream, uint32_t block, float* z) {
+  const PhiloxBlock words = RandomBlock(step.key, stream, step.t, block);
+  for (int pair = 0; pair < 4; pair += 2) {
+    const float radius = sqrtf(-2.0f * logf(UniformFloat(words.word[pair])));
+    float sine, cosine;
+    sincospif(2.0f * UniformFloat(words.word[pair + 1]), &sine, &cosine);
+    z[pair] = radius * cosine;
+    z[pair + 1] = radius * sine;
+  }
+}
+
+template <bool kAnchored>
+__device__ void UpdateBlock(const UpdateBuffers& buffers, const TensorSpan& span, const RowStep& step, int64_t row,
+                            uint32_t q, uint32_t lane, RowOutcome* seen) {
+  float z[4], z_a[4];
+  Normals(step, RngStream::kThetaNoise, kBlocksPerGroup * q + lane, z);
+  if (kAnchored) Normals(step, RngStream::kThetaANoise, kBlocksPerGroup * q + lane, z_a);
+  for (int output = 0; output < 4; ++output) {
+    const int64_t i = int64_t{kGroup} * q + kBlocksPerGroup * output + lane - span.first;
+    if (i < 0 || i >= span.size) continue;
+    const int64_t at = row * buffers.row_stride + span.padded + i;
+    const float theta = buffers.theta[at];
+    float drift = fmaf(step.prior_precision, theta, buffers.gradient[at]);
+    if (kAnchored) {
+      const float theta_a = buffers.theta_a[at], gap = theta - theta_a, force = step.coupling * gap;
+      drift += force;
+      const float fresh_a = theta_a + fmaf(step.step_size, force, step.noise * z_a[output]);
+      buffers.theta_a[at] = fresh_a;
+      seen->theta_check += fresh_a * 0.0f;
+      seen->anchor_distance2 = fmaf(gap, gap, seen->anchor_distance2);
+    }
+    const float fresh = theta + fmaf(-step.step_size, drift, step.noise * z[output]);
+    buffers.theta[at] = fresh;
+    seen->theta_check += fresh * 0.0f;
+  }
+}
+
+// grid: (blocks of threads over the groups of one span, spans, rows).
+template <bool kAnchored>
+__global__ void Update(UpdateBuffers buffers, const TensorSpan* spans, Rows rows, int64_t first_row,
+                       RowOutcome* outcomes) {
+  const RowStep& step = rows.step[blockIdx.z];
+  if (!step.active) return;
+  const TensorSpan span = spans[blockIdx.y];
+  const Range groups = GroupsOf(span);
+  const int64_t row = first_row + blockIdx.z;
+  RowOutcome seen;
+  const int64_t stride = int64_t{gridDim.x} * kThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < groups.count * kBlocksPerGroup; i += stride) {
+    UpdateBlock<kAnchored>(buffers, span, step, row, static_cast<uint32_t>(groups.first + i / kBlocksPerGroup),
+                           static_cast<uint32_t>(i % kBlocksPerGroup), &seen);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) {
+    seen.theta_check += __shfl_down_sync(0xFFFFFFFFu, seen.theta_check, offset);
+    seen.anchor_distance2 += __shfl_down_sync(0xFFFFFFFFu, seen.anchor_distance2, offset);
+  }
+  if (threadIdx.x % 32 != 0) return;
+  if (seen.theta_check != 0) outcomes[row].theta_check = seen.theta_check;  // only ever NaN
+  if (kAnchored) atomicAdd(&outcomes[row].anchor_distance2, seen.anchor_distance2);
+}
+
+}  // namespace
+
+extern "C" int chainfleet_cuda_langevin_update(const UpdateBuffers* buffers, const TensorSpan* device_spans,
+                                               const RowStep* steps, RowOutcome* outcomes, void* stream) {
+  int64_t largest = 1;
+  for (int64_t k = 0; k < buffers->num_spans; ++k) {
+    const int64_t blocks = (buffers->spans[k].size / kGroup + 2) * kBlocksPerGroup;
+    if (blocks > largest) largest = blocks;
+  }
+  const int64_t wanted = (largest + kThreads - 1) / kThreads;
+  const unsigned blocks = static_cast<unsigned>(wanted < 1024 ? wanted : 1024);
+  for (int64_t first = 0; first < buffers->rows; first += kRowsPerLaunch) {
+    const int64_t count = buffers->rows - first < kRowsPerLaunch ? buffers->rows - first : kRowsPerLaunch;
+    Rows rows;
+    for (int64_t r = 0; r < count; ++r) rows.step[r] = steps[first + r];
+    const dim3 grid(blocks, static_cast<unsigned>(buffers->num_spans), static_cast<unsigned>(count));
+    const auto kernel = buffers->theta_a != nullptr ? Update<true> : Update<false>;
+    kernel<<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(*buffers, device_spans, rows, first, outcomes);
+    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,64 @@
+#include "worker/numerics/samplers/stochastic_gradient.h"
+
+#include <cmath>
+
+#include "worker/numerics/kernels/cuda_module.h"
+
+namespace chainfleet {
+
+void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
+  StepScratch& scratch = *inputs.scratch;
+  const int64_t n = inputs.batches->batch_size();
+  while (scratch.gradient.rows() < theta.rows()) scratch.gradient.AddRow();
+  while (scratch.gradient.rows() > theta.rows()) scratch.gradient.RemoveRow(scratch.gradient.rows() - 1);
+  scratch.ids.resize(theta.rows() * n);
+  scratch.energy.resize(theta.rows());
+  for (int64_t row = 0; row < theta.rows(); ++row) {
+    inputs.batches->Fill(inputs.chains[row].key, inputs.chains[row].t, scratch.ids.data() + row * n);
+  }
+  inputs.potential->Evaluate(theta, {scratch.ids.data(), n}, &scratch.gradient, scratch.energy.data());
+}
+
+std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, double coupling, ThetaArena* theta,
+                                     ThetaArena* theta_a) {
+  StepScratch& scratch = *inputs.scratch;
+  const Layout& layout = theta->layout();
+  UpdateBuffers buffers;
+  buffers.spans = layout.spans().data();
+  buffers.num_spans = static_cast<int64_t>(layout.spans().size());
+  buffers.num_parameters = layout.num_parameters();
+  buffers.row_stride = layout.row_stride();
+  buffers.rows = theta->rows();
+  buffers.theta = theta->data();
+  buffers.theta_a = theta_a == nullptr ? nullptr : theta_a->data();
+  buffers.gradient = scratch.gradient.data();
+
+  scratch.steps.clear();
+  for (const ChainStep& chain : inputs.chains) {
+    RowStep step;
+    step.key = chain.key;
+    step.t = static_cast<uint64_t>(chain.t);
+    step.step_size = static_cast<float>(chain.step_size);
+    step.noise = static_cast<float>(std::sqrt(2 * chain.step_size * chain.temperature));
+    step.prior_precision = static_cast<float>(inputs.potential->prior_precision());
+    step.coupling = static_cast<float>(coupling);
+    step.active = chain.active;
+    scratch.steps.push_back(step);
+  }
+  scratch.seen.resize(buffers.rows);
+  if (theta->device().is_cuda()) {
+    LangevinUpdateCuda(buffers, scratch.steps.data(), scratch.seen.data(), theta->device().cuda_index);
+  } else {
+    LangevinUpdateCpu(buffers, scratch.steps.data(), scratch.seen.data());
+  }
+
+  std::vector<StepInfo> info(buffers.rows);
+  for (int64_t row = 0; row < buffers.rows; ++row) {
+    info[row].energy = scratch.energy[row];
+    info[row].finite = std::isfinite(scratch.energy[row]) && scratch.seen[row].theta_check == 0;
+    info[row].anchor_distance = std::sqrt(static_cast<double>(scratch.seen[row].anchor_distance2));
+  }
+  return info;
+}
+
+}  // namespace chainfleet

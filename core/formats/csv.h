@@ -1,0 +1,21 @@
+// Numeric CSV: an optional header line, then rows of numbers, as regression data comes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+struct CsvTable {
+  std::vector<std::string> columns;  // from the header, else "0", "1", ...
+  int64_t num_rows = 0;
+  std::vector<double> values;  // [num_rows, columns], row-major, all finite
+};
+
+// A first line with any cell that is no number is the header. INVALID_ARGUMENT names line and column of a cell that is
+// text, empty, NaN or infinite, and the line of a row of another length.
+absl::StatusOr<CsvTable> ReadCsv(const std::string& text);
+
+}  // namespace chainfleet

@@ -1,0 +1,204 @@
+#include "core/formats/decoded_dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/formats/csv.h"
+#include "core/formats/gzip.h"
+#include "core/formats/idx.h"
+#include "core/formats/npy.h"
+#include "core/formats/npz.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kMaxLabel = 65535;
+constexpr int64_t kCifarPixels = 3 * 32 * 32;
+
+struct NamedArray {
+  std::string file;
+  Array array;
+};
+
+template <typename T>
+T At(const std::string& bytes, int64_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+double NumberAt(const Array& array, int64_t index) {
+  switch (array.type) {
+    case ArrayType::kUint8:
+      return At<uint8_t>(array.bytes, index);
+    case ArrayType::kInt32:
+      return At<int32_t>(array.bytes, index);
+    case ArrayType::kInt64:
+      return static_cast<double>(At<int64_t>(array.bytes, index));
+    case ArrayType::kFloat32:
+      return At<float>(array.bytes, index);
+    case ArrayType::kFloat64:
+      return At<double>(array.bytes, index);
+  }
+  return 0;
+}
+
+int64_t RowSize(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+absl::Status SetLabels(const NamedArray& labels, DecodedDataset* data) {
+  for (int64_t i = 0; i < data->num_rows; ++i) {
+    const double label = NumberAt(labels.array, i);
+    if (!(label >= 0 && label <= kMaxLabel) || label != std::floor(label)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(labels.file, ": label ", label, " of row ", i, " is not a whole number from 0 to ", kMaxLabel));
+    }
+    data->labels.push_back(static_cast<int32_t>(label));
+    data->num_classes = std::max(data->num_classes, static_cast<int64_t>(label) + 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetInputs(NamedArray inputs, DecodedDataset* data) {
+  if (inputs.array.type == ArrayType::kUint8) {
+    data->is_uint8 = true;
+    data->inputs = std::move(inputs.array.bytes);
+    return absl::OkStatus();
+  }
+  const int64_t row_size = RowSize(inputs.array.shape), items = data->num_rows * row_size;
+  data->inputs.resize(static_cast<size_t>(items) * sizeof(float));
+  for (int64_t i = 0; i < items; ++i) {
+    const float value = static_cast<float>(NumberAt(inputs.array, i));
+    if (!std::isfinite(value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(inputs.file, ": row ", i / row_size, " holds ", value, ": inputs must be finite"));
+    }
+    std::memcpy(data->inputs.data() + i * static_cast<int64_t>(sizeof(float)), &value, sizeof(float));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels) {
+  if (inputs.array.shape.size() < 2 || labels.array.shape.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("inputs [n, ...] and labels [n] are wanted: ", inputs.file, " is [",
+                                                   absl::StrJoin(inputs.array.shape, ", "), "], ", labels.file, " is [",
+                                                   absl::StrJoin(labels.array.shape, ", "), "]"));
+  }
+  DecodedDataset data;
+  data.num_rows = inputs.array.shape[0];
+  if (data.num_rows != labels.array.shape[0] || data.num_rows == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(inputs.file, " has ", data.num_rows, " rows, ", labels.file, " has ",
+                                                   labels.array.shape[0], " labels"));
+  }
+  data.input_shape.assign(inputs.array.shape.begin() + 1, inputs.array.shape.end());
+  if (data.input_shape.size() == 2) data.input_shape.insert(data.input_shape.begin(), 1);  // grey images: one channel
+  CHAINFLEET_RETURN_IF_ERROR(SetLabels(labels, &data));
+  CHAINFLEET_RETURN_IF_ERROR(SetInputs(std::move(inputs), &data));
+  return data;
+}
+
+// IDX or .npy content, gzipped or not; none if it is something else.
+absl::StatusOr<std::optional<Array>> ReadArray(const UploadedFile& file) {
+  std::string content = file.bytes;
+  if (IsGzip(content)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(content, Gunzip(content));
+  }
+  if (IsIdx(content)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(Array array, ReadIdx(content));
+    return array;
+  }
+  if (content.starts_with("\x93NUMPY")) {
+    CHAINFLEET_ASSIGN_OR_RETURN(Array array, ReadNpy(content));
+    return array;
+  }
+  return std::optional<Array>();
+}
+
+absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays) {
+  if (arrays.size() != 2) {
+    return absl::InvalidArgumentError(absl::StrCat("give two files, inputs and labels: ", arrays.size(),
+                                                   arrays.size() == 1 ? " was given" : " were given"));
+  }
+  if (arrays[0].array.shape.size() < arrays[1].array.shape.size()) std::swap(arrays[0], arrays[1]);
+  return Pair(std::move(arrays[0]), arrays[1]);
+}
+
+absl::StatusOr<DecodedDataset> DecodeNpz(const UploadedFile& file) {
+  absl::StatusOr<std::map<std::string, Array>> read = ReadNpz(file.bytes);
+  if (!read.ok()) return Annotate(read.status(), file.name);
+  auto& arrays = *read;
+  const auto x = arrays.find("x"), y = arrays.find("y");
+  if (x == arrays.end() || y == arrays.end())
+    return absl::InvalidArgumentError(file.name + ": the archive must hold arrays x and y");
+  return Pair({file.name + ": x", std::move(x->second)}, {file.name + ": y", std::move(y->second)});
+}
+
+absl::StatusOr<DecodedDataset> DecodeCifar(const std::vector<UploadedFile>& files) {
+  DecodedDataset data{.is_uint8 = true, .input_shape = {3, 32, 32}};
+  for (const UploadedFile& file : files) {
+    const int64_t size = static_cast<int64_t>(file.bytes.size()), record = kCifarPixels + 1;
+    if (size == 0 || size % record != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.name, ": ", size, " bytes are not a whole number of CIFAR-10 records of ", record));
+    }
+    for (int64_t begin = 0; begin < size; begin += record) {
+      const int32_t label = static_cast<uint8_t>(file.bytes[begin]);
+      if (label > 9)
+        return absl::InvalidArgumentError(
+            absl::StrCat(file.name, ": label ", label, " of record ", begin / record, " is not 0 to 9"));
+      data.labels.push_back(label);
+      data.inputs.append(file.bytes, static_cast<size_t>(begin) + 1, kCifarPixels);
+    }
+  }
+  data.num_rows = static_cast<int64_t>(data.labels.size());
+  data.num_classes = 10;
+  return data;
+}
+
+absl::StatusOr<DecodedDataset> DecodeCsv(const UploadedFile& file) {
+  const absl::StatusOr<CsvTable> read = ReadCsv(file.bytes);
+  if (!read.ok()) return Annotate(read.status(), file.name);
+  const CsvTable& table = *read;
+  const int64_t columns = static_cast<int64_t>(table.columns.size());
+  if (columns < 2)
+    return absl::InvalidArgumentError(file.name + ": at least one input column and a label column are wanted");
+  NamedArray inputs{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows, columns - 1}, .bytes = ""}};
+  NamedArray labels{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows}, .bytes = ""}};
+  for (int64_t row = 0; row < table.num_rows; ++row) {
+    const char* values = reinterpret_cast<const char*>(table.values.data() + row * columns);
+    inputs.array.bytes.append(values, static_cast<size_t>(columns - 1) * sizeof(double));
+    labels.array.bytes.append(values + (columns - 1) * static_cast<int64_t>(sizeof(double)), sizeof(double));
+  }
+  return Pair(std::move(inputs), labels);
+}
+
+}  // namespace
+
+absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files) {
+  if (files.empty()) return absl::InvalidArgumentError("no file was given");
+  const auto all_end_with = [&](const char* ending) {
+    return std::all_of(files.begin(), files.end(), [&](const UploadedFile& f) { return f.name.ends_with(ending); });
+  };
+  if (all_end_with(".bin")) return DecodeCifar(files);
+  if (files.size() == 1 && files[0].name.ends_with(".csv")) return DecodeCsv(files[0]);
+  if (files.size() == 1 && files[0].bytes.starts_with("PK")) return DecodeNpz(files[0]);
+  std::vector<NamedArray> arrays;
+  for (const UploadedFile& file : files) {
+    absl::StatusOr<std::optional<Array>> array = ReadArray(file);
+    if (!array.ok()) return Annotate(array.status(), file.name);
+    if (!array->has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file.name, ": not a known format: IDX (.gz), .npy, .npz with x and y, CIFAR-10 binary (.bin) or .csv are"));
+    }
+    arrays.push_back({file.name, std::move(**array)});
+  }
+  return DecodeArrays(std::move(arrays));
+}
+
+}  // namespace chainfleet

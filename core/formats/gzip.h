@@ -1,0 +1,16 @@
+// gzip members in memory, by zlib.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// True if `bytes` starts with gzip's magic.
+bool IsGzip(const std::string& bytes);
+
+// The content of a gzip file. DATA_LOSS if it is cut or damaged; RESOURCE_EXHAUSTED above limits::kMaxBlobBytes.
+absl::StatusOr<std::string> Gunzip(const std::string& bytes);
+
+}  // namespace chainfleet

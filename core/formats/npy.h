@@ -1,0 +1,17 @@
+// NumPy's .npy format, versions 1.0 to 3.0: C order, little-endian, uint8, int32, int64, float32, float64.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+#include "core/formats/array.h"
+
+namespace chainfleet {
+
+// INVALID_ARGUMENT says what is wrong or not supported (with the dtype found).
+absl::StatusOr<Array> ReadNpy(const std::string& bytes);
+
+// Version 1.0, header padded to 64 bytes.
+std::string WriteNpy(const Array& array);
+
+}  // namespace chainfleet

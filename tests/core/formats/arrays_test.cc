@@ -1,0 +1,119 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/formats/csv.h"
+#include "core/formats/gzip.h"
+#include "core/formats/idx.h"
+#include "core/formats/npy.h"
+#include "core/formats/npz.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+Array Floats(std::vector<int64_t> shape, const std::vector<float>& values) {
+  Array array{.type = ArrayType::kFloat32, .shape = std::move(shape), .bytes = std::string(values.size() * 4, '\0')};
+  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+TEST(Idx, ReadsSizesAndBytes) {
+  const auto array =
+      ReadIdx(std::string("\0\0\x08\x02\0\0\0\x02\0\0\0\x03"
+                          "abcdef",
+                          18));
+  ASSERT_TRUE(array.ok()) << array.status();
+  EXPECT_THAT(array->shape, ElementsAre(2, 3));
+  EXPECT_EQ(array->bytes, "abcdef");
+}
+
+TEST(Idx, RefusesCutTrailingAndForeignBytes) {
+  EXPECT_THAT(Message(ReadIdx(std::string("\0\0\x08\x01\0\0\0\x03"
+                                          "ab",
+                                          10))
+                          .status()),
+              HasSubstr("promises 3 bytes of data, the file has 2"));
+  EXPECT_FALSE(ReadIdx(std::string("\0\0\x08\x01\0\0\0\x01"
+                                   "ab",
+                                   10))
+                   .ok());
+  EXPECT_FALSE(ReadIdx("GIF89a").ok());
+  EXPECT_FALSE(ReadIdx(std::string("\0\0\x0D\x01\0\0\0\x01"
+                                   "abcd",
+                                   12))
+                   .ok())
+      << "floats";
+}
+
+TEST(Idx, SizesWhoseProductOverflowsAreRefused) {
+  EXPECT_FALSE(
+      ReadIdx(std::string("\0\0\x08\x04\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 20)).ok());
+}
+
+TEST(Npy, RoundTripsEveryType) {
+  for (const ArrayType type :
+       {ArrayType::kUint8, ArrayType::kInt32, ArrayType::kInt64, ArrayType::kFloat32, ArrayType::kFloat64}) {
+    const Array array{
+        .type = type, .shape = {2, 3}, .bytes = std::string(static_cast<size_t>(6 * ItemBytes(type)), 'x')};
+    const std::string file = WriteNpy(array);
+    EXPECT_EQ((file.size() - array.bytes.size()) % 64, 0u);
+    const auto read = ReadNpy(file);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->type, type);
+    EXPECT_EQ(read->shape, array.shape);
+    EXPECT_EQ(read->bytes, array.bytes);
+  }
+}
+
+TEST(Npy, RefusesWhatItCannotRead) {
+  std::string fortran = WriteNpy(Floats({2, 1}, {1, 2}));
+  fortran.replace(fortran.find("False"), 5, "True ");
+  EXPECT_THAT(Message(ReadNpy(fortran).status()), HasSubstr("Fortran"));
+  std::string half = WriteNpy(Floats({2, 1}, {1, 2}));
+  half.replace(half.find("<f4"), 3, "<f2");
+  EXPECT_THAT(Message(ReadNpy(half).status()), HasSubstr("<f2"));
+  const std::string cut = WriteNpy(Floats({2, 1}, {1, 2}));
+  EXPECT_THAT(Message(ReadNpy(cut.substr(0, cut.size() - 1)).status()), HasSubstr("promises 8 bytes"));
+  EXPECT_FALSE(ReadNpy(cut.substr(0, 20)).ok());
+  EXPECT_FALSE(ReadNpy("").ok());
+}
+
+TEST(Npz, RoundTrips) {
+  const auto bytes = WriteNpz({{"a", Floats({3}, {1, 2, 3})}, {"b", Floats({1, 2}, {4, 5})}});
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto arrays = ReadNpz(*bytes);
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  ASSERT_EQ(arrays->size(), 2u);
+  EXPECT_THAT(arrays->at("b").shape, ElementsAre(1, 2));
+  EXPECT_EQ(arrays->at("a").bytes, Floats({3}, {1, 2, 3}).bytes);
+}
+
+TEST(Npz, RefusesWhatIsNoArchive) { EXPECT_FALSE(ReadNpz("PK not really").ok()); }
+
+TEST(Gzip, TellsCutDataApart) {
+  // printf 'hello' | gzip -n
+  const std::string hello("\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\x07\0\x86\xa6\x10\x36\x05\0\0\0", 25);
+  EXPECT_EQ(Gunzip(hello).value(), "hello");
+  EXPECT_EQ(Gunzip(hello.substr(0, 14)).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(Csv, ReadsWithAndWithoutHeader) {
+  EXPECT_THAT(ReadCsv("a,b\n1,2\n3,4\n")->columns, ElementsAre("a", "b"));
+  EXPECT_THAT(ReadCsv("1, 2\r\n3,4")->values, ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Csv, NamesLineAndColumnOfABadCell) {
+  EXPECT_THAT(Message(ReadCsv("a,b\n1,2\n3,x\n").status()), HasSubstr("line 3, column b: \"x\""));
+  EXPECT_THAT(Message(ReadCsv("a,b\n1,nan\n").status()), HasSubstr("line 2, column b"));
+  EXPECT_THAT(Message(ReadCsv("1,2\n3\n").status()), HasSubstr("line 2 has 1 cells"));
+  EXPECT_FALSE(ReadCsv("a,b\n").ok());
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,84 @@
+#include "core/formats/decoded_dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "core/formats/npy.h"
+#include "core/formats/npz.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::string kImages("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02\x01\x02\x03\x04", 20);
+const std::string kLabels("\0\0\x08\x01\0\0\0\x02\x05\x07", 10);
+
+std::string Error(const std::vector<UploadedFile>& files) {
+  return std::string(DecodeDataset(files).status().message());
+}
+
+Array Floats(std::vector<int64_t> shape, const std::vector<float>& values) {
+  Array array{.type = ArrayType::kFloat32, .shape = std::move(shape), .bytes = std::string(values.size() * 4, '\0')};
+  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+TEST(DecodeDataset, PairsIdxFilesInEitherOrder) {
+  for (const auto& files :
+       {std::vector<UploadedFile>{{"i", kImages}, {"l", kLabels}}, {{"l", kLabels}, {"i", kImages}}}) {
+    const auto data = DecodeDataset(files);
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_TRUE(data->is_uint8);
+    EXPECT_THAT(data->input_shape, ElementsAre(1, 1, 2));
+    EXPECT_EQ(data->num_rows, 2);
+    EXPECT_EQ(data->num_classes, 8);
+    EXPECT_EQ(data->inputs, "\x01\x02\x03\x04");
+    EXPECT_THAT(data->labels, ElementsAre(5, 7));
+  }
+}
+
+TEST(DecodeDataset, RefusesCountsThatDiffer) {
+  const std::string one_label("\0\0\x08\x01\0\0\0\x01\x05", 9);
+  EXPECT_THAT(Error({{"i", kImages}, {"l", one_label}}), HasSubstr("i has 2 rows, l has 1 labels"));
+}
+
+TEST(DecodeDataset, RefusesAMissingOrUnknownFile) {
+  EXPECT_THAT(Error({}), HasSubstr("no file"));
+  EXPECT_THAT(Error({{"i", kImages}}), HasSubstr("inputs and labels"));
+  EXPECT_THAT(Error({{"photo.jpg", "\xff\xd8"}, {"l", kLabels}}), HasSubstr("photo.jpg: not a known format"));
+}
+
+TEST(DecodeDataset, NamesTheRowOfANan) {
+  const std::string x = WriteNpy(Floats({2, 2}, {1, 2, 3, NAN})), y = WriteNpy(Floats({2}, {0, 1}));
+  EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", y}}), HasSubstr("x.npy: row 1 holds nan"));
+}
+
+TEST(DecodeDataset, RefusesLabelsThatAreNoClasses) {
+  const std::string x = WriteNpy(Floats({2, 2}, {1, 2, 3, 4}));
+  EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", WriteNpy(Floats({2}, {0, -1}))}}), HasSubstr("label -1 of row 1"));
+  EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", WriteNpy(Floats({2}, {0.5, 1}))}}), HasSubstr("label 0.5 of row 0"));
+}
+
+TEST(DecodeDataset, ReadsNpzCsvAndCifar) {
+  const auto npz = WriteNpz({{"x", Floats({1, 2}, {1, 2})}, {"y", Floats({1}, {3})}});
+  EXPECT_EQ(DecodeDataset({{"d.npz", *npz}})->num_classes, 4);
+  const auto csv = DecodeDataset({{"d.csv", "a,b,label\n1,2,0\n3,4,1\n"}});
+  ASSERT_TRUE(csv.ok()) << csv.status();
+  EXPECT_THAT(csv->input_shape, ElementsAre(2));
+  EXPECT_THAT(csv->labels, ElementsAre(0, 1));
+  std::string record(3073, '\x10');
+  record[0] = 9;
+  const auto cifar = DecodeDataset({{"data_batch_1.bin", record + record}});
+  ASSERT_TRUE(cifar.ok()) << cifar.status();
+  EXPECT_THAT(cifar->input_shape, ElementsAre(3, 32, 32));
+  EXPECT_THAT(cifar->labels, ElementsAre(9, 9));
+  EXPECT_THAT(Error({{"data_batch_1.bin", record + "x"}}), HasSubstr("3074 bytes"));
+}
+
+}  // namespace
+}  // namespace chainfleet

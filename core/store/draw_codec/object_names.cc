@@ -1,0 +1,49 @@
+#include "core/store/draw_codec/object_names.h"
+
+#include <regex>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+
+std::string ChainObjectPrefix(const std::string& store_incarnation, const ChainId& chain) {
+  return absl::StrCat(store_incarnation, "/", chain.job, "/", chain.index, "/");
+}
+
+std::string SegmentObjectName(const std::string& store_incarnation, const ChainId& chain, int64_t lease_epoch,
+                              const DigestHex& digest) {
+  return absl::StrCat(ChainObjectPrefix(store_incarnation, chain), "segments/e", lease_epoch, "-", digest);
+}
+
+std::string ResumeObjectName(const std::string& store_incarnation, const ChainId& chain, int64_t lease_epoch,
+                             const DigestHex& sha256) {
+  return absl::StrCat(ChainObjectPrefix(store_incarnation, chain), "resume/e", lease_epoch, "-", sha256);
+}
+
+std::string DatasetObjectName(const std::string& store_incarnation, const DigestHex& sha256) {
+  return absl::StrCat(store_incarnation, "/datasets/", sha256);
+}
+
+std::optional<ChainObjectName> ParseChainObjectName(const std::string& name) {
+  static const std::regex* const kForm =
+      new std::regex("([a-z0-9-]+)/([a-z0-9-]+)/([0-9]{1,9})/(segments|resume)/e([0-9]{1,18})-([0-9a-f]{64})");
+  std::smatch part;
+  ChainObjectName parsed;
+  if (!std::regex_match(name, part, *kForm) || !absl::SimpleAtoi(part[3].str(), &parsed.chain.index) ||
+      !absl::SimpleAtoi(part[5].str(), &parsed.lease_epoch)) {
+    return std::nullopt;
+  }
+  parsed.kind = part[4] == "segments" ? ChainObjectName::Kind::kSegment : ChainObjectName::Kind::kResume;
+  parsed.store_incarnation = part[1];
+  parsed.chain.job = part[2];
+  parsed.digest = part[6];
+  return parsed;
+}
+
+bool IsObjectName(const std::string& name) {
+  static const std::regex* const kDataset = new std::regex("[a-z0-9-]+/datasets/[0-9a-f]{64}");
+  return ParseChainObjectName(name).has_value() || std::regex_match(name, *kDataset);
+}
+
+}  // namespace chainfleet

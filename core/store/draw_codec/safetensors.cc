@@ -1,0 +1,172 @@
+#include "core/store/draw_codec/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+
+namespace chainfleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr struct {
+  TensorType type;
+  const char* name;
+  int64_t bytes;
+} kTypes[] = {{TensorType::kBool, "BOOL", 1},   {TensorType::kUint8, "U8", 1},    {TensorType::kInt32, "I32", 4},
+              {TensorType::kInt64, "I64", 8},   {TensorType::kFloat16, "F16", 2}, {TensorType::kBfloat16, "BF16", 2},
+              {TensorType::kFloat32, "F32", 4}, {TensorType::kFloat64, "F64", 8}};
+
+const auto& RowOf(TensorType type) { return kTypes[static_cast<int>(type)]; }
+
+absl::Status Bad(const std::string& what) {
+  return absl::InvalidArgumentError("not a valid safetensors file: " + what);
+}
+
+// nlohmann keeps the last of duplicate keys silently; a strict reader must not.
+absl::StatusOr<Json> ParseJson(const char* begin, const char* end) {
+  std::vector<std::set<std::string>> keys;
+  bool duplicate = false;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key) duplicate |= !keys.back().insert(parsed.get<std::string>()).second;
+    return true;
+  };
+  Json header = Json::parse(begin, end, watch, /*allow_exceptions=*/false);
+  if (header.is_discarded() || !header.is_object()) return Bad("the header is not a JSON object in UTF-8");
+  if (duplicate) return Bad("a key of the header occurs twice");
+  return header;
+}
+
+absl::StatusOr<TensorType> ParseType(const Json& entry) {
+  const auto dtype = entry.find("dtype");
+  if (dtype != entry.end() && dtype->is_string()) {
+    for (const auto& row : kTypes) {
+      if (*dtype == row.name) return row.type;
+    }
+  }
+  return Bad("unknown or missing dtype");
+}
+
+// Non-negative integers of array `key`.
+absl::StatusOr<std::vector<int64_t>> ParseSizes(const Json& entry, const char* key) {
+  const auto array = entry.find(key);
+  if (array == entry.end() || !array->is_array()) return Bad(absl::StrCat(key, " is missing"));
+  std::vector<int64_t> sizes;
+  for (const Json& size : *array) {
+    if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
+      return Bad(absl::StrCat(key, " holds what is no size"));
+    sizes.push_back(size.get<int64_t>());
+  }
+  return sizes;
+}
+
+struct Entry {
+  TensorView tensor;
+  int64_t begin = 0, end = 0;
+};
+
+absl::StatusOr<Entry> ParseEntry(const std::string& name, const Json& json) {
+  if (!json.is_object()) return Bad("an entry is no object");
+  Entry entry;
+  entry.tensor.name = name;
+  CHAINFLEET_ASSIGN_OR_RETURN(entry.tensor.type, ParseType(json));
+  CHAINFLEET_ASSIGN_OR_RETURN(entry.tensor.shape, ParseSizes(json, "shape"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, ParseSizes(json, "data_offsets"));
+  if (json.size() != 3 || offsets.size() != 2 || offsets[0] > offsets[1])
+    return Bad(absl::StrCat("entry ", name, " is malformed"));
+  int64_t bytes = ItemBytes(entry.tensor.type);
+  for (const int64_t size : entry.tensor.shape) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return Bad(absl::StrCat("the shape of ", name, " overflows"));
+  }
+  entry.begin = offsets[0];
+  entry.end = offsets[1];
+  entry.tensor.size_bytes = bytes;
+  if (entry.end - entry.begin != bytes) return Bad(absl::StrCat("shape and offsets of ", name, " disagree"));
+  return entry;
+}
+
+absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>* metadata) {
+  if (!json.is_object()) return Bad("__metadata__ is no object");
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string()) return Bad("__metadata__ holds what is no string");
+    metadata->emplace(key, value.get<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+// Sets the data pointers; the tensors must cover [0, size) without holes or overlaps.
+absl::Status PlaceTensors(std::vector<Entry> entries, const char* data, int64_t size,
+                          std::vector<TensorView>* tensors) {
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  int64_t end = 0;
+  for (Entry& entry : entries) {
+    if (entry.begin != end) return Bad(absl::StrCat("there is a hole or an overlap before ", entry.tensor.name));
+    end = entry.end;
+    entry.tensor.data = data + entry.begin;
+    tensors->push_back(std::move(entry.tensor));
+  }
+  return end == size ? absl::OkStatus() : Bad(absl::StrCat("the tensors end at ", end, ", the data at ", size));
+}
+
+}  // namespace
+
+int64_t ItemBytes(TensorType type) { return RowOf(type).bytes; }
+
+const TensorView* Safetensors::Find(const std::string& name) const {
+  const auto it = std::find_if(tensors.begin(), tensors.end(), [&](const TensorView& t) { return t.name == name; });
+  return it == tensors.end() ? nullptr : &*it;
+}
+
+absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes) {
+  uint64_t header_size = 0;
+  if (bytes.size() < sizeof header_size) return Bad("it is shorter than 8 bytes");
+  std::memcpy(&header_size, bytes.data(), sizeof header_size);
+  if (header_size > kMaxHeaderBytes || header_size > bytes.size() - sizeof header_size)
+    return Bad("the header is cut or too long");
+  const char* header_begin = bytes.data() + sizeof header_size;
+  const char* data = header_begin + header_size;
+  CHAINFLEET_ASSIGN_OR_RETURN(const Json header, ParseJson(header_begin, data));
+  Safetensors file;
+  std::vector<Entry> entries;
+  for (const auto& [name, value] : header.items()) {
+    if (name == "__metadata__") {
+      CHAINFLEET_RETURN_IF_ERROR(ParseMetadata(value, &file.metadata));
+      continue;
+    }
+    CHAINFLEET_ASSIGN_OR_RETURN(Entry entry, ParseEntry(name, value));
+    entries.push_back(std::move(entry));
+  }
+  CHAINFLEET_RETURN_IF_ERROR(PlaceTensors(std::move(entries), data, bytes.data() + bytes.size() - data, &file.tensors));
+  return file;
+}
+
+std::string WriteSafetensors(const std::vector<TensorView>& tensors,
+                             const std::map<std::string, std::string>& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  int64_t end = 0;
+  for (const TensorView& t : tensors) {
+    CHAINFLEET_CHECK(!header.contains(t.name)) << "tensor " << t.name << " is written twice";
+    header[t.name] = {{"dtype", RowOf(t.type).name}, {"shape", t.shape}, {"data_offsets", {end, end + t.size_bytes}}};
+    end += t.size_bytes;
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const uint64_t header_size = text.size();
+  std::string bytes(reinterpret_cast<const char*>(&header_size), sizeof header_size);
+  bytes.reserve(sizeof header_size + text.size() + static_cast<size_t>(end));
+  bytes += text;
+  for (const TensorView& t : tensors) bytes.append(t.data, static_cast<size_t>(t.size_bytes));
+  return bytes;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,43 @@
+// The safetensors format, strictly: 8 bytes little-endian header length, a JSON header, then the tensors' bytes without
+// holes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+enum class TensorType { kBool, kUint8, kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
+
+int64_t ItemBytes(TensorType type);
+
+// A named dense tensor, row-major, little-endian; `data` is borrowed.
+struct TensorView {
+  std::string name;
+  TensorType type = TensorType::kFloat32;
+  std::vector<int64_t> shape;
+  const char* data = nullptr;
+  int64_t size_bytes = 0;  // product(shape) * ItemBytes(type)
+};
+
+struct Safetensors {
+  std::vector<TensorView> tensors;  // in the order of their bytes
+  std::map<std::string, std::string> metadata;
+  const TensorView* Find(const std::string& name) const;  // null if absent
+};
+
+// Views into `bytes`, which must outlive the result. INVALID_ARGUMENT for anything a strict reader refuses: header
+// longer than 100,000,000 or than the file, bad UTF-8 or JSON, duplicate keys, unknown dtype, offsets with holes or
+// overlaps, sizes that do not agree with the shape, bytes after the last tensor, metadata that are not strings.
+absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes);
+
+// The file; tensors are written in the order given, the header padded with spaces to 8 bytes. Each size_bytes must be
+// right.
+std::string WriteSafetensors(const std::vector<TensorView>& tensors,
+                             const std::map<std::string, std::string>& metadata);
+
+}  // namespace chainfleet

@@ -1,0 +1,174 @@
+#include "core/store/draw_codec/segment_codec.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/store/draw_codec/safetensors.h"
+#include "core/store/draw_codec/sha256.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kFormatKey[] = "chainfleet_segment_format";
+
+absl::Status Damaged(const std::string& what) { return absl::DataLossError("segment object is damaged: " + what); }
+
+int64_t NumValues(const std::vector<int64_t>& shape, size_t from) {
+  int64_t values = 1;
+  for (size_t d = from; d < shape.size(); ++d) values *= shape[d];
+  return values;
+}
+
+template <typename T>
+TensorView VectorTensor(const std::string& name, TensorType type, const std::vector<T>& values) {
+  return {name,
+          type,
+          {static_cast<int64_t>(values.size())},
+          reinterpret_cast<const char*>(values.data()),
+          static_cast<int64_t>(values.size() * sizeof(T))};
+}
+
+// [draws, shape...] of one parameter of one kind, stacked.
+std::string StackParameter(const SegmentContent& content, size_t kind, int64_t offset, int64_t size) {
+  std::string stacked(content.draws.size() * static_cast<size_t>(size) * sizeof(float), '\0');
+  char* to = stacked.data();
+  for (const SegmentDraw& draw : content.draws) {
+    CHAINFLEET_CHECK(draw.theta.size() == content.kinds.size() &&
+                     static_cast<int64_t>(draw.theta[kind].size()) >= offset + size)
+        << "draw at step " << draw.step << " of " << ToString(content.chain) << " lacks values";
+    std::memcpy(to, draw.theta[kind].data() + offset, static_cast<size_t>(size) * sizeof(float));
+    to += static_cast<size_t>(size) * sizeof(float);
+  }
+  return stacked;
+}
+
+template <typename T>
+absl::StatusOr<std::vector<T>> ReadVector(const Safetensors& file, const std::string& name, TensorType type) {
+  const TensorView* tensor = file.Find(name);
+  if (tensor == nullptr || tensor->type != type || tensor->shape.size() != 1) return Damaged(name + " is missing");
+  std::vector<T> values(static_cast<size_t>(tensor->shape[0]));
+  std::memcpy(values.data(), tensor->data, static_cast<size_t>(tensor->size_bytes));
+  return values;
+}
+
+template <typename T>
+absl::Status ReadNumber(const Safetensors& file, const std::string& key, T* value) {
+  const auto it = file.metadata.find(key);
+  if (it == file.metadata.end() || !absl::SimpleAtoi(it->second, value))
+    return Damaged("metadata " + key + " is missing");
+  return absl::OkStatus();
+}
+
+absl::Status ReadMetadata(const Safetensors& file, SegmentContent* content) {
+  int32_t format = 0;
+  CHAINFLEET_RETURN_IF_ERROR(ReadNumber(file, kFormatKey, &format));
+  if (format < kOldestSegmentFormatVersion || format > kSegmentFormatVersion) {
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat("segment format ", format, " cannot be read: this build reads ",
+                                                   kOldestSegmentFormatVersion, " to ", kSegmentFormatVersion)),
+        "VERSION_MISMATCH");
+  }
+  CHAINFLEET_RETURN_IF_ERROR(ReadNumber(file, "chain", &content->chain.index));
+  CHAINFLEET_RETURN_IF_ERROR(ReadNumber(file, "first_index", &content->first_index));
+  const auto job = file.metadata.find("job"), parent = file.metadata.find("parent_digest");
+  if (job == file.metadata.end() || parent == file.metadata.end())
+    return Damaged("metadata job or parent_digest is missing");
+  content->chain.job = job->second;
+  content->parent_digest = parent->second;
+  return absl::OkStatus();
+}
+
+// Appends tensor "kind/parameter" [draws, ...] to the draws.
+absl::Status ReadParameter(const TensorView& tensor, SegmentContent* content) {
+  const absl::StatusOr<DrawKind> kind = DrawKindFromString(tensor.name.substr(0, tensor.name.find('/')));
+  if (!kind.ok() || tensor.type != TensorType::kFloat32 || tensor.shape.empty() ||
+      tensor.shape[0] != static_cast<int64_t>(content->draws.size())) {
+    return Damaged("unexpected tensor " + tensor.name);
+  }
+  if (content->kinds.empty() || content->kinds.back() < *kind) content->kinds.push_back(*kind);
+  if (content->kinds.back() != *kind) return Damaged("kinds are out of order");
+  const int64_t size = NumValues(tensor.shape, 1);
+  const float* values = reinterpret_cast<const float*>(tensor.data);
+  for (SegmentDraw& draw : content->draws) {
+    draw.theta.resize(content->kinds.size());
+    std::vector<float>& theta = draw.theta.back();
+    const size_t begin = theta.size();
+    theta.resize(begin + static_cast<size_t>(size));
+    std::memcpy(theta.data() + begin, values,
+                static_cast<size_t>(size) * sizeof(float));  // may be unaligned in the file
+    values += size;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+EncodedSegment EncodeSegment(const SegmentContent& content, const std::vector<ParameterShape>& parameters) {
+  std::vector<int64_t> steps;
+  std::vector<double> weights;
+  for (const SegmentDraw& draw : content.draws) {
+    steps.push_back(draw.step);
+    weights.push_back(draw.weight);
+  }
+  std::vector<TensorView> tensors = {VectorTensor("steps", TensorType::kInt64, steps),
+                                     VectorTensor("weights", TensorType::kFloat64, weights)};
+  std::vector<std::string> stacked;  // keeps the bytes until they are written
+  stacked.reserve(content.kinds.size() * parameters.size());
+  for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
+    for (const ParameterShape& p : parameters) {
+      stacked.push_back(StackParameter(content, kind, p.offset, NumValues(p.shape, 0)));
+      std::vector<int64_t> shape = p.shape;
+      shape.insert(shape.begin(), static_cast<int64_t>(content.draws.size()));
+      tensors.push_back({ToString(content.kinds[kind]) + "/" + p.name, TensorType::kFloat32, std::move(shape),
+                         stacked.back().data(), static_cast<int64_t>(stacked.back().size())});
+    }
+  }
+  return {WriteSafetensors(tensors, {{kFormatKey, absl::StrCat(kSegmentFormatVersion)},
+                                     {"job", content.chain.job},
+                                     {"chain", absl::StrCat(content.chain.index)},
+                                     {"first_index", absl::StrCat(content.first_index)},
+                                     {"parent_digest", content.parent_digest}}),
+          SegmentDigest(content)};
+}
+
+absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes) {
+  const absl::StatusOr<Safetensors> file = ParseSafetensors(bytes);
+  if (!file.ok()) return Damaged(std::string(file.status().message()));
+  SegmentContent content;
+  CHAINFLEET_RETURN_IF_ERROR(ReadMetadata(*file, &content));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto steps, ReadVector<int64_t>(*file, "steps", TensorType::kInt64));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto weights, ReadVector<double>(*file, "weights", TensorType::kFloat64));
+  if (steps.empty() || steps.size() != weights.size()) return Damaged("steps and weights disagree");
+  for (size_t i = 0; i < steps.size(); ++i) content.draws.push_back({steps[i], weights[i], {}});
+  for (const TensorView& tensor : file->tensors) {
+    if (tensor.name != "steps" && tensor.name != "weights") CHAINFLEET_RETURN_IF_ERROR(ReadParameter(tensor, &content));
+  }
+  if (content.kinds.empty()) return Damaged("it holds no draw");
+  return content;
+}
+
+DigestHex SegmentDigest(const SegmentContent& content) {
+  Sha256 hash;
+  hash.UpdateString("chainfleet segment 1");
+  hash.UpdateString(content.parent_digest);
+  hash.UpdateString(content.chain.job);
+  hash.UpdateInteger(content.chain.index);
+  hash.UpdateInteger(content.first_index);
+  hash.UpdateInteger(static_cast<int64_t>(content.draws.size()));
+  for (const SegmentDraw& draw : content.draws) hash.UpdateInteger(draw.step);
+  hash.UpdateInteger(static_cast<int64_t>(content.kinds.size()));
+  for (const DrawKind kind : content.kinds) hash.UpdateString(ToString(kind));
+  for (const SegmentDraw& draw : content.draws) hash.Update(&draw.weight, sizeof draw.weight);
+  for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
+    for (const SegmentDraw& draw : content.draws) {
+      hash.UpdateInteger(static_cast<int64_t>(draw.theta[kind].size()));
+      hash.Update(draw.theta[kind].data(), draw.theta[kind].size() * sizeof(float));
+    }
+  }
+  return hash.Hex();
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,41 @@
+// SHA-256 by OpenSSL: the digest of objects, segments, data sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace chainfleet {
+
+// 64 lower-case hex digits.
+std::string Sha256Hex(const std::string& bytes);
+
+// The same, piece by piece.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void Update(const void* data, size_t size);
+  void Update(const std::string& bytes) { Update(bytes.data(), bytes.size()); }
+
+  // 8 bytes little-endian.
+  void UpdateInteger(int64_t value) { Update(&value, sizeof value); }
+  // Length in 8 bytes, then the bytes: two different lists of strings never give the same stream.
+  void UpdateString(const std::string& text) {
+    UpdateInteger(static_cast<int64_t>(text.size()));
+    Update(text);
+  }
+
+  // Once, at the end.
+  std::string Hex();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace chainfleet

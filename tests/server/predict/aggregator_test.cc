@@ -1,0 +1,115 @@
+#include "server/predict/aggregator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/predict/fake_serving.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// One row, two classes, one draw of weight `w` with P(class 0) = p.
+PartialPrediction OneDraw(int32_t chain, DrawKind kind, double w, double p) {
+  const auto probabilities = [p](const ChainId&, DrawKind, int64_t, int64_t) { return std::vector<double>{p, 1 - p}; };
+  return testing::SumDraws({"j", chain}, kind, {{0, w}}, {0}, 2, probabilities);
+}
+
+Prediction AverageOf(const std::vector<PartialPrediction>& partials) {
+  std::vector<const PartialPrediction*> pointers;
+  for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
+  return Average(pointers);
+}
+
+double H(double p) { return -p * std::log(p) - (1 - p) * std::log(1 - p); }
+
+TEST(Aggregator, AveragesTwoChainsAsByHand) {
+  const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)});
+  EXPECT_EQ(average.draws_used, 2);
+  EXPECT_THAT(average.mean_probability, ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15)));
+  EXPECT_THAT(average.predictive_entropy, ElementsAre(DoubleNear(H(0.6), 1e-15)));
+  EXPECT_THAT(average.expected_entropy, ElementsAre(DoubleNear((H(0.8) + H(0.4)) / 2, 1e-15)));
+  EXPECT_THAT(average.mutual_information, ElementsAre(DoubleNear(H(0.6) - (H(0.8) + H(0.4)) / 2, 1e-15)));
+}
+
+// Without chain c: (.4 + .9)/2 = .65, (.8 + .9)/2 = .85, (.8 + .4)/2 = .6; their mean is .7;
+// 2/3 (.05^2 + .15^2 + .1^2) = .07/3.
+TEST(Aggregator, JackknifesOverChainsAsByHand) {
+  const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4),
+                                        OneDraw(2, DrawKind::kTheta, 1, 0.9)});
+  const double error = std::sqrt(0.07 / 3);
+  EXPECT_THAT(average.monte_carlo_error, ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
+}
+
+TEST(Aggregator, TakesBothKindsOfAChainAsOneJackknifeGroup) {
+  const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.9), OneDraw(0, DrawKind::kThetaA, 1, 0.7),
+                                        OneDraw(1, DrawKind::kTheta, 1, 0.5), OneDraw(1, DrawKind::kThetaA, 1, 0.3)});
+  EXPECT_EQ(average.draws_used, 2);
+  EXPECT_NEAR(average.mean_probability[0], 0.6, 1e-15);
+  EXPECT_NEAR(average.monte_carlo_error[0], 0.2, 1e-12);  // left out: .4 and .8
+}
+
+TEST(Aggregator, WeighsDraws) {
+  const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 3, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)});
+  EXPECT_NEAR(average.mean_probability[0], 0.7, 1e-15);
+  EXPECT_NEAR(average.expected_entropy[0], (3 * H(0.8) + H(0.4)) / 4, 1e-15);
+  EXPECT_NEAR(average.monte_carlo_error[0], 0.2, 1e-12);  // left out: .4 and .8, around their mean .6
+}
+
+TEST(Aggregator, DoesNotKnowTheErrorOfOneChain) {
+  EXPECT_THAT(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8)}).monte_carlo_error, IsEmpty());
+}
+
+TEST(Aggregator, LeavesOutChainsWithoutDraws) {
+  PartialPrediction empty = OneDraw(1, DrawKind::kTheta, 1, 0.4);
+  empty.num_draws = 0;
+  empty.sum_w = 0;
+  empty.sum_wp = {0, 0};
+  const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), empty});
+  EXPECT_EQ(average.draws_used, 1);
+  EXPECT_NEAR(average.mean_probability[0], 0.8, 1e-15);
+  EXPECT_THAT(average.monte_carlo_error, IsEmpty());
+  EXPECT_EQ(AverageOf({empty}).draws_used, 0);
+}
+
+TEST(Aggregator, GivesTheSameBitsInEveryOrder) {
+  std::vector<PartialPrediction> partials;
+  for (int32_t chain = 0; chain < 12; ++chain) {
+    for (const DrawKind kind : {DrawKind::kTheta, DrawKind::kThetaA}) {
+      partials.push_back(testing::SumDraws({"j", chain}, kind, {{0, 1}, {1, 0.3}}, {0, 1, 2, 3}, 5,
+                                           testing::ArbitraryProbabilities(5)));
+    }
+  }
+  const Prediction first = AverageOf(partials);
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    std::shuffle(partials.begin(), partials.end(), random);
+    const Prediction again = AverageOf(partials);
+    EXPECT_EQ(again.mean_probability, first.mean_probability);
+    EXPECT_EQ(again.expected_entropy, first.expected_entropy);
+    EXPECT_EQ(again.monte_carlo_error, first.monte_carlo_error);
+  }
+}
+
+TEST(Aggregator, AppendsRowsAndKeepsTheFewestDraws) {
+  Prediction whole;
+  AppendRows(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)}), &whole);
+  EXPECT_EQ(whole.monte_carlo_error.size(), 2u);
+  AppendRows(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.25)}), &whole);
+  EXPECT_EQ(whole.num_rows, 2);
+  EXPECT_EQ(whole.draws_used, 1);
+  EXPECT_THAT(whole.mean_probability,
+              ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15), DoubleEq(0.25), DoubleEq(0.75)));
+  EXPECT_THAT(whole.monte_carlo_error, IsEmpty());
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,278 @@
+// A fleet of serving workers and a catalog without network or torch: draws are a function of (chain, kind, draw, row).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/executor.h"
+#include "core/base/rng_key.h"
+#include "server/predict/draw_catalog.h"
+#include "server/predict/shard_port.h"
+
+namespace chainfleet::testing {
+
+using Probabilities = std::function<std::vector<double>(const ChainId&, DrawKind, int64_t draw, int64_t row)>;
+
+// K arbitrary probabilities for each (chain, kind, draw, row).
+inline Probabilities ArbitraryProbabilities(int64_t num_classes) {
+  return [num_classes](const ChainId& chain, DrawKind kind, int64_t draw, int64_t row) {
+    RngKey key{static_cast<uint64_t>(chain.index)};
+    key = Fold(Fold(Fold(key, static_cast<uint64_t>(kind)), static_cast<uint64_t>(draw)), static_cast<uint64_t>(row));
+    std::vector<double> p;
+    double sum = 0;
+    for (int64_t k = 0; k < num_classes; ++k) {
+      p.push_back(UniformFloat(static_cast<uint32_t>(Fold(key, static_cast<uint64_t>(k)).value)));
+      sum += p.back();
+    }
+    for (double& value : p) value /= sum;
+    return p;
+  };
+}
+
+// Sums as a worker would make them. `draws`: indices and weights that are averaged.
+inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
+                                  const std::vector<std::pair<int64_t, double>>& draws,
+                                  const std::vector<int64_t>& rows, int64_t num_classes, const Probabilities& of,
+                                  const std::vector<int32_t>* labels = nullptr) {
+  PartialPrediction sum{.chain = chain,
+                        .kind = kind,
+                        .num_draws = static_cast<int64_t>(draws.size()),
+                        .num_rows = static_cast<int64_t>(rows.size()),
+                        .num_classes = num_classes,
+                        .sum_wp = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
+                        .sum_wp2 = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
+                        .sum_wh = std::vector<double>(rows.size()),
+                        .votes = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
+                        .draw_log_likelihood = {},
+                        .draw_hits = {}};
+  for (const auto& [draw, w] : draws) {
+    sum.sum_w += w;
+    sum.sum_w2 += w * w;
+    double log_likelihood = 0;
+    int64_t hits = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<double> p = of(chain, kind, draw, rows[i]);
+      for (size_t k = 0; k < p.size(); ++k) {
+        sum.sum_wp[i * p.size() + k] += w * p[k];
+        sum.sum_wp2[i * p.size() + k] += w * p[k] * p[k];
+        sum.sum_wh[i] -= p[k] > 0 ? w * p[k] * std::log(p[k]) : 0;
+      }
+      const int64_t best = std::max_element(p.begin(), p.end()) - p.begin();
+      sum.votes[i * p.size() + static_cast<size_t>(best)] += w;
+      if (labels == nullptr) continue;
+      const int32_t label = (*labels)[static_cast<size_t>(rows[i])];
+      log_likelihood += std::log(p[static_cast<size_t>(label)]);
+      hits += best == label;
+    }
+    if (labels == nullptr) continue;
+    sum.draw_log_likelihood.push_back(log_likelihood);
+    sum.draw_hits.push_back(hits);
+  }
+  return sum;
+}
+
+// Answers through the executor, so in any order the executor likes.
+class FakeShardPort final : public ShardPort {
+ public:
+  enum class Mood { kAnswers, kLosesShards, kIsFull, kHangs, kSendsNonsense };
+  struct Sent {
+    std::string worker;
+    ShardRequest request;
+  };
+
+  FakeShardPort(Executor* executor, Probabilities probabilities)
+      : executor_(executor), probabilities_(std::move(probabilities)) {}
+
+  std::map<std::string, Mood> workers;
+  std::set<std::string> corrupt;                       // object names
+  std::map<std::string, std::vector<int32_t>> labels;  // by data set name
+  std::vector<Sent> sent;
+  std::vector<uint64_t> cancelled;
+  int32_t most_in_flight = 0;  // on one worker
+
+  // Its open shards end with UNAVAILABLE, as when its stream breaks.
+  void Break(const std::string& worker) {
+    workers.erase(worker);
+    EndOpen([&](const Open& open) { return open.worker == worker; }, absl::UnavailableError("the stream ended"));
+  }
+  // What hangs is answered after all.
+  void AnswerOpen() {
+    for (const auto& [id, open] : open_) {
+      executor_->Schedule([this, id = id, request = open.request] { End(id, Answer(request)); });
+    }
+  }
+  size_t num_open() const { return open_.size(); }
+
+  std::vector<ServingWorker> Workers() override {
+    std::vector<ServingWorker> list;
+    for (const auto& [id, mood] : workers) list.push_back({id, in_flight_[id]});
+    return list;
+  }
+
+  void Send(const std::string& worker, const ShardRequest& request,
+            std::function<void(absl::StatusOr<ShardResult>)> done) override {
+    sent.push_back({worker, request});
+    most_in_flight = std::max(most_in_flight, ++in_flight_[worker]);
+    const uint64_t id = request.shard_id;
+    open_[id] = {worker, request, std::move(done)};
+    switch (workers.contains(worker) ? workers.at(worker) : Mood::kLosesShards) {
+      case Mood::kAnswers:
+        return executor_->Schedule([this, id, request] { End(id, Answer(request)); });
+      case Mood::kLosesShards:
+        return executor_->Schedule([this, id] { End(id, absl::UnavailableError("the stream ended")); });
+      case Mood::kIsFull:
+        return executor_->Schedule([this, id] { End(id, absl::ResourceExhaustedError("16 shards wait here")); });
+      case Mood::kSendsNonsense:
+        return executor_->Schedule([this, id, request] {
+          ShardResult result = Answer(request);
+          result.partials.front().sum_wp.pop_back();
+          End(id, std::move(result));
+        });
+      case Mood::kHangs:
+        return;
+    }
+  }
+
+  void Cancel(const std::string& worker, uint64_t shard_id) override {
+    cancelled.push_back(shard_id);
+    EndOpen([&, it = open_.find(shard_id)](
+                const Open& open) { return it != open_.end() && &open == &it->second && open.worker == worker; },
+            absl::CancelledError("dropped"));
+  }
+
+ private:
+  struct Open {
+    std::string worker;
+    ShardRequest request;
+    std::function<void(absl::StatusOr<ShardResult>)> done;
+  };
+
+  void End(uint64_t id, absl::StatusOr<ShardResult> result) {
+    const auto node = open_.extract(id);
+    if (node.empty()) return;
+    --in_flight_[node.mapped().worker];
+    node.mapped().done(std::move(result));
+  }
+
+  template <typename Predicate>
+  void EndOpen(Predicate predicate, const absl::Status& status) {
+    std::vector<uint64_t> ids;
+    for (const auto& [id, open] : open_) {
+      if (predicate(open)) ids.push_back(id);
+    }
+    for (const uint64_t id : ids) {
+      executor_->Schedule([this, id, status] { End(id, status); });
+    }
+  }
+
+  static std::vector<int64_t> RowsOf(const ShardRequest& request) {
+    std::vector<int64_t> rows;
+    if (request.rows) {
+      for (int64_t i = 0; i < request.rows->num_rows; ++i) rows.push_back(request.rows->first_row + i);
+      return rows;
+    }
+    for (size_t i = 0; i < request.inputs->bytes.size(); i += sizeof(float)) {  // input_shape {1}: the row's number
+      float value;
+      std::memcpy(&value, request.inputs->bytes.data() + i, sizeof(value));
+      rows.push_back(static_cast<int64_t>(value));
+    }
+    return rows;
+  }
+
+  ShardResult Answer(const ShardRequest& request) const {
+    ShardResult result{.shard_id = request.shard_id, .partials = {}, .corrupt_objects = {}};
+    for (const ChainDraws& chain : request.chains) {
+      std::vector<std::pair<int64_t, double>> draws;
+      for (const Segment& segment : chain.segments) {
+        const bool bad = corrupt.contains(segment.object.name);
+        if (bad) result.corrupt_objects.push_back(segment.object.name);
+        for (int64_t i = 0; i < segment.num_draws() && !bad; ++i) {
+          draws.emplace_back(segment.first_index + i, segment.weights[static_cast<size_t>(i)]);
+        }
+      }
+      for (const DrawKind kind : request.kinds) {
+        const std::vector<int32_t>* of = request.per_draw_scores ? &labels.at(request.rows->dataset.name) : nullptr;
+        result.partials.push_back(
+            SumDraws(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities_, of));
+      }
+    }
+    return result;
+  }
+
+  Executor* const executor_;
+  const Probabilities probabilities_;
+  std::map<std::string, int32_t> in_flight_;
+  std::map<uint64_t, Open> open_;
+};
+
+// `draws_of_chain` draws of each chain, in segments of one draw called "CHAIN/INDEX"; inputs are one number per row.
+class FakeDrawCatalog final : public DrawCatalog {
+ public:
+  FakeDrawCatalog(Executor* executor, const std::vector<int64_t>& draws_of_chain, int64_t num_classes)
+      : executor_(executor) {
+    auto plan = std::make_shared<PredictPlan>();
+    plan->job = "job-aaaaaa";
+    plan->model.kind = BuiltinModel{"softmax_regression", {}};
+    plan->input_shape = {1};
+    plan->num_classes = num_classes;
+    pinned.plan = plan;
+    pinned.version = 3;
+    pinned.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
+    for (size_t c = 0; c < draws_of_chain.size(); ++c) {
+      ChainDraws chain{{plan->job, static_cast<int32_t>(c)}, {}, draws_of_chain[c]};
+      for (int64_t i = 0; i < draws_of_chain[c]; ++i) {
+        Segment segment;
+        segment.first_index = i;
+        segment.steps = {i + 1};
+        segment.weights = {1};
+        segment.kinds = pinned.kinds;
+        segment.object.name = absl::StrCat(c, "/", i);
+        chain.segments.push_back(segment);
+      }
+      pinned.chains.push_back(chain);
+      pinned.draws_in_version += draws_of_chain[c];
+    }
+  }
+
+  PinnedDraws pinned;
+  absl::Status pin_status;
+  bool answers = true;
+  std::map<std::string, Dataset> datasets;
+  std::set<std::string> corrupt;
+
+  void Pin(const DrawQuery&, std::function<void(absl::StatusOr<PinnedDraws>)> done) override {
+    if (!answers) return held_.push_back(std::move(done));
+    executor_->Schedule([this, done] { pin_status.ok() ? done(pinned) : done(pin_status); });
+  }
+  absl::StatusOr<Dataset> GetDataset(const std::string& name) override {
+    if (!datasets.contains(name)) return absl::NotFoundError("no data set " + name);
+    return datasets.at(name);
+  }
+  void MarkCorrupt(const std::string&, const std::string& object) override { corrupt.insert(object); }
+
+ private:
+  std::vector<std::function<void(absl::StatusOr<PinnedDraws>)>> held_;
+  Executor* const executor_;
+};
+
+// Rows 0..n-1 as inputs of shape [n, 1].
+inline std::shared_ptr<InputTensor> NumberedRows(int64_t n) {
+  auto inputs = std::make_shared<InputTensor>();
+  inputs->shape = {n, 1};
+  for (int64_t row = 0; row < n; ++row) {
+    const float value = static_cast<float>(row);
+    inputs->bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  return inputs;
+}
+
+}  // namespace chainfleet::testing

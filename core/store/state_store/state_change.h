@@ -49,7 +49,8 @@ struct CreateJob {
   std::string request_id;
 };
 
-// CANCEL and DELETE also move every non-final chain to CANCELLED, FINISH every PENDING one to SUCCEEDED.
+// CANCEL and DELETE also move every non-final chain to CANCELLED, FINISH every one that is PENDING or becomes so. A job
+// that has ended can only be deleted: FAILED_PRECONDITION.
 struct SetIntent {
   std::string job;
   JobIntent intent = JobIntent::kRun;

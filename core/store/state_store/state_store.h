@@ -67,7 +67,7 @@ class StateStore {
   virtual absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) = 0;
 
   virtual absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) = 0;
-  // Objects of deleted data sets, at most `limit`.
+  // Objects of deleted data sets and superseded resume points, at most `limit`.
   virtual absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) = 0;
 };
 

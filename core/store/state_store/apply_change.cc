@@ -1,0 +1,378 @@
+#include "core/store/state_store/apply_change.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/limits.h"
+
+namespace chainfleet {
+namespace {
+
+absl::Status NoSuchJob(const std::string& job) { return absl::NotFoundError(absl::StrCat("no job ", job)); }
+
+absl::Status Fenced(const ChainId& chain, int64_t epoch, int64_t current) {
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("chain ", ToString(chain), ": lease epoch ", epoch,
+                                                               " is not current (", current, "), drop the chain")),
+                    "LEASE_FENCED");
+}
+
+absl::Status Conflict(const ChainId& chain, const std::string& what) {
+  return WithReason(absl::AbortedError(absl::StrCat("chain ", ToString(chain), ": ", what, ", drop the chain")),
+                    "PATH_CONFLICT");
+}
+
+ApplyResult Refused(absl::Status status) {
+  ApplyResult result;
+  result.status = std::move(status);
+  return result;
+}
+
+bool HeldBy(const ChainRow& row, int64_t epoch, const std::string& worker, const std::string& incarnation) {
+  return row.lease_epoch == epoch && row.worker == worker && row.incarnation == incarnation;
+}
+
+// A chain nobody works on any more is stopped for good when its job is to be finished.
+ChainState Rested(JobIntent intent) {
+  return intent == JobIntent::kFinish ? ChainState::kCancelled : ChainState::kPending;
+}
+
+bool IsReplay(const ProgressCommit& commit, const ChainRow& row, JobIntent intent,
+              const std::optional<DigestHex>& recorded) {
+  if (commit.segment) return recorded == commit.segment->digest;
+  if (commit.resume_point.step != row.step || commit.resume_point.sha256 != row.resume_sha256) return false;
+  if (!commit.ends_as) return true;
+  return row.state == (*commit.ends_as == ChainState::kPending ? Rested(intent) : *commit.ends_as);
+}
+
+absl::Status CheckPath(const ProgressCommit& commit, const ChainRow& row) {
+  const int64_t step = commit.resume_point.step;
+  if (commit.segment) {
+    const Segment& segment = *commit.segment;
+    if (segment.first_index != row.num_draws) {
+      return Conflict(row.id, absl::StrCat("draw ", segment.first_index, " is not the next, ", row.num_draws));
+    }
+    if (segment.parent_digest != row.last_digest) {
+      return Conflict(row.id, absl::StrCat("the segment at draw ", segment.first_index, " has another parent"));
+    }
+    if (segment.steps.back() > step) return Conflict(row.id, "the segment runs ahead of its resume point");
+  }
+  const bool ends_where_it_is =
+      commit.ends_as && !commit.segment && step == row.step && commit.resume_point.sha256 == row.resume_sha256;
+  if (step <= row.step && !ends_where_it_is) {
+    return Conflict(row.id, absl::StrCat("step ", step, " is not above the committed step ", row.step));
+  }
+  return absl::OkStatus();
+}
+
+class Applier {
+ public:
+  Applier(absl::Time wall, StateRows* rows) : wall_(wall), rows_(rows) {}
+
+  absl::StatusOr<ApplyResult> operator()(const change::CreateJob& c) {
+    ApplyResult result;
+    if (!c.request_id.empty()) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto older, rows_->FindJobOfRequest(c.request_id));
+      if (older) {
+        result.status = WithReason(
+            absl::AlreadyExistsError(absl::StrCat("request ", c.request_id, " has already created job ", *older)),
+            "REQUEST_ID_USED");
+        CHAINFLEET_ASSIGN_OR_RETURN(result.job, rows_->FindJob(*older));
+        return result;
+      }
+    }
+    if (c.plan->dataset) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, FindDataset(c.plan->dataset->name));
+      if (!dataset || dataset->digest != c.plan->dataset->digest) {
+        return Refused(WithReason(
+            absl::NotFoundError(absl::StrCat("no dataset ", c.plan->dataset->name, ": put it again, then submit")),
+            "DATASET_NOT_FOUND"));
+      }
+    }
+    JobRow row;
+    row.id = c.plan->job;
+    row.request_id = c.request_id;
+    row.plan = c.plan;
+    row.created_at = wall_;
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool inserted, rows_->InsertJob(&row));
+    if (!inserted) return Refused(absl::AbortedError(absl::StrCat("job id ", row.id, " is taken: submit again")));
+    for (int32_t i = 0; i < c.plan->spec.chains; ++i) {
+      ChainRow chain;
+      chain.id = {row.id, i};
+      CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(chain));
+      result.chains.push_back(std::move(chain));
+    }
+    result.job = std::move(row);
+    return result;
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::SetIntent& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows_->FindJob(c.job));
+    if (!job) return Refused(NoSuchJob(c.job));
+    if (absl::Status moved = CheckIntentMove(job->intent, c.intent); !moved.ok()) {
+      return Refused(Annotate(moved, absl::StrCat("job ", c.job)));
+    }
+    if (job->finished_at && c.intent != JobIntent::kDelete) {
+      return Refused(absl::FailedPreconditionError(
+          absl::StrCat("job ", c.job, " has ended: it cannot change to ", ToString(c.intent), ", only be deleted")));
+    }
+    ApplyResult result;
+    job->intent = c.intent;
+    CHAINFLEET_RETURN_IF_ERROR(rows_->UpdateJob(*job));
+    result.job = std::move(job);
+    const bool cancels = c.intent == JobIntent::kCancel || c.intent == JobIntent::kDelete;
+    if (!cancels && c.intent != JobIntent::kFinish) return result;
+    CHAINFLEET_ASSIGN_OR_RETURN(auto chains, rows_->ListChains(c.job));
+    for (ChainRow& row : chains) {
+      if (IsFinal(row.state) || (!cancels && row.state != ChainState::kPending)) continue;
+      row.state = ChainState::kCancelled;
+      CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(row));
+      result.chains.push_back(std::move(row));
+    }
+    CHAINFLEET_RETURN_IF_ERROR(FinishJobIfDone(&result));
+    return result;
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::GrantLease& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(c.chain));
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.chain.job));
+    if (!row || !intent) return Refused(NoSuchJob(c.chain.job));
+    const bool next = row->state == ChainState::kPending && c.lease_epoch == row->lease_epoch + 1;
+    const bool again = !IsFinal(row->state) && HeldBy(*row, c.lease_epoch, c.worker, c.incarnation);
+    if (*intent != JobIntent::kRun || !(next || again)) {
+      return Refused(absl::FailedPreconditionError(
+          absl::StrCat("chain ", ToString(c.chain), " cannot be leased: it is ", ToString(row->state), " at epoch ",
+                       row->lease_epoch, ", its job's intent ", ToString(*intent))));
+    }
+    row->state = ChainState::kLeased;
+    if (next) {
+      row->lease_epoch = c.lease_epoch;
+      row->worker = c.worker;
+      row->incarnation = c.incarnation;
+      row->lease_committed = false;
+    }
+    ApplyResult result;
+    CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(*row));
+    CHAINFLEET_ASSIGN_OR_RETURN(result.resume_point, rows_->FindResumePoint(c.chain));
+    result.chains.push_back(*std::move(row));
+    return result;
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::EndLease& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(c.chain));
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.chain.job));
+    if (!row || !intent) return Refused(NoSuchJob(c.chain.job));
+    if (row->lease_epoch != c.lease_epoch || IsFinal(row->state)) {
+      return Refused(Fenced(c.chain, c.lease_epoch, row->lease_epoch));
+    }
+    if (row->state == ChainState::kLeased) {
+      if (!c.ordered && !row->lease_committed) ++row->attempts;
+      row->reason = c.reason;
+      row->state = row->attempts >= limits::kMaxAttemptsWithoutProgress ? ChainState::kFailed : Rested(*intent);
+    }
+    if (c.given_back) row->worker = row->incarnation = "";
+    return PutChain(*std::move(row));
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::CommitProgress& c) {
+    const ProgressCommit& commit = c.commit;
+    CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(commit.chain));
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(commit.chain.job));
+    if (!row || !intent) return Refused(Fenced(commit.chain, commit.lease_epoch, 0));
+    std::optional<DigestHex> recorded;
+    if (commit.segment) {
+      CHAINFLEET_ASSIGN_OR_RETURN(recorded, rows_->FindDigest(commit.chain, commit.segment->first_index));
+    }
+    if (IsReplay(commit, *row, *intent, recorded)) {
+      ApplyResult result;
+      result.replayed = true;
+      result.chains.push_back(*std::move(row));
+      return result;
+    }
+    if (!HeldBy(*row, commit.lease_epoch, c.worker, c.incarnation)) {
+      return Refused(Fenced(commit.chain, commit.lease_epoch, row->lease_epoch));
+    }
+    if (IsFinal(row->state)) {
+      return Refused(WithReason(absl::FailedPreconditionError(absl::StrCat("chain ", ToString(commit.chain), " is ",
+                                                                           ToString(row->state), ", drop it")),
+                                "CHAIN_FINAL"));
+    }
+    if (absl::Status path = CheckPath(commit, *row); !path.ok()) return Refused(std::move(path));
+    CHAINFLEET_RETURN_IF_ERROR(WriteProgress(c, *intent, &*row));
+    return PutChain(*std::move(row));
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::CreateSnapshot& c) {
+    ApplyResult result;
+    CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, MakeSnapshot(c.job));
+    if (!result.snapshot) {
+      result.status = WithReason(
+          absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has no draws yet: wait for its first commit")),
+          "NO_DRAWS");
+    }
+    return result;
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::MarkCorrupt& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, rows_->MarkCorrupt(c.job, c.object));
+    return Refused(found ? absl::OkStatus()
+                         : absl::NotFoundError(absl::StrCat("job ", c.job, " has no segment ", c.object)));
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::PurgeJob& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.job));
+    if (!intent) return ApplyResult();
+    if (*intent != JobIntent::kDelete) {
+      return Refused(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " is not to be deleted")));
+    }
+    CHAINFLEET_RETURN_IF_ERROR(rows_->PurgeJob(c.job));
+    return ApplyResult();
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::PutDataset& c) {
+    ApplyResult result;
+    CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(c.dataset.name));
+    if (result.dataset) {
+      if (result.dataset->digest != c.dataset.digest) {
+        result.status = absl::AlreadyExistsError(
+            absl::StrCat("dataset ", c.dataset.name, " exists with other content: delete it or choose another name"));
+      }
+      return result;
+    }
+    result.dataset = c.dataset;
+    result.dataset->created_at = wall_;
+    CHAINFLEET_RETURN_IF_ERROR(rows_->InsertDataset(*result.dataset));
+    for (const DatasetShard& shard : c.dataset.shards) {
+      CHAINFLEET_RETURN_IF_ERROR(rows_->RemoveGarbage(shard.object.name));
+    }
+    return result;
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::DeleteDataset& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Dataset> datasets, rows_->ListDatasets());
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows_->JobsOfDataset(c.name));
+    std::set<std::string> garbage, kept;
+    bool found = false;
+    for (const Dataset& dataset : datasets) {
+      found = found || dataset.name == c.name;
+      for (const DatasetShard& shard : dataset.shards) {
+        (dataset.name == c.name ? garbage : kept).insert(shard.object.name);
+      }
+    }
+    if (!found) return Refused(absl::NotFoundError(absl::StrCat("no dataset ", c.name)));
+    if (!jobs.empty()) {
+      return Refused(
+          WithReason(absl::FailedPreconditionError(absl::StrCat(
+                         "dataset ", c.name, " is used by ", absl::StrJoin(jobs, ", "), ": delete these jobs first")),
+                     "IN_USE"));
+    }
+    CHAINFLEET_RETURN_IF_ERROR(rows_->DeleteDataset(c.name));
+    for (const std::string& object : garbage) {
+      if (!kept.contains(object)) CHAINFLEET_RETURN_IF_ERROR(rows_->AddGarbage(object));
+    }
+    return ApplyResult();
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) {
+    for (const std::string& object : c.objects) CHAINFLEET_RETURN_IF_ERROR(rows_->RemoveGarbage(object));
+    return ApplyResult();
+  }
+
+ private:
+  absl::Status WriteProgress(const change::CommitProgress& c, JobIntent intent, ChainRow* row) {
+    const ProgressCommit& commit = c.commit;
+    if (commit.segment) {
+      SegmentRecord record = c.record;
+      record.chain = commit.chain;
+      record.segment = *commit.segment;
+      record.lease_epoch = commit.lease_epoch;
+      record.worker = c.worker;
+      record.committed_at = wall_;
+      CHAINFLEET_RETURN_IF_ERROR(rows_->InsertSegment(record));
+      row->num_draws += commit.segment->num_draws();
+      row->last_digest = commit.segment->digest;
+    }
+    CHAINFLEET_RETURN_IF_ERROR(ReplaceResumePoint(commit));
+    row->step = commit.resume_point.step;
+    row->resume_sha256 = commit.resume_point.sha256;
+    row->attempts = 0;
+    row->lease_committed = true;
+    if (!commit.ends_as) return absl::OkStatus();
+    row->state = *commit.ends_as;
+    row->reason = commit.reason;
+    if (row->state == ChainState::kPending) {
+      row->state = Rested(intent);
+      row->worker = row->incarnation = "";
+    }
+    return absl::OkStatus();
+  }
+
+  // The object of the superseded one has no reader any more: the epoch's holder wrote the new one.
+  absl::Status ReplaceResumePoint(const ProgressCommit& commit) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto old, rows_->FindResumePoint(commit.chain));
+    if (old && old->object && old->object != commit.resume_point.object) {
+      CHAINFLEET_RETURN_IF_ERROR(rows_->AddGarbage(old->object->name));
+    }
+    return rows_->PutResumePoint(commit.chain, commit.resume_point);
+  }
+
+  absl::StatusOr<ApplyResult> PutChain(ChainRow row) {
+    CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(row));
+    ApplyResult result;
+    result.chains.push_back(std::move(row));
+    CHAINFLEET_RETURN_IF_ERROR(FinishJobIfDone(&result));
+    return result;
+  }
+
+  // After `result->chains` were moved.
+  absl::Status FinishJobIfDone(ApplyResult* result) {
+    if (result->chains.empty() || !IsFinal(result->chains.front().state)) return absl::OkStatus();
+    const std::string& id = result->chains.front().id.job;
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t unfinished, rows_->CountUnfinishedChains(id));
+    if (unfinished > 0) return absl::OkStatus();
+    CHAINFLEET_ASSIGN_OR_RETURN(result->job, rows_->FindJob(id));
+    result->job->finished_at = wall_;
+    CHAINFLEET_RETURN_IF_ERROR(rows_->UpdateJob(*result->job));
+    CHAINFLEET_ASSIGN_OR_RETURN(result->snapshot, MakeSnapshot(id));
+    return absl::OkStatus();
+  }
+
+  // None if the job has no draws.
+  absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows_->ListChains(job));
+    CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> newest, rows_->NewestSnapshot(job));
+    Snapshot snapshot{job, newest ? newest->number + 1 : 1, {}, wall_};
+    for (const ChainRow& row : chains) snapshot.draws_of_chain.push_back(row.num_draws);
+    if (newest && newest->draws_of_chain == snapshot.draws_of_chain) return newest;
+    if (std::ranges::all_of(snapshot.draws_of_chain, [](int64_t n) { return n == 0; }))
+      return std::optional<Snapshot>();
+    CHAINFLEET_RETURN_IF_ERROR(rows_->InsertSnapshot(snapshot));
+    return std::optional<Snapshot>(std::move(snapshot));
+  }
+
+  absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& name) {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Dataset> datasets, rows_->ListDatasets());
+    const auto found = std::ranges::find(datasets, name, &Dataset::name);
+    return found == datasets.end() ? std::nullopt : std::optional<Dataset>(std::move(*found));
+  }
+
+  const absl::Time wall_;
+  StateRows* const rows_;
+};
+
+}  // namespace
+
+absl::StatusOr<ApplyResult> ApplyChange(const StateChange& change, absl::Time wall, StateRows* rows) {
+  return std::visit(Applier(wall, rows), change);
+}
+
+absl::Status CheckGeneration(int64_t mine, int64_t stored) {
+  if (mine == stored) return absl::OkStatus();
+  return WithReason(absl::UnavailableError(absl::StrCat("the store belongs to coordinator generation ", stored,
+                                                        " now, this one is ", mine)),
+                    "NOT_LEADER");
+}
+
+}  // namespace chainfleet

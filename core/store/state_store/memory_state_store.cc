@@ -1,0 +1,253 @@
+#include "core/store/state_store/memory_state_store.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+#include "core/store/state_store/apply_change.h"
+
+namespace chainfleet {
+namespace {
+
+template <typename Map, typename Key>
+auto Find(const Map& map, const Key& key) -> std::optional<typename Map::mapped_type> {
+  const auto found = map.find(key);
+  return found == map.end() ? std::nullopt : std::optional(found->second);
+}
+
+struct MemoryJob {
+  JobRow row;
+  bool purged = false;
+  std::map<int64_t, Snapshot> snapshots;
+};
+
+using SegmentKey = std::pair<ChainId, int64_t>;
+
+// Writes go straight to the tables: ApplyChange refuses before it writes, and memory never fails.
+class MemoryRows final : public StateRows {
+ public:
+  absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override {
+    const auto found = jobs.find(id);
+    if (found == jobs.end() || found->second.purged) return std::optional<JobRow>();
+    return std::optional(found->second.row);
+  }
+  absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) override {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<JobRow> row, FindJob(id));
+    return row ? std::optional(row->intent) : std::nullopt;
+  }
+  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) override {
+    for (const auto& [id, job] : jobs) {
+      if (job.row.request_id == request_id) return std::optional(id);
+    }
+    return std::optional<std::string>();
+  }
+  absl::StatusOr<bool> InsertJob(JobRow* row) override {
+    row->sequence = static_cast<int64_t>(jobs.size()) + 1;
+    return jobs.emplace(row->id, MemoryJob{*row, false, {}}).second;
+  }
+  absl::Status UpdateJob(const JobRow& row) override {
+    jobs.at(row.id).row = row;
+    return absl::OkStatus();
+  }
+  absl::Status PurgeJob(const std::string& id) override {
+    jobs.at(id).purged = true;
+    jobs.at(id).snapshots.clear();
+    for (auto& [key, record] : segments) record.deleted = record.deleted || key.first.job == id;
+    std::erase_if(resume_points, [&](const auto& entry) { return entry.first.job == id; });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override { return Find(chains, id); }
+  absl::StatusOr<std::vector<ChainRow>> ListChains(const std::string& job) override {
+    std::vector<ChainRow> rows;
+    for (auto i = chains.lower_bound({job, 0}); i != chains.end() && i->first.job == job; ++i)
+      rows.push_back(i->second);
+    return rows;
+  }
+  absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) override {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> rows, ListChains(job));
+    return std::ranges::count_if(rows, [](const ChainRow& row) { return !IsFinal(row.state); });
+  }
+  absl::Status PutChain(const ChainRow& row) override {
+    chains[row.id] = row;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override {
+    return Find(resume_points, id);
+  }
+  absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override {
+    resume_points[id] = point;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) override {
+    const auto record = Find(segments, SegmentKey(id, first_index));
+    return record ? std::optional(record->segment.digest) : std::nullopt;
+  }
+  absl::Status InsertSegment(const SegmentRecord& record) override {
+    segments[{record.chain, record.segment.first_index}] = record;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object) override {
+    bool found = false;
+    for (auto& [key, record] : segments) {
+      if (key.first.job == job && record.segment.object.name == object) found = record.corrupt = true;
+    }
+    return found;
+  }
+
+  absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) override {
+    const auto& all = jobs.at(job).snapshots;
+    return all.empty() ? std::nullopt : std::optional(all.rbegin()->second);
+  }
+  absl::Status InsertSnapshot(const Snapshot& snapshot) override {
+    jobs.at(snapshot.job).snapshots[snapshot.number] = snapshot;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<Dataset>> ListDatasets() override {
+    std::vector<Dataset> all;
+    for (const auto& [name, dataset] : datasets) all.push_back(dataset);
+    return all;
+  }
+  absl::Status InsertDataset(const Dataset& dataset) override {
+    datasets[dataset.name] = dataset;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteDataset(const std::string& name) override {
+    datasets.erase(name);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) override {
+    std::vector<std::string> ids;
+    for (const auto& [id, job] : jobs) {
+      if (job.row.intent != JobIntent::kDelete && job.row.plan->dataset && job.row.plan->dataset->name == name) {
+        ids.push_back(id);
+      }
+    }
+    return ids;
+  }
+  absl::Status AddGarbage(const std::string& object) override {
+    garbage.insert(object);
+    return absl::OkStatus();
+  }
+  absl::Status RemoveGarbage(const std::string& object) override {
+    garbage.erase(object);
+    return absl::OkStatus();
+  }
+
+  std::map<std::string, MemoryJob> jobs;
+  std::map<ChainId, ChainRow> chains;
+  std::map<ChainId, ResumePoint> resume_points;
+  std::map<SegmentKey, SegmentRecord> segments;
+  std::map<std::string, Dataset> datasets;
+  std::set<std::string> garbage;
+};
+
+}  // namespace
+
+struct MemoryDatabase::Tables {
+  Mutex mutex;
+  std::string incarnation;
+  int64_t generation CHAINFLEET_GUARDED_BY(mutex) = 0;
+  MemoryRows rows CHAINFLEET_GUARDED_BY(mutex);
+};
+
+MemoryDatabase::MemoryDatabase(std::string incarnation) : tables_(std::make_unique<Tables>()) {
+  tables_->incarnation = std::move(incarnation);
+}
+MemoryDatabase::~MemoryDatabase() = default;
+
+MemoryStateStore::MemoryStateStore(std::shared_ptr<MemoryDatabase> database) : database_(std::move(database)) {
+  MutexLock lock(&database_->tables_->mutex);
+  generation_ = ++database_->tables_->generation;
+}
+
+std::string MemoryStateStore::incarnation() const { return database_->tables_->incarnation; }
+
+absl::StatusOr<std::vector<ApplyResult>> MemoryStateStore::Apply(std::span<const StateChange> changes,
+                                                                 absl::Time wall) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  CHAINFLEET_RETURN_IF_ERROR(CheckGeneration(generation_, t.generation));
+  std::vector<ApplyResult> results;
+  for (const StateChange& change : changes) {
+    CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, ApplyChange(change, wall, &t.rows));
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+absl::StatusOr<StoredState> MemoryStateStore::Load() {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  StoredState state;
+  for (const auto& [id, job] : t.rows.jobs) {
+    if (job.purged) continue;
+    StoredJob stored{job.row, {}, {}};
+    CHAINFLEET_ASSIGN_OR_RETURN(stored.chains, t.rows.ListChains(id));
+    CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_snapshot, t.rows.NewestSnapshot(id));
+    state.jobs.push_back(std::move(stored));
+  }
+  std::ranges::sort(state.jobs, {}, [](const StoredJob& job) { return job.row.sequence; });
+  CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, t.rows.ListDatasets());
+  return state;
+}
+
+absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListSegments(const SegmentQuery& query) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<SegmentRecord> records;
+  auto i = t.rows.segments.upper_bound({{query.job, query.after_chain}, query.after_first_index});
+  for (; i != t.rows.segments.end() && i->first.first.job == query.job; ++i) {
+    if (static_cast<int32_t>(records.size()) >= query.limit) break;
+    if (!query.chain || i->first.first.index == *query.chain) records.push_back(i->second);
+  }
+  return records;
+}
+
+absl::StatusOr<SegmentRecord> MemoryStateStore::FindSegment(const std::string& job, const std::string& object) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  for (const auto& [key, record] : t.rows.segments) {
+    if (key.first.job == job && record.segment.object.name == object) return record;
+  }
+  return absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object));
+}
+
+absl::StatusOr<Snapshot> MemoryStateStore::FindSnapshot(const std::string& job, int64_t number) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  if (const auto stored = Find(t.rows.jobs, job)) {
+    if (const auto snapshot = Find(stored->snapshots, number)) return *snapshot;
+  }
+  return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+}
+
+absl::StatusOr<ChainReferences> MemoryStateStore::ReferencesOfChain(const ChainId& chain) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  ChainReferences references;
+  if (const auto row = Find(t.rows.chains, chain)) {
+    references.lease_epoch = row->lease_epoch;
+    references.is_final = IsFinal(row->state) || t.rows.jobs.at(chain.job).purged;
+  }
+  for (auto i = t.rows.segments.lower_bound({chain, 0}); i != t.rows.segments.end() && i->first.first == chain; ++i) {
+    if (!i->second.deleted) references.objects.insert(i->second.segment.object.name);
+  }
+  const auto point = Find(t.rows.resume_points, chain);
+  if (point && point->object) references.objects.insert(point->object->name);
+  return references;
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStateStore::ListGarbage(int32_t limit) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<std::string> objects(t.rows.garbage.begin(), t.rows.garbage.end());
+  if (static_cast<int32_t>(objects.size()) > limit) objects.resize(static_cast<size_t>(limit));
+  return objects;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,43 @@
+// A StateStore in memory: for tests and the simulator, also with several coordinators on one database.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/store/state_store/state_store.h"
+
+namespace chainfleet {
+
+// What survives a coordinator. Thread-safe.
+class MemoryDatabase {
+ public:
+  explicit MemoryDatabase(std::string incarnation);
+  ~MemoryDatabase();
+
+ private:
+  friend class MemoryStateStore;
+  struct Tables;
+  std::unique_ptr<Tables> tables_;
+};
+
+class MemoryStateStore final : public StateStore {
+ public:
+  // Takes `database` over.
+  explicit MemoryStateStore(std::shared_ptr<MemoryDatabase> database);
+
+  std::string incarnation() const override;
+  int64_t generation() const override { return generation_; }
+  absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
+  absl::StatusOr<StoredState> Load() override;
+  absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
+  absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override;
+  absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override;
+  absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override;
+  absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) override;
+
+ private:
+  const std::shared_ptr<MemoryDatabase> database_;
+  int64_t generation_ = 0;
+};
+
+}  // namespace chainfleet

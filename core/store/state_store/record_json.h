@@ -1,0 +1,32 @@
+// The JSON text of what the store keeps whole: plans, data sets, segment records. Field names are part of the store's
+// format; readers take defaults for absent fields and ignore unknown ones, so that version N reads N-1 and N+1's
+// additions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+
+namespace chainfleet {
+
+// Decoding errors: DATA_LOSS with the parser's words.
+std::string EncodeJobPlan(const JobPlan& plan);
+absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text);
+
+std::string EncodeDataset(const Dataset& dataset);
+absl::StatusOr<Dataset> DecodeDataset(const std::string& text);
+
+// Without chain, corrupt and deleted: those are columns.
+std::string EncodeSegmentRecord(const SegmentRecord& record);
+absl::StatusOr<SegmentRecord> DecodeSegmentRecord(const std::string& text);
+
+std::string EncodeBlobRef(const BlobRef& ref);
+absl::StatusOr<BlobRef> DecodeBlobRef(const std::string& text);
+
+std::string EncodeCounts(const std::vector<int64_t>& counts);
+absl::StatusOr<std::vector<int64_t>> DecodeCounts(const std::string& text);
+
+}  // namespace chainfleet

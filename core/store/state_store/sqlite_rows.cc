@@ -1,0 +1,381 @@
+#include "core/store/state_store/sqlite_rows.h"
+
+#include <memory>
+#include <utility>
+
+#include "core/store/state_store/record_json.h"
+
+namespace chainfleet {
+namespace {
+
+#define CHAINFLEET_JOB_COLUMNS "sequence, id, request_id, plan, intent, created_ns, finished_ns"
+#define CHAINFLEET_CHAIN_COLUMNS                                                                                   \
+  "job, chain, state, lease_epoch, worker, incarnation, lease_committed, attempts, step, num_draws, last_digest, " \
+  "resume_sha256, reason"
+
+absl::StatusOr<JobRow> ReadJob(const SqliteStatement& s) {
+  JobRow row;
+  row.sequence = s.Int(0);
+  row.id = s.Text(1);
+  row.request_id = s.Text(2);
+  CHAINFLEET_ASSIGN_OR_RETURN(JobPlan plan, DecodeJobPlan(s.Text(3)));
+  row.plan = std::make_shared<const JobPlan>(std::move(plan));
+  row.intent = static_cast<JobIntent>(s.Int(4));
+  row.created_at = absl::FromUnixNanos(s.Int(5));
+  if (!s.IsNull(6)) row.finished_at = absl::FromUnixNanos(s.Int(6));
+  return row;
+}
+
+ChainRow ReadChain(const SqliteStatement& s) {
+  ChainRow row;
+  row.id = {s.Text(0), static_cast<int32_t>(s.Int(1))};
+  row.state = static_cast<ChainState>(s.Int(2));
+  row.lease_epoch = s.Int(3);
+  row.worker = s.Text(4);
+  row.incarnation = s.Text(5);
+  row.lease_committed = s.Int(6) != 0;
+  row.attempts = static_cast<int32_t>(s.Int(7));
+  row.step = s.Int(8);
+  row.num_draws = s.Int(9);
+  row.last_digest = s.Text(10);
+  row.resume_sha256 = s.Text(11);
+  row.reason = s.Text(12);
+  return row;
+}
+
+// Columns job, chain, record, corrupt, deleted.
+absl::StatusOr<SegmentRecord> ReadSegment(const SqliteStatement& s) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, DecodeSegmentRecord(s.Text(2)));
+  record.chain = {s.Text(0), static_cast<int32_t>(s.Int(1))};
+  record.corrupt = s.Int(3) != 0;
+  record.deleted = s.Int(4) != 0;
+  return record;
+}
+
+// Columns job, number, draws_of_chain, created_ns.
+absl::StatusOr<std::optional<Snapshot>> ReadSnapshot(SqliteStatement s) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+  if (!found) return std::optional<Snapshot>();
+  Snapshot snapshot{s.Text(0), s.Int(1), {}, absl::FromUnixNanos(s.Int(3))};
+  CHAINFLEET_ASSIGN_OR_RETURN(snapshot.draws_of_chain, DecodeCounts(s.Text(2)));
+  return std::optional<Snapshot>(std::move(snapshot));
+}
+
+std::optional<int64_t> Nanos(const std::optional<absl::Time>& time) {
+  return time ? std::optional(absl::ToUnixNanos(*time)) : std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<JobRow>> SqliteRows::FindJob(const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_JOB_COLUMNS
+                                                                      " FROM jobs WHERE id = ? AND purged = 0"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id).Step());
+  if (!found) return std::optional<JobRow>();
+  CHAINFLEET_ASSIGN_OR_RETURN(JobRow row, ReadJob(s));
+  return std::optional<JobRow>(std::move(row));
+}
+
+absl::StatusOr<std::optional<JobIntent>> SqliteRows::FindIntent(const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT intent FROM jobs WHERE id = ? AND purged = 0"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id).Step());
+  return found ? std::optional(static_cast<JobIntent>(s.Int(0))) : std::nullopt;
+}
+
+absl::StatusOr<std::optional<std::string>> SqliteRows::FindJobOfRequest(const std::string& request_id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT id FROM jobs WHERE request_id = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(request_id).Step());
+  return found ? std::optional(s.Text(0)) : std::nullopt;
+}
+
+absl::StatusOr<bool> SqliteRows::InsertJob(JobRow* row) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare(
+          "INSERT OR IGNORE INTO jobs (id, request_id, dataset, plan, intent, created_ns, finished_ns) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING sequence"));
+  const JobPlan& plan = *row->plan;
+  s.Bind(row->id)
+      .Bind(row->request_id.empty() ? std::nullopt : std::optional(row->request_id))
+      .Bind(plan.dataset ? std::optional(plan.dataset->name) : std::nullopt)
+      .Bind(EncodeJobPlan(plan))
+      .Bind(static_cast<int64_t>(row->intent))
+      .Bind(absl::ToUnixNanos(row->created_at))
+      .Bind(Nanos(row->finished_at));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool inserted, s.Step());
+  if (inserted) row->sequence = s.Int(0);
+  return inserted;
+}
+
+absl::Status SqliteRows::UpdateJob(const JobRow& row) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("UPDATE jobs SET intent = ?, finished_ns = ? WHERE id = ?"));
+  return s.Bind(static_cast<int64_t>(row.intent)).Bind(Nanos(row.finished_at)).Bind(row.id).Run();
+}
+
+absl::Status SqliteRows::PurgeJob(const std::string& id) {
+  for (const char* sql : {"UPDATE jobs SET purged = 1 WHERE id = ?", "UPDATE segments SET deleted = 1 WHERE job = ?",
+                          "DELETE FROM resume_points WHERE job = ?", "DELETE FROM snapshots WHERE job = ?"}) {
+    CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare(sql));
+    CHAINFLEET_RETURN_IF_ERROR(s.Bind(id).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<ChainRow>> SqliteRows::FindChain(const ChainId& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_CHAIN_COLUMNS
+                                                                      " FROM chains WHERE job = ? AND chain = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Step());
+  return found ? std::optional(ReadChain(s)) : std::nullopt;
+}
+
+absl::StatusOr<std::vector<ChainRow>> SqliteRows::ListChains(const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_CHAIN_COLUMNS
+                                                                      " FROM chains WHERE job = ? ORDER BY chain"));
+  s.Bind(job);
+  std::vector<ChainRow> rows;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return rows;
+    rows.push_back(ReadChain(s));
+  }
+}
+
+absl::StatusOr<int64_t> SqliteRows::CountUnfinishedChains(const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT COUNT(*) FROM chains WHERE job = ? AND state IN (?, ?)"));
+  s.Bind(job).Bind(static_cast<int64_t>(ChainState::kPending)).Bind(static_cast<int64_t>(ChainState::kLeased));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return s.Int(0);
+}
+
+absl::Status SqliteRows::PutChain(const ChainRow& row) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("INSERT OR REPLACE INTO chains (" CHAINFLEET_CHAIN_COLUMNS
+                                                   ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  return s.Bind(row.id.job)
+      .Bind(int64_t{row.id.index})
+      .Bind(static_cast<int64_t>(row.state))
+      .Bind(row.lease_epoch)
+      .Bind(row.worker)
+      .Bind(row.incarnation)
+      .Bind(int64_t{row.lease_committed})
+      .Bind(int64_t{row.attempts})
+      .Bind(row.step)
+      .Bind(row.num_draws)
+      .Bind(row.last_digest)
+      .Bind(row.resume_sha256)
+      .Bind(row.reason)
+      .Run();
+}
+
+absl::StatusOr<std::optional<ResumePoint>> SqliteRows::FindResumePoint(const ChainId& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare("SELECT step, sha256, bytes, object FROM resume_points WHERE job = ? AND chain = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Step());
+  if (!found) return std::optional<ResumePoint>();
+  ResumePoint point;
+  point.step = s.Int(0);
+  point.sha256 = s.Text(1);
+  point.inline_bytes = s.Text(2);
+  if (!s.IsNull(3)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(point.object, DecodeBlobRef(s.Text(3)));
+  }
+  return std::optional<ResumePoint>(std::move(point));
+}
+
+absl::Status SqliteRows::PutResumePoint(const ChainId& id, const ResumePoint& point) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s, connection_->Prepare("INSERT OR REPLACE INTO resume_points (job, chain, step, sha256, bytes, "
+                                              "object) VALUES (?, ?, ?, ?, ?, ?)"));
+  return s.Bind(id.job)
+      .Bind(int64_t{id.index})
+      .Bind(point.step)
+      .Bind(point.sha256)
+      .BindBytes(point.inline_bytes)
+      .Bind(point.object ? std::optional(EncodeBlobRef(*point.object)) : std::nullopt)
+      .Run();
+}
+
+absl::StatusOr<std::optional<DigestHex>> SqliteRows::FindDigest(const ChainId& id, int64_t first_index) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare("SELECT digest FROM segments WHERE job = ? AND chain = ? AND first_index = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Bind(first_index).Step());
+  return found ? std::optional(s.Text(0)) : std::nullopt;
+}
+
+absl::Status SqliteRows::InsertSegment(const SegmentRecord& record) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare(
+          "INSERT INTO segments (job, chain, first_index, digest, object, record) VALUES (?, ?, ?, ?, ?, ?)"));
+  return s.Bind(record.chain.job)
+      .Bind(int64_t{record.chain.index})
+      .Bind(record.segment.first_index)
+      .Bind(record.segment.digest)
+      .Bind(record.segment.object.name)
+      .Bind(EncodeSegmentRecord(record))
+      .Run();
+}
+
+absl::StatusOr<bool> SqliteRows::MarkCorrupt(const std::string& job, const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("UPDATE segments SET corrupt = 1 WHERE object = ? AND job = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(object).Bind(job).Run());
+  return connection_->changes() > 0;
+}
+
+absl::StatusOr<std::optional<Snapshot>> SqliteRows::NewestSnapshot(const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT job, number, draws_of_chain, created_ns FROM snapshots "
+                                                   "WHERE job = ? ORDER BY number DESC LIMIT 1"));
+  s.Bind(job);
+  return ReadSnapshot(std::move(s));
+}
+
+absl::Status SqliteRows::InsertSnapshot(const Snapshot& snapshot) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare("INSERT INTO snapshots (job, number, draws_of_chain, created_ns) VALUES (?, ?, ?, ?)"));
+  return s.Bind(snapshot.job)
+      .Bind(snapshot.number)
+      .Bind(EncodeCounts(snapshot.draws_of_chain))
+      .Bind(absl::ToUnixNanos(snapshot.created_at))
+      .Run();
+}
+
+absl::StatusOr<std::vector<Dataset>> SqliteRows::ListDatasets() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT body FROM datasets ORDER BY name"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> bodies, Texts(std::move(s)));
+  std::vector<Dataset> datasets(bodies.size());
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    CHAINFLEET_ASSIGN_OR_RETURN(datasets[i], DecodeDataset(bodies[i]));
+  }
+  return datasets;
+}
+
+absl::Status SqliteRows::InsertDataset(const Dataset& dataset) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("INSERT INTO datasets (name, body) VALUES (?, ?)"));
+  return s.Bind(dataset.name).Bind(EncodeDataset(dataset)).Run();
+}
+
+absl::Status SqliteRows::DeleteDataset(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("DELETE FROM datasets WHERE name = ?"));
+  return s.Bind(name).Run();
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteRows::JobsOfDataset(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s, connection_->Prepare("SELECT id FROM jobs WHERE dataset = ? AND intent != ? ORDER BY id"));
+  s.Bind(name).Bind(static_cast<int64_t>(JobIntent::kDelete));
+  return Texts(std::move(s));
+}
+
+absl::Status SqliteRows::AddGarbage(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("INSERT OR IGNORE INTO garbage (object) VALUES (?)"));
+  return s.Bind(object).Run();
+}
+
+absl::Status SqliteRows::RemoveGarbage(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("DELETE FROM garbage WHERE object = ?"));
+  return s.Bind(object).Run();
+}
+
+absl::StatusOr<int64_t> SqliteRows::Generation() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT generation FROM store"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return s.Int(0);
+}
+
+absl::StatusOr<std::string> SqliteRows::Incarnation() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT incarnation FROM store"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return s.Text(0);
+}
+
+absl::StatusOr<std::vector<JobRow>> SqliteRows::ListJobs() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_JOB_COLUMNS
+                                                                      " FROM jobs WHERE purged = 0 ORDER BY sequence"));
+  std::vector<JobRow> rows;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return rows;
+    CHAINFLEET_ASSIGN_OR_RETURN(JobRow row, ReadJob(s));
+    rows.push_back(std::move(row));
+  }
+}
+
+absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::ListSegments(const StateStore::SegmentQuery& query) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare("SELECT job, chain, record, corrupt, deleted FROM segments WHERE job = ?1 AND "
+                           "(chain, first_index) > (?2, ?3) AND (?4 IS NULL OR chain = ?4) "
+                           "ORDER BY chain, first_index LIMIT ?5"));
+  s.Bind(query.job).Bind(int64_t{query.after_chain}).Bind(query.after_first_index);
+  s.Bind(query.chain ? std::optional(int64_t{*query.chain}) : std::nullopt).Bind(int64_t{query.limit});
+  std::vector<SegmentRecord> records;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return records;
+    CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, ReadSegment(s));
+    records.push_back(std::move(record));
+  }
+}
+
+absl::StatusOr<std::optional<SegmentRecord>> SqliteRows::FindSegment(const std::string& job,
+                                                                     const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT job, chain, record, corrupt, deleted FROM segments "
+                                                   "WHERE object = ? AND job = ? LIMIT 1"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(object).Bind(job).Step());
+  if (!found) return std::optional<SegmentRecord>();
+  CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, ReadSegment(s));
+  return std::optional<SegmentRecord>(std::move(record));
+}
+
+absl::StatusOr<std::optional<Snapshot>> SqliteRows::FindSnapshot(const std::string& job, int64_t number) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT job, number, draws_of_chain, created_ns FROM snapshots "
+                                                   "WHERE job = ? AND number = ?"));
+  s.Bind(job).Bind(number);
+  return ReadSnapshot(std::move(s));
+}
+
+absl::StatusOr<ChainReferences> SqliteRows::ReferencesOfChain(const ChainId& chain) {
+  ChainReferences references;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<ChainRow> row, FindChain(chain));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<JobIntent> intent, FindIntent(chain.job));
+  if (row) references.lease_epoch = row->lease_epoch;
+  references.is_final = !row || !intent || IsFinal(row->state);
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare("SELECT object FROM segments WHERE job = ? AND chain = ? AND deleted = 0"));
+  s.Bind(chain.job).Bind(int64_t{chain.index});
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, Texts(std::move(s)));
+  references.objects.insert(objects.begin(), objects.end());
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, FindResumePoint(chain));
+  if (point && point->object) references.objects.insert(point->object->name);
+  return references;
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteRows::ListGarbage(int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT object FROM garbage LIMIT ?"));
+  s.Bind(int64_t{limit});
+  return Texts(std::move(s));
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteRows::Texts(SqliteStatement statement) {
+  std::vector<std::string> texts;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, statement.Step());
+    if (!found) return texts;
+    texts.push_back(statement.Text(0));
+  }
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,59 @@
+// The rows of the embedded store over one connection. Reading functions are shared by the writer and the readers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/store/state_store/sqlite_connection.h"
+#include "core/store/state_store/state_rows.h"
+#include "core/store/state_store/state_store.h"
+
+namespace chainfleet {
+
+class SqliteRows final : public StateRows {
+ public:
+  explicit SqliteRows(SqliteConnection* connection) : connection_(connection) {}
+
+  absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override;
+  absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) override;
+  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) override;
+  absl::StatusOr<bool> InsertJob(JobRow* row) override;
+  absl::Status UpdateJob(const JobRow& row) override;
+  absl::Status PurgeJob(const std::string& id) override;
+  absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override;
+  absl::StatusOr<std::vector<ChainRow>> ListChains(const std::string& job) override;
+  absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) override;
+  absl::Status PutChain(const ChainRow& row) override;
+  absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override;
+  absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override;
+  absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) override;
+  absl::Status InsertSegment(const SegmentRecord& record) override;
+  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object) override;
+  absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) override;
+  absl::Status InsertSnapshot(const Snapshot& snapshot) override;
+  absl::StatusOr<std::vector<Dataset>> ListDatasets() override;
+  absl::Status InsertDataset(const Dataset& dataset) override;
+  absl::Status DeleteDataset(const std::string& name) override;
+  absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) override;
+  absl::Status AddGarbage(const std::string& object) override;
+  absl::Status RemoveGarbage(const std::string& object) override;
+
+  // Reads beyond what changes need.
+  absl::StatusOr<int64_t> Generation();
+  absl::StatusOr<std::string> Incarnation();
+  absl::StatusOr<std::vector<JobRow>> ListJobs();
+  absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
+  absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
+  absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number);
+  absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
+  absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit);
+
+ private:
+  // All rows of one text column.
+  absl::StatusOr<std::vector<std::string>> Texts(SqliteStatement statement);
+
+  SqliteConnection* const connection_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,73 @@
+#include "core/store/state_store/sqlite_schema.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+// kMigrations[v] leads from version v to v + 1. Never edit one that was released: append.
+constexpr const char* kMigrations[kSqliteSchemaVersion] = {
+    R"sql(
+CREATE TABLE store (incarnation TEXT NOT NULL, generation INTEGER NOT NULL);
+CREATE TABLE jobs (
+  sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, request_id TEXT UNIQUE, dataset TEXT, plan TEXT NOT NULL,
+  intent INTEGER NOT NULL, created_ns INTEGER NOT NULL, finished_ns INTEGER, purged INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX jobs_by_dataset ON jobs (dataset) WHERE dataset IS NOT NULL;
+CREATE TABLE chains (
+  job TEXT NOT NULL, chain INTEGER NOT NULL, state INTEGER NOT NULL, lease_epoch INTEGER NOT NULL, worker TEXT NOT NULL,
+  incarnation TEXT NOT NULL, lease_committed INTEGER NOT NULL, attempts INTEGER NOT NULL, step INTEGER NOT NULL,
+  num_draws INTEGER NOT NULL, last_digest TEXT NOT NULL, resume_sha256 TEXT NOT NULL, reason TEXT NOT NULL,
+  PRIMARY KEY (job, chain)) WITHOUT ROWID;
+CREATE TABLE resume_points (
+  job TEXT NOT NULL, chain INTEGER NOT NULL, step INTEGER NOT NULL, sha256 TEXT NOT NULL, bytes BLOB NOT NULL, object TEXT,
+  PRIMARY KEY (job, chain));
+CREATE TABLE segments (
+  job TEXT NOT NULL, chain INTEGER NOT NULL, first_index INTEGER NOT NULL, digest TEXT NOT NULL, object TEXT NOT NULL,
+  record TEXT NOT NULL, corrupt INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (job, chain, first_index)) WITHOUT ROWID;
+CREATE INDEX segments_by_object ON segments (object);
+CREATE TABLE snapshots (
+  job TEXT NOT NULL, number INTEGER NOT NULL, draws_of_chain TEXT NOT NULL, created_ns INTEGER NOT NULL,
+  PRIMARY KEY (job, number)) WITHOUT ROWID;
+CREATE TABLE datasets (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE garbage (object TEXT PRIMARY KEY) WITHOUT ROWID;
+)sql"};
+
+absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement statement, connection->Prepare("PRAGMA user_version"));
+  CHAINFLEET_RETURN_IF_ERROR(statement.Step().status());
+  return statement.Int(0);
+}
+
+absl::Status Migrate(const std::string& fresh_incarnation, SqliteConnection* connection) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(connection));
+  if (version > kSqliteSchemaVersion) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("the state store has schema version ", version,
+                                                                 ", this program knows up to ", kSqliteSchemaVersion,
+                                                                 ": run the newer chainfleet-server")),
+                      "SCHEMA_TOO_NEW");
+  }
+  for (int64_t v = version; v < kSqliteSchemaVersion; ++v) {
+    CHAINFLEET_RETURN_IF_ERROR(connection->Execute(kMigrations[v]));
+  }
+  CHAINFLEET_RETURN_IF_ERROR(connection->Execute(absl::StrCat("PRAGMA user_version = ", kSqliteSchemaVersion)));
+  if (version == 0) {
+    CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement insert, connection->Prepare("INSERT INTO store VALUES (?, 0)"));
+    CHAINFLEET_RETURN_IF_ERROR(insert.Bind(fresh_incarnation).Run());
+  }
+  return connection->Execute("UPDATE store SET generation = generation + 1");
+}
+
+}  // namespace
+
+absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, SqliteConnection* connection) {
+  CHAINFLEET_RETURN_IF_ERROR(connection->Execute("BEGIN IMMEDIATE"));
+  absl::Status status = Migrate(fresh_incarnation, connection);
+  if (status.ok()) status = connection->Execute("COMMIT");
+  if (!status.ok()) connection->Rollback();
+  return status;
+}
+
+}  // namespace chainfleet

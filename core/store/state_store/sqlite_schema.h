@@ -1,0 +1,17 @@
+// The tables of the embedded store and the steps from each schema version to the next.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+#include "core/store/state_store/sqlite_connection.h"
+
+namespace chainfleet {
+
+inline constexpr int kSqliteSchemaVersion = 1;
+
+// Makes or migrates the tables and takes the store over, in one transaction: `fresh_incarnation` names a new store.
+// FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote it.
+absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, SqliteConnection* connection);
+
+}  // namespace chainfleet

@@ -1,0 +1,57 @@
+// Row access of one store inside one open transaction: all that an implementation must provide for writing. What a
+// change means is written once, in apply_change.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/store/state_store/state_change.h"
+
+namespace chainfleet {
+
+// Not thread-safe. Errors are those of the database; they end the transaction. Absent rows are no error.
+class StateRows {
+ public:
+  virtual ~StateRows() = default;
+
+  // Jobs that are not purged.
+  virtual absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) = 0;
+  virtual absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) = 0;
+  // Purged ones too: a request_id is never used twice.
+  virtual absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) = 0;
+  // Sets `row->sequence`; false if the id is taken, by a purged job too.
+  virtual absl::StatusOr<bool> InsertJob(JobRow* row) = 0;
+  // Intent and finishing time.
+  virtual absl::Status UpdateJob(const JobRow& row) = 0;
+  // Tombstones its segments, removes its resume points and versions; the job and its chains stay, hidden.
+  virtual absl::Status PurgeJob(const std::string& id) = 0;
+
+  virtual absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) = 0;
+  virtual absl::StatusOr<std::vector<ChainRow>> ListChains(const std::string& job) = 0;
+  virtual absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) = 0;
+  virtual absl::Status PutChain(const ChainRow& row) = 0;
+  virtual absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) = 0;
+  virtual absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) = 0;
+
+  // Of the segment that begins at `first_index`.
+  virtual absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) = 0;
+  virtual absl::Status InsertSegment(const SegmentRecord& record) = 0;
+  // False if there is no such segment.
+  virtual absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object) = 0;
+
+  virtual absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) = 0;
+  virtual absl::Status InsertSnapshot(const Snapshot& snapshot) = 0;
+
+  virtual absl::StatusOr<std::vector<Dataset>> ListDatasets() = 0;
+  virtual absl::Status InsertDataset(const Dataset& dataset) = 0;
+  virtual absl::Status DeleteDataset(const std::string& name) = 0;
+  // Ids of the jobs that use it and whose intent is not DELETE.
+  virtual absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) = 0;
+  virtual absl::Status AddGarbage(const std::string& object) = 0;
+  virtual absl::Status RemoveGarbage(const std::string& object) = 0;
+};
+
+}  // namespace chainfleet

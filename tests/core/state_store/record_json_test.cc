@@ -1,0 +1,45 @@
+#include "core/store/state_store/record_json.h"
+
+#include "tests/core/state_store/state_store_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
+  JobPlan plan = *PlanOf("job-aaaaaa", 3, true);
+  plan.spec.model.kind = BuiltinModel{"mlp", {10, 20}};
+  plan.spec.dataset = "digits";
+  plan.spec.prior.precision = 25;
+  plan.spec.sampler.kind = EmcmcSpec{0.1 + 0.2};
+  plan.spec.schedule = {StepScale::kStepSize, CyclicalSchedule{0.2, 1e-300, 4}};
+  plan.spec.temperature = 1e-4;
+  plan.spec.minibatches = Minibatches::kIndependent;
+  plan.spec.num_steps.reset();
+  plan.spec.num_epochs = 12;
+  plan.spec.burn_in.cycles = 2;
+  plan.spec.collect = {1, std::nullopt, {DrawKind::kTheta, DrawKind::kThetaA}, 5};
+  plan.spec.seed = ~uint64_t{0};
+  plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
+  const auto read = DecodeJobPlan(EncodeJobPlan(plan));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->spec, plan.spec);
+  EXPECT_EQ(read->normalisation, plan.normalisation);
+  EXPECT_EQ(read->dataset->shards, plan.dataset->shards);
+  EXPECT_EQ(read->dataset->normalisation, plan.dataset->normalisation);
+}
+
+TEST(RecordJson, DamagedTextIsDataLoss) {
+  const std::string whole = EncodeJobPlan(*PlanOf("job-aaaaaa", 1));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeJobPlan(whole.substr(0, whole.size() / 2)).status()));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeJobPlan("{}").status()));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeDataset("[1, 2]").status()));
+}
+
+TEST(RecordJson, HostNameThatIsNotUtf8DoesNotStopACommit) {
+  SegmentRecord record;
+  record.host = "caf\xe9";
+  EXPECT_TRUE(DecodeSegmentRecord(EncodeSegmentRecord(record)).ok());
+}
+
+}  // namespace
+}  // namespace chainfleet

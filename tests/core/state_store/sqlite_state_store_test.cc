@@ -1,0 +1,88 @@
+// What only the embedded store promises: about its file.
+#include "core/store/state_store/sqlite_state_store.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "core/store/state_store/sqlite_connection.h"
+#include "tests/core/state_store/state_store_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+// Files of this process cannot grow beyond `bytes`: writes fail as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : old_signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, old_signal_);
+  }
+
+ private:
+  rlimit old_;
+  void (*old_signal_)(int);
+};
+
+TEST(SqliteStateStore, RefusesANewerSchemaWithBothVersions) {
+  SqliteHarness harness;
+  harness.Open();
+  ASSERT_TRUE(SqliteConnection::Open(harness.path()).value()->Execute("PRAGMA user_version = 99").ok());
+  const auto store = SqliteStateStore::Open(harness.path(), "x");
+  EXPECT_EQ(ReasonOf(store.status()), "SCHEMA_TOO_NEW");
+  EXPECT_THAT(std::string(store.status().message()), testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr("1")));
+}
+
+TEST(SqliteStateStore, RefusesAFileThatIsNoDatabase) {
+  SqliteHarness harness;
+  std::ofstream(harness.path()) << std::string(8192, 'x');
+  EXPECT_TRUE(absl::IsDataLoss(SqliteStateStore::Open(harness.path(), "x").status()));
+}
+
+TEST(SqliteStateStore, RefusesADamagedFile) {
+  SqliteHarness harness;
+  harness.Open()
+      ->Apply(std::vector<StateChange>{change::CreateJob{PlanOf("job-aaaaaa", 50), ""}}, absl::UnixEpoch())
+      .value();
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(harness.path()));
+  std::fstream file(harness.path(), std::ios::in | std::ios::out | std::ios::binary);
+  for (int64_t page = 4096; page < size; page += 4096) file.seekp(page) << std::string(64, '\x5a');
+  file.close();
+  EXPECT_TRUE(absl::IsDataLoss(SqliteStateStore::Open(harness.path(), "x").status()));
+}
+
+TEST(SqliteStateStore, FullDatabaseFailsTheChangesAndKeepsWhatWasThere) {
+  SqliteHarness harness;
+  const auto store = harness.Open();
+  const auto create = [&](const std::string& job) {
+    const std::vector<StateChange> changes{change::CreateJob{PlanOf(job + "-aaaaaa", 1), ""},
+                                           change::CreateJob{PlanOf(job + "-bbbbbb", 1000), ""}};
+    return store->Apply(changes, absl::UnixEpoch());
+  };
+  ASSERT_TRUE(create("first")->at(1).status.ok());
+  const absl::StatusOr<std::vector<ApplyResult>> full = [&] {
+    const FileSizeLimit limit(200'000);
+    return create("second");
+  }();
+  ASSERT_TRUE(full.ok()) << full.status();
+  for (const ApplyResult& result : *full) {
+    EXPECT_TRUE(absl::IsResourceExhausted(result.status));
+    EXPECT_EQ(ReasonOf(result.status), "DISK_FULL");
+  }
+  EXPECT_EQ(store->Load()->jobs.size(), 2u);
+  EXPECT_TRUE(create("third")->at(1).status.ok()) << "space came back";
+}
+
+TEST(SqliteStateStore, PathThatCannotBeOpenedIsNamed) {
+  const auto store = SqliteStateStore::Open("/nonexistent/folder/state.db", "x");
+  EXPECT_THAT(std::string(store.status().message()), testing::HasSubstr("/nonexistent/folder/state.db"));
+}
+
+}  // namespace
+}  // namespace chainfleet

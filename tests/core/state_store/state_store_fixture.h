@@ -1,0 +1,145 @@
+// Every implementation of StateStore, opened and opened again on the same data, and the small values tests fill it
+// with.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/store/state_store/memory_state_store.h"
+#include "core/store/state_store/sqlite_state_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+
+inline DigestHex DigestOf(int64_t n) {
+  std::string digits = std::to_string(n);
+  return std::string(64 - digits.size(), 'a') + digits;
+}
+
+inline Dataset SmallDataset(const std::string& name, const std::string& object = "shard-0") {
+  Dataset dataset;
+  dataset.name = name;
+  dataset.digest = DigestOf(7);
+  dataset.input_shape = {1, 2, 2};
+  dataset.num_rows = 100;
+  dataset.num_classes = 10;
+  dataset.normalisation = {{0.5}, {0.25}};
+  dataset.shards = {{0, 100, {object, 123, DigestOf(8)}}};
+  return dataset;
+}
+
+inline std::shared_ptr<const JobPlan> PlanOf(const std::string& job, int chains, bool with_dataset = false) {
+  JobPlan plan;
+  plan.job = job;
+  plan.spec.name = job.substr(0, job.find('-'));
+  plan.spec.model.kind = GaussianPotential{2, 1.0};
+  plan.spec.schedule.kind = ConstantSchedule{0.1};
+  plan.spec.num_steps = 100;
+  plan.spec.chains = chains;
+  if (with_dataset) plan.dataset = SmallDataset("digits");
+  return std::make_shared<const JobPlan>(std::move(plan));
+}
+
+// Open() twice on one harness opens the same data twice.
+class StoreHarness {
+ public:
+  virtual ~StoreHarness() = default;
+  virtual std::unique_ptr<StateStore> Open() = 0;
+};
+
+class MemoryHarness final : public StoreHarness {
+ public:
+  std::unique_ptr<StateStore> Open() override { return std::make_unique<MemoryStateStore>(database_); }
+
+ private:
+  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
+};
+
+class SqliteHarness final : public StoreHarness {
+ public:
+  SqliteHarness() {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    std::string name = std::string(test->test_suite_name()) + "." + test->name();
+    for (char& c : name) c = c == '/' ? '_' : c;
+    folder_ = std::filesystem::path(testing::TempDir()) / ("chainfleet-" + name);
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~SqliteHarness() override { std::filesystem::remove_all(folder_); }
+  std::string path() const { return folder_ / "state.db"; }
+  std::unique_ptr<StateStore> Open() override {
+    auto store = SqliteStateStore::Open(path(), "incarnation-1");
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *std::move(store);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+enum class StoreKind { kMemory, kSqlite };
+
+inline std::unique_ptr<StoreHarness> MakeHarness(StoreKind kind) {
+  if (kind == StoreKind::kMemory) return std::make_unique<MemoryHarness>();
+  return std::make_unique<SqliteHarness>();
+}
+
+inline std::string NameOf(const testing::TestParamInfo<StoreKind>& info) {
+  return info.param == StoreKind::kMemory ? "Memory" : "Sqlite";
+}
+
+// A store with one-change transactions and a chain that workers move on.
+class StateStoreTest : public testing::TestWithParam<StoreKind> {
+ protected:
+  ApplyResult Apply(StateChange change) {
+    auto results = store_->Apply(std::vector<StateChange>{std::move(change)}, wall_);
+    EXPECT_TRUE(results.ok()) << results.status();
+    EXPECT_EQ(results->size(), 1u);
+    return results->front();
+  }
+  ApplyResult Create(const std::string& job, int chains, const std::string& request = "") {
+    return Apply(change::CreateJob{PlanOf(job, chains), request});
+  }
+  ApplyResult Grant(const ChainId& chain, int64_t epoch, const std::string& worker = "w1") {
+    return Apply(change::GrantLease{chain, epoch, worker, worker + "-life"});
+  }
+  // A commit of one draw at `step` that follows the chain as `row` says.
+  static change::CommitProgress CommitAt(const ChainRow& row, int64_t step) {
+    change::CommitProgress c;
+    c.commit.chain = row.id;
+    c.commit.lease_epoch = row.lease_epoch;
+    c.commit.resume_point = {step, "state", std::nullopt, DigestOf(1000 + step)};
+    Segment segment;
+    segment.first_index = row.num_draws;
+    segment.steps = {step};
+    segment.weights = {1};
+    segment.kinds = {DrawKind::kTheta};
+    segment.object = {"segment-" + ToString(row.id) + "-" + std::to_string(step), 10, DigestOf(2000 + step)};
+    segment.digest = DigestOf(3000 + step);
+    segment.parent_digest = row.last_digest;
+    c.commit.segment = segment;
+    c.worker = row.worker;
+    c.incarnation = row.incarnation;
+    c.record.host = "host";
+    c.record.device_kind = "cpu";
+    return c;
+  }
+  ChainRow RowOf(const ChainId& chain) {
+    const StoredState state = store_->Load().value();
+    for (const StoredJob& job : state.jobs) {
+      if (job.row.id == chain.job) return job.chains.at(static_cast<size_t>(chain.index));
+    }
+    ADD_FAILURE() << "no chain " << ToString(chain);
+    return {};
+  }
+
+  const absl::Time wall_ = absl::FromUnixSeconds(1'700'000'000);
+  const ChainId chain_{"job-aaaaaa", 0};
+  std::unique_ptr<StoreHarness> harness_ = MakeHarness(GetParam());
+  std::unique_ptr<StateStore> store_ = harness_->Open();
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,38 @@
+// Immutable objects by name. Blocking: callers run it on an Executor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// Thread-safe. Names are relative paths of [A-Za-z0-9._-] parts that are neither "." nor ".."; others are
+// INVALID_ARGUMENT.
+class BlobStore {
+ public:
+  virtual ~BlobStore() = default;
+
+  // Creates the object; durable when it returns OK. The same bytes under the same name again are OK; other bytes are
+  // ALREADY_EXISTS, what is there is never overwritten. RESOURCE_EXHAUSTED / DISK_FULL leaves nothing behind.
+  virtual absl::Status Put(const std::string& name, const std::string& bytes) = 0;
+
+  // NOT_FOUND.
+  virtual absl::StatusOr<std::string> Get(const std::string& name) const = 0;
+  // [offset, offset + length), shorter at the end of the object.
+  virtual absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const = 0;
+  virtual absl::StatusOr<int64_t> SizeBytes(const std::string& name) const = 0;
+
+  // Names below `prefix` (a folder: ends with '/', or empty for all), in byte order. For garbage collection only.
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const = 0;
+
+  // OK also if it is not there.
+  virtual absl::Status Delete(const std::string& name) = 0;
+};
+
+// INVALID_ARGUMENT unless `name` may name an object.
+absl::Status CheckBlobName(const std::string& name);
+
+}  // namespace chainfleet

@@ -1,0 +1,138 @@
+#include "core/store/blob_store/file_blob_store.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kTempFolder[] = ".tmp";  // no object's name starts with a dot
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+}  // namespace
+
+class FileBlobStore::FolderSync {
+ public:
+  absl::Status Run(FileSystem* file_system, const std::string& path) {
+    mutex_.Lock();
+    // A sync under way may have begun before our rename: the one after it is ours.
+    const uint64_t wanted = started_ + 1;
+    while (finished_ < wanted && running_) changed_.Wait(&mutex_);
+    if (finished_ >= wanted) {
+      const absl::Status status = last_;
+      mutex_.Unlock();
+      return status;
+    }
+    running_ = true;
+    const uint64_t mine = ++started_;
+    mutex_.Unlock();
+    const absl::Status status = file_system->SyncFolder(path);
+    mutex_.Lock();
+    running_ = false;
+    finished_ = mine;
+    last_ = status;
+    changed_.SignalAll();
+    mutex_.Unlock();
+    return status;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t started_ = 0, finished_ = 0;
+  bool running_ = false;
+  absl::Status last_;
+};
+
+FileBlobStore::FileBlobStore(FileSystem* file_system, std::string folder)
+    : file_system_(file_system), folder_(std::move(folder)) {}
+
+absl::StatusOr<std::unique_ptr<FileBlobStore>> FileBlobStore::Open(FileSystem* file_system, const std::string& folder) {
+  std::unique_ptr<FileBlobStore> store(new FileBlobStore(file_system, folder));
+  const std::string temp = absl::StrCat(folder, "/", kTempFolder);
+  CHAINFLEET_RETURN_IF_ERROR(file_system->CreateFolders(temp));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> leftovers, file_system->ListFiles(temp));
+  for (const std::string& file : leftovers)
+    CHAINFLEET_RETURN_IF_ERROR(file_system->Remove(absl::StrCat(temp, "/", file)));
+  return store;
+}
+
+absl::StatusOr<std::string> FileBlobStore::PathOf(const std::string& name) const {
+  CHAINFLEET_RETURN_IF_ERROR(CheckBlobName(name));
+  return absl::StrCat(folder_, "/", name);
+}
+
+absl::Status FileBlobStore::EnsureFolder(const std::string& path) {
+  {
+    MutexLock lock(&mutex_);
+    if (folders_.contains(path)) return absl::OkStatus();
+  }
+  CHAINFLEET_RETURN_IF_ERROR(file_system_->CreateFolders(path));
+  // A new folder is an entry of each folder above it, up to ours.
+  for (std::string parent = path; parent.size() > folder_.size();) {
+    parent = FolderOf(parent);
+    CHAINFLEET_RETURN_IF_ERROR(file_system_->SyncFolder(parent));
+  }
+  MutexLock lock(&mutex_);
+  folders_.try_emplace(path, std::make_shared<FolderSync>());
+  return absl::OkStatus();
+}
+
+absl::Status FileBlobStore::SyncFolder(const std::string& path) {
+  std::shared_ptr<FolderSync> sync;
+  {
+    MutexLock lock(&mutex_);
+    sync = folders_.at(path);
+  }
+  return sync->Run(file_system_, path);
+}
+
+absl::Status FileBlobStore::Put(const std::string& name, const std::string& bytes) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+  CHAINFLEET_RETURN_IF_ERROR(EnsureFolder(FolderOf(path)));
+  const std::string temp = absl::StrCat(folder_, "/", kTempFolder, "/", next_temp_.fetch_add(1));
+  absl::Status status = file_system_->WriteSynced(temp, bytes);
+  if (status.ok()) status = file_system_->RenameNew(temp, path);
+  if (!status.ok()) {
+    (void)file_system_->Remove(temp);
+    if (!absl::IsAlreadyExists(status)) return status;
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string present, file_system_->Read(path));
+    if (present != bytes) return absl::AlreadyExistsError(absl::StrCat("object ", name, " exists with other bytes"));
+  }
+  return SyncFolder(FolderOf(path));
+}
+
+absl::StatusOr<std::string> FileBlobStore::Get(const std::string& name) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+  return file_system_->Read(path);
+}
+
+absl::StatusOr<std::string> FileBlobStore::GetRange(const std::string& name, int64_t offset, int64_t length) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+  return file_system_->ReadRange(path, offset, length);
+}
+
+absl::StatusOr<int64_t> FileBlobStore::SizeBytes(const std::string& name) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+  return file_system_->SizeBytes(path);
+}
+
+absl::StatusOr<std::vector<std::string>> FileBlobStore::List(const std::string& prefix) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                              file_system_->ListFiles(absl::StrCat(folder_, "/", prefix)));
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    if (!file.starts_with(kTempFolder)) names.push_back(prefix + file);
+  }
+  return names;
+}
+
+absl::Status FileBlobStore::Delete(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+  const absl::Status status = file_system_->Remove(path);
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+}  // namespace chainfleet

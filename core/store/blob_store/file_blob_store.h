@@ -1,0 +1,46 @@
+// Objects as files below a folder: temp file, fsync, rename, folder fsync (one for all puts that wait for it).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/file_system.h"
+#include "core/base/mutex.h"
+#include "core/store/blob_store/blob_store.h"
+
+namespace chainfleet {
+
+// The caller keeps other processes off the folder (FileLock on the data directory). Several threads may put at once.
+class FileBlobStore final : public BlobStore {
+ public:
+  // Creates the folder and removes the temp files of a run that died. `file_system` outlives the store.
+  static absl::StatusOr<std::unique_ptr<FileBlobStore>> Open(FileSystem* file_system, const std::string& folder);
+
+  absl::Status Put(const std::string& name, const std::string& bytes) override;
+  absl::StatusOr<std::string> Get(const std::string& name) const override;
+  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override;
+  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override;
+  absl::Status Delete(const std::string& name) override;
+
+ private:
+  // Makes a rename in `folder` durable: waits for a sync that began after this call, or runs one for all that wait.
+  class FolderSync;
+
+  FileBlobStore(FileSystem* file_system, std::string folder);
+  absl::StatusOr<std::string> PathOf(const std::string& name) const;
+  absl::Status EnsureFolder(const std::string& path);
+  absl::Status SyncFolder(const std::string& path);
+
+  FileSystem* const file_system_;
+  const std::string folder_;
+  std::atomic<uint64_t> next_temp_ = 0;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<FolderSync>> folders_ CHAINFLEET_GUARDED_BY(mutex_);  // known to exist durably
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,78 @@
+// One conformance suite over every implementation.
+#include "core/store/blob_store/blob_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "core/store/blob_store/file_blob_store.h"
+#include "core/store/blob_store/memory_blob_store.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Implementation {
+  std::string name;
+  std::function<std::unique_ptr<BlobStore>(const std::string& folder)> open;
+};
+
+class BlobStoreConformance : public ::testing::TestWithParam<Implementation> {
+ protected:
+  ~BlobStoreConformance() override { std::filesystem::remove_all(folder_); }
+  std::string folder_ = ::testing::TempDir() + "blobs-" + std::to_string(::getpid());
+  std::unique_ptr<BlobStore> store_ = GetParam().open(folder_);
+};
+
+TEST_P(BlobStoreConformance, GivesBackWhatWasPut) {
+  ASSERT_TRUE(store_->Put("a/b", "hello").ok());
+  EXPECT_EQ(store_->Get("a/b").value(), "hello");
+  EXPECT_EQ(store_->GetRange("a/b", 1, 3).value(), "ell");
+  EXPECT_EQ(store_->GetRange("a/b", 3, 99).value(), "lo");
+  EXPECT_EQ(store_->SizeBytes("a/b").value(), 5);
+}
+
+TEST_P(BlobStoreConformance, NeverOverwrites) {
+  ASSERT_TRUE(store_->Put("a/b", "one").ok());
+  EXPECT_TRUE(store_->Put("a/b", "one").ok()) << "the same bytes again";
+  EXPECT_EQ(store_->Put("a/b", "two").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(store_->Get("a/b").value(), "one");
+}
+
+TEST_P(BlobStoreConformance, MissingObjectsAreNotFound) {
+  EXPECT_EQ(store_->Get("a/b").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store_->SizeBytes("a/b").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store_->Delete("a/b").ok());
+}
+
+TEST_P(BlobStoreConformance, ListsByFolderInOrder) {
+  for (const char* name : {"x/2", "x/1/deep", "y/1"}) ASSERT_TRUE(store_->Put(name, "").ok());
+  EXPECT_THAT(*store_->List("x/"), ElementsAre("x/1/deep", "x/2"));
+  EXPECT_THAT(*store_->List(""), ElementsAre("x/1/deep", "x/2", "y/1"));
+  EXPECT_THAT(*store_->List("z/"), ElementsAre());
+  ASSERT_TRUE(store_->Delete("x/2").ok());
+  EXPECT_THAT(*store_->List("x/"), ElementsAre("x/1/deep"));
+}
+
+TEST_P(BlobStoreConformance, RefusesNamesThatLeaveTheFolder) {
+  for (const char* name : {"", "/a", "a//b", "../a", "a/..", "a/.hidden", "a b", "a/"}) {
+    EXPECT_EQ(store_->Put(name, "").code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_EQ(store_->Get(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BlobStoreConformance,
+    ::testing::Values(Implementation{"Memory", [](const std::string&) { return std::make_unique<MemoryBlobStore>(); }},
+                      Implementation{"File",
+                                     [](const std::string& folder) -> std::unique_ptr<BlobStore> {
+                                       return FileBlobStore::Open(RealFileSystem(), folder).value();
+                                     }}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace chainfleet

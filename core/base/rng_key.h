@@ -70,10 +70,10 @@ CHAINFLEET_HD inline RngKey Fold(RngKey key, uint64_t label) {
 // In (0, 1], never 0: the 24 high bits, plus one, over 2^24.
 CHAINFLEET_HD inline float UniformFloat(uint32_t word) { return static_cast<float>((word >> 8) + 1) * 0x1p-24f; }
 
-// In (0, 1), 53 bits of two words, centred: for accept decisions and other single draws.
+// In (0, 1), 52 bits of two words, centred (a 53rd would round up to 1): for accept decisions and other single draws.
 CHAINFLEET_HD inline double UniformDouble(uint32_t high, uint32_t low) {
-  const uint64_t bits = (static_cast<uint64_t>(high) << 32 | low) >> 11;
-  return (static_cast<double>(bits) + 0.5) * 0x1p-53;
+  const uint64_t bits = (static_cast<uint64_t>(high) << 32 | low) >> 12;
+  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
 }  // namespace chainfleet

@@ -1,0 +1,71 @@
+#include "core/base/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <vector>
+
+#include "core/base/thread_pool.h"
+
+namespace chainfleet {
+namespace {
+
+TEST(ThreadPool, RunsEveryTaskBeforeItEnds) {
+  std::atomic<int> ran = 0;
+  {
+    ThreadPool pool(4);
+    for (int i = 0; i < 1000; ++i) pool.Schedule([&] { ++ran; });
+  }
+  EXPECT_EQ(ran, 1000);
+}
+
+TEST(ThreadPool, DropsWhatIsStillDelayedWhenItEnds) {
+  bool ran = false;
+  {
+    ThreadPool pool(1);
+    pool.ScheduleAfter(absl::Hours(1), [&] { ran = true; });
+  }
+  EXPECT_FALSE(ran);
+}
+
+TEST(ThreadPool, DelayedTasksComeInTheOrderOfTheirTimes) {
+  ThreadPool pool(1);
+  std::vector<int> order;
+  std::promise<void> done;
+  pool.Schedule([&] {  // both are queued before the one thread may look
+    pool.ScheduleAfter(absl::Milliseconds(2), [&] {
+      order.push_back(2);
+      done.set_value();
+    });
+    pool.ScheduleAfter(absl::Milliseconds(1), [&] { order.push_back(1); });
+  });
+  done.get_future().wait();
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(Strand, RunsOneAtATimeInOrderOnManyThreads) {
+  std::vector<int> order;  // unguarded on purpose: the strand is the lock
+  {
+    ThreadPool pool(4);
+    Strand strand(&pool);
+    for (int i = 0; i < 1000; ++i) strand.Schedule([&order, i] { order.push_back(i); });
+  }
+  ASSERT_EQ(order.size(), 1000u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+}
+
+TEST(Strand, MayDieWhileTasksWait) {
+  std::atomic<int> ran = 0;
+  {
+    ThreadPool pool(2);
+    {
+      Strand strand(&pool);
+      for (int i = 0; i < 100; ++i) strand.Schedule([&] { ++ran; });
+    }
+  }
+  EXPECT_EQ(ran, 100);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,62 @@
+#include "core/base/file_system.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace chainfleet {
+namespace {
+
+class FileSystemTest : public ::testing::Test {
+ protected:
+  FileSystemTest() { std::filesystem::create_directories(folder_); }
+  ~FileSystemTest() override { std::filesystem::remove_all(folder_); }
+  const std::string folder_ = ::testing::TempDir() + "file-system-" + std::to_string(::getpid());
+  FileSystem* const files_ = RealFileSystem();
+};
+
+TEST_F(FileSystemTest, WritesReadsAndLists) {
+  ASSERT_TRUE(files_->CreateFolders(folder_ + "/a/b").ok());
+  ASSERT_TRUE(files_->WriteSynced(folder_ + "/a/b/x", std::string("a\0b", 3)).ok());
+  EXPECT_EQ(files_->Read(folder_ + "/a/b/x").value(), std::string("a\0b", 3));
+  EXPECT_EQ(files_->ReadRange(folder_ + "/a/b/x", 2, 10).value(), "b");
+  EXPECT_EQ(files_->SizeBytes(folder_ + "/a/b/x").value(), 3);
+  EXPECT_THAT(*files_->ListFiles(folder_), ::testing::ElementsAre("a/b/x"));
+  EXPECT_TRUE(files_->ListFiles(folder_ + "/none")->empty());
+  EXPECT_TRUE(files_->SyncFolder(folder_ + "/a").ok());
+}
+
+TEST_F(FileSystemTest, RenameNeverReplaces) {
+  ASSERT_TRUE(files_->WriteSynced(folder_ + "/from", "new").ok());
+  ASSERT_TRUE(files_->WriteSynced(folder_ + "/to", "old").ok());
+  EXPECT_EQ(files_->RenameNew(folder_ + "/from", folder_ + "/to").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(files_->Read(folder_ + "/to").value(), "old");
+  ASSERT_TRUE(files_->Remove(folder_ + "/to").ok());
+  EXPECT_TRUE(files_->RenameNew(folder_ + "/from", folder_ + "/to").ok());
+  EXPECT_EQ(files_->Read(folder_ + "/to").value(), "new");
+}
+
+TEST_F(FileSystemTest, MissingFilesAreNamed) {
+  const absl::Status status = files_->Read(folder_ + "/nothing").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("/nothing"));
+}
+
+TEST_F(FileSystemTest, AFullDeviceIsResourceExhausted) {
+  const absl::Status status = files_->WriteSynced("/dev/full", "x");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(status), "DISK_FULL");
+}
+
+TEST_F(FileSystemTest, ALockIsHeldOnceAndFreedAtTheEnd) {
+  auto lock = FileLock::Acquire(folder_ + "/lock");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  EXPECT_EQ(ReasonOf(FileLock::Acquire(folder_ + "/lock").status()), "IN_USE");
+  lock->reset();
+  EXPECT_TRUE(FileLock::Acquire(folder_ + "/lock").ok());
+}
+
+}  // namespace
+}  // namespace chainfleet

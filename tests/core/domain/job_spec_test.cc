@@ -1,0 +1,137 @@
+#include "core/domain/job_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace chainfleet {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// The quickstart's job: 60,000 examples, batches of 128, 12 epochs in 4 cycles.
+JobSpec FashionJob() {
+  JobSpec spec;
+  spec.name = "fashion-emcmc";
+  spec.model.kind = BuiltinModel{"lenet5", {}};
+  spec.dataset = "fashion-mnist";
+  spec.prior.precision = 25;
+  spec.sampler.kind = EmcmcSpec{};
+  spec.schedule.kind = CyclicalSchedule{.initial = 0.2, .cycles = 4};
+  spec.temperature = 1e-4;
+  spec.num_epochs = 12;
+  spec.burn_in.cycles = 2;
+  spec.chains = 4;
+  spec.collect.last_epochs_of_cycle = 1;
+  return spec;
+}
+
+// The paths of all violations, or the one message when `path` is given.
+std::vector<std::string> Paths(const JobSpec& spec) {
+  std::vector<std::string> paths;
+  for (const FieldViolation& v : Validate(spec)) paths.push_back(v.path);
+  return paths;
+}
+
+TEST(JobSpec, TheQuickstartJobIsValid) {
+  EXPECT_THAT(Validate(FashionJob()), IsEmpty());
+  EXPECT_THAT(ValidateForData(FashionJob(), 60000), IsEmpty());
+}
+
+TEST(JobSpec, PlansStepsByEpochsAndCycles) {
+  const StepPlan plan = PlanSteps(FashionJob(), 60000);
+  EXPECT_EQ(plan.steps_per_epoch, 468);
+  EXPECT_EQ(plan.total_steps, 12 * 468);
+  EXPECT_EQ(plan.steps_per_cycle, 3 * 468);
+  EXPECT_EQ(plan.burn_in_steps, 6 * 468);
+  EXPECT_EQ(plan.NumDraws(), 2);  // the last epoch of cycles 3 and 4
+  EXPECT_TRUE(plan.CollectsAfter(9 * 468));
+  EXPECT_TRUE(plan.CollectsAfter(12 * 468));
+  EXPECT_FALSE(plan.CollectsAfter(8 * 468)) << "not the last epoch of its cycle";
+  EXPECT_FALSE(plan.CollectsAfter(9 * 468 - 1)) << "inside an epoch";
+  EXPECT_FALSE(plan.CollectsAfter(6 * 468)) << "the last step of burn-in";
+}
+
+TEST(JobSpec, ThinsBySteps) {
+  JobSpec spec = FashionJob();
+  spec.num_epochs.reset();
+  spec.num_steps = 100;
+  spec.schedule.kind = ConstantSchedule{0.1};
+  spec.burn_in = {.steps = 10};
+  spec.collect = {.every_steps = 7};
+  const StepPlan plan = PlanSteps(spec, 60000);
+  int64_t draws = 0;
+  for (int64_t step = 1; step <= 100; ++step) draws += plan.CollectsAfter(step) ? 1 : 0;
+  EXPECT_EQ(draws, 13);  // 14, 21, ..., 98
+  EXPECT_EQ(plan.NumDraws(), draws);
+}
+
+TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
+  const auto paths_after = [](auto change) {
+    JobSpec spec = FashionJob();
+    change(spec);
+    return Paths(spec);
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.name = "No Good"; }), ElementsAre("name"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.dataset = ""; }), ElementsAre("dataset.name"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.prior.precision = -1; }), ElementsAre("prior.gaussian.precision"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.sampler.kind = EmcmcSpec{0}; }), ElementsAre("sampler.emcmc.eta"));
+  EXPECT_THAT(paths_after([](JobSpec& s) {
+                s.schedule.kind = ConstantSchedule{-0.1};
+                s.burn_in = {};
+              }),
+              ElementsAre("learning_rate.constant"));
+  EXPECT_THAT(paths_after([](JobSpec& s) {
+                s.schedule = {StepScale::kStepSize, ConstantSchedule{0}};
+                s.burn_in = {};
+              }),
+              ElementsAre("step_size.constant"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.temperature = -1; }), ElementsAre("temperature"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.batch_size = 0; }), ElementsAre("batch_size"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.num_steps = 10; }), ElementsAre("num_epochs"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.num_epochs = 13; }), ElementsAre("num_epochs")) << "13 epochs in 4 cycles";
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.burn_in.cycles = 4; }), ElementsAre("burn_in.cycles"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.chains = 0; }), ElementsAre("chains"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.collect.last_epochs_of_cycle = 4; }),
+              ElementsAre("collect.last_epochs_of_cycle"));
+  EXPECT_THAT(paths_after([](JobSpec& s) {
+                s.sampler.kind = SgldSpec{};
+                s.collect.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
+              }),
+              ElementsAre("collect.kinds[1]"));
+}
+
+TEST(JobSpec, AnalyticPotentialsTakeNoData) {
+  JobSpec spec;
+  spec.name = "gaussian";
+  spec.model.kind = GaussianPotential{.dimension = 10, .precision = 2};
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
+  spec.num_steps = 100;
+  EXPECT_THAT(Validate(spec), IsEmpty());
+  spec.dataset = "fashion-mnist";
+  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("dataset"));
+}
+
+TEST(JobSpec, WhatOnlyTheDataCanTellIsCheckedAgainstIt) {
+  JobSpec spec = FashionJob();
+  EXPECT_EQ(ValidateForData(spec, 100)[0].path, "batch_size");
+  spec.collect = {.every_steps = 1'000'000};
+  const auto violations = ValidateForData(spec, 60000);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].path, "collect");
+  EXPECT_THAT(violations[0].message, HasSubstr("no draw would be kept"));
+}
+
+TEST(JobSpec, KeepsAllKindsUnlessTold) {
+  JobSpec spec = FashionJob();
+  EXPECT_THAT(KindsOf(spec), ::testing::ElementsAre(DrawKind::kTheta, DrawKind::kThetaA));
+  spec.collect.kinds = {DrawKind::kThetaA};
+  EXPECT_THAT(KindsOf(spec), ::testing::ElementsAre(DrawKind::kThetaA));
+  spec.collect.kinds.clear();
+  spec.sampler.kind = SgldSpec{};
+  EXPECT_THAT(KindsOf(spec), ::testing::ElementsAre(DrawKind::kTheta));
+}
+
+}  // namespace
+}  // namespace chainfleet

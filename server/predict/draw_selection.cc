@@ -60,6 +60,14 @@ absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t needed) {
+  if (readable >= std::max<int64_t>(needed, 1)) return absl::OkStatus();
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat("job ", draws.plan->job, " version ", draws.version, " has ", readable,
+                                                 " readable draws, ", std::max<int64_t>(needed, 1), " are needed")),
+      "TOO_FEW_DRAWS");
+}
+
 int64_t NumDraws(const PinnedDraws& draws) {
   int64_t count = 0;
   for (const ChainDraws& chain : draws.chains) count += chain.num_draws;

@@ -1,6 +1,7 @@
 // Which of the pinned draws a call averages, and what inputs they take.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/base/status.h"
@@ -17,6 +18,9 @@ absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan);
 
 // INVALID_ARGUMENT, with both shapes, unless the rows of `dataset` fit and there is at least one.
 absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan);
+
+// FAILED_PRECONDITION / TOO_FEW_DRAWS unless `readable` draws are at least `needed`, and at least one.
+absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t needed);
 
 // Steps, each with all its kinds.
 int64_t NumDraws(const PinnedDraws& draws);

@@ -84,7 +84,7 @@ void FanOut::Stop(const absl::Status& status) {
   status_ = status;
   for (auto& [first_row, block] : std::exchange(open_, {})) {
     for (const uint64_t ticket : block.tickets) queue_->Cancel(ticket);
-    events_.block(block.rows, std::move(block.partials));
+    if (!plan_.needs_all) events_.block(block.rows, std::move(block.partials));
   }
   End();
 }

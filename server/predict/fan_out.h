@@ -33,8 +33,8 @@ class FanOut {
     bool needs_all = true;                                         // the first shard that fails ends it
   };
   struct Events {
-    // Once per block that was begun, in the order they finish; sums of (chain, kind) in any order, some missing if a
-    // shard failed or Stop came first.
+    // Once per block, in the order they finish; sums of (chain, kind) in any order. Unless needs_all, some are missing
+    // if a shard failed or Stop came first.
     std::function<void(const RowBlock&, std::vector<PartialPrediction>)> block;
     // Last of all: OK, the first shard's error, or what Stop was given.
     std::function<void(const absl::Status&)> end;

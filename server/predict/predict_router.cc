@@ -1,6 +1,5 @@
 #include "server/predict/predict_router.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -56,7 +55,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
     FanOut::Plan plan;
     CHAINFLEET_ASSIGN_OR_RETURN(plan.kinds, ChooseKinds(*draws_, query_.kinds));
     CHAINFLEET_RETURN_IF_ERROR(CheckInputs(*inputs_, *draws_->plan));
-    CHAINFLEET_RETURN_IF_ERROR(CheckEnough(NumDraws(*draws_)));
+    CHAINFLEET_RETURN_IF_ERROR(CheckEnough(*draws_, NumDraws(*draws_), query_.min_draws));
     plan.draws = draws_;
     plan.num_rows = inputs_->shape.front();
     plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) { request->inputs = Slice(rows); };
@@ -97,20 +96,12 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
       return Finish(Annotate(status, absl::StrCat("job ", draws_->plan->job, ": ", used, " of ", NumDraws(*draws_),
                                                   " draws were averaged, min_draws is ", query_.min_draws)));
     }
-    if (absl::Status enough = CheckEnough(used); !enough.ok()) return Finish(std::move(enough));
+    if (absl::Status enough = CheckEnough(*draws_, used, query_.min_draws); !enough.ok())
+      return Finish(std::move(enough));
     whole.job = draws_->plan->job;
     whole.version = draws_->version;
     whole.draws_in_version = draws_->draws_in_version;
     Finish(std::move(whole));
-  }
-
-  absl::Status CheckEnough(int64_t readable) const {
-    const int64_t needed = std::max<int64_t>(query_.min_draws, 1);
-    if (readable >= needed) return absl::OkStatus();
-    return WithReason(
-        absl::FailedPreconditionError(absl::StrCat("job ", draws_->plan->job, " version ", draws_->version, " has ",
-                                                   readable, " readable draws, ", needed, " are needed")),
-        "TOO_FEW_DRAWS");
   }
 
   void Finish(absl::StatusOr<Prediction> result) {

@@ -1,0 +1,225 @@
+#include "server/predict/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/store/blob_store/memory_blob_store.h"
+#include "core/store/draw_codec/safetensors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/predict/fake_serving.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Mood = testing::FakeShardPort::Mood;
+
+struct World {
+  explicit World(const testing::Probabilities& probabilities, std::optional<uint64_t> seed = std::nullopt,
+                 const std::vector<int64_t>& draws_of_chain = {2, 1})
+      : executor(&clock, seed),
+        catalog(&executor, draws_of_chain, 2),
+        port(&executor, probabilities),
+        queue(&executor, &port),
+        evaluator(&executor, &catalog, &blobs, &queue) {
+    port.workers = {{"a", Mood::kAnswers}, {"b", Mood::kAnswers}};
+  }
+
+  // One object for each part of the labels.
+  void AddDataset(const std::string& name, const std::vector<std::vector<int32_t>>& parts) {
+    Dataset dataset;
+    dataset.name = name;
+    dataset.input_shape = {1};
+    dataset.num_classes = 2;
+    for (const std::vector<int32_t>& part : parts) {
+      const int64_t count = static_cast<int64_t>(part.size());
+      const std::string object = name + std::to_string(dataset.num_rows);
+      ASSERT_TRUE(
+          blobs
+              .Put(object,
+                   WriteSafetensors(
+                       {{"labels", TensorType::kInt32, {count}, reinterpret_cast<const char*>(part.data()), 4 * count}},
+                       {}))
+              .ok());
+      dataset.shards.push_back({dataset.num_rows, count, {object, 0, ""}});
+      dataset.num_rows += count;
+      port.labels[name].insert(port.labels[name].end(), part.begin(), part.end());
+    }
+    catalog.datasets[name] = dataset;
+  }
+
+  absl::StatusOr<Evaluation> Evaluate(const std::string& dataset, const std::string& ood = "",
+                                      std::vector<DrawKind> kinds = {}) {
+    std::optional<absl::StatusOr<Evaluation>> result;
+    cancel = evaluator.Evaluate(
+        {{"job", 0, 0, false}, std::move(kinds), dataset, ood, 15}, absl::Seconds(600),
+        [this](const EvaluationProgress& p) { progress.push_back(p); },
+        [&](absl::StatusOr<Evaluation> r) { result = std::move(r); });
+    executor.RunFor(absl::Seconds(601));
+    return result ? *result : absl::InternalError("never answered");
+  }
+
+  FakeClock clock;
+  ManualExecutor executor;
+  testing::FakeDrawCatalog catalog;
+  testing::FakeShardPort port;
+  MemoryBlobStore blobs;
+  ShardQueue queue;
+  Evaluator evaluator;
+  std::vector<EvaluationProgress> progress;
+  std::function<void()> cancel;
+};
+
+std::vector<std::string> Names(const Evaluation& evaluation) {
+  std::vector<std::string> names;
+  for (const Scores& scores : evaluation.scores) names.push_back(scores.what);
+  return names;
+}
+
+// Two chains (2 and 1 draws), P(class 0) of theta is .9, .5, .7 on row 0 and .2, .4, .6 on row 1; theta_a always .5.
+std::vector<double> ByHand(const ChainId& chain, DrawKind kind, int64_t draw, int64_t row) {
+  if (kind == DrawKind::kThetaA) return {0.5, 0.5};
+  const double p[2][3] = {{0.9, 0.5, 0.7}, {0.2, 0.4, 0.6}};
+  const double value = p[row][chain.index == 0 ? draw : 2];
+  return {value, 1 - value};
+}
+
+TEST(Evaluation, ScoresSingleDrawsAndAveragesAsByHand) {
+  World world(ByHand);
+  world.AddDataset("data", {{0}, {1}});  // row 0 is class 0, row 1 is class 1
+  const absl::StatusOr<Evaluation> result = world.Evaluate("data");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Names(*result), ElementsAre("single theta", "single theta_a", "theta", "theta_a", "all"));
+  EXPECT_EQ(result->num_rows, 2);
+  EXPECT_EQ(result->draws_used, 3);
+  EXPECT_EQ(result->draws_in_version, 3);
+
+  const Scores& single = result->scores[0];
+  EXPECT_EQ(single.num_draws, 3);
+  EXPECT_NEAR(single.accuracy, 5.0 / 6, 1e-14);  // .5 on row 0 counts (the first of equals), .6 on row 1 does not
+  EXPECT_NEAR(single.nll, -std::log(0.9 * 0.5 * 0.7 * 0.8 * 0.6 * 0.4) / 6, 1e-14);
+  EXPECT_NEAR(single.brier, 2 * (0.01 + 0.25 + 0.09 + 0.04 + 0.16 + 0.36) / 6, 1e-14);
+  EXPECT_TRUE(std::isnan(single.ece));
+
+  const Scores& theta = result->scores[2];  // means .7 and .4
+  EXPECT_EQ(theta.num_draws, 3);
+  EXPECT_EQ(theta.accuracy, 1);
+  EXPECT_NEAR(theta.nll, -std::log(0.7 * 0.6) / 2, 1e-14);
+  EXPECT_NEAR(theta.brier, 0.09 + 0.16, 1e-14);
+  EXPECT_NEAR(theta.ece, (0.3 + 0.4) / 2, 1e-14);
+
+  const Scores& all = result->scores[4];  // with theta_a: .6 and .45
+  EXPECT_EQ(all.num_draws, 6);
+  EXPECT_NEAR(all.nll, -std::log(0.6 * 0.55) / 2, 1e-14);
+  EXPECT_GT(all.mean_mutual_information, 0);
+  EXPECT_NEAR(result->scores[3].mean_mutual_information, 0, 1e-14);
+  EXPECT_FALSE(all.ood_auroc.has_value());
+}
+
+TEST(Evaluation, SeparatesTheShiftedSetByBothEntropies) {
+  // Rows of "data" are sure; of the shifted set rows 2 and 3 the draws disagree, so both scores are higher there.
+  const auto probabilities = [](const ChainId& chain, DrawKind, int64_t, int64_t row) {
+    if (row < 2) return std::vector<double>{0.99, 0.01};
+    return chain.index == 0 ? std::vector<double>{0.9, 0.1} : std::vector<double>{0.1, 0.9};
+  };
+  World world(probabilities);
+  world.AddDataset("data", {{0, 0}});
+  world.AddDataset("shifted", {{0, 0, 1, 1}});
+  const absl::StatusOr<Evaluation> result = world.Evaluate("data", "shifted", {DrawKind::kTheta});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Names(*result), ElementsAre("single theta", "theta", "all"));
+  EXPECT_EQ(result->num_ood_rows, 4);
+  const Scores& theta = result->scores[1];
+  EXPECT_NEAR(*theta.ood_auroc, 0.75, 1e-14);  // rows 0 and 1 of the shifted set tie
+  EXPECT_NEAR(*theta.ood_auroc_mutual_information, 0.75, 1e-14);
+  EXPECT_FALSE(result->scores[0].ood_auroc.has_value());
+  EXPECT_EQ(world.progress.back().rows_done, 6);
+  EXPECT_EQ(world.progress.back().rows_total, 6);
+}
+
+TEST(Evaluation, GivesTheSameBitsForEveryPlacementAndOrder) {
+  const std::vector<int32_t> labels(3000, 1);
+  std::optional<Evaluation> expected;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    World world(testing::ArbitraryProbabilities(2), seed, {2, 3, 1, 2, 2});
+    world.port.workers = {};
+    for (uint64_t w = 0; w < seed; ++w) world.port.workers["w" + std::to_string(w)] = Mood::kAnswers;
+    world.AddDataset("data", {labels});
+    const absl::StatusOr<Evaluation> result = world.Evaluate("data");
+    ASSERT_TRUE(result.ok()) << result.status();
+    if (!expected) expected = *result;
+    for (size_t i = 0; i < result->scores.size(); ++i) {
+      EXPECT_EQ(result->scores[i].nll, expected->scores[i].nll) << "seed " << seed;
+      EXPECT_EQ(result->scores[i].brier, expected->scores[i].brier);
+      EXPECT_EQ(result->scores[i].mean_mutual_information, expected->scores[i].mean_mutual_information);
+    }
+  }
+}
+
+TEST(Evaluation, KeepsFewBlocksInFlight) {
+  World world(testing::ArbitraryProbabilities(2));
+  world.AddDataset("data", {std::vector<int32_t>(10000, 0)});
+  ASSERT_TRUE(world.Evaluate("data").ok());
+  EXPECT_THAT(world.port.sent, SizeIs(20));
+  EXPECT_THAT(world.progress, SizeIs(10));
+  EXPECT_LE(world.port.most_in_flight, 2);
+}
+
+TEST(Evaluation, LeavesOutCorruptDraws) {
+  World world(ByHand);
+  world.port.corrupt = {"0/0"};
+  world.AddDataset("data", {{0, 1}});
+  const absl::StatusOr<Evaluation> result = world.Evaluate("data");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->draws_used, 2);
+  EXPECT_NEAR(result->scores[2].nll, -std::log(0.6 * 0.5) / 2, 1e-14);  // means of .5, .7 and of .4, .6
+  EXPECT_THAT(world.catalog.corrupt, ElementsAre("0/0"));
+}
+
+TEST(Evaluation, RefusesDataSetsThatDoNotFit) {
+  World world(ByHand);
+  EXPECT_EQ(world.Evaluate("none").status().code(), absl::StatusCode::kNotFound);
+  world.AddDataset("data", {{0, 1}});
+  world.AddDataset("labels", {{0, 2}});
+  const absl::Status labels = world.Evaluate("labels").status();
+  EXPECT_EQ(labels.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(labels.message()), AllOf(HasSubstr("label 2 in row 1"), HasSubstr("classes 0 to 1")));
+  world.AddDataset("images", {{0, 1}});
+  world.catalog.datasets["images"].input_shape = {3, 32, 32};
+  const absl::Status shape = world.Evaluate("data", "images").status();
+  EXPECT_EQ(shape.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(shape.message()), AllOf(HasSubstr("[3, 32, 32]"), HasSubstr("takes [1]")));
+  world.AddDataset("gone", {{0, 1}});
+  ASSERT_TRUE(world.blobs.Delete("gone0").ok());
+  EXPECT_EQ(world.Evaluate("gone").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(Evaluation, EndsAtTheDeadlineAndWhenCancelled) {
+  World world(ByHand);
+  world.AddDataset("data", {{0, 1}});
+  world.port.workers = {{"a", Mood::kHangs}};
+  EXPECT_EQ(world.Evaluate("data").status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(world.port.cancelled, SizeIs(1));
+
+  absl::Status status;
+  const auto cancel = world.evaluator.Evaluate(
+      {{}, {}, "data", "", 15}, absl::Seconds(600), [](const auto&) {},
+      [&](const absl::StatusOr<Evaluation>& r) { status = r.status(); });
+  world.executor.RunUntilIdle();
+  cancel();
+  world.executor.RunUntilIdle();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(world.port.num_open(), 0u);
+}
+
+}  // namespace
+}  // namespace chainfleet

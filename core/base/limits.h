@@ -36,6 +36,9 @@ inline constexpr int kStateWriterBatch = 256;
 inline constexpr int kStateWriterQueue = 65536;
 inline constexpr absl::Duration kPolicyInterval = absl::Milliseconds(50);
 inline constexpr int kMaxChainsPerJob = 4096;
+inline constexpr int64_t kMaxStepsPerChain = 1'000'000'000'000'000;  // of all epochs together, far from overflow
+inline constexpr int64_t kMaxEpochs = 1'000'000;
+inline constexpr int64_t kMaxCycles = 1'000'000;
 inline constexpr int kMaxPageSize = 1000;
 
 // Worker.

@@ -19,9 +19,11 @@ void RequireAtLeast(const std::string& path, int64_t value, int64_t least, Viola
   if (value < least) violations->push_back({path, absl::StrCat("must be at least ", least, ", is ", value)});
 }
 
-void RequireAtLeast(const std::string& path, const std::optional<int64_t>& value, int64_t least,
+void RequireBetween(const std::string& path, const std::optional<int64_t>& value, int64_t least, int64_t most,
                     Violations* violations) {
-  if (value) RequireAtLeast(path, *value, least, violations);
+  if (value && (*value < least || *value > most)) {
+    violations->push_back({path, absl::StrCat("must be ", least, " to ", most, ", is ", *value)});
+  }
 }
 
 void RequireFiniteNotNegative(const std::string& path, double value, Violations* violations) {
@@ -33,11 +35,14 @@ void ValidateLength(const JobSpec& spec, Violations* violations) {
   if (spec.num_epochs.has_value() == spec.num_steps.has_value()) {
     violations->push_back({"num_epochs", "give exactly one of num_epochs and num_steps"});
   }
-  RequireAtLeast("num_epochs", spec.num_epochs, 1, violations);
-  RequireAtLeast("num_steps", spec.num_steps, 1, violations);
-  RequireAtLeast("burn_in.epochs", spec.burn_in.epochs, 0, violations);
-  RequireAtLeast("burn_in.steps", spec.burn_in.steps, 0, violations);
-  RequireAtLeast("burn_in.cycles", spec.burn_in.cycles, 0, violations);
+  RequireBetween("num_epochs", spec.num_epochs, 1, limits::kMaxEpochs, violations);
+  RequireBetween("num_steps", spec.num_steps, 1, limits::kMaxStepsPerChain, violations);
+  if (spec.burn_in.epochs.has_value() + spec.burn_in.steps.has_value() + spec.burn_in.cycles.has_value() > 1) {
+    violations->push_back({"burn_in", "give only one of cycles, epochs and steps"});
+  }
+  RequireBetween("burn_in.epochs", spec.burn_in.epochs, 0, limits::kMaxEpochs, violations);
+  RequireBetween("burn_in.steps", spec.burn_in.steps, 0, limits::kMaxStepsPerChain, violations);
+  RequireBetween("burn_in.cycles", spec.burn_in.cycles, 0, limits::kMaxCycles, violations);
   const int64_t cycles = spec.schedule.cycles();
   if (spec.burn_in.cycles && *spec.burn_in.cycles >= cycles) {
     violations->push_back({"burn_in.cycles", absl::StrCat("must be below the ", cycles, " cycles of the schedule, is ",
@@ -47,9 +52,12 @@ void ValidateLength(const JobSpec& spec, Violations* violations) {
 
 void ValidateCollect(const JobSpec& spec, Violations* violations) {
   const Collect& collect = spec.collect;
-  RequireAtLeast("collect.every_steps", collect.every_steps, 1, violations);
+  if (collect.every_steps && collect.last_epochs_of_cycle) {
+    violations->push_back({"collect", "give only one of last_epochs_of_cycle and every_steps"});
+  }
+  RequireBetween("collect.every_steps", collect.every_steps, 1, limits::kMaxStepsPerChain, violations);
   RequireAtLeast("collect.segment_draws", collect.segment_draws, 0, violations);
-  RequireAtLeast("collect.last_epochs_of_cycle", collect.last_epochs_of_cycle, 1, violations);
+  RequireBetween("collect.last_epochs_of_cycle", collect.last_epochs_of_cycle, 1, limits::kMaxEpochs, violations);
   if (collect.last_epochs_of_cycle) {
     const int64_t cycles = spec.schedule.cycles();
     if (!spec.num_epochs) {
@@ -141,9 +149,13 @@ bool StepPlan::CollectsAfter(int64_t step) const {
 }
 
 int64_t StepPlan::NumDraws() const {
+  const auto multiples_in = [&](int64_t after, int64_t last) {
+    return last > after ? last / collect_every - after / collect_every : 0;
+  };
+  if (collect_window >= steps_per_cycle) return multiples_in(burn_in_steps, total_steps);
   int64_t draws = 0;
-  for (int64_t step = burn_in_steps / collect_every * collect_every; step <= total_steps; step += collect_every) {
-    draws += CollectsAfter(step) ? 1 : 0;
+  for (int64_t end = steps_per_cycle; end - collect_window < total_steps; end += steps_per_cycle) {
+    draws += multiples_in(std::max(burn_in_steps, end - collect_window), std::min(end, total_steps));
   }
   return draws;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -33,8 +34,9 @@ std::vector<FieldViolation> Validate(const ScheduleSpec& schedule) {
       violations.push_back(
           {root + ".cyclical.final", absl::StrCat("must lie between 0 and initial, is ", cyclical.final)});
     }
-    if (cyclical.cycles < 1) {
-      violations.push_back({root + ".cyclical.cycles", absl::StrCat("must be at least 1, is ", cyclical.cycles)});
+    if (cyclical.cycles < 1 || cyclical.cycles > limits::kMaxCycles) {
+      violations.push_back(
+          {root + ".cyclical.cycles", absl::StrCat("must be 1 to ", limits::kMaxCycles, ", is ", cyclical.cycles)});
     }
   }
   return violations;

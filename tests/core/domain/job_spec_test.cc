@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "core/base/limits.h"
+
 namespace chainfleet {
 namespace {
 
@@ -26,7 +30,7 @@ JobSpec FashionJob() {
   return spec;
 }
 
-// The paths of all violations, or the one message when `path` is given.
+// The paths of all violations.
 std::vector<std::string> Paths(const JobSpec& spec) {
   std::vector<std::string> paths;
   for (const FieldViolation& v : Validate(spec)) paths.push_back(v.path);
@@ -66,6 +70,37 @@ TEST(JobSpec, ThinsBySteps) {
   EXPECT_EQ(plan.NumDraws(), draws);
 }
 
+TEST(StepPlan, CountsTheDrawsItCollects) {
+  for (const int64_t total : {1, 23, 24, 25, 100}) {
+    for (const int64_t cycle : {1, 7, 24}) {
+      for (const int64_t every : {1, 3, 8}) {
+        for (const int64_t window : {1, 3, 24}) {
+          for (const int64_t burn_in : {0, 5, 24}) {
+            const StepPlan plan{.total_steps = total,
+                                .steps_per_cycle = cycle,
+                                .burn_in_steps = burn_in,
+                                .collect_every = every,
+                                .collect_window = std::min(window, cycle)};
+            int64_t draws = 0;
+            for (int64_t step = 0; step <= total + 1; ++step) draws += plan.CollectsAfter(step) ? 1 : 0;
+            EXPECT_EQ(plan.NumDraws(), draws)
+                << total << " " << cycle << " " << every << " " << window << " " << burn_in;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(StepPlan, CountsALongRunAtOnce) {
+  JobSpec spec = FashionJob();
+  spec.num_epochs.reset();
+  spec.num_steps = limits::kMaxStepsPerChain;
+  spec.collect = {};
+  EXPECT_THAT(Validate(spec), IsEmpty());
+  EXPECT_EQ(PlanSteps(spec, 60000).NumDraws(), limits::kMaxStepsPerChain / 2);
+}
+
 TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
   const auto paths_after = [](auto change) {
     JobSpec spec = FashionJob();
@@ -92,6 +127,9 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
   EXPECT_THAT(paths_after([](JobSpec& s) { s.num_steps = 10; }), ElementsAre("num_epochs"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.num_epochs = 13; }), ElementsAre("num_epochs")) << "13 epochs in 4 cycles";
   EXPECT_THAT(paths_after([](JobSpec& s) { s.burn_in.cycles = 4; }), ElementsAre("burn_in.cycles"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.burn_in.steps = 3; }), ElementsAre("burn_in"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.collect.every_steps = 3; }), ElementsAre("collect"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.num_epochs = INT64_MAX / 4 * 4; }), ElementsAre("num_epochs"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.chains = 0; }), ElementsAre("chains"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.collect.last_epochs_of_cycle = 4; }),
               ElementsAre("collect.last_epochs_of_cycle"));

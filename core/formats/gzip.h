@@ -10,7 +10,8 @@ namespace chainfleet {
 // True if `bytes` starts with gzip's magic.
 bool IsGzip(const std::string& bytes);
 
-// The content of a gzip file. DATA_LOSS if it is cut or damaged; RESOURCE_EXHAUSTED above limits::kMaxBlobBytes.
+// The content of a gzip file of one member. DATA_LOSS if it is cut, damaged or followed by other bytes;
+// RESOURCE_EXHAUSTED above limits::kMaxBlobBytes.
 absl::StatusOr<std::string> Gunzip(const std::string& bytes);
 
 }  // namespace chainfleet

@@ -1,5 +1,6 @@
 #include "core/formats/npy.h"
 
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <regex>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
+// Plain arrays need about 120 bytes; std::regex recurses over what it reads.
+constexpr uint32_t kMaxHeaderBytes = 4096;
 
 std::optional<ArrayType> TypeOf(const std::string& descr) {
   if (descr == "|u1" || descr == "<u1" || descr == "u1") return ArrayType::kUint8;
@@ -86,6 +89,10 @@ absl::StatusOr<Array> ReadNpy(const std::string& bytes) {
   uint32_t header_size = 0;
   if (bytes.size() < prefix) return absl::InvalidArgumentError(".npy header is cut");
   std::memcpy(&header_size, bytes.data() + 8, length_bytes);
+  if (header_size > kMaxHeaderBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(".npy header has ", header_size, " bytes, at most ", kMaxHeaderBytes, " are read"));
+  }
   if (header_size > bytes.size() - prefix) return absl::InvalidArgumentError(".npy header is cut");
   CHAINFLEET_ASSIGN_OR_RETURN(Array array, ParseHeader(bytes.substr(prefix, header_size)));
   const int64_t present = static_cast<int64_t>(bytes.size() - prefix - header_size);

@@ -37,8 +37,11 @@ std::vector<ReliabilityBin> EqualWidth(std::span<const double> confidence, const
         ReliabilityBin{.lower = static_cast<double>(b) / num_bins, .upper = static_cast<double>(b + 1) / num_bins});
   }
   for (size_t i = 0; i < confidence.size(); ++i) {
-    const int b = static_cast<int>(std::ceil(confidence[i] * num_bins)) - 1;
-    sums[std::clamp(b, 0, num_bins - 1)].Add(confidence[i], correct[i]);
+    int b = std::clamp(static_cast<int>(std::ceil(confidence[i] * num_bins)) - 1, 0, num_bins - 1);
+    // The product is rounded: the stated edges decide.
+    if (b > 0 && confidence[i] <= static_cast<double>(b) / num_bins) --b;
+    if (b + 1 < num_bins && confidence[i] > static_cast<double>(b + 1) / num_bins) ++b;
+    sums[b].Add(confidence[i], correct[i]);
   }
   std::vector<ReliabilityBin> bins;
   for (const BinSums& s : sums) bins.push_back(s.Means());
@@ -51,10 +54,10 @@ std::vector<ReliabilityBin> EqualMass(std::span<const double> confidence, const 
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return confidence[a] < confidence[b]; });
   std::vector<ReliabilityBin> bins;
-  for (size_t begin = 0; begin < order.size();) {
-    // The cut of the present group, then on while the confidence is the same.
-    const size_t group = bins.size() + 1;
-    size_t end = std::max(begin + 1, order.size() * group / num_bins);
+  for (size_t begin = 0, group = 0; begin < order.size();) {
+    // The next cut that lies ahead (a run of ties may have passed some), then on while the confidence is the same.
+    size_t end = begin;
+    while (end <= begin) end = order.size() * ++group / num_bins;
     while (end < order.size() && confidence[order[end]] == confidence[order[end - 1]]) ++end;
     BinSums sums({.lower = confidence[order[begin]], .upper = confidence[order[end - 1]]});
     for (size_t i = begin; i < end; ++i) sums.Add(confidence[order[i]], correct[order[i]]);

@@ -6,6 +6,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace chainfleet {
+namespace {
+
+// Names come from workers and std::regex recurses over what it reads. The longest name we make has 190 bytes.
+constexpr size_t kMaxNameBytes = 256;
+
+}  // namespace
 
 std::string ChainObjectPrefix(const std::string& store_incarnation, const ChainId& chain) {
   return absl::StrCat(store_incarnation, "/", chain.job, "/", chain.index, "/");
@@ -26,12 +32,12 @@ std::string DatasetObjectName(const std::string& store_incarnation, const Digest
 }
 
 std::optional<ChainObjectName> ParseChainObjectName(const std::string& name) {
-  static const std::regex* const kForm =
-      new std::regex("([a-z0-9-]+)/([a-z0-9-]+)/([0-9]{1,9})/(segments|resume)/e([0-9]{1,18})-([0-9a-f]{64})");
+  static const std::regex* const kForm = new std::regex(
+      "([a-z0-9-]+)/([a-z0-9-]+)/(0|[1-9][0-9]{0,8})/(segments|resume)/e(0|[1-9][0-9]{0,17})-([0-9a-f]{64})");
   std::smatch part;
   ChainObjectName parsed;
-  if (!std::regex_match(name, part, *kForm) || !absl::SimpleAtoi(part[3].str(), &parsed.chain.index) ||
-      !absl::SimpleAtoi(part[5].str(), &parsed.lease_epoch)) {
+  if (name.size() > kMaxNameBytes || !std::regex_match(name, part, *kForm) ||
+      !absl::SimpleAtoi(part[3].str(), &parsed.chain.index) || !absl::SimpleAtoi(part[5].str(), &parsed.lease_epoch)) {
     return std::nullopt;
   }
   parsed.kind = part[4] == "segments" ? ChainObjectName::Kind::kSegment : ChainObjectName::Kind::kResume;
@@ -43,7 +49,7 @@ std::optional<ChainObjectName> ParseChainObjectName(const std::string& name) {
 
 bool IsObjectName(const std::string& name) {
   static const std::regex* const kDataset = new std::regex("[a-z0-9-]+/datasets/[0-9a-f]{64}");
-  return ParseChainObjectName(name).has_value() || std::regex_match(name, *kDataset);
+  return ParseChainObjectName(name).has_value() || (name.size() <= kMaxNameBytes && std::regex_match(name, *kDataset));
 }
 
 }  // namespace chainfleet

@@ -30,6 +30,9 @@ absl::Status Bad(const std::string& what) {
 
 // nlohmann keeps the last of duplicate keys silently; a strict reader must not.
 absl::StatusOr<Json> ParseJson(const char* begin, const char* end) {
+  // It also takes a byte order mark and blanks at the start, and ends at a NUL.
+  if (begin == end || *begin != '{' || std::find(begin, end, '\0') != end)
+    return Bad("the header is not a JSON object in UTF-8");
   std::vector<std::set<std::string>> keys;
   bool duplicate = false;
   const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {

@@ -29,19 +29,24 @@ TEST(ThreadPool, DropsWhatIsStillDelayedWhenItEnds) {
   EXPECT_FALSE(ran);
 }
 
-TEST(ThreadPool, DelayedTasksComeInTheOrderOfTheirTimes) {
-  ThreadPool pool(1);
+TEST(ThreadPool, RunsTasksInTheOrderOfTheirTimes) {
   std::vector<int> order;
-  std::promise<void> done;
-  pool.Schedule([&] {  // both are queued before the one thread may look
-    pool.ScheduleAfter(absl::Milliseconds(2), [&] {
-      order.push_back(2);
-      done.set_value();
+  {
+    ThreadPool pool(1);
+    pool.Schedule([&] {  // all are queued before the one thread may look; times in the past depend on no timer
+      pool.ScheduleAfter(-absl::Hours(1), [&] { order.push_back(2); });
+      pool.ScheduleAfter(-absl::Hours(2), [&] { order.push_back(1); });
+      pool.ScheduleAfter(-absl::Hours(1) + absl::Minutes(1), [&] { order.push_back(3); });
     });
-    pool.ScheduleAfter(absl::Milliseconds(1), [&] { order.push_back(1); });
-  });
+  }
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(ThreadPool, RunsADelayedTask) {
+  ThreadPool pool(1);
+  std::promise<void> done;
+  pool.ScheduleAfter(absl::Milliseconds(1), [&] { done.set_value(); });
   done.get_future().wait();
-  EXPECT_EQ(order, (std::vector<int>{1, 2}));
 }
 
 TEST(Strand, RunsOneAtATimeInOrderOnManyThreads) {

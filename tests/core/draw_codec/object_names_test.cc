@@ -24,7 +24,8 @@ TEST(ObjectNames, RefusesEverythingElse) {
   for (const std::string& name :
        {std::string(""), std::string("/etc/passwd"), "s/../" + kDigest, "s/j/0/segments/e1-" + kDigest + "/x",
         "s/j/0/segments/e-1-" + kDigest, "s/j/0/other/e1-" + kDigest, std::string("s/j/0/segments/e1-abc"),
-        "s/datasets/" + kDigest + "a"}) {
+        "s/j/00/segments/e1-" + kDigest, "s/j/0/segments/e01-" + kDigest, "s/datasets/" + kDigest + "a",
+        std::string(1 << 20, 'a') + "/datasets/" + kDigest}) {
     EXPECT_FALSE(IsObjectName(name)) << name;
   }
 }

@@ -46,6 +46,10 @@ TEST(Safetensors, RefusesWhatAStrictReaderRefuses) {
   EXPECT_THAT(Error(File("{" + a, "xy")), HasSubstr("not a JSON object"));
   EXPECT_THAT(Error(File("{\"\xff\":1}", "")), HasSubstr("not a JSON object"));
   EXPECT_THAT(Error(File("[]", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(Error(File("", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(Error(File(" {}", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(Error(File("\xef\xbb\xbf{}", "")), HasSubstr("not a JSON object"));
+  EXPECT_THAT(Error(File(std::string("{}\0{", 4), "")), HasSubstr("not a JSON object"));
   EXPECT_THAT(Error(File(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,2]}})", "xy")), HasSubstr("disagree"));
   EXPECT_THAT(Error(File(R"({"a":{"dtype":"U9","shape":[2],"data_offsets":[0,2]}})", "xy")), HasSubstr("dtype"));
   EXPECT_THAT(Error(File(R"({"a":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}})", "xy")), HasSubstr("no size"));

@@ -82,6 +82,9 @@ TEST(Npy, RefusesWhatItCannotRead) {
   EXPECT_THAT(Message(ReadNpy(cut.substr(0, cut.size() - 1)).status()), HasSubstr("promises 8 bytes"));
   EXPECT_FALSE(ReadNpy(cut.substr(0, 20)).ok());
   EXPECT_FALSE(ReadNpy("").ok());
+  std::string endless("\x93NUMPY\x02\0\0\0\x10\0", 12);  // a header of 1 MiB
+  endless += "{'descr': '" + std::string(1 << 20, 'x');
+  EXPECT_THAT(Message(ReadNpy(endless).status()), HasSubstr("1048576 bytes, at most 4096"));
 }
 
 TEST(Npz, RoundTrips) {
@@ -100,6 +103,7 @@ TEST(Gzip, TellsCutDataApart) {
   // printf 'hello' | gzip -n
   const std::string hello("\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\x07\0\x86\xa6\x10\x36\x05\0\0\0", 25);
   EXPECT_EQ(Gunzip(hello).value(), "hello");
+  EXPECT_EQ(Gunzip(hello + "x").status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(Gunzip(hello.substr(0, 14)).status().code(), absl::StatusCode::kDataLoss);
 }
 

@@ -57,6 +57,25 @@ TEST(Calibration, EqualMassNeverSplitsEqualConfidences) {
   EXPECT_EQ(bins[1].count, 4);  // the cut after four of six would fall among the three .9
 }
 
+TEST(Calibration, EqualMassGoesOnAtTheNextCutAfterALongTie) {
+  std::vector<double> confidence(50, 0.1);
+  for (int i = 0; i < 50; ++i) confidence.push_back(0.5 + 0.01 * i);
+  const auto bins = ReliabilityBins(confidence, std::vector<bool>(100), 10, Binning::kEqualMass);
+  std::vector<int64_t> counts;
+  for (const ReliabilityBin& bin : bins) counts.push_back(bin.count);
+  EXPECT_EQ(counts, (std::vector<int64_t>{50, 10, 10, 10, 10, 10}));
+}
+
+TEST(Calibration, AnEdgeBelongsToTheBinBelowIt) {
+  for (const int num_bins : {3, 15, 20, 100}) {
+    for (int b = 0; b < num_bins; ++b) {
+      const std::vector<double> edge = {static_cast<double>(b + 1) / num_bins};
+      EXPECT_EQ(ReliabilityBins(edge, {true}, num_bins, Binning::kEqualWidth)[static_cast<size_t>(b)].count, 1)
+          << b << " of " << num_bins;
+    }
+  }
+}
+
 TEST(Entropy, ByHand) {
   EXPECT_DOUBLE_EQ(Entropy(std::vector<double>{0.5, 0.5, 0}), std::log(2));
   EXPECT_EQ(Entropy(std::vector<double>{1, 0}), 0);

@@ -13,9 +13,11 @@ inline constexpr int64_t kKiB = 1024;
 inline constexpr int64_t kMiB = 1024 * kKiB;
 
 // Messages.
-inline constexpr int64_t kMaxMessageBytes = 16 * kMiB;         // any gRPC message
-inline constexpr int64_t kChunkBytes = 512 * kKiB;             // of a streamed blob or partial prediction
-inline constexpr int64_t kInlineResumePointBytes = 64 * kKiB;  // below this it travels in CommitProgress
+inline constexpr int64_t kMaxMessageBytes = 16 * kMiB;          // any gRPC message
+inline constexpr int64_t kChunkBytes = 512 * kKiB;              // of a streamed blob or partial prediction
+inline constexpr int64_t kInlineResumePointBytes = 64 * kKiB;   // below this it travels in CommitProgress
+inline constexpr int64_t kMaxDatasetUploadBytes = 2048 * kMiB;  // all files of one PutDataset
+inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
 
 // Segments (protocol 1): closed at the first of these.

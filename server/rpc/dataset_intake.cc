@@ -1,0 +1,147 @@
+#include "server/rpc/dataset_intake.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/ids.h"
+#include "core/base/limits.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/safetensors.h"
+#include "core/store/draw_codec/sha256.h"
+
+namespace chainfleet {
+namespace {
+
+int64_t ItemBytes(InputType type) { return type == InputType::kUint8 ? 1 : 4; }
+
+int64_t ValuesPerRow(const std::vector<int64_t>& input_shape) {
+  int64_t values = 1;
+  for (const int64_t size : input_shape) values *= size;
+  return values;
+}
+
+// x / 255 for bytes.
+double ValueAt(const DecodedDataset& data, int64_t index) {
+  if (data.is_uint8) return static_cast<uint8_t>(data.inputs[static_cast<size_t>(index)]) / 255.0;
+  float value;
+  std::memcpy(&value, data.inputs.data() + index * 4, sizeof value);
+  return value;
+}
+
+// Welford's update: the variance of millions of pixels without cancellation.
+class Moments {
+ public:
+  void Add(double x) {
+    const double delta = x - mean_;
+    mean_ += delta / ++count_;
+    squares_ += delta * (x - mean_);
+  }
+  double mean() const { return mean_; }
+  // 1 for a constant channel, so that standardising it is harmless.
+  double stddev() const {
+    const double deviation = std::sqrt(squares_ / count_);
+    return deviation > 0 ? deviation : 1;
+  }
+
+ private:
+  double count_ = 0, mean_ = 0, squares_ = 0;
+};
+
+Normalisation Measure(const DecodedDataset& data) {
+  const int64_t channels = data.input_shape.size() == 3 ? data.input_shape[0] : 1;
+  const int64_t row = ValuesPerRow(data.input_shape), plane = row / channels;
+  Normalisation normalisation;
+  for (int64_t c = 0; c < channels; ++c) {
+    Moments moments;
+    for (int64_t i = 0; i < data.num_rows; ++i) {
+      for (int64_t p = 0; p < plane; ++p) moments.Add(ValueAt(data, i * row + c * plane + p));
+    }
+    normalisation.mean.push_back(moments.mean());
+    normalisation.stddev.push_back(moments.stddev());
+  }
+  return normalisation;
+}
+
+std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t first_row, int64_t num_rows) {
+  const int64_t row_bytes = ValuesPerRow(data.input_shape) * ItemBytes(type);
+  std::vector<int64_t> shape = data.input_shape;
+  shape.insert(shape.begin(), num_rows);
+  return WriteSafetensors({{"inputs", type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32,
+                            std::move(shape), data.inputs.data() + first_row * row_bytes, num_rows * row_bytes},
+                           {"labels",
+                            TensorType::kInt32,
+                            {num_rows},
+                            reinterpret_cast<const char*>(data.labels.data() + first_row),
+                            num_rows * static_cast<int64_t>(sizeof(int32_t))}},
+                          {});
+}
+
+// Type, shape and shards: two data sets with one digest are the same.
+DigestHex ContentDigest(const Dataset& dataset) {
+  Sha256 hash;
+  hash.UpdateString("chainfleet dataset 1");
+  hash.UpdateInteger(static_cast<int64_t>(dataset.input_type));
+  hash.UpdateInteger(static_cast<int64_t>(dataset.input_shape.size()));
+  for (const int64_t size : dataset.input_shape) hash.UpdateInteger(size);
+  for (const DatasetShard& shard : dataset.shards) {
+    hash.UpdateInteger(shard.num_rows);
+    hash.UpdateString(shard.object.sha256);
+  }
+  return hash.Hex();
+}
+
+}  // namespace
+
+absl::Status DatasetUpload::SetName(const std::string& name) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckName("data set", name));
+  name_ = name;
+  return absl::OkStatus();
+}
+
+absl::Status DatasetUpload::StartFile(const std::string& file_name) {
+  if (name_.empty())
+    return absl::InvalidArgumentError("the first message of PutDataset must be the header with the name");
+  files_.push_back({file_name, ""});
+  return absl::OkStatus();
+}
+
+absl::Status DatasetUpload::AddData(const std::string& data) {
+  if (files_.empty()) return absl::InvalidArgumentError("data came before the first file of PutDataset");
+  total_bytes_ += static_cast<int64_t>(data.size());
+  if (total_bytes_ > limits::kMaxDatasetUploadBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("data set ", name_, " is over the ",
+                                                     limits::kMaxDatasetUploadBytes / limits::kMiB,
+                                                     " MiB that one upload may hold"));
+  }
+  files_.back().bytes += data;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Dataset> StoreDataset(const DatasetUpload& upload, const std::string& store_incarnation,
+                                     BlobStore* blobs) {
+  const absl::StatusOr<DecodedDataset> decoded = DecodeDataset(upload.files());
+  if (!decoded.ok()) return Annotate(decoded.status(), absl::StrCat("data set ", upload.name()));
+  Dataset dataset{.name = upload.name(),
+                  .input_type = decoded->is_uint8 ? InputType::kUint8 : InputType::kFloat32,
+                  .input_shape = decoded->input_shape,
+                  .num_rows = decoded->num_rows,
+                  .num_classes = decoded->num_classes,
+                  .normalisation = Measure(*decoded)};
+  const int64_t row_bytes =
+      ValuesPerRow(dataset.input_shape) * ItemBytes(dataset.input_type) + static_cast<int64_t>(sizeof(int32_t));
+  const int64_t rows_per_shard = std::max<int64_t>(1, limits::kDatasetShardBytes / row_bytes);
+  for (int64_t first = 0; first < dataset.num_rows; first += rows_per_shard) {
+    const int64_t rows = std::min(rows_per_shard, dataset.num_rows - first);
+    const std::string bytes = EncodeShard(*decoded, dataset.input_type, first, rows);
+    const DigestHex sha256 = Sha256Hex(bytes);
+    const BlobRef ref{DatasetObjectName(store_incarnation, sha256), static_cast<int64_t>(bytes.size()), sha256};
+    CHAINFLEET_RETURN_IF_ERROR(blobs->Put(ref.name, bytes));
+    dataset.shards.push_back({first, rows, ref});
+  }
+  dataset.digest = ContentDigest(dataset);
+  return dataset;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,38 @@
+// From uploaded files to a stored data set: decoded once, checked, cut into canonical shards, content-addressed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/dataset.h"
+#include "core/formats/decoded_dataset.h"
+#include "core/store/blob_store/blob_store.h"
+
+namespace chainfleet {
+
+// Collects the files of one upload within a bound. Not thread-safe.
+class DatasetUpload {
+ public:
+  // INVALID_ARGUMENT for a bad data set name, or data before the first file.
+  absl::Status SetName(const std::string& name);
+  absl::Status StartFile(const std::string& file_name);
+  // RESOURCE_EXHAUSTED above limits::kMaxDatasetUploadBytes in all.
+  absl::Status AddData(const std::string& data);
+
+  const std::string& name() const { return name_; }
+  const std::vector<UploadedFile>& files() const { return files_; }
+
+ private:
+  std::string name_;
+  std::vector<UploadedFile> files_;
+  int64_t total_bytes_ = 0;
+};
+
+// Decodes the upload, puts its shards (up to 16 MiB: "inputs", "labels" int32) into `blobs` and returns the
+// description, which is not registered yet. The same content gives the same digest and objects. Blocking. Errors of
+// DecodeDataset and BlobStore::Put.
+absl::StatusOr<Dataset> StoreDataset(const DatasetUpload& upload, const std::string& store_incarnation,
+                                     BlobStore* blobs);
+
+}  // namespace chainfleet

@@ -29,6 +29,16 @@ TEST(Placement, SpreadsChainsEvenly) {
   EXPECT_EQ(WorkerOf(groups).size(), 10u);
 }
 
+TEST(Placement, NeverCrowdsOneWorker) {
+  for (int job = 0; job < 20; ++job) {
+    std::vector<ChainDraws> chains = Chains(4);
+    for (ChainDraws& chain : chains) chain.chain.job = "job-" + std::to_string(job);
+    const std::vector<ChainGroup> groups = GroupChains(chains, {"a", "b"});
+    ASSERT_EQ(groups.size(), 2u);
+    EXPECT_EQ(groups[0].chains.size(), 2u);
+  }
+}
+
 TEST(Placement, DependsOnTheSetOfWorkersOnly) {
   EXPECT_EQ(WorkerOf(GroupChains(Chains(10), {"a", "b", "c"})), WorkerOf(GroupChains(Chains(10), {"c", "a", "b"})));
 }

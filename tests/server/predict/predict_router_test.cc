@@ -213,6 +213,16 @@ TEST(PredictRouter, RefusesSumsOfTheWrongShape) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("worker b"));
 }
 
+TEST(PredictRouter, EndsWithTheFirstFailureWhenAllDrawsAreNeeded) {
+  World world;
+  world.port.workers = {{"a", Mood::kHangs}, {"b", Mood::kSendsNonsense}};
+  world.Ask(5);
+  world.executor.RunUntilIdle();
+  ASSERT_TRUE(world.result);
+  EXPECT_EQ(ReasonOf(world.result->status()), "BAD_SHARD_RESULT");
+  EXPECT_THAT(world.port.cancelled, SizeIs(1));
+}
+
 TEST(PredictRouter, EndsAtTheDeadlineAndCancelsItsShards) {
   World world;
   world.port.workers["a"] = Mood::kHangs;

@@ -1,0 +1,93 @@
+#include "core/wire/grpc_status.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kDomain[] = "chainfleet";
+constexpr int kRetryDelaySeconds = 1;
+// The message travels twice (grpc-message and inside the details) and the details in base64 on some hops.
+constexpr size_t kMaxMessageBytes = 1000;
+constexpr size_t kMaxDetailsBytes = 3500;
+
+// A cut inside a UTF-8 sequence would make the proto string invalid.
+std::string Cut(const std::string& text) {
+  if (text.size() <= kMaxMessageBytes) return text;
+  size_t end = kMaxMessageBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+google::rpc::BadRequest ToBadRequest(const std::vector<FieldViolation>& violations) {
+  google::rpc::BadRequest bad_request;
+  size_t bytes = 0;
+  for (const FieldViolation& violation : violations) {
+    bytes += violation.path.size() + violation.message.size() + 8;
+    if (bytes > kMaxDetailsBytes - kMaxMessageBytes) break;
+    auto* field = bad_request.add_field_violations();
+    field->set_field(violation.path);
+    field->set_description(violation.message);
+  }
+  return bad_request;
+}
+
+absl::Status WithFields(absl::Status status, const google::rpc::BadRequest& bad_request) {
+  std::vector<FieldViolation> violations;
+  for (const auto& field : bad_request.field_violations()) violations.push_back({field.field(), field.description()});
+  InvalidFields(violations).ForEachPayload([&](auto url, const absl::Cord& payload) {
+    status.SetPayload(url, payload);
+  });
+  return status;
+}
+
+}  // namespace
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::Status details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(Cut(std::string(status.message())));
+  const std::string reason = ReasonOf(status);
+  if (!reason.empty()) {
+    google::rpc::ErrorInfo info;
+    info.set_reason(reason);
+    info.set_domain(kDomain);
+    details.add_details()->PackFrom(info);
+  }
+  if (const auto violations = FieldViolationsOf(status); !violations.empty()) {
+    details.add_details()->PackFrom(ToBadRequest(violations));
+  }
+  if (reason == "NO_SERVING_WORKER") {
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_seconds(kRetryDelaySeconds);
+    details.add_details()->PackFrom(retry);
+  }
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), details.message(), details.SerializeAsString());
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status details;
+  if (!details.ParseFromString(status.error_details())) return result;
+  std::string reason;
+  for (const auto& detail : details.details()) {
+    google::rpc::ErrorInfo info;
+    google::rpc::BadRequest bad_request;
+    if (detail.UnpackTo(&info)) {
+      if (info.domain() == kDomain) reason = info.reason();
+    } else if (detail.UnpackTo(&bad_request)) {
+      result = WithFields(std::move(result), bad_request);
+    }
+  }
+  return reason.empty() ? result : WithReason(std::move(result), reason);
+}
+
+}  // namespace chainfleet

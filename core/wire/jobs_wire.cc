@@ -1,0 +1,239 @@
+#include "core/wire/jobs_wire.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/wire/types_wire.h"
+
+namespace chainfleet {
+namespace {
+
+using Violations = std::vector<FieldViolation>;
+
+void ScheduleToProto(const ScheduleSpec& schedule, v1::JobSpec* proto) {
+  auto* out = schedule.scale == StepScale::kLearningRate ? proto->mutable_learning_rate() : proto->mutable_step_size();
+  if (const auto* constant = std::get_if<ConstantSchedule>(&schedule.kind)) {
+    out->set_constant(constant->value);
+  } else {
+    const auto& cyclical = std::get<CyclicalSchedule>(schedule.kind);
+    out->mutable_cyclical()->set_initial(cyclical.initial);
+    out->mutable_cyclical()->set_final(cyclical.final);
+    out->mutable_cyclical()->set_cycles(cyclical.cycles);
+  }
+}
+
+ScheduleSpec ScheduleFromProto(const v1::JobSpec& proto, Violations* violations) {
+  ScheduleSpec schedule;
+  if (proto.schedule_case() == v1::JobSpec::SCHEDULE_NOT_SET) {
+    violations->push_back({"learning_rate",
+                           "missing; give learning_rate (h, on the mean loss) or step_size (alpha, on the full-data "
+                           "potential; alpha = h / N)"});
+    return schedule;
+  }
+  const bool is_learning_rate = proto.has_learning_rate();
+  schedule.scale = is_learning_rate ? StepScale::kLearningRate : StepScale::kStepSize;
+  const v1::JobSpec::Schedule& in = is_learning_rate ? proto.learning_rate() : proto.step_size();
+  switch (in.kind_case()) {
+    case v1::JobSpec::Schedule::kConstant:
+      schedule.kind = ConstantSchedule{in.constant()};
+      break;
+    case v1::JobSpec::Schedule::kCyclical:
+      schedule.kind = CyclicalSchedule{
+          .initial = in.cyclical().initial(), .final = in.cyclical().final(), .cycles = in.cyclical().cycles()};
+      break;
+    case v1::JobSpec::Schedule::KIND_NOT_SET:
+      violations->push_back({is_learning_rate ? "learning_rate" : "step_size",
+                             "empty; give constant: VALUE or cyclical: {initial, final, cycles}"});
+  }
+  return schedule;
+}
+
+SamplerSpec SamplerFromProto(const v1::JobSpec::Sampler& proto, Violations* violations) {
+  SamplerSpec sampler;
+  switch (proto.kind_case()) {
+    case v1::JobSpec::Sampler::kSgld:
+      sampler.kind = SgldSpec{};
+      break;
+    case v1::JobSpec::Sampler::kEmcmc: {
+      EmcmcSpec emcmc;
+      if (proto.emcmc().has_eta()) emcmc.eta = proto.emcmc().eta();
+      sampler.kind = emcmc;
+      break;
+    }
+    case v1::JobSpec::Sampler::KIND_NOT_SET:
+      violations->push_back({"sampler", "missing; give one of sgld, emcmc"});
+  }
+  return sampler;
+}
+
+BurnIn BurnInFromProto(const v1::JobSpec::BurnIn& proto, Violations* violations) {
+  BurnIn burn_in;
+  switch (proto.length_case()) {
+    case v1::JobSpec::BurnIn::kCycles:
+      burn_in.cycles = proto.cycles();
+      break;
+    case v1::JobSpec::BurnIn::kEpochs:
+      burn_in.epochs = proto.epochs();
+      break;
+    case v1::JobSpec::BurnIn::kSteps:
+      burn_in.steps = proto.steps();
+      break;
+    case v1::JobSpec::BurnIn::LENGTH_NOT_SET:
+      violations->push_back({"burn_in", "empty; give one of cycles, epochs, steps, or leave burn_in out"});
+  }
+  return burn_in;
+}
+
+void CollectToProto(const Collect& collect, v1::JobSpec::Collect* proto) {
+  if (collect.last_epochs_of_cycle) proto->set_last_epochs_of_cycle(*collect.last_epochs_of_cycle);
+  if (collect.every_steps) proto->set_every_steps(*collect.every_steps);
+  for (const DrawKind kind : collect.kinds) proto->add_kinds(ToString(kind));
+  proto->set_segment_draws(collect.segment_draws);
+}
+
+Collect CollectFromProto(const v1::JobSpec::Collect& proto, Violations* violations) {
+  Collect collect;
+  if (proto.has_last_epochs_of_cycle()) collect.last_epochs_of_cycle = proto.last_epochs_of_cycle();
+  if (proto.has_every_steps()) collect.every_steps = proto.every_steps();
+  for (int i = 0; i < proto.kinds_size(); ++i) {
+    if (proto.kinds(i) == "theta") {
+      collect.kinds.push_back(DrawKind::kTheta);
+    } else if (proto.kinds(i) == "theta_a") {
+      collect.kinds.push_back(DrawKind::kThetaA);
+    } else {
+      violations->push_back(
+          {absl::StrCat("collect.kinds[", i, "]"), absl::StrCat("\"", proto.kinds(i), "\"; allowed: theta, theta_a")});
+    }
+  }
+  collect.segment_draws = proto.segment_draws();
+  return collect;
+}
+
+Minibatches MinibatchesFromProto(const std::string& text, Violations* violations) {
+  if (text == "independent") return Minibatches::kIndependent;
+  if (!text.empty() && text != "reshuffle") {
+    violations->push_back({"minibatches", absl::StrCat("\"", text, "\"; allowed: reshuffle, independent")});
+  }
+  return Minibatches::kReshuffle;
+}
+
+}  // namespace
+
+v1::JobSpec::Model ToProto(const ModelSpec& model) {
+  v1::JobSpec::Model proto;
+  if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) {
+    proto.set_builtin(builtin->name);
+    proto.mutable_hidden()->Add(builtin->hidden.begin(), builtin->hidden.end());
+  } else {
+    const auto& gaussian = std::get<GaussianPotential>(model.kind);
+    proto.mutable_potential()->mutable_gaussian()->set_dimension(gaussian.dimension);
+    proto.mutable_potential()->mutable_gaussian()->set_precision(gaussian.precision);
+  }
+  return proto;
+}
+
+absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
+  ModelSpec model;
+  if (proto.has_builtin()) {
+    model.kind = BuiltinModel{proto.builtin(), FromProto(proto.hidden())};
+    return model;
+  }
+  if (!proto.has_potential()) {
+    return InvalidFields({{"model", "missing; give builtin: NAME (softmax_regression, mlp, lenet5) or potential"}});
+  }
+  Violations violations;
+  if (proto.hidden_size() > 0) violations.push_back({"model.hidden", "only for builtin: mlp"});
+  if (!proto.potential().has_gaussian()) {
+    violations.push_back({"model.potential", "empty; give gaussian: {dimension, precision}"});
+  }
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
+  GaussianPotential gaussian{.dimension = proto.potential().gaussian().dimension()};
+  if (proto.potential().gaussian().has_precision()) gaussian.precision = proto.potential().gaussian().precision();
+  model.kind = gaussian;
+  return model;
+}
+
+v1::JobSpec ToProto(const JobSpec& spec) {
+  v1::JobSpec proto;
+  proto.set_name(spec.name);
+  *proto.mutable_model() = ToProto(spec.model);
+  if (!spec.dataset.empty()) proto.mutable_dataset()->set_name(spec.dataset);
+  if (spec.prior.precision != 0) proto.mutable_prior()->mutable_gaussian()->set_precision(spec.prior.precision);
+  if (const auto* emcmc = std::get_if<EmcmcSpec>(&spec.sampler.kind)) {
+    proto.mutable_sampler()->mutable_emcmc()->set_eta(emcmc->eta);
+  } else {
+    proto.mutable_sampler()->mutable_sgld();
+  }
+  ScheduleToProto(spec.schedule, &proto);
+  proto.set_temperature(spec.temperature);
+  proto.set_batch_size(spec.batch_size);
+  proto.set_minibatches(spec.minibatches == Minibatches::kReshuffle ? "reshuffle" : "independent");
+  if (spec.num_epochs) proto.set_num_epochs(*spec.num_epochs);
+  if (spec.num_steps) proto.set_num_steps(*spec.num_steps);
+  if (spec.burn_in.cycles) proto.mutable_burn_in()->set_cycles(*spec.burn_in.cycles);
+  if (spec.burn_in.epochs) proto.mutable_burn_in()->set_epochs(*spec.burn_in.epochs);
+  if (spec.burn_in.steps) proto.mutable_burn_in()->set_steps(*spec.burn_in.steps);
+  proto.set_chains(spec.chains);
+  CollectToProto(spec.collect, proto.mutable_collect());
+  proto.set_seed(spec.seed);
+  proto.set_resume_point_every_steps(spec.resume_point_every_steps);
+  return proto;
+}
+
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
+  Violations violations;
+  JobSpec spec;
+  spec.name = proto.name();
+  if (auto model = FromProto(proto.model()); model.ok()) {
+    spec.model = *std::move(model);
+  } else {
+    violations = FieldViolationsOf(model.status());
+  }
+  spec.dataset = proto.dataset().name();
+  if (proto.has_prior() && !proto.prior().has_gaussian()) {
+    violations.push_back({"prior", "empty; give gaussian: {precision: LAMBDA}, or leave prior out for a flat one"});
+  }
+  spec.prior.precision = proto.prior().gaussian().precision();
+  spec.sampler = SamplerFromProto(proto.sampler(), &violations);
+  spec.schedule = ScheduleFromProto(proto, &violations);
+  if (proto.has_temperature()) spec.temperature = proto.temperature();
+  if (proto.has_batch_size()) spec.batch_size = proto.batch_size();
+  spec.minibatches = MinibatchesFromProto(proto.minibatches(), &violations);
+  if (proto.has_num_epochs()) spec.num_epochs = proto.num_epochs();
+  if (proto.has_num_steps()) spec.num_steps = proto.num_steps();
+  if (proto.has_burn_in()) spec.burn_in = BurnInFromProto(proto.burn_in(), &violations);
+  if (proto.has_chains()) spec.chains = proto.chains();
+  spec.collect = CollectFromProto(proto.collect(), &violations);
+  spec.seed = proto.seed();
+  spec.resume_point_every_steps = proto.resume_point_every_steps();
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
+  return spec;
+}
+
+// The proto's values are those of the enums, shifted by its UNSPECIFIED.
+v1::Job::Intent ToProto(JobIntent intent) { return static_cast<v1::Job::Intent>(static_cast<int>(intent) + 1); }
+
+absl::StatusOr<JobIntent> FromProto(v1::Job::Intent proto) {
+  if (proto >= v1::Job::RUN && proto <= v1::Job::DELETE) return static_cast<JobIntent>(static_cast<int>(proto) - 1);
+  return InvalidFields({{"intent", "missing or unknown; give one of RUN, PAUSE, FINISH, CANCEL, DELETE"}});
+}
+
+v1::Job::State ToProto(JobState state) { return static_cast<v1::Job::State>(static_cast<int>(state) + 1); }
+
+absl::StatusOr<JobState> FromProto(v1::Job::State proto) {
+  if (proto >= v1::Job::PENDING && proto <= v1::Job::DELETING)
+    return static_cast<JobState>(static_cast<int>(proto) - 1);
+  return InvalidFields({{"state",
+                         "missing or unknown; give one of PENDING, RUNNING, PAUSED, SUCCEEDED, SUCCEEDED_EARLY, "
+                         "FAILED, CANCELLED, DELETING"}});
+}
+
+absl::StatusOr<JobState> JobStateFromString(const std::string& name) {
+  v1::Job::State state = v1::Job::STATE_UNSPECIFIED;
+  v1::Job::State_Parse(name, &state);
+  return FromProto(state);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,259 @@
+#include "core/wire/predict_wire.h"
+
+#include <memory>
+#include <utility>
+
+#include "core/wire/jobs_wire.h"
+#include "core/wire/types_wire.h"
+
+namespace chainfleet {
+namespace {
+
+using Doubles = google::protobuf::RepeatedField<double>;
+
+void Fill(const std::vector<double>& values, Doubles* proto) { proto->Add(values.begin(), values.end()); }
+
+v1::PredictPlan PlanToProto(const PredictPlan& plan) {
+  v1::PredictPlan proto;
+  proto.set_job(plan.job);
+  *proto.mutable_model() = ToProto(plan.model);
+  proto.mutable_input_shape()->Add(plan.input_shape.begin(), plan.input_shape.end());
+  proto.set_num_classes(plan.num_classes);
+  *proto.mutable_normalisation() = ToProto(plan.normalisation);
+  return proto;
+}
+
+absl::StatusOr<PredictPlan> PlanFromProto(const v1::PredictPlan& proto) {
+  PredictPlan plan;
+  plan.job = proto.job();
+  CHAINFLEET_ASSIGN_OR_RETURN(plan.model, FromProto(proto.model()));
+  plan.input_shape = FromProto(proto.input_shape());
+  plan.num_classes = proto.num_classes();
+  plan.normalisation = FromProto(proto.normalisation());
+  return plan;
+}
+
+absl::StatusOr<ChainDraws> DrawsFromProto(const v1::ChainDraws& proto) {
+  ChainDraws draws{.chain = FromProto(proto.chain()), .segments = {}, .num_draws = proto.num_draws()};
+  for (const auto& segment : proto.segments()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto parsed, FromProto(segment));
+    draws.segments.push_back(std::move(parsed));
+  }
+  return draws;
+}
+
+v1::PartialPrediction PartialToProto(const PartialPrediction& partial) {
+  v1::PartialPrediction proto;
+  *proto.mutable_chain() = ToProto(partial.chain);
+  proto.set_kind(ToProto(partial.kind));
+  proto.set_num_draws(partial.num_draws);
+  proto.set_num_rows(partial.num_rows);
+  proto.set_num_classes(partial.num_classes);
+  proto.set_sum_w(partial.sum_w);
+  proto.set_sum_w2(partial.sum_w2);
+  Fill(partial.sum_wp, proto.mutable_sum_wp());
+  Fill(partial.sum_wp2, proto.mutable_sum_wp2());
+  Fill(partial.sum_wh, proto.mutable_sum_wh());
+  Fill(partial.votes, proto.mutable_votes());
+  Fill(partial.draw_log_likelihood, proto.mutable_draw_log_likelihood());
+  proto.mutable_draw_hits()->Add(partial.draw_hits.begin(), partial.draw_hits.end());
+  return proto;
+}
+
+absl::StatusOr<PartialPrediction> PartialFromProto(const v1::PartialPrediction& proto) {
+  PartialPrediction partial;
+  partial.chain = FromProto(proto.chain());
+  CHAINFLEET_ASSIGN_OR_RETURN(partial.kind, FromProto(proto.kind()));
+  partial.num_draws = proto.num_draws();
+  partial.num_rows = proto.num_rows();
+  partial.num_classes = proto.num_classes();
+  partial.sum_w = proto.sum_w();
+  partial.sum_w2 = proto.sum_w2();
+  partial.sum_wp = FromProto(proto.sum_wp());
+  partial.sum_wp2 = FromProto(proto.sum_wp2());
+  partial.sum_wh = FromProto(proto.sum_wh());
+  partial.votes = FromProto(proto.votes());
+  partial.draw_log_likelihood = FromProto(proto.draw_log_likelihood());
+  partial.draw_hits = FromProto(proto.draw_hits());
+  return partial;
+}
+
+v1::Scores ScoresToProto(const Scores& scores) {
+  v1::Scores proto;
+  proto.set_what(scores.what);
+  proto.set_num_draws(scores.num_draws);
+  proto.set_accuracy(scores.accuracy);
+  proto.set_nll(scores.nll);
+  proto.set_brier(scores.brier);
+  proto.set_ece(scores.ece);
+  proto.set_ece_equal_mass(scores.ece_equal_mass);
+  if (scores.ood_auroc) proto.set_ood_auroc(*scores.ood_auroc);
+  proto.set_mean_predictive_entropy(scores.mean_predictive_entropy);
+  proto.set_mean_mutual_information(scores.mean_mutual_information);
+  if (scores.ood_mean_predictive_entropy) proto.set_ood_mean_predictive_entropy(*scores.ood_mean_predictive_entropy);
+  if (scores.ood_auroc_mutual_information) proto.set_ood_auroc_mutual_information(*scores.ood_auroc_mutual_information);
+  return proto;
+}
+
+Scores ScoresFromProto(const v1::Scores& proto) {
+  Scores scores;
+  scores.what = proto.what();
+  scores.num_draws = proto.num_draws();
+  scores.accuracy = proto.accuracy();
+  scores.nll = proto.nll();
+  scores.brier = proto.brier();
+  scores.ece = proto.ece();
+  scores.ece_equal_mass = proto.ece_equal_mass();
+  if (proto.has_ood_auroc()) scores.ood_auroc = proto.ood_auroc();
+  scores.mean_predictive_entropy = proto.mean_predictive_entropy();
+  scores.mean_mutual_information = proto.mean_mutual_information();
+  if (proto.has_ood_mean_predictive_entropy()) scores.ood_mean_predictive_entropy = proto.ood_mean_predictive_entropy();
+  if (proto.has_ood_auroc_mutual_information()) {
+    scores.ood_auroc_mutual_information = proto.ood_auroc_mutual_information();
+  }
+  return scores;
+}
+
+}  // namespace
+
+v1::Tensor ToProto(const InputTensor& tensor) {
+  v1::Tensor proto;
+  proto.set_type(ToProto(tensor.type));
+  proto.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  proto.set_data(tensor.bytes);
+  return proto;
+}
+
+absl::StatusOr<InputTensor> FromProto(const v1::Tensor& proto) {
+  InputTensor tensor;
+  CHAINFLEET_ASSIGN_OR_RETURN(tensor.type, FromProto(proto.type()));
+  tensor.shape = FromProto(proto.shape());
+  tensor.bytes = proto.data();
+  return tensor;
+}
+
+v1::ShardRequest ToProto(const ShardRequest& request) {
+  v1::ShardRequest proto;
+  proto.set_shard_id(request.shard_id);
+  *proto.mutable_plan() = PlanToProto(*request.plan);
+  for (const ChainDraws& draws : request.chains) {
+    auto* added = proto.add_chains();
+    *added->mutable_chain() = ToProto(draws.chain);
+    for (const Segment& segment : draws.segments) *added->add_segments() = ToProto(segment);
+    added->set_num_draws(draws.num_draws);
+  }
+  KindsToProto(request.kinds, proto.mutable_kinds());
+  if (request.inputs) *proto.mutable_inputs() = ToProto(*request.inputs);
+  if (request.rows) {
+    *proto.mutable_rows()->mutable_dataset() = ToProto(request.rows->dataset);
+    proto.mutable_rows()->set_first_row(request.rows->first_row);
+    proto.mutable_rows()->set_num_rows(request.rows->num_rows);
+  }
+  proto.set_per_draw_scores(request.per_draw_scores);
+  return proto;
+}
+
+absl::StatusOr<ShardRequest> FromProto(const v1::ShardRequest& proto) {
+  ShardRequest request;
+  request.shard_id = proto.shard_id();
+  CHAINFLEET_ASSIGN_OR_RETURN(auto plan, PlanFromProto(proto.plan()));
+  request.plan = std::make_shared<const PredictPlan>(std::move(plan));
+  for (const auto& draws : proto.chains()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto parsed, DrawsFromProto(draws));
+    request.chains.push_back(std::move(parsed));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(request.kinds, KindsFromProto(proto.kinds()));
+  if (proto.has_inputs()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto inputs, FromProto(proto.inputs()));
+    request.inputs = std::make_shared<const InputTensor>(std::move(inputs));
+  } else if (proto.has_rows()) {
+    DatasetRows rows{.dataset = {}, .first_row = proto.rows().first_row(), .num_rows = proto.rows().num_rows()};
+    CHAINFLEET_ASSIGN_OR_RETURN(rows.dataset, FromProto(proto.rows().dataset()));
+    request.rows = std::move(rows);
+  } else {
+    return InvalidFields({{"what", "missing; give one of inputs, rows"}});
+  }
+  request.per_draw_scores = proto.per_draw_scores();
+  return request;
+}
+
+v1::ShardResult ToProto(const ShardResult& result) {
+  v1::ShardResult proto;
+  proto.set_shard_id(result.shard_id);
+  for (const PartialPrediction& partial : result.partials) *proto.add_partials() = PartialToProto(partial);
+  for (const std::string& object : result.corrupt_objects) proto.add_corrupt_objects(object);
+  return proto;
+}
+
+absl::StatusOr<ShardResult> FromProto(const v1::ShardResult& proto) {
+  ShardResult result;
+  result.shard_id = proto.shard_id();
+  for (const auto& partial : proto.partials()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto parsed, PartialFromProto(partial));
+    result.partials.push_back(std::move(parsed));
+  }
+  result.corrupt_objects = {proto.corrupt_objects().begin(), proto.corrupt_objects().end()};
+  return result;
+}
+
+v1::PredictResponse ToProto(const Prediction& prediction) {
+  v1::PredictResponse proto;
+  proto.set_num_rows(prediction.num_rows);
+  proto.set_num_classes(prediction.num_classes);
+  Fill(prediction.mean_probability, proto.mutable_mean_probability());
+  Fill(prediction.predictive_entropy, proto.mutable_predictive_entropy());
+  Fill(prediction.expected_entropy, proto.mutable_expected_entropy());
+  Fill(prediction.mutual_information, proto.mutable_mutual_information());
+  Fill(prediction.monte_carlo_error, proto.mutable_monte_carlo_error());
+  proto.set_version(prediction.version);
+  proto.set_draws_used(prediction.draws_used);
+  proto.set_draws_in_version(prediction.draws_in_version);
+  proto.set_job_id(prediction.job);
+  return proto;
+}
+
+Prediction FromProto(const v1::PredictResponse& proto) {
+  Prediction prediction;
+  prediction.job = proto.job_id();
+  prediction.version = proto.version();
+  prediction.draws_used = proto.draws_used();
+  prediction.draws_in_version = proto.draws_in_version();
+  prediction.num_rows = proto.num_rows();
+  prediction.num_classes = proto.num_classes();
+  prediction.mean_probability = FromProto(proto.mean_probability());
+  prediction.predictive_entropy = FromProto(proto.predictive_entropy());
+  prediction.expected_entropy = FromProto(proto.expected_entropy());
+  prediction.mutual_information = FromProto(proto.mutual_information());
+  prediction.monte_carlo_error = FromProto(proto.monte_carlo_error());
+  return prediction;
+}
+
+v1::Evaluation ToProto(const Evaluation& evaluation) {
+  v1::Evaluation proto;
+  proto.set_job_id(evaluation.job);
+  proto.set_version(evaluation.version);
+  proto.set_dataset(evaluation.dataset);
+  proto.set_ood_dataset(evaluation.ood_dataset);
+  proto.set_num_rows(evaluation.num_rows);
+  proto.set_num_ood_rows(evaluation.num_ood_rows);
+  proto.set_draws_used(evaluation.draws_used);
+  proto.set_draws_in_version(evaluation.draws_in_version);
+  for (const Scores& scores : evaluation.scores) *proto.add_scores() = ScoresToProto(scores);
+  return proto;
+}
+
+Evaluation FromProto(const v1::Evaluation& proto) {
+  Evaluation evaluation;
+  evaluation.job = proto.job_id();
+  evaluation.version = proto.version();
+  evaluation.dataset = proto.dataset();
+  evaluation.ood_dataset = proto.ood_dataset();
+  evaluation.num_rows = proto.num_rows();
+  evaluation.num_ood_rows = proto.num_ood_rows();
+  evaluation.draws_used = proto.draws_used();
+  evaluation.draws_in_version = proto.draws_in_version();
+  for (const auto& scores : proto.scores()) evaluation.scores.push_back(ScoresFromProto(scores));
+  return evaluation;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,36 @@
+// Synchronize and CommitProgress of worker.proto <-> core/domain, for both sides of CoordinatorPort.
+#pragma once
+
+#include <string>
+
+#include "chainfleet/v1/worker.pb.h"
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+
+namespace chainfleet {
+
+v1::SynchronizeRequest ToProto(const SynchronizeRequest& request);
+absl::StatusOr<SynchronizeRequest> FromProto(const v1::SynchronizeRequest& proto);
+
+// Each job's plan once, however many grants share it.
+v1::SynchronizeReply ToProto(const SynchronizeReply& reply);
+// INVALID_ARGUMENT also if a grant names a job without a plan.
+absl::StatusOr<SynchronizeReply> FromProto(const v1::SynchronizeReply& proto);
+
+v1::JobPlan ToProto(const JobPlan& plan);
+absl::StatusOr<JobPlan> FromProto(const v1::JobPlan& proto);
+
+// A commit and who makes it.
+struct SignedCommit {
+  ProgressCommit commit;
+  std::string worker, incarnation;
+  std::string host, device_kind;
+  int32_t numerics_version = 0;
+};
+v1::CommitProgressRequest ToProto(const SignedCommit& commit);
+absl::StatusOr<SignedCommit> FromProto(const v1::CommitProgressRequest& proto);
+
+// What the segment's record says of its making; `committed_at` is the store's to fill in.
+SegmentRecord RecordOf(const SignedCommit& commit);
+
+}  // namespace chainfleet

@@ -1,0 +1,70 @@
+"""Calls and names that have no place in the tree, and each file's own header first."""
+
+import re
+
+from source_tree import Violation
+
+# (rule, pattern of the call, paths held to it, paths free of it, what to do instead).
+CALLS = [
+    ("sleep", r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|(?<![\w.:>])sleep\s*\(|\bstd::this_thread\b",
+     r"", r"core/base/|client/cli/", "wait on a CondVar or use Executor::ScheduleAfter"),
+    ("mutex", r"\babsl::(Mutex|MutexLock|ReaderMutexLock|WriterMutexLock|CondVar)\b|"
+     r"\bstd::(mutex|recursive_mutex|shared_mutex|timed_mutex|lock_guard|unique_lock|scoped_lock|shared_lock|condition_variable)\b",
+     r"", r"core/base/(mutex\.h|thread_pool\.cc)", "use core/base/mutex.h"),
+    ("clock", r"\bstd::chrono::(system|steady|high_resolution)_clock\b|\babsl::(Now|GetCurrentTimeNanos)\b|"
+     r"\b(clock_gettime|gettimeofday)\b|(?<![\w.:>])time\s*\(\s*(NULL|nullptr|0)\s*\)",
+     r"", r"core/base/(clock|thread_pool)\.cc|tests/bench/", "take a Clock"),
+    ("thread", r"\bstd::(jthread|thread)\b(?!::)|\bstd::async\b|\bpthread_create\b",
+     r"(core|server|worker|client)/", r"core/base/thread_pool\.(h|cc)|(server|worker)/main\.cc|client/cli/", "take an Executor"),
+    ("random", r"(?<![\w.:>])s?rand\s*\(|\bstd::(mt19937(_64)?|default_random_engine|minstd_rand0?)\b|"
+     r"\b(torch|at)::(rand|randn|randint|randperm|normal|bernoulli|dropout)(_like)?\s*\(|\bmanual_seed\b",
+     r"(core|server|worker|client)/", r"$^", "use core/base/rng_key.h"),
+]
+_UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
+
+_NAME_PARTS = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "manager", "handler",
+               "processor", "stuff"}
+_TYPE_NAME = re.compile(r"\b(?:class|struct|namespace)\s+((?:ABSL_\w+\s+)?\w+)\s*(?:final\s*)?[:{]")
+_CAMEL = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+
+
+def check_calls(sources):
+    violations = []
+    for source in sources:
+        for rule, pattern, scope, free, instead in CALLS if source.is_cpp() else []:
+            if not re.match(scope, source.path) or re.match(free, source.path):
+                continue
+            for match in re.finditer(pattern, source.code):
+                violations.append(Violation(source.path, source.line(match.start()), rule,
+                                            f"{match.group().strip()} is banned here: {instead}"))
+        for match in _UNFINISHED.finditer(source.text) if not source.path.startswith("tests/tidy/") else []:
+            violations.append(Violation(source.path, source.line(match.start()), "unfinished",
+                                        f"{match.group()}: do it or leave it out"))
+    return violations
+
+
+def check_names(sources):
+    violations = []
+    for source in sources:
+        for part in re.split(r"[/_.]", source.path):
+            if part.lower() in _NAME_PARTS:
+                violations.append(Violation(source.path, 1, "name", f"'{part}' says nothing about what is inside"))
+        for match in _TYPE_NAME.finditer(source.code) if source.is_cpp() else []:
+            words = {w.lower() for piece in match.group(1).split("_") for w in _CAMEL.findall(piece)}
+            for word in sorted(words & _NAME_PARTS):
+                violations.append(Violation(source.path, source.line(match.start()), "name",
+                                            f"'{match.group(1)}': '{word}' says nothing about what it does"))
+    return violations
+
+
+def check_headers(sources):
+    violations, paths = [], {s.path for s in sources}
+    for source in sources:
+        if source.path.endswith(".h") and "\n#pragma once\n" not in "\n" + source.text:
+            violations.append(Violation(source.path, 1, "header", "has no #pragma once"))
+        own = re.sub(r"\.(cc|cu)$", ".h", source.path)
+        if own != source.path and own in paths:
+            first = (source.includes() or [(1, "nothing")])[0]
+            if first[1] != own:
+                violations.append(Violation(source.path, first[0], "header", f"includes {first[1]} before its own {own}"))
+    return violations

@@ -1,0 +1,59 @@
+"""Sizes of files and functions, and how much of the public headers is comment."""
+
+import statistics
+
+import functions
+from source_tree import Violation
+
+FILE_MEDIAN, FILE_P95, FILE_STOP = 120, 400, 600
+FUNCTION_P95, FUNCTION_STOP = 40, 70
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
+
+
+def _over(path, rule, what, value, limit):
+    return [Violation(path, 1, rule, f"{what} is {value:g} lines, the limit is {limit}")] if value > limit else []
+
+
+def check_files(sources):
+    violations = [v for s in sources for v in _over(s.path, "file-size", "this file", s.num_lines, FILE_STOP)]
+    lines = [s.num_lines for s in sources if s.is_cpp()]
+    if lines:
+        violations += _over("(C++ files)", "file-size", "the median", statistics.median(lines), FILE_MEDIAN)
+        violations += _over("(C++ files)", "file-size", "the 95th percentile", percentile(lines, 0.95), FILE_P95)
+        print(f"{len(lines)} C++ files: median {statistics.median(lines):g} lines, "
+              f"95th percentile {percentile(lines, 0.95)}, longest {max(lines)}")
+    return violations
+
+
+def check_functions(sources):
+    violations, lines = [], []
+    for source in sources:
+        if not source.is_cpp():
+            continue
+        found = functions.find(source)
+        if found is None:
+            violations.append(Violation(source.path, 1, "function-size", "its braces do not balance, nothing is measured"))
+            continue
+        for f in found:
+            lines.append(f.num_lines)
+            if f.num_lines > FUNCTION_STOP:
+                violations.append(Violation(source.path, f.first_line, "function-size",
+                                            f"{f.name} has {f.num_lines} lines, the limit is {FUNCTION_STOP}"))
+    if lines:
+        violations += _over("(functions)", "function-size", "the 95th percentile", percentile(lines, 0.95), FUNCTION_P95)
+        print(f"{len(lines)} functions: median {statistics.median(lines):g} lines, "
+              f"95th percentile {percentile(lines, 0.95)}, longest {max(lines)}")
+    return violations
+
+
+def report_comments(sources):
+    """Share of comment in the non-blank lines of product headers: for people, 30 to 45 % is the aim."""
+    lines = [l.strip() for s in sources if s.is_product() and s.path.endswith(".h") for l in s.text.splitlines()]
+    lines = [l for l in lines if l]
+    comments = sum(l.startswith("//") for l in lines) + sum("  //" in l and not l.startswith("//") for l in lines)
+    print(f"{100 * comments / max(len(lines), 1):.0f} % of the lines of product headers hold a comment")
+    return []

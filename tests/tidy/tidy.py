@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Holds the tree to its own rules. One check a call; says file:line and the rule, and exits 1 if one is broken.
+
+  tests/tidy/tidy.py floors|files|functions|calls|names|headers|comments
+  tests/tidy/tidy.py server BINARY
+"""
+
+import pathlib
+import sys
+
+import binaries
+import floors
+import habits
+import sizes
+import source_tree
+
+CHECKS = {
+    "floors": floors.check,
+    "files": sizes.check_files,
+    "functions": sizes.check_functions,
+    "comments": sizes.report_comments,
+    "calls": habits.check_calls,
+    "names": habits.check_names,
+    "headers": habits.check_headers,
+}
+
+
+def main(arguments):
+    if len(arguments) == 1 and arguments[0] in CHECKS:
+        sources = source_tree.load(pathlib.Path(__file__).resolve().parents[2])
+        violations = CHECKS[arguments[0]](sources)
+    elif len(arguments) == 2 and arguments[0] == "server":
+        violations = binaries.check_server(arguments[1])
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+    for violation in violations:
+        print(violation)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

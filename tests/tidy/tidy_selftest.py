@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Each check must see what it is there for: small bad inputs fail, their good twins pass."""
+
+import contextlib
+import io
+import unittest
+
+import binaries
+import floors
+import functions
+import habits
+import sizes
+from source_tree import Source
+
+
+def rules(check, path, text, others=()):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return [(v.line, v.rule) for v in check([Source(path, text), *others])]
+
+
+class Floors(unittest.TestCase):
+    BAD = [
+        ("core/base/a.h", '"core/domain/draw.h"'),
+        ("core/domain/a.h", '"core/store/blob_store/blob_store.h"'),
+        ("core/domain/a.h", '"core/scores/entropy.h"'),
+        ("core/store/state_store/a.h", '"core/store/blob_store/blob_store.h"'),
+        ("core/store/draw_codec/a.h", '"core/store/state_store/state_store.h"'),
+        ("core/wire/a.cc", "<grpcpp/server.h>"),
+        ("server/control/a.h", '"server/predict/aggregator.h"'),
+        ("server/predict/a.h", '"server/control/dispatcher.h"'),
+        ("server/predict/a.h", '"chainfleet/v1/predict.pb.h"'),
+        ("server/predict/a.h", '"core/wire/predict_wire.h"'),
+        ("server/predict/a.cc", "<torch/torch.h>"),
+        ("server/rpc/a.cc", '"worker/runtime/backoff.h"'),
+        ("server/rpc/a.cc", '"client/lib/client.h"'),
+        ("worker/numerics/a.cc", '"core/store/state_store/state_store.h"'),
+        ("worker/numerics/a.cc", '"worker/runtime/backoff.h"'),
+        ("worker/numerics/a.h", "<torch/torch.h>"),
+        ("worker/numerics/a.h", "<ATen/ATen.h>"),
+        ("worker/runtime/a.cc", "<ATen/core/Tensor.h>"),
+        ("worker/runtime/a.cc", "<grpcpp/grpcpp.h>"),
+        ("worker/telemetry/a.cc", "<prometheus/counter.h>"),
+        ("client/lib/a.cc", "<yaml-cpp/yaml.h>"),
+        ("core/base/a.cc", "<boost/asio.hpp>"),
+        ("core/base/a.cc", '"tests/support/fake_clock.h"'),
+        ("core/newfolder/a.cc", "<string>"),
+    ]
+    GOOD = [
+        ("core/store/state_store/a.cc", '"core/store/draw_codec/sha256.h"'),
+        ("core/wire/a.cc", "<grpcpp/support/status.h>"),
+        ("server/rpc/a.cc", '"server/control/dispatcher.h"'),
+        ("server/rpc/a.cc", "<grpcpp/grpcpp.h>"),
+        ("worker/numerics/models/a.h", '"worker/numerics/layout.h"'),
+        ("worker/numerics/a.h", "<ATen/core/Tensor.h>"),
+        ("worker/numerics/a.cc", "<torch/torch.h>"),
+        ("worker/numerics/a.cc", '"core/store/draw_codec/segment_codec.h"'),
+        ("core/base/a.cc", "<sys/file.h>"),
+        ("tests/server/predict/a.cc", '"server/control/dispatcher.h"'),
+    ]
+
+    def test_refuses_what_runs_up(self):
+        for path, name in self.BAD:
+            with self.subTest(path=path, name=name):
+                self.assertEqual(len(rules(floors.check, path, f"// Text.\n#include {name}\n")), 1)
+
+    def test_lets_what_runs_down_pass(self):
+        for path, name in self.GOOD:
+            with self.subTest(path=path, name=name):
+                self.assertEqual(rules(floors.check, path, f"#include {name}\n"), [])
+
+
+class Functions(unittest.TestCase):
+    CODE = """#include <a>
+namespace chainfleet {
+namespace {
+constexpr int kTable[] = {1, 2};
+}  // namespace
+template <typename T = int>
+T First(const T& x) {
+  if (x) { return "}"; }  // a brace in a string, and here: {
+  return '{';
+}
+class Thing final : public Base {
+ public:
+  Thing(int a, std::vector<int> b)
+      : a_(a), b_{std::move(b)}, c_{} {
+    Run([&] {
+      b_.clear();
+    });
+  }
+  bool operator==(const Thing&) const { return true; }
+  Thing& operator=(const Thing&) = default;
+
+ private:
+  std::function<void()> f_ = [](int) { return 1; };
+  std::vector<int> c_ = {1, 2};
+  struct State {
+    void Touch() noexcept override {
+    }
+  };
+};
+auto Second() -> decltype(x()) { return {}; }
+absl::StatusOr<std::vector<int>> Thing::Third(std::function<void(int)> f) const {
+  return {1};
+}
+TEST(Thing, Works) {
+}
+}  // namespace chainfleet
+"""
+
+    def test_measures_each_function_once(self):
+        found = [(f.name, f.num_lines) for f in functions.find(Source("core/a.cc", self.CODE))]
+        self.assertEqual(found, [("First", 5), ("Thing", 6), ("operator==", 1), ("Touch", 2), ("Second", 1),
+                                 ("Thing::Third", 3), ("TEST", 2)])
+
+    def test_refuses_a_long_one(self):
+        body = "  Step();\n" * 68
+        for count, expected in ((68, []), (69, [(2, "function-size")])):
+            text = "\nvoid Long() {\n" + "  Step();\n" * count + "}\n" + "void Short() {}\n" * 40
+            self.assertEqual(rules(sizes.check_functions, "core/a.cc", text), expected)
+        many = rules(sizes.check_functions, "core/a.cc", f"void A() {{\n{body}}}\n" * 3)
+        self.assertEqual(many, [(1, "function-size")])  # the 95th percentile
+
+    def test_says_so_when_it_cannot_measure(self):
+        self.assertEqual(rules(sizes.check_functions, "core/a.cc", "void A() {\n"), [(1, "function-size")])
+
+
+class Files(unittest.TestCase):
+    def test_refuses_long_files(self):
+        self.assertEqual(rules(sizes.check_files, "core/a.sh", "x\n" * 600), [])
+        self.assertEqual(rules(sizes.check_files, "core/a.sh", "x\n" * 601), [(1, "file-size")])
+
+    def test_refuses_a_tree_of_longish_files(self):
+        others = [Source(f"core/b{i}.cc", "x\n" * 121) for i in range(3)]
+        self.assertEqual(rules(sizes.check_files, "core/a.cc", "x\n" * 10, others), [(1, "file-size")])
+        others = [Source(f"core/b{i}.cc", "x\n" * (401 if i < 2 else 10)) for i in range(19)]
+        self.assertEqual(rules(sizes.check_files, "core/a.cc", "x\n" * 10, others), [(1, "file-size")])
+
+
+class Calls(unittest.TestCase):
+    BAD = [
+        ("sleep", "server/rpc/a.cc", "absl::SleepFor(d);"),
+        ("sleep", "tests/core/a.cc", "usleep(3);"),
+        ("sleep", "worker/main.cc", "std::this_thread::yield();"),
+        ("mutex", "server/control/a.h", "absl::Mutex mutex_;"),
+        ("mutex", "tests/server/a.cc", "std::lock_guard<M> lock(m);"),
+        ("clock", "worker/runtime/a.cc", "absl::Now();"),
+        ("clock", "core/base/log.cc", "std::chrono::system_clock::now();"),
+        ("clock", "server/control/a.cc", "time(nullptr);"),
+        ("thread", "worker/runtime/a.cc", "std::thread t;"),
+        ("random", "worker/numerics/a.cc", "at::randn({3});"),
+        ("random", "server/control/a.cc", "std::mt19937 g;"),
+        ("random", "client/cli/a.cc", "rand();"),
+        ("random", "worker/numerics/a.cc", "torch::manual_seed(1);"),
+        ("unfinished", "docs/a.sh", "# TODO: later"),
+    ]
+    GOOD = [
+        ("core/base/clock.cc", "absl::Now();"),
+        ("core/base/mutex.h", "absl::Mutex mutex_;"),
+        ("server/main.cc", "std::thread t;"),
+        ("worker/main.cc", "std::thread::hardware_concurrency();"),
+        ("tests/core/a.cc", "std::mt19937 g(1);"),
+        ("server/rpc/a.cc", "// absl::Now() is banned\nLog(\"absl::SleepFor(\");"),
+        ("server/rpc/a.cc", "operand(1); clock->time(0);"),
+    ]
+
+    def test_refuses_banned_calls(self):
+        for rule, path, text in self.BAD:
+            with self.subTest(path=path, text=text):
+                self.assertEqual(rules(habits.check_calls, path, "\n" + text + "\n"), [(2, rule)])
+
+    def test_lets_the_rest_pass(self):
+        for path, text in self.GOOD:
+            with self.subTest(path=path, text=text):
+                self.assertEqual(rules(habits.check_calls, path, text + "\n"), [])
+
+
+class Names(unittest.TestCase):
+    def test_refuses_empty_words(self):
+        self.assertEqual(rules(habits.check_names, "core/base/string_utils.h", ""), [(1, "name")])
+        self.assertEqual(rules(habits.check_names, "core/common/a.h", ""), [(1, "name")])
+        self.assertEqual(rules(habits.check_names, "core/base/a.h", "\nclass ChainManager final : public B {};\n"),
+                         [(2, "name")])
+        self.assertEqual(rules(habits.check_names, "core/base/a.h", "namespace log_util {}\n"), [(1, "name")])
+
+    def test_lets_words_of_the_field_pass(self):
+        self.assertEqual(rules(habits.check_names, "server/control/lease_table.h", "class CommonsenseTable {};\n"), [])
+
+
+class Headers(unittest.TestCase):
+    def test_wants_the_own_header_first(self):
+        header = Source("core/base/a.h", "// A.\n#pragma once\n")
+        self.assertEqual(rules(habits.check_headers, "core/base/a.cc", '#include "core/base/a.h"\n', [header]), [])
+        self.assertEqual(rules(habits.check_headers, "core/base/a.cc", '\n#include <map>\n#include "core/base/a.h"\n',
+                               [header]), [(2, "header")])
+        self.assertEqual(rules(habits.check_headers, "core/base/a.cc", "int x;\n", [header]), [(1, "header")])
+
+    def test_wants_pragma_once(self):
+        self.assertEqual(rules(habits.check_headers, "core/base/a.h", "// #pragma once\n"), [(1, "header")])
+
+
+class Binaries(unittest.TestCase):
+    def test_sees_torch_in_the_server(self):
+        found = binaries.check_libraries("server", "\tlibtorch_cpu.so => /x/libtorch_cpu.so (0x0)\n\tlibc10.so => not found\n")
+        self.assertEqual(sorted(v.message for v in found), ["is linked to libc10.so", "is linked to libtorch_cpu.so"])
+        self.assertEqual(binaries.check_libraries("server", "\tlibgrpc++.so.1.51 => /x (0x0)\n"), [])
+
+    def test_says_so_when_there_is_no_binary(self):
+        self.assertEqual(len(binaries.check_server("no/such/binary")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

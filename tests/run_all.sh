@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs every test. Safe to run again: what is done is not done twice.
+# GPU tests are skipped on a host without a GPU. Arguments go to ctest, for example: tests/run_all.sh -L unit
+set -euo pipefail
+cd "$(dirname "$0")/.."
+minutes() { printf 'run_all: %s took %d min %d s\n' "$1" $(($2 / 60)) $(($2 % 60)); }
+trap 'minutes "all of it" $SECONDS' EXIT
+
+deploy/build.sh -j "$(nproc)" all link_checks
+minutes "installing and building" $SECONDS
+ctest --preset release -j2 --output-on-failure "$@"

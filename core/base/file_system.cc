@@ -66,15 +66,15 @@ class DiskFileSystem final : public FileSystem {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::string> Read(const std::string& path) const override {
-    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, SizeBytes(path));
-    return ReadRange(path, 0, size);
-  }
+  absl::StatusOr<std::string> Read(const std::string& path) const override { return ReadRange(path, 0, INT64_MAX); }
 
   absl::StatusOr<std::string> ReadRange(const std::string& path, int64_t offset, int64_t length) const override {
     Descriptor file(path, O_RDONLY);
     if (!file.ok()) return ErrnoError("cannot open", path, errno);
-    std::string bytes(static_cast<size_t>(length), '\0');
+    struct stat info;
+    if (::fstat(file.get(), &info) != 0) return ErrnoError("cannot stat", path, errno);
+    const int64_t present = std::max<int64_t>(0, static_cast<int64_t>(info.st_size) - offset);
+    std::string bytes(static_cast<size_t>(std::min(length, present)), '\0');
     size_t done = 0;
     while (done < bytes.size()) {
       const ssize_t n =
@@ -126,7 +126,9 @@ class DiskFileSystem final : public FileSystem {
     std::filesystem::recursive_directory_iterator it(folder, error), end;
     if (error.value() == ENOENT) return files;
     for (; !error && it != end; it.increment(error)) {
-      if (it->is_regular_file()) files.push_back(std::filesystem::path(it->path()).lexically_relative(folder).string());
+      std::error_code gone;  // a file may vanish while the folder is read
+      if (it->is_regular_file(gone))
+        files.push_back(std::filesystem::path(it->path()).lexically_relative(folder).string());
     }
     if (error) return ErrnoError("cannot list", folder, error.value());
     std::sort(files.begin(), files.end());

@@ -17,33 +17,36 @@ class FileBlobStore::FolderSync {
  public:
   absl::Status Run(FileSystem* file_system, const std::string& path) {
     mutex_.Lock();
-    // A sync under way may have begun before our rename: the one after it is ours.
-    const uint64_t wanted = started_ + 1;
-    while (finished_ < wanted && running_) changed_.Wait(&mutex_);
-    if (finished_ >= wanted) {
-      const absl::Status status = last_;
+    // A sync under way may have begun before our rename: only the next one is sure to hold it.
+    if (next_ == nullptr) next_ = std::make_shared<Round>();
+    const std::shared_ptr<Round> round = next_;
+    while (!round->done && running_) changed_.Wait(&mutex_);
+    if (!round->done) {
+      running_ = true;
+      next_ = nullptr;
       mutex_.Unlock();
-      return status;
+      const absl::Status status = file_system->SyncFolder(path);
+      mutex_.Lock();
+      round->status = status;
+      round->done = true;
+      running_ = false;
+      changed_.SignalAll();
     }
-    running_ = true;
-    const uint64_t mine = ++started_;
     mutex_.Unlock();
-    const absl::Status status = file_system->SyncFolder(path);
-    mutex_.Lock();
-    running_ = false;
-    finished_ = mine;
-    last_ = status;
-    changed_.SignalAll();
-    mutex_.Unlock();
-    return status;
+    return round->status;
   }
 
  private:
+  // One sync and all that wait for it; constant once done.
+  struct Round {
+    bool done = false;
+    absl::Status status;
+  };
+
   Mutex mutex_;
   CondVar changed_;
-  uint64_t started_ = 0, finished_ = 0;
-  bool running_ = false;
-  absl::Status last_;
+  std::shared_ptr<Round> next_ CHAINFLEET_GUARDED_BY(mutex_);  // has not begun
+  bool running_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 
 FileBlobStore::FileBlobStore(FileSystem* file_system, std::string folder)

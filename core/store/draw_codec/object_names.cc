@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// Names come from workers and std::regex recurses over what it reads. The longest name we make has 190 bytes.
+// Names come from workers, and std::regex recurses over what it reads. The names made here are shorter.
 constexpr size_t kMaxNameBytes = 256;
 
 }  // namespace

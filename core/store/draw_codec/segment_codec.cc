@@ -147,6 +147,9 @@ absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes) {
     if (tensor.name != "steps" && tensor.name != "weights") CHAINFLEET_RETURN_IF_ERROR(ReadParameter(tensor, &content));
   }
   if (content.kinds.empty()) return Damaged("it holds no draw");
+  for (const std::vector<float>& theta : content.draws[0].theta) {
+    if (theta.size() != content.draws[0].theta[0].size()) return Damaged("its kinds differ in size");
+  }
   return content;
 }
 

@@ -22,6 +22,8 @@ TEST_F(FileSystemTest, WritesReadsAndLists) {
   ASSERT_TRUE(files_->WriteSynced(folder_ + "/a/b/x", std::string("a\0b", 3)).ok());
   EXPECT_EQ(files_->Read(folder_ + "/a/b/x").value(), std::string("a\0b", 3));
   EXPECT_EQ(files_->ReadRange(folder_ + "/a/b/x", 2, 10).value(), "b");
+  EXPECT_EQ(files_->ReadRange(folder_ + "/a/b/x", 1, INT64_MAX).value(), std::string("\0b", 2));
+  EXPECT_EQ(files_->ReadRange(folder_ + "/a/b/x", 9, 1).value(), "");
   EXPECT_EQ(files_->SizeBytes(folder_ + "/a/b/x").value(), 3);
   EXPECT_THAT(*files_->ListFiles(folder_), ::testing::ElementsAre("a/b/x"));
   EXPECT_TRUE(files_->ListFiles(folder_ + "/none")->empty());

@@ -5,16 +5,37 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
+
+#include "core/base/mutex.h"
 
 namespace chainfleet {
 namespace {
 
-// The real disk with a number of bytes left, and a count of folder syncs.
-class SmallDisk final : public FileSystem {
+// The real disk with a number of bytes left, which knows what a loss of power would leave.
+class FrailDisk final : public FileSystem {
  public:
   int64_t bytes_left = INT64_MAX;
-  std::atomic<int> folder_syncs = 0;
+  absl::Status sync_status;  // of folders
+
+  // Folder syncs that have begun wait until `renames` in all were made.
+  void HoldSyncsUntil(int renames) {
+    MutexLock lock(&mutex_);
+    awaited_renames_ = renames;
+  }
+  int renames() const {
+    MutexLock lock(&mutex_);
+    return renames_;
+  }
+  int folder_syncs() const {
+    MutexLock lock(&mutex_);
+    return folder_syncs_;
+  }
+  bool IsDurable(const std::string& path) const {
+    MutexLock lock(&mutex_);
+    return durable_.contains(path);
+  }
 
   absl::Status WriteSynced(const std::string& path, const std::string& bytes) override {
     const auto fits = static_cast<size_t>(std::min<int64_t>(bytes_left, static_cast<int64_t>(bytes.size())));
@@ -30,24 +51,44 @@ class SmallDisk final : public FileSystem {
     return RealFileSystem()->SizeBytes(path);
   }
   absl::Status RenameNew(const std::string& from, const std::string& to) override {
-    return RealFileSystem()->RenameNew(from, to);
+    CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->RenameNew(from, to));
+    MutexLock lock(&mutex_);
+    ++renames_;
+    renamed_.insert(to);
+    changed_.SignalAll();
+    return absl::OkStatus();
   }
   absl::Status SyncFolder(const std::string& path) override {
-    ++folder_syncs;
-    return RealFileSystem()->SyncFolder(path);
+    MutexLock lock(&mutex_);
+    ++folder_syncs_;
+    if (!sync_status.ok()) return sync_status;
+    const std::set<std::string> seen = renamed_;  // what comes later this sync need not hold
+    while (renames_ < awaited_renames_) changed_.Wait(&mutex_);
+    for (const std::string& file : seen) {
+      if (file.starts_with(path + "/")) durable_.insert(file);
+    }
+    return absl::OkStatus();
   }
   absl::Status CreateFolders(const std::string& path) override { return RealFileSystem()->CreateFolders(path); }
   absl::Status Remove(const std::string& path) override { return RealFileSystem()->Remove(path); }
   absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const override {
     return RealFileSystem()->ListFiles(folder);
   }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar changed_;
+  int awaited_renames_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  int renames_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  int folder_syncs_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  std::set<std::string> renamed_ CHAINFLEET_GUARDED_BY(mutex_), durable_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 class FileBlobStoreTest : public ::testing::Test {
  protected:
   ~FileBlobStoreTest() override { std::filesystem::remove_all(folder_); }
   std::string folder_ = ::testing::TempDir() + "file-blobs-" + std::to_string(::getpid());
-  SmallDisk disk_;
+  FrailDisk disk_;
 };
 
 TEST_F(FileBlobStoreTest, AFullDiskLeavesNothingBehindAndTheRestReadable) {
@@ -72,17 +113,33 @@ TEST_F(FileBlobStoreTest, RemovesTempFilesOfARunThatDied) {
   EXPECT_TRUE(store->Put("a/b", "x").ok());
 }
 
-TEST_F(FileBlobStoreTest, ConcurrentPutsAreAllDurableAndShareFolderSyncs) {
+TEST_F(FileBlobStoreTest, ConcurrentPutsAreDurableWhenTheyReturnAndShareFolderSyncs) {
   auto store = FileBlobStore::Open(&disk_, folder_).value();
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 25; ++i) EXPECT_TRUE(store->Put("a/" + std::to_string(100 * t + i), "x").ok());
-    });
+  ASSERT_TRUE(store->Put("a/first", "x").ok());  // the folder is there now
+  const int syncs_before = disk_.folder_syncs();
+  constexpr int kRounds = 20, kPuts = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    disk_.HoldSyncsUntil(disk_.renames() + kPuts);  // the first to sync misses the renames of the others
+    std::vector<std::thread> threads;
+    for (int put = 0; put < kPuts; ++put) {
+      threads.emplace_back([&, name = "a/" + std::to_string(round) + "-" + std::to_string(put)] {
+        EXPECT_TRUE(store->Put(name, "x").ok());
+        EXPECT_TRUE(disk_.IsDurable(folder_ + "/" + name)) << name;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
   }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(store->List("a/")->size(), 200u);
-  EXPECT_LE(disk_.folder_syncs, 200 + 16) << "at most one a put, and those of new folders";
+  EXPECT_LT(disk_.folder_syncs() - syncs_before, kRounds * kPuts);
+}
+
+TEST_F(FileBlobStoreTest, AFolderThatCannotBeSyncedFailsThePut) {
+  auto store = FileBlobStore::Open(&disk_, folder_).value();
+  ASSERT_TRUE(store->Put("a/first", "x").ok());
+  disk_.sync_status = absl::InternalError("input/output error");
+  EXPECT_EQ(store->Put("a/second", "x").code(), absl::StatusCode::kInternal);
+  disk_.sync_status = absl::OkStatus();
+  EXPECT_TRUE(store->Put("a/second", "x").ok()) << "tried again";
+  EXPECT_TRUE(disk_.IsDurable(folder_ + "/a/second"));
 }
 
 }  // namespace

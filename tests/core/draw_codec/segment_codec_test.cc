@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "core/store/draw_codec/safetensors.h"
+
 namespace chainfleet {
 namespace {
 
@@ -65,6 +67,23 @@ TEST(SegmentCodec, DamageIsDataLoss) {
   std::string renamed = bytes;
   renamed.replace(renamed.find("theta/fc.bias"), 5, "omega");
   EXPECT_EQ(DecodeSegment(renamed).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(SegmentCodec, KindsOfDifferentSizesAreDataLoss) {
+  const int64_t step = 1;
+  const double weight = 1;
+  const float values[] = {1, 2, 3};
+  const auto bytes_of = [](const auto* data) { return reinterpret_cast<const char*>(data); };
+  const std::string file = WriteSafetensors({{"steps", TensorType::kInt64, {1}, bytes_of(&step), 8},
+                                             {"weights", TensorType::kFloat64, {1}, bytes_of(&weight), 8},
+                                             {"theta/x", TensorType::kFloat32, {1, 3}, bytes_of(values), 12},
+                                             {"theta_a/x", TensorType::kFloat32, {1, 2}, bytes_of(values), 8}},
+                                            {{"chainfleet_segment_format", "1"},
+                                             {"job", "j"},
+                                             {"chain", "0"},
+                                             {"first_index", "0"},
+                                             {"parent_digest", FirstParentDigest()}});
+  EXPECT_THAT(std::string(DecodeSegment(file).status().message()), ::testing::HasSubstr("kinds differ in size"));
 }
 
 TEST(SegmentCodec, ANewerFormatIsRefusedWithBothNumbers) {

@@ -14,7 +14,7 @@ namespace chainfleet {
 
 struct ServingWorker {
   std::string id;
-  int32_t shards_in_flight = 0;
+  int32_t shards_in_flight = 0;  // from Send until just before its `done` runs
 };
 
 // Thread-safe.

@@ -32,7 +32,8 @@ struct DatasetRows {
 struct ChainDraws {
   ChainId chain;
   std::vector<Segment> segments;
-  int64_t num_draws = 0;  // the first so many draws of `segments` belong to the version
+  int64_t skip_draws = 0;  // so many draws at the start of `segments` are left out,
+  int64_t num_draws = 0;   // and the next so many averaged
 };
 
 // What a worker needs to know of the network; shared by all shards of a job.

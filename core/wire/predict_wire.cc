@@ -34,7 +34,7 @@ absl::StatusOr<PredictPlan> PlanFromProto(const v1::PredictPlan& proto) {
 }
 
 absl::StatusOr<ChainDraws> DrawsFromProto(const v1::ChainDraws& proto) {
-  ChainDraws draws{.chain = FromProto(proto.chain()), .segments = {}, .num_draws = proto.num_draws()};
+  ChainDraws draws{.chain = FromProto(proto.chain()), .segments = {}, .skip_draws = proto.skip_draws(), .num_draws = proto.num_draws()};
   for (const auto& segment : proto.segments()) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto parsed, FromProto(segment));
     draws.segments.push_back(std::move(parsed));
@@ -141,6 +141,7 @@ v1::ShardRequest ToProto(const ShardRequest& request) {
     *added->mutable_chain() = ToProto(draws.chain);
     for (const Segment& segment : draws.segments) *added->add_segments() = ToProto(segment);
     added->set_num_draws(draws.num_draws);
+    added->set_skip_draws(draws.skip_draws);
   }
   KindsToProto(request.kinds, proto.mutable_kinds());
   if (request.inputs) *proto.mutable_inputs() = ToProto(*request.inputs);

@@ -62,6 +62,9 @@ class Dispatcher {
   // Versions. Number 0 is the newest; with `refresh`, a new one is made first if draws were committed since.
   void PinSnapshot(const std::string& job, int64_t number, bool refresh, Reply<Snapshot> done);
 
+  // The draws of `object` are left out of predictions from now on. NOT_FOUND.
+  void MarkCorrupt(const std::string& job, const std::string& object, Reply<bool> done);
+
   // Data sets. PutDataset: the same content under the same name is OK, other content ALREADY_EXISTS.
   void PutDataset(const Dataset& dataset, Reply<Dataset> done);
   absl::StatusOr<Dataset> GetDataset(const std::string& name);

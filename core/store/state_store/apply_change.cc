@@ -294,11 +294,13 @@ class Applier {
       row->num_draws += commit.segment->num_draws();
       row->last_digest = commit.segment->digest;
     }
-    CHAINFLEET_RETURN_IF_ERROR(ReplaceResumePoint(commit));
-    row->step = commit.resume_point.step;
-    row->resume_sha256 = commit.resume_point.sha256;
-    row->attempts = 0;
-    row->lease_committed = true;
+    if (commit.resume_point.step > row->step) {
+      CHAINFLEET_RETURN_IF_ERROR(ReplaceResumePoint(commit));
+      row->step = commit.resume_point.step;
+      row->resume_sha256 = commit.resume_point.sha256;
+      row->attempts = 0;
+      row->lease_committed = true;
+    }
     if (!commit.ends_as) return absl::OkStatus();
     row->state = *commit.ends_as;
     row->reason = commit.reason;

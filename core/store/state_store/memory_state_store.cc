@@ -226,6 +226,17 @@ absl::StatusOr<Snapshot> MemoryStateStore::FindSnapshot(const std::string& job, 
   return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
 }
 
+absl::StatusOr<std::vector<ChainId>> MemoryStateStore::ListChainIds(const ChainId& after, int32_t limit) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<ChainId> ids;
+  for (auto i = t.rows.chains.upper_bound(after); i != t.rows.chains.end(); ++i) {
+    if (static_cast<int32_t>(ids.size()) >= limit) break;
+    ids.push_back(i->first);
+  }
+  return ids;
+}
+
 absl::StatusOr<ChainReferences> MemoryStateStore::ReferencesOfChain(const ChainId& chain) {
   MemoryDatabase::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);

@@ -32,6 +32,7 @@ class MemoryStateStore final : public StateStore {
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override;
   absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override;
+  absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit) override;
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override;
   absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) override;
 

@@ -346,6 +346,19 @@ absl::StatusOr<std::optional<Snapshot>> SqliteRows::FindSnapshot(const std::stri
   return ReadSnapshot(std::move(s));
 }
 
+absl::StatusOr<std::vector<ChainId>> SqliteRows::ListChainIds(const ChainId& after, int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare("SELECT job, chain FROM chains WHERE (job, chain) > (?, ?) ORDER BY job, chain LIMIT ?"));
+  s.Bind(after.job).Bind(int64_t{after.index}).Bind(int64_t{limit});
+  std::vector<ChainId> ids;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return ids;
+    ids.push_back({s.Text(0), static_cast<int32_t>(s.Int(1))});
+  }
+}
+
 absl::StatusOr<ChainReferences> SqliteRows::ReferencesOfChain(const ChainId& chain) {
   ChainReferences references;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<ChainRow> row, FindChain(chain));

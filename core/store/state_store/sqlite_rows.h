@@ -46,6 +46,7 @@ class SqliteRows final : public StateRows {
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
   absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number);
+  absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit);
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
   absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit);
 

@@ -123,6 +123,11 @@ absl::StatusOr<Snapshot> SqliteStateStore::FindSnapshot(const std::string& job, 
   return *std::move(snapshot);
 }
 
+absl::StatusOr<std::vector<ChainId>> SqliteStateStore::ListChainIds(const ChainId& after, int32_t limit) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows->ListChainIds(after, limit);
+}
+
 absl::StatusOr<ChainReferences> SqliteStateStore::ReferencesOfChain(const ChainId& chain) {
   MutexLock lock(&reader_->mutex);
   return InOneRead(reader_->connection.get(), [&] { return reader_->rows->ReferencesOfChain(chain); });

@@ -66,6 +66,8 @@ class StateStore {
   // NOT_FOUND.
   virtual absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) = 0;
 
+  // Of purged jobs too, in order beyond `after`, at most `limit`.
+  virtual absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit) = 0;
   virtual absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) = 0;
   // Objects of deleted data sets and superseded resume points, at most `limit`.
   virtual absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) = 0;

@@ -212,6 +212,7 @@ TEST_P(AnyStateStore, PurgedJobLeavesTombstonesThatStillVerify) {
   EXPECT_EQ(records[0].segment.digest, DigestOf(3010));
   EXPECT_THAT(records[0].segment.steps, ElementsAre(10));
   const ChainReferences references = store_->ReferencesOfChain(chain_).value();
+  EXPECT_THAT(*store_->ListChainIds({}, 10), ElementsAre(chain_)) << "its objects must still be found";
   EXPECT_TRUE(references.objects.empty());
   EXPECT_TRUE(references.is_final);
   EXPECT_TRUE(absl::IsAlreadyExists(Create("job-bbbbbb", 1, "r1").status));

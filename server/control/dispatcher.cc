@@ -1,0 +1,170 @@
+#include "server/control/dispatcher.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "server/control/dispatcher_impl.h"
+
+namespace chainfleet {
+
+Dispatcher::Dispatcher(const Clock* clock, Executor* executor, StateStore* store, StoredState state,
+                       DispatcherOptions options)
+    : impl_(std::make_shared<Impl>(clock, executor, store, std::move(state), std::move(options))) {
+  impl_->Start();
+}
+
+// Tasks that still wait on the executor find the Impl gone.
+Dispatcher::~Dispatcher() { impl_->writer->Close(); }
+
+Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState state, DispatcherOptions o)
+    : clock(c), executor(e), store(s), options(std::move(o)), now(c->Monotonic()) {
+  for (StoredJob& job : state.jobs) {
+    const JobEntry& entry = *jobs.Add(std::move(job));
+    if (entry.row.intent == JobIntent::kDelete) SchedulePurge(entry.row.id);
+    for (const ChainEntry& chain : entry.chains) {
+      const ChainRow& row = chain.row;
+      if (row.state != ChainState::kLeased) continue;
+      Lease lease{row.id, row.lease_epoch, row.worker, row.incarnation, LeaseEndsAfter(now)};
+      lease.confirmed = true;
+      leases.Put(std::move(lease));
+    }
+  }
+  for (Dataset& dataset : state.datasets) datasets[dataset.name] = std::move(dataset);
+}
+
+void Dispatcher::Impl::Start() {
+  const auto lost = [on_lost = options.on_store_lost](const absl::Status& status) {
+    Log(LogLevel::kError, "the state store is lost: this process must end", {{"error", status.ToString()}});
+    CHAINFLEET_CHECK(on_lost != nullptr) << status.ToString();
+    on_lost(status);
+  };
+  writer.emplace(clock, executor, store, lost);
+  Entered entered(this);
+}
+
+Dispatcher::Impl::Entered::Entered(Impl* impl) : impl_(impl) {
+  impl_->mutex.Lock();
+  impl_->Advance();
+}
+
+Dispatcher::Impl::Entered::~Entered() {
+  impl_->Settle();
+  const std::vector<std::function<void()>> replies = std::exchange(impl_->outbox, {});
+  impl_->mutex.Unlock();
+  for (const auto& reply : replies) impl_->executor->Schedule(reply);
+}
+
+void Dispatcher::Impl::Advance() {
+  now = clock->Monotonic();
+  EndLeases();
+  while (!purges.empty() && purges.begin()->first <= now) {
+    const std::string job = purges.begin()->second;
+    purges.erase(purges.begin());
+    Change(change::PurgeJob{job}, [job](Impl& impl, const ApplyResult& result) {
+      if (!result.status.ok()) return impl.SchedulePurge(job);
+      impl.jobs.Remove(job);
+      for (const Reply<Watched>& changed : std::exchange(impl.watchers[job], {})) {
+        impl.Say<Watched>(changed, absl::NotFoundError("job " + job + " was deleted"));
+      }
+      impl.watchers.erase(job);
+    });
+  }
+}
+
+void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(now + limits::kPredictDeadline, job); }
+
+void Dispatcher::Impl::Settle() {
+  if (policy_due && now >= next_policy) RunPolicy();
+  while (!held_by_age.empty() && held_by_age.begin()->first + options.sync_interval <= now) {
+    const std::string worker = held_by_age.begin()->second;
+    stirred.erase(worker);
+    AnswerIfDue(worker);
+  }
+  for (const std::string& worker : std::exchange(stirred, {})) AnswerIfDue(worker);
+  ArmTimer();
+}
+
+// An earlier timer that is still set fires into nothing: at most one is pending per lowering of the next time.
+void Dispatcher::Impl::ArmTimer() {
+  std::optional<absl::Duration> next = leases.NextEnd();
+  const auto consider = [&](absl::Duration time) { next = next ? std::min(*next, time) : time; };
+  if (!held_by_age.empty()) consider(held_by_age.begin()->first + options.sync_interval);
+  if (!purges.empty()) consider(purges.begin()->first);
+  if (policy_due) consider(next_policy);
+  if (!next) return;
+  // What is overdue waits for a change in flight, which enters again.
+  const absl::Duration at = std::max(*next, now + limits::kPolicyInterval);
+  if (armed && *armed <= at && *armed > now) return;
+  armed = at;
+  executor->ScheduleAfter(at - now, [weak = weak_from_this()] {
+    if (const auto impl = weak.lock()) Entered entered(impl.get());
+  });
+}
+
+void Dispatcher::Impl::Change(StateChange change, Then then) {
+  const auto done = [weak = weak_from_this(), then](ApplyResult result) {
+    const auto impl = weak.lock();
+    if (impl == nullptr) return;
+    Entered entered(impl.get());
+    impl->Absorb(result);
+    then(*impl, result);
+  };
+  const absl::Status appended = writer->Append(std::move(change), done);
+  if (appended.ok()) return;
+  // The caller goes on as if the store had said no.
+  executor->Schedule([done, appended] {
+    ApplyResult result;
+    result.status = appended;
+    done(std::move(result));
+  });
+}
+
+void Dispatcher::Impl::ChangeChain(ChainEntry* chain, StateChange change, Then then) {
+  CHAINFLEET_CHECK(!chain->in_flight) << ToString(chain->row.id);
+  chain->in_flight = true;
+  Change(std::move(change), [id = chain->row.id, then](Impl& impl, const ApplyResult& result) {
+    if (ChainEntry* entry = impl.jobs.Find(id)) entry->in_flight = false;
+    then(impl, result);
+    for (auto queued = impl.waiting.find(id); queued != impl.waiting.end() && !impl.IsInFlight(id);
+         queued = impl.waiting.find(id)) {
+      const std::function<void()> next = std::move(queued->second.front());
+      queued->second.pop_front();
+      if (queued->second.empty()) impl.waiting.erase(queued);
+      next();
+    }
+  });
+}
+
+void Dispatcher::Impl::Absorb(const ApplyResult& result) {
+  if (!result.status.ok()) return;
+  for (const ChainRow& row : result.chains) {
+    ChainEntry* chain = jobs.Find(row.id);
+    if (chain == nullptr) continue;
+    jobs.Update(row);
+    if (row.state != ChainState::kLeased) {
+      if (const Lease* lease = leases.Find(row.id); lease != nullptr && lease->confirmed) {
+        stirred.insert(lease->worker);
+        leases.Remove(row.id);
+      }
+      policy_due = true;
+    }
+  }
+  if (result.job) jobs.Update(*result.job);
+  const std::string id = result.job ? result.job->id : result.chains.empty() ? "" : result.chains.front().id.job;
+  JobEntry* job = jobs.Find(id);
+  if (job == nullptr) return;
+  if (result.snapshot) job->newest_snapshot = result.snapshot;
+  Bump(job);
+}
+
+void Dispatcher::Impl::Bump(JobEntry* job) {
+  ++job->version;
+  const auto found = watchers.find(job->row.id);
+  if (found == watchers.end()) return;
+  const Watched watched{ViewOf(*job), job->version};
+  for (const Reply<Watched>& changed : found->second) Say<Watched>(changed, watched);
+  watchers.erase(found);
+}
+
+}  // namespace chainfleet

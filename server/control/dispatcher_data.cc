@@ -1,0 +1,91 @@
+#include "absl/strings/str_cat.h"
+#include "server/control/dispatcher_impl.h"
+#include "server/control/page_token.h"
+
+namespace chainfleet {
+namespace {
+
+// Whether no draw was committed since `snapshot` was made.
+bool IsCurrent(const JobEntry& job, const Snapshot& snapshot) {
+  for (size_t i = 0; i < job.chains.size(); ++i) {
+    if (snapshot.draws_of_chain[i] != job.chains[i].row.num_draws) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Dispatcher::PinSnapshot(const std::string& name, int64_t number, bool refresh, Reply<Snapshot> done) {
+  Impl& impl = *impl_;
+  Impl::Entered entered(&impl);
+  const JobEntry* job = impl.jobs.Resolve(name);
+  if (job == nullptr) return impl.Say<Snapshot>(done, absl::NotFoundError(absl::StrCat("no job ", name)));
+  const std::optional<Snapshot>& newest = job->newest_snapshot;
+  if (number > 0) {
+    if (newest && newest->number == number) return impl.Say<Snapshot>(done, *newest);
+    return impl.Say([store = impl.store, id = job->row.id, number, done] { done(store->FindSnapshot(id, number)); });
+  }
+  if (newest && (!refresh || IsCurrent(*job, *newest))) return impl.Say<Snapshot>(done, *newest);
+  if (!refresh) {
+    return impl.Say<Snapshot>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(
+                                                   "job ", job->row.id, " has no version yet: wait for its draws")),
+                                               "NO_DRAWS"));
+  }
+  impl.Change(change::CreateSnapshot{job->row.id}, [done](Impl& i, const ApplyResult& result) {
+    if (!result.status.ok()) return i.Say<Snapshot>(done, result.status);
+    if (JobEntry* entry = i.jobs.Find(result.snapshot->job)) {
+      entry->newest_snapshot = result.snapshot;
+      i.Bump(entry);
+    }
+    i.Say<Snapshot>(done, *result.snapshot);
+  });
+}
+
+void Dispatcher::MarkCorrupt(const std::string& job, const std::string& object, Reply<bool> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::MarkCorrupt{job, object}, [done](Impl& i, const ApplyResult& result) {
+    i.Say<bool>(done, result.status.ok() ? absl::StatusOr<bool>(true) : result.status);
+  });
+}
+
+void Dispatcher::PutDataset(const Dataset& dataset, Reply<Dataset> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::PutDataset{dataset}, [done](Impl& i, const ApplyResult& result) {
+    if (!result.status.ok()) return i.Say<Dataset>(done, result.status);
+    i.datasets[result.dataset->name] = *result.dataset;
+    i.Say<Dataset>(done, *result.dataset);
+  });
+}
+
+absl::StatusOr<Dataset> Dispatcher::GetDataset(const std::string& name) {
+  Impl::Entered entered(impl_.get());
+  const auto found = impl_->datasets.find(name);
+  if (found != impl_->datasets.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat("no dataset ", name, ": put it with `chainfleet dataset put`"));
+}
+
+absl::StatusOr<Page<Dataset>> Dispatcher::ListDatasets(int32_t page_size, const std::string& page_token) {
+  const size_t limit = static_cast<size_t>(ClampPageSize(page_size));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf("datasets", page_token));
+  Impl::Entered entered(impl_.get());
+  Page<Dataset> page;
+  for (auto i = impl_->datasets.upper_bound(after); i != impl_->datasets.end(); ++i) {
+    if (page.items.size() == limit) {
+      page.next_page_token = MakePageToken("datasets", page.items.back().name);
+      break;
+    }
+    page.items.push_back(i->second);
+  }
+  return page;
+}
+
+void Dispatcher::DeleteDataset(const std::string& name, Reply<bool> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::DeleteDataset{name}, [name, done](Impl& i, const ApplyResult& result) {
+    if (!result.status.ok()) return i.Say<bool>(done, result.status);
+    i.datasets.erase(name);
+    i.Say<bool>(done, true);
+  });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,123 @@
+// Inside the Dispatcher: its tables, the guard that every entry passes, and what the journeys share. Only for
+// dispatcher*.cc.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "server/control/dispatcher.h"
+#include "server/control/fleet.h"
+#include "server/control/job_table.h"
+#include "server/control/lease_table.h"
+#include "server/control/state_writer.h"
+
+namespace chainfleet {
+
+struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
+  using Then = std::function<void(Impl&, const ApplyResult&)>;
+
+  // An idle or just answered worker's call; answered by AnswerIfDue.
+  struct HeldCall {
+    Reply<SynchronizeReply> done;
+    std::vector<HeldChain> chains;
+    absl::Duration since;
+    bool foreign = false;  // its chains are of another store
+  };
+  Impl(const Clock* clock, Executor* executor, StateStore* store, StoredState state, DispatcherOptions options);
+
+  // Starts what needs shared_from_this.
+  void Start();
+
+  // The guard: lock, advance time, expire leases; at its end decide, answer, arm the timer; replies leave after the
+  // lock.
+  class Entered {
+   public:
+    explicit Entered(Impl* impl);
+    ~Entered();
+    Entered(const Entered&) = delete;
+
+   private:
+    Impl* const impl_;
+  };
+
+  // The members below need the guard.
+
+  // Sends a reply once the lock is free.
+  void Say(std::function<void()> reply) { outbox.push_back(std::move(reply)); }
+  template <typename T>
+  void Say(const Reply<T>& done, absl::StatusOr<T> answer) {
+    Say([done, answer = std::move(answer)]() mutable { done(std::move(answer)); });
+  }
+
+  // Appends a change; `then` runs entered, after the rows of the result are in the tables.
+  void Change(StateChange change, Then then);
+  // The same for a chain, which has one change in flight: the caller has seen that it has none.
+  void ChangeChain(ChainEntry* chain, StateChange change, Then then);
+  bool IsInFlight(const ChainId& id) {
+    const ChainEntry* chain = jobs.Find(id);
+    return chain != nullptr && chain->in_flight;
+  }
+  void Absorb(const ApplyResult& result);
+  void Bump(JobEntry* job);  // its watchers hear of it
+
+  // Time.
+  void Advance();
+  void Settle();
+  void ArmTimer();
+  void SchedulePurge(const std::string& job);
+
+  // Leases (dispatcher_leases.cc).
+  void EndLeases();
+  void EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending);
+  void RunPolicy();
+  // `listed`: the worker holds the chain already, it needs no grant message.
+  void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
+  void OnGranted(const ChainId& chain, const ApplyResult& result);
+
+  // Workers (dispatcher_workers.cc).
+  enum class Verdict { kNothing, kKeep, kKeepAndHandBack, kHandBack, kLeaseAgain, kDrop, kFenced };
+  Verdict Judge(const HeldChain& held, const WorkerEntry& worker);
+  void Renew(const HeldChain& held, const WorkerEntry& worker);
+  void Release(const ReleasedChain& released, const WorkerEntry& worker);
+  void RestoreUnseenGrants(const WorkerEntry& worker);
+  void AnswerIfDue(const std::string& worker);
+  SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
+  std::optional<HeldCall> TakeHeld(const std::string& worker);
+  void Commit(change::CommitProgress commit, Reply<CommitReply> done);
+
+  absl::Duration LeaseEndsAfter(absl::Duration from) const { return from + options.lease_ttl + options.lease_grace; }
+
+  const Clock* const clock;
+  Executor* const executor;
+  StateStore* const store;
+  const DispatcherOptions options;
+
+  Mutex mutex;
+  absl::Duration now;
+  JobTable jobs;
+  LeaseTable leases;
+  Fleet fleet;
+  std::map<std::string, Dataset> datasets;
+  std::map<std::string, HeldCall> held;  // by worker
+  std::set<std::pair<absl::Duration, std::string>> held_by_age;
+  std::set<std::string> stirred;                                 // workers whose held call may be due
+  std::map<std::string, std::vector<Reply<Watched>>> watchers;   // by job
+  std::map<ChainId, std::deque<std::function<void()>>> waiting;  // for the chain's change in flight
+  std::set<std::pair<absl::Duration, std::string>> purges;       // deleted jobs, by time
+  bool policy_due = true;
+  absl::Duration next_policy, fleet_settles;
+  std::optional<absl::Duration> armed;
+  uint64_t ids_made = 0;
+  std::vector<std::function<void()>> outbox;
+  std::optional<StateWriter> writer;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,128 @@
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/control/dispatcher_impl.h"
+#include "server/control/page_token.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr size_t kMaxWatchersPerJob = 1024;
+
+absl::Status NoSuchJob(const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
+}
+
+// All that must hold between a job and its data set; `dataset` is null for analytic potentials.
+absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
+  if (dataset == nullptr) return absl::OkStatus();
+  return InferParameters(spec.model, dataset->input_shape, dataset->num_classes).status();
+}
+
+}  // namespace
+
+void Dispatcher::CreateJob(const JobSpec& spec, const std::string& request_id, bool validate_only,
+                           Reply<JobView> done) {
+  Impl& impl = *impl_;
+  Impl::Entered entered(&impl);
+  if (absl::Status valid = InvalidFields(Validate(spec)); !valid.ok()) return impl.Say<JobView>(done, valid);
+  JobPlan plan;
+  plan.spec = spec;
+  if (!spec.dataset.empty()) {
+    const auto dataset = impl.datasets.find(spec.dataset);
+    if (dataset == impl.datasets.end()) {
+      return impl.Say<JobView>(done,
+                               WithReason(absl::NotFoundError(absl::StrCat("dataset.name: no dataset ", spec.dataset,
+                                                                           ": put it with `chainfleet dataset put`")),
+                                          "DATASET_NOT_FOUND"));
+    }
+    plan.dataset = dataset->second;
+    plan.normalisation = dataset->second.normalisation;
+  }
+  const absl::Status fits = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr);
+  if (!fits.ok()) return impl.Say<JobView>(done, fits);
+  if (validate_only) {
+    JobView view;
+    view.plan = std::make_shared<const JobPlan>(std::move(plan));
+    return impl.Say<JobView>(done, std::move(view));
+  }
+  plan.job = MakeJobId(spec.name, Fold(impl.options.id_key, ++impl.ids_made).value);
+  const auto shared = std::make_shared<const JobPlan>(std::move(plan));
+  impl.Change(change::CreateJob{shared, request_id}, [shared, done](Impl& i, const ApplyResult& result) {
+    if (result.status.ok()) {
+      const JobEntry* job = i.jobs.Add({*result.job, result.chains, std::nullopt});
+      i.policy_due = true;
+      return i.Say<JobView>(done, ViewOf(*job));
+    }
+    const JobEntry* older = result.job ? i.jobs.Find(result.job->id) : nullptr;
+    const bool same = older != nullptr && older->row.plan->spec == shared->spec;
+    if (same) return i.Say<JobView>(done, ViewOf(*older));
+    i.Say<JobView>(done, result.status);
+  });
+}
+
+void Dispatcher::SetIntent(const std::string& name, JobIntent intent, Reply<JobView> done) {
+  Impl& impl = *impl_;
+  Impl::Entered entered(&impl);
+  const JobEntry* job = impl.jobs.Resolve(name);
+  if (job == nullptr) return impl.Say<JobView>(done, NoSuchJob(name));
+  if (job->row.intent == intent) return impl.Say<JobView>(done, ViewOf(*job));
+  const std::string id = job->row.id;
+  impl.Change(change::SetIntent{id, intent}, [id, intent, done](Impl& i, const ApplyResult& result) {
+    if (!result.status.ok()) return i.Say<JobView>(done, result.status);
+    if (intent == JobIntent::kDelete) i.SchedulePurge(id);
+    i.policy_due = true;
+    const JobEntry* changed = i.jobs.Find(id);
+    if (changed == nullptr) return i.Say<JobView>(done, NoSuchJob(id));
+    i.Say<JobView>(done, ViewOf(*changed));
+  });
+}
+
+absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& name) {
+  Impl::Entered entered(impl_.get());
+  const JobEntry* job = impl_->jobs.Resolve(name);
+  if (job == nullptr) return NoSuchJob(name);
+  return ViewOf(*job);
+}
+
+absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const std::optional<JobState>& state, int32_t page_size,
+                                                   const std::string& page_token) {
+  const size_t limit = static_cast<size_t>(ClampPageSize(page_size));
+  const std::string arguments = absl::StrCat("jobs ", state ? ToString(*state) : "");
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, page_token));
+  Impl::Entered entered(impl_.get());
+  const auto& jobs = impl_->jobs.by_age();
+  int64_t older_than = 0;
+  auto job = jobs.rbegin();
+  if (absl::SimpleAtoi(cursor, &older_than)) job = std::make_reverse_iterator(jobs.lower_bound(older_than));
+  Page<JobView> page;
+  int64_t last = 0;
+  for (; job != jobs.rend(); ++job) {
+    if (state && job->second->state != *state) continue;
+    if (page.items.size() == limit) {
+      page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
+      break;
+    }
+    page.items.push_back(ViewOf(*job->second));
+    last = job->first;
+  }
+  return page;
+}
+
+void Dispatcher::WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed) {
+  Impl& impl = *impl_;
+  Impl::Entered entered(&impl);
+  const JobEntry* job = impl.jobs.Resolve(name);
+  if (job == nullptr) return impl.Say<Watched>(changed, NoSuchJob(name));
+  if (job->version > seen) return impl.Say<Watched>(changed, Watched{ViewOf(*job), job->version});
+  auto& watchers = impl.watchers[job->row.id];
+  if (watchers.size() >= kMaxWatchersPerJob) {
+    return impl.Say<Watched>(changed, absl::ResourceExhaustedError(absl::StrCat("job ", name, " is watched by ",
+                                                                                watchers.size(), " callers already")));
+  }
+  watchers.push_back(std::move(changed));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,270 @@
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "server/control/dispatcher_impl.h"
+#include "server/control/scheduling_policy.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr size_t kMaxWaitingCommits = 64;  // of one chain
+
+absl::Status CheckVersion(const SynchronizeRequest& request) {
+  if (request.protocol_version >= kOldestProtocolVersion && request.protocol_version <= kProtocolVersion) {
+    return absl::OkStatus();
+  }
+  return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                        "worker ", request.worker, " speaks protocol ", request.protocol_version, ", this server ",
+                        kOldestProtocolVersion, " to ", kProtocolVersion, ": run the same release on both")),
+                    "VERSION_MISMATCH");
+}
+
+absl::Status CheckCommit(const ProgressCommit& commit) {
+  const auto bad = [&](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat("commit of chain ", ToString(commit.chain), ": ", what));
+  };
+  if (commit.segment) CHAINFLEET_RETURN_IF_ERROR(CheckSegment(*commit.segment));
+  if (static_cast<int64_t>(commit.resume_point.inline_bytes.size()) > limits::kInlineResumePointBytes) {
+    return bad("the resume point is too big to travel inline, put it as an object");
+  }
+  if (commit.ends_as == ChainState::kLeased || commit.ends_as == ChainState::kCancelled) {
+    return bad(absl::StrCat("a worker cannot end a chain as ", ToString(*commit.ends_as)));
+  }
+  return absl::OkStatus();
+}
+
+std::string ToString(ReleasedChain::Why why) {
+  constexpr const char* kWords[] = {"refused it", "failed", "probably crashed on it", "hung", "stopped"};
+  return kWords[static_cast<int>(why)];
+}
+
+}  // namespace
+
+void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done) {
+  Impl& impl = *impl_;
+  Impl::Entered entered(&impl);
+  absl::Status status = CheckVersion(request);
+  if (status.ok() && (request.worker.empty() || request.incarnation.empty())) {
+    status = absl::InvalidArgumentError("a worker needs an id and an incarnation");
+  }
+  if (!status.ok()) return impl.Say<SynchronizeReply>(done, status);
+  const absl::StatusOr<Fleet::Seen> seen = impl.fleet.See(request, impl.now);
+  if (!seen.ok()) return impl.Say<SynchronizeReply>(done, seen.status());
+  const WorkerEntry& worker = *seen->worker;
+  if (const auto older = impl.TakeHeld(worker.id)) {
+    impl.Say<SynchronizeReply>(older->done,
+                               WithReason(absl::AbortedError("a newer call of this worker came"), "STALE_SEQ"));
+  }
+  // Only the first of a wave of workers makes the policy wait.
+  if (seen->is_new && impl.now >= impl.fleet_settles + kFleetSettles) impl.fleet_settles = impl.now + kFleetSettles;
+  for (Lease* lease : impl.leases.OfWorker(worker.id)) {
+    if (lease->incarnation != worker.incarnation && !lease->ending) {
+      impl.leases.EndAt(lease, impl.now, {false, false, absl::StrCat("worker ", worker.id, " restarted")});
+    }
+  }
+  Impl::HeldCall call{std::move(done), request.chains, impl.now};
+  call.foreign = !request.store_incarnation.empty() && request.store_incarnation != impl.store->incarnation();
+  if (!call.foreign) {
+    for (const ReleasedChain& released : request.released) impl.Release(released, worker);
+    for (const HeldChain& chain : request.chains) impl.Renew(chain, worker);
+    std::set<std::string> told;
+    for (const HeldChain& chain : request.chains) told.insert(chain.chain.job);
+    for (const std::string& id : told) {
+      if (JobEntry* job = impl.jobs.Find(id)) impl.Bump(job);
+    }
+  }
+  impl.EndLeases();
+  impl.RestoreUnseenGrants(worker);
+  impl.held_by_age.emplace(call.since, worker.id);
+  impl.held.emplace(worker.id, std::move(call));
+  impl.stirred.insert(worker.id);
+  impl.policy_due = impl.policy_due || !impl.jobs.queue().empty();
+}
+
+Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
+  const ChainEntry* chain = jobs.Find(held_chain.chain);
+  if (chain == nullptr || chain->row.lease_epoch != held_chain.lease_epoch) return Verdict::kFenced;
+  const ChainRow& row = chain->row;
+  if (row.state == ChainState::kCancelled) return Verdict::kDrop;
+  // It gave the chain back and has not read the reply yet.
+  if (row.worker.empty()) return Verdict::kNothing;
+  if (row.worker != worker.id || row.incarnation != worker.incarnation) return Verdict::kFenced;
+  // It ended the chain and has not read the reply yet.
+  if (IsFinal(row.state)) return Verdict::kNothing;
+  const bool stop = worker.draining || jobs.Find(row.id.job)->row.intent != JobIntent::kRun;
+  const Lease* lease = leases.Find(row.id);
+  if (row.state == ChainState::kLeased) {
+    if (lease == nullptr || !lease->confirmed || lease->ending) return Verdict::kNothing;
+    return stop ? Verdict::kKeepAndHandBack : Verdict::kKeep;
+  }
+  if (chain->in_flight) return Verdict::kNothing;
+  return stop ? Verdict::kHandBack : Verdict::kLeaseAgain;
+}
+
+void Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& worker) {
+  const Verdict verdict = Judge(held_chain, worker);
+  if (verdict == Verdict::kFenced || verdict == Verdict::kNothing || verdict == Verdict::kDrop) return;
+  ChainEntry* chain = jobs.Find(held_chain.chain);
+  chain->stats = held_chain.stats;
+  chain->reported_step = std::max(chain->row.step, held_chain.step);
+  if (verdict == Verdict::kLeaseAgain) return GrantLease(chain, chain->row.lease_epoch, worker, true);
+  if (verdict == Verdict::kHandBack) return;
+  Lease* lease = leases.Find(held_chain.chain);
+  lease->listed = true;
+  lease->grant.reset();
+  leases.Extend(lease, LeaseEndsAfter(now));
+}
+
+void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry& worker) {
+  ChainEntry* chain = jobs.Find(released.chain);
+  if (chain == nullptr || chain->row.lease_epoch != released.lease_epoch || IsFinal(chain->row.state)) return;
+  if (chain->row.worker != worker.id || chain->row.incarnation != worker.incarnation) return;
+  const bool told = worker.draining || jobs.Find(released.chain.job)->row.intent != JobIntent::kRun;
+  const LeaseEnd ending{told && released.why == ReleasedChain::Why::kStopped, true,
+                        absl::StrCat("worker ", worker.id, " ", ToString(released.why),
+                                     released.reason.empty() ? "" : ": ", released.reason)};
+  if (!ending.ordered) chain->shunned_worker = worker.id;
+  if (Lease* lease = leases.Find(released.chain)) {
+    leases.EndAt(lease, now, ending);
+  } else if (!chain->in_flight) {
+    EndLease(chain, released.lease_epoch, ending);
+  }
+}
+
+// After a restart of the server the resume point of a grant that the worker has not seen is in the store alone:
+// granting the same epoch again reads it.
+void Dispatcher::Impl::RestoreUnseenGrants(const WorkerEntry& worker) {
+  for (const Lease* lease : leases.OfWorker(worker.id)) {
+    ChainEntry* chain = jobs.Find(lease->chain);
+    if (chain == nullptr || chain->in_flight || lease->incarnation != worker.incarnation) continue;
+    if (lease->listed || lease->grant != nullptr || lease->ending) continue;
+    GrantLease(chain, lease->epoch, worker, false);
+  }
+}
+
+std::optional<Dispatcher::Impl::HeldCall> Dispatcher::Impl::TakeHeld(const std::string& worker) {
+  const auto found = held.find(worker);
+  if (found == held.end()) return std::nullopt;
+  HeldCall call = std::move(found->second);
+  held.erase(found);
+  held_by_age.erase({call.since, worker});
+  return call;
+}
+
+void Dispatcher::Impl::AnswerIfDue(const std::string& id) {
+  const auto found = held.find(id);
+  if (found == held.end()) return;
+  const WorkerEntry* worker = fleet.Find(id);
+  CHAINFLEET_CHECK(worker != nullptr) << id;
+  const HeldCall& call = found->second;
+  if (now < call.since + options.sync_interval) {
+    // All grants of one decision leave in one reply.
+    bool has_grant = false;
+    for (const Lease* lease : leases.OfWorker(id)) {
+      if (lease->incarnation != worker->incarnation) continue;
+      if (!lease->confirmed) return;
+      has_grant = has_grant || (lease->grant != nullptr && !lease->ending);
+    }
+    if (call.chains.empty() && !has_grant) return;
+  }
+  Say<SynchronizeReply>(call.done, MakeReply(*worker, call));
+  TakeHeld(id);
+}
+
+SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const HeldCall& call) {
+  SynchronizeReply reply;
+  reply.generation = store->generation();
+  reply.store_incarnation = store->incarnation();
+  reply.lease_ttl = options.lease_ttl;
+  reply.next_sync_in = options.sync_interval;
+  for (const HeldChain& chain : call.chains) {
+    const auto stop = [&](StopOrder::How how) { reply.stop.push_back({chain.chain, chain.lease_epoch, how}); };
+    switch (call.foreign ? Verdict::kFenced : Judge(chain, worker)) {
+      case Verdict::kNothing:
+      case Verdict::kLeaseAgain:
+        break;
+      case Verdict::kKeep:
+        reply.keep.push_back(chain.chain);
+        break;
+      case Verdict::kKeepAndHandBack:
+        reply.keep.push_back(chain.chain);
+        stop(StopOrder::How::kHandBack);
+        break;
+      case Verdict::kHandBack:
+        stop(StopOrder::How::kHandBack);
+        break;
+      case Verdict::kDrop:
+        stop(StopOrder::How::kDrop);
+        break;
+      case Verdict::kFenced:
+        stop(StopOrder::How::kFenced);
+        break;
+    }
+  }
+  for (Lease* lease : leases.OfWorker(worker.id)) {
+    if (!lease->confirmed || lease->grant == nullptr || lease->ending) continue;
+    if (worker.draining || jobs.Find(lease->chain.job)->row.intent != JobIntent::kRun) {
+      leases.EndAt(lease, now, {true, true, "its job or worker was stopped before the grant was seen"});
+      continue;
+    }
+    reply.grants.push_back(*lease->grant);
+    // The worker counts its term from this request, which may be younger than the grant; repeats add nothing.
+    if (!std::exchange(lease->delivered, true)) leases.Extend(lease, LeaseEndsAfter(now));
+  }
+  return reply;
+}
+
+void Dispatcher::CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
+                                const SegmentRecord& record, Reply<CommitReply> done) {
+  Impl::Entered entered(impl_.get());
+  if (absl::Status status = CheckCommit(commit); !status.ok()) return impl_->Say<CommitReply>(done, status);
+  impl_->Commit({commit, worker, incarnation, record}, std::move(done));
+}
+
+void Dispatcher::Impl::Commit(change::CommitProgress commit, Reply<CommitReply> done) {
+  const ChainId id = commit.commit.chain;
+  ChainEntry* chain = jobs.Find(id);
+  if (chain == nullptr) {
+    return Say<CommitReply>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(
+                                                 "chain ", chainfleet::ToString(id), " does not exist, drop it")),
+                                             "LEASE_FENCED"));
+  }
+  if (chain->in_flight) {
+    auto& queue = waiting[id];
+    if (queue.size() >= kMaxWaitingCommits) {
+      return Say<CommitReply>(
+          done, WithReason(absl::ResourceExhaustedError("too many commits of one chain wait"), "OVERLOADED"));
+    }
+    queue.push_back([this, commit = std::move(commit), done] { Commit(commit, done); });
+    return;
+  }
+  const ChainStats stats = commit.commit.stats;
+  ChangeChain(chain, std::move(commit), [id, stats, done](Impl& impl, const ApplyResult& result) {
+    if (!result.status.ok()) return impl.Say<CommitReply>(done, result.status);
+    if (ChainEntry* entry = impl.jobs.Find(id); entry != nullptr && !result.replayed) entry->stats = stats;
+    impl.Say<CommitReply>(done, CommitReply{result.replayed});
+  });
+}
+
+absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch) {
+  Impl::Entered entered(impl_.get());
+  const ChainEntry* chain = impl_->jobs.Find(id);
+  if (chain != nullptr && chain->row.lease_epoch == lease_epoch && !IsFinal(chain->row.state)) return absl::OkStatus();
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("chain ", chainfleet::ToString(id), ": lease epoch ",
+                                                               lease_epoch, " is not current, drop the chain")),
+                    "LEASE_FENCED");
+}
+
+std::vector<WorkerView> Dispatcher::ListWorkers() {
+  Impl::Entered entered(impl_.get());
+  std::vector<WorkerView> views;
+  for (const auto& [id, worker] : impl_->fleet.workers()) {
+    views.push_back({id, worker.host, worker.device, worker.chain_slots, impl_->leases.NumOfWorker(id),
+                     impl_->now - worker.last_sync, worker.draining});
+  }
+  return views;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,55 @@
+#include "server/control/fleet.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr size_t kFormerIncarnations = 8;
+
+}  // namespace
+
+absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::Duration now) {
+  const auto stale = [&](const std::string& what) {
+    return WithReason(absl::AbortedError(absl::StrCat("worker ", request.worker, ": ", what)), "STALE_SEQ");
+  };
+  const auto [entry, inserted] = workers_.try_emplace(request.worker);
+  WorkerEntry& worker = entry->second;
+  const bool is_new = inserted || worker.incarnation != request.incarnation;
+  if (std::ranges::find(worker.former_incarnations, request.incarnation) != worker.former_incarnations.end()) {
+    return stale("another process runs under this id now");
+  }
+  if (!is_new && request.seq < worker.seq) {
+    return stale(absl::StrCat("seq ", request.seq, " is older than ", worker.seq));
+  }
+  if (is_new && !inserted) {
+    worker.former_incarnations.push_back(worker.incarnation);
+    if (worker.former_incarnations.size() > kFormerIncarnations) worker.former_incarnations.pop_front();
+  }
+  worker.id = request.worker;
+  worker.incarnation = request.incarnation;
+  worker.seq = request.seq;
+  worker.host = request.host;
+  worker.draining = request.draining;
+  worker.last_sync = now;
+  worker.device.clear();
+  worker.chain_slots = 0;
+  for (const DeviceReport& device : request.devices) {
+    absl::StrAppend(&worker.device, worker.device.empty() ? "" : ",", device.name);
+    worker.chain_slots += device.chain_slots;
+  }
+  return Seen{&worker, is_new};
+}
+
+WorkerEntry* Fleet::Find(const std::string& id) {
+  const auto found = workers_.find(id);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+void Fleet::ForgetSilent(absl::Duration before) {
+  std::erase_if(workers_, [&](const auto& entry) { return entry.second.last_sync < before; });
+}
+
+}  // namespace chainfleet

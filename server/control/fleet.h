@@ -1,0 +1,44 @@
+// The workers that synchronize. Plain data: no lock, clock or I/O.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+
+#include "absl/time/time.h"
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+
+namespace chainfleet {
+
+struct WorkerEntry {
+  std::string id, incarnation, host, device;
+  uint64_t seq = 0;
+  int32_t chain_slots = 0;
+  bool draining = false;
+  absl::Duration last_sync;                     // monotonic
+  std::deque<std::string> former_incarnations;  // the newest few
+};
+
+// Not thread-safe. Pointers stay valid until the worker is forgotten.
+class Fleet {
+ public:
+  struct Seen {
+    WorkerEntry* worker;
+    bool is_new;  // worker or incarnation
+  };
+  // Takes over what the worker says of itself. ABORTED / STALE_SEQ for a lower seq or a former incarnation.
+  absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now);
+
+  WorkerEntry* Find(const std::string& id);
+  // Forgets workers not seen since `before`.
+  void ForgetSilent(absl::Duration before);
+  // By id.
+  const std::map<std::string, WorkerEntry>& workers() const { return workers_; }
+
+ private:
+  std::map<std::string, WorkerEntry> workers_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,62 @@
+// Jobs and chains as the store has them, and what workers last said of them. Plain data: no lock, clock or I/O.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/domain/snapshot.h"
+#include "core/store/state_store/state_store.h"
+#include "server/control/views.h"
+
+namespace chainfleet {
+
+struct ChainEntry {
+  ChainRow row;
+  int64_t reported_step = 0;  // of the lease holder's memory
+  ChainStats stats;
+  std::string shunned_worker;  // gave the chain back unfinished: others are asked first
+  bool in_flight = false;      // a change of it is on the way to the store
+};
+
+struct JobEntry {
+  JobRow row;
+  std::vector<ChainEntry> chains;  // by index
+  std::optional<Snapshot> newest_snapshot;
+  JobState state = JobState::kPending;  // derived
+  int64_t total_steps = 0;              // of one chain
+  uint64_t version = 1;                 // rises with every change that shows
+  std::set<int32_t> pending;            // indices of PENDING chains while the intent is RUN
+};
+
+// Not thread-safe. Pointers stay valid until the job is removed.
+class JobTable {
+ public:
+  JobEntry* Add(StoredJob stored);
+  void Update(const JobRow& row);
+  void Update(const ChainRow& row);
+  void Remove(const std::string& id);
+
+  JobEntry* Find(const std::string& id);
+  ChainEntry* Find(const ChainId& id);
+  // A job id, a name (its newest job that is not to be deleted), or "@latest". Null if there is none.
+  JobEntry* Resolve(const std::string& name);
+
+  // By age, oldest first.
+  const std::map<int64_t, JobEntry*>& by_age() const { return by_age_; }
+  // Those with pending chains to grant, by age.
+  const std::map<int64_t, JobEntry*>& queue() const { return queue_; }
+
+ private:
+  void Derive(JobEntry* job);
+
+  std::map<std::string, JobEntry> jobs_;
+  std::map<int64_t, JobEntry*> by_age_, queue_;
+};
+
+JobView ViewOf(const JobEntry& job);
+
+}  // namespace chainfleet

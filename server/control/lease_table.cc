@@ -1,0 +1,66 @@
+#include "server/control/lease_table.h"
+
+namespace chainfleet {
+
+Lease* LeaseTable::Put(Lease lease) {
+  Remove(lease.chain);
+  of_worker_[lease.worker].insert(lease.chain);
+  by_end_.emplace(lease.ends, lease.chain);
+  const ChainId chain = lease.chain;
+  return &leases_.emplace(chain, std::move(lease)).first->second;
+}
+
+Lease* LeaseTable::Find(const ChainId& chain) {
+  const auto found = leases_.find(chain);
+  return found == leases_.end() ? nullptr : &found->second;
+}
+
+void LeaseTable::Move(Lease* lease, absl::Duration ends) {
+  by_end_.erase({lease->ends, lease->chain});
+  lease->ends = ends;
+  by_end_.emplace(ends, lease->chain);
+}
+
+void LeaseTable::Extend(Lease* lease, absl::Duration ends) {
+  if (ends > lease->ends && !lease->ending) Move(lease, ends);
+}
+
+void LeaseTable::EndAt(Lease* lease, absl::Duration time, LeaseEnd ending) {
+  lease->ending = std::move(ending);
+  Move(lease, time);
+}
+
+void LeaseTable::Remove(const ChainId& chain) {
+  const auto found = leases_.find(chain);
+  if (found == leases_.end()) return;
+  by_end_.erase({found->second.ends, chain});
+  const auto chains = of_worker_.find(found->second.worker);
+  chains->second.erase(chain);
+  if (chains->second.empty()) of_worker_.erase(chains);
+  leases_.erase(found);
+}
+
+std::vector<Lease*> LeaseTable::OfWorker(const std::string& worker) {
+  std::vector<Lease*> leases;
+  if (const auto chains = of_worker_.find(worker); chains != of_worker_.end()) {
+    for (const ChainId& chain : chains->second) leases.push_back(&leases_.at(chain));
+  }
+  return leases;
+}
+
+int32_t LeaseTable::NumOfWorker(const std::string& worker) const {
+  const auto chains = of_worker_.find(worker);
+  return chains == of_worker_.end() ? 0 : static_cast<int32_t>(chains->second.size());
+}
+
+std::vector<Lease*> LeaseTable::EndedBy(absl::Duration now) {
+  std::vector<Lease*> ended;
+  for (auto i = by_end_.begin(); i != by_end_.end() && i->first <= now; ++i) ended.push_back(&leases_.at(i->second));
+  return ended;
+}
+
+std::optional<absl::Duration> LeaseTable::NextEnd() const {
+  return by_end_.empty() ? std::nullopt : std::optional(by_end_.begin()->first);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,63 @@
+// Who works on which chain until when. Plain data: no lock, clock or I/O; times are of the monotonic clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/domain/worker_protocol.h"
+
+namespace chainfleet {
+
+// How a lease is to end before its time.
+struct LeaseEnd {
+  bool ordered = false;     // by the server: costs no attempt
+  bool given_back = false;  // the worker has let go of the chain
+  std::string reason;
+};
+
+struct Lease {
+  ChainId chain;
+  int64_t epoch = 0;
+  std::string worker, incarnation;
+  absl::Duration ends;                 // term and grace
+  bool confirmed = false;              // its grant is committed
+  bool listed = false;                 // the worker has said that it holds the chain
+  bool delivered = false;              // the grant was in a reply
+  std::shared_ptr<const Grant> grant;  // until the worker lists it; none after a restart of the server
+  std::optional<LeaseEnd> ending;
+};
+
+// Not thread-safe. Pointers stay valid until the lease ends.
+class LeaseTable {
+ public:
+  // Replaces an older lease of the chain.
+  Lease* Put(Lease lease);
+  Lease* Find(const ChainId& chain);
+  void Extend(Lease* lease, absl::Duration ends);  // never shortens
+  void EndAt(Lease* lease, absl::Duration time, LeaseEnd ending);
+  void Remove(const ChainId& chain);
+
+  // Of all incarnations, by chain.
+  std::vector<Lease*> OfWorker(const std::string& worker);
+  int32_t NumOfWorker(const std::string& worker) const;
+
+  // Leases that end by `now`, earliest first.
+  std::vector<Lease*> EndedBy(absl::Duration now);
+  std::optional<absl::Duration> NextEnd() const;
+
+ private:
+  void Move(Lease* lease, absl::Duration ends);
+
+  std::map<ChainId, Lease> leases_;
+  std::map<std::string, std::set<ChainId>> of_worker_;
+  std::set<std::pair<absl::Duration, ChainId>> by_end_;
+};
+
+}  // namespace chainfleet

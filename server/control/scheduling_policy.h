@@ -1,0 +1,44 @@
+// Which pending chain goes to which free slot: a pure function, so that a fairer or denser policy is another function.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/base/ids.h"
+
+namespace chainfleet {
+
+// A wave of workers may arrive one by one: chains wait this long after the first, so that the others get their share.
+inline constexpr absl::Duration kFleetSettles = absl::Milliseconds(500);
+
+struct PendingChain {
+  int32_t index = 0;
+  std::string shunned_worker;  // taken only if no other has a free slot
+};
+
+struct QueuedJob {
+  std::string job;
+  std::vector<PendingChain> chains;     // by index
+  std::map<std::string, int32_t> held;  // chains of this job by worker
+};
+
+struct FreeSlots {
+  std::string worker;
+  int32_t slots = 0;
+};
+
+struct Assignment {
+  ChainId chain;
+  std::string worker;
+  bool operator==(const Assignment&) const = default;
+};
+
+// Jobs in the order given; each chain goes to the worker with the fewest chains of its job, then the most free slots,
+// then the lowest id: the chains of a job spread evenly over the free workers. At most `limit` assignments.
+std::vector<Assignment> AssignByAge(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
+                                    int32_t limit);
+
+}  // namespace chainfleet

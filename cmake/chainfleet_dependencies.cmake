@@ -40,7 +40,10 @@ endforeach()
 target_compile_options(torch::c10 INTERFACE
   "SHELL:-idirafter ${CHAINFLEET_TORCH_ROOT}/include"
   "SHELL:-idirafter ${CHAINFLEET_TORCH_ROOT}/include/torch/csrc/api/include")
-target_link_libraries(torch::torch_cpu INTERFACE torch::c10)
+# at::parallel_for is a header: without OpenMP it runs on one thread and says nothing. LibTorch's own libgomp, so that one
+# pool of threads is there.
+target_compile_options(torch::torch_cpu INTERFACE -fopenmp)
+target_link_libraries(torch::torch_cpu INTERFACE torch::c10 "${CHAINFLEET_TORCH_ROOT}/lib/libgomp.so.1")
 
 # The CUDA module is optional at build and at run time.
 include(CheckLanguage)

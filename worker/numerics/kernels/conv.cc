@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
-constexpr int64_t kWidth = HWY_MAX_BYTES >= 64 ? 16 : HWY_MAX_BYTES / 4;
+constexpr int64_t kWidth = hn::MaxLanes(D());
 // Channels of a register block: output channels of the forward pass and of the weight gradient, input channels of the
 // input gradient. No element's order of summation depends on them.
 constexpr int64_t kForwardBlock = kWidth == 16 ? 6 : 2;
@@ -306,10 +306,12 @@ void ConvReluPoolBackward(const ConvShape& shape, const float* weight, const flo
   HWY_DYNAMIC_DISPATCH(Backward)(shape, weight, x, y, largest, dy, dweight, dbias, dx, scratch);
 }
 
-void SumLanes(const float* in, int64_t count, float* out) {
+void SumLanes(const float* in, int64_t slices, int64_t count, float* out) {
   for (int64_t i = 0; i < count; ++i) {
     float sum = 0;
-    for (int64_t l = 0; l < kLanes; ++l) sum += in[i * kLanes + l];
+    for (int64_t s = 0; s < slices; ++s) {
+      for (int64_t l = 0; l < kLanes; ++l) sum += in[(s * count + i) * kLanes + l];
+    }
     out[i] = sum;
   }
 }

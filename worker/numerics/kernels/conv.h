@@ -10,7 +10,7 @@
 namespace chainfleet {
 
 // The padded input [in_channels][in_height][in_width][16] has the border inside it; before pooling the output is
-// in_height - kernel + 1 by in_width - kernel + 1, both even. kernel is 3 or 5.
+// in_height - kernel + 1 by in_width - kernel + 1; an odd last row or column is dropped. kernel is 3 or 5.
 struct ConvShape {
   int64_t in_channels = 0, out_channels = 0, kernel = 0;
   int64_t in_height = 0, in_width = 0;  // with padding
@@ -33,7 +33,7 @@ void ConvReluPoolBackward(const ConvShape& shape, const float* weight, const flo
                           const uint8_t* largest, const float* dy, float* dweight, float* dbias, float* dx,
                           float* scratch);
 
-// out[i] = sum of in[i][16], i < count: in lane order.
-void SumLanes(const float* in, int64_t count, float* out);
+// out[i] = sum over s < slices and lanes l of in[s][i][l], i < count, in that order.
+void SumLanes(const float* in, int64_t slices, int64_t count, float* out);
 
 }  // namespace chainfleet

@@ -15,7 +15,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
-constexpr int64_t kWidth = HWY_MAX_BYTES >= 64 ? 16 : HWY_MAX_BYTES / 4;
+constexpr int64_t kWidth = hn::MaxLanes(D());
 constexpr int64_t kPerGroup = kLanes / kWidth;
 // 32 vector registers hold 6 x 4 sums, their inputs and a weight; 16 registers 6 x 2.
 constexpr int64_t kMaxColumns = kWidth == 16 ? 4 : 2;

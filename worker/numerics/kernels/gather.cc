@@ -16,7 +16,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
-constexpr int64_t kWidth = HWY_MAX_BYTES >= 64 ? 16 : HWY_MAX_BYTES / 4;
+constexpr int64_t kWidth = hn::MaxLanes(D());
 
 HWY_INLINE hn::Vec<D> LoadFloats(D d, const uint8_t* p) {
   return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<uint8_t, D>(), p)));
@@ -49,6 +49,11 @@ void NormaliseFloats(const InputScale& input, const float* row, float* out) { No
 
 // 4 x 4 floats, transposed.
 HWY_INLINE void Transpose4(const float* in, int64_t in_stride, float* out, int64_t out_stride) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t r = 0; r < 4; ++r) {
+    for (int64_t c = 0; c < 4; ++c) out[c * out_stride + r] = in[r * in_stride + c];
+  }
+#else
   const hn::FixedTag<float, 4> d;
   const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + in_stride);
   const auto r2 = hn::LoadU(d, in + 2 * in_stride), r3 = hn::LoadU(d, in + 3 * in_stride);
@@ -58,6 +63,7 @@ HWY_INLINE void Transpose4(const float* in, int64_t in_stride, float* out, int64
   hn::StoreU(hn::ConcatUpperUpper(d, lo23, lo01), d, out + out_stride);
   hn::StoreU(hn::ConcatLowerLower(d, hi23, hi01), d, out + 2 * out_stride);
   hn::StoreU(hn::ConcatUpperUpper(d, hi23, hi01), d, out + 3 * out_stride);
+#endif
 }
 
 void ToLanes(const float* rows, int64_t stride, int64_t features, float* out) {

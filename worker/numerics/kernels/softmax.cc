@@ -3,9 +3,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/numerics/kernels/softmax.cc"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+// After foreach_target.h.
+#include "hwy/contrib/math/math-inl.h"
 #include "worker/numerics/kernels/lanes.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,7 +16,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
-constexpr int64_t kWidth = HWY_MAX_BYTES >= 64 ? 16 : HWY_MAX_BYTES / 4;
+constexpr int64_t kWidth = hn::MaxLanes(D());
 
 void LanesSoftmax(const float* logits, int64_t classes, float* probability, float* log_normaliser) {
   const D d;

@@ -1,0 +1,33 @@
+// Stored rows as the standardised float32 numbers a network sees: (x / 255 - mean) / stddev per channel; float rows are
+// on the x / 255 scale already.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/domain/dataset.h"
+
+namespace chainfleet {
+
+// A view of rows [num_rows, input_shape...] that must outlive it. Thread-safe.
+class InputRows {
+ public:
+  // An empty normalisation leaves the x / 255 scale; otherwise one pair per channel (input_shape[0] of them, or one).
+  InputRows(InputType type, const char* bytes, const std::vector<int64_t>& input_shape,
+            const Normalisation& normalisation);
+
+  int64_t row_size() const { return row_size_; }
+  // The number is stored * scale + shift, per channel.
+  const std::vector<float>& scale() const { return scale_; }
+  const std::vector<float>& shift() const { return shift_; }
+  // out[row_size].
+  void Read(int64_t row, float* out) const;
+
+ private:
+  InputType type_;
+  const char* bytes_;
+  int64_t row_size_;
+  std::vector<float> scale_, shift_;  // per channel
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,72 @@
+#include "worker/numerics/dataset/resident_dataset.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "core/store/draw_codec/safetensors.h"
+
+namespace chainfleet {
+namespace {
+
+absl::Status Mismatch(const DatasetShard& shard, const std::string& what) {
+  return absl::DataLossError(absl::StrCat("data set shard ", shard.object.name, ": ", what,
+                                          "; its bytes are not those the data set describes: store it again"));
+}
+
+// The tensor `name` of [shape...] with `type`, or what is wrong with it.
+absl::StatusOr<const TensorView*> FindTensor(const DatasetShard& shard, const Safetensors& file, const char* name,
+                                             TensorType type, const std::vector<int64_t>& shape) {
+  const TensorView* tensor = file.Find(name);
+  if (tensor == nullptr) return Mismatch(shard, absl::StrCat("has no tensor \"", name, "\""));
+  if (tensor->type != type || tensor->shape != shape) {
+    return Mismatch(shard, absl::StrCat("\"", name, "\" has another type or shape than described"));
+  }
+  return tensor;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
+    const Dataset& dataset, const std::vector<std::string>& shard_bytes) {
+  if (shard_bytes.size() != dataset.shards.size()) {
+    return absl::DataLossError(absl::StrCat("data set ", dataset.name, " has ", dataset.shards.size(), " shards, ",
+                                            shard_bytes.size(), " were given"));
+  }
+  auto resident = std::make_shared<ResidentDataset>();
+  resident->description_ = dataset;
+  resident->row_size_ =
+      std::accumulate(dataset.input_shape.begin(), dataset.input_shape.end(), int64_t{1}, std::multiplies<>());
+  const TensorType type = dataset.input_type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32;
+  const int64_t row_bytes = resident->row_size_ * ItemBytes(type);
+  resident->input_bytes_.reserve(dataset.num_rows * row_bytes);
+  for (size_t i = 0; i < shard_bytes.size(); ++i) {
+    const DatasetShard& shard = dataset.shards[i];
+    const int64_t rows = static_cast<int64_t>(resident->labels_.size());
+    if (shard.first_row != rows) return Mismatch(shard, absl::StrCat("does not start at row ", rows));
+    const absl::StatusOr<Safetensors> file = ParseSafetensors(shard_bytes[i]);
+    if (!file.ok()) return Mismatch(shard, std::string(file.status().message()));
+    std::vector<int64_t> shape = {shard.num_rows};
+    shape.insert(shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
+    CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* inputs, FindTensor(shard, *file, "inputs", type, shape));
+    CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* labels,
+                                FindTensor(shard, *file, "labels", TensorType::kInt32, {shard.num_rows}));
+    resident->input_bytes_.append(inputs->data, inputs->size_bytes);
+    resident->labels_.resize(rows + shard.num_rows);
+    std::memcpy(resident->labels_.data() + rows, labels->data, labels->size_bytes);
+  }
+  if (static_cast<int64_t>(resident->labels_.size()) != dataset.num_rows) {
+    return absl::DataLossError(absl::StrCat("data set ", dataset.name, " describes ", dataset.num_rows,
+                                            " rows, its shards hold ", resident->labels_.size()));
+  }
+  const auto outside = [&](int32_t label) { return label < 0 || label >= dataset.num_classes; };
+  if (std::any_of(resident->labels_.begin(), resident->labels_.end(), outside)) {
+    return absl::DataLossError(
+        absl::StrCat("data set ", dataset.name, " has labels outside its ", dataset.num_classes, " classes"));
+  }
+  return std::shared_ptr<const ResidentDataset>(std::move(resident));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,89 @@
+// A network on a CPU: one chain at a time through the kernels for images in lanes, hand-written backward.
+//
+// Work is cut into slices of 64 images (everything but the dense weight gradients, whose sums run over all images) and
+// then into parts of the gradient; both are fixed by the shapes, so the bits do not depend on who computes them. All
+// slices of a pass must be done before its first part.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hwy/aligned_allocator.h"
+#include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/kernels/lanes.h"
+#include "worker/numerics/models/architecture.h"
+
+namespace chainfleet {
+
+inline constexpr int64_t kSliceImages = kSliceGroups * kLanes;
+inline constexpr int64_t NumSlices(int64_t images) { return (images + kSliceImages - 1) / kSliceImages; }
+
+// Zeroed, on 64 bytes.
+template <typename T>
+struct LaneBuffer {
+  LaneBuffer() = default;
+  explicit LaneBuffer(int64_t size);
+  T* data() const { return memory.get(); }
+  hwy::AlignedFreeUniquePtr<T[]> memory;
+};
+
+// Activations and gradients of one chain and up to `images` images. Distinct slices may be filled by distinct threads.
+struct NetworkWorkspace {
+  // Without `training` only what Forward needs, and the logits' gradient as room for the caller.
+  NetworkWorkspace(const Architecture& architecture, int64_t images, bool training);
+
+  struct Conv {
+    LaneBuffer<float> y;               // [group][output_size][16]
+    LaneBuffer<uint8_t> largest;       // like y
+    LaneBuffer<float> dy;              // like y
+    LaneBuffer<float> dweight, dbias;  // [slice][num_weights | out_channels][16]
+    LaneBuffer<float> scratch;         // [slice], see ConvReluPoolBackward
+  };
+  struct Dense {
+    LaneBuffer<float> y, dy;  // [group][outputs][16]
+    LaneBuffer<float> rows;   // inputs as [image][RowStride(inputs)]
+  };
+  LaneBuffer<float> staging;  // [slice][16][RowStride(input)]: rows on their way into lanes, convolutional networks
+  LaneBuffer<float> x;        // [group][padded input][16]
+  std::vector<Conv> convolutions;
+  std::vector<Dense> dense;
+};
+
+// Immutable. Thread-safe.
+class FusedNetwork {
+ public:
+  // `offsets[k]`: where parameter tensor k starts in theta and in the gradient, in floats.
+  FusedNetwork(Architecture architecture, std::vector<int64_t> offsets);
+
+  const Architecture& architecture() const { return architecture_; }
+
+  // Reads the images of `slice`: `ids[i]` is the row of image i, i < images.
+  void Gather(const InputRows& rows, const int64_t* ids, int64_t images, int64_t slice, NetworkWorkspace* work) const;
+
+  // Logits of `slice`, [group][classes][16] at dense.back().y, from what Gather left there.
+  void Forward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work) const;
+
+  // From the gradient of the logits at dense.back().dy (zero for missing images) back to the first layer; also the
+  // slice's share of the convolutions' gradients.
+  void Backward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work) const;
+
+  int64_t num_parts() const { return static_cast<int64_t>(parts_.size()); }
+  // Writes a part of the gradient; all parts together write every parameter.
+  void GradientPart(int64_t part, int64_t images, const NetworkWorkspace& work, float* gradient) const;
+
+ private:
+  // A layer, and of dense ones the rows [first, last) of the weight.
+  struct Part {
+    int64_t layer = 0, first = 0, last = 0;
+  };
+  const float* weight(const float* theta, int64_t layer) const { return theta + offsets_[2 * layer]; }
+  const float* bias(const float* theta, int64_t layer) const { return theta + offsets_[2 * layer + 1]; }
+  const float* ConvInput(int64_t layer, int64_t group, const NetworkWorkspace& work) const;
+  const float* DenseInput(int64_t layer, int64_t group, const NetworkWorkspace& work) const;
+
+  Architecture architecture_;
+  std::vector<int64_t> offsets_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,160 @@
+#include "worker/numerics/models/fused_potential.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "worker/numerics/kernels/softmax.h"
+#include "worker/numerics/kernels/square_sum.h"
+#include "worker/numerics/models/fused_network.h"
+
+namespace chainfleet {
+namespace {
+
+std::vector<int64_t> PaddedOffsets(const Layout& layout) {
+  std::vector<int64_t> offsets;
+  for (const TensorSpan& span : layout.spans()) offsets.push_back(span.padded);
+  return offsets;
+}
+
+class FusedPotential final : public Potential {
+ public:
+  FusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+                 std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
+                 double prior_precision)
+      : layout_(std::move(layout)),
+        dataset_(std::move(dataset)),
+        prior_precision_(prior_precision),
+        rows_(dataset_->description().input_type, dataset_->input_bytes().data(), architecture.input_shape,
+              normalisation),
+        network_(std::move(architecture), PaddedOffsets(*layout_)) {}
+
+  const std::shared_ptr<const Layout>& layout() const override { return layout_; }
+  int64_t num_examples() const override { return dataset_->description().num_rows; }
+  double prior_precision() const override { return prior_precision_; }
+
+  void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
+    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
+    losses_.resize(theta.rows() * batch.size);
+    const Pass pass{.slice =
+                        [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
+                          Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
+                                  losses_.data() + row * batch.size);
+                          network_.Backward(theta.row(row), batch.size, slice, work);
+                        },
+                    .part =
+                        [&](int64_t row, int64_t part, NetworkWorkspace* work) {
+                          if (part < network_.num_parts()) {
+                            network_.GradientPart(part, batch.size, *work, gradient->row(row));
+                          } else {
+                            energy[row] = prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
+                          }
+                        },
+                    .num_parts = network_.num_parts() + 1};
+    Run(pass, theta.rows(), batch.size);
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      const double* losses = losses_.data() + row * batch.size;
+      double sum = 0;
+      for (int64_t i = 0; i < batch.size; ++i) sum += losses[i];
+      energy[row] += scale * sum;
+    }
+  }
+
+  void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
+    const Pass pass{.slice =
+                        [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
+                          Forward(theta.row(row), batch.row(row), batch.size, slice, 1, work,
+                                  losses + row * batch.size);
+                        },
+                    .part = nullptr,
+                    .num_parts = 0};
+    Run(pass, theta.rows(), batch.size);
+  }
+
+  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      log_prior[row] = -prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
+    }
+  }
+
+ private:
+  using Piece = std::function<void(int64_t row, int64_t index, NetworkWorkspace* work)>;
+  struct Pass {
+    Piece slice, part;
+    int64_t num_parts = 0;
+  };
+
+  void Run(const Pass& pass, int64_t chains, int64_t images) {
+    const int64_t threads = at::get_num_threads(), slices = NumSlices(images);
+    if (images > workspace_images_) workspaces_.clear();
+    workspace_images_ = std::max(workspace_images_, images);
+    while (static_cast<int64_t>(workspaces_.size()) < threads) {
+      workspaces_.emplace_back(network_.architecture(), workspace_images_, true);
+    }
+    const int64_t whole = chains - chains % threads;
+    at::parallel_for(0, whole, 1, [&](int64_t first, int64_t last) {
+      NetworkWorkspace* work = &workspaces_[at::get_thread_num()];
+      for (int64_t row = first; row < last; ++row) {
+        for (int64_t s = 0; s < slices; ++s) pass.slice(row, s, work);
+        for (int64_t p = 0; p < pass.num_parts; ++p) pass.part(row, p, work);
+      }
+    });
+    NetworkWorkspace* shared = &workspaces_[0];
+    for (int64_t row = whole; row < chains; ++row) {
+      at::parallel_for(0, slices, 1, [&](int64_t first, int64_t last) {
+        for (int64_t s = first; s < last; ++s) pass.slice(row, s, shared);
+      });
+      at::parallel_for(0, pass.num_parts, 1, [&](int64_t first, int64_t last) {
+        for (int64_t p = first; p < last; ++p) pass.part(row, p, shared);
+      });
+    }
+  }
+
+  // Losses of the slice's images and `scale` times their gradient by the logits.
+  void Forward(const float* theta, const int64_t* ids, int64_t images, int64_t slice, float scale,
+               NetworkWorkspace* work, double* losses) const {
+    network_.Gather(rows_, ids, images, slice, work);
+    network_.Forward(theta, images, slice, work);
+    const int64_t classes = network_.architecture().num_classes();
+    const NetworkWorkspace::Dense& top = work->dense.back();
+    const int64_t last = std::min(images, (slice + 1) * kSliceImages);
+    for (int64_t first = slice * kSliceImages; first < last; first += kLanes) {
+      const float* logits = top.y.data() + first * classes;
+      float* delta = top.dy.data() + first * classes;
+      alignas(64) float log_normaliser[kLanes];
+      Softmax(logits, classes, delta, log_normaliser);
+      float scales[kLanes] = {};
+      for (int64_t l = 0; l < std::min(kLanes, last - first); ++l) {
+        const int64_t at = dataset_->labels()[ids[first + l]] * kLanes + l;
+        losses[first + l] = static_cast<double>(log_normaliser[l]) - logits[at];
+        delta[at] -= 1;
+        scales[l] = scale;
+      }
+      for (int64_t k = 0; k < classes; ++k) {
+        for (int64_t l = 0; l < kLanes; ++l) delta[k * kLanes + l] *= scales[l];
+      }
+    }
+  }
+
+  std::shared_ptr<const Layout> layout_;
+  std::shared_ptr<const ResidentDataset> dataset_;
+  double prior_precision_;
+  InputRows rows_;
+  FusedNetwork network_;
+  std::vector<NetworkWorkspace> workspaces_;  // one per thread
+  int64_t workspace_images_ = 0;
+  std::vector<double> losses_;  // [C, n]
+};
+
+}  // namespace
+
+std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+                                              std::shared_ptr<const ResidentDataset> dataset,
+                                              const Normalisation& normalisation, double prior_precision) {
+  return std::make_unique<FusedPotential>(std::move(architecture), std::move(layout), std::move(dataset), normalisation,
+                                          prior_precision);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,29 @@
+#include "worker/numerics/models/network_potential.h"
+
+#include "worker/numerics/models/eager_potential.h"
+#include "worker/numerics/models/fused_potential.h"
+
+namespace chainfleet {
+
+absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
+                                                                std::shared_ptr<const ResidentDataset> dataset,
+                                                                Device device) {
+  if (dataset == nullptr) {
+    return absl::InvalidArgumentError("job " + plan.job + ": a network needs a data set, the plan has none");
+  }
+  const Dataset& data = dataset->description();
+  CHAINFLEET_ASSIGN_OR_RETURN(Architecture architecture,
+                              MakeArchitecture(plan.spec.model, data.input_shape, data.num_classes));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ParameterShape> parameters,
+                              InferParameters(plan.spec.model, data.input_shape, data.num_classes));
+  auto layout = std::make_shared<const Layout>(std::move(parameters));
+  const double precision = plan.spec.prior.precision;
+  if (device.is_cuda()) {
+    return MakeEagerPotential(std::move(architecture), std::move(layout), std::move(dataset), plan.normalisation,
+                              precision, device);
+  }
+  return MakeFusedPotential(std::move(architecture), std::move(layout), std::move(dataset), plan.normalisation,
+                            precision);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,21 @@
+// The potential of a network with categorical likelihood and a Gaussian prior on every parameter.
+#pragma once
+
+#include <memory>
+
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+#include "worker/numerics/potential.h"
+
+namespace chainfleet {
+
+class ResidentDataset;
+
+// U = precision/2 |theta|^2 + (N/n) sum over the batch of -log p(label). On a CPU the fused kernels (fused_network.h);
+// on a GPU batched ATen operations (eager_network.h). INVALID_ARGUMENT if `plan` names no network this build has or
+// `dataset` is null.
+absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
+                                                                std::shared_ptr<const ResidentDataset> dataset,
+                                                                Device device);
+
+}  // namespace chainfleet

@@ -1,0 +1,205 @@
+#include "worker/numerics/predictor.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <new>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/numerics/dataset/resident_dataset.h"
+#include "worker/numerics/device.h"
+#include "worker/numerics/kernels/softmax.h"
+#include "worker/numerics/models/fused_network.h"
+
+namespace chainfleet {
+namespace {
+
+std::vector<int64_t> FlatOffsets(const std::vector<ParameterShape>& parameters) {
+  std::vector<int64_t> offsets;
+  for (const ParameterShape& parameter : parameters) offsets.push_back(parameter.offset);
+  return offsets;
+}
+
+// Each image's numbers are computed alone (kernels/lanes.h), so cutting rows into slices and requests changes no bit.
+class FusedPredictor final : public Predictor {
+ public:
+  FusedPredictor(std::shared_ptr<const PredictPlan> plan, Architecture architecture,
+                 const std::vector<ParameterShape>& parameters)
+      : plan_(std::move(plan)),
+        num_parameters_(NumParameters(parameters)),
+        network_(std::move(architecture), FlatOffsets(parameters)) {}
+
+  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) override {
+    const std::vector<int64_t>& shape = inputs.shape;
+    if (shape.empty() ||
+        !std::equal(shape.begin() + 1, shape.end(), plan_->input_shape.begin(), plan_->input_shape.end())) {
+      return absl::InvalidArgumentError(absl::StrCat("inputs: must be [n, ", absl::StrJoin(plan_->input_shape, ", "),
+                                                     "] for job ", plan_->job, ", are [", absl::StrJoin(shape, ", "),
+                                                     "]"));
+    }
+    const int64_t item = inputs.type == InputType::kUint8 ? 1 : sizeof(float);
+    const int64_t size = shape[0] * network_.architecture().input_size() * item;
+    if (shape[0] < 0 || static_cast<int64_t>(inputs.bytes.size()) != size) {
+      return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
+                                                     "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
+    }
+    return Run(draws, inputs.type, inputs.bytes, 0, shape[0], nullptr);
+  }
+
+  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data, int64_t first_row,
+                                                int64_t num_rows, bool per_draw_scores) override {
+    const Dataset& description = data.description();
+    if (description.input_shape != plan_->input_shape) {
+      return absl::InvalidArgumentError(absl::StrCat("data set ", description.name, ": inputs must be [",
+                                                     absl::StrJoin(plan_->input_shape, ", "), "] for job ", plan_->job,
+                                                     ", are [", absl::StrJoin(description.input_shape, ", "), "]"));
+    }
+    if (first_row < 0 || num_rows < 0 || first_row > description.num_rows - num_rows) {
+      return absl::InvalidArgumentError(absl::StrCat("data set ", description.name, " has ", description.num_rows,
+                                                     " rows, asked for ", num_rows, " from ", first_row));
+    }
+    if (per_draw_scores && description.num_classes > plan_->num_classes) {
+      return absl::InvalidArgumentError(absl::StrCat("data set ", description.name, " has ", description.num_classes,
+                                                     " classes, job ", plan_->job, " knows ", plan_->num_classes));
+    }
+    return Run(draws, description.input_type, data.input_bytes(), first_row, num_rows,
+               per_draw_scores ? data.labels().data() : nullptr);
+  }
+
+ private:
+  absl::Status CheckDraws(const DrawStack& draws) const {
+    if (draws.weights.size() != draws.theta.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("chain ", ToString(draws.chain), ": ", draws.theta.size(),
+                                                     " draws, ", draws.weights.size(), " weights"));
+    }
+    for (const auto& theta : draws.theta) {
+      if (static_cast<int64_t>(theta->size()) != num_parameters_) {
+        return absl::InvalidArgumentError(absl::StrCat("chain ", ToString(draws.chain), ": a draw has ", theta->size(),
+                                                       " parameters, the model of job ", plan_->job, " has ",
+                                                       num_parameters_));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Rows [first, first + n) of `bytes`; `labels` of row 0 on, or null.
+  absl::StatusOr<PartialPrediction> Run(const DrawStack& draws, InputType type, const std::string& bytes, int64_t first,
+                                        int64_t n, const int32_t* labels) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckDraws(draws));
+    const int64_t classes = plan_->num_classes, num_draws = static_cast<int64_t>(draws.theta.size());
+    PartialPrediction sums;
+    sums.chain = draws.chain;
+    sums.kind = draws.kind;
+    sums.num_draws = num_draws;
+    sums.num_rows = n;
+    sums.num_classes = classes;
+    for (const double w : draws.weights) {
+      sums.sum_w += w;
+      sums.sum_w2 += w * w;
+    }
+    try {
+      sums.sum_wp.assign(n * classes, 0);
+      sums.sum_wp2.assign(n * classes, 0);
+      sums.sum_wh.assign(n, 0);
+      sums.votes.assign(n * classes, 0);
+      Scores scores;
+      if (labels != nullptr) {
+        scores.log_likelihood.resize(num_draws * n);
+        scores.hit.resize(num_draws * n);
+      }
+      const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
+      const int64_t threads = at::get_num_threads();
+      while (static_cast<int64_t>(workspaces_.size()) < threads) {
+        workspaces_.emplace_back(network_.architecture(), kSliceImages, false);
+      }
+      at::parallel_for(0, NumSlices(n), 1, [&](int64_t begin, int64_t end) {
+        NetworkWorkspace* work = &workspaces_[at::get_thread_num()];
+        for (int64_t s = begin; s < end; ++s) AddSlice(draws, rows, first, s, labels, work, &sums, &scores);
+      });
+      if (labels != nullptr) SumScores(scores, num_draws, n, &sums);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError(absl::StrCat("out of memory predicting ", n, " rows: send fewer at once"));
+    }
+    return sums;
+  }
+
+  struct Scores {
+    std::vector<double> log_likelihood;  // [S, n]
+    std::vector<uint8_t> hit;            // [S, n]
+  };
+
+  static void SumScores(const Scores& scores, int64_t num_draws, int64_t n, PartialPrediction* sums) {
+    for (int64_t s = 0; s < num_draws; ++s) {
+      const auto log_likelihood = scores.log_likelihood.begin() + s * n;
+      const auto hit = scores.hit.begin() + s * n;
+      sums->draw_log_likelihood.push_back(std::accumulate(log_likelihood, log_likelihood + n, 0.0));
+      sums->draw_hits.push_back(std::accumulate(hit, hit + n, int64_t{0}));
+    }
+  }
+
+  // All draws over the images of one slice, which are read once.
+  void AddSlice(const DrawStack& draws, const InputRows& rows, int64_t first, int64_t slice, const int32_t* labels,
+                NetworkWorkspace* work, PartialPrediction* sums, Scores* scores) const {
+    const int64_t n = sums->num_rows, classes = sums->num_classes;
+    const int64_t start = slice * kSliceImages, images = std::min(n - start, kSliceImages);
+    std::vector<int64_t> ids(images);
+    std::iota(ids.begin(), ids.end(), first + start);
+    network_.Gather(rows, ids.data(), images, 0, work);
+    for (size_t s = 0; s < draws.theta.size(); ++s) {
+      network_.Forward(draws.theta[s]->data(), images, 0, work);
+      for (int64_t i = 0; i < images; i += kLanes) {
+        const float* logits = work->dense.back().y.data() + i * classes;
+        alignas(64) float log_normaliser[kLanes];
+        Softmax(logits, classes, work->dense.back().dy.data(), log_normaliser);
+        for (int64_t l = 0; l < std::min(kLanes, images - i); ++l) {
+          const int64_t row = start + i + l;
+          const int64_t best = AddImage(work->dense.back().dy.data() + l, draws.weights[s], row, sums);
+          if (labels == nullptr) continue;
+          const int32_t label = labels[first + row];
+          scores->log_likelihood[s * n + row] = static_cast<double>(logits[label * kLanes + l]) - log_normaliser[l];
+          scores->hit[s * n + row] = best == label;
+        }
+      }
+    }
+  }
+
+  // Adds the probabilities p[k * 16] of one row under one draw; its largest class (the first of equals).
+  static int64_t AddImage(const float* p, double w, int64_t row, PartialPrediction* sums) {
+    const int64_t classes = sums->num_classes;
+    int64_t best = 0;
+    double entropy = 0;
+    for (int64_t k = 0; k < classes; ++k) {
+      const double pk = p[k * kLanes];
+      if (pk > p[best * kLanes]) best = k;
+      if (pk > 0) entropy -= pk * std::log(pk);
+      sums->sum_wp[row * classes + k] += w * pk;
+      sums->sum_wp2[row * classes + k] += w * pk * pk;
+    }
+    sums->sum_wh[row] += w * entropy;
+    sums->votes[row * classes + best] += w;
+    return best;
+  }
+
+  const std::shared_ptr<const PredictPlan> plan_;
+  const int64_t num_parameters_;
+  const FusedNetwork network_;
+  std::vector<NetworkWorkspace> workspaces_;  // one per thread, a slice each
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
+                                                             const std::string& device) {
+  CHAINFLEET_RETURN_IF_ERROR(ParseDevice(device).status());
+  CHAINFLEET_ASSIGN_OR_RETURN(Architecture architecture,
+                              MakeArchitecture(plan->model, plan->input_shape, plan->num_classes));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters,
+                              InferParameters(plan->model, plan->input_shape, plan->num_classes));
+  return std::make_unique<FusedPredictor>(std::move(plan), std::move(architecture), parameters);
+}
+
+}  // namespace chainfleet

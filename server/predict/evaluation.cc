@@ -98,7 +98,7 @@ class EvaluateCall : public std::enable_shared_from_this<EvaluateCall> {
                                       OnBlock(pass, rows, partials);
                                     },
                                     [this, pass](const absl::Status& status) { OnEnd(pass, status); }});
-    fan_out_->Start();
+    fan_out_->Advance();
   }
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {

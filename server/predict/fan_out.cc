@@ -31,9 +31,7 @@ FanOut::FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, Dra
       events_(std::move(events)),
       rows_per_block_(RowsPerBlock(*plan_.draws, plan_.kinds.size(), queue->WorkerIds().size())) {}
 
-void FanOut::Start() { Fill(); }
-
-void FanOut::Fill() {
+void FanOut::Advance() {
   while (next_row_ < plan_.num_rows && open_.size() < limits::kRowBlocksInFlight) BeginBlock();
   if (open_.empty()) End();
 }
@@ -76,7 +74,7 @@ void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
   Block done = std::move(block);
   open_.erase(it);
   events_.block(done.rows, std::move(done.partials));
-  if (!ended_) Fill();
+  if (!ended_) Advance();
 }
 
 void FanOut::Stop(const absl::Status& status) {

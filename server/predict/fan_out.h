@@ -43,7 +43,8 @@ class FanOut {
   // The owner of this object is kept alive by the shards under way. Corrupt objects are told to `catalog`.
   FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, DrawCatalog* catalog, Plan plan, Events events);
 
-  void Start();
+  // Begins blocks while there is room for them, or ends if all are done. Called once from outside, to start.
+  void Advance();
   // Cancels the shards under way and ends; no effect after the end.
   void Stop(const absl::Status& status);
 
@@ -55,7 +56,6 @@ class FanOut {
     std::vector<PartialPrediction> partials;
   };
 
-  void Fill();
   void BeginBlock();
   void OnShard(int64_t first_row, absl::StatusOr<ShardResult> result);
   void End();
@@ -66,7 +66,7 @@ class FanOut {
   DrawCatalog* const catalog_;
   const Plan plan_;
   const Events events_;
-  int64_t rows_per_block_;
+  const int64_t rows_per_block_;
   int64_t next_row_ = 0;
   std::map<int64_t, Block> open_;  // by first row
   absl::Status status_;

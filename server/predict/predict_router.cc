@@ -65,7 +65,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
                                       OnBlock(rows, partials);
                                     },
                                     [this](const absl::Status& status) { OnEnd(status); }});
-    fan_out_->Start();
+    fan_out_->Advance();
     return absl::OkStatus();
   }
 

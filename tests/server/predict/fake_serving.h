@@ -192,11 +192,13 @@ class FakeShardPort final : public ShardPort {
     ShardResult result{.shard_id = request.shard_id, .partials = {}, .corrupt_objects = {}};
     for (const ChainDraws& chain : request.chains) {
       std::vector<std::pair<int64_t, double>> draws;
+      int64_t position = 0;
       for (const Segment& segment : chain.segments) {
         const bool bad = corrupt.contains(segment.object.name);
         if (bad) result.corrupt_objects.push_back(segment.object.name);
-        for (int64_t i = 0; i < segment.num_draws() && !bad; ++i) {
-          draws.emplace_back(segment.first_index + i, segment.weights[static_cast<size_t>(i)]);
+        for (int64_t i = 0; i < segment.num_draws(); ++i, ++position) {
+          const bool chosen = position >= chain.skip_draws && position < chain.skip_draws + chain.num_draws;
+          if (chosen && !bad) draws.emplace_back(segment.first_index + i, segment.weights[static_cast<size_t>(i)]);
         }
       }
       for (const DrawKind kind : request.kinds) {
@@ -228,7 +230,7 @@ class FakeDrawCatalog final : public DrawCatalog {
     pinned.version = 3;
     pinned.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
     for (size_t c = 0; c < draws_of_chain.size(); ++c) {
-      ChainDraws chain{{plan->job, static_cast<int32_t>(c)}, {}, draws_of_chain[c]};
+      ChainDraws chain{.chain = {plan->job, static_cast<int32_t>(c)}, .segments = {}, .num_draws = draws_of_chain[c]};
       for (int64_t i = 0; i < draws_of_chain[c]; ++i) {
         Segment segment;
         segment.first_index = i;

@@ -10,7 +10,7 @@ namespace {
 
 std::vector<ChainDraws> Chains(int32_t count) {
   std::vector<ChainDraws> chains;
-  for (int32_t i = 0; i < count; ++i) chains.push_back({{"job-aaaaaa", i}, {}, 1});
+  for (int32_t i = 0; i < count; ++i) chains.push_back({.chain = {"job-aaaaaa", i}, .segments = {}, .num_draws = 1});
   return chains;
 }
 

@@ -52,17 +52,16 @@ class EagerPotential final : public Potential {
 
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
     const c10::AutoGradMode autograd(true);
-    RowsView(*gradient).zero_();
     std::vector<at::Tensor> parameters;
     for (size_t k = 0; k < layout_->spans().size(); ++k) {
-      at::Tensor leaf = ParameterView(theta, static_cast<int64_t>(k)).detach().requires_grad_(true);
-      // Backward adds in place to a gradient that is there: it lands in the arena.
-      leaf.mutable_grad() = ParameterView(*gradient, static_cast<int64_t>(k));
-      parameters.push_back(leaf);
+      parameters.push_back(ParameterView(theta, static_cast<int64_t>(k)).detach().requires_grad_(true));
     }
     const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
     const at::Tensor losses = BatchLosses(parameters, theta.rows(), batch);
     (losses.sum() * scale).backward();
+    for (size_t k = 0; k < parameters.size(); ++k) {
+      ParameterView(*gradient, static_cast<int64_t>(k)).copy_(parameters[k].grad());
+    }
     const at::Tensor squares = RowsView(theta).to(at::kDouble).square().sum(1);
     CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + squares * (prior_precision_ / 2), energy);
   }

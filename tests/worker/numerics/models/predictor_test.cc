@@ -1,0 +1,173 @@
+#include "worker/numerics/predictor.h"
+
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/network_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<const PredictPlan> Plan(const std::string& model, std::vector<int64_t> input_shape, int64_t classes,
+                                        Normalisation normalisation) {
+  auto plan = std::make_shared<PredictPlan>();
+  plan->job = "fashion-aaaaaa";
+  plan->model.kind = BuiltinModel{model, {}};
+  plan->input_shape = std::move(input_shape);
+  plan->num_classes = classes;
+  plan->normalisation = std::move(normalisation);
+  return plan;
+}
+
+std::unique_ptr<Predictor> MakePredictor(const std::shared_ptr<const PredictPlan>& plan) {
+  auto predictor = Predictor::Create(plan, "cpu");
+  CHAINFLEET_CHECK(predictor.ok()) << predictor.status().ToString();
+  return std::move(*predictor);
+}
+
+// A network of two inputs and three classes: logits = W x + b, layout order W then b.
+DrawStack TwoDraws() {
+  DrawStack draws;
+  draws.chain = {"fashion-aaaaaa", 3};
+  draws.kind = DrawKind::kThetaA;
+  draws.weights = {1, 2.5};
+  draws.theta = {
+      std::make_shared<const std::vector<float>>(std::vector<float>{1, 0, 0, 1, -1, -1, 0.5, 0, 0}),
+      std::make_shared<const std::vector<float>>(std::vector<float>{-2, 0, 0, 3, 1, 1, 0, 0, 0.25}),
+  };
+  return draws;
+}
+
+InputTensor Floats(const std::vector<float>& values, std::vector<int64_t> shape) {
+  return {InputType::kFloat32, std::move(shape),
+          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float))};
+}
+
+std::vector<double> SoftmaxByHand(const std::vector<float>& theta, const float* x) {
+  std::vector<double> p(3);
+  double sum = 0;
+  for (int k = 0; k < 3; ++k) sum += p[k] = std::exp(theta[2 * k] * x[0] + theta[2 * k + 1] * x[1] + theta[6 + k]);
+  for (double& value : p) value /= sum;
+  return p;
+}
+
+TEST(Predictor, SumsAreThoseWorkedOutByHand) {
+  const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
+  const DrawStack draws = TwoDraws();
+  const std::vector<float> x = {1, 2, -1, 0.5, 0, 0};
+  const auto sums = predictor->Predict(draws, Floats(x, {3, 2}));
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  EXPECT_EQ(sums->chain, draws.chain);
+  EXPECT_EQ(sums->kind, DrawKind::kThetaA);
+  EXPECT_EQ(sums->num_draws, 2);
+  EXPECT_EQ(sums->num_rows, 3);
+  EXPECT_EQ(sums->num_classes, 3);
+  EXPECT_EQ(sums->sum_w, 3.5);
+  EXPECT_EQ(sums->sum_w2, 7.25);
+  for (int row = 0; row < 3; ++row) {
+    std::vector<double> wp(3), wp2(3), votes(3);
+    double wh = 0;
+    for (int s = 0; s < 2; ++s) {
+      const std::vector<double> p = SoftmaxByHand(*draws.theta[s], x.data() + 2 * row);
+      for (int k = 0; k < 3; ++k) {
+        wp[k] += draws.weights[s] * p[k];
+        wp2[k] += draws.weights[s] * p[k] * p[k];
+        wh -= draws.weights[s] * p[k] * std::log(p[k]);
+      }
+      votes[std::max_element(p.begin(), p.end()) - p.begin()] += draws.weights[s];
+    }
+    for (int k = 0; k < 3; ++k) {
+      EXPECT_NEAR(sums->sum_wp[3 * row + k], wp[k], 1e-6);
+      EXPECT_NEAR(sums->sum_wp2[3 * row + k], wp2[k], 1e-6);
+      EXPECT_EQ(sums->votes[3 * row + k], votes[k]);
+    }
+    EXPECT_NEAR(sums->sum_wh[row], wh, 1e-6);
+  }
+  EXPECT_TRUE(sums->draw_hits.empty());
+}
+
+TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
+  const auto data = SyntheticImages(10, {2}, 3);
+  const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, data->description().normalisation));
+  const DrawStack draws = TwoDraws();
+  const auto sums = predictor->PredictRows(draws, *data, 4, 5, true);
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  ASSERT_EQ(sums->draw_log_likelihood.size(), 2u);
+  for (int s = 0; s < 2; ++s) {
+    double log_likelihood = 0;
+    int64_t hits = 0;
+    for (int64_t row = 4; row < 9; ++row) {
+      float x[2];
+      for (int f : {0, 1}) {
+        x[f] = (static_cast<uint8_t>(data->input_bytes()[2 * row + f]) / 255.0f - 0.5f) / 0.29f;
+      }
+      const std::vector<double> p = SoftmaxByHand(*draws.theta[s], x);
+      const int32_t label = data->labels()[row];
+      log_likelihood += std::log(p[label]);
+      hits += std::max_element(p.begin(), p.end()) - p.begin() == label;
+    }
+    EXPECT_NEAR(sums->draw_log_likelihood[s], log_likelihood, 1e-4);
+    EXPECT_EQ(sums->draw_hits[s], hits);
+  }
+}
+
+TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
+  const auto data = SyntheticImages(150);
+  for (const std::string model : {"mlp", "lenet5"}) {
+    SCOPED_TRACE(model);
+    const auto potential = MakeNetwork(model, data);
+    const ThetaArena theta = RandomTheta(potential->layout(), 3);
+    DrawStack draws;
+    draws.weights = {1, 1, 1};
+    for (int r = 0; r < 3; ++r) draws.theta.push_back(std::make_shared<const std::vector<float>>(theta.ReadRow(r)));
+    const auto predictor = MakePredictor(Plan(model, {1, 28, 28}, 10, data->description().normalisation));
+    at::set_num_threads(1);
+    const auto whole = predictor->PredictRows(draws, *data, 0, 150, false);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    at::set_num_threads(2);
+    for (const auto& [first, rows] : {std::pair(0, 1), std::pair(1, 77), std::pair(78, 72), std::pair(0, 150)}) {
+      const auto part = predictor->PredictRows(draws, *data, first, rows, false);
+      ASSERT_TRUE(part.ok()) << part.status();
+      const InputTensor inputs{
+          InputType::kUint8, {rows, 1, 28, 28}, data->input_bytes().substr(first * 784, rows * 784)};
+      const auto given = predictor->Predict(draws, inputs);
+      ASSERT_TRUE(given.ok()) << given.status();
+      const auto begin = whole->sum_wp.begin() + first * 10;
+      EXPECT_EQ(part->sum_wp, std::vector<double>(begin, begin + rows * 10));
+      EXPECT_EQ(given->sum_wp, part->sum_wp);
+      EXPECT_EQ(part->sum_wh, std::vector<double>(whole->sum_wh.begin() + first, whole->sum_wh.begin() + first + rows));
+    }
+    at::set_num_threads(1);
+  }
+}
+
+TEST(Predictor, NamesBothShapesWhenInputsDoNotFit) {
+  const auto predictor = MakePredictor(Plan("mlp", {1, 28, 28}, 10, {}));
+  const auto wrong = predictor->Predict(DrawStack(), Floats(std::vector<float>(784), {28, 28}));
+  EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("[n, 1, 28, 28]"));
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("[28, 28]"));
+  const auto short_bytes = predictor->Predict(DrawStack(), {InputType::kFloat32, {1, 1, 28, 28}, std::string(784, 0)});
+  EXPECT_EQ(short_bytes.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(short_bytes.status().message()), HasSubstr("3136 bytes, got 784"));
+}
+
+TEST(Predictor, RefusesDrawsAndRowsThatDoNotFit) {
+  const auto data = SyntheticImages(10, {2}, 3);
+  const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, data->description().normalisation));
+  EXPECT_EQ(predictor->PredictRows(TwoDraws(), *data, 8, 3, false).status().code(), absl::StatusCode::kInvalidArgument);
+  DrawStack draws = TwoDraws();
+  draws.theta[1] = std::make_shared<const std::vector<float>>(8);
+  const auto status = predictor->PredictRows(draws, *data, 0, 3, false).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("8 parameters, the model of job fashion-aaaaaa has 9"));
+  EXPECT_EQ(Predictor::Create(Plan("resnet", {2}, 3, {}), "cpu").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -34,6 +34,8 @@ inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
 inline constexpr int kHungStepFactor = 20;
 
 // Server.
+inline constexpr int64_t kServerRpcMemoryBytes = 4096 * kMiB;  // of gRPC's own buffers
+inline constexpr int kMaxConcurrentStreams = 1024;             // per connection
 inline constexpr int kStateWriterBatch = 256;
 inline constexpr int kStateWriterQueue = 65536;
 inline constexpr absl::Duration kPolicyInterval = absl::Milliseconds(50);
@@ -58,6 +60,8 @@ inline constexpr int kMaxPredictors = 8;  // networks kept ready for shards
 
 // Predictions.
 inline constexpr absl::Duration kPredictDeadline = absl::Seconds(60);
+inline constexpr absl::Duration kEvaluateDeadline = absl::Minutes(30);
+inline constexpr int64_t kMaxShardResultBytes = 256 * kMiB;  // of one shard, reassembled
 inline constexpr int kMaxShardsInFlightPerWorker = 4;
 inline constexpr int kShardAttempts = 3;
 inline constexpr size_t kMaxWaitingShards = 1024;  // in the server, of all calls

@@ -94,17 +94,29 @@ DigestHex ContentDigest(const Dataset& dataset) {
 
 }  // namespace
 
-absl::Status DatasetUpload::SetName(const std::string& name) {
+absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files) {
   CHAINFLEET_RETURN_IF_ERROR(CheckName("data set", name));
   name_ = name;
+  num_files_ = num_files;
   return absl::OkStatus();
 }
 
-absl::Status DatasetUpload::StartFile(const std::string& file_name) {
+absl::Status DatasetUpload::StartFile(const std::string& file_name, int64_t size_bytes) {
   if (name_.empty())
     return absl::InvalidArgumentError("the first message of PutDataset must be the header with the name");
   files_.push_back({file_name, ""});
+  announced_bytes_.push_back(size_bytes);
   return absl::OkStatus();
+}
+
+absl::Status DatasetUpload::CheckComplete() const {
+  bool complete = !name_.empty() && static_cast<int32_t>(files_.size()) == num_files_;
+  for (size_t i = 0; i < files_.size(); ++i)
+    complete &= static_cast<int64_t>(files_[i].bytes.size()) == announced_bytes_[i];
+  if (complete) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the upload of data set ", name_, " broke off: ", files_.size(),
+                                                 " of ", num_files_,
+                                                 " files came, not all of them whole; send it again"));
 }
 
 absl::Status DatasetUpload::AddData(const std::string& data) {

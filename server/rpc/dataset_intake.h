@@ -15,16 +15,21 @@ namespace chainfleet {
 class DatasetUpload {
  public:
   // INVALID_ARGUMENT for a bad data set name, or data before the first file.
-  absl::Status SetName(const std::string& name);
-  absl::Status StartFile(const std::string& file_name);
+  absl::Status Begin(const std::string& name, int32_t num_files);
+  absl::Status StartFile(const std::string& file_name, int64_t size_bytes);
   // RESOURCE_EXHAUSTED above limits::kMaxDatasetUploadBytes in all.
   absl::Status AddData(const std::string& data);
+
+  // INVALID_ARGUMENT unless every announced file is there with its announced size: an upload that broke off is none.
+  absl::Status CheckComplete() const;
 
   const std::string& name() const { return name_; }
   const std::vector<UploadedFile>& files() const { return files_; }
 
  private:
   std::string name_;
+  int32_t num_files_ = 0;
+  std::vector<int64_t> announced_bytes_;  // by file
   std::vector<UploadedFile> files_;
   int64_t total_bytes_ = 0;
 };

@@ -1,0 +1,157 @@
+#include "core/metrics/metrics.h"
+
+#include <dirent.h>
+#include <prometheus/counter.h>
+#include <prometheus/exposer.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+
+namespace chainfleet {
+namespace {
+
+// prometheus-cpp's own objects behind our names.
+template <typename Face, typename Series>
+struct Holder : Face {
+  explicit Holder(Series& s) : series(s) {}
+  Series& series;
+};
+
+struct CounterHolder final : Holder<Counter, prometheus::Counter> {
+  using Holder::Holder;
+  void Add(double amount) override { series.Increment(amount); }
+};
+struct GaugeHolder final : Holder<Gauge, prometheus::Gauge> {
+  using Holder::Holder;
+  void Set(double value) override { series.Set(value); }
+};
+struct HistogramHolder final : Holder<Histogram, prometheus::Histogram> {
+  using Holder::Holder;
+  void Observe(double value) override { series.Observe(value); }
+};
+
+double OpenDescriptors() {
+  DIR* folder = ::opendir("/proc/self/fd");
+  if (folder == nullptr) return 0;
+  double count = -3;  // ".", ".." and the folder itself
+  while (::readdir(folder) != nullptr) ++count;
+  ::closedir(folder);
+  return count;
+}
+
+double ResidentBytes() {
+  FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr) return 0;
+  long total = 0, resident = 0;
+  const int read = std::fscanf(file, "%ld %ld", &total, &resident);
+  std::fclose(file);
+  return read == 2 ? static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+double CpuSeconds() {
+  rusage usage;
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
+
+struct MetricsRegistry::Impl {
+  // Collects after running the refresh functions, so that gauges are of this moment.
+  struct Collector final : prometheus::Collectable {
+    explicit Collector(Impl* i) : impl(i) {}
+    std::vector<prometheus::MetricFamily> Collect() const override {
+      std::vector<std::function<void()>> refresh;
+      {
+        MutexLock lock(&impl->mutex);
+        refresh = impl->refresh;
+      }
+      for (const auto& run : refresh) run();
+      return impl->registry->Collect();
+    }
+    Impl* const impl;
+  };
+
+  template <typename HolderType, typename Series>
+  HolderType& Keep(Series& series) {
+    MutexLock lock(&mutex);
+    auto& holder = holders[&series];
+    if (!holder) holder = std::make_shared<HolderType>(series);
+    return *static_cast<HolderType*>(holder.get());
+  }
+
+  Mutex mutex;
+  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  std::map<const void*, std::shared_ptr<void>> holders CHAINFLEET_GUARDED_BY(mutex);
+  std::vector<std::function<void()>> refresh CHAINFLEET_GUARDED_BY(mutex);
+  double cpu_seconds_counted = 0;
+  std::shared_ptr<Collector> collector = std::make_shared<Collector>(this);
+  std::unique_ptr<prometheus::Exposer> exposer;  // first to go: it calls the collector
+};
+
+MetricsRegistry::MetricsRegistry(const std::string& program) : impl_(std::make_unique<Impl>()) {
+  AddGauge("chainfleet_build_info", "Always 1; the labels say what runs.", {{"program", program}, {"version", "0.1.0"}})
+      .Set(1);
+  Counter& cpu = AddCounter("chainfleet_process_cpu_seconds_total", "CPU time of the process, user and system.");
+  Gauge& memory = AddGauge("chainfleet_process_resident_memory_bytes", "Resident memory of the process.");
+  Gauge& descriptors = AddGauge("chainfleet_process_open_fds", "Open file descriptors of the process.");
+  BeforeScrape([this, &cpu, &memory, &descriptors] {
+    const double seconds = CpuSeconds();
+    cpu.Add(seconds - std::exchange(impl_->cpu_seconds_counted, seconds));
+    memory.Set(ResidentBytes());
+    descriptors.Set(OpenDescriptors());
+  });
+}
+
+MetricsRegistry::~MetricsRegistry() = default;
+
+Counter& MetricsRegistry::AddCounter(const std::string& name, const std::string& help, const Labels& labels) {
+  auto& family = prometheus::BuildCounter().Name(name).Help(help).Register(*impl_->registry);
+  return impl_->Keep<CounterHolder>(family.Add(labels));
+}
+
+Gauge& MetricsRegistry::AddGauge(const std::string& name, const std::string& help, const Labels& labels) {
+  auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(*impl_->registry);
+  return impl_->Keep<GaugeHolder>(family.Add(labels));
+}
+
+Histogram& MetricsRegistry::AddHistogram(const std::string& name, const std::string& help,
+                                         const std::vector<double>& bounds, const Labels& labels) {
+  auto& family = prometheus::BuildHistogram().Name(name).Help(help).Register(*impl_->registry);
+  return impl_->Keep<HistogramHolder>(family.Add(labels, bounds));
+}
+
+void MetricsRegistry::BeforeScrape(std::function<void()> refresh) {
+  MutexLock lock(&impl_->mutex);
+  impl_->refresh.push_back(std::move(refresh));
+}
+
+absl::Status MetricsRegistry::Serve(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("metrics address \"", address, "\" must be HOST:PORT"));
+  }
+  try {  // prometheus-cpp throws "null context when constructing CivetServer" for a taken port
+    impl_->exposer = std::make_unique<prometheus::Exposer>(address, 1);
+    impl_->exposer->RegisterCollectable(impl_->collector);
+  } catch (const std::exception& error) {
+    return WithReason(
+        absl::AlreadyExistsError(absl::StrCat("cannot serve metrics on ", address, ": the port is taken or not ours")),
+        "PORT_TAKEN");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

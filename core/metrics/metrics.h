@@ -1,0 +1,66 @@
+// A thin face of prometheus-cpp: a registry of named metrics and the port that serves them.
+//
+// Names carry the prefix "chainfleet_" and their unit; counters end in "_total". Keep the returned reference: looking a
+// series up costs a lock. References stay valid as long as the registry (no series is removed through this face).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+using Labels = std::map<std::string, std::string>;
+
+class Counter {
+ public:
+  virtual ~Counter() = default;
+  virtual void Add(double amount = 1) = 0;
+};
+
+class Gauge {
+ public:
+  virtual ~Gauge() = default;
+  virtual void Set(double value) = 0;
+};
+
+class Histogram {
+ public:
+  virtual ~Histogram() = default;
+  virtual void Observe(double value) = 0;
+};
+
+// Thread-safe.
+class MetricsRegistry {
+ public:
+  // `program` is "server" or "worker", in chainfleet_build_info; process metrics (CPU, memory, descriptors) are always
+  // there.
+  explicit MetricsRegistry(const std::string& program);
+  ~MetricsRegistry();
+
+  // The same name and labels again give the same series. One name has one type and one set of label names (a checked
+  // invariant).
+  Counter& AddCounter(const std::string& name, const std::string& help, const Labels& labels = {});
+  Gauge& AddGauge(const std::string& name, const std::string& help, const Labels& labels = {});
+  // `bounds`: upper bounds of the buckets, rising, +Inf left out.
+  Histogram& AddHistogram(const std::string& name, const std::string& help, const std::vector<double>& bounds,
+                          const Labels& labels = {});
+
+  // Runs before each scrape: sets gauges from the state of the program. May not add series of its own registry's
+  // callbacks.
+  void BeforeScrape(std::function<void()> refresh);
+
+  // Serves GET /metrics on `address` ("127.0.0.1:7401"). ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address
+  // that is none.
+  absl::Status Serve(const std::string& address);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chainfleet

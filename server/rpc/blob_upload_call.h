@@ -1,0 +1,28 @@
+// PutBlob: checks the lease, collects the bytes, checks size and digest, stores the object off the RPC threads.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "chainfleet/v1/worker.pb.h"
+#include "core/domain/draw.h"
+#include "server/rpc/services.h"
+#include "server/rpc/upload_call.h"
+
+namespace chainfleet {
+
+class BlobUploadCall final : public UploadCall<v1::PutBlobRequest> {
+ public:
+  BlobUploadCall(const ServiceParts& parts, const absl::Status& admitted);
+
+ private:
+  absl::Status Take(const v1::PutBlobRequest& message) override;
+  absl::Status TakeHeader(const v1::PutBlobRequest::Header& header);
+  void TakeEnd() override;
+
+  const ServiceParts parts_;
+  BlobRef ref_;
+  std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();
+};
+
+}  // namespace chainfleet

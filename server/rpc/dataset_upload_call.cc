@@ -1,0 +1,37 @@
+#include "server/rpc/dataset_upload_call.h"
+
+#include "server/rpc/job_render.h"
+
+namespace chainfleet {
+
+DatasetUploadCall::DatasetUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::Dataset* response)
+    : parts_(parts), response_(response) {
+  Begin(admitted);
+}
+
+absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
+  switch (message.part_case()) {
+    case v1::PutDatasetRequest::kHeader:
+      return upload_->Begin(message.header().name(), message.header().num_files());
+    case v1::PutDatasetRequest::kFile:
+      return upload_->StartFile(message.file().file_name(), message.file().size_bytes());
+    case v1::PutDatasetRequest::kData:
+      return upload_->AddData(message.data());
+    case v1::PutDatasetRequest::PART_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("a message of PutDataset is empty");
+}
+
+void DatasetUploadCall::TakeEnd() {
+  if (const absl::Status status = upload_->CheckComplete(); !status.ok()) return finisher()->Finish(status);
+  parts_.executor->Schedule([parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
+    const absl::StatusOr<Dataset> stored = StoreDataset(*upload, parts.state->incarnation(), parts.blobs);
+    if (!stored.ok()) return finisher->Finish(stored.status());
+    parts.dispatcher->PutDataset(*stored, [finisher, response](absl::StatusOr<Dataset> registered) {
+      finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
+    });
+  });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,26 @@
+// PutDataset: collects the files, then decodes, stores and registers them off the RPC threads.
+#pragma once
+
+#include <memory>
+
+#include "chainfleet/v1/jobs.pb.h"
+#include "server/rpc/dataset_intake.h"
+#include "server/rpc/services.h"
+#include "server/rpc/upload_call.h"
+
+namespace chainfleet {
+
+class DatasetUploadCall final : public UploadCall<v1::PutDatasetRequest> {
+ public:
+  DatasetUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::Dataset* response);
+
+ private:
+  absl::Status Take(const v1::PutDatasetRequest& message) override;
+  void TakeEnd() override;
+
+  const ServiceParts parts_;
+  v1::Dataset* const response_;
+  std::shared_ptr<DatasetUpload> upload_ = std::make_shared<DatasetUpload>();
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,110 @@
+#include "server/rpc/dispatcher_draw_catalog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+
+namespace chainfleet {
+namespace {
+
+std::shared_ptr<const PredictPlan> PlanOf(const JobView& job) {
+  auto plan = std::make_shared<PredictPlan>();
+  plan->job = job.id;
+  plan->model = job.plan->spec.model;
+  plan->normalisation = job.plan->normalisation;
+  if (job.plan->dataset) {
+    plan->input_shape = job.plan->dataset->input_shape;
+    plan->num_classes = job.plan->dataset->num_classes;
+  }
+  return plan;
+}
+
+// The readable draws of one chain among its first `in_version`; of those the newest `members`, if that is not 0.
+ChainDraws ChooseDraws(const ChainId& chain, const std::vector<SegmentRecord>& records, int64_t in_version,
+                       int64_t members) {
+  ChainDraws draws{.chain = chain};
+  for (const SegmentRecord& record : records) {
+    const int64_t beyond = record.segment.first_index + record.segment.num_draws() - in_version;
+    if (beyond >= record.segment.num_draws()) break;
+    if (record.corrupt || record.deleted) continue;
+    draws.segments.push_back(record.segment);
+    draws.num_draws += record.segment.num_draws() - std::max<int64_t>(beyond, 0);
+  }
+  if (members > 0 && draws.num_draws > members) {
+    draws.skip_draws = draws.num_draws - members;
+    draws.num_draws = members;
+    size_t whole = 0;
+    while (draws.segments[whole].num_draws() <= draws.skip_draws)
+      draws.skip_draws -= draws.segments[whole++].num_draws();
+    draws.segments.erase(draws.segments.begin(), draws.segments.begin() + static_cast<int64_t>(whole));
+  }
+  return draws;
+}
+
+absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, const ChainId& chain) {
+  StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index};
+  std::vector<SegmentRecord> records;
+  while (true) {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRecord> page, store->ListSegments(query));
+    const bool last = static_cast<int32_t>(page.size()) < query.limit;
+    if (!page.empty()) {
+      query.after_chain = chain.index;
+      query.after_first_index = page.back().segment.first_index;
+    }
+    records.insert(records.end(), std::make_move_iterator(page.begin()), std::make_move_iterator(page.end()));
+    if (last) return records;
+  }
+}
+
+absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, const Snapshot& snapshot,
+                                     const DrawQuery& query) {
+  PinnedDraws pinned{.plan = PlanOf(job), .version = snapshot.number, .kinds = KindsOf(job.plan->spec)};
+  for (const ChainView& chain : job.chains) {
+    const auto index = static_cast<size_t>(chain.id.index);
+    const int64_t in_version = index < snapshot.draws_of_chain.size() ? snapshot.draws_of_chain[index] : 0;
+    const bool failed = chain.state == ChainState::kFailed || chain.state == ChainState::kDiverged;
+    if (in_version == 0 || (failed && !query.include_failed)) continue;
+    pinned.draws_in_version += in_version;
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, SegmentsOfChain(store, chain.id));
+    ChainDraws draws = ChooseDraws(chain.id, records, in_version, query.members);
+    if (draws.num_draws > 0) pinned.chains.push_back(std::move(draws));
+  }
+  if (!pinned.chains.empty()) return pinned;
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("version ", snapshot.number, " of job ", job.id,
+                                                               " has no readable draw of a chain that did not fail")),
+                    "NO_DRAWS");
+}
+
+}  // namespace
+
+void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) {
+  absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(query.job);
+  if (!job.ok()) {
+    parts_.executor->Schedule([done = std::move(done), status = job.status()] { done(status); });
+    return;
+  }
+  const bool refresh = query.version == 0;
+  parts_.dispatcher->PinSnapshot(
+      job->id, query.version, refresh,
+      [parts = parts_, job = *job, query, done = std::move(done)](absl::StatusOr<Snapshot> snapshot) {
+        if (!snapshot.ok()) return done(snapshot.status());
+        done(PinnedBy(parts.state, job, *snapshot, query));
+      });
+}
+
+absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& name) {
+  return parts_.dispatcher->GetDataset(name);
+}
+
+void DispatcherDrawCatalog::MarkCorrupt(const std::string& job, const std::string& object) {
+  Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on",
+      {{"job", job}, {"object", object}});
+  parts_.dispatcher->MarkCorrupt(job, object, [job](absl::StatusOr<bool> marked) {
+    if (!marked.ok())
+      Log(LogLevel::kError, "marking a draw corrupt failed", {{"job", job}, {"error", marked.status().ToString()}});
+  });
+}
+
+}  // namespace chainfleet

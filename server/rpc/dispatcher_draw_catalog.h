@@ -1,0 +1,21 @@
+// The DrawCatalog over the Dispatcher (names, versions) and the StateStore (segment records).
+#pragma once
+
+#include "server/predict/draw_catalog.h"
+#include "server/rpc/services.h"
+
+namespace chainfleet {
+
+class DispatcherDrawCatalog final : public DrawCatalog {
+ public:
+  explicit DispatcherDrawCatalog(ServiceParts parts) : parts_(std::move(parts)) {}
+
+  void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) override;
+  absl::StatusOr<Dataset> GetDataset(const std::string& name) override;
+  void MarkCorrupt(const std::string& job, const std::string& object) override;
+
+ private:
+  const ServiceParts parts_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,42 @@
+// The gRPC server with everything on it: services, health, reflection, keepalive, bounds.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+#include "server/rpc/job_service.h"
+#include "server/rpc/predict_service.h"
+#include "server/rpc/shard_streams.h"
+#include "server/rpc/worker_service.h"
+#include "server/telemetry/server_metrics.h"
+
+namespace chainfleet {
+
+class GrpcServer {
+ public:
+  // Listens on `address` ("127.0.0.1:7400", port 0: a free one). ALREADY_EXISTS / PORT_TAKEN. What it is given outlives
+  // it.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address, const ServiceParts& parts,
+                                                           ShardStreams* shards, PredictRouter* router,
+                                                           Evaluator* evaluator, ServerMetrics* metrics);
+
+  int port() const { return port_; }
+
+  // Health NOT_SERVING, streams ended so that clients come back, then every call is cancelled at the deadline.
+  void Shutdown(absl::Duration deadline);
+
+ private:
+  GrpcServer(const ServiceParts& parts, ShardStreams* shards, PredictRouter* router, Evaluator* evaluator);
+
+  ShardStreams* const shards_;
+  JobService jobs_;
+  WorkerService workers_;
+  PredictService predictions_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace chainfleet

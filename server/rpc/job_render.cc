@@ -1,0 +1,93 @@
+#include "server/rpc/job_render.h"
+
+#include "core/wire/jobs_wire.h"
+#include "core/wire/types_wire.h"
+
+namespace chainfleet {
+namespace {
+
+double InitialValue(const ScheduleSpec& schedule) {
+  if (const auto* constant = std::get_if<ConstantSchedule>(&schedule.kind)) return constant->value;
+  return std::get<CyclicalSchedule>(schedule.kind).initial;
+}
+
+// Which posterior is sampled (docs/sampling.md).
+v1::Job::Report RenderReport(const JobPlan& plan) {
+  const JobSpec& spec = plan.spec;
+  const int64_t num_examples = plan.dataset ? plan.dataset->num_rows : 1;
+  const double value = InitialValue(spec.schedule), n = static_cast<double>(num_examples);
+  const bool is_rate = spec.schedule.scale == StepScale::kLearningRate;
+  v1::Job::Report report;
+  report.set_num_examples(num_examples);
+  report.set_prior_precision(spec.prior.precision);
+  report.set_temperature(spec.temperature);
+  report.set_learning_rate(is_rate ? value : value * n);
+  report.set_step_size(is_rate ? value / n : value);
+  const auto parameters = InferParameters(spec.model, plan.dataset ? plan.dataset->input_shape : std::vector<int64_t>(),
+                                          plan.dataset ? plan.dataset->num_classes : 0);
+  report.set_num_parameters(parameters.ok() ? NumParameters(*parameters) : 0);
+  report.set_draws_per_chain(PlanSteps(spec, num_examples).NumDraws());
+  return report;
+}
+
+v1::Chain RenderChain(const ChainView& view) {
+  v1::Chain chain;
+  *chain.mutable_id() = ToProto(view.id);
+  chain.set_state(ToProto(view.state));
+  chain.set_step(view.step);
+  chain.set_total_steps(view.total_steps);
+  chain.set_num_draws(view.num_draws);
+  *chain.mutable_stats() = ToProto(view.stats);
+  chain.set_worker(view.worker);
+  chain.set_lease_epoch(view.lease_epoch);
+  chain.set_attempts(view.attempts);
+  chain.set_reason(view.reason);
+  return chain;
+}
+
+}  // namespace
+
+v1::Job RenderJob(const JobView& view, bool with_chains) {
+  v1::Job job;
+  job.set_id(view.id);
+  *job.mutable_spec() = ToProto(view.plan->spec);
+  job.set_intent(ToProto(view.intent));
+  job.set_state(ToProto(view.state));
+  *job.mutable_created_at() = ToProto(view.created_at);
+  if (view.finished_at) *job.mutable_finished_at() = ToProto(*view.finished_at);
+  int64_t draws = 0, done = 0, total = 0;
+  for (const ChainView& chain : view.chains) {
+    draws += chain.num_draws;
+    done += chain.step;
+    total += chain.total_steps;
+    if (with_chains) *job.add_chains() = RenderChain(chain);
+  }
+  job.set_num_draws(draws);
+  job.set_steps_done(done);
+  job.set_steps_total(total);
+  job.set_newest_version(view.newest_version);
+  if (view.plan->dataset) job.set_dataset_digest(view.plan->dataset->digest);
+  *job.mutable_report() = RenderReport(*view.plan);
+  return job;
+}
+
+v1::Dataset RenderDataset(const Dataset& dataset) {
+  v1::Dataset rendered = ToProto(dataset);
+  rendered.clear_shards();
+  return rendered;
+}
+
+v1::Worker RenderWorker(const WorkerView& view, bool serving) {
+  v1::Worker worker;
+  worker.set_id(view.id);
+  worker.set_host(view.host);
+  worker.set_device(view.device);
+  worker.set_chain_slots(view.chain_slots);
+  worker.set_chains(view.chains);
+  worker.set_seconds_since_sync(absl::ToDoubleSeconds(view.since_sync));
+  worker.set_draining(view.draining);
+  worker.set_serving(serving);
+  return worker;
+}
+
+}  // namespace chainfleet

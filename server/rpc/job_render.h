@@ -1,0 +1,17 @@
+// Views of the Dispatcher as messages of jobs.proto.
+#pragma once
+
+#include "chainfleet/v1/jobs.pb.h"
+#include "server/control/views.h"
+
+namespace chainfleet {
+
+// With chains, or without them for lists.
+v1::Job RenderJob(const JobView& view, bool with_chains);
+
+// Shards left out.
+v1::Dataset RenderDataset(const Dataset& dataset);
+
+v1::Worker RenderWorker(const WorkerView& view, bool serving);
+
+}  // namespace chainfleet

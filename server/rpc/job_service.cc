@@ -1,0 +1,205 @@
+#include "server/rpc/job_service.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/limits.h"
+#include "core/wire/jobs_wire.h"
+#include "core/wire/types_wire.h"
+#include "server/rpc/blob_stream.h"
+#include "server/rpc/dataset_upload_call.h"
+#include "server/rpc/job_render.h"
+#include "server/rpc/job_watch.h"
+#include "server/rpc/unary_call.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWatchInterval = absl::Milliseconds(500);
+
+int32_t PageSize(int32_t asked) { return asked <= 0 ? 50 : std::min(asked, limits::kMaxPageSize); }
+
+// The token of a page of segments is the job, chain filter and position it goes on after.
+std::string SegmentToken(const std::string& job, const v1::ListSegmentsRequest& request, const SegmentRecord& last) {
+  return absl::StrCat(job, ":", request.has_chain() ? request.chain() : -1, ":", last.chain.index, ":",
+                      last.segment.first_index);
+}
+
+absl::Status ReadSegmentToken(const std::string& job, const v1::ListSegmentsRequest& request,
+                              StateStore::SegmentQuery* query) {
+  if (request.page_token().empty()) return absl::OkStatus();
+  const std::vector<std::string> parts = absl::StrSplit(request.page_token(), ':');
+  int32_t filter = 0;
+  if (parts.size() != 4 || parts[0] != job || !absl::SimpleAtoi(parts[1], &filter) ||
+      filter != (request.has_chain() ? request.chain() : -1) || !absl::SimpleAtoi(parts[2], &query->after_chain) ||
+      !absl::SimpleAtoi(parts[3], &query->after_first_index)) {
+    return InvalidFields({{"page_token", "is not one that this server gave for the same arguments"}});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::string& job,
+                                                  const v1::ListSegmentsRequest& request) {
+  StateStore::SegmentQuery query{.job = job, .limit = PageSize(request.page_size())};
+  if (request.has_chain()) query.chain = request.chain();
+  CHAINFLEET_RETURN_IF_ERROR(ReadSegmentToken(job, request, &query));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
+  v1::ListSegmentsResponse response;
+  for (const SegmentRecord& record : records) *response.add_segments() = ToProto(record);
+  if (static_cast<int32_t>(records.size()) == query.limit)
+    response.set_next_page_token(SegmentToken(job, request, records.back()));
+  return response;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::CreateJobRequest* request,
+                                                v1::Job* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<JobSpec> spec = FromProto(request->spec());
+    if (!spec.ok()) return answer->Fail(spec.status());
+    parts_.dispatcher->CreateJob(*spec, request->request_id(), request->validate_only(),
+                                 [answer](absl::StatusOr<JobView> job) {
+                                   answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
+                                 });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobRequest* request, v1::Job* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    answer->Answer(parts_.dispatcher->GetJob(request->name()),
+                   [](const JobView& view) { return RenderJob(view, true); });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJobsRequest* request,
+                                               v1::ListJobsResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    std::optional<JobState> state;
+    if (!request->state().empty()) {
+      const absl::StatusOr<JobState> parsed = JobStateFromString(request->state());
+      if (!parsed.ok()) return answer->Fail(parsed.status());
+      state = *parsed;
+    }
+    answer->Answer(parts_.dispatcher->ListJobs(state, PageSize(request->page_size()), request->page_token()),
+                   [](const Page<JobView>& page) {
+                     v1::ListJobsResponse list;
+                     for (const JobView& view : page.items) *list.add_jobs() = RenderJob(view, false);
+                     list.set_next_page_token(page.next_page_token);
+                     return list;
+                   });
+  });
+}
+
+grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const v1::WatchJobRequest* request) {
+  return ServeStream<v1::Job>([&](const std::shared_ptr<StreamFeed<v1::Job>>& feed) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return feed->End(status);
+    const absl::Duration asked = absl::Seconds(request->min_interval_seconds());
+    WatchJobInto(feed, parts_.dispatcher, parts_.executor, request->name(),
+                 asked > absl::ZeroDuration() ? std::max(asked, kMinWatchInterval) : kDefaultWatchInterval);
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetIntentRequest* request,
+                                                v1::Job* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
+    if (!intent.ok()) return answer->Fail(intent.status());
+    parts_.dispatcher->SetIntent(request->name(), *intent, [answer](absl::StatusOr<JobView> job) {
+      answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::ListSegmentsRequest* request,
+                                                   v1::ListSegmentsResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(request->job());
+    if (!job.ok()) return answer->Fail(job.status());
+    parts_.executor->Schedule([answer, store = parts_.state, id = job->id, request = *request] {
+      answer->Answer(ListPage(store, id, request), [](const v1::ListSegmentsResponse& page) { return page; });
+    });
+  });
+}
+
+grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, const v1::ReadSegmentRequest* request) {
+  const auto refuse = [](const absl::Status& status) {
+    return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
+  };
+  if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return refuse(status);
+  const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(request->job());
+  if (!job.ok()) return refuse(job.status());
+  // A job's objects are those below its own folder; the store's incarnation comes first.
+  if (!request->object().starts_with(absl::StrCat(parts_.state->incarnation(), "/", job->id, "/"))) {
+    return refuse(absl::NotFoundError(absl::StrCat("job ", job->id, " has no object ", request->object())));
+  }
+  return StreamBlob(parts_.blobs, parts_.executor, request->object());
+}
+
+grpc::ServerReadReactor<v1::PutDatasetRequest>* JobService::PutDataset(Context* context, v1::Dataset* response) {
+  return new DatasetUploadCall(parts_, parts_.auth->Check(*context), response);
+}
+
+grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
+                                                   v1::ListDatasetsResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    answer->Answer(parts_.dispatcher->ListDatasets(PageSize(request->page_size()), request->page_token()),
+                   [](const Page<Dataset>& page) {
+                     v1::ListDatasetsResponse list;
+                     for (const Dataset& dataset : page.items) *list.add_datasets() = RenderDataset(dataset);
+                     list.set_next_page_token(page.next_page_token);
+                     return list;
+                   });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
+                                                    v1::DeleteDatasetResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    parts_.dispatcher->DeleteDataset(request->name(), [answer](absl::StatusOr<bool> deleted) {
+      answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::ListWorkersRequest*,
+                                                  v1::ListWorkersResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    std::set<std::string> serving;
+    for (const ServingWorker& worker : shards_->Workers()) serving.insert(worker.id);
+    v1::ListWorkersResponse list;
+    for (const WorkerView& view : parts_.dispatcher->ListWorkers())
+      *list.add_workers() = RenderWorker(view, serving.contains(view.id));
+    answer->Succeed(std::move(list));
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::GetServerInfoRequest*,
+                                                    v1::ServerInfo* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    v1::ServerInfo info;
+    info.set_version("0.1.0");
+    info.set_protocol_version(kProtocolVersion);
+    info.set_oldest_protocol_version(kOldestProtocolVersion);
+    info.set_store_incarnation(parts_.state->incarnation());
+    info.set_generation(parts_.state->generation());
+    info.set_data_directory(parts_.data_directory);
+    *info.mutable_started_at() = ToProto(parts_.started_at);
+    answer->Succeed(std::move(info));
+  });
+}
+
+}  // namespace chainfleet

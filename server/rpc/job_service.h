@@ -1,0 +1,42 @@
+// JobService of jobs.proto: parse, one call, render.
+#pragma once
+
+#include "chainfleet/v1/jobs.grpc.pb.h"
+#include "server/predict/shard_port.h"
+#include "server/rpc/services.h"
+
+namespace chainfleet {
+
+class JobService final : public v1::JobService::CallbackService {
+ public:
+  // `shards` says which workers serve.
+  JobService(ServiceParts parts, ShardPort* shards) : parts_(std::move(parts)), shards_(shards) {}
+
+  using Context = grpc::CallbackServerContext;
+  grpc::ServerUnaryReactor* CreateJob(Context* context, const v1::CreateJobRequest* request,
+                                      v1::Job* response) override;
+  grpc::ServerUnaryReactor* GetJob(Context* context, const v1::GetJobRequest* request, v1::Job* response) override;
+  grpc::ServerUnaryReactor* ListJobs(Context* context, const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerWriteReactor<v1::Job>* WatchJob(Context* context, const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* SetIntent(Context* context, const v1::SetIntentRequest* request,
+                                      v1::Job* response) override;
+  grpc::ServerUnaryReactor* ListSegments(Context* context, const v1::ListSegmentsRequest* request,
+                                         v1::ListSegmentsResponse* response) override;
+  grpc::ServerWriteReactor<v1::Chunk>* ReadSegment(Context* context, const v1::ReadSegmentRequest* request) override;
+  grpc::ServerReadReactor<v1::PutDatasetRequest>* PutDataset(Context* context, v1::Dataset* response) override;
+  grpc::ServerUnaryReactor* ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
+                                         v1::ListDatasetsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
+                                          v1::DeleteDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* ListWorkers(Context* context, const v1::ListWorkersRequest* request,
+                                        v1::ListWorkersResponse* response) override;
+  grpc::ServerUnaryReactor* GetServerInfo(Context* context, const v1::GetServerInfoRequest* request,
+                                          v1::ServerInfo* response) override;
+
+ private:
+  const ServiceParts parts_;
+  ShardPort* const shards_;
+};
+
+}  // namespace chainfleet

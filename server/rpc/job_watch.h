@@ -1,0 +1,19 @@
+// WatchJob: the job at once and after changes, no faster than asked, until it is final or the client leaves.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "chainfleet/v1/jobs.pb.h"
+#include "core/base/executor.h"
+#include "server/control/dispatcher.h"
+#include "server/rpc/message_stream.h"
+
+namespace chainfleet {
+
+// `dispatcher` and `executor` outlive the stream.
+void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, Executor* executor,
+                  const std::string& name, absl::Duration min_interval);
+
+}  // namespace chainfleet

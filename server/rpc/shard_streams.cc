@@ -1,0 +1,258 @@
+#include "server/rpc/shard_streams.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/base/log.h"
+#include "core/domain/worker_protocol.h"
+#include "core/wire/grpc_status.h"
+#include "core/wire/predict_wire.h"
+
+namespace chainfleet {
+namespace {
+
+using ShardDone = std::function<void(absl::StatusOr<ShardResult>)>;
+
+absl::Status StreamEnded(const std::string& worker) {
+  return WithReason(absl::UnavailableError(absl::StrCat("worker ", worker, " closed its stream before it answered")),
+                    "WORKER_LOST");
+}
+
+absl::Status CheckHello(const v1::ShardUpdate::Hello& hello) {
+  if (hello.worker().empty()) return InvalidFields({{"hello.worker", "is empty"}});
+  if (hello.protocol_version() >= kOldestProtocolVersion && hello.protocol_version() <= kProtocolVersion)
+    return absl::OkStatus();
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("worker ", hello.worker(), " speaks protocol ",
+                                                               hello.protocol_version(), ", this server ",
+                                                               kOldestProtocolVersion, " to ", kProtocolVersion)),
+                    "VERSION_MISMATCH");
+}
+
+}  // namespace
+
+// Thread-safe; outlives the reactor while callers hold it.
+class ShardStreams::Session {
+ public:
+  using Reactor = grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>;
+
+  Session(Reactor* reactor, Executor* executor) : executor_(executor), reactor_(reactor) {}
+
+  void SetWorker(const std::string& worker) { worker_ = worker; }  // before it is registered
+  const std::string& worker() const { return worker_; }
+
+  int32_t in_flight() {
+    MutexLock lock(&mutex_);
+    return static_cast<int32_t>(shards_.size());
+  }
+
+  void Send(const ShardRequest& request, ShardDone done) {
+    v1::ShardOrder order;
+    *order.mutable_shard() = ToProto(request);
+    MutexLock lock(&mutex_);
+    if (reactor_ == nullptr) return Answer(std::move(done), StreamEnded(worker_));
+    if (static_cast<int>(shards_.size()) >= limits::kMaxShardsInFlightPerWorker) {
+      return Answer(std::move(done), absl::ResourceExhaustedError(
+                                         absl::StrCat("worker ", worker_, " has ", shards_.size(), " shards already")));
+    }
+    shards_[request.shard_id].done = std::move(done);
+    Queue(std::move(order));
+  }
+
+  void Cancel(uint64_t shard_id) {
+    MutexLock lock(&mutex_);
+    const auto it = shards_.find(shard_id);
+    if (it == shards_.end()) return;
+    Answer(std::move(it->second.done), absl::CancelledError("the shard was cancelled"));
+    shards_.erase(it);
+    v1::ShardOrder order;
+    order.set_cancel(shard_id);
+    if (reactor_ != nullptr) Queue(std::move(order));
+  }
+
+  void TakeResult(const v1::ShardUpdate::ResultChunk& chunk) {
+    MutexLock lock(&mutex_);
+    const auto it = shards_.find(chunk.shard_id());
+    if (it == shards_.end()) return;  // cancelled meanwhile
+    std::string& bytes = it->second.bytes;
+    if (static_cast<int64_t>(bytes.size() + chunk.data().size()) > limits::kMaxShardResultBytes) {
+      Answer(std::move(it->second.done),
+             absl::ResourceExhaustedError(absl::StrCat("worker ", worker_, " sent a result over the bound")));
+      shards_.erase(it);
+      return;
+    }
+    bytes += chunk.data();
+    if (!chunk.last()) return;
+    executor_->Schedule([done = std::move(it->second.done), bytes = std::move(bytes), worker = worker_] {
+      v1::ShardResult proto;
+      if (!proto.ParseFromString(bytes))
+        return done(absl::InternalError(absl::StrCat("worker ", worker, " sent a result that does not parse")));
+      done(FromProto(proto));
+    });
+    shards_.erase(it);
+  }
+
+  void TakeFailure(const v1::ShardUpdate::Failure& failure) {
+    MutexLock lock(&mutex_);
+    const auto it = shards_.find(failure.shard_id());
+    if (it == shards_.end()) return;
+    absl::Status status(static_cast<absl::StatusCode>(failure.code()), failure.message());
+    if (status.ok()) status = absl::InternalError("a worker failed a shard without saying why");
+    if (!failure.reason().empty()) status = WithReason(std::move(status), failure.reason());
+    Answer(std::move(it->second.done), status);
+    shards_.erase(it);
+  }
+
+  void Written(bool ok) {
+    MutexLock lock(&mutex_);
+    writing_ = false;
+    if (ok) WriteNext();
+  }
+
+  // Finishes the stream once; its shards fail.
+  void End(const absl::Status& status) {
+    MutexLock lock(&mutex_);
+    if (reactor_ == nullptr) return;
+    for (auto& [id, shard] : shards_) Answer(std::move(shard.done), StreamEnded(worker_));
+    shards_.clear();
+    std::exchange(reactor_, nullptr)->Finish(ToGrpc(status));
+  }
+
+ private:
+  struct Shard {
+    ShardDone done;
+    std::string bytes;  // of the result so far
+  };
+
+  void Answer(ShardDone done, absl::Status status) {
+    executor_->Schedule([done = std::move(done), status = std::move(status)] { done(status); });
+  }
+  void Queue(v1::ShardOrder order) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    waiting_.push_back(std::move(order));  // bounded by the shards in flight, two orders each
+    WriteNext();
+  }
+  void WriteNext() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || waiting_.empty() || reactor_ == nullptr) return;
+    current_ = std::move(waiting_.front());
+    waiting_.pop_front();
+    writing_ = true;
+    reactor_->StartWrite(&current_);
+  }
+
+  std::string worker_;
+  Executor* const executor_;
+  Mutex mutex_;
+  Reactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);  // null once finished
+  std::map<uint64_t, Shard> shards_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::deque<v1::ShardOrder> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
+  v1::ShardOrder current_;
+  bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+};
+
+class ShardStreams::Stream final : public Session::Reactor {
+ public:
+  Stream(ShardStreams* streams, const absl::Status& admitted)
+      : streams_(streams), session_(std::make_shared<Session>(this, streams->executor_)) {
+    if (admitted.ok()) {
+      StartRead(&update_);
+    } else {
+      session_->End(admitted);
+    }
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return End(absl::OkStatus());
+    if (const absl::Status status = Take(); !status.ok()) return End(status);
+    StartRead(&update_);
+  }
+  void OnWriteDone(bool ok) override { session_->Written(ok); }
+  void OnCancel() override { End(absl::CancelledError("the worker went away")); }
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Take() {
+    switch (update_.update_case()) {
+      case v1::ShardUpdate::kHello: {
+        CHAINFLEET_RETURN_IF_ERROR(CheckHello(update_.hello()));
+        session_->SetWorker(update_.hello().worker());
+        streams_->Register(session_->worker(), session_);
+        return absl::OkStatus();
+      }
+      case v1::ShardUpdate::kResult:
+        session_->TakeResult(update_.result());
+        return absl::OkStatus();
+      case v1::ShardUpdate::kFailure:
+        session_->TakeFailure(update_.failure());
+        return absl::OkStatus();
+      case v1::ShardUpdate::UPDATE_NOT_SET:
+        break;
+    }
+    return absl::InvalidArgumentError("an update of ServeShards is empty");
+  }
+  void End(const absl::Status& status) {
+    streams_->Forget(session_->worker(), session_.get());
+    session_->End(status);
+  }
+
+  ShardStreams* const streams_;
+  const std::shared_ptr<Session> session_;
+  v1::ShardUpdate update_;
+};
+
+ShardStreams::ShardStreams(Executor* executor) : executor_(executor) {}
+ShardStreams::~ShardStreams() = default;
+
+grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* ShardStreams::Open(const absl::Status& admitted) {
+  return new Stream(this, admitted);
+}
+
+void ShardStreams::Register(const std::string& worker, const std::shared_ptr<Session>& session) {
+  std::shared_ptr<Session> older;
+  {
+    MutexLock lock(&mutex_);
+    older = std::exchange(sessions_[worker], session);
+  }
+  if (older && older != session) older->End(absl::AbortedError("a newer stream of this worker took its place"));
+  Log(LogLevel::kInfo, "worker serves predictions", {{"worker", worker}});
+}
+
+void ShardStreams::Forget(const std::string& worker, const Session* session) {
+  MutexLock lock(&mutex_);
+  const auto it = sessions_.find(worker);
+  if (it != sessions_.end() && it->second.get() == session) sessions_.erase(it);
+}
+
+std::shared_ptr<ShardStreams::Session> ShardStreams::Find(const std::string& worker) {
+  MutexLock lock(&mutex_);
+  const auto it = sessions_.find(worker);
+  return it == sessions_.end() ? nullptr : it->second;
+}
+
+void ShardStreams::Close() {
+  std::map<std::string, std::shared_ptr<Session>> sessions;
+  {
+    MutexLock lock(&mutex_);
+    sessions.swap(sessions_);
+  }
+  for (auto& [worker, session] : sessions) session->End(absl::UnavailableError("the server is shutting down"));
+}
+
+std::vector<ServingWorker> ShardStreams::Workers() {
+  MutexLock lock(&mutex_);
+  std::vector<ServingWorker> workers;
+  for (auto& [worker, session] : sessions_) workers.push_back({worker, session->in_flight()});
+  return workers;
+}
+
+void ShardStreams::Send(const std::string& worker, const ShardRequest& request,
+                        std::function<void(absl::StatusOr<ShardResult>)> done) {
+  if (const std::shared_ptr<Session> session = Find(worker)) return session->Send(request, std::move(done));
+  executor_->Schedule([done = std::move(done), worker] { done(StreamEnded(worker)); });
+}
+
+void ShardStreams::Cancel(const std::string& worker, uint64_t shard_id) {
+  if (const std::shared_ptr<Session> session = Find(worker)) session->Cancel(shard_id);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,48 @@
+// The ServeShards streams that workers have open: the production ShardPort.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chainfleet/v1/worker.pb.h"
+#include "core/base/executor.h"
+#include "core/base/mutex.h"
+#include "server/predict/shard_port.h"
+
+namespace chainfleet {
+
+// Thread-safe. Replies run on the executor.
+class ShardStreams final : public ShardPort {
+ public:
+  explicit ShardStreams(Executor* executor);
+  ~ShardStreams() override;
+
+  // A new stream; it is registered when its hello arrives, and takes the place of an older one of the same worker.
+  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted);
+
+  // Ends every stream: workers reconnect elsewhere or later.
+  void Close();
+
+  std::vector<ServingWorker> Workers() override;
+  void Send(const std::string& worker, const ShardRequest& request,
+            std::function<void(absl::StatusOr<ShardResult>)> done) override;
+  void Cancel(const std::string& worker, uint64_t shard_id) override;
+
+ private:
+  class Session;  // one stream: its queue, its shards in flight
+  class Stream;   // its reactor
+
+  void Register(const std::string& worker, const std::shared_ptr<Session>& session);
+  void Forget(const std::string& worker, const Session* session);
+  std::shared_ptr<Session> Find(const std::string& worker);
+
+  Executor* const executor_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Session>> sessions_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+}  // namespace chainfleet

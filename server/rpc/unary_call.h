@@ -1,0 +1,103 @@
+// A unary call of the callback API whose answer comes later, from another thread: finished exactly once, by its answer
+// or by the client's cancel, whichever is first.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/wire/grpc_status.h"
+
+namespace chainfleet {
+
+// Shared by the reactor and whoever answers. Thread-safe.
+template <typename Response>
+class PendingAnswer {
+ public:
+  PendingAnswer(grpc::ServerUnaryReactor* reactor, Response* response) : reactor_(reactor), response_(response) {}
+
+  void Fail(const absl::Status& status) {
+    Finish(status, [](Response*) {});
+  }
+  void Succeed(Response response) {
+    Finish(absl::OkStatus(), [&](Response* out) { *out = std::move(response); });
+  }
+  // OK: the value through `render`; else the status.
+  template <typename T, typename Render>
+  void Answer(const absl::StatusOr<T>& value, Render render) {
+    if (value.ok()) {
+      Succeed(render(*value));
+    } else {
+      Fail(value.status());
+    }
+  }
+
+  // Runs `cancel` if the client goes away before the answer; at once if it has gone already.
+  void OnCancelled(std::function<void()> cancel) {
+    {
+      MutexLock lock(&mutex_);
+      if (!cancelled_) {
+        cancel_ = std::move(cancel);
+        return;
+      }
+    }
+    cancel();
+  }
+  void Cancel() {
+    std::function<void()> cancel;
+    {
+      MutexLock lock(&mutex_);
+      cancelled_ = true;
+      cancel = std::exchange(cancel_, nullptr);
+    }
+    Fail(absl::CancelledError("the client went away"));
+    if (cancel) cancel();
+  }
+
+ private:
+  template <typename Fill>
+  void Finish(const absl::Status& status, Fill fill) {
+    grpc::ServerUnaryReactor* reactor;
+    {
+      MutexLock lock(&mutex_);
+      reactor = std::exchange(reactor_, nullptr);
+      if (reactor == nullptr) return;
+      fill(response_);  // the response lives as long as the reactor is not finished
+    }
+    reactor->Finish(ToGrpc(status));
+  }
+
+  Mutex mutex_;
+  grpc::ServerUnaryReactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);
+  Response* const response_;
+  bool cancelled_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  std::function<void()> cancel_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+template <typename Response>
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  explicit UnaryCall(Response* response) : answer_(std::make_shared<PendingAnswer<Response>>(this, response)) {}
+  const std::shared_ptr<PendingAnswer<Response>>& answer() const { return answer_; }
+  void OnCancel() override { answer_->Cancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<PendingAnswer<Response>> answer_;
+};
+
+// Serves a call: `start(answer)` must have the answer given once, now or later.
+template <typename Response, typename Start>
+grpc::ServerUnaryReactor* ServeUnary(Response* response, Start start) {
+  auto* call = new UnaryCall<Response>(response);
+  const std::shared_ptr<PendingAnswer<Response>> answer =
+      call->answer();  // the call may be gone before `start` returns
+  start(answer);
+  return call;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,62 @@
+// A client stream that is read to its end and then answered once, later, from another thread: the shape of all uploads.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/wire/grpc_status.h"
+
+namespace chainfleet {
+
+// Derived classes take messages in Take and start the work in TakeEnd. Not issuing the next read is the flow control.
+template <typename Message>
+class UploadCall : public grpc::ServerReadReactor<Message> {
+ public:
+  // May be held by work that outlives the call. Thread-safe.
+  class Finisher {
+   public:
+    explicit Finisher(UploadCall* call) : call_(call) {}
+    // Once; `fill` runs, before the call ends, only if the client still waits.
+    void Finish(const absl::Status& status, const std::function<void()>& fill = nullptr) {
+      MutexLock lock(&mutex_);
+      UploadCall* call = std::exchange(call_, nullptr);
+      if (call == nullptr) return;
+      if (status.ok() && fill) fill();
+      call->grpc::template ServerReadReactor<Message>::Finish(ToGrpc(status));
+    }
+
+   private:
+    Mutex mutex_;
+    UploadCall* call_ CHAINFLEET_GUARDED_BY(mutex_);
+  };
+
+  void OnReadDone(bool ok) final {
+    if (!ok) return TakeEnd();
+    if (const absl::Status status = Take(message_); !status.ok()) return finisher_->Finish(status);
+    this->StartRead(&message_);
+  }
+  void OnCancel() final { finisher_->Finish(absl::CancelledError("the client went away")); }
+  void OnDone() final { delete this; }
+
+ protected:
+  // Starts reading, or refuses at once.
+  void Begin(const absl::Status& admitted) {
+    if (!admitted.ok()) return finisher_->Finish(admitted);
+    this->StartRead(&message_);
+  }
+  const std::shared_ptr<Finisher>& finisher() const { return finisher_; }
+
+  virtual absl::Status Take(const Message& message) = 0;
+  virtual void TakeEnd() = 0;
+
+ private:
+  const std::shared_ptr<Finisher> finisher_ = std::make_shared<Finisher>(this);
+  Message message_;
+};
+
+}  // namespace chainfleet

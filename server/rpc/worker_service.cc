@@ -1,0 +1,88 @@
+#include "server/rpc/worker_service.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/wire/types_wire.h"
+#include "core/wire/worker_wire.h"
+#include "server/rpc/blob_stream.h"
+#include "server/rpc/blob_upload_call.h"
+#include "server/rpc/message_stream.h"
+#include "server/rpc/unary_call.h"
+
+namespace chainfleet {
+namespace {
+
+// The objects a commit names exist, with the sizes it says. FAILED_PRECONDITION / BLOB_MISSING.
+absl::Status CheckObjects(const BlobStore& blobs, const ProgressCommit& commit) {
+  const auto check = [&](const BlobRef& ref) -> absl::Status {
+    const absl::StatusOr<int64_t> size = blobs.SizeBytes(ref.name);
+    if (size.ok() && *size == ref.size_bytes) return absl::OkStatus();
+    if (!size.ok() && !absl::IsNotFound(size.status())) return size.status();
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("object ", ref.name, " of chain ",
+                                                                 ToString(commit.chain), " is not in the store with ",
+                                                                 ref.size_bytes, " bytes: put it again")),
+                      "BLOB_MISSING");
+  };
+  if (commit.segment) CHAINFLEET_RETURN_IF_ERROR(check(commit.segment->object));
+  if (commit.resume_point.object) CHAINFLEET_RETURN_IF_ERROR(check(*commit.resume_point.object));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1::SynchronizeRequest* request,
+                                                     v1::SynchronizeReply* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<SynchronizeRequest> parsed = FromProto(*request);
+    if (!parsed.ok()) return answer->Fail(parsed.status());
+    parts_.dispatcher->Synchronize(*parsed, [answer](absl::StatusOr<SynchronizeReply> reply) {
+      answer->Answer(reply, [](const SynchronizeReply& value) { return ToProto(value); });
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const v1::CommitProgressRequest* request,
+                                                        v1::CommitProgressReply* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    absl::StatusOr<SignedCommit> parsed = FromProto(*request);
+    if (!parsed.ok()) return answer->Fail(parsed.status());
+    if (parsed->commit.segment) {
+      if (const absl::Status status = CheckSegment(*parsed->commit.segment); !status.ok()) return answer->Fail(status);
+    }
+    parts_.executor->Schedule(
+        [answer, blobs = parts_.blobs, dispatcher = parts_.dispatcher, commit = *std::move(parsed)] {
+          if (const absl::Status status = CheckObjects(*blobs, commit.commit); !status.ok())
+            return answer->Fail(status);
+          dispatcher->CommitProgress(commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
+                                     [answer](absl::StatusOr<CommitReply> reply) {
+                                       answer->Answer(reply, [](const CommitReply& value) {
+                                         v1::CommitProgressReply rendered;
+                                         rendered.set_replayed(value.replayed);
+                                         return rendered;
+                                       });
+                                     });
+        });
+  });
+}
+
+grpc::ServerReadReactor<v1::PutBlobRequest>* WorkerService::PutBlob(Context* context, v1::PutBlobReply*) {
+  return new BlobUploadCall(parts_, parts_.auth->Check(*context));
+}
+
+grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, const v1::GetBlobRequest* request) {
+  const auto refuse = [](const absl::Status& status) {
+    return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
+  };
+  if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return refuse(status);
+  if (!IsObjectName(request->blob().name()))
+    return refuse(absl::NotFoundError(absl::StrCat("no object ", request->blob().name())));
+  return StreamBlob(parts_.blobs, parts_.executor, request->blob().name());
+}
+
+grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeShards(Context* context) {
+  return shards_->Open(parts_.auth->Check(*context));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,64 @@
+#include "server/telemetry/server_metrics.h"
+
+namespace chainfleet {
+namespace {
+
+const std::vector<double>& LatencyBounds() {
+  static const std::vector<double>* const kBounds =
+      new std::vector<double>{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+  return *kBounds;
+}
+
+}  // namespace
+
+ServerMetrics::ServerMetrics(MetricsRegistry* registry)
+    : registry_(registry),
+      draws_(registry->AddGauge("chainfleet_draws", "Committed draws of all jobs that are not deleted.")),
+      workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),
+      serving_workers_(
+          registry->AddGauge("chainfleet_serving_workers", "Workers with an open stream for predictions.")) {
+  for (int state = 0; state <= static_cast<int>(JobState::kDeleting); ++state) {
+    const auto value = static_cast<JobState>(state);
+    jobs_[value] = &registry->AddGauge("chainfleet_jobs", "Jobs by state.", {{"state", ToString(value)}});
+  }
+  for (int state = 0; state <= static_cast<int>(ChainState::kCancelled); ++state) {
+    const auto value = static_cast<ChainState>(state);
+    chains_[value] = &registry->AddGauge("chainfleet_chains", "Chains by state.", {{"state", ToString(value)}});
+  }
+}
+
+void ServerMetrics::CountRpc(const std::string& method, const std::string& code, absl::Duration duration) {
+  Counter* counter;
+  Histogram* histogram;
+  {
+    MutexLock lock(&mutex_);
+    Counter*& c = rpcs_[{method, code}];
+    if (c == nullptr) {
+      c = &registry_->AddCounter("chainfleet_grpc_handled_total", "Finished RPCs by method and status code.",
+                                 {{"method", method}, {"code", code}});
+    }
+    Histogram*& h = durations_[method];
+    if (h == nullptr) {
+      h = &registry_->AddHistogram("chainfleet_grpc_handling_seconds", "From the start of an RPC to its status.",
+                                   LatencyBounds(), {{"method", method}});
+    }
+    counter = c;
+    histogram = h;
+  }
+  counter->Add();
+  histogram->Observe(absl::ToDoubleSeconds(duration));
+}
+
+void ServerMetrics::Show(const FleetCounts& counts) {
+  const auto value = [](const auto& map, auto key) {
+    const auto it = map.find(key);
+    return it == map.end() ? 0.0 : static_cast<double>(it->second);
+  };
+  for (auto& [state, gauge] : jobs_) gauge->Set(value(counts.jobs, state));
+  for (auto& [state, gauge] : chains_) gauge->Set(value(counts.chains, state));
+  draws_.Set(static_cast<double>(counts.draws));
+  workers_.Set(static_cast<double>(counts.workers));
+  serving_workers_.Set(static_cast<double>(counts.serving_workers));
+}
+
+}  // namespace chainfleet

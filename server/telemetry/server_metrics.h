@@ -1,0 +1,44 @@
+// Every metric of the server, and the only place of it that names one. docs/metrics.md has the table.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "core/domain/chain_state.h"
+#include "core/metrics/metrics.h"
+
+namespace chainfleet {
+
+// What the gauges show, counted by the caller at each scrape.
+struct FleetCounts {
+  std::map<JobState, int64_t> jobs;
+  std::map<ChainState, int64_t> chains;
+  int64_t draws = 0;  // committed, of all jobs there are
+  int64_t workers = 0, serving_workers = 0;
+};
+
+// Thread-safe.
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(MetricsRegistry* registry);
+
+  // One finished RPC: method "/chainfleet.v1.JobService/CreateJob", code "OK".
+  void CountRpc(const std::string& method, const std::string& code, absl::Duration duration);
+  void Show(const FleetCounts& counts);
+
+ private:
+  MetricsRegistry* const registry_;
+  std::map<JobState, Gauge*> jobs_;
+  std::map<ChainState, Gauge*> chains_;
+  Gauge& draws_;
+  Gauge& workers_;
+  Gauge& serving_workers_;
+  Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, Counter*> rpcs_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::map<std::string, Histogram*> durations_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+}  // namespace chainfleet

@@ -67,6 +67,12 @@ class ManualExecutor final : public Executor {
     RunUntilIdle();
   }
 
+  // Forgets what waits: the process it belonged to is dead.
+  void DropAll() {
+    MutexLock lock(&mutex_);
+    tasks_.clear();
+  }
+
   // Monotonic time of the next task; none if there is no task.
   std::optional<absl::Duration> NextDue() const {
     MutexLock lock(&mutex_);

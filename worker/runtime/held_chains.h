@@ -39,8 +39,9 @@ struct Standing {
 
 // Thread-safe; methods take one short lock and do no I/O. Listeners are called outside it.
 //
-// A chain's life: Add (new) -> TakeNew (running) -> MarkEnding -> End | Release | Drop. A chain that ended keeps its epoch in
-// memory until the coordinator has surely heard of it, so a grant that crossed with the end is not taken up again.
+// A chain's life: Add (new) -> TakeNew (running) -> MarkEnding -> End | Release | Drop. A chain that ended keeps its
+// epoch in memory until the coordinator has surely heard of it, so a grant that crossed with the end is not taken up
+// again.
 class HeldChains {
  public:
   explicit HeldChains(const Clock* clock) : clock_(clock) {}

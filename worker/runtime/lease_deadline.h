@@ -8,9 +8,9 @@
 
 namespace chainfleet {
 
-// Counted from before the request that granted or renewed the lease was sent, and ended a margin early: the worker stops
-// before the coordinator may think so, however long the reply was on its way. The margin is limits::kLeaseMargin, a
-// third of very short terms.
+// Counted from before the request that granted or renewed the lease was sent, and ended a margin early: the worker
+// stops before the coordinator may think so, however long the reply was on its way. The margin is limits::kLeaseMargin,
+// a third of very short terms.
 class LeaseDeadline {
  public:
   // Never good.

@@ -1,0 +1,100 @@
+// A ChainBatch whose draws are a function of (chain, step): what it must give is known, however it was cut.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fake_clock.h"
+#include "worker/numerics/chain_batch.h"
+
+namespace chainfleet {
+
+// Shared by all fake batches of a test, which may change it as they go.
+struct FakeBatchScript {
+  int64_t total_steps = 20;
+  int64_t collect_every = 2;
+  int64_t dimension = 8;
+  absl::Duration step_time = absl::Milliseconds(100);
+  std::map<int32_t, int64_t> diverges_at;         // chain -> step
+  std::optional<size_t> max_rows;                 // more: out of memory
+  absl::Status step_status;                       // what Step says when not OK
+  std::optional<absl::Status> create_status;      // what the factory says
+  std::function<void(int32_t, int64_t)> on_step;  // (chain, step)
+  int64_t steps_taken = 0;                        // of batches
+  std::vector<size_t> rows_of_steps;              // rows moved by each
+};
+
+class FakeChainBatch final : public ChainBatch {
+ public:
+  FakeChainBatch(FakeBatchScript* script, FakeClock* clock, size_t num_kinds)
+      : script_(script), clock_(clock), num_kinds_(num_kinds) {
+    parameters_.push_back({"theta", {script->dimension}, 0, 1});
+  }
+
+  static float Coordinate(int32_t chain, int64_t step, size_t kind, int64_t i) {
+    return static_cast<float>(chain) * 1000.0f + static_cast<float>(step) + 0.25f * static_cast<float>(kind) +
+           0.001f * static_cast<float>(i);
+  }
+
+  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
+    if (rows_.contains(index)) return absl::AlreadyExistsError("chain is in the batch");
+    rows_[index] = resume_point ? std::stoll(*resume_point) : 0;
+    return absl::OkStatus();
+  }
+  void RemoveChain(int32_t index) override { rows_.erase(index); }
+  std::vector<int32_t> chains() const override {
+    std::vector<int32_t> indices;
+    for (const auto& [index, step] : rows_) indices.push_back(index);
+    return indices;
+  }
+
+  absl::StatusOr<std::vector<RowReport>> Step() override {
+    if (!script_->step_status.ok()) return script_->step_status;
+    if (script_->max_rows && rows_.size() > *script_->max_rows) return absl::ResourceExhaustedError("out of memory");
+    clock_->Advance(script_->step_time);
+    ++script_->steps_taken;
+    script_->rows_of_steps.push_back(rows_.size());
+    std::vector<RowReport> reports;
+    for (auto& [index, step] : rows_) {
+      ++step;
+      if (script_->on_step) script_->on_step(index, step);
+      RowReport report;
+      report.chain = index;
+      report.step = step;
+      const auto diverges = script_->diverges_at.find(index);
+      report.finite = diverges == script_->diverges_at.end() || step < diverges->second;
+      report.draw_due = report.finite && step % script_->collect_every == 0;
+      report.done = step == script_->total_steps;
+      reports.push_back(report);
+    }
+    return reports;
+  }
+
+  DrawTensors TakeDraw(int32_t index) const override {
+    DrawTensors draw;
+    for (size_t kind = 0; kind < num_kinds_; ++kind) {
+      auto& values = draw.kinds.emplace_back();
+      for (int64_t i = 0; i < script_->dimension; ++i) {
+        values.push_back(Coordinate(index, rows_.at(index), kind, i));
+      }
+    }
+    return draw;
+  }
+  std::string SaveResumePoint(int32_t index) const override { return std::to_string(rows_.at(index)); }
+  const std::vector<ParameterShape>& parameters() const override { return parameters_; }
+
+ private:
+  FakeBatchScript* const script_;
+  FakeClock* const clock_;
+  const size_t num_kinds_;
+  std::map<int32_t, int64_t> rows_;  // chain -> step
+  std::vector<ParameterShape> parameters_;
+};
+
+}  // namespace chainfleet

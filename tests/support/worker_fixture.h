@@ -1,0 +1,86 @@
+// A whole worker but for its threads and its arithmetic: real session, uploader, loader and device loop over fakes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fake_chain_batch.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+#include "worker/runtime/device_loop.h"
+#include "worker/runtime/worker_session.h"
+
+namespace chainfleet {
+
+struct CountingObserver final : RuntimeObserver {
+  void OnStep(int rows, absl::Duration) override { chain_steps += rows; }
+  void OnCommit(int64_t draws, int64_t bytes) override {
+    draws_committed += draws;
+    bytes_sent += bytes;
+  }
+  void OnShardUnit(absl::Duration) override { ++shard_units; }
+  int64_t chain_steps = 0, draws_committed = 0, bytes_sent = 0, shard_units = 0;
+};
+
+// A plan for `chains` chains without a data set.
+inline std::shared_ptr<const JobPlan> AnalyticPlan(const std::string& job, int32_t chains) {
+  auto plan = std::make_shared<JobPlan>();
+  plan->job = job;
+  plan->spec.name = job;
+  plan->spec.model.kind = GaussianPotential{8, 1};
+  plan->spec.sampler.kind = EmcmcSpec{};
+  plan->spec.chains = chains;
+  plan->spec.num_steps = 20;
+  return plan;
+}
+
+// One process. Destroying it while tasks wait on the executor is not allowed: drop those first.
+struct FakeWorker {
+  FakeWorker(CoordinatorPort* port, ManualExecutor* executor, FakeClock* clock, FakeBatchScript* script,
+             const std::string& name = "w0", int32_t slots = 4, int64_t upload_bytes = limits::kUploadQueueBytes)
+      : held(clock),
+        fetcher(port, executor, RngKey{1}),
+        datasets(&fetcher, executor),
+        loader(&fetcher, &datasets, executor),
+        uploader({name, name + "-1", upload_bytes, RngKey{2}}, port, &held, executor, &observer),
+        draws(&fetcher, executor),
+        shards([](auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &datasets, executor, clock,
+               &observer),
+        device(
+            {0.5},
+            [script, clock](std::shared_ptr<const JobPlan> plan, auto) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+              if (script->create_status) return *script->create_status;
+              return std::make_unique<FakeChainBatch>(script, clock, KindsOf(plan->spec).size());
+            },
+            &held, &uploader, &loader, &shards, &observer, clock),
+        session({name, name + "-1", "host", {{"cpu", int64_t{1} << 30, slots}}, RngKey{3}}, port, &held, &uploader,
+                executor, clock) {
+    held.SetListeners([] {}, [this] { session.Wake(); });
+  }
+
+  CountingObserver observer;
+  HeldChains held;
+  ObjectFetcher fetcher;
+  DatasetCache datasets;
+  ChainLoader loader;
+  DrawUploader uploader;
+  DrawCache draws;
+  ShardServer shards;
+  DeviceLoop device;
+  WorkerSession session;
+};
+
+// Turns of executor and device until nothing happens for a second, or `limit` of fake time has passed.
+inline void RunWorker(FakeWorker* worker, ManualExecutor* executor, FakeClock* clock, absl::Duration limit) {
+  const absl::Duration end = clock->Monotonic() + limit;
+  while (clock->Monotonic() < end) {
+    executor->RunUntilIdle();
+    if (!worker->device.RunOnce()) executor->RunFor(absl::Milliseconds(50));
+  }
+}
+
+}  // namespace chainfleet

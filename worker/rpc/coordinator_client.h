@@ -1,0 +1,56 @@
+// CoordinatorPort over gRPC.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "chainfleet/v1/worker.grpc.pb.h"
+#include "core/base/mutex.h"
+#include "worker/runtime/coordinator_port.h"
+
+namespace chainfleet {
+
+// Thread-safe; callbacks come from gRPC's threads. Objects travel on a connection of their own, in chunks of
+// limits::kChunkBytes. Errors carry reasons as the server gave them; what the server sent and cannot be read is
+// INTERNAL.
+class CoordinatorClient final : public CoordinatorPort {
+ public:
+  // What the record of a segment says of its making.
+  struct Origin {
+    std::string host;
+    std::string device_kind;  // "cpu" or "cuda"
+    int32_t numerics_version = 0;
+  };
+  CoordinatorClient(const std::string& address, Origin origin);
+
+  // Cancels what is in flight and waits until each `done` has run.
+  ~CoordinatorClient() override;
+
+  void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override;
+  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
+                      Done<CommitReply> done) override;
+  void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
+               Done<bool> done) override;
+  void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override;
+
+ private:
+  template <typename Request, typename Response>
+  struct UnaryCall;
+  class Put;
+  class Get;
+
+  // Sets the deadline and keeps `context` cancellable until Leave.
+  void Enter(grpc::ClientContext* context, absl::Duration deadline);
+  void Leave(grpc::ClientContext* context);
+
+  const Origin origin_;
+  std::unique_ptr<v1::WorkerService::Stub> control_, blobs_;
+  Mutex mutex_;
+  CondVar idle_;
+  std::set<grpc::ClientContext*> calls_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+}  // namespace chainfleet

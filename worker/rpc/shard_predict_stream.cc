@@ -1,0 +1,168 @@
+#include "worker/rpc/shard_predict_stream.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "core/base/limits.h"
+#include "core/base/log.h"
+#include "core/wire/grpc_status.h"
+#include "core/wire/predict_wire.h"
+#include "worker/rpc/worker_channel.h"
+
+namespace chainfleet {
+
+// One stream. Reads and writes run apart from each other; `mutex_` guards what both and the executor touch. A hold
+// keeps gRPC from ending it while a result may still be queued; the end of reading gives it up.
+class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardUpdate, v1::ShardOrder> {
+ public:
+  explicit Call(ShardPredictStream* owner) : owner_(owner) {}
+
+  void Start(const std::shared_ptr<Call>& self) {
+    self_ = self;
+    weak_self_ = self;
+    v1::ShardUpdate hello;
+    hello.mutable_hello()->set_worker(owner_->worker_);
+    hello.mutable_hello()->set_incarnation(owner_->incarnation_);
+    hello.mutable_hello()->set_protocol_version(kProtocolVersion);
+    owner_->stub_->async()->ServeShards(&context_, this);
+    AddHold();
+    Queue(std::move(hello));
+    StartRead(&order_);
+    StartCall();
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      {
+        MutexLock lock(&mutex_);
+        closed_ = true;
+      }
+      RemoveHold();
+      return;
+    }
+    was_open_ = true;
+    TakeOrder();
+    StartRead(&order_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    MutexLock lock(&mutex_);
+    writing_ = false;
+    outgoing_.pop_front();
+    if (ok) WriteNext();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const std::shared_ptr<Call> self = std::move(self_);
+    owner_->OnEnd(was_open_, FromGrpc(status));
+  }
+
+ private:
+  void TakeOrder() {
+    if (order_.has_cancel()) return owner_->shards_->Cancel(order_.cancel());
+    const uint64_t id = order_.shard().shard_id();
+    absl::StatusOr<ShardRequest> request = FromProto(order_.shard());
+    if (!request.ok()) return SendFailure(id, request.status());
+    owner_->shards_->Submit(*std::move(request), [weak = weak_self_, id](const absl::StatusOr<ShardResult>& result) {
+      const std::shared_ptr<Call> call = weak.lock();
+      if (call == nullptr || absl::IsCancelled(result.status())) return;
+      if (result.ok()) {
+        call->SendResult(*result);
+      } else {
+        call->SendFailure(id, result.status());
+      }
+    });
+  }
+
+  void SendResult(const ShardResult& result) {
+    const std::string bytes = ToProto(result).SerializeAsString();
+    size_t sent = 0;
+    do {
+      const size_t size = std::min(bytes.size() - sent, static_cast<size_t>(limits::kChunkBytes));
+      v1::ShardUpdate update;
+      update.mutable_result()->set_shard_id(result.shard_id);
+      update.mutable_result()->set_data(bytes.data() + sent, size);
+      sent += size;
+      update.mutable_result()->set_last(sent == bytes.size());
+      Queue(std::move(update));
+    } while (sent < bytes.size());
+  }
+
+  void SendFailure(uint64_t id, const absl::Status& status) {
+    v1::ShardUpdate update;
+    update.mutable_failure()->set_shard_id(id);
+    update.mutable_failure()->set_code(static_cast<int32_t>(status.code()));
+    update.mutable_failure()->set_message(std::string(status.message()));
+    update.mutable_failure()->set_reason(ReasonOf(status));
+    Queue(std::move(update));
+  }
+
+  // The queue is bounded by the shards in flight, which the server and the ShardServer bound.
+  void Queue(v1::ShardUpdate update) {
+    MutexLock lock(&mutex_);
+    if (closed_) return;
+    outgoing_.push_back(std::move(update));
+    if (!writing_) WriteNext();
+  }
+
+  void WriteNext() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (closed_ || outgoing_.empty()) return;
+    writing_ = true;
+    StartWrite(&outgoing_.front());
+  }
+
+  ShardPredictStream* const owner_;
+  grpc::ClientContext context_;
+  v1::ShardOrder order_;
+  bool was_open_ = false;
+  std::shared_ptr<Call> self_;  // until OnDone
+  std::weak_ptr<Call> weak_self_;
+  Mutex mutex_;
+  std::deque<v1::ShardUpdate> outgoing_ CHAINFLEET_GUARDED_BY(mutex_);
+  bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool closed_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+};
+
+ShardPredictStream::ShardPredictStream(const std::string& address, std::string worker, std::string incarnation,
+                                       RngKey jitter_key, ShardServer* shards, Executor* executor)
+    : worker_(std::move(worker)),
+      incarnation_(std::move(incarnation)),
+      shards_(shards),
+      executor_(executor),
+      stub_(v1::WorkerService::NewStub(DialServer(address, "shards"))),
+      backoff_(jitter_key) {}
+
+ShardPredictStream::~ShardPredictStream() {
+  MutexLock lock(&mutex_);
+  stopping_ = true;
+  if (call_ != nullptr) call_->Cancel();
+  while (call_ != nullptr) ended_.Wait(&mutex_);
+}
+
+void ShardPredictStream::Start() { Open(); }
+
+void ShardPredictStream::Open() {
+  std::shared_ptr<Call> call = std::make_shared<Call>(this);
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return;
+    call_ = call;
+  }
+  call->Start(call);
+}
+
+void ShardPredictStream::OnEnd(bool was_open, const absl::Status& status) {
+  shards_->CancelAll();
+  Log(was_open ? LogLevel::kInfo : LogLevel::kDebug, "prediction stream ended: opening it again",
+      {{"worker", worker_}, {"error", status.ToString()}});
+  MutexLock lock(&mutex_);
+  call_.reset();
+  if (was_open) backoff_.Reset();
+  if (!stopping_) executor_->ScheduleAfter(backoff_.Next(), [this] { Open(); });
+  ended_.SignalAll();
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,15 @@
+// The worker's connections to the server. It only dials out.
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+
+namespace chainfleet {
+
+// A connection of its own per `purpose` ("control", "blobs", "shards"): big streams never delay a heartbeat. Keepalive
+// 20 s with 10 s to answer; reconnects within 2 s. Connects in the background.
+std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std::string& purpose);
+
+}  // namespace chainfleet

@@ -1,0 +1,290 @@
+#include "worker/runtime/chain_batch_runner.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/log.h"
+
+namespace chainfleet {
+namespace {
+
+int64_t BytesOf(const SegmentDraw& draw) {
+  int64_t bytes = 0;
+  for (const auto& theta : draw.theta) bytes += static_cast<int64_t>(theta.size() * sizeof(float));
+  return bytes;
+}
+
+// What another worker may be able to do is refused; what fails everywhere has failed.
+ReleasedChain::Why WhyOf(const absl::Status& status) {
+  return absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status) ? ReleasedChain::Why::kRefused
+                                                                             : ReleasedChain::Why::kFailed;
+}
+
+}  // namespace
+
+ChainBatchRunner::ChainBatchRunner(std::shared_ptr<const JobPlan> plan, std::shared_ptr<const ResidentDataset> dataset,
+                                   ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader,
+                                   RuntimeObserver* observer, const Clock* clock)
+    : plan_(std::move(plan)),
+      dataset_(std::move(dataset)),
+      factory_(std::move(factory)),
+      held_(held),
+      uploader_(uploader),
+      observer_(observer),
+      clock_(clock),
+      max_rows_(std::numeric_limits<size_t>::max()) {}
+
+absl::StatusOr<ChainBatchRunner::Part*> ChainBatchRunner::PartWithRoom() {
+  for (const auto& part : parts_) {
+    if (part->rows.size() < max_rows_) return part.get();
+  }
+  auto part = std::make_unique<Part>();
+  CHAINFLEET_ASSIGN_OR_RETURN(part->batch, factory_(plan_, dataset_));
+  parts_.push_back(std::move(part));
+  return parts_.back().get();
+}
+
+void ChainBatchRunner::Join(const LoadedChain& loaded) {
+  const Grant& grant = loaded.chain.grant;
+  const int32_t index = grant.chain.index;
+  for (const auto& part : parts_) {
+    const auto old = part->rows.find(index);
+    if (old == part->rows.end()) continue;
+    // Granted anew while the old epoch's row waited for its boundary: that row is fenced.
+    LeaveBatch(part.get(), &old->second);
+    part->rows.erase(old);
+  }
+  const absl::StatusOr<Part*> part = PartWithRoom();
+  absl::Status status = part.status();
+  if (status.ok()) status = (*part)->batch->AddChain(index, loaded.resume_point);
+  if (!status.ok()) {
+    held_->Release(loaded.chain.lease(), WhyOf(status), std::string(status.message()));
+    std::erase_if(parts_, [](const auto& p) { return p->rows.empty(); });
+    return;
+  }
+  uploader_->Open(loaded.chain, (*part)->batch->parameters());
+  Row row;
+  row.lease = loaded.chain.lease();
+  row.step = row.saved_step = grant.progress.step;
+  row.saved_at = clock_->Monotonic();
+  (*part)->rows.emplace(index, std::move(row));
+}
+
+bool ChainBatchRunner::Settle(absl::Duration hung_after) {
+  bool changed = false;
+  for (const auto& part : parts_) changed |= SettlePart(part.get(), hung_after);
+  std::erase_if(parts_, [](const auto& part) { return part->rows.empty(); });
+  return changed;
+}
+
+bool ChainBatchRunner::SettlePart(Part* part, absl::Duration hung_after) {
+  std::vector<LeaseRef> leases;
+  for (const auto& [index, row] : part->rows) leases.push_back(row.lease);
+  const std::vector<Standing> standings = held_->Visit(leases, hung_after);
+  bool changed = false;
+  size_t i = 0;
+  for (auto it = part->rows.begin(); it != part->rows.end(); ++i) {
+    Row& row = it->second;
+    row.standing = standings[i];
+    if (!row.standing.held) LeaveBatch(part, &row);
+    changed |= !row.standing.held || SettleRow(part, &row);
+    const bool gone = !row.standing.held || (row.leaving && !row.unsent);
+    it = gone ? part->rows.erase(it) : std::next(it);
+  }
+  return ParkOrReturn(part) || changed;
+}
+
+bool ChainBatchRunner::SettleRow(Part* part, Row* row) {
+  if (row->unsent) return Send(row);
+  if (row->leaving) return false;
+  if (row->standing.hand_back) {
+    Close(part, row, ChainState::kPending, "handed back");
+    return true;
+  }
+  if (row->draft.empty() || clock_->Monotonic() - row->draft_since < limits::kSegmentAge) return false;
+  Close(part, row, std::nullopt, "");
+  return true;
+}
+
+bool ChainBatchRunner::ParkOrReturn(Part* part) {
+  bool any_may_step = false, changed = false;
+  for (const auto& [index, row] : part->rows) any_may_step |= !row.leaving && row.standing.may_step;
+  if (!any_may_step) return false;
+  for (auto& [index, row] : part->rows) {
+    if (row.leaving) continue;
+    if (row.in_batch && !row.standing.may_step) {
+      row.parked = part->batch->SaveResumePoint(index);
+      part->batch->RemoveChain(index);
+      row.in_batch = false;
+      changed = true;
+    } else if (row.parked && row.standing.may_step) {
+      const absl::Status status = part->batch->AddChain(index, row.parked);
+      if (!status.ok()) {
+        Fail(part, &row, std::string(status.message()));
+        continue;
+      }
+      row.parked.reset();
+      row.in_batch = true;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+bool ChainBatchRunner::MayStep(const Part& part) const {
+  bool any = false;
+  for (const auto& [index, row] : part.rows) {
+    if (row.unsent) return false;
+    if (row.in_batch && !row.standing.may_step) return false;
+    any |= row.in_batch;
+  }
+  return any;
+}
+
+bool ChainBatchRunner::StepNext() {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Part* part = parts_[(next_part_ + i) % parts_.size()].get();
+    if (!MayStep(*part)) continue;
+    next_part_ = (next_part_ + i + 1) % parts_.size();
+    Step(part);
+    return true;
+  }
+  return false;
+}
+
+absl::Duration ChainBatchRunner::median_step() const {
+  absl::Duration longest;
+  for (const auto& part : parts_) longest = std::max(longest, part->timer.Median());
+  return longest;
+}
+
+void ChainBatchRunner::Step(Part* part) {
+  const absl::Duration began = clock_->Monotonic();
+  const absl::StatusOr<std::vector<RowReport>> reports = part->batch->Step();
+  const absl::Duration ended = clock_->Monotonic();
+  if (absl::IsResourceExhausted(reports.status())) return Split(part);
+  if (!reports.ok()) return FailAll(part, reports.status());
+  part->timer.Add(began, ended);
+  observer_->OnStep(static_cast<int>(reports->size()), ended - began);
+  for (const RowReport& report : *reports) TakeReport(part, report);
+  std::erase_if(part->rows, [](const auto& entry) { return entry.second.leaving && !entry.second.unsent; });
+}
+
+void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
+  const auto it = part->rows.find(report.chain);
+  CHAINFLEET_CHECK(it != part->rows.end()) << "step of chain " << report.chain << ", which is not in the batch";
+  Row& row = it->second;
+  row.step = report.step;
+  row.stats = report.stats;
+  row.stats.steps_per_second = part->timer.StepsPerSecond();
+  held_->Stepped(row.lease, row.step, row.stats);
+  if (!report.finite) {
+    return Close(part, &row, ChainState::kDiverged,
+                 "energy or theta is not finite at step " + std::to_string(report.step));
+  }
+  if (report.draw_due) {
+    if (row.draft.empty()) row.draft_since = clock_->Monotonic();
+    row.draft.push_back({report.step, 1, part->batch->TakeDraw(report.chain).kinds});
+  }
+  if (report.done) return Close(part, &row, ChainState::kSucceeded, "");
+  if (SegmentIsFull(row) || ResumePointIsDue(row)) Close(part, &row, std::nullopt, "");
+}
+
+bool ChainBatchRunner::SegmentIsFull(const Row& row) const {
+  if (row.draft.empty()) return false;
+  const auto draws = static_cast<int64_t>(row.draft.size());
+  const int64_t limit = plan_->spec.collect.segment_draws;
+  return (limit > 0 && draws >= limit) || (draws + 1) * BytesOf(row.draft.front()) > limits::kSegmentBytes;
+}
+
+bool ChainBatchRunner::ResumePointIsDue(const Row& row) const {
+  const int64_t every = plan_->spec.resume_point_every_steps;
+  if (every > 0) return row.step - row.saved_step >= every;
+  return clock_->Monotonic() - row.saved_at >= limits::kResumePointInterval;
+}
+
+void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason) {
+  if (row->step == row->saved_step && row->draft.empty()) {
+    // Nothing new since the last upload, and a commit must be a step forward: give the lease back behind it.
+    CHAINFLEET_CHECK(ends_as == ChainState::kPending) << "an end without a step, chain " << ToString(row->lease.chain);
+    held_->MarkEnding(row->lease);
+    LeaveBatch(part, row);
+    row->leaving = true;
+    return uploader_->ReleaseAfter(row->lease, ReleasedChain::Why::kStopped, reason);
+  }
+  ProgressUpload upload;
+  upload.step = row->step;
+  upload.resume_point = row->parked ? *row->parked : part->batch->SaveResumePoint(row->lease.chain.index);
+  upload.draws = std::exchange(row->draft, {});
+  upload.stats = row->stats;
+  upload.ends_as = ends_as;
+  upload.reason = reason;
+  row->saved_step = row->step;
+  row->saved_at = clock_->Monotonic();
+  row->unsent = std::move(upload);
+  if (ends_as) {
+    held_->MarkEnding(row->lease);
+    LeaveBatch(part, row);
+    row->leaving = true;
+  }
+  Send(row);
+}
+
+bool ChainBatchRunner::Send(Row* row) {
+  if (!uploader_->Offer(row->lease, &*row->unsent)) return false;
+  row->unsent.reset();
+  return true;
+}
+
+void ChainBatchRunner::LeaveBatch(Part* part, Row* row) {
+  if (row->in_batch) part->batch->RemoveChain(row->lease.chain.index);
+  row->in_batch = false;
+  row->parked.reset();
+}
+
+void ChainBatchRunner::Fail(Part* part, Row* row, const std::string& reason) {
+  LeaveBatch(part, row);
+  row->leaving = true;
+  held_->MarkEnding(row->lease);
+  uploader_->ReleaseAfter(row->lease, ReleasedChain::Why::kFailed, reason);
+}
+
+void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
+  Log(LogLevel::kError, "the batch failed: its chains are given back",
+      {{"job", plan_->job}, {"chains", part->rows.size()}, {"error", status.ToString()}});
+  for (auto& [index, row] : part->rows) {
+    if (!row.leaving) Fail(part, &row, std::string(status.message()));
+  }
+  std::erase_if(part->rows, [](const auto& entry) { return !entry.second.unsent; });
+}
+
+void ChainBatchRunner::Split(Part* part) {
+  std::vector<int32_t> inside;
+  for (const auto& [index, row] : part->rows) {
+    if (row.in_batch) inside.push_back(index);
+  }
+  if (inside.size() <= 1) return FailAll(part, absl::ResourceExhaustedError("out of memory with a single chain"));
+  const size_t half = inside.size() / 2;
+  max_rows_ = inside.size() - half;
+  Log(LogLevel::kWarning, "out of memory: the batch is split", {{"job", plan_->job}, {"chains", inside.size()}});
+  absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, dataset_);
+  auto other = std::make_unique<Part>();
+  if (batch.ok()) other->batch = *std::move(batch);
+  for (size_t i = inside.size() - half; i < inside.size(); ++i) {
+    const auto it = part->rows.find(inside[i]);
+    const std::string state = part->batch->SaveResumePoint(inside[i]);
+    const absl::Status added = other->batch ? other->batch->AddChain(inside[i], state) : batch.status();
+    if (!added.ok()) {
+      Fail(part, &it->second, "no memory for a second batch: " + std::string(added.message()));
+      continue;
+    }
+    part->batch->RemoveChain(inside[i]);
+    other->rows.insert(part->rows.extract(it));
+  }
+  std::erase_if(part->rows, [](const auto& entry) { return entry.second.leaving && !entry.second.unsent; });
+  if (!other->rows.empty()) parts_.push_back(std::move(other));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,107 @@
+// Steps the chains of one job on this device, and turns their steps into draws, segments and resume points.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "worker/numerics/chain_batch.h"
+#include "worker/runtime/chain_loader.h"
+#include "worker/runtime/draw_uploader.h"
+#include "worker/runtime/held_chains.h"
+#include "worker/runtime/runtime_observer.h"
+#include "worker/runtime/step_timer.h"
+
+namespace chainfleet {
+
+// ChainBatch::Create on this worker's device, or a fake.
+using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatch>>(
+    std::shared_ptr<const JobPlan> plan, std::shared_ptr<const ResidentDataset> dataset)>;
+
+// Not thread-safe: the device loop drives it. Chains share one ChainBatch until memory does not suffice; then the batch
+// is split in half, again and again. Chains join and leave at step boundaries, and the others go on unchanged.
+//
+// Draws gather in a draft per chain. The draft is closed into one upload, with the resume point of that moment, when
+// the next draw would take it over limits::kSegmentBytes, at limits::kSegmentAge, at collect.segment_draws, or when the
+// chain ends or is handed back. Without draws a resume point alone goes up every resume_point_every_steps, or every
+// limits::kResumePointInterval. No batch steps while one of its uploads waits for room.
+class ChainBatchRunner {
+ public:
+  ChainBatchRunner(std::shared_ptr<const JobPlan> plan, std::shared_ptr<const ResidentDataset> dataset,
+                   ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader, RuntimeObserver* observer,
+                   const Clock* clock);
+
+  // A chain whose plan or resume point this build cannot take is released with the reason.
+  void Join(const LoadedChain& chain);
+
+  // At a step boundary: forgets chains that are no longer held, hands back those that are asked for, closes old drafts,
+  // offers waiting uploads again. A chain that is not visited for `hung_after` counts as hung. True if anything
+  // happened.
+  bool Settle(absl::Duration hung_after);
+
+  // Settles is called before. Steps the next batch that may step; false if none may.
+  bool StepNext();
+
+  // The longest median step of its batches, for the bound on hung steps.
+  absl::Duration median_step() const;
+
+  bool empty() const { return parts_.empty(); }
+
+ private:
+  // A chain: in its batch, parked outside it as bytes (its lease ended and the others' did not), or gone from it with
+  // an upload that still waits for room.
+  struct Row {
+    LeaseRef lease;
+    int64_t step = 0;
+    ChainStats stats;
+    bool in_batch = true;
+    bool leaving = false;
+    std::optional<std::string> parked;
+    std::vector<SegmentDraw> draft;
+    absl::Duration draft_since;
+    int64_t saved_step = 0;  // of the last resume point closed
+    absl::Duration saved_at;
+    std::optional<ProgressUpload> unsent;
+    Standing standing;
+  };
+
+  struct Part {
+    std::unique_ptr<ChainBatch> batch;
+    std::map<int32_t, Row> rows;
+    StepTimer timer;
+  };
+
+  absl::StatusOr<Part*> PartWithRoom();
+  bool SettlePart(Part* part, absl::Duration hung_after);
+  bool SettleRow(Part* part, Row* row);
+  bool ParkOrReturn(Part* part);
+  bool MayStep(const Part& part) const;
+  void Step(Part* part);
+  void TakeReport(Part* part, const RowReport& report);
+  bool SegmentIsFull(const Row& row) const;
+  bool ResumePointIsDue(const Row& row) const;
+  void Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason);
+  bool Send(Row* row);
+  void LeaveBatch(Part* part, Row* row);
+  void Fail(Part* part, Row* row, const std::string& reason);
+  void FailAll(Part* part, const absl::Status& status);
+  void Split(Part* part);
+
+  const std::shared_ptr<const JobPlan> plan_;
+  const std::shared_ptr<const ResidentDataset> dataset_;
+  const ChainBatchFactory factory_;
+  HeldChains* const held_;
+  DrawUploader* const uploader_;
+  RuntimeObserver* const observer_;
+  const Clock* const clock_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  size_t next_part_ = 0;
+  size_t max_rows_;  // of a part; halved when memory runs out
+};
+
+}  // namespace chainfleet

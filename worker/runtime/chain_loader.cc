@@ -1,0 +1,79 @@
+#include "worker/runtime/chain_loader.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/store/draw_codec/sha256.h"
+
+namespace chainfleet {
+
+// The shards of one data set on their way, fetched one after the other: they share one channel anyway.
+struct DatasetCache::Assembly {
+  Dataset dataset;
+  std::vector<std::string> shards;
+  Done<LoadingCache<ResidentDataset>::Loaded> done;
+};
+
+void DatasetCache::Get(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done) {
+  const auto load = [this, &dataset](Done<LoadingCache<ResidentDataset>::Loaded> loaded) {
+    FetchNext(std::make_shared<Assembly>(Assembly{dataset, {}, std::move(loaded)}));
+  };
+  cache_.Get(dataset.digest, load, std::move(done));
+}
+
+void DatasetCache::FetchNext(const std::shared_ptr<Assembly>& assembly) {
+  if (assembly->shards.size() == assembly->dataset.shards.size()) {
+    executor_->Schedule([assembly] {
+      auto resident = ResidentDataset::Create(assembly->dataset, assembly->shards);
+      if (!resident.ok()) return assembly->done(resident.status());
+      const int64_t bytes =
+          static_cast<int64_t>((*resident)->input_bytes().size() + (*resident)->labels().size() * sizeof(int32_t));
+      assembly->done(LoadingCache<ResidentDataset>::Loaded{*std::move(resident), bytes});
+    });
+    return;
+  }
+  const BlobRef& object = assembly->dataset.shards[assembly->shards.size()].object;
+  fetcher_->Fetch(object, /*on_disk=*/true,
+                  [this, assembly](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+                    if (!bytes.ok()) return assembly->done(bytes.status());
+                    assembly->shards.push_back(**bytes);
+                    FetchNext(assembly);
+                  });
+}
+
+void ChainLoader::Load(const LeasedChain& chain, Done<LoadedChain> done) {
+  auto loaded = std::make_shared<LoadedChain>();
+  loaded->chain = chain;
+  const auto& dataset = chain.grant.plan->dataset;
+  if (!dataset) {
+    executor_->Schedule([this, loaded, done = std::move(done)] { LoadResumePoint(loaded, done); });
+    return;
+  }
+  datasets_->Get(*dataset, [this, loaded, done = std::move(done)](
+                               const absl::StatusOr<std::shared_ptr<const ResidentDataset>>& resident) {
+    if (!resident.ok()) return done(Annotate(resident.status(), "data set " + loaded->chain.grant.plan->spec.dataset));
+    loaded->dataset = *resident;
+    LoadResumePoint(loaded, done);
+  });
+}
+
+void ChainLoader::LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
+  const auto& resume_point = loaded->chain.grant.progress.resume_point;
+  if (!resume_point) return done(std::move(*loaded));
+  if (!resume_point->object) {
+    if (Sha256Hex(resume_point->inline_bytes) != resume_point->sha256) {
+      return done(absl::DataLossError("the resume point of " + ToString(loaded->chain.grant.chain) + " at step " +
+                                      std::to_string(resume_point->step) + " does not match its digest"));
+    }
+    loaded->resume_point = resume_point->inline_bytes;
+    return done(std::move(*loaded));
+  }
+  fetcher_->Fetch(*resume_point->object, /*on_disk=*/false,
+                  [loaded, done](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+                    if (!bytes.ok()) return done(Annotate(bytes.status(), "resume point"));
+                    loaded->resume_point = **bytes;
+                    done(std::move(*loaded));
+                  });
+}
+
+}  // namespace chainfleet

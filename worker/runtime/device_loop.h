@@ -1,0 +1,71 @@
+// What the one compute thread of a worker does: steps batches in turn and serves prediction shards between steps.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "worker/runtime/chain_batch_runner.h"
+#include "worker/runtime/chain_loader.h"
+#include "worker/runtime/shard_server.h"
+
+namespace chainfleet {
+
+// RunOnce and IdleWait belong to one thread. While there is nothing to do the caller waits, for a wake or for
+// IdleWait().
+class DeviceLoop {
+ public:
+  struct Options {
+    // Of device time, at most, for shards while chains could step. In (0, 1].
+    double serve_share = 0.5;
+  };
+  DeviceLoop(Options options, ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader, ChainLoader* loader,
+             ShardServer* shards, RuntimeObserver* observer, const Clock* clock);
+
+  // Called, from any thread, when a chain has been loaded. Set once, before RunOnce.
+  void SetListener(std::function<void()> on_loaded) { on_loaded_ = std::move(on_loaded); }
+
+  // Takes chains in, settles those that end, runs one chain and kind of a shard if it is their turn, steps one batch.
+  // False: nothing could be done.
+  bool RunOnce();
+
+  // The longest wait after a RunOnce that found nothing: drafts age and leases come back without a wake.
+  absl::Duration IdleWait() const;
+
+ private:
+  struct Arrival {
+    LeaseRef lease;
+    absl::StatusOr<LoadedChain> loaded;
+  };
+
+  bool TakeChains(absl::Duration hung_after);
+  void Load(const LeasedChain& chain);
+  void Admit(const LoadedChain& loaded);
+  bool ServeShard();
+  bool StepBatch();
+  absl::Duration HungAfter() const;
+
+  const Options options_;
+  const ChainBatchFactory factory_;
+  HeldChains* const held_;
+  DrawUploader* const uploader_;
+  ChainLoader* const loader_;
+  ShardServer* const shards_;
+  RuntimeObserver* const observer_;
+  const Clock* const clock_;
+  std::function<void()> on_loaded_ = [] {};
+
+  std::map<LeaseRef, LeasedChain> loading_;
+  std::map<std::string, std::unique_ptr<ChainBatchRunner>> runners_;  // by job
+  std::string last_stepped_;                                          // job whose turn is over
+  absl::Duration serve_debt_;  // device time the chains are owed for shards that ran
+
+  Mutex mutex_;
+  std::deque<Arrival> arrivals_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,96 @@
+// Carries draws and resume points to the store: exactly once, in order, one commit in flight per chain.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/executor.h"
+#include "core/base/limits.h"
+#include "core/base/mutex.h"
+#include "worker/runtime/backoff.h"
+#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/held_chains.h"
+#include "worker/runtime/progress_upload.h"
+#include "worker/runtime/runtime_observer.h"
+
+namespace chainfleet {
+
+// Thread-safe. Bounded in bytes: a full queue refuses, the runner waits, nothing is dropped.
+//
+// Per chain: put the segment's object, put the resume point's object if it is not inline, commit. UNAVAILABLE,
+// DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED (the store is full) are repeated with backoff for as long as the chain is
+// held: a commit after the lease's end is still accepted if nobody else was granted the chain. BLOB_MISSING and
+// DATA_LOSS put the object again, limits::kUploadAttempts times. LEASE_FENCED, CHAIN_FINAL, PATH_CONFLICT drop the
+// chain and all that is queued for it. Anything else releases it as FAILED.
+//
+// Before it is destroyed, executor and port must have stopped calling.
+class DrawUploader {
+ public:
+  struct Options {
+    std::string worker;
+    std::string incarnation;
+    int64_t capacity_bytes = limits::kUploadQueueBytes;
+    RngKey jitter_key;
+  };
+  DrawUploader(Options options, CoordinatorPort* port, HeldChains* held, Executor* executor, RuntimeObserver* observer);
+
+  // Called after a commit made room. Set once, before any other call.
+  void SetRoomListener(std::function<void()> on_room) { on_room_ = std::move(on_room); }
+
+  // Before the first Offer under a lease. `parameters`: the layout of its draws.
+  void Open(const LeasedChain& chain, std::vector<ParameterShape> parameters);
+
+  // True: taken (moved from), or the chain is not open here any more. False: no room, nothing changed; offer it again.
+  // Anything is taken into an empty queue, however big.
+  bool Offer(const LeaseRef& lease, ProgressUpload* upload);
+
+  // Gives the lease back once all that is queued for it is committed.
+  void ReleaseAfter(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason);
+
+  // Forgets the chain and what is queued for it.
+  void Drop(const LeaseRef& lease);
+
+  int64_t queued_bytes() const;
+
+ private:
+  struct Flight;  // one upload on its way
+
+  struct Lane {
+    SegmentPlace place;  // of the next segment
+    std::deque<ProgressUpload> queue;
+    bool busy = false;  // a flight is out
+    int64_t bytes = 0;  // of queue and flight
+    std::optional<ReleasedChain> release;
+  };
+
+  void StartNext(const LeaseRef& lease);
+  void Send(const std::shared_ptr<Flight>& flight);
+  void OnAnswer(const std::shared_ptr<Flight>& flight, const absl::Status& status);
+  void OnFailure(const std::shared_ptr<Flight>& flight, const absl::Status& status);
+  void SendAgain(const std::shared_ptr<Flight>& flight);
+  void NoteOutage(const absl::Status& status);
+  void NoteSuccess();
+  void OnCommitted(const std::shared_ptr<Flight>& flight);
+  bool IsOpen(const LeaseRef& lease) const;
+
+  const Options options_;
+  CoordinatorPort* const port_;
+  HeldChains* const held_;
+  Executor* const executor_;
+  RuntimeObserver* const observer_;
+  std::function<void()> on_room_ = [] {};
+
+  mutable Mutex mutex_;
+  std::map<LeaseRef, Lane> lanes_ CHAINFLEET_GUARDED_BY(mutex_);
+  int64_t queued_bytes_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  bool store_full_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool server_away_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace chainfleet

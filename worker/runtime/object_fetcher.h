@@ -1,0 +1,50 @@
+// Reads immutable objects of the store through the coordinator, and proves each against its digest.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/executor.h"
+#include "core/base/file_system.h"
+#include "core/base/mutex.h"
+#include "core/base/rng_key.h"
+#include "core/domain/draw.h"
+#include "worker/runtime/coordinator_port.h"
+
+namespace chainfleet {
+
+// A folder of files named by digest that outlive the process, for data sets. Bounded: once limits::kDiskCacheBytes are
+// in it, nothing is added. Without `files` nothing is kept.
+struct DiskCache {
+  FileSystem* files = nullptr;
+  std::string folder;
+};
+
+// Thread-safe. Before it is destroyed, executor and port must have stopped calling.
+class ObjectFetcher {
+ public:
+  ObjectFetcher(CoordinatorPort* port, Executor* executor, RngKey jitter_key, DiskCache disk = {});
+
+  // UNAVAILABLE and DEADLINE_EXCEEDED are repeated limits::kUploadAttempts times with backoff, then returned.
+  // NOT_FOUND. DATA_LOSS: the bytes are not those of `ref.sha256`. `on_disk`: look in the disk cache first, keep them
+  // there after.
+  void Fetch(const BlobRef& ref, bool on_disk, Done<std::shared_ptr<const std::string>> done);
+
+ private:
+  struct Attempt;
+
+  void Get(const std::shared_ptr<Attempt>& attempt);
+  void OnBytes(const std::shared_ptr<Attempt>& attempt, absl::StatusOr<std::shared_ptr<const std::string>> bytes);
+  std::shared_ptr<const std::string> ReadFromDisk(const BlobRef& ref);
+  void WriteToDisk(const BlobRef& ref, const std::string& bytes);
+
+  CoordinatorPort* const port_;
+  Executor* const executor_;
+  const RngKey jitter_key_;
+  const DiskCache disk_;
+  Mutex mutex_;
+  int64_t disk_bytes_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,72 @@
+#include "worker/runtime/progress_upload.h"
+
+#include <utility>
+
+#include "core/base/limits.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
+
+namespace chainfleet {
+namespace {
+
+Segment DescribeSegment(const SegmentContent& content, const EncodedSegment& encoded, const SegmentPlace& place) {
+  Segment segment;
+  segment.first_index = content.first_index;
+  for (const SegmentDraw& draw : content.draws) {
+    segment.steps.push_back(draw.step);
+    segment.weights.push_back(draw.weight);
+  }
+  segment.kinds = content.kinds;
+  segment.digest = encoded.digest;
+  segment.parent_digest = content.parent_digest;
+  segment.object = {SegmentObjectName(place.store_incarnation, place.lease.chain, place.lease.epoch, encoded.digest),
+                    static_cast<int64_t>(encoded.bytes.size()), Sha256Hex(encoded.bytes)};
+  return segment;
+}
+
+}  // namespace
+
+int64_t ProgressUpload::size_bytes() const {
+  size_t bytes = resume_point.size();
+  for (const SegmentDraw& draw : draws) {
+    for (const auto& theta : draw.theta) bytes += theta.size() * sizeof(float);
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+int64_t EncodedUpload::size_bytes() const {
+  size_t bytes = commit.resume_point.inline_bytes.size();
+  if (segment_bytes) bytes += segment_bytes->size();
+  if (resume_bytes) bytes += resume_bytes->size();
+  return static_cast<int64_t>(bytes);
+}
+
+EncodedUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
+  EncodedUpload encoded;
+  ProgressCommit& commit = encoded.commit;
+  commit.chain = place.lease.chain;
+  commit.lease_epoch = place.lease.epoch;
+  commit.stats = upload.stats;
+  commit.ends_as = upload.ends_as;
+  commit.reason = std::move(upload.reason);
+  commit.resume_point.step = upload.step;
+  commit.resume_point.sha256 = Sha256Hex(upload.resume_point);
+  const auto resume_size = static_cast<int64_t>(upload.resume_point.size());
+  if (resume_size < limits::kInlineResumePointBytes) {
+    commit.resume_point.inline_bytes = std::move(upload.resume_point);
+  } else {
+    commit.resume_point.object = {
+        ResumeObjectName(place.store_incarnation, place.lease.chain, place.lease.epoch, commit.resume_point.sha256),
+        resume_size, commit.resume_point.sha256};
+    encoded.resume_bytes = std::make_shared<const std::string>(std::move(upload.resume_point));
+  }
+  if (upload.draws.empty()) return encoded;
+  SegmentContent content{place.lease.chain, place.first_index, place.parent_digest, place.kinds,
+                         std::move(upload.draws)};
+  EncodedSegment segment = EncodeSegment(content, place.parameters);
+  commit.segment = DescribeSegment(content, segment, place);
+  encoded.segment_bytes = std::make_shared<const std::string>(std::move(segment.bytes));
+  return encoded;
+}
+
+}  // namespace chainfleet

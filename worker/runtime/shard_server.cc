@@ -1,0 +1,239 @@
+#include "worker/runtime/shard_server.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/base/limits.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kLoadsAtOnce = 4;  // per shard: enough to hide the way, few enough not to hold all bytes twice
+
+}  // namespace
+
+// Loading is guarded by `mutex_`; once in `ready_`, a shard belongs to the device loop but for `cancelled`.
+struct ShardServer::Shard {
+  ShardRequest request;
+  Done<ShardResult> done;
+
+  struct Source {
+    const Segment* segment;
+    std::shared_ptr<const DecodedDraws> draws;  // null: not loaded, or corrupt
+  };
+  std::vector<std::vector<Source>> sources;  // per chain, in order
+  std::vector<Source*> to_load;
+  size_t next_load = 0;
+  int loading = 0;
+  absl::Status load_status;
+  std::shared_ptr<const ResidentDataset> dataset;
+  bool cancelled = false;
+
+  ShardResult result;
+  size_t next_unit = 0;
+
+  size_t num_units() const { return request.chains.size() * request.kinds.size(); }
+  DrawStack Stack(size_t chain, DrawKind kind) const;
+};
+
+DrawStack ShardServer::Shard::Stack(size_t chain, DrawKind kind) const {
+  DrawStack stack;
+  stack.chain = request.chains[chain].chain;
+  stack.kind = kind;
+  int64_t left = request.chains[chain].num_draws;
+  for (const Source& source : sources[chain]) {
+    const int64_t take = std::min(left, source.segment->num_draws());
+    left -= take;
+    if (source.draws == nullptr) continue;
+    const auto& kinds = source.draws->kinds;
+    const auto position = std::find(kinds.begin(), kinds.end(), kind);
+    if (position == kinds.end()) continue;
+    const auto& draws = source.draws->draws[static_cast<size_t>(position - kinds.begin())];
+    for (int64_t i = 0; i < take; ++i) {
+      stack.weights.push_back(source.segment->weights[static_cast<size_t>(i)]);
+      stack.theta.push_back(draws[static_cast<size_t>(i)]);
+    }
+  }
+  return stack;
+}
+
+ShardServer::ShardServer(PredictorFactory factory, DrawCache* draws, DatasetCache* datasets, Executor* executor,
+                         const Clock* clock, RuntimeObserver* observer)
+    : factory_(std::move(factory)),
+      draws_(draws),
+      datasets_(datasets),
+      executor_(executor),
+      clock_(clock),
+      observer_(observer) {}
+
+void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
+  auto shard = std::make_shared<Shard>();
+  shard->request = std::move(request);
+  shard->done = std::move(done);
+  const uint64_t id = shard->request.shard_id;
+  shard->result.shard_id = id;
+  for (const ChainDraws& chain : shard->request.chains) {
+    auto& sources = shard->sources.emplace_back();
+    for (const Segment& segment : chain.segments) sources.push_back({&segment, nullptr});
+  }
+  for (auto& sources : shard->sources) {
+    for (Shard::Source& source : sources) shard->to_load.push_back(&source);
+  }
+  {
+    MutexLock lock(&mutex_);
+    if (shards_.size() < limits::kMaxQueuedShards && shards_.emplace(id, shard).second) {
+      shard->loading = 1;  // the data set, or nothing: keeps the shard from being ready before all loads are started
+    }
+  }
+  if (shard->loading == 0) {
+    executor_->Schedule([shard] {
+      shard->done(absl::ResourceExhaustedError("shard " + std::to_string(shard->request.shard_id) + ": " +
+                                               std::to_string(limits::kMaxQueuedShards) +
+                                               " shards wait already; ask another worker"));
+    });
+    return;
+  }
+  LoadMore(shard);
+  LoadDataset(shard);
+}
+
+void ShardServer::LoadDataset(const std::shared_ptr<Shard>& shard) {
+  if (!shard->request.rows) return OnLoaded(shard, absl::OkStatus());
+  datasets_->Get(shard->request.rows->dataset,
+                 [this, shard](const absl::StatusOr<std::shared_ptr<const ResidentDataset>>& dataset) {
+                   if (dataset.ok()) shard->dataset = *dataset;
+                   OnLoaded(shard, dataset.status());
+                 });
+}
+
+void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {
+  for (;;) {
+    Shard::Source* source = nullptr;
+    {
+      MutexLock lock(&mutex_);
+      if (shard->loading > kLoadsAtOnce || shard->next_load == shard->to_load.size() || shard->cancelled) return;
+      source = shard->to_load[shard->next_load++];
+      ++shard->loading;
+    }
+    draws_->Get(*source->segment,
+                [this, shard, source](const absl::StatusOr<std::shared_ptr<const DecodedDraws>>& draws) {
+                  absl::Status status = draws.status();
+                  {
+                    MutexLock lock(&mutex_);
+                    if (draws.ok()) source->draws = *draws;
+                    if (absl::IsDataLoss(status)) {
+                      shard->result.corrupt_objects.push_back(source->segment->object.name);
+                      status = absl::OkStatus();
+                    }
+                  }
+                  LoadMore(shard);
+                  OnLoaded(shard, status);
+                });
+  }
+}
+
+void ShardServer::OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status status) {
+  absl::Status failed;
+  {
+    MutexLock lock(&mutex_);
+    shard->load_status.Update(status);
+    if (--shard->loading > 0) return;
+    if (shard->cancelled) return;
+    failed = shard->load_status;
+    if (failed.ok()) ready_.push_back(shard);
+  }
+  if (!failed.ok()) return Finish(shard, failed);
+  on_ready_();
+}
+
+void ShardServer::Cancel(uint64_t shard_id) {
+  std::shared_ptr<Shard> shard;
+  {
+    MutexLock lock(&mutex_);
+    const auto it = shards_.find(shard_id);
+    if (it == shards_.end()) return;
+    shard = it->second;
+    shard->cancelled = true;
+    std::erase(ready_, shard);
+  }
+  Finish(shard, absl::CancelledError("shard " + std::to_string(shard_id) + " was cancelled"));
+}
+
+void ShardServer::CancelAll() {
+  std::vector<uint64_t> ids;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, shard] : shards_) ids.push_back(id);
+  }
+  for (const uint64_t id : ids) Cancel(id);
+}
+
+bool ShardServer::ready() const {
+  MutexLock lock(&mutex_);
+  return !ready_.empty();
+}
+
+bool ShardServer::ServeOne() {
+  std::shared_ptr<Shard> shard;
+  {
+    MutexLock lock(&mutex_);
+    if (ready_.empty()) return false;
+    shard = ready_.front();
+  }
+  const absl::Duration began = clock_->Monotonic();
+  absl::Status status = shard->next_unit < shard->num_units() ? RunUnit(shard.get()) : absl::OkStatus();
+  observer_->OnShardUnit(clock_->Monotonic() - began);
+  if (status.ok() && shard->next_unit < shard->num_units()) return true;
+  {
+    MutexLock lock(&mutex_);
+    std::erase(ready_, shard);
+    std::sort(shard->result.corrupt_objects.begin(), shard->result.corrupt_objects.end());
+  }
+  if (status.ok()) {
+    Finish(shard, std::move(shard->result));
+  } else {
+    Finish(shard, status);
+  }
+  return true;
+}
+
+absl::Status ShardServer::RunUnit(Shard* shard) {
+  const ShardRequest& request = shard->request;
+  const size_t chain = shard->next_unit / request.kinds.size();
+  const DrawStack stack = shard->Stack(chain, request.kinds[shard->next_unit % request.kinds.size()]);
+  ++shard->next_unit;
+  if (stack.theta.empty()) return absl::OkStatus();  // all corrupt, or a kind the job does not keep
+  CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(request.plan));
+  absl::StatusOr<PartialPrediction> partial =
+      shard->dataset == nullptr ? predictor->Predict(stack, *request.inputs)
+                                : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row,
+                                                         request.rows->num_rows, request.per_draw_scores);
+  if (!partial.ok()) return partial.status();
+  shard->result.partials.push_back(*std::move(partial));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Predictor*> ShardServer::PredictorFor(const std::shared_ptr<const PredictPlan>& plan) {
+  const auto it = std::find_if(predictors_.begin(), predictors_.end(),
+                               [&plan](const auto& entry) { return entry.first == plan->job; });
+  if (it != predictors_.end()) {
+    predictors_.splice(predictors_.begin(), predictors_, it);
+  } else {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<Predictor> predictor, factory_(plan));
+    predictors_.emplace_front(plan->job, std::move(predictor));
+    if (predictors_.size() > limits::kMaxPredictors) predictors_.pop_back();
+  }
+  return predictors_.front().second.get();
+}
+
+void ShardServer::Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result) {
+  {
+    MutexLock lock(&mutex_);
+    if (shards_.erase(shard->request.shard_id) == 0) return;
+  }
+  executor_->Schedule([shard, result = std::move(result)] { shard->done(result); });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,78 @@
+// Computes prediction shards between the steps of the chains: loads their draws aside, then runs on the device loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/base/executor.h"
+#include "core/base/mutex.h"
+#include "core/domain/prediction.h"
+#include "worker/numerics/predictor.h"
+#include "worker/runtime/chain_loader.h"
+#include "worker/runtime/draw_cache.h"
+#include "worker/runtime/runtime_observer.h"
+
+namespace chainfleet {
+
+// Predictor::Create on this worker's device, or a fake.
+using PredictorFactory =
+    std::function<absl::StatusOr<std::unique_ptr<Predictor>>(std::shared_ptr<const PredictPlan> plan)>;
+
+// Submit and Cancel are thread-safe; ServeOne belongs to the device loop's thread. Bounded: limits::kMaxQueuedShards.
+// Before it is destroyed, executor and port must have stopped calling.
+class ShardServer {
+ public:
+  ShardServer(PredictorFactory factory, DrawCache* draws, DatasetCache* datasets, Executor* executor,
+              const Clock* clock, RuntimeObserver* observer);
+
+  // Called when a shard is ready to run. Set once, before any other call.
+  void SetListener(std::function<void()> on_ready) { on_ready_ = std::move(on_ready); }
+
+  // `done` runs once, on the executor. Corrupt segments are left out and named in the result. RESOURCE_EXHAUSTED: the
+  // queue is full. CANCELLED. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data could not be fetched.
+  // INVALID_ARGUMENT: inputs that do not fit the plan.
+  void Submit(ShardRequest request, Done<ShardResult> done);
+
+  // A shard that runs ends after the chain and kind it is at. Unknown ids are ignored: the result crossed with the
+  // cancel.
+  void Cancel(uint64_t shard_id);
+  void CancelAll();
+
+  bool ready() const;
+
+  // Runs one chain and kind of the oldest ready shard. False if none is ready.
+  bool ServeOne();
+
+ private:
+  struct Shard;
+
+  void LoadMore(const std::shared_ptr<Shard>& shard);
+  void LoadDataset(const std::shared_ptr<Shard>& shard);
+  void OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status status);
+  absl::Status RunUnit(Shard* shard);
+  absl::StatusOr<Predictor*> PredictorFor(const std::shared_ptr<const PredictPlan>& plan);
+  void Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result);
+
+  const PredictorFactory factory_;
+  DrawCache* const draws_;
+  DatasetCache* const datasets_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  RuntimeObserver* const observer_;
+  std::function<void()> on_ready_ = [] {};
+
+  mutable Mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<Shard>> shards_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<Shard>> ready_ CHAINFLEET_GUARDED_BY(mutex_);
+
+  // Of the device loop's thread: networks by job, most recently used first.
+  std::list<std::pair<std::string, std::unique_ptr<Predictor>>> predictors_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,243 @@
+#include "worker/runtime/worker_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/log.h"
+
+namespace chainfleet {
+namespace {
+
+// A broken or hostile next_sync_in neither floods the server nor starves the leases.
+absl::Duration Bounded(absl::Duration interval) {
+  return std::clamp(interval, absl::Milliseconds(20), absl::Duration(limits::kLeaseTtl));
+}
+
+// Nothing that time would mend: the worker ends instead of asking again.
+bool IsRefusal(const absl::Status& status) {
+  return ReasonOf(status) == "VERSION_MISMATCH" || absl::IsUnauthenticated(status) ||
+         absl::IsPermissionDenied(status) || absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
+}
+
+}  // namespace
+
+WorkerSession::WorkerSession(Options options, CoordinatorPort* port, HeldChains* held, DrawUploader* uploader,
+                             Executor* executor, const Clock* clock)
+    : options_(std::move(options)),
+      port_(port),
+      held_(held),
+      uploader_(uploader),
+      executor_(executor),
+      clock_(clock),
+      backoff_(options_.jitter_key) {}
+
+void WorkerSession::Start() { Wake(); }
+
+void WorkerSession::Wake() {
+  {
+    MutexLock lock(&mutex_);
+    if (in_flight_) {
+      again_ = true;
+    } else if (status_.ok() && backoff_.failures() == 0) {
+      ScheduleAfter(absl::ZeroDuration());
+    }
+  }
+  on_change_();
+}
+
+void WorkerSession::ScheduleAfter(absl::Duration delay) {
+  const uint64_t timer = ++timer_;
+  executor_->ScheduleAfter(delay, [this, timer] {
+    {
+      MutexLock lock(&mutex_);
+      if (timer != timer_ || in_flight_) return;
+      in_flight_ = true;
+      again_ = false;
+    }
+    RunOnce();
+  });
+}
+
+void WorkerSession::Drain() {
+  {
+    MutexLock lock(&mutex_);
+    draining_ = true;
+  }
+  held_->OrderHandBackAll();
+  Wake();
+}
+
+bool WorkerSession::drained() const {
+  {
+    MutexLock lock(&mutex_);
+    if (!draining_) return false;
+  }
+  return held_->quiet();
+}
+
+absl::Status WorkerSession::status() const {
+  MutexLock lock(&mutex_);
+  return status_;
+}
+
+bool WorkerSession::connected() const {
+  MutexLock lock(&mutex_);
+  return connected_;
+}
+
+void WorkerSession::RunOnce() {
+  for (const LeaseRef& lease : held_->ReleaseHung()) {
+    Log(LogLevel::kError, "chain hangs in its step: given back",
+        {{"job", lease.chain.job},
+         {"chain", lease.chain.index},
+         {"lease_epoch", lease.epoch},
+         {"worker", options_.worker}});
+    uploader_->Drop(lease);
+  }
+  const HeldChains::Report report = held_->MakeReport();
+  SynchronizeRequest request;
+  request.worker = options_.worker;
+  request.incarnation = options_.incarnation;
+  request.seq = report.number;
+  request.host = options_.host;
+  request.devices = options_.devices;
+  if (!held_->device_responds()) {
+    for (DeviceReport& device : request.devices) device.chain_slots = 0;
+  }
+  request.chains = report.chains;
+  request.released = report.released;
+  absl::Duration deadline;
+  {
+    MutexLock lock(&mutex_);
+    request.store_incarnation = store_incarnation_;
+    request.draining = draining_;
+    // With leases at stake a lost call must leave time for two more; an idle one may be held first.
+    deadline = lease_ttl_ / 3 + (report.chains.empty() ? next_sync_in_ : absl::ZeroDuration());
+  }
+  if (request.draining) held_->OrderHandBackAll();  // again: a grant may have crossed with Drain
+  const absl::Duration sent_at = clock_->Monotonic();
+  port_->Synchronize(request, deadline, [this, report, sent_at](const absl::StatusOr<SynchronizeReply>& reply) {
+    OnReply(report, sent_at, reply);
+  });
+}
+
+void WorkerSession::OnReply(const HeldChains::Report& report, absl::Duration sent_at,
+                            const absl::StatusOr<SynchronizeReply>& reply) {
+  if (!reply.ok()) return OnFailure(reply.status());
+  if (!TakeIdentity(*reply)) {
+    return OnFailure(absl::UnavailableError("the reply is of a coordinator that leads no more"));
+  }
+  held_->Acknowledge(report.number);
+  ApplyLeases(report, sent_at, *reply);
+  const bool took_grants = ApplyGrants(sent_at, *reply);
+  const absl::Duration next_sync_in = Bounded(reply->next_sync_in);
+  const bool was_held = report.chains.empty() && clock_->Monotonic() - sent_at >= next_sync_in / 2;
+  bool reconnected = false;
+  {
+    MutexLock lock(&mutex_);
+    reconnected = !std::exchange(connected_, true);
+    backoff_.Reset();
+    next_sync_in_ = next_sync_in;
+    lease_ttl_ = reply->lease_ttl;
+    in_flight_ = false;
+    // New grants are listed at once, which is their receipt; an idle worker asks again as soon as its call was let go.
+    ScheduleAfter(again_ || was_held || took_grants ? absl::ZeroDuration() : next_sync_in);
+  }
+  if (reconnected) Log(LogLevel::kInfo, "connected to the server", {{"worker", options_.worker}});
+  on_change_();
+}
+
+void WorkerSession::OnFailure(const absl::Status& status) {
+  bool first = false;
+  const bool refused = IsRefusal(status);
+  {
+    MutexLock lock(&mutex_);
+    in_flight_ = false;
+    first = std::exchange(connected_, false);
+    if (refused) {
+      status_ = status;
+    } else {
+      ScheduleAfter(backoff_.Next());
+    }
+  }
+  if (first && !refused) {
+    Log(LogLevel::kWarning, "the server does not answer: trying on",
+        {{"worker", options_.worker}, {"error", status.ToString()}});
+  }
+  if (refused) DropAll();
+  on_change_();
+}
+
+bool WorkerSession::TakeIdentity(const SynchronizeReply& reply) {
+  bool other_store = false;
+  {
+    MutexLock lock(&mutex_);
+    if (reply.generation < generation_) return false;
+    generation_ = reply.generation;
+    other_store = !store_incarnation_.empty() && store_incarnation_ != reply.store_incarnation;
+    store_incarnation_ = reply.store_incarnation;
+  }
+  if (other_store) {
+    Log(LogLevel::kWarning, "the store was put back or replaced: all chains are dropped",
+        {{"worker", options_.worker}});
+    DropAll();
+  }
+  return true;
+}
+
+void WorkerSession::ApplyLeases(const HeldChains::Report& report, absl::Duration sent_at,
+                                const SynchronizeReply& reply) {
+  // `keep` names chains; the epochs meant are those this very call listed.
+  std::map<ChainId, int64_t> listed;
+  for (const HeldChain& chain : report.chains) listed[chain.chain] = chain.lease_epoch;
+  for (const ChainId& chain : reply.keep) {
+    const auto it = listed.find(chain);
+    if (it != listed.end()) held_->Renew({chain, it->second}, LeaseDeadline(sent_at, reply.lease_ttl));
+  }
+  for (const StopOrder& stop : reply.stop) {
+    const LeaseRef lease{stop.chain, stop.lease_epoch};
+    if (!held_->Holds(lease)) continue;
+    if (stop.how == StopOrder::How::kHandBack) {
+      held_->OrderHandBack(lease);
+      continue;
+    }
+    Log(LogLevel::kInfo, stop.how == StopOrder::How::kFenced ? "chain fenced" : "chain stopped",
+        {{"job", lease.chain.job},
+         {"chain", lease.chain.index},
+         {"lease_epoch", lease.epoch},
+         {"worker", options_.worker}});
+    uploader_->Drop(lease);
+    held_->Drop(lease);
+  }
+}
+
+bool WorkerSession::ApplyGrants(absl::Duration sent_at, const SynchronizeReply& reply) {
+  bool draining = false, took_one = false;
+  {
+    MutexLock lock(&mutex_);
+    draining = draining_;
+  }
+  for (const Grant& grant : reply.grants) {
+    LeasedChain chain{grant, reply.store_incarnation};
+    const LeaseRef lease = chain.lease();
+    if (held_->Add(std::move(chain), LeaseDeadline(sent_at, reply.lease_ttl)) != HeldChains::Added::kNew) continue;
+    took_one = true;
+    if (draining) {
+      held_->Release(lease, ReleasedChain::Why::kRefused, "the worker drains");
+      continue;
+    }
+    Log(LogLevel::kInfo, "lease granted",
+        {{"job", lease.chain.job},
+         {"chain", lease.chain.index},
+         {"lease_epoch", lease.epoch},
+         {"step", grant.progress.step},
+         {"worker", options_.worker}});
+  }
+  return took_one;
+}
+
+void WorkerSession::DropAll() {
+  for (const LeaseRef& lease : held_->DropAll()) uploader_->Drop(lease);
+}
+
+}  // namespace chainfleet

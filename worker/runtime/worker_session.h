@@ -1,0 +1,89 @@
+// The worker's side of Synchronize: its whole state up, grants and orders down, again and again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/executor.h"
+#include "core/base/mutex.h"
+#include "worker/runtime/backoff.h"
+#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/draw_uploader.h"
+#include "worker/runtime/held_chains.h"
+
+namespace chainfleet {
+
+// Thread-safe. One call is in flight at a time and carries the next seq, so replies come in order. It never waits for a
+// step, an fsync or an upload. It does not give up: an unreachable server is tried with backoff for ever, and the
+// chains stop by themselves when their leases run out. Before it is destroyed, executor and port must have stopped
+// calling.
+class WorkerSession {
+ public:
+  struct Options {
+    std::string worker;       // stable id
+    std::string incarnation;  // random per process
+    std::string host;
+    std::vector<DeviceReport> devices;
+    RngKey jitter_key;
+  };
+  WorkerSession(Options options, CoordinatorPort* port, HeldChains* held, DrawUploader* uploader, Executor* executor,
+                const Clock* clock);
+
+  // Called when status() or drained() may have changed. Set once, before Start.
+  void SetListener(std::function<void()> on_change) { on_change_ = std::move(on_change); }
+
+  // The first Synchronize, soon.
+  void Start();
+
+  // The next Synchronize comes now, or right after the one in flight: a chain ended or was released.
+  void Wake();
+
+  // Hands every chain back and takes no more; drained() once the coordinator has them all.
+  void Drain();
+  bool drained() const;
+
+  // Not OK: the server refuses this worker for good (VERSION_MISMATCH and the like); nothing is held any more.
+  absl::Status status() const;
+
+  // Whether the last call got through, for the exit status of a drain that did not finish.
+  bool connected() const;
+
+ private:
+  void RunOnce();
+  void ScheduleAfter(absl::Duration delay) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnReply(const HeldChains::Report& report, absl::Duration sent_at, const absl::StatusOr<SynchronizeReply>& reply);
+  void OnFailure(const absl::Status& status);
+  // False if the reply is of a deposed coordinator.
+  bool TakeIdentity(const SynchronizeReply& reply);
+  void ApplyLeases(const HeldChains::Report& report, absl::Duration sent_at, const SynchronizeReply& reply);
+  // True if a chain was taken that the coordinator must hear of.
+  bool ApplyGrants(absl::Duration sent_at, const SynchronizeReply& reply);
+  void DropAll();
+
+  const Options options_;
+  CoordinatorPort* const port_;
+  HeldChains* const held_;
+  DrawUploader* const uploader_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  std::function<void()> on_change_ = [] {};
+
+  mutable Mutex mutex_;
+  Backoff backoff_ CHAINFLEET_GUARDED_BY(mutex_);
+  int64_t generation_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  std::string store_incarnation_ CHAINFLEET_GUARDED_BY(mutex_);
+  absl::Duration next_sync_in_ CHAINFLEET_GUARDED_BY(mutex_) = limits::kSyncInterval;
+  absl::Duration lease_ttl_ CHAINFLEET_GUARDED_BY(mutex_) = limits::kLeaseTtl;
+  uint64_t timer_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // of the one that counts; older ones find another number
+  bool in_flight_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool again_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool draining_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool connected_ CHAINFLEET_GUARDED_BY(mutex_) = true;
+  absl::Status status_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+}  // namespace chainfleet

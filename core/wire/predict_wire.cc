@@ -34,7 +34,10 @@ absl::StatusOr<PredictPlan> PlanFromProto(const v1::PredictPlan& proto) {
 }
 
 absl::StatusOr<ChainDraws> DrawsFromProto(const v1::ChainDraws& proto) {
-  ChainDraws draws{.chain = FromProto(proto.chain()), .segments = {}, .skip_draws = proto.skip_draws(), .num_draws = proto.num_draws()};
+  ChainDraws draws{.chain = FromProto(proto.chain()),
+                   .segments = {},
+                   .skip_draws = proto.skip_draws(),
+                   .num_draws = proto.num_draws()};
   for (const auto& segment : proto.segments()) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto parsed, FromProto(segment));
     draws.segments.push_back(std::move(parsed));

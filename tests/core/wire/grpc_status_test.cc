@@ -1,0 +1,81 @@
+#include "core/wire/grpc_status.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace chainfleet {
+namespace {
+
+google::rpc::Status Details(const grpc::Status& status) {
+  google::rpc::Status details;
+  EXPECT_TRUE(details.ParseFromString(status.error_details()));
+  return details;
+}
+
+TEST(GrpcStatus, KeepsCodeMessageAndReason) {
+  const absl::Status status = WithReason(absl::FailedPreconditionError("chain j/0: epoch 3 is not 4"), "LEASE_FENCED");
+  const absl::Status back = FromGrpc(ToGrpc(status));
+  EXPECT_EQ(back.code(), status.code());
+  EXPECT_EQ(back.message(), status.message());
+  EXPECT_EQ(ReasonOf(back), "LEASE_FENCED");
+}
+
+TEST(GrpcStatus, KeepsFieldViolationsAndTheirMessage) {
+  const std::vector<FieldViolation> violations = {{"chains", "must be at least 1"}, {"prior", "empty"}};
+  const absl::Status back = FromGrpc(ToGrpc(Annotate(InvalidFields(violations), "job.yaml")));
+  EXPECT_EQ(FieldViolationsOf(back), violations);
+  EXPECT_EQ(ReasonOf(back), "INVALID_FIELD");
+  EXPECT_EQ(back.message(), "job.yaml: chains: must be at least 1; prior: empty");
+}
+
+TEST(GrpcStatus, CodesOfBothSidesAreTheSameNumbers) {
+  for (int code = 1; code <= 16; ++code) {
+    const grpc::Status status = ToGrpc(absl::Status(static_cast<absl::StatusCode>(code), "x"));
+    EXPECT_EQ(static_cast<int>(status.error_code()), code);
+    EXPECT_EQ(static_cast<int>(FromGrpc(status).code()), code);
+  }
+  EXPECT_TRUE(FromGrpc(ToGrpc(absl::OkStatus())).ok());
+}
+
+TEST(GrpcStatus, AdvisesToRetryWhenNoWorkerServes) {
+  const auto details = Details(ToGrpc(WithReason(absl::UnavailableError("no worker"), "NO_SERVING_WORKER")));
+  google::rpc::RetryInfo retry;
+  ASSERT_EQ(details.details_size(), 2);
+  ASSERT_TRUE(details.details(1).UnpackTo(&retry));
+  EXPECT_GT(retry.retry_delay().seconds(), 0);
+}
+
+TEST(GrpcStatus, StaysBelowTheMetadataLimitOfPeers) {
+  std::vector<FieldViolation> violations;
+  for (int i = 0; i < 1000; ++i)
+    violations.push_back({"layers[" + std::to_string(i) + "].kernel", "must be odd \xc3\xa9"});
+  const grpc::Status status = ToGrpc(InvalidFields(violations));
+  EXPECT_LT(3 * status.error_message().size() + status.error_details().size() * 4 / 3, 8192u);
+  EXPECT_FALSE(FieldViolationsOf(FromGrpc(status)).empty());
+}
+
+TEST(GrpcStatus, NeverCutsInsideACharacter) {
+  for (size_t length = 990; length < 1010; ++length) {
+    const grpc::Status status = ToGrpc(absl::InternalError(std::string(length, 'x') + "\xe2\x82\xac" + "tail"));
+    google::rpc::Status details;
+    EXPECT_TRUE(details.ParseFromString(status.error_details())) << length;  // refuses a string that is not UTF-8
+  }
+}
+
+TEST(GrpcStatus, IgnoresDetailsItDoesNotKnow) {
+  EXPECT_EQ(FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone", "\xff\xff not a proto")).message(), "gone");
+  google::rpc::Status details;
+  google::rpc::ErrorInfo info;
+  info.set_reason("OTHER");
+  info.set_domain("example.com");
+  details.add_details()->PackFrom(info);
+  EXPECT_EQ(ReasonOf(FromGrpc(grpc::Status(grpc::StatusCode::ABORTED, "x", details.SerializeAsString()))), "");
+}
+
+}  // namespace
+}  // namespace chainfleet

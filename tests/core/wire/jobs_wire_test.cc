@@ -1,0 +1,100 @@
+#include "core/wire/jobs_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace chainfleet {
+namespace {
+
+v1::JobSpec Minimal() {
+  v1::JobSpec proto;
+  proto.set_name("j");
+  proto.mutable_model()->set_builtin("mlp");
+  proto.mutable_sampler()->mutable_sgld();
+  proto.mutable_learning_rate()->set_constant(0.1);
+  return proto;
+}
+
+// The message of the violation at `path`, "" if there is none.
+std::string ViolationAt(const v1::JobSpec& proto, const std::string& path) {
+  const auto violations = FieldViolationsOf(FromProto(proto).status());
+  const auto found = std::find_if(violations.begin(), violations.end(), [&](const auto& v) { return v.path == path; });
+  return found == violations.end() ? "" : found->message;
+}
+
+TEST(JobSpecWire, FillsDefaults) {
+  const auto spec = FromProto(Minimal());
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->batch_size, 128);
+  EXPECT_EQ(spec->temperature, 1);
+  EXPECT_EQ(spec->chains, 1);
+  EXPECT_EQ(spec->minibatches, Minibatches::kReshuffle);
+  EXPECT_EQ(spec->prior.precision, 0);
+}
+
+TEST(JobSpecWire, KeepsZeroApartFromMissing) {
+  v1::JobSpec proto = Minimal();
+  proto.set_temperature(0);
+  proto.set_chains(0);
+  const auto spec = FromProto(proto);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->temperature, 0);
+  EXPECT_EQ(spec->chains, 0);
+}
+
+TEST(JobSpecWire, NamesEveryMissingChoiceAtOnce) {
+  v1::JobSpec proto;
+  proto.mutable_prior();
+  proto.mutable_burn_in();
+  EXPECT_NE(ViolationAt(proto, "model").find("builtin"), std::string::npos);
+  EXPECT_NE(ViolationAt(proto, "sampler").find("emcmc"), std::string::npos);
+  EXPECT_NE(ViolationAt(proto, "learning_rate").find("step_size"), std::string::npos);
+  EXPECT_NE(ViolationAt(proto, "prior").find("gaussian"), std::string::npos);
+  EXPECT_NE(ViolationAt(proto, "burn_in").find("epochs"), std::string::npos);
+  EXPECT_EQ(FieldViolationsOf(FromProto(proto).status()).size(), 5u);
+}
+
+TEST(JobSpecWire, NamesTheScheduleThatIsEmpty) {
+  v1::JobSpec proto = Minimal();
+  proto.mutable_step_size();
+  EXPECT_NE(ViolationAt(proto, "step_size").find("cyclical"), std::string::npos);
+}
+
+TEST(JobSpecWire, SaysWhichWordsAreAllowed) {
+  v1::JobSpec proto = Minimal();
+  proto.set_minibatches("shuffled");
+  proto.mutable_collect()->add_kinds("theta");
+  proto.mutable_collect()->add_kinds("Theta_A");
+  EXPECT_NE(ViolationAt(proto, "minibatches").find("independent"), std::string::npos);
+  EXPECT_NE(ViolationAt(proto, "collect.kinds[1]").find("theta_a"), std::string::npos);
+  EXPECT_EQ(ViolationAt(proto, "collect.kinds[0]"), "");
+}
+
+TEST(JobSpecWire, RefusesLayersOfAPotential) {
+  v1::JobSpec proto = Minimal();
+  proto.mutable_model()->mutable_potential()->mutable_gaussian()->set_dimension(3);
+  proto.mutable_model()->add_hidden(10);
+  EXPECT_NE(ViolationAt(proto, "model.hidden"), "");
+}
+
+TEST(JobEnumsWire, NamesAgreeWithTheContract) {
+  for (int i = v1::Job::State_MIN + 1; i <= v1::Job::State_MAX; ++i) {
+    const auto proto = static_cast<v1::Job::State>(i);
+    EXPECT_EQ(ToString(*FromProto(proto)), v1::Job::State_Name(proto));
+    EXPECT_EQ(ToProto(*JobStateFromString(v1::Job::State_Name(proto))), proto);
+  }
+  for (int i = v1::Job::Intent_MIN + 1; i <= v1::Job::Intent_MAX; ++i) {
+    const auto proto = static_cast<v1::Job::Intent>(i);
+    EXPECT_EQ(ToString(*FromProto(proto)), v1::Job::Intent_Name(proto));
+  }
+}
+
+TEST(JobEnumsWire, RefusesAnUnknownStateNamingTheKnownOnes) {
+  EXPECT_NE(JobStateFromString("DONE").status().message().find("SUCCEEDED_EARLY"), std::string::npos);
+  EXPECT_FALSE(JobStateFromString("STATE_UNSPECIFIED").ok());
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,132 @@
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include "core/wire/jobs_wire.h"
+#include "core/wire/predict_wire.h"
+#include "core/wire/types_wire.h"
+#include "core/wire/worker_wire.h"
+#include "tests/core/wire/random_message.h"
+
+namespace chainfleet {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+template <typename T>
+absl::StatusOr<T> AsStatusOr(absl::StatusOr<T> value) {
+  return value;
+}
+template <typename T>
+absl::StatusOr<T> AsStatusOr(T value) {
+  return value;
+}
+
+// The words that a job file may use where the contract says `string`.
+void FixWords(v1::JobSpec* spec, RandomMessage* random) {
+  spec->set_minibatches(random->Below(2) == 0 ? "reshuffle" : "independent");
+  for (std::string& kind : *spec->mutable_collect()->mutable_kinds()) {
+    kind = random->Below(2) == 0 ? "theta" : "theta_a";
+  }
+}
+void FixModel(v1::JobSpec::Model* model) {
+  if (!model->has_builtin()) model->clear_hidden();  // only networks have layers
+}
+
+void Fix(v1::JobSpec* spec, RandomMessage* random) {
+  FixWords(spec, random);
+  FixModel(spec->mutable_model());
+}
+void Fix(v1::JobPlan* plan, RandomMessage* random) { Fix(plan->mutable_spec(), random); }
+void Fix(v1::ShardRequest* request, RandomMessage*) { FixModel(request->mutable_plan()->mutable_model()); }
+// One plan per job of the grants, in their order.
+void Fix(v1::SynchronizeReply* reply, RandomMessage* random) {
+  const v1::JobPlan plan = reply->plans(0);
+  reply->clear_plans();
+  for (v1::Grant& grant : *reply->mutable_grants()) {
+    grant.set_job(grant.job() + std::to_string(reply->plans_size()));
+    *reply->add_plans() = plan;
+    reply->mutable_plans(reply->plans_size() - 1)->set_job(grant.job());
+    Fix(reply->mutable_plans(reply->plans_size() - 1), random);
+  }
+}
+template <typename Message>
+void Fix(Message*, RandomMessage*) {}
+
+template <typename Message>
+class RoundTrip : public ::testing::Test {};
+
+using Messages =
+    ::testing::Types<v1::ChainId, v1::BlobRef, v1::Segment, v1::SegmentRecord, v1::ResumePoint, v1::ChainStats,
+                     v1::Normalisation, v1::Dataset, google::protobuf::Timestamp, v1::JobSpec, v1::SynchronizeRequest,
+                     v1::SynchronizeReply, v1::JobPlan, v1::CommitProgressRequest, v1::Tensor, v1::ShardRequest,
+                     v1::ShardResult, v1::PredictResponse, v1::Evaluation>;
+TYPED_TEST_SUITE(RoundTrip, Messages);
+
+TYPED_TEST(RoundTrip, KeepsEveryField) {
+  for (uint64_t seed = 1; seed <= 64; ++seed) {  // enough that each case of each oneof comes up
+    RandomMessage random(seed);
+    auto message = random.Make<TypeParam>();
+    Fix(&message, &random);
+    const auto value = AsStatusOr(FromProto(message));
+    ASSERT_TRUE(value.ok()) << value.status() << "\nseed " << seed << "\n" << message.DebugString();
+    std::string difference;
+    MessageDifferencer differencer;
+    differencer.ReportDifferencesToString(&difference);
+    EXPECT_TRUE(differencer.Compare(message, ToProto(*value))) << "seed " << seed << "\n" << difference;
+  }
+}
+
+TEST(TypesWire, KeepsEveryEnumValue) {
+  for (const auto kind : {DrawKind::kTheta, DrawKind::kThetaA}) EXPECT_EQ(*FromProto(ToProto(kind)), kind);
+  for (const auto type : {InputType::kUint8, InputType::kFloat32}) EXPECT_EQ(*FromProto(ToProto(type)), type);
+  for (int i = v1::ChainState_MIN + 1; i <= v1::ChainState_MAX; ++i) {
+    const auto proto = static_cast<v1::ChainState>(i);
+    EXPECT_EQ(ToProto(*FromProto(proto)), proto);
+    EXPECT_EQ(ToString(*FromProto(proto)), v1::ChainState_Name(proto));
+  }
+}
+
+TEST(TypesWire, RefusesEnumValuesOfLaterVersions) {
+  EXPECT_EQ(FromProto(static_cast<v1::DrawKind>(77)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FromProto(static_cast<v1::ChainState>(77)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FromProto(static_cast<v1::InputType>(0)).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TypesWire, KeepsTimesBefore1970) {
+  const absl::Time time = absl::FromUnixNanos(-1'500'000'001);
+  EXPECT_EQ(FromProto(ToProto(time)), time);
+  EXPECT_GE(ToProto(time).nanos(), 0);
+}
+
+TEST(WorkerWire, SendsThePlanOfManyGrantsOnce) {
+  auto plan = std::make_shared<JobPlan>();
+  plan->job = "j-aaaaaa";
+  SynchronizeReply reply;
+  for (int32_t i = 0; i < 3; ++i) {
+    Grant grant;
+    grant.chain = {"j-aaaaaa", i};
+    grant.plan = plan;
+    reply.grants.push_back(grant);
+  }
+  const v1::SynchronizeReply proto = ToProto(reply);
+  EXPECT_EQ(proto.plans_size(), 1);
+  const auto parsed = FromProto(proto);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->grants[0].plan, parsed->grants[2].plan);
+}
+
+TEST(WorkerWire, RefusesAGrantWithoutItsPlan) {
+  v1::SynchronizeReply proto;
+  proto.add_grants()->set_job("j-aaaaaa");
+  const auto parsed = FromProto(proto);
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PredictWire, RefusesAShardWithNothingToPredict) {
+  v1::ShardRequest proto;
+  proto.mutable_plan()->mutable_model()->set_builtin("mlp");
+  EXPECT_EQ(FieldViolationsOf(FromProto(proto).status()).at(0).path, "what");
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,75 @@
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/table.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs.h"
+
+namespace chainfleet {
+namespace {
+
+Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
+  Table table({"DATA SET", ">ROWS", "SHAPE", "TYPE", ">CLASSES", "SHA-256"});
+  for (const v1::Dataset& dataset : datasets) {
+    table.AddRow({dataset.name(), absl::StrCat(dataset.num_rows()),
+                  absl::StrCat("[", absl::StrJoin(dataset.input_shape(), ", "), "]"),
+                  dataset.input_type() == v1::UINT8 ? "uint8" : "float32", absl::StrCat(dataset.num_classes()),
+                  dataset.digest().substr(0, 12)});
+  }
+  return table;
+}
+
+absl::Status Put(Invocation* run, const std::string& name, const std::vector<std::string>& files) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  LiveText text(stderr);
+  ExitOnInterrupt(absl::StrCat("\ninterrupted: data set ", name, " was not stored\n"));
+  const auto dataset = client.PutDataset(
+      name, files, [&](int64_t bytes) { text.Show(absl::StrCat("sending ", name, ": ", FormatBytes(bytes))); });
+  text.Clear();
+  CHAINFLEET_RETURN_IF_ERROR(dataset.status());
+  PrintOne(std::cout, run->format, *dataset, dataset->name(), [&] { return DatasetTable({*dataset}).Render(); });
+  return absl::OkStatus();
+}
+
+absl::Status List(Invocation* run) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto datasets, client.ListDatasets());
+  Listing listing{"datasets", {}, {}, DatasetTable(datasets).Render()};
+  for (const v1::Dataset& dataset : datasets) {
+    listing.items.push_back(&dataset);
+    listing.names.push_back(dataset.name());
+  }
+  PrintList(std::cout, run->format, listing);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDataset(CLI::App* program, Invocation* run) {
+  struct Options {
+    std::string name;
+    std::vector<std::string> files;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* dataset = AddGroup(program, "dataset", "Put and list data sets");
+  CLI::App* put = AddVerb(dataset, run, "put", "Send a data set; the same content again is fine",
+                          "  chainfleet dataset put mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz\n"
+                          "  chainfleet dataset put mine inputs.npy labels.npy",
+                          [=] { return Put(run, options->name, options->files); });
+  put->add_option("NAME", options->name, "Name of the data set")->required();
+  put->add_option("FILES", options->files, "IDX (also .gz), .npy, .npz or CSV files: inputs, then labels")
+      ->required()
+      ->check(CLI::ExistingFile);
+  CLI::App* list =
+      AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list", [=] { return List(run); });
+  for (CLI::App* verb : {put, list}) {
+    AddServerOptions(verb, run);
+    AddOutputOption(verb, run);
+  }
+}
+
+}  // namespace chainfleet

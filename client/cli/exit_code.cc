@@ -1,0 +1,43 @@
+#include "client/cli/exit_code.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/job_file.h"
+
+namespace chainfleet {
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  if (reason == kJobFileReason || reason == kUsageReason) return kExitUsage;
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kNotFound:
+      return kExitNotFound;
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+      return kExitAuth;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitUnavailable;
+    default:
+      return kExitFailed;
+  }
+}
+
+std::string FormatError(const absl::Status& status, bool color) {
+  const auto one_line = [](const std::string& text) { return absl::StrReplaceAll(text, {{"\r\n", " "}, {"\n", " "}}); };
+  std::string text = color ? "\x1b[1;31merror:\x1b[0m " : "error: ";
+  const std::vector<FieldViolation> violations = FieldViolationsOf(status);
+  if (violations.size() < 2) {
+    const std::string message(status.message());
+    return absl::StrCat(text, one_line(message.empty() ? absl::StatusCodeToString(status.code()) : message), "\n");
+  }
+  absl::StrAppend(&text, violations.size(), " fields are wrong\n");
+  for (const FieldViolation& v : violations) absl::StrAppend(&text, "  ", v.path, ": ", one_line(v.message), "\n");
+  return text;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,172 @@
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/output_file.h"
+#include "client/cli/table.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs.h"
+#include "client/lib/draw_reader.h"
+#include "core/formats/npz.h"
+#include "core/store/draw_codec/safetensors.h"
+
+namespace chainfleet {
+namespace {
+
+template <typename T>
+void Append(const T& value, std::string* bytes) {
+  bytes->append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// All draws of the job as arrays over draws: chain, index, step, weight, draws_theta [draws, D], draws_theta_a.
+class NpzExport {
+ public:
+  absl::Status Add(const CheckedSegment& segment) {
+    const SegmentContent& content = segment.content;
+    for (size_t i = 0; i < content.draws.size(); ++i) {
+      const SegmentDraw& draw = content.draws[i];
+      Append(content.chain.index, &chain_);
+      Append(content.first_index + static_cast<int64_t>(i), &index_);
+      Append(draw.step, &step_);
+      Append(draw.weight, &weight_);
+      for (size_t k = 0; k < content.kinds.size(); ++k) {
+        const std::vector<float>& theta = draw.theta[k];
+        Array& array = kinds_["draws_" + ToString(content.kinds[k])];
+        array.shape = {num_draws_ + 1, static_cast<int64_t>(theta.size())};
+        array.bytes.append(reinterpret_cast<const char*>(theta.data()), theta.size() * sizeof(float));
+      }
+      ++num_draws_;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Write(const std::string& path) {
+    std::map<std::string, Array> arrays = std::move(kinds_);
+    arrays["chain"] = {ArrayType::kInt32, {num_draws_}, std::move(chain_)};
+    arrays["index"] = {ArrayType::kInt64, {num_draws_}, std::move(index_)};
+    arrays["step"] = {ArrayType::kInt64, {num_draws_}, std::move(step_)};
+    arrays["weight"] = {ArrayType::kFloat64, {num_draws_}, std::move(weight_)};
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
+    return WriteOutputFile(path, bytes);
+  }
+
+ private:
+  int64_t num_draws_ = 0;
+  std::string chain_, index_, step_, weight_;
+  std::map<std::string, Array> kinds_;
+};
+
+// One file per chain: the tensors of its segments joined along their first axis, the draws.
+class SafetensorsExport {
+ public:
+  explicit SafetensorsExport(std::string folder) : folder_(std::move(folder)) {}
+
+  absl::Status Add(const CheckedSegment& segment) {
+    if (!tensors_.empty() && segment.content.chain.index != chain_) CHAINFLEET_RETURN_IF_ERROR(WriteChain());
+    chain_ = segment.content.chain.index;
+    metadata_ = {{"job", segment.content.chain.job}, {"chain", absl::StrCat(chain_)}};
+    CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ParseSafetensors(segment.bytes));
+    for (size_t i = 0; i < file.tensors.size(); ++i) {
+      const TensorView& tensor = file.tensors[i];
+      if (tensors_.size() <= i) {
+        tensors_.push_back({tensor, ""});
+        tensors_[i].view.shape[0] = 0;
+      }
+      tensors_[i].view.shape[0] += tensor.shape[0];
+      tensors_[i].bytes.append(tensor.data, static_cast<size_t>(tensor.size_bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteChain() {
+    if (tensors_.empty()) return absl::OkStatus();
+    std::vector<TensorView> views;
+    for (Tensor& tensor : tensors_) {
+      tensor.view.data = tensor.bytes.data();
+      tensor.view.size_bytes = static_cast<int64_t>(tensor.bytes.size());
+      views.push_back(tensor.view);
+    }
+    const std::string path = absl::StrFormat("%s/chain-%04d.safetensors", folder_, chain_);
+    const absl::Status status = WriteOutputFile(path, WriteSafetensors(views, metadata_));
+    tensors_.clear();
+    return status;
+  }
+
+ private:
+  struct Tensor {
+    TensorView view;
+    std::string bytes;
+  };
+  const std::string folder_;
+  int32_t chain_ = 0;
+  std::map<std::string, std::string> metadata_;
+  std::vector<Tensor> tensors_;
+};
+
+struct ExportOptions {
+  std::string job, format, output;
+};
+
+absl::Status Export(Invocation* run, const ExportOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(options.job, std::nullopt));
+  if (segments.empty()) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", options.job, " has no committed draws yet")),
+                      "NO_DRAWS");
+  }
+  LiveText text(stderr);
+  ExitOnInterrupt("\ninterrupted: the export is not complete\n");
+  NpzExport npz;
+  SafetensorsExport safetensors(options.output);
+  const bool to_npz = options.format == "npz";
+  if (!to_npz) {
+    std::error_code error;
+    std::filesystem::create_directories(options.output, error);
+    if (error)
+      return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", options.output, ": ", error.message()));
+  }
+  int64_t num_draws = 0, num_bytes = 0;
+  absl::Status status = ReadDraws(&client, segments, [&](const CheckedSegment& segment) {
+    num_draws += static_cast<int64_t>(segment.content.draws.size());
+    num_bytes += static_cast<int64_t>(segment.bytes.size());
+    text.Show(absl::StrCat("read ", num_draws, " draws, ", FormatBytes(num_bytes)));
+    return to_npz ? npz.Add(segment) : safetensors.Add(segment);
+  });
+  text.Clear();
+  CHAINFLEET_RETURN_IF_ERROR(status);
+  CHAINFLEET_RETURN_IF_ERROR(to_npz ? npz.Write(options.output) : safetensors.WriteChain());
+  std::cout << num_draws << " draws of " << segments[0].chain().job() << " in " << options.output
+            << ", every checksum right\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddExport(CLI::App* program, Invocation* run) {
+  const auto options = std::make_shared<ExportOptions>();
+  CLI::App* verb =
+      AddVerb(program, run, "export", "Write all committed draws to files, checking every digest on the way",
+              "  chainfleet export @latest --format npz --output draws.npz\n"
+              "  chainfleet export @latest --format safetensors --output draws/\n\n"
+              "npz: one file with draws_theta and draws_theta_a [draws, D] and, per draw, chain, index, step, weight.\n"
+              "safetensors: one file per chain, chain-0000.safetensors, with a tensor [draws, ...] for each parameter "
+              "of each kind\n"
+              "(\"theta/NAME\"), and steps and weights [draws].",
+              [=] { return Export(run, *options); });
+  AddJobArgument(verb, &options->job);
+  verb->add_option("--format", options->format, "safetensors or npz")
+      ->required()
+      ->check(CLI::IsMember({"safetensors", "npz"}));
+  verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors)")
+      ->required()
+      ->option_text("PATH");
+  AddServerOptions(verb, run);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,46 @@
+#include "client/cli/follow.h"
+
+#include <cstdio>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/job_view.h"
+#include "client/cli/terminal.h"
+
+namespace chainfleet {
+
+void DetachOnInterrupt(const std::string& job) {
+  ExitOnInterrupt(absl::StrCat("\ndetached, the job goes on; to re-attach: chainfleet watch ", job, "\n"));
+}
+
+absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::Duration timeout) {
+  LiveText text(stderr);
+  v1::Job newest;
+  std::string shown;
+  DetachOnInterrupt(job);
+  CHAINFLEET_RETURN_IF_ERROR(client->WatchJob(job, timeout, [&](const v1::Job& update) {
+    newest = update;
+    text.Show(ProgressLine(update));
+    const int64_t tenth = update.steps_total() == 0 ? 0 : 10 * update.steps_done() / update.steps_total();
+    const std::string stage = absl::StrCat(v1::Job::State_Name(update.state()), tenth);
+    if (!text.live() && stage != shown) std::fprintf(stderr, "%s\n", ProgressLine(update).c_str());
+    shown = stage;
+  }));
+  return newest;
+}
+
+absl::Status OutcomeOf(const v1::Job& job) {
+  if (job.state() == v1::Job::SUCCEEDED || job.state() == v1::Job::SUCCEEDED_EARLY) return absl::OkStatus();
+  std::set<std::string> reasons;
+  for (const v1::Chain& chain : job.chains()) {
+    if (chain.state() == v1::FAILED || chain.state() == v1::DIVERGED) {
+      reasons.insert(
+          absl::StrCat("chain ", chain.id().index(), " ", v1::ChainState_Name(chain.state()), ": ", chain.reason()));
+    }
+  }
+  return absl::AbortedError(absl::StrCat("job ", job.id(), " ended ", v1::Job::State_Name(job.state()),
+                                         reasons.empty() ? "" : ": ", absl::StrJoin(reasons, "; ")));
+}
+
+}  // namespace chainfleet

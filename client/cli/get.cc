@@ -1,0 +1,104 @@
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/job_view.h"
+#include "client/cli/verbs.h"
+
+namespace chainfleet {
+namespace {
+
+template <typename Items>
+std::vector<const google::protobuf::Message*> Pointers(const Items& items) {
+  std::vector<const google::protobuf::Message*> pointers;
+  for (const auto& item : items) pointers.push_back(&item);
+  return pointers;
+}
+
+absl::Status GetJobs(Invocation* run, const std::string& job, const std::string& state) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  if (!job.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(job));
+    PrintOne(std::cout, run->format, found, found.id(), [&] { return JobTable({found}, run->clock.Wall()).Render(); });
+    return absl::OkStatus();
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto jobs, client.ListJobs(state));
+  Listing listing{"jobs", Pointers(jobs), {}, JobTable(jobs, run->clock.Wall()).Render()};
+  for (const v1::Job& item : jobs) listing.names.push_back(item.id());
+  PrintList(std::cout, run->format, listing);
+  return absl::OkStatus();
+}
+
+absl::Status GetChains(Invocation* run, const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(job));
+  Listing listing{"chains", Pointers(found.chains()), {}, ChainTable(found).Render()};
+  for (const v1::Chain& chain : found.chains())
+    listing.names.push_back(absl::StrCat(found.id(), "/", chain.id().index()));
+  PrintList(std::cout, run->format, listing);
+  return absl::OkStatus();
+}
+
+absl::Status GetDraws(Invocation* run, const std::string& job, std::optional<int32_t> chain) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(job, chain));
+  Listing listing{"segments", Pointers(segments), {}, SegmentTable(segments).Render()};
+  for (const v1::SegmentRecord& record : segments) listing.names.push_back(record.segment().object().name());
+  PrintList(std::cout, run->format, listing);
+  return absl::OkStatus();
+}
+
+absl::Status GetWorkers(Invocation* run) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto workers, client.ListWorkers());
+  Table table({"WORKER", "HOST", "DEVICE", ">CHAINS", ">SLOTS", ">LAST SYNC", "SERVING", "DRAINING"});
+  Listing listing{"workers", Pointers(workers), {}, ""};
+  for (const v1::Worker& worker : workers) {
+    listing.names.push_back(worker.id());
+    table.AddRow({worker.id(), worker.host(), worker.device(), absl::StrCat(worker.chains()),
+                  absl::StrCat(worker.chain_slots()), absl::StrCat(Fixed(worker.seconds_since_sync(), 1), "s"),
+                  worker.serving() ? "yes" : "no", worker.draining() ? "yes" : "no"});
+  }
+  listing.table = table.Render();
+  PrintList(std::cout, run->format, listing);
+  return absl::OkStatus();
+}
+
+CLI::App* AddResource(CLI::App* get, Invocation* run, const std::string& name, const std::string& description,
+                      const std::string& examples, std::function<absl::Status()> body) {
+  CLI::App* verb = AddVerb(get, run, name, description, examples, std::move(body));
+  AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
+  return verb;
+}
+
+}  // namespace
+
+void AddGet(CLI::App* program, Invocation* run) {
+  struct Options {
+    std::string job, state;
+    std::optional<int32_t> chain;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* get = AddGroup(program, "get", "List jobs, chains, draws or workers");
+  CLI::App* jobs = AddResource(get, run, "jobs", "All jobs, newest first, or one",
+                               "  chainfleet get jobs --state RUNNING\n"
+                               "  chainfleet get jobs fashion-emcmc -o json",
+                               [=] { return GetJobs(run, options->job, options->state); });
+  jobs->add_option("JOB", options->job, "Job id, name (the newest job of that name), or @latest");
+  jobs->add_option("--state", options->state,
+                   "Only jobs in this state: PENDING, RUNNING, PAUSED, SUCCEEDED, FAILED, ...");
+  CLI::App* chains = AddResource(get, run, "chains", "The chains of a job: state, step, draws, energy, worker",
+                                 "  chainfleet get chains @latest", [=] { return GetChains(run, options->job); });
+  AddJobArgument(chains, &options->job);
+  CLI::App* draws = AddResource(get, run, "draws", "The committed segments of draws of a job",
+                                "  chainfleet get draws @latest --chain 0\n"
+                                "  chainfleet get draws @latest -o jsonl | jq -r .segment.digest",
+                                [=] { return GetDraws(run, options->job, options->chain); });
+  AddJobArgument(draws, &options->job);
+  draws->add_option("--chain", options->chain, "Only this chain")->option_text("INDEX");
+  AddResource(get, run, "workers", "The fleet", "  chainfleet get workers", [=] { return GetWorkers(run); });
+}
+
+}  // namespace chainfleet

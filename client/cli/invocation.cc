@@ -1,0 +1,86 @@
+#include "client/cli/invocation.h"
+
+#include <map>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "client/cli/exit_code.h"
+
+namespace chainfleet {
+
+absl::StatusOr<Client> Invocation::Connect() const {
+  auto options = ClientOptionsFromEnvironment(address);
+  if (!options.ok()) return WithReason(options.status(), kUsageReason);
+  if (timeout < absl::InfiniteDuration()) options->timeout = timeout;
+  options->seed = RandomBits();
+  return Client(*std::move(options), &clock,
+                [](absl::Duration wait) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(wait)); });
+}
+
+uint64_t Invocation::RandomBits() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+CLI::App* AddVerb(CLI::App* parent, Invocation* run, const std::string& name, const std::string& description,
+                  const std::string& examples, std::function<absl::Status()> body) {
+  CLI::App* verb = parent->add_subcommand(name, description);
+  verb->footer("Examples:\n" + examples);
+  verb->callback([run, body = std::move(body)] { run->status = body(); });
+  return verb;
+}
+
+CLI::App* AddGroup(CLI::App* program, const std::string& name, const std::string& description) {
+  CLI::App* group = program->add_subcommand(name, description);
+  group->require_subcommand(1);
+  group->footer("chainfleet " + name + " SUBCOMMAND --help has more.");
+  return group;
+}
+
+void AddServerOptions(CLI::App* verb, Invocation* run) {
+  verb->add_option("--address", run->address,
+                   "HOST:PORT of the server, or several with commas [CHAINFLEET_ADDRESS, else 127.0.0.1:7400]");
+  AddDurationOption(verb, "--timeout", &run->timeout, "Give up after this long (30s, 2m); exit code 5");
+}
+
+void AddOutputOption(CLI::App* verb, Invocation* run) {
+  verb->add_option_function<std::string>(
+          "-o",
+          [run](const std::string& name) {
+            static const std::map<std::string, OutputFormat> formats = {{"table", OutputFormat::kTable},
+                                                                        {"json", OutputFormat::kJson},
+                                                                        {"jsonl", OutputFormat::kJsonl},
+                                                                        {"yaml", OutputFormat::kYaml},
+                                                                        {"name", OutputFormat::kName}};
+            const auto format = formats.find(name);
+            if (format == formats.end()) {
+              throw CLI::ValidationError("-o", "\"" + name + "\" is not one of table, json, jsonl, yaml, name");
+            }
+            run->format = format->second;
+          },
+          "Output: table (default), json, jsonl, yaml or name")
+      ->option_text("FORMAT");
+}
+
+CLI::Option* AddJobArgument(CLI::App* verb, std::string* job) {
+  return verb->add_option("JOB", *job, "Job id, name (the newest job of that name), or @latest")
+      ->required()
+      ->type_name("");
+}
+
+CLI::Option* AddDurationOption(CLI::App* verb, const std::string& name, absl::Duration* value,
+                               const std::string& description) {
+  return verb
+      ->add_option_function<std::string>(
+          name,
+          [name, value](const std::string& text) {
+            if (!absl::ParseDuration(text, value) || *value <= absl::ZeroDuration()) {
+              throw CLI::ValidationError(name, "\"" + text + "\" is not a duration: write 30s, 2m or 1h30m");
+            }
+          },
+          description)
+      ->option_text("DURATION");
+}
+
+}  // namespace chainfleet

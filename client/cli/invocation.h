@@ -1,0 +1,47 @@
+// One run of the command line: what all verbs share, and what the chosen one ended with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/time.h"
+#include "client/cli/output.h"
+#include "client/lib/client.h"
+#include "core/base/clock.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+struct Invocation {
+  SystemClock clock;
+  std::string address;                                // empty: the environment's or the default
+  absl::Duration timeout = absl::InfiniteDuration();  // --timeout, if given
+  OutputFormat format = OutputFormat::kTable;
+  absl::Status status;
+
+  // A client of the chosen server. INVALID_ARGUMENT / USAGE for a malformed address.
+  absl::StatusOr<Client> Connect() const;
+  // 64 bits that no other run has: request ids and the jitter of the backoff.
+  static uint64_t RandomBits();
+};
+
+// A verb below `parent`: one line of description, examples for the help text, and what it does.
+CLI::App* AddVerb(CLI::App* parent, Invocation* run, const std::string& name, const std::string& description,
+                  const std::string& examples, std::function<absl::Status()> body);
+
+// A word with verbs of its own below it: get jobs, get chains.
+CLI::App* AddGroup(CLI::App* program, const std::string& name, const std::string& description);
+
+// --address and --timeout.
+void AddServerOptions(CLI::App* verb, Invocation* run);
+// -o, --format of the output.
+void AddOutputOption(CLI::App* verb, Invocation* run);
+// The positional JOB.
+CLI::Option* AddJobArgument(CLI::App* verb, std::string* job);
+// A duration such as 30s, 2m or 1h30m.
+CLI::Option* AddDurationOption(CLI::App* verb, const std::string& name, absl::Duration* value,
+                               const std::string& description);
+
+}  // namespace chainfleet

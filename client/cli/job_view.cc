@@ -1,0 +1,151 @@
+#include "client/cli/job_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/output.h"
+#include "google/protobuf/util/time_util.h"
+
+namespace chainfleet {
+namespace {
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+double StepsPerSecond(const v1::Job& job) {
+  double sum = 0;
+  for (const v1::Chain& chain : job.chains()) {
+    if (chain.state() == v1::LEASED && std::isfinite(chain.stats().steps_per_second()))
+      sum += chain.stats().steps_per_second();
+  }
+  return sum;
+}
+
+std::string Percent(const v1::Job& job) {
+  if (job.steps_total() == 0) return "-";
+  return absl::StrFormat("%.1f %%",
+                         100.0 * static_cast<double>(job.steps_done()) / static_cast<double>(job.steps_total()));
+}
+
+int64_t ChainsIn(const v1::Job& job, v1::ChainState state) {
+  return std::count_if(job.chains().begin(), job.chains().end(), [&](const auto& c) { return c.state() == state; });
+}
+
+// "sampler: {emcmc: ...}" is "emcmc".
+std::string SamplerName(const v1::JobSpec& spec) {
+  return spec.sampler().has_emcmc() ? "emcmc" : spec.sampler().has_sgld() ? "sgld" : "";
+}
+
+}  // namespace
+
+std::string FormatAge(absl::Duration age) {
+  const int64_t s = std::max<int64_t>(0, absl::ToInt64Seconds(age));
+  if (s < 60) return absl::StrCat(s, "s");
+  if (s < 3600) return absl::StrFormat("%dm%02ds", s / 60, s % 60);
+  if (s < 86400) return absl::StrFormat("%dh%02dm", s / 3600, s / 60 % 60);
+  return absl::StrFormat("%dd%02dh", s / 86400, s / 3600 % 24);
+}
+
+std::string ProgressLine(const v1::Job& job) {
+  std::vector<std::string> parts = {job.id(), v1::Job::State_Name(job.state()), Percent(job)};
+  const double rate = StepsPerSecond(job);
+  if (rate > 0) parts.push_back(absl::StrFormat("%.0f steps/s", rate));
+  parts.push_back(absl::StrCat(job.num_draws(), " draws"));
+  if (rate > 0) {
+    const double left = static_cast<double>(job.steps_total() - job.steps_done()) / rate;
+    parts.push_back(absl::StrCat("ETA ", FormatAge(absl::Seconds(left))));
+  }
+  return absl::StrJoin(parts, "  ");
+}
+
+Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {
+  Table table({"JOB", "STATE", "SAMPLER", "DATA SET", ">CHAINS", ">PROGRESS", ">DRAWS", ">VERSION", ">AGE"});
+  for (const v1::Job& job : jobs) {
+    table.AddRow({job.id(), v1::Job::State_Name(job.state()), SamplerName(job.spec()), job.spec().dataset().name(),
+                  absl::StrCat(job.spec().has_chains() ? job.spec().chains() : 1), Percent(job),
+                  absl::StrCat(job.num_draws()), absl::StrCat(job.newest_version()),
+                  FormatAge(now - ToTime(job.created_at()))});
+  }
+  return table;
+}
+
+Table ChainTable(const v1::Job& job) {
+  Table table({">CHAIN", "STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S", "WORKER", ">EPOCH", "REASON"});
+  for (const v1::Chain& chain : job.chains()) {
+    const bool running = chain.state() == v1::LEASED, stepped = chain.step() > 0;
+    table.AddRow({absl::StrCat(chain.id().index()), v1::ChainState_Name(chain.state()), absl::StrCat(chain.step()),
+                  absl::StrCat(chain.total_steps()), absl::StrCat(chain.num_draws()),
+                  stepped ? Significant(chain.stats().energy(), 6) : "",
+                  running && stepped ? Fixed(chain.stats().steps_per_second(), 1) : "", chain.worker(),
+                  absl::StrCat(chain.lease_epoch()), chain.reason()});
+  }
+  return table;
+}
+
+Table SegmentTable(const std::vector<v1::SegmentRecord>& segments) {
+  Table table(
+      {">CHAIN", ">INDEX", ">DRAWS", "STEPS", "KINDS", ">SIZE", ">EPOCH", "WORKER", "DEVICE", "DIGEST", "NOTE"});
+  for (const v1::SegmentRecord& record : segments) {
+    const v1::Segment& segment = record.segment();
+    const std::string kinds = absl::StrJoin(segment.kinds(), ",", [](std::string* text, int kind) {
+      text->append(kind == v1::THETA ? "theta" : "theta_a");
+    });
+    const std::string steps = segment.steps().empty() ? ""
+                              : segment.steps_size() == 1
+                                  ? absl::StrCat(segment.steps(0))
+                                  : absl::StrCat(segment.steps(0), "..", *segment.steps().rbegin());
+    table.AddRow({absl::StrCat(record.chain().index()), absl::StrCat(segment.first_index()),
+                  absl::StrCat(segment.steps_size()), steps, kinds, FormatBytes(segment.object().size_bytes()),
+                  absl::StrCat(record.lease_epoch()), record.worker(), record.device_kind(),
+                  segment.digest().substr(0, 12),
+                  record.deleted()   ? "deleted"
+                  : record.corrupt() ? "CORRUPT"
+                                     : ""});
+  }
+  return table;
+}
+
+std::string DescribePosterior(const v1::Job& job) {
+  const v1::Job::Report& report = job.report();
+  std::vector<std::string> parts = {
+      absl::StrCat("N = ", report.num_examples()), absl::StrCat("D = ", report.num_parameters()),
+      absl::StrCat("prior precision ", report.prior_precision()), absl::StrCat("T = ", report.temperature())};
+  // A full-data step size is alpha itself; h exists only as a mean-loss scale.
+  if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
+  parts.push_back(absl::StrCat("alpha = ", report.step_size()));
+  parts.push_back(absl::StrCat(report.draws_per_chain(), " draws per chain"));
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string DescribeJob(const v1::Job& job, absl::Time now) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    absl::StrAppendFormat(&text, "%-10s  %s\n", name, value);
+  };
+  const absl::Time created = ToTime(job.created_at());
+  add("Job", job.id());
+  add("State", absl::StrCat(v1::Job::State_Name(job.state()), " (intent ", v1::Job::Intent_Name(job.intent()), ")"));
+  add("Created", absl::StrCat(google::protobuf::util::TimeUtil::ToString(job.created_at()), ", ",
+                              FormatAge(now - created), " ago"));
+  if (job.has_finished_at()) {
+    add("Finished", absl::StrCat(google::protobuf::util::TimeUtil::ToString(job.finished_at()), ", after ",
+                                 FormatAge(ToTime(job.finished_at()) - created)));
+  }
+  add("Progress", absl::StrCat(Percent(job), ", ", job.steps_done(), " of ", job.steps_total(), " steps over ",
+                               job.chains_size(), " chains, ", ChainsIn(job, v1::LEASED), " running"));
+  add("Draws", absl::StrCat(job.num_draws(), " committed, newest version ", job.newest_version()));
+  add("Posterior", DescribePosterior(job));
+  if (!job.dataset_digest().empty()) {
+    add("Data set", absl::StrCat(job.spec().dataset().name(), " (SHA-256 ", job.dataset_digest().substr(0, 12), ")"));
+  }
+  absl::StrAppend(&text, "\nJob file\n  ", absl::StrReplaceAll(ToYaml(job.spec()), {{"\n", "\n  "}}));
+  text.resize(text.find_last_not_of(" \n") + 1);
+  return absl::StrCat(text, "\n\n", ChainTable(job).Render());
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,29 @@
+// Jobs, chains and segments as people read them. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chainfleet/v1/jobs.pb.h"
+#include "client/cli/table.h"
+
+namespace chainfleet {
+
+// "fashion-emcmc-a1b2c3  RUNNING  42.3 %  812 steps/s  16 draws  ETA 1m20s"; rate and ETA while chains run.
+std::string ProgressLine(const v1::Job& job);
+
+Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now);
+Table ChainTable(const v1::Job& job);
+Table SegmentTable(const std::vector<v1::SegmentRecord>& segments);
+
+// All of a job: state, progress, which posterior is sampled, the job file, its chains.
+std::string DescribeJob(const v1::Job& job, absl::Time now);
+
+// Which posterior is sampled: N, D, prior precision, temperature, h or alpha.
+std::string DescribePosterior(const v1::Job& job);
+
+// "45s", "3m20s", "2h05m", "4d06h".
+std::string FormatAge(absl::Duration age);
+
+}  // namespace chainfleet

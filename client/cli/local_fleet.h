@@ -1,0 +1,38 @@
+// A server and some workers on this machine, with embedded stores in one data folder: what `up` starts and `down`
+// stops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/cli/daemon.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// $XDG_DATA_HOME/chainfleet or ~/.local/share/chainfleet.
+std::string DefaultDataFolder();
+
+class LocalFleet {
+ public:
+  // `data_folder` need not exist yet.
+  static absl::StatusOr<LocalFleet> In(const std::string& data_folder);
+
+  const std::string& data_folder() const { return data_folder_; }
+  std::string run_folder() const { return data_folder_ + "/run"; }
+  std::string ports_path() const { return run_folder() + "/ports.json"; }
+
+  Daemon server() const;
+  Daemon worker(int index) const;
+  // Workers that have a pid file, running or not, by index.
+  std::vector<Daemon> KnownWorkers() const;
+
+  // The gRPC port of the running server from ports.json; NOT_FOUND until the server has written it.
+  absl::StatusOr<int> Port() const;
+
+ private:
+  LocalFleet(std::string data_folder, std::string program_folder);
+  std::string data_folder_, program_folder_;
+};
+
+}  // namespace chainfleet

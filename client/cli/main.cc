@@ -1,0 +1,56 @@
+// The chainfleet command line.
+#include <cstdio>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/exit_code.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs.h"
+
+namespace {
+
+// What was wrong with the words given, and which help page says more.
+std::string UsageError(const CLI::App& program, const CLI::ParseError& e, int argc, char** argv) {
+  std::string words = "chainfleet";
+  const CLI::App* verb = &program;
+  int depth = 0;
+  for (; !verb->get_subcommands().empty(); ++depth) {
+    verb = verb->get_subcommands()[0];
+    words += " " + verb->get_name();
+  }
+  const bool unknown_verb = !verb->get_subcommands([](const CLI::App*) { return true; }).empty() && depth + 1 < argc;
+  const std::string what = unknown_verb ? "there is no \"" + words + " " + argv[depth + 1] + "\"" : e.what();
+  return "error: " + what + "\n" + words + " --help shows how to use it\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App program("chainfleet: draws from posteriors of neural networks, sampled by a fleet and served as averages",
+                   "chainfleet");
+  program.require_subcommand(1);
+  program.set_version_flag("--version", CHAINFLEET_VERSION);
+  program.footer(
+      "Examples:\n"
+      "  chainfleet up                                              # a server and two workers on this machine\n"
+      "  chainfleet dataset put mnist images-idx3-ubyte.gz labels-idx1-ubyte.gz\n"
+      "  chainfleet submit -f deploy/jobs/fashion-emcmc.yaml --follow\n"
+      "  chainfleet evaluate @latest --dataset fashion-mnist-test\n\n"
+      "chainfleet VERB --help has more. The server is --address, else CHAINFLEET_ADDRESS, else 127.0.0.1:7400; the "
+      "token is\n"
+      "CHAINFLEET_TOKEN or in the file CHAINFLEET_TOKEN_FILE names. Exit codes: 0 ok, 1 failed, 2 usage or job file,\n"
+      "3 not found, 4 not allowed, 5 unavailable or timeout, 130 interrupted.");
+  chainfleet::Invocation run;
+  chainfleet::AddAllVerbs(&program, &run);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
+    std::fputs(UsageError(program, e, argc, argv).c_str(), stderr);
+    return chainfleet::kExitUsage;
+  }
+  if (!run.status.ok()) {
+    std::fputs(chainfleet::FormatError(run.status, chainfleet::UseColor(stderr)).c_str(), stderr);
+  }
+  return chainfleet::ExitCodeOf(run.status);
+}

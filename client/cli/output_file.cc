@@ -1,0 +1,39 @@
+#include "client/cli/output_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+absl::Status WriteTo(const std::string& path, const std::string& bytes) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (file) return absl::OkStatus();
+  const std::string message = absl::StrCat("cannot write ", path, ": ", std::strerror(errno));
+  return errno == ENOSPC ? absl::ResourceExhaustedError(message) : absl::FailedPreconditionError(message);
+}
+
+}  // namespace
+
+absl::Status WriteOutputFile(const std::string& path, const std::string& bytes) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return WriteTo(path, bytes);
+  const std::string partial = path + ".partial";
+  absl::Status written = WriteTo(partial, bytes);
+  if (written.ok()) {
+    std::filesystem::rename(partial, path, error);
+    if (error) written = absl::FailedPreconditionError(absl::StrCat("cannot write ", path, ": ", error.message()));
+  }
+  if (!written.ok()) std::filesystem::remove(partial, error);
+  return written;
+}
+
+}  // namespace chainfleet

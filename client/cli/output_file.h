@@ -1,0 +1,14 @@
+// Files that verbs write for their users.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// The whole file or none: written beside `path` and moved there, replacing what was there. A device or pipe is written
+// in place. FAILED_PRECONDITION or RESOURCE_EXHAUSTED naming the path.
+absl::Status WriteOutputFile(const std::string& path, const std::string& bytes);
+
+}  // namespace chainfleet

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/output_file.h"
+#include "client/cli/table.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs.h"
+#include "core/base/file_system.h"
+#include "core/base/limits.h"
+#include "core/formats/gzip.h"
+#include "core/formats/idx.h"
+#include "core/formats/npy.h"
+#include "core/formats/npz.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kRequestBytes = limits::kMiB;  // of inputs
+constexpr int64_t kReplyBytes = limits::kMaxMessageBytes / 2;
+constexpr int64_t kFirstRows = 256;  // of the first request, which says how many classes there are
+constexpr int64_t kTableRows = 10;
+
+struct PredictOptions {
+  std::string job, input, output;
+  std::vector<std::string> kinds;
+  int64_t members = 0;
+  int64_t version = 0;
+  int64_t rows = kTableRows;
+};
+
+absl::StatusOr<Array> ReadInputs(const std::string& path) {
+  CHAINFLEET_ASSIGN_OR_RETURN(std::string bytes, RealFileSystem()->Read(path));
+  if (IsGzip(bytes)) {
+    auto plain = Gunzip(bytes);
+    if (!plain.ok()) return Annotate(plain.status(), path);
+    bytes = *std::move(plain);
+  }
+  const bool is_idx = IsIdx(bytes);
+  auto array = is_idx ? ReadIdx(bytes) : ReadNpy(bytes);
+  if (!array.ok()) return Annotate(array.status(), path);
+  // IDX images are [n, height, width]; networks see one channel.
+  if (is_idx && array->shape.size() == 3) array->shape.insert(array->shape.begin() + 1, 1);
+  if (array->type != ArrayType::kUint8 && array->type != ArrayType::kFloat32) {
+    const char* name = array->type == ArrayType::kInt32   ? "int32 (<i4)"
+                       : array->type == ArrayType::kInt64 ? "int64 (<i8)"
+                                                          : "float64 (<f8)";
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " holds ", name, ": inputs are uint8 (counts as x / 255) or float32"));
+  }
+  if (array->shape.size() < 2 || array->shape[0] == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " has shape [", absl::StrJoin(array->shape, ", "),
+                                                   "]: inputs are [rows, input shape...] with at least one row"));
+  }
+  return array;
+}
+
+// Adds the rows of `reply` to `all`.
+void Merge(const v1::PredictResponse& reply, v1::PredictResponse* all) {
+  const int64_t num_rows = all->num_rows() + reply.num_rows();
+  all->MergeFrom(reply);  // appends the arrays
+  all->set_num_rows(num_rows);
+}
+
+// All rows in requests below the message limit, every one on the version that the first reply names.
+absl::StatusOr<v1::PredictResponse> PredictAll(Client* client, const PredictOptions& options, const Array& inputs) {
+  v1::PredictRequest request;
+  request.set_job(options.job);
+  request.mutable_selection()->set_members(options.members);
+  request.mutable_selection()->set_version(options.version);
+  for (const std::string& kind : options.kinds)
+    request.mutable_selection()->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
+  v1::Tensor* tensor = request.mutable_inputs();
+  tensor->set_type(inputs.type == ArrayType::kUint8 ? v1::UINT8 : v1::FLOAT32);
+  tensor->mutable_shape()->Add(inputs.shape.begin(), inputs.shape.end());
+
+  const int64_t num_rows = inputs.shape[0];
+  const int64_t row_bytes = std::max<int64_t>(1, static_cast<int64_t>(inputs.bytes.size()) / num_rows);
+  int64_t rows_per_request = std::clamp<int64_t>(kRequestBytes / row_bytes, 1, kFirstRows);
+  v1::PredictResponse all;
+  LiveText text(stderr);
+  for (int64_t row = 0; row < num_rows;) {
+    const int64_t count = std::min(rows_per_request, num_rows - row);
+    tensor->set_shape(0, count);
+    tensor->set_data(inputs.bytes.substr(static_cast<size_t>(row * row_bytes), static_cast<size_t>(count * row_bytes)));
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse reply, client->Predict(request));
+    Merge(reply, &all);
+    row += count;
+    // The same job and draws for all rows, whatever is committed or created meanwhile.
+    request.set_job(reply.job_id());
+    request.mutable_selection()->set_version(reply.version());
+    const int64_t reply_row_bytes = (2 * reply.num_classes() + 3) * 8;
+    rows_per_request = std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
+    text.Show(absl::StrCat(row, " of ", num_rows, " rows"));
+  }
+  text.Clear();
+  return all;
+}
+
+Array DoubleArray(const google::protobuf::RepeatedField<double>& values, std::vector<int64_t> shape) {
+  return {
+      ArrayType::kFloat64, std::move(shape),
+      std::string(reinterpret_cast<const char*>(values.data()), static_cast<size_t>(values.size()) * sizeof(double))};
+}
+
+absl::Status WriteNpzFile(const std::string& path, const v1::PredictResponse& all) {
+  const int64_t n = all.num_rows(), k = all.num_classes();
+  std::map<std::string, Array> arrays = {
+      {"mean_probability", DoubleArray(all.mean_probability(), {n, k})},
+      {"predictive_entropy", DoubleArray(all.predictive_entropy(), {n})},
+      {"expected_entropy", DoubleArray(all.expected_entropy(), {n})},
+      {"mutual_information", DoubleArray(all.mutual_information(), {n})},
+  };
+  // Unknown for a single chain.
+  if (all.monte_carlo_error_size() == n * k) arrays["monte_carlo_error"] = DoubleArray(all.monte_carlo_error(), {n, k});
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
+  return WriteOutputFile(path, bytes);
+}
+
+std::string PredictionTable(const v1::PredictResponse& all, int64_t max_rows) {
+  Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
+  const int k = static_cast<int>(all.num_classes());
+  for (int row = 0; row < std::min(max_rows, all.num_rows()); ++row) {
+    const auto begin = all.mean_probability().begin() + row * k;
+    const int best = static_cast<int>(std::max_element(begin, begin + k) - begin);
+    const double error = all.monte_carlo_error().empty() ? NAN : all.monte_carlo_error(row * k + best);
+    table.AddRow({absl::StrCat(row), absl::StrCat(best), Fixed(begin[best], 4), Fixed(error, 4),
+                  Fixed(all.predictive_entropy(row), 4), Fixed(all.mutual_information(row), 4)});
+  }
+  std::string text = table.Render();
+  if (all.num_rows() > max_rows) {
+    absl::StrAppend(&text, "... and ", all.num_rows() - max_rows, " more rows: --rows, or --output FILE.npz for all\n");
+  }
+  return text;
+}
+
+absl::Status Predict(Invocation* run, const PredictOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const Array inputs, ReadInputs(options.input));
+  if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse all, PredictAll(&client, options, inputs));
+  std::cerr << all.job_id() << " version " << all.version() << ": average of " << all.draws_used() << " of "
+            << all.draws_in_version() << " draws\n";
+  if (options.output.empty()) {
+    PrintOne(std::cout, run->format, all, all.job_id(), [&] { return PredictionTable(all, options.rows); });
+    return absl::OkStatus();
+  }
+  CHAINFLEET_RETURN_IF_ERROR(WriteNpzFile(options.output, all));
+  std::cerr << all.num_rows() << " rows written to " << options.output << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddPredict(CLI::App* program, Invocation* run) {
+  const auto options = std::make_shared<PredictOptions>();
+  CLI::App* verb = AddVerb(program, run, "predict",
+                           "Bayesian model average over a job's draws: class probabilities and how sure they are",
+                           "  chainfleet predict @latest --input x.npy\n"
+                           "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
+                           "--kinds theta --members 2\n\n"
+                           "p.npz holds mean_probability and monte_carlo_error [rows, classes], and "
+                           "predictive_entropy, expected_entropy and\n"
+                           "mutual_information [rows], in nats.",
+                           [=] { return Predict(run, *options); });
+  AddJobArgument(verb, &options->job);
+  verb->add_option("--input", options->input, "uint8 or float32 .npy [rows, ...], or IDX images; .gz is fine")
+      ->required()
+      ->check(CLI::ExistingFile)
+      ->option_text("FILE");
+  verb->add_option("--output", options->output, "Write an .npz instead of printing")->option_text("FILE.npz");
+  verb->add_option("--kinds", options->kinds, "theta, theta_a or both with a comma; default: all the job keeps")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"theta", "theta_a"}))
+      ->option_text("KINDS");
+  verb->add_option("--members", options->members, "Only the newest K draws of each chain")
+      ->check(CLI::PositiveNumber)
+      ->option_text("K");
+  verb->add_option("--version", options->version, "Snapshot of the draws; default: the newest")
+      ->check(CLI::PositiveNumber)
+      ->option_text("V");
+  verb->add_option("--rows", options->rows, "Rows to print")->check(CLI::PositiveNumber)->option_text("N");
+  AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,83 @@
+#include "client/cli/terminal.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/exit_code.h"
+
+namespace chainfleet {
+namespace {
+
+bool IsDumb() {
+  const char* term = std::getenv("TERM");
+  return term == nullptr || std::string(term) == "dumb";
+}
+
+winsize SizeOf(FILE* stream) {
+  winsize size{};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) {
+    size.ws_row = 24;
+    size.ws_col = 80;
+  }
+  return size;
+}
+
+// Read in a signal: a message is never freed, and there are only as many as calls of ExitOnInterrupt.
+std::atomic<const std::string*> interrupt_message;
+
+void OnInterrupt(int) {
+  const std::string* message = interrupt_message.load();
+  if (message != nullptr && write(STDERR_FILENO, message->data(), message->size()) < 0) _exit(kExitInterrupted);
+  _exit(kExitInterrupted);
+}
+
+}  // namespace
+
+bool IsTerminal(FILE* stream) { return isatty(fileno(stream)) != 0; }
+
+bool UseColor(FILE* stream) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return IsTerminal(stream) && !IsDumb() && (no_color == nullptr || *no_color == '\0');
+}
+
+LiveText::LiveText(FILE* stream) : stream_(stream), live_(IsTerminal(stream) && !IsDumb()) {}
+
+int LiveText::height() const { return SizeOf(stream_).ws_row; }
+
+void LiveText::Clear() {
+  if (!live_ || lines_ == 0) return;
+  std::fprintf(stream_, "\x1b[%dA\x1b[J", lines_);
+  std::fflush(stream_);
+  lines_ = 0;
+}
+
+void LiveText::Show(const std::string& text) {
+  if (!live_) return;
+  const size_t width = SizeOf(stream_).ws_col;
+  // One write per picture: moving up, clearing and drawing in pieces would flicker.
+  std::string picture = lines_ == 0 ? "" : absl::StrCat("\x1b[", lines_, "A\x1b[J");
+  lines_ = 0;
+  for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&picture, line.substr(0, width), "\n");
+    ++lines_;
+  }
+  std::fputs(picture.c_str(), stream_);
+  std::fflush(stream_);
+}
+
+void ExitOnInterrupt(const std::string& message) {
+  interrupt_message = new std::string(message);
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace chainfleet

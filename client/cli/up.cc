@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/local_fleet.h"
+#include "client/cli/verbs.h"
+#include "core/base/file_system.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kStartTimeout = absl::Seconds(60);
+
+struct UpOptions {
+  std::string data_folder = DefaultDataFolder();
+  std::string listen = kDefaultAddress;
+  std::string metrics_listen;
+  std::string device = "cpu";
+  int workers = 2;
+  int threads = 0;  // of each worker; 0: cores / workers
+  absl::Duration lease = absl::ZeroDuration();
+};
+
+absl::StatusOr<Client> LocalClient(const Invocation& run, const std::string& address) {
+  Invocation local;
+  local.address = address;
+  local.timeout = std::min(run.timeout, absl::Seconds(5));
+  return local.Connect();
+}
+
+// Where clients on this machine reach a server that listens at `listen`, once its port is known.
+std::string AddressOf(const std::string& listen, int port) {
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  return absl::StrCat(host == "0.0.0.0" || host == "[::]" ? "127.0.0.1" : host, ":", port);
+}
+
+absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
+  std::error_code ignored;
+  std::filesystem::remove(fleet.ports_path(), ignored);  // of an earlier run
+  std::vector<std::string> arguments = {"--data-dir",   fleet.data_folder(), "--listen",
+                                        options.listen, "--port-file",       fleet.ports_path()};
+  // The well-known metrics port goes with the well-known port; several fleets on one machine must not collide.
+  const bool default_port = options.listen.substr(options.listen.rfind(':')) == ":7400";
+  const std::string metrics = !options.metrics_listen.empty() ? options.metrics_listen
+                              : default_port                  ? ""
+                                                              : "127.0.0.1:0";
+  if (!metrics.empty()) arguments.insert(arguments.end(), {"--metrics-listen", metrics});
+  if (options.lease > absl::ZeroDuration()) {
+    arguments.insert(arguments.end(), {"--lease", absl::FormatDuration(options.lease)});
+  }
+  return fleet.server().Start(arguments);
+}
+
+// The address of the server once it answers.
+absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& options, const LocalFleet& fleet) {
+  std::string address;
+  bool ended = false;
+  const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
+    ended = !fleet.server().Pid();
+    if (ended) return true;
+    const auto port = fleet.Port();
+    if (!port.ok()) return false;
+    address = AddressOf(options.listen, *port);
+    auto client = LocalClient(run, address);
+    return client.ok() && client->GetServerInfo().ok();
+  });
+  if (ended) return absl::FailedPreconditionError(fleet.server().DescribeEnd());
+  if (!up)
+    return absl::DeadlineExceededError(
+        absl::StrCat("the server does not answer; its log is ", fleet.server().log_path()));
+  return address;
+}
+
+absl::Status StartWorker(const UpOptions& options, const Daemon& worker, const std::string& address,
+                         const LocalFleet& fleet) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = options.threads > 0 ? options.threads : std::max(1, cores / std::max(1, options.workers));
+  return worker.Start({"--server", address, "--id", worker.name(), "--device", options.device, "--threads",
+                       absl::StrCat(threads), "--cache-dir",
+                       absl::StrCat(fleet.data_folder(), "/cache/", worker.name()), "--metrics-listen", "127.0.0.1:0"});
+}
+
+// Until the server has heard of each of `workers`.
+absl::Status AwaitWorkers(const Invocation& run, const std::vector<Daemon>& workers, const std::string& address) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, LocalClient(run, address));
+  std::optional<Daemon> ended;
+  const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
+    for (const Daemon& worker : workers) {
+      if (!worker.Pid()) ended.emplace(worker);
+    }
+    if (ended) return true;
+    const auto listed = client.ListWorkers();
+    return listed.ok() && std::all_of(workers.begin(), workers.end(), [&](const Daemon& worker) {
+             return std::any_of(listed->begin(), listed->end(),
+                                [&](const v1::Worker& w) { return w.id() == worker.name(); });
+           });
+  });
+  if (ended) return absl::FailedPreconditionError(ended->DescribeEnd());
+  if (!up) return absl::DeadlineExceededError("the server has not heard of all workers; their logs are beside its own");
+  return absl::OkStatus();
+}
+
+absl::Status Up(Invocation* run, const UpOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
+  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(fleet.run_folder()));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
+  const bool server_was_up = fleet.server().Pid().has_value();
+  if (!server_was_up) CHAINFLEET_RETURN_IF_ERROR(StartServer(options, fleet));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string address, AwaitServer(*run, options, fleet));
+
+  std::vector<Daemon> workers;
+  int started = 0;
+  for (int i = 0; i < options.workers; ++i) {
+    workers.push_back(fleet.worker(i));
+    if (workers.back().Pid()) continue;
+    CHAINFLEET_RETURN_IF_ERROR(StartWorker(options, workers.back(), address, fleet));
+    ++started;
+  }
+  CHAINFLEET_RETURN_IF_ERROR(AwaitWorkers(*run, workers, address));
+  const auto running = fleet.KnownWorkers();
+  std::cout << (server_was_up && started == 0 ? "already up" : "up") << ": server " << address << ", " << running.size()
+            << (running.size() == 1 ? " worker" : " workers") << ", data and logs in " << fleet.data_folder() << "\n";
+  if (address != kDefaultAddress) std::cerr << "export CHAINFLEET_ADDRESS=" << address << "\n";
+  std::cerr << "stop: chainfleet down --data-dir " << fleet.data_folder() << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddUp(CLI::App* program, Invocation* run) {
+  const auto options = std::make_shared<UpOptions>();
+  CLI::App* verb = AddVerb(program, run, "up", "Start a server and workers on this machine; what already runs stays",
+                           "  chainfleet up\n"
+                           "  chainfleet up --data-dir /tmp/try --listen 127.0.0.1:0 --workers 1 --threads 2",
+                           [=] { return Up(run, *options); });
+  verb->add_option("--data-dir", options->data_folder,
+                   "State, draws, logs and pid files [" + options->data_folder + "]")
+      ->option_text("DIR");
+  verb->add_option("--listen", options->listen, "Address of the server; port 0 takes a free one [127.0.0.1:7400]")
+      ->option_text("HOST:PORT");
+  verb->add_option("--metrics-listen", options->metrics_listen, "Address of the server's metrics, or off")
+      ->option_text("HOST:PORT");
+  verb->add_option("--workers", options->workers, "Number of workers [2]")->check(CLI::Range(0, 256))->option_text("N");
+  verb->add_option("--threads", options->threads, "Threads of each worker [cores / workers]")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+  verb->add_option("--device", options->device, "Device of each worker: cpu or cuda:N [cpu]")->option_text("DEVICE");
+  AddDurationOption(verb, "--lease", &options->lease, "How long a chain stays with a silent worker [15s]");
+  AddDurationOption(verb, "--timeout", &run->timeout, "Give up waiting after this long [60s]");
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,12 @@
+#include "client/cli/verbs.h"
+
+namespace chainfleet {
+
+void AddAllVerbs(CLI::App* program, Invocation* run) {
+  for (const auto add : {AddUp, AddDown, AddSubmit, AddGet, AddDescribe, AddWatch, AddWait, AddIntents, AddDelete,
+                         AddDataset, AddPredict, AddEvaluate, AddExport, AddDoctor, AddCompletion}) {
+    add(program, run);
+  }
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,28 @@
+// Every verb of the command line, one file each. Each function adds its verb to the program; `run` outlives it.
+#pragma once
+
+#include "CLI/CLI.hpp"
+#include "client/cli/invocation.h"
+
+namespace chainfleet {
+
+void AddUp(CLI::App* program, Invocation* run);
+void AddDown(CLI::App* program, Invocation* run);
+void AddSubmit(CLI::App* program, Invocation* run);
+void AddGet(CLI::App* program, Invocation* run);
+void AddDescribe(CLI::App* program, Invocation* run);
+void AddWatch(CLI::App* program, Invocation* run);
+void AddWait(CLI::App* program, Invocation* run);
+void AddIntents(CLI::App* program, Invocation* run);  // pause, resume, abort, cancel
+void AddDelete(CLI::App* program, Invocation* run);
+void AddDataset(CLI::App* program, Invocation* run);
+void AddPredict(CLI::App* program, Invocation* run);
+void AddEvaluate(CLI::App* program, Invocation* run);
+void AddExport(CLI::App* program, Invocation* run);
+void AddDoctor(CLI::App* program, Invocation* run);
+void AddCompletion(CLI::App* program, Invocation* run);
+
+// The whole program.
+void AddAllVerbs(CLI::App* program, Invocation* run);
+
+}  // namespace chainfleet

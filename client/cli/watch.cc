@@ -1,0 +1,47 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/follow.h"
+#include "client/cli/job_view.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs.h"
+
+namespace chainfleet {
+namespace {
+
+absl::Status Watch(Invocation* run, const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  LiveText text(stdout);
+  const bool live = run->format == OutputFormat::kTable && text.live();
+  v1::Job newest;
+  DetachOnInterrupt(job);
+  CHAINFLEET_RETURN_IF_ERROR(client.WatchJob(job, run->timeout, [&](const v1::Job& update) {
+    newest = update;
+    if (!live) {
+      // One record a line whatever the format: a stream of indented JSON or YAML is of no use to anyone.
+      const OutputFormat format = run->format == OutputFormat::kJson ? OutputFormat::kJsonl : run->format;
+      PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
+      return;
+    }
+    const int rows = std::max(3, text.height() - 4);
+    text.Show(absl::StrCat(ProgressLine(update), "\n", ChainTable(update).Render(static_cast<size_t>(rows))));
+  }));
+  return OutcomeOf(newest);
+}
+
+}  // namespace
+
+void AddWatch(CLI::App* program, Invocation* run) {
+  const auto job = std::make_shared<std::string>();
+  CLI::App* verb = AddVerb(program, run, "watch", "A live table of a job's chains until it is final",
+                           "  chainfleet watch @latest\n"
+                           "  chainfleet watch @latest -o jsonl | jq .num_draws   # one job record per change",
+                           [=] { return Watch(run, *job); });
+  AddJobArgument(verb, job.get());
+  AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
+}
+
+}  // namespace chainfleet

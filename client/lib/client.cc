@@ -1,0 +1,309 @@
+#include "client/lib/client.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/limits.h"
+#include "core/base/rng_key.h"
+#include "core/store/draw_codec/sha256.h"
+#include "core/wire/grpc_status.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/client_callback.h"
+#include "grpcpp/support/time.h"
+
+namespace chainfleet {
+namespace {
+
+// A data set may be large, and the server decodes it before it answers.
+constexpr absl::Duration kTransferTimeout = absl::Minutes(30);
+constexpr int32_t kPageSize = 500;
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
+  arguments.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
+  // A watch may be silent for long: without keepalive a dead peer would never be noticed.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // The backoff is ours; the channel's own would answer attempts of the next seconds without trying.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// gRPC's words without its preamble: "... Connection refused".
+std::string LastError(const absl::Status& status) {
+  const std::string message(status.message());
+  const size_t at = message.rfind("last error: ");
+  return at == std::string::npos ? message : message.substr(at + 12);
+}
+
+// All pages of a list call.
+template <typename Item, typename Request, typename FetchPage, typename ItemsOf>
+absl::StatusOr<std::vector<Item>> AllPages(Request request, const FetchPage& fetch_page, const ItemsOf& items_of) {
+  std::vector<Item> all;
+  request.set_page_size(kPageSize);
+  do {
+    auto page = fetch_page(request);
+    if (!page.ok()) return page.status();
+    for (auto& item : *items_of(*page)) all.push_back(std::move(item));
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  return all;
+}
+
+// Writes one file of a PutDataset stream. Returns false if the server closed the stream; its status says why.
+absl::StatusOr<bool> SendFile(const std::string& path, grpc::ClientWriter<v1::PutDatasetRequest>* writer, int64_t* sent,
+                              const std::function<void(int64_t)>& on_sent) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  v1::PutDatasetRequest request;
+  request.mutable_file()->set_file_name(path.substr(path.rfind('/') + 1));
+  bool open = writer->Write(request);
+  std::string* data = request.mutable_data();
+  while (open) {
+    data->resize(limits::kChunkBytes);
+    file.read(data->data(), limits::kChunkBytes);
+    data->resize(static_cast<size_t>(file.gcount()));
+    if (data->empty()) break;
+    open = writer->Write(request);
+    on_sent(*sent += static_cast<int64_t>(data->size()));
+  }
+  if (file.bad()) return absl::InternalError(absl::StrCat("reading ", path, " failed"));
+  return open;
+}
+
+}  // namespace
+
+bool IsFinal(v1::Job::State state) {
+  return state == v1::Job::SUCCEEDED || state == v1::Job::SUCCEEDED_EARLY || state == v1::Job::FAILED ||
+         state == v1::Job::CANCELLED;
+}
+
+Client::Client(ClientOptions options, const Clock* clock, std::function<void(absl::Duration)> sleep)
+    : options_(std::move(options)), clock_(clock), sleep_(std::move(sleep)), channels_(options_.addresses.size()) {}
+
+Client::~Client() = default;
+
+template <typename Service>
+std::unique_ptr<typename Service::Stub> Client::Stub() {
+  std::shared_ptr<grpc::Channel>& channel = channels_[current_];
+  if (channel == nullptr) channel = MakeChannel(options_.addresses[current_]);
+  return Service::NewStub(channel);
+}
+
+absl::Status Client::TryOnce(absl::Duration timeout, const Attempt& attempt) {
+  grpc::ClientContext context;
+  if (timeout < absl::InfiniteDuration()) {
+    // A span, not a point in time: nothing here asks the system for the time.
+    context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(timeout), GPR_TIMESPAN));
+  }
+  if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
+  absl::Status status = attempt(&context);
+  if (absl::IsUnavailable(status)) {
+    current_ = (current_ + 1) % channels_.size();
+    if (ReasonOf(status).empty()) {  // not a server's word
+      return absl::UnavailableError(absl::StrCat(
+          "no chainfleet server answers at ", absl::StrJoin(options_.addresses, ", "), " (", LastError(status),
+          "): start one with `chainfleet up`, or say where it is with --address or CHAINFLEET_ADDRESS"));
+    }
+  }
+  return status;
+}
+
+void Client::BackOff(int failures) {
+  const PhiloxBlock block = RandomBlock(RngKey{options_.seed}, RngStream::kProbe, ++backoffs_, 0);
+  const absl::Duration wait = std::min(limits::kRetryInitial * (1 << std::min(failures, 16)), limits::kRetryMax);
+  sleep_(wait * (0.5 + 0.5 * UniformDouble(block.word[0], block.word[1])));
+}
+
+absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
+  const absl::Duration end = clock_->Monotonic() + timeout;
+  for (int failures = 0;;) {
+    const absl::Status status = TryOnce(end - clock_->Monotonic(), attempt);
+    if (!absl::IsUnavailable(status) || ++failures >= options_.attempts) return status;
+    BackOff(failures);
+    if (clock_->Monotonic() >= end) return status;
+  }
+}
+
+template <typename Service, typename Request, typename Reply>
+absl::StatusOr<Reply> Client::Call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                                   const Request& request) {
+  Reply reply;
+  CHAINFLEET_RETURN_IF_ERROR(Repeat(options_.timeout, [&](grpc::ClientContext* context) {
+    return FromGrpc(((*Stub<Service>()).*method)(context, request, &reply));
+  }));
+  return reply;
+}
+
+absl::StatusOr<v1::ServerInfo> Client::GetServerInfo() {
+  return Call<v1::JobService>(&v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest());
+}
+
+absl::StatusOr<std::vector<v1::Worker>> Client::ListWorkers() {
+  CHAINFLEET_ASSIGN_OR_RETURN(auto reply,
+                              Call<v1::JobService>(&v1::JobService::Stub::ListWorkers, v1::ListWorkersRequest()));
+  return std::vector<v1::Worker>(reply.workers().begin(), reply.workers().end());
+}
+
+absl::StatusOr<v1::Job> Client::CreateJob(const v1::CreateJobRequest& request) {
+  return Call<v1::JobService>(&v1::JobService::Stub::CreateJob, request);
+}
+
+absl::StatusOr<v1::Job> Client::GetJob(const std::string& job) {
+  v1::GetJobRequest request;
+  request.set_name(job);
+  return Call<v1::JobService>(&v1::JobService::Stub::GetJob, request);
+}
+
+absl::StatusOr<std::vector<v1::Job>> Client::ListJobs(const std::string& state) {
+  v1::ListJobsRequest request;
+  request.set_state(state);
+  return AllPages<v1::Job>(
+      request, [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListJobs, page); },
+      [](auto& reply) { return reply.mutable_jobs(); });
+}
+
+absl::StatusOr<v1::Job> Client::SetIntent(const std::string& job, v1::Job::Intent intent) {
+  v1::SetIntentRequest request;
+  request.set_name(job);
+  request.set_intent(intent);
+  return Call<v1::JobService>(&v1::JobService::Stub::SetIntent, request);
+}
+
+absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
+                              const std::function<void(const v1::Job&)>& on_change) {
+  v1::WatchJobRequest request;
+  request.set_name(job);
+  v1::Job newest;
+  bool heard = false;
+  const absl::Duration end = clock_->Monotonic() + timeout;
+  absl::Duration last_heard = clock_->Monotonic();
+  for (int failures = 0;;) {
+    const absl::Status status = TryOnce(end - clock_->Monotonic(), [&](grpc::ClientContext* context) {
+      const auto stub = Stub<v1::JobService>();
+      const auto reader = stub->WatchJob(context, request);
+      while (reader->Read(&newest)) {
+        heard = true;
+        failures = 0;
+        last_heard = clock_->Monotonic();
+        request.set_name(newest.id());  // a name may belong to a newer job when the stream is opened again
+        on_change(newest);
+      }
+      return FromGrpc(reader->Finish());
+    });
+    if (heard && (IsFinal(newest.state()) || newest.state() == v1::Job::DELETING)) return absl::OkStatus();
+    if (absl::IsDeadlineExceeded(status)) {
+      return absl::DeadlineExceededError(absl::StrCat("job ", request.name(), " is still ",
+                                                      heard ? v1::Job::State_Name(newest.state()) : "unheard of",
+                                                      " after ", absl::FormatDuration(timeout)));
+    }
+    if (!status.ok() && !absl::IsUnavailable(status)) return status;
+    ++failures;
+    if (!heard && failures >= options_.attempts) return status;
+    if (heard && clock_->Monotonic() - last_heard >= options_.patience) {
+      return status.ok() ? absl::UnavailableError(absl::StrCat("the server keeps ending the watch of ", newest.id()))
+                         : status;
+    }
+    BackOff(failures);
+  }
+}
+
+absl::StatusOr<std::vector<v1::SegmentRecord>> Client::ListSegments(const std::string& job,
+                                                                    std::optional<int32_t> chain) {
+  v1::ListSegmentsRequest request;
+  request.set_job(job);
+  if (chain) request.set_chain(*chain);
+  return AllPages<v1::SegmentRecord>(
+      request, [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListSegments, page); },
+      [](auto& reply) { return reply.mutable_segments(); });
+}
+
+absl::StatusOr<std::string> Client::ReadSegment(const v1::SegmentRecord& record) {
+  const v1::BlobRef& object = record.segment().object();
+  v1::ReadSegmentRequest request;
+  request.set_job(record.chain().job());
+  request.set_object(object.name());
+  std::string bytes;
+  CHAINFLEET_RETURN_IF_ERROR(Repeat(options_.timeout, [&](grpc::ClientContext* context) {
+    bytes.clear();
+    const auto stub = Stub<v1::JobService>();
+    const auto reader = stub->ReadSegment(context, request);
+    v1::Chunk chunk;
+    while (reader->Read(&chunk)) bytes += chunk.data();
+    return FromGrpc(reader->Finish());
+  }));
+  if (static_cast<int64_t>(bytes.size()) != object.size_bytes() || Sha256Hex(bytes) != object.sha256()) {
+    return WithReason(
+        absl::DataLossError(absl::StrCat("segment ", object.name(), " of chain ", record.chain().job(), "/",
+                                         record.chain().index(), " does not match its SHA-256: ", bytes.size(),
+                                         " bytes came, the record says ", object.size_bytes())),
+        "DIGEST_MISMATCH");
+  }
+  return bytes;
+}
+
+absl::StatusOr<v1::Dataset> Client::PutDataset(const std::string& name, const std::vector<std::string>& paths,
+                                               const std::function<void(int64_t)>& on_sent) {
+  v1::Dataset dataset;
+  CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
+    const auto stub = Stub<v1::JobService>();
+    const auto writer = stub->PutDataset(context, &dataset);
+    v1::PutDatasetRequest header;
+    header.mutable_header()->set_name(name);
+    bool open = writer->Write(header);
+    int64_t sent = 0;
+    for (size_t i = 0; i < paths.size() && open; ++i) {
+      const auto still_open = SendFile(paths[i], writer.get(), &sent, on_sent);
+      if (!still_open.ok()) {
+        context->TryCancel();  // half a data set must not look like a whole one
+        writer->Finish();
+        return still_open.status();
+      }
+      open = *still_open;
+    }
+    if (open) writer->WritesDone();
+    return FromGrpc(writer->Finish());
+  }));
+  return dataset;
+}
+
+absl::StatusOr<std::vector<v1::Dataset>> Client::ListDatasets() {
+  return AllPages<v1::Dataset>(
+      v1::ListDatasetsRequest(),
+      [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListDatasets, page); },
+      [](auto& reply) { return reply.mutable_datasets(); });
+}
+
+absl::Status Client::DeleteDataset(const std::string& name) {
+  v1::DeleteDatasetRequest request;
+  request.set_name(name);
+  return Call<v1::JobService>(&v1::JobService::Stub::DeleteDataset, request).status();
+}
+
+absl::StatusOr<v1::PredictResponse> Client::Predict(const v1::PredictRequest& request) {
+  return Call<v1::PredictService>(&v1::PredictService::Stub::Predict, request);
+}
+
+absl::StatusOr<v1::Evaluation> Client::Evaluate(
+    const v1::EvaluateRequest& request, const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress) {
+  v1::EvaluateUpdate update;
+  CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) {
+    const auto stub = Stub<v1::PredictService>();
+    const auto reader = stub->Evaluate(context, request);
+    while (reader->Read(&update)) {
+      if (update.has_progress()) on_progress(update.progress());
+    }
+    return FromGrpc(reader->Finish());
+  }));
+  if (!update.has_evaluation()) return absl::InternalError("the server ended the evaluation without a result");
+  return std::move(*update.mutable_evaluation());
+}
+
+}  // namespace chainfleet

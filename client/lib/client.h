@@ -1,0 +1,87 @@
+// A program's view of a chainfleet server: typed, blocking calls with deadlines and bounded retries.
+//
+// UNAVAILABLE is repeated with jittered backoff, at the next address of the list; every call is idempotent (creating
+// calls carry a request_id, which the caller fills). What still fails comes back as the server said it, with reason and
+// field violations; a server that cannot be reached is UNAVAILABLE with the addresses in the message.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chainfleet/v1/jobs.grpc.pb.h"
+#include "chainfleet/v1/predict.grpc.pb.h"
+#include "client/lib/client_options.h"
+#include "core/base/clock.h"
+#include "core/base/status.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+
+namespace chainfleet {
+
+// SUCCEEDED, SUCCEEDED_EARLY, FAILED or CANCELLED.
+bool IsFinal(v1::Job::State state);
+
+// Not thread-safe. `job` arguments are ids, names or "@latest".
+class Client {
+ public:
+  // `sleep` waits between attempts; `clock` is not owned.
+  Client(ClientOptions options, const Clock* clock, std::function<void(absl::Duration)> sleep);
+  ~Client();
+
+  absl::StatusOr<v1::ServerInfo> GetServerInfo();
+  absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
+
+  absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request);
+  absl::StatusOr<v1::Job> GetJob(const std::string& job);
+  // Newest first, all pages; `state`: "" or the name of a Job.State.
+  absl::StatusOr<std::vector<v1::Job>> ListJobs(const std::string& state);
+  absl::StatusOr<v1::Job> SetIntent(const std::string& job, v1::Job::Intent intent);
+
+  // Calls `on_change` with each state of the job until it is final. A stream that breaks is opened again, as long as
+  // some server was heard within ClientOptions::patience. DEADLINE_EXCEEDED after `timeout`.
+  absl::Status WatchJob(const std::string& job, absl::Duration timeout,
+                        const std::function<void(const v1::Job&)>& on_change);
+
+  // Committed segments in (chain, index) order, all pages.
+  absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(const std::string& job, std::optional<int32_t> chain);
+  // The bytes of the segment's object. DATA_LOSS if size or SHA-256 are not those of the record.
+  absl::StatusOr<std::string> ReadSegment(const v1::SegmentRecord& record);
+
+  // Sends the files one after the other; `on_sent` gets the bytes sent so far.
+  absl::StatusOr<v1::Dataset> PutDataset(const std::string& name, const std::vector<std::string>& paths,
+                                         const std::function<void(int64_t)>& on_sent);
+  absl::StatusOr<std::vector<v1::Dataset>> ListDatasets();
+  absl::Status DeleteDataset(const std::string& name);
+
+  absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
+  absl::StatusOr<v1::Evaluation> Evaluate(const v1::EvaluateRequest& request,
+                                          const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress);
+
+ private:
+  using Attempt = std::function<absl::Status(grpc::ClientContext*)>;
+
+  // Runs `attempt` until it says other than UNAVAILABLE, attempts are spent or the next would start after `timeout`.
+  absl::Status Repeat(absl::Duration timeout, const Attempt& attempt);
+  // One attempt with token and deadline set; moves on to the next address if it says UNAVAILABLE.
+  absl::Status TryOnce(absl::Duration timeout, const Attempt& attempt);
+  // Sleeps before attempt `failures` + 1.
+  void BackOff(int failures);
+  template <typename Service, typename Request, typename Reply>
+  absl::StatusOr<Reply> Call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                             const Request& request);
+  template <typename Service>
+  std::unique_ptr<typename Service::Stub> Stub();
+
+  const ClientOptions options_;
+  const Clock* const clock_;
+  const std::function<void(absl::Duration)> sleep_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;  // one per address, made on first use
+  size_t current_ = 0;
+  uint64_t backoffs_ = 0;
+};
+
+}  // namespace chainfleet

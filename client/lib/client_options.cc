@@ -1,0 +1,52 @@
+#include "client/lib/client_options.h"
+
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/file_system.h"
+
+namespace chainfleet {
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& text) {
+  std::vector<std::string> addresses;
+  for (const auto part : absl::StrSplit(text, ',')) {
+    std::string address(absl::StripAsciiWhitespace(part));
+    const size_t colon = address.rfind(':');
+    int port = 0;
+    if (colon == 0 || colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 ||
+        port > 65535) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("server address \"", address, "\" is not HOST:PORT, as in ", kDefaultAddress));
+    }
+    addresses.push_back(std::move(address));
+  }
+  return addresses;
+}
+
+absl::StatusOr<ClientOptions> ClientOptionsFromEnvironment(const std::string& address) {
+  ClientOptions options;
+  const std::string text = address.empty() ? Environment("CHAINFLEET_ADDRESS") : address;
+  if (!text.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(text));
+  }
+  options.token = Environment("CHAINFLEET_TOKEN");
+  if (const std::string path = Environment("CHAINFLEET_TOKEN_FILE"); options.token.empty() && !path.empty()) {
+    auto token = RealFileSystem()->Read(path);
+    if (!token.ok()) return Annotate(token.status(), "CHAINFLEET_TOKEN_FILE");
+    options.token = std::string(absl::StripAsciiWhitespace(*token));
+  }
+  return options;
+}
+
+}  // namespace chainfleet

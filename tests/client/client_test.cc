@@ -1,0 +1,321 @@
+#include "client/lib/client.h"
+
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/lib/draw_reader.h"
+#include "core/store/draw_codec/sha256.h"
+#include "core/wire/grpc_status.h"
+#include "gmock/gmock.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_clock.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Answers what a test puts into it, after `unavailable` refusals.
+class FakeJobService final : public v1::JobService::Service {
+ public:
+  grpc::Status CreateJob(grpc::ServerContext*, const v1::CreateJobRequest* request, v1::Job* reply) override {
+    request_ids.push_back(request->request_id());
+    if (unavailable-- > 0) return ToGrpc(WithReason(absl::UnavailableError("another coordinator leads"), "NOT_LEADER"));
+    reply->set_id("toy-abcdef");
+    return ToGrpc(refusal);
+  }
+
+  grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest*, v1::ServerInfo*) override {
+    const auto token = context->client_metadata().find("authorization");
+    if (token != context->client_metadata().end()) authorization.assign(token->second.data(), token->second.size());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* reply) override {
+    reply->add_jobs()->set_id("job" + request->page_token());
+    if (request->page_token().size() < 2) reply->set_next_page_token(request->page_token() + "+");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::Job>* writer) override {
+    watched.push_back(request->name());
+    if (watch_states.empty()) return ToGrpc(absl::UnavailableError("going down"));
+    v1::Job job;
+    job.set_id("toy-abcdef");
+    job.set_state(watch_states.front());
+    watch_states.erase(watch_states.begin());
+    writer->Write(job);
+    return IsFinal(job.state()) ? grpc::Status::OK : ToGrpc(absl::UnavailableError("going down"));
+  }
+
+  grpc::Status ReadSegment(grpc::ServerContext*, const v1::ReadSegmentRequest* request,
+                           grpc::ServerWriter<v1::Chunk>* writer) override {
+    v1::Chunk chunk;
+    for (const char c : objects[request->object()]) {
+      chunk.set_data(std::string(1, c));
+      writer->Write(chunk);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status PutDataset(grpc::ServerContext*, grpc::ServerReader<v1::PutDatasetRequest>* reader,
+                          v1::Dataset* reply) override {
+    v1::PutDatasetRequest request;
+    received.clear();
+    while (reader->Read(&request)) {
+      if (request.has_header()) reply->set_name(request.header().name());
+      if (request.has_file()) received.push_back({request.file().file_name(), ""});
+      if (request.part_case() == v1::PutDatasetRequest::kData) received.back().second += request.data();
+    }
+    return unavailable-- > 0 ? ToGrpc(absl::UnavailableError("")) : grpc::Status::OK;
+  }
+
+  int unavailable = 0;
+  absl::Status refusal;
+  std::vector<std::string> request_ids, watched;
+  std::vector<v1::Job::State> watch_states;
+  std::map<std::string, std::string> objects;
+  std::vector<std::pair<std::string, std::string>> received;
+  std::string authorization;
+};
+
+class ClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    options_.addresses = {"127.0.0.1:" + std::to_string(port_)};
+  }
+  void TearDown() override { server_->Shutdown(); }
+
+  Client MakeClient() {
+    return Client(options_, &clock_, [this](absl::Duration wait) {
+      sleeps_.push_back(wait);
+      clock_.Advance(wait);
+    });
+  }
+
+  // A record of `bytes` as the object "object".
+  v1::SegmentRecord Store(const std::string& bytes) {
+    service_.objects["object"] = bytes;
+    v1::SegmentRecord record;
+    record.mutable_chain()->set_job("toy-abcdef");
+    record.mutable_segment()->mutable_object()->set_name("object");
+    record.mutable_segment()->mutable_object()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+    record.mutable_segment()->mutable_object()->set_sha256(Sha256Hex(bytes));
+    return record;
+  }
+
+  int port_ = 0;
+  FakeJobService service_;
+  std::unique_ptr<grpc::Server> server_;
+  FakeClock clock_;
+  ClientOptions options_;
+  std::vector<absl::Duration> sleeps_;
+};
+
+TEST_F(ClientTest, RepeatsACallThatIsUnavailableTwiceWithTheSameRequestId) {
+  service_.unavailable = 2;
+  v1::CreateJobRequest request;
+  request.set_request_id("r1");
+  const auto job = MakeClient().CreateJob(request);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->id(), "toy-abcdef");
+  EXPECT_THAT(service_.request_ids, ElementsAre("r1", "r1", "r1"));
+  ASSERT_EQ(sleeps_.size(), 2u);
+  EXPECT_GT(sleeps_[1], sleeps_[0] / 2);  // doubling, each from the upper half
+}
+
+TEST_F(ClientTest, GivesUpAfterItsAttemptsAndKeepsTheServersReason) {
+  service_.unavailable = 100;
+  const auto job = MakeClient().CreateJob({});
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(job.status()), "NOT_LEADER");
+  EXPECT_EQ(service_.request_ids.size(), static_cast<size_t>(options_.attempts));
+}
+
+TEST_F(ClientTest, GivesUpWhenItsTimeIsOver) {
+  service_.unavailable = 100;
+  options_.attempts = 1000;
+  options_.timeout = absl::Seconds(20);
+  const absl::Duration start = clock_.Monotonic();
+  EXPECT_FALSE(MakeClient().CreateJob({}).ok());
+  EXPECT_LT(clock_.Monotonic() - start, absl::Seconds(26));
+}
+
+TEST_F(ClientTest, DoesNotRepeatARefusalAndKeepsItsFields) {
+  service_.refusal = InvalidFields({{"chains", "must be at least 1"}});
+  const auto job = MakeClient().CreateJob({});
+  EXPECT_THAT(FieldViolationsOf(job.status()), ElementsAre(FieldViolation{"chains", "must be at least 1"}));
+  EXPECT_EQ(service_.request_ids.size(), 1u);
+  EXPECT_TRUE(sleeps_.empty());
+}
+
+TEST_F(ClientTest, GoesOnToTheNextAddress) {
+  options_.addresses.insert(options_.addresses.begin(), "127.0.0.1:1");
+  EXPECT_TRUE(MakeClient().GetServerInfo().ok());
+  EXPECT_EQ(sleeps_.size(), 1u);
+}
+
+TEST_F(ClientTest, NamesTheAddressesThatDoNotAnswer) {
+  options_.addresses = {"127.0.0.1:1"};
+  const absl::Status status = MakeClient().GetServerInfo().status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1:1"));
+}
+
+TEST_F(ClientTest, SendsItsToken) {
+  options_.token = "secret";
+  ASSERT_TRUE(MakeClient().GetServerInfo().ok());
+  EXPECT_EQ(service_.authorization, "Bearer secret");
+}
+
+TEST_F(ClientTest, ListsAllPages) {
+  const auto jobs = MakeClient().ListJobs("");
+  ASSERT_TRUE(jobs.ok());
+  ASSERT_EQ(jobs->size(), 3u);
+  EXPECT_EQ(jobs->back().id(), "job++");
+}
+
+TEST_F(ClientTest, ResumesAWatchThatBreaksByTheIdItSaw) {
+  service_.watch_states = {v1::Job::PENDING, v1::Job::RUNNING, v1::Job::SUCCEEDED};
+  std::vector<v1::Job::State> seen;
+  const absl::Status status =
+      MakeClient().WatchJob("toy", absl::InfiniteDuration(), [&](const v1::Job& job) { seen.push_back(job.state()); });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(seen, ElementsAre(v1::Job::PENDING, v1::Job::RUNNING, v1::Job::SUCCEEDED));
+  EXPECT_THAT(service_.watched, ElementsAre("toy", "toy-abcdef", "toy-abcdef"));
+}
+
+TEST_F(ClientTest, EndsAWatchThatNeverBeganAfterItsAttempts) {
+  EXPECT_TRUE(absl::IsUnavailable(MakeClient().WatchJob("toy", absl::InfiniteDuration(), [](const v1::Job&) {})));
+  EXPECT_EQ(service_.watched.size(), static_cast<size_t>(options_.attempts));
+}
+
+TEST_F(ClientTest, EndsAWatchThatWasSilentForLongerThanItsPatience) {
+  service_.watch_states = {v1::Job::RUNNING};
+  const absl::Duration start = clock_.Monotonic();
+  EXPECT_TRUE(absl::IsUnavailable(MakeClient().WatchJob("toy", absl::InfiniteDuration(), [](const v1::Job&) {})));
+  EXPECT_GE(clock_.Monotonic() - start, options_.patience);
+  EXPECT_LT(clock_.Monotonic() - start, options_.patience + absl::Seconds(6));
+}
+
+TEST_F(ClientTest, SaysHowTheJobStoodWhenTheTimeOfAWatchIsOver) {
+  service_.watch_states = {v1::Job::RUNNING};
+  const absl::Status status = MakeClient().WatchJob("toy", absl::Seconds(10), [](const v1::Job&) {});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("toy-abcdef is still RUNNING after 10s"));
+}
+
+TEST_F(ClientTest, ReadsASegmentAndChecksItsDigest) {
+  v1::SegmentRecord record = Store("four");
+  const auto bytes = MakeClient().ReadSegment(record);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(*bytes, "four");
+  service_.objects["object"] = "five";
+  EXPECT_TRUE(absl::IsDataLoss(MakeClient().ReadSegment(record).status()));
+}
+
+TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
+  service_.unavailable = 1;
+  const std::string folder = ::testing::TempDir();
+  std::vector<std::string> paths;
+  for (const std::string name : {"client_test_x.npy", "client_test_y.npy"}) {
+    paths.push_back(folder + "/" + name);
+    std::ofstream(paths.back()) << std::string(name == "client_test_x.npy" ? 700'000 : 3, 'x');
+  }
+  int64_t sent = 0;
+  const auto dataset = MakeClient().PutDataset("toy", paths, [&](int64_t bytes) { sent = bytes; });
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(dataset->name(), "toy");
+  EXPECT_EQ(sent, 700'003);
+  ASSERT_EQ(service_.received.size(), 2u);
+  EXPECT_EQ(service_.received[0], std::pair(std::string("client_test_x.npy"), std::string(700'000, 'x')));
+  EXPECT_EQ(service_.received[1], std::pair(std::string("client_test_y.npy"), std::string("xxx")));
+}
+
+TEST_F(ClientTest, NamesADataSetFileThatCannotBeRead) {
+  const auto dataset = MakeClient().PutDataset("toy", {"/no/such/file"}, [](int64_t) {});
+  EXPECT_TRUE(absl::IsNotFound(dataset.status()));
+  EXPECT_THAT(std::string(dataset.status().message()), HasSubstr("/no/such/file"));
+}
+
+// Two segments of one chain, as a worker commits them.
+class DrawReaderTest : public ClientTest {
+ protected:
+  void SetUp() override {
+    ClientTest::SetUp();
+    std::string parent = FirstParentDigest();
+    for (int i = 0; i < 2; ++i) {
+      const SegmentContent content{
+          {"toy-abcdef", 0}, i, parent, {DrawKind::kTheta}, {{10 * (i + 1), 1.0, {{1.0f, 2.0f}}}}};
+      const EncodedSegment encoded = EncodeSegment(content, {{"w", {2}, 0}});
+      v1::SegmentRecord record = Store(encoded.bytes);
+      const std::string name = "object" + std::to_string(i);
+      service_.objects[name] = encoded.bytes;
+      record.mutable_segment()->mutable_object()->set_name(name);
+      record.mutable_segment()->set_first_index(i);
+      record.mutable_segment()->add_steps(10 * (i + 1));
+      record.mutable_segment()->set_parent_digest(parent);
+      record.mutable_segment()->set_digest(encoded.digest);
+      parent = encoded.digest;
+      records_.push_back(std::move(record));
+    }
+  }
+
+  absl::Status Read() {
+    Client client = MakeClient();
+    steps_.clear();
+    return ReadDraws(&client, records_, [this](const CheckedSegment& segment) {
+      for (const SegmentDraw& draw : segment.content.draws) steps_.push_back(draw.step);
+      return absl::OkStatus();
+    });
+  }
+
+  std::vector<v1::SegmentRecord> records_;
+  std::vector<int64_t> steps_;
+};
+
+TEST_F(DrawReaderTest, ReadsAWholePath) {
+  EXPECT_TRUE(Read().ok()) << Read();
+  EXPECT_THAT(steps_, ElementsAre(10, 20));
+}
+
+TEST_F(DrawReaderTest, PassesOverDeletedSegmentsWhoseRecordsLink) {
+  records_[0].set_deleted(true);
+  EXPECT_TRUE(Read().ok());
+  EXPECT_THAT(steps_, ElementsAre(20));
+}
+
+TEST_F(DrawReaderTest, RefusesAGapAWrongParentAndAWrongDigest) {
+  auto whole = records_;
+  records_.erase(records_.begin());
+  EXPECT_TRUE(absl::IsDataLoss(Read()));
+  records_ = whole;
+  records_[1].mutable_segment()->set_parent_digest(FirstParentDigest());
+  EXPECT_TRUE(absl::IsDataLoss(Read()));
+  records_ = whole;
+  records_[1].mutable_segment()->set_digest(FirstParentDigest());
+  EXPECT_TRUE(absl::IsDataLoss(Read()));
+}
+
+TEST(ClientOptions, ParsesAddressLists) {
+  EXPECT_THAT(*ParseAddresses("a:1"), ElementsAre("a:1"));
+  EXPECT_THAT(*ParseAddresses("a:1, [::1]:7400"), ElementsAre("a:1", "[::1]:7400"));
+  for (const char* bad : {"", "a", "a:", ":1", "a:0", "a:65536", "a:1,", "a:x"}) {
+    EXPECT_EQ(ParseAddresses(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,44 @@
+#include "client/cli/exit_code.h"
+
+#include "client/cli/job_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+TEST(ExitCode, FollowsTheKindOfError) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("")), 1);
+  EXPECT_EQ(ExitCodeOf(absl::FailedPreconditionError("")), 1);
+  EXPECT_EQ(ExitCodeOf(absl::InternalError("")), 1);
+  EXPECT_EQ(ExitCodeOf(absl::NotFoundError("")), 3);
+  EXPECT_EQ(ExitCodeOf(absl::UnauthenticatedError("")), 4);
+  EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("")), 4);
+  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 5);
+  EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), 5);
+}
+
+TEST(ExitCode, IsUsageForWhatTheUserMends) {
+  EXPECT_EQ(ExitCodeOf(WithReason(absl::InvalidArgumentError(""), kJobFileReason)), 2);
+  EXPECT_EQ(ExitCodeOf(WithReason(absl::NotFoundError(""), kUsageReason)), 2);
+}
+
+TEST(FormatError, IsOneLine) {
+  EXPECT_EQ(FormatError(absl::NotFoundError("no job\nof that name"), false), "error: no job of that name\n");
+  EXPECT_EQ(FormatError(absl::NotFoundError(""), false), "error: NOT_FOUND\n");
+  EXPECT_EQ(FormatError(InvalidFields({{"chains", "must be at least 1"}}), false),
+            "error: chains: must be at least 1\n");
+}
+
+TEST(FormatError, ListsSeveralFieldsBelowOneHeadLine) {
+  EXPECT_EQ(FormatError(InvalidFields({{"chains", "is 0"}, {"seed", "is\nodd"}}), false),
+            "error: 2 fields are wrong\n  chains: is 0\n  seed: is odd\n");
+}
+
+TEST(FormatError, ColorsOnlyTheWord) {
+  EXPECT_EQ(FormatError(absl::InternalError("x"), true), "\x1b[1;31merror:\x1b[0m x\n");
+}
+
+}  // namespace
+}  // namespace chainfleet

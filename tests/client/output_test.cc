@@ -1,0 +1,105 @@
+#include "client/cli/output.h"
+
+#include <sstream>
+
+#include "chainfleet/v1/jobs.pb.h"
+#include "client/cli/job_file.h"
+#include "client/cli/job_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::Job RunningJob() {
+  v1::Job job;
+  job.set_id("toy-abcdef");
+  job.mutable_spec()->set_name("toy");
+  job.mutable_spec()->mutable_collect()->add_kinds("theta");
+  job.set_state(v1::Job::RUNNING);
+  job.set_num_draws(16);
+  job.set_steps_done(250);
+  job.set_steps_total(1000);
+  for (int i = 0; i < 2; ++i) {
+    v1::Chain* chain = job.add_chains();
+    chain->mutable_id()->set_index(i);
+    chain->set_state(i == 0 ? v1::LEASED : v1::PENDING);
+    chain->set_step(125);
+    chain->mutable_stats()->set_steps_per_second(75);
+  }
+  return job;
+}
+
+std::string One(OutputFormat format, const v1::Job& job) {
+  std::ostringstream out;
+  PrintOne(out, format, job, job.id(), [] { return "the table\n"; });
+  return out.str();
+}
+
+std::string Two(OutputFormat format) {
+  v1::Dataset a, b;
+  a.set_name("a");
+  b.set_name("b");
+  std::ostringstream out;
+  PrintList(out, format, {"datasets", {&a, &b}, {"a", "b"}, "the table\n"});
+  return out.str();
+}
+
+TEST(Output, OneResultInEveryFormat) {
+  const v1::Job job = RunningJob();
+  EXPECT_EQ(One(OutputFormat::kTable, job), "the table\n");
+  EXPECT_EQ(One(OutputFormat::kName, job), "toy-abcdef\n");
+  EXPECT_THAT(One(OutputFormat::kJson, job), HasSubstr("\n \"num_draws\": \"16\",\n"));
+  EXPECT_THAT(One(OutputFormat::kJson, job),
+              HasSubstr("\"newest_version\": \"0\""));  // defaults too: the same keys always
+  const std::string line = One(OutputFormat::kJsonl, job);
+  EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+  EXPECT_THAT(One(OutputFormat::kYaml, job), HasSubstr("num_draws: 16\n"));
+}
+
+TEST(Output, ManyResultsInEveryFormat) {
+  EXPECT_EQ(Two(OutputFormat::kTable), "the table\n");
+  EXPECT_EQ(Two(OutputFormat::kName), "a\nb\n");
+  EXPECT_THAT(Two(OutputFormat::kJsonl), ::testing::MatchesRegex("\\{\"name\":\"a\".*\\}\n\\{\"name\":\"b\".*\\}\n"));
+  EXPECT_THAT(Two(OutputFormat::kJson), HasSubstr("{\n \"datasets\": [\n  {\n"));
+  EXPECT_THAT(Two(OutputFormat::kYaml), HasSubstr("datasets:\n  - name: \"a\"\n"));
+}
+
+TEST(Output, AnEmptyListIsStillAList) {
+  std::ostringstream out;
+  PrintList(out, OutputFormat::kJson, {"jobs", {}, {}, ""});
+  EXPECT_EQ(out.str(), "{\n \"jobs\": []\n}\n");
+}
+
+TEST(Output, TheYamlOfASpecIsAJobFileOfTheSameSpec) {
+  v1::JobSpec spec;
+  spec.set_name("123");
+  spec.mutable_sampler()->mutable_sgld();
+  spec.mutable_step_size()->set_constant(1e-7);
+  spec.set_minibatches("null");
+  spec.mutable_model()->add_hidden(20);
+  spec.set_seed(9);
+  const auto file = ParseJobFile("again", ToYaml(spec));
+  ASSERT_TRUE(file.ok()) << file.status() << "\n" << ToYaml(spec);
+  EXPECT_EQ(file->spec.SerializeAsString(), spec.SerializeAsString()) << ToYaml(spec);
+}
+
+TEST(JobView, ProgressHasRateAndTimeLeftOnlyWhileChainsRun) {
+  v1::Job job = RunningJob();
+  EXPECT_EQ(ProgressLine(job), "toy-abcdef  RUNNING  25.0 %  75 steps/s  16 draws  ETA 10s");
+  job.mutable_chains(0)->set_state(v1::SUCCEEDED);
+  EXPECT_EQ(ProgressLine(job), "toy-abcdef  RUNNING  25.0 %  16 draws");
+}
+
+TEST(JobView, AgesHaveTwoUnits) {
+  EXPECT_EQ(FormatAge(absl::Seconds(59)), "59s");
+  EXPECT_EQ(FormatAge(absl::Seconds(60)), "1m00s");
+  EXPECT_EQ(FormatAge(absl::Minutes(125)), "2h05m");
+  EXPECT_EQ(FormatAge(absl::Hours(102)), "4d06h");
+  EXPECT_EQ(FormatAge(absl::Seconds(-1)), "0s");  // clocks of two machines
+}
+
+}  // namespace
+}  // namespace chainfleet

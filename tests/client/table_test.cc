@@ -1,0 +1,46 @@
+#include "client/cli/table.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+TEST(Table, AlignsColumnsAndLeavesNoTrailingSpace) {
+  Table table({"JOB", ">DRAWS", "NOTE"});
+  table.AddRow({"a", "1", "x"});
+  table.AddRow({"longer", "12345", ""});
+  EXPECT_EQ(table.Render(),
+            "JOB     DRAWS  NOTE\n"
+            "a           1  x\n"
+            "longer  12345  -\n");
+}
+
+TEST(Table, SaysHowManyRowsAreLeftOut) {
+  Table table({"A"});
+  for (int i = 0; i < 5; ++i) table.AddRow({"x"});
+  EXPECT_EQ(table.Render(2), "A\nx\nx\n... and 3 more\n");
+  EXPECT_EQ(table.Render(5), "A\nx\nx\nx\nx\nx\n");
+}
+
+TEST(Table, RendersHeadersWithoutRows) { EXPECT_EQ(Table({"A", ">B"}).Render(), "A  B\n"); }
+
+TEST(Numbers, AreRoundedAndMissingOnesAreDashes) {
+  EXPECT_EQ(Fixed(88.124999, 2), "88.12");
+  EXPECT_EQ(Fixed(NAN, 2), "-");
+  EXPECT_EQ(Significant(123456.789, 4), "1.235e+05");
+  EXPECT_EQ(Significant(NAN, 4), "-");
+}
+
+TEST(Numbers, BytesChangeUnitAtThousand) {
+  EXPECT_EQ(FormatBytes(999), "999 B");
+  EXPECT_EQ(FormatBytes(1000), "1.0 kB");
+  EXPECT_EQ(FormatBytes(999'949), "999.9 kB");
+  EXPECT_EQ(FormatBytes(999'950), "1.0 MB");
+  EXPECT_EQ(FormatBytes(4'194'304), "4.2 MB");
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -138,7 +138,7 @@ void MetricsRegistry::BeforeScrape(std::function<void()> refresh) {
   impl_->refresh.push_back(std::move(refresh));
 }
 
-absl::Status MetricsRegistry::Serve(const std::string& address) {
+absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size()) {
     return absl::InvalidArgumentError(absl::StrCat("metrics address \"", address, "\" must be HOST:PORT"));
@@ -151,7 +151,8 @@ absl::Status MetricsRegistry::Serve(const std::string& address) {
         absl::AlreadyExistsError(absl::StrCat("cannot serve metrics on ", address, ": the port is taken or not ours")),
         "PORT_TAKEN");
   }
-  return absl::OkStatus();
+  const std::vector<int> ports = impl_->exposer->GetListeningPorts();
+  return absl::StrCat(address.substr(0, colon), ":", ports.empty() ? 0 : ports.front());
 }
 
 }  // namespace chainfleet

@@ -54,9 +54,9 @@ class MetricsRegistry {
   // callbacks.
   void BeforeScrape(std::function<void()> refresh);
 
-  // Serves GET /metrics on `address` ("127.0.0.1:7401"). ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address
-  // that is none.
-  absl::Status Serve(const std::string& address);
+  // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: a free one) and returns it with the port that was
+  // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address that is none.
+  absl::StatusOr<std::string> Serve(const std::string& address);
 
  private:
   struct Impl;

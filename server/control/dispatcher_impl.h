@@ -80,6 +80,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void RunPolicy();
   // `listed`: the worker holds the chain already, it needs no grant message.
   void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
+  void OnGrantRefused(Lease* lease, const absl::Status& why);
   void OnGranted(const ChainId& chain, const ApplyResult& result);
 
   // Workers (dispatcher_workers.cc).

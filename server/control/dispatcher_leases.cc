@@ -88,17 +88,22 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
               [id](Impl& impl, const ApplyResult& result) { impl.OnGranted(id, result); });
 }
 
+void Dispatcher::Impl::OnGrantRefused(Lease* lease, const absl::Status& why) {
+  const bool full = absl::IsResourceExhausted(why);
+  policy_due = true;
+  if (full) next_policy = now + kRetryFullStore;
+  if (jobs.Find(lease->chain)->row.state != ChainState::kLeased) return leases.Remove(lease->chain);
+  // A repeat: the lease stands, but its grant is not to be seen any more.
+  lease->confirmed = true;
+  if (!full) leases.EndAt(lease, now, {true, false, "its job was stopped before the grant was seen"});
+}
+
 void Dispatcher::Impl::OnGranted(const ChainId& id, const ApplyResult& result) {
   Lease* lease = leases.Find(id);
   const JobEntry* job = jobs.Find(id.job);
   if (lease == nullptr || job == nullptr) return;
   stirred.insert(lease->worker);
-  if (!result.status.ok()) {
-    leases.Remove(id);
-    policy_due = true;
-    if (absl::IsResourceExhausted(result.status)) next_policy = now + kRetryFullStore;
-    return;
-  }
+  if (!result.status.ok()) return OnGrantRefused(lease, result.status);
   lease->confirmed = true;
   if (!lease->listed) {
     const ChainRow& row = result.chains.front();

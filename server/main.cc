@@ -1,0 +1,121 @@
+// chainfleet-server: parses its flags, runs the Server until a signal, ends in order.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "server/server.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kFailed = 1, kUsage = 2;
+constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
+
+struct Flags {
+  ServerOptions server;
+  std::string lease = "15s", port_file, log_level = "info";
+};
+
+std::string DefaultDataDirectory() {
+  if (const char* home = std::getenv("HOME")) return absl::StrCat(home, "/.local/share/chainfleet");
+  return "/var/lib/chainfleet";
+}
+
+void AddFlags(CLI::App* app, Flags* flags) {
+  flags->server.data_directory = DefaultDataDirectory();
+  app->add_option("--data-dir", flags->server.data_directory, "State, draws and data sets live here")
+      ->envname("CHAINFLEET_DATA")
+      ->capture_default_str();
+  app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
+      ->capture_default_str();
+  app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
+      ->capture_default_str();
+  app->add_option("--lease", flags->lease,
+                  "How long a chain stays with a silent worker; also sets sync and grace, a third each")
+      ->capture_default_str();
+  app->add_option("--port-file", flags->port_file, "Write {\"grpc\": PORT, \"metrics\": PORT} here once serving");
+  app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the cores")
+      ->capture_default_str();
+  app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
+  app->footer(
+      "CHAINFLEET_TOKEN: clients and workers must send it as a bearer token. There is no TLS here: use a private "
+      "network.\n\n"
+      "Examples:\n"
+      "  chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 --metrics-listen 0.0.0.0:7401\n"
+      "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json");
+}
+
+int PortOf(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  return colon == std::string::npos ? 0 : std::atoi(address.c_str() + colon + 1);
+}
+
+// Renamed into place: whoever sees the file sees all of it.
+absl::Status WritePortFile(const std::string& path, const Server& server) {
+  const std::string temp = path + ".new";
+  std::ofstream(temp) << "{\"grpc\": " << server.port() << ", \"metrics\": " << PortOf(server.metrics_address())
+                      << "}\n";
+  if (std::rename(temp.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot write the port file ", path));
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << "chainfleet-server: " << std::string(status.message()) << "\n";
+  return kFailed;
+}
+
+int Run(const Flags& flags) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: only sigwait sees them
+  signal(SIGPIPE, SIG_IGN);
+
+  // Losing the store is the end of this process: the next one loads the truth again.
+  auto server = Server::Start(flags.server, [](const absl::Status&) { std::_Exit(kFailed); });
+  if (!server.ok()) return Fail(server.status());
+  if (!flags.port_file.empty()) {
+    if (const absl::Status status = WritePortFile(flags.port_file, **server); !status.ok()) return Fail(status);
+  }
+  Log(LogLevel::kInfo, "serving",
+      {{"port", (*server)->port()}, {"metrics", (*server)->metrics_address()}, {"data", flags.server.data_directory}});
+
+  int received = 0;
+  sigwait(&signals, &received);
+  Log(LogLevel::kInfo, "ending; a second signal ends at once", {{"signal", received}});
+  signal(SIGTERM, SIG_DFL);
+  signal(SIGINT, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  (*server)->Shutdown(kShutdownDeadline);
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("The chainfleet coordinator: schedules chains, stores draws, serves predictions.");
+  Flags flags;
+  AddFlags(&app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
+    std::cerr << "chainfleet-server: --lease " << flags.lease << ": give a duration of at least 100ms, like 15s\n";
+    return kUsage;
+  }
+  if (const char* token = std::getenv("CHAINFLEET_TOKEN")) flags.server.token = token;
+  InitLog("chainfleet-server", flags.log_level);
+  return Run(flags);
+}
+
+}  // namespace
+}  // namespace chainfleet
+
+int main(int argc, char** argv) { return chainfleet::Main(argc, argv); }

@@ -1,0 +1,116 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/store/state_store/sqlite_state_store.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kGarbageInterval = absl::Minutes(5);
+constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
+
+// The one place of the server where fresh randomness enters.
+uint64_t RandomBits() {
+  std::random_device device;
+  return static_cast<uint64_t>(device()) << 32 | device();
+}
+
+DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
+  // Sync three times a term and wait a third of it after its end, as the defaults do (15 s, 5 s, 5 s).
+  return {.lease_ttl = options.lease,
+          .sync_interval = options.lease / 3,
+          .lease_grace = options.lease / 3,
+          .id_key = RngKey{RandomBits()},
+          .on_store_lost = std::move(on_store_lost)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      std::function<void(const absl::Status&)> on_store_lost) {
+  std::unique_ptr<Server> server(new Server);
+  CHAINFLEET_RETURN_IF_ERROR(server->OpenStores(options));
+  CHAINFLEET_RETURN_IF_ERROR(server->Compose(options, std::move(on_store_lost)));
+  return server;
+}
+
+Server::~Server() {
+  if (grpc_) grpc_->Shutdown(kFinalShutdown);
+}
+
+absl::Status Server::OpenStores(const ServerOptions& options) {
+  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(options.data_directory));
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(options.data_directory + "/lock");
+  if (!lock.ok()) {
+    return Annotate(lock.status(),
+                    absl::StrCat("data directory ", options.data_directory, " is in use by another server"));
+  }
+  lock_ = *std::move(lock);
+  CHAINFLEET_ASSIGN_OR_RETURN(blobs_, FileBlobStore::Open(RealFileSystem(), options.data_directory + "/blobs"));
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      state_, SqliteStateStore::Open(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
+  return absl::OkStatus();
+}
+
+absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
+  // Tasks wait for the disk more than they compute: more threads than cores.
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  threads_ = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : std::max(8, 2 * cores));
+  auth_ = std::make_unique<Authenticator>(options.token);
+  CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
+  dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
+                                             OptionsOf(options, std::move(on_store_lost)));
+  const ServiceParts parts{.clock = &clock_,
+                           .executor = threads_.get(),
+                           .state = state_.get(),
+                           .blobs = blobs_.get(),
+                           .dispatcher = dispatcher_.get(),
+                           .auth = auth_.get(),
+                           .data_directory = options.data_directory,
+                           .started_at = clock_.Wall()};
+  shards_ = std::make_unique<ShardStreams>(threads_.get());
+  catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
+  queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
+  router_ = std::make_unique<PredictRouter>(threads_.get(), catalog_.get(), queue_.get());
+  evaluator_ = std::make_unique<Evaluator>(threads_.get(), catalog_.get(), blobs_.get(), queue_.get());
+  garbage_ = std::make_unique<GarbageCollector>(&clock_, threads_.get(), state_.get(), blobs_.get());
+  garbage_->Start(kGarbageInterval);
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));
+  return ServeMetrics(options.metrics_listen);
+}
+
+absl::Status Server::ServeMetrics(const std::string& address) {
+  if (address == "off") return absl::OkStatus();
+  registry_.BeforeScrape([this] { ShowFleet(); });
+  CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(address));
+  return absl::OkStatus();
+}
+
+void Server::ShowFleet() {
+  FleetCounts counts;
+  std::string page_token;
+  do {
+    const auto page = dispatcher_->ListJobs(std::nullopt, limits::kMaxPageSize, page_token);
+    if (!page.ok()) break;
+    for (const JobView& job : page->items) {
+      ++counts.jobs[job.state];
+      for (const ChainView& chain : job.chains) {
+        ++counts.chains[chain.state];
+        counts.draws += chain.num_draws;
+      }
+    }
+    page_token = page->next_page_token;
+  } while (!page_token.empty());
+  counts.workers = static_cast<int64_t>(dispatcher_->ListWorkers().size());
+  counts.serving_workers = static_cast<int64_t>(shards_->Workers().size());
+  metrics_.Show(counts);
+}
+
+}  // namespace chainfleet

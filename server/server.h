@@ -1,0 +1,76 @@
+// The composition root of chainfleet-server: opens the stores, makes everything of the lower floors, and takes it down
+// in order.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/file_system.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/metrics/metrics.h"
+#include "core/store/blob_store/file_blob_store.h"
+#include "core/store/state_store/state_store.h"
+#include "server/control/dispatcher.h"
+#include "server/control/garbage_collector.h"
+#include "server/rpc/dispatcher_draw_catalog.h"
+#include "server/rpc/grpc_server.h"
+
+namespace chainfleet {
+
+struct ServerOptions {
+  std::string data_directory;
+  std::string listen = "127.0.0.1:7400";
+  std::string metrics_listen = "127.0.0.1:7401";  // "off": none
+  std::string token;                              // empty: everyone may call
+  absl::Duration lease = limits::kLeaseTtl;
+  int threads = 0;  // of the executor; 0: by the cores
+};
+
+class Server {
+ public:
+  // FAILED_PRECONDITION / IN_USE: another server has the data directory. ALREADY_EXISTS / PORT_TAKEN. DATA_LOSS,
+  // FAILED_PRECONDITION / SCHEMA_TOO_NEW, RESOURCE_EXHAUSTED from the stores. `on_store_lost` runs once when the
+  // process must end and reload.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       std::function<void(const absl::Status&)> on_store_lost);
+
+  // Ends the RPCs within `deadline`, then what lies below them.
+  ~Server();
+
+  int port() const { return grpc_->port(); }
+  const std::string& metrics_address() const { return metrics_address_; }
+  void Shutdown(absl::Duration deadline) { grpc_->Shutdown(deadline); }
+
+ private:
+  Server() = default;
+  absl::Status OpenStores(const ServerOptions& options);
+  absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
+  absl::Status ServeMetrics(const std::string& address);
+  void ShowFleet();
+
+  // Destroyed from the last to the first: RPCs, then the executor's threads with the tasks that are due, then what
+  // those use.
+  SystemClock clock_;
+  std::unique_ptr<FileLock> lock_;
+  std::unique_ptr<StateStore> state_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<Authenticator> auth_;
+  MetricsRegistry registry_{"server"};
+  ServerMetrics metrics_{&registry_};
+  std::string metrics_address_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<ShardStreams> shards_;
+  std::unique_ptr<DispatcherDrawCatalog> catalog_;
+  std::unique_ptr<ShardQueue> queue_;
+  std::unique_ptr<PredictRouter> router_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<GarbageCollector> garbage_;
+  std::unique_ptr<GrpcServer> grpc_;
+};
+
+}  // namespace chainfleet

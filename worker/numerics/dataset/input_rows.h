@@ -20,13 +20,15 @@ class InputRows {
   // The number is stored * scale + shift, per channel.
   const std::vector<float>& scale() const { return scale_; }
   const std::vector<float>& shift() const { return shift_; }
+  // Asks for the row's memory ahead of Read: rows of a batch lie anywhere in the data set.
+  void Prefetch(int64_t row) const;
   // out[row_size].
   void Read(int64_t row, float* out) const;
 
  private:
   InputType type_;
   const char* bytes_;
-  int64_t row_size_;
+  int64_t row_size_, row_bytes_;
   std::vector<float> scale_, shift_;  // per channel
 };
 

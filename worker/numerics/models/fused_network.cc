@@ -69,7 +69,11 @@ void FusedNetwork::Gather(const InputRows& rows, const int64_t* ids, int64_t ima
     float* staged =
         dense_input ? work->dense[0].rows.data() + g * kLanes * stride : work->staging.data() + slice * kLanes * stride;
     const int64_t count = std::min(images - g * kLanes, kLanes);
-    for (int64_t i = 0; i < count; ++i) rows.Read(ids[g * kLanes + i], staged + i * stride);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t image = g * kLanes + i;
+      rows.Prefetch(ids[std::min(image + 4, images - 1)]);
+      rows.Read(ids[image], staged + i * stride);
+    }
     if (dense_input) {
       RowsToLanes(staged, stride, count, size, work->x.data() + g * size * kLanes);
       continue;

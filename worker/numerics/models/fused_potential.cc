@@ -38,22 +38,17 @@ class FusedPotential final : public Potential {
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
     const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
     losses_.resize(theta.rows() * batch.size);
-    const Pass pass{.slice =
-                        [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
-                          Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
-                                  losses_.data() + row * batch.size);
-                          network_.Backward(theta.row(row), batch.size, slice, work);
-                        },
-                    .part =
-                        [&](int64_t row, int64_t part, NetworkWorkspace* work) {
-                          if (part < network_.num_parts()) {
-                            network_.GradientPart(part, batch.size, *work, gradient->row(row));
-                          } else {
-                            energy[row] = prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
-                          }
-                        },
-                    .num_parts = network_.num_parts() + 1};
-    Run(pass, theta.rows(), batch.size);
+    const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
+      // First of all: it brings theta into the cache for the products.
+      if (slice == 0) energy[row] = -LogPriorOf(theta, row);
+      Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
+              losses_.data() + row * batch.size);
+      network_.Backward(theta.row(row), batch.size, slice, work);
+    };
+    const Piece part = [&](int64_t row, int64_t part, NetworkWorkspace* work) {
+      network_.GradientPart(part, batch.size, *work, gradient->row(row));
+    };
+    Run(theta.rows(), batch.size, slice, part, network_.num_parts());
     for (int64_t row = 0; row < theta.rows(); ++row) {
       const double* losses = losses_.data() + row * batch.size;
       double sum = 0;
@@ -63,30 +58,25 @@ class FusedPotential final : public Potential {
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
-    const Pass pass{.slice =
-                        [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
-                          Forward(theta.row(row), batch.row(row), batch.size, slice, 1, work,
-                                  losses + row * batch.size);
-                        },
-                    .part = nullptr,
-                    .num_parts = 0};
-    Run(pass, theta.rows(), batch.size);
+    const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
+      Forward(theta.row(row), batch.row(row), batch.size, slice, 1, work, losses + row * batch.size);
+    };
+    Run(theta.rows(), batch.size, slice, nullptr, 0);
   }
 
   void LogPrior(const ThetaArena& theta, double* log_prior) override {
-    for (int64_t row = 0; row < theta.rows(); ++row) {
-      log_prior[row] = -prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
-    }
+    for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = LogPriorOf(theta, row);
   }
 
  private:
+  // One slice or part of one chain (fused_network.h).
   using Piece = std::function<void(int64_t row, int64_t index, NetworkWorkspace* work)>;
-  struct Pass {
-    Piece slice, part;
-    int64_t num_parts = 0;
-  };
 
-  void Run(const Pass& pass, int64_t chains, int64_t images) {
+  double LogPriorOf(const ThetaArena& theta, int64_t row) const {
+    return -prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
+  }
+
+  void Run(int64_t chains, int64_t images, const Piece& slice, const Piece& part, int64_t num_parts) {
     const int64_t threads = at::get_num_threads(), slices = NumSlices(images);
     if (images > workspace_images_) workspaces_.clear();
     workspace_images_ = std::max(workspace_images_, images);
@@ -97,17 +87,17 @@ class FusedPotential final : public Potential {
     at::parallel_for(0, whole, 1, [&](int64_t first, int64_t last) {
       NetworkWorkspace* work = &workspaces_[at::get_thread_num()];
       for (int64_t row = first; row < last; ++row) {
-        for (int64_t s = 0; s < slices; ++s) pass.slice(row, s, work);
-        for (int64_t p = 0; p < pass.num_parts; ++p) pass.part(row, p, work);
+        for (int64_t s = 0; s < slices; ++s) slice(row, s, work);
+        for (int64_t p = 0; p < num_parts; ++p) part(row, p, work);
       }
     });
     NetworkWorkspace* shared = &workspaces_[0];
     for (int64_t row = whole; row < chains; ++row) {
       at::parallel_for(0, slices, 1, [&](int64_t first, int64_t last) {
-        for (int64_t s = first; s < last; ++s) pass.slice(row, s, shared);
+        for (int64_t s = first; s < last; ++s) slice(row, s, shared);
       });
-      at::parallel_for(0, pass.num_parts, 1, [&](int64_t first, int64_t last) {
-        for (int64_t p = first; p < last; ++p) pass.part(row, p, shared);
+      at::parallel_for(0, num_parts, 1, [&](int64_t first, int64_t last) {
+        for (int64_t p = first; p < last; ++p) part(row, p, shared);
       });
     }
   }

@@ -2,15 +2,13 @@
 // with.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/store/state_store/memory_state_store.h"
-#include "core/store/state_store/sqlite_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/store_harness.h"
 
 namespace chainfleet {
 
@@ -43,55 +41,7 @@ inline std::shared_ptr<const JobPlan> PlanOf(const std::string& job, int chains,
   return std::make_shared<const JobPlan>(std::move(plan));
 }
 
-// Open() twice on one harness opens the same data twice.
-class StoreHarness {
- public:
-  virtual ~StoreHarness() = default;
-  virtual std::unique_ptr<StateStore> Open() = 0;
-};
-
-class MemoryHarness final : public StoreHarness {
- public:
-  std::unique_ptr<StateStore> Open() override { return std::make_unique<MemoryStateStore>(database_); }
-
- private:
-  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
-};
-
-class SqliteHarness final : public StoreHarness {
- public:
-  SqliteHarness() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string(test->test_suite_name()) + "." + test->name();
-    for (char& c : name) c = c == '/' ? '_' : c;
-    folder_ = std::filesystem::path(testing::TempDir()) / ("chainfleet-" + name);
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~SqliteHarness() override { std::filesystem::remove_all(folder_); }
-  std::string path() const { return folder_ / "state.db"; }
-  std::unique_ptr<StateStore> Open() override {
-    auto store = SqliteStateStore::Open(path(), "incarnation-1");
-    EXPECT_TRUE(store.ok()) << store.status();
-    return *std::move(store);
-  }
-
- private:
-  std::filesystem::path folder_;
-};
-
-enum class StoreKind { kMemory, kSqlite };
-
-inline std::unique_ptr<StoreHarness> MakeHarness(StoreKind kind) {
-  if (kind == StoreKind::kMemory) return std::make_unique<MemoryHarness>();
-  return std::make_unique<SqliteHarness>();
-}
-
-inline std::string NameOf(const testing::TestParamInfo<StoreKind>& info) {
-  return info.param == StoreKind::kMemory ? "Memory" : "Sqlite";
-}
-
-// A store with one-change transactions and a chain that workers move on.
+// One-change transactions on a store, and a chain that workers move on.
 class StateStoreTest : public testing::TestWithParam<StoreKind> {
  protected:
   ApplyResult Apply(StateChange change) {

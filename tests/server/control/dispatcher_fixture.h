@@ -1,0 +1,213 @@
+// A Dispatcher in a world of fake time, hand-run tasks and workers without torch.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/store/state_store/memory_state_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/control/dispatcher.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+
+namespace chainfleet {
+
+inline DigestHex DigestOf(int64_t n) {
+  const std::string digits = std::to_string(n);
+  return std::string(64 - digits.size(), 'a') + digits;
+}
+
+inline JobSpec SmallSpec(const std::string& name, int chains) {
+  JobSpec spec;
+  spec.name = name;
+  spec.model.kind = GaussianPotential{2, 1.0};
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
+  spec.num_steps = 1000;
+  spec.chains = chains;
+  return spec;
+}
+
+// What a worker holds in memory, and what it would say next.
+struct FakeWorker {
+  explicit FakeWorker(std::string worker_id, int32_t chain_slots = 4)
+      : id(std::move(worker_id)), incarnation(id + "-1"), slots(chain_slots) {}
+
+  struct Held {
+    int64_t epoch = 0;
+    ChainProgress progress;
+  };
+  std::string id, incarnation;
+  int32_t slots;
+  uint64_t seq = 0;
+  int32_t protocol_version = kProtocolVersion;
+  bool draining = false;
+  std::string store_incarnation;
+  std::map<ChainId, Held> chains;
+  std::vector<ReleasedChain> released;
+  std::map<ChainId, StopOrder::How> stops;  // of the last reply
+
+  void Restart() {
+    incarnation += "+";
+    seq = 0;
+    chains.clear();
+  }
+  SynchronizeRequest Request() {
+    SynchronizeRequest request;
+    request.protocol_version = protocol_version;
+    request.worker = id;
+    request.incarnation = incarnation;
+    request.seq = ++seq;
+    request.host = "host-of-" + id;
+    request.store_incarnation = store_incarnation;
+    request.devices = {{"cpu", int64_t{1} << 30, slots}};
+    for (const auto& [chain, held] : chains) request.chains.push_back({chain, held.epoch, held.progress.step, {}});
+    request.released = std::exchange(released, {});
+    request.draining = draining;
+    return request;
+  }
+  void Take(const SynchronizeReply& reply) {
+    stops.clear();
+    for (const Grant& grant : reply.grants) chains[grant.chain] = {grant.lease_epoch, grant.progress};
+    for (const StopOrder& stop : reply.stop) {
+      stops[stop.chain] = stop.how;
+      if (stop.how != StopOrder::How::kHandBack) chains.erase(stop.chain);
+    }
+  }
+  // `steps` further, with one draw. The digest depends on the path alone, as a real one does.
+  ProgressCommit NextCommit(const ChainId& chain, int64_t steps = 10) const {
+    const Held& held = chains.at(chain);
+    const int64_t step = held.progress.step + steps;
+    ProgressCommit commit;
+    commit.chain = chain;
+    commit.lease_epoch = held.epoch;
+    commit.resume_point = {step, "state", std::nullopt, DigestOf(100'000 + step)};
+    Segment segment;
+    segment.first_index = held.progress.num_draws;
+    segment.steps = {step};
+    segment.weights = {1};
+    segment.kinds = {DrawKind::kTheta};
+    segment.object = {"object-" + std::to_string(held.epoch) + "-" + std::to_string(step), 10, DigestOf(1)};
+    segment.digest = DigestOf(200'000 + step);
+    segment.parent_digest = held.progress.last_digest;
+    commit.segment = segment;
+    commit.stats.energy = static_cast<double>(step);
+    return commit;
+  }
+  void Took(const ProgressCommit& commit) {
+    ChainProgress& progress = chains.at(commit.chain).progress;
+    progress.step = commit.resume_point.step;
+    if (commit.segment) {
+      ++progress.num_draws;
+      progress.last_digest = commit.segment->digest;
+    }
+    if (commit.ends_as) chains.erase(commit.chain);
+  }
+};
+
+class DispatcherTest : public testing::Test {
+ protected:
+  // Answers land here when the executor has run.
+  template <typename T>
+  struct Answer {
+    std::shared_ptr<std::optional<absl::StatusOr<T>>> value = std::make_shared<std::optional<absl::StatusOr<T>>>();
+    Reply<T> reply() const {
+      return [value = value](absl::StatusOr<T> answer) {
+        EXPECT_FALSE(value->has_value()) << "answered twice";
+        *value = std::move(answer);
+      };
+    }
+    bool has() const { return value->has_value(); }
+    absl::StatusOr<T> get() const { return has() ? **value : absl::UnknownError("no answer yet"); }
+  };
+
+  DispatcherTest() { Start(); }
+
+  void Start() {
+    store_ = std::make_unique<MemoryStateStore>(database_);
+    StartOn(store_.get());
+  }
+  void StartOn(StateStore* store) {
+    dispatcher_.reset();
+    DispatcherOptions options;
+    options.id_key = RngKey{42};
+    options.on_store_lost = [this](const absl::Status& status) { lost_ = status; };
+    dispatcher_ = std::make_unique<Dispatcher>(&clock_, &executor_, store, store->Load().value(), options);
+  }
+
+  template <typename T, typename Call>
+  absl::StatusOr<T> Wait(Call call) {
+    Answer<T> answer;
+    call(answer.reply());
+    EXPECT_FALSE(answer.has()) << "answered inside the call";
+    executor_.RunUntilIdle();
+    return answer.get();
+  }
+  absl::StatusOr<JobView> TryCreate(const JobSpec& spec, const std::string& request_id = "") {
+    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(spec, request_id, false, done); });
+  }
+  std::string Create(const std::string& name, int chains) { return TryCreate(SmallSpec(name, chains)).value().id; }
+  absl::StatusOr<JobView> SetIntent(const std::string& name, JobIntent intent) {
+    return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(name, intent, done); });
+  }
+  absl::StatusOr<Snapshot> Pin(const std::string& name, int64_t number, bool refresh) {
+    return Wait<Snapshot>([&](auto done) { dispatcher_->PinSnapshot(name, number, refresh, done); });
+  }
+
+  Answer<SynchronizeReply> Send(FakeWorker* worker) {
+    Answer<SynchronizeReply> answer;
+    dispatcher_->Synchronize(worker->Request(), answer.reply());
+    executor_.RunUntilIdle();
+    return answer;
+  }
+  // A whole call, held as long as the server likes; the worker believes the reply.
+  SynchronizeReply Sync(FakeWorker* worker) {
+    const Answer<SynchronizeReply> answer = Send(worker);
+    if (!answer.has()) executor_.RunFor(limits::kSyncInterval);
+    EXPECT_TRUE(answer.get().ok()) << answer.get().status();
+    if (!answer.get().ok()) return {};
+    worker->Take(*answer.get());
+    return *answer.get();
+  }
+  absl::StatusOr<CommitReply> Commit(const FakeWorker& worker, const ProgressCommit& commit) {
+    return Wait<CommitReply>(
+        [&](auto done) { dispatcher_->CommitProgress(commit, worker.id, worker.incarnation, {}, done); });
+  }
+  // One draw further.
+  void Advance(FakeWorker* worker, const ChainId& chain, std::optional<ChainState> ends_as = std::nullopt) {
+    ProgressCommit commit = worker->NextCommit(chain);
+    commit.ends_as = ends_as;
+    const auto reply = Commit(*worker, commit);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    worker->Took(commit);
+  }
+  void GiveBack(FakeWorker* worker, const ChainId& chain, ReleasedChain::Why why, const std::string& reason = "") {
+    worker->released.push_back({chain, worker->chains.at(chain).epoch, why, reason});
+    worker->chains.erase(chain);
+  }
+  ChainView Chain(const ChainId& chain) {
+    return dispatcher_->GetJob(chain.job).value().chains.at(static_cast<size_t>(chain.index));
+  }
+  // A job of one chain that `worker` holds and has listed.
+  ChainId LeaseOne(FakeWorker* worker) {
+    const ChainId chain{Create("job", 1), 0};
+    Sync(worker);
+    EXPECT_TRUE(worker->chains.contains(chain));
+    Sync(worker);
+    return chain;
+  }
+
+  static inline const absl::Duration kTermAndGrace = limits::kLeaseTtl + limits::kLeaseGrace;
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
+  std::unique_ptr<MemoryStateStore> store_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  absl::Status lost_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,218 @@
+// Jobs, versions and data sets.
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+class DispatcherJobs : public DispatcherTest {
+ protected:
+  static Dataset Digits() {
+    Dataset dataset;
+    dataset.name = "digits";
+    dataset.digest = DigestOf(7);
+    dataset.input_shape = {1, 28, 28};
+    dataset.num_rows = 1000;
+    dataset.num_classes = 10;
+    dataset.normalisation = {{0.5}, {0.25}};
+    dataset.shards = {{0, 1000, {"shard", 1, DigestOf(8)}}};
+    return dataset;
+  }
+  static JobSpec OnDigits() {
+    JobSpec spec = SmallSpec("digits-job", 1);
+    spec.model.kind = BuiltinModel{"softmax_regression", {}};
+    spec.dataset = "digits";
+    return spec;
+  }
+  absl::StatusOr<Dataset> Put(const Dataset& dataset) {
+    return Wait<Dataset>([&](auto done) { dispatcher_->PutDataset(dataset, done); });
+  }
+};
+
+TEST_F(DispatcherJobs, CreatedJobIsPendingAndItsIdIsDrawnFromTheKey) {
+  const JobView job = TryCreate(SmallSpec("job", 3)).value();
+  EXPECT_THAT(job.id, MatchesRegex("job-[a-z2-7]{6}"));
+  EXPECT_EQ(job.state, JobState::kPending);
+  EXPECT_EQ(job.chains.size(), 3u);
+  EXPECT_EQ(job.chains[0].total_steps, 1000);
+  EXPECT_EQ(job.created_at, clock_.Wall());
+  EXPECT_NE(Create("job", 1), job.id);
+}
+
+TEST_F(DispatcherJobs, RequestIdMakesCreationRepeatable) {
+  const std::string first = TryCreate(SmallSpec("job", 1), "r1")->id;
+  EXPECT_EQ(TryCreate(SmallSpec("job", 1), "r1")->id, first);
+  EXPECT_EQ(dispatcher_->ListJobs(std::nullopt, 0, "")->items.size(), 1u);
+  EXPECT_TRUE(absl::IsAlreadyExists(TryCreate(SmallSpec("job", 2), "r1").status())) << "another job, the same request";
+}
+
+TEST_F(DispatcherJobs, RequestIdHoldsAcrossARestart) {
+  const std::string first = TryCreate(SmallSpec("job", 1), "r1")->id;
+  Start();
+  EXPECT_EQ(TryCreate(SmallSpec("job", 1), "r1")->id, first);
+}
+
+TEST_F(DispatcherJobs, BadSpecNamesItsFields) {
+  JobSpec spec = SmallSpec("job", 0);
+  spec.temperature = -1;
+  const absl::Status status = TryCreate(spec).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  std::vector<std::string> paths;
+  for (const FieldViolation& violation : FieldViolationsOf(status)) paths.push_back(violation.path);
+  EXPECT_THAT(paths, testing::IsSupersetOf({"chains", "temperature"}));
+}
+
+TEST_F(DispatcherJobs, MissingDatasetIsNotFoundByName) {
+  const absl::Status status = TryCreate(OnDigits()).status();
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("digits"));
+}
+
+TEST_F(DispatcherJobs, JobPinsItsDatasetAndNormalisation) {
+  ASSERT_TRUE(Put(Digits()).ok());
+  const JobView job = TryCreate(OnDigits()).value();
+  EXPECT_EQ(job.plan->dataset->digest, DigestOf(7));
+  EXPECT_EQ(job.plan->normalisation, Digits().normalisation);
+  JobSpec big = OnDigits();
+  big.batch_size = 1001;
+  EXPECT_TRUE(absl::IsInvalidArgument(TryCreate(big).status()));
+}
+
+TEST_F(DispatcherJobs, ValidateOnlyStoresNothing) {
+  const auto view = Wait<JobView>([&](auto done) { dispatcher_->CreateJob(SmallSpec("job", 1), "", true, done); });
+  EXPECT_TRUE(view.ok());
+  EXPECT_EQ(view->id, "");
+  EXPECT_TRUE(store_->Load()->jobs.empty());
+}
+
+TEST_F(DispatcherJobs, NamesResolveToTheNewestUndeletedJob) {
+  const std::string older = Create("job", 1), newer = Create("job", 1);
+  EXPECT_EQ(dispatcher_->GetJob("job")->id, newer);
+  EXPECT_EQ(dispatcher_->GetJob("@latest")->id, newer);
+  ASSERT_TRUE(SetIntent(newer, JobIntent::kDelete).ok());
+  EXPECT_EQ(dispatcher_->GetJob("job")->id, older);
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->GetJob("other").status()));
+}
+
+TEST_F(DispatcherJobs, ListsNewestFirstByPagesBoundToTheirArguments) {
+  std::vector<std::string> created;
+  for (int i = 0; i < 5; ++i) created.push_back(Create("job", 1));
+  std::vector<std::string> listed;
+  std::string token;
+  do {
+    const Page<JobView> page = dispatcher_->ListJobs(std::nullopt, 2, token).value();
+    for (const JobView& job : page.items) listed.push_back(job.id);
+    token = page.next_page_token;
+  } while (!token.empty());
+  EXPECT_THAT(listed, testing::ElementsAreArray(created.rbegin(), created.rend()));
+  token = dispatcher_->ListJobs(std::nullopt, 2, "")->next_page_token;
+  EXPECT_TRUE(absl::IsInvalidArgument(dispatcher_->ListJobs(JobState::kPending, 2, token).status()));
+  ASSERT_TRUE(SetIntent(created[1], JobIntent::kCancel).ok());
+  const Page<JobView> cancelled = dispatcher_->ListJobs(JobState::kCancelled, 2, "").value();
+  ASSERT_EQ(cancelled.items.size(), 1u);
+  EXPECT_EQ(cancelled.items[0].id, created[1]);
+}
+
+TEST_F(DispatcherJobs, WatcherHearsOfTheNextChangeOnly) {
+  const std::string id = Create("job", 1);
+  const auto first = Wait<Dispatcher::Watched>([&](auto done) { dispatcher_->WatchJob(id, 0, done); });
+  ASSERT_TRUE(first.ok());
+  Answer<Dispatcher::Watched> next;
+  dispatcher_->WatchJob(id, first->version, next.reply());
+  executor_.RunUntilIdle();
+  EXPECT_FALSE(next.has());
+  ASSERT_TRUE(SetIntent(id, JobIntent::kPause).ok());
+  ASSERT_TRUE(next.has());
+  EXPECT_EQ(next.get()->job.state, JobState::kPaused);
+  EXPECT_GT(next.get()->version, first->version);
+}
+
+TEST_F(DispatcherJobs, DeletedJobGoesAfterTheLongestPrediction) {
+  const std::string id = Create("job", 1);
+  ASSERT_TRUE(SetIntent(id, JobIntent::kDelete).ok());
+  EXPECT_EQ(dispatcher_->GetJob(id)->state, JobState::kDeleting);
+  Answer<Dispatcher::Watched> gone;
+  dispatcher_->WatchJob(id, 1000, gone.reply());
+  executor_.RunFor(limits::kPredictDeadline - absl::Seconds(1));
+  EXPECT_TRUE(dispatcher_->GetJob(id).ok());
+  Start();  // a deletion outlives the server
+  executor_.RunFor(limits::kPredictDeadline + absl::Seconds(1));
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->GetJob(id).status()));
+  EXPECT_TRUE(store_->Load()->jobs.empty());
+}
+
+TEST_F(DispatcherJobs, WatcherOfADeletedJobHearsThatItIsGone) {
+  const std::string id = Create("job", 1);
+  ASSERT_TRUE(SetIntent(id, JobIntent::kDelete).ok());
+  Answer<Dispatcher::Watched> gone;
+  dispatcher_->WatchJob(id, 1000, gone.reply());
+  executor_.RunFor(limits::kPredictDeadline + absl::Seconds(1));
+  EXPECT_TRUE(absl::IsNotFound(gone.get().status()));
+}
+
+TEST_F(DispatcherJobs, IntentsOnlyTighten) {
+  const std::string id = Create("job", 1);
+  EXPECT_EQ(SetIntent(id, JobIntent::kPause)->state, JobState::kPaused);
+  EXPECT_EQ(SetIntent(id, JobIntent::kPause)->state, JobState::kPaused) << "idempotent";
+  EXPECT_EQ(SetIntent(id, JobIntent::kRun)->state, JobState::kPending);
+  EXPECT_EQ(SetIntent(id, JobIntent::kCancel)->state, JobState::kCancelled);
+  EXPECT_TRUE(absl::IsFailedPrecondition(SetIntent(id, JobIntent::kRun).status()));
+  EXPECT_TRUE(absl::IsNotFound(SetIntent("nothing", JobIntent::kPause).status()));
+}
+
+TEST_F(DispatcherJobs, VersionsPinDrawsAndTheLastIsMadeWhenTheJobEnds) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  EXPECT_EQ(ReasonOf(Pin("job", 0, true).status()), "NO_DRAWS");
+  Advance(&worker, chain);
+  EXPECT_EQ(ReasonOf(Pin("job", 0, false).status()), "NO_DRAWS") << "no version yet";
+  EXPECT_EQ(Pin("job", 0, true)->number, 1);
+  EXPECT_EQ(Pin("job", 0, true)->number, 1);
+  Advance(&worker, chain);
+  EXPECT_EQ(Pin("job", 0, false)->number, 1);
+  EXPECT_EQ(Pin("job", 0, true)->number, 2);
+  Advance(&worker, chain, ChainState::kSucceeded);
+  const JobView job = dispatcher_->GetJob("job").value();
+  EXPECT_EQ(job.state, JobState::kSucceeded);
+  EXPECT_EQ(job.newest_version, 3);
+  EXPECT_THAT(Pin("job", 0, false)->draws_of_chain, ElementsAre(3));
+  EXPECT_THAT(Pin("job", 1, false)->draws_of_chain, ElementsAre(1));
+  EXPECT_TRUE(absl::IsNotFound(Pin("job", 9, false).status()));
+  Start();
+  EXPECT_EQ(Pin("job", 0, false)->number, 3);
+}
+
+TEST_F(DispatcherJobs, DatasetInUseIsKept) {
+  ASSERT_TRUE(Put(Digits()).ok());
+  EXPECT_TRUE(Put(Digits()).ok());
+  Dataset other = Digits();
+  other.digest = DigestOf(9);
+  EXPECT_TRUE(absl::IsAlreadyExists(Put(other).status()));
+  const std::string id = TryCreate(OnDigits())->id;
+  const auto drop = [&] { return Wait<bool>([&](auto done) { dispatcher_->DeleteDataset("digits", done); }); };
+  EXPECT_EQ(ReasonOf(drop().status()), "IN_USE");
+  EXPECT_THAT(std::string(drop().status().message()), HasSubstr(id));
+  ASSERT_TRUE(SetIntent(id, JobIntent::kDelete).ok());
+  EXPECT_TRUE(drop().ok());
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->GetDataset("digits").status()));
+}
+
+TEST_F(DispatcherJobs, ListsDatasetsByPages) {
+  for (const char* name : {"a", "b", "c"}) {
+    Dataset dataset = Digits();
+    dataset.name = name;
+    ASSERT_TRUE(Put(dataset).ok());
+  }
+  const Page<Dataset> first = dispatcher_->ListDatasets(2, "").value();
+  ASSERT_EQ(first.items.size(), 2u);
+  const Page<Dataset> rest = dispatcher_->ListDatasets(2, first.next_page_token).value();
+  ASSERT_EQ(rest.items.size(), 1u);
+  EXPECT_EQ(rest.items[0].name, "c");
+  EXPECT_EQ(rest.next_page_token, "");
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,185 @@
+// How leases end, and what that costs (protocol 2 and 4).
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class DispatcherLeases : public DispatcherTest {};
+
+TEST_F(DispatcherLeases, SilentWorkersChainGoesElsewhereAfterTermAndGrace) {
+  FakeWorker dead("w1"), other("w2");
+  const ChainId chain = LeaseOne(&dead);
+  Sync(&other);
+  executor_.RunFor(kTermAndGrace - limits::kSyncInterval - absl::Seconds(1));
+  EXPECT_EQ(Chain(chain).state, ChainState::kLeased) << "within its grace";
+  executor_.RunFor(absl::Seconds(2));
+  EXPECT_EQ(Chain(chain).state, ChainState::kPending) << "an idle server expires leases, too";
+  EXPECT_EQ(Chain(chain).lease_epoch, 1) << "only a grant raises the epoch";
+  EXPECT_EQ(Chain(chain).attempts, 1);
+  EXPECT_THAT(Chain(chain).reason, HasSubstr("w1"));
+  const SynchronizeReply reply = Sync(&other);
+  ASSERT_EQ(reply.grants.size(), 1u);
+  EXPECT_EQ(reply.grants[0].lease_epoch, 2);
+}
+
+TEST_F(DispatcherLeases, SynchronizeRenewsTheLease) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  for (int i = 0; i < 20; ++i) {
+    executor_.RunFor(limits::kSyncInterval);
+    ASSERT_THAT(Sync(&worker).keep, ElementsAre(chain));
+  }
+  EXPECT_EQ(Chain(chain).lease_epoch, 1);
+}
+
+TEST_F(DispatcherLeases, SameWorkerLeasesAgainAfterExpiryWithTheSameEpoch) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  worker.slots = 0;  // no new grant to it, and nobody else there
+  Sync(&worker);
+  executor_.RunFor(kTermAndGrace * 3);
+  ASSERT_EQ(Chain(chain).state, ChainState::kPending);
+  const SynchronizeReply reply = Sync(&worker);
+  EXPECT_THAT(reply.keep, ElementsAre(chain));
+  EXPECT_EQ(Chain(chain).state, ChainState::kLeased);
+  EXPECT_EQ(Chain(chain).lease_epoch, 1);
+}
+
+TEST_F(DispatcherLeases, AcceptsCommitAfterExpiryWhileNobodyElseWasGranted) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  executor_.RunFor(kTermAndGrace * 3);
+  ASSERT_EQ(Chain(chain).state, ChainState::kPending);
+  Advance(&worker, chain);
+  EXPECT_EQ(Chain(chain).num_draws, 1);
+  EXPECT_EQ(Chain(chain).attempts, 0);
+}
+
+TEST_F(DispatcherLeases, RefusesCommitFromOldEpoch) {
+  FakeWorker worker("w1"), other("w2");
+  const ChainId chain = LeaseOne(&worker);
+  executor_.RunFor(kTermAndGrace);
+  Sync(&other);
+  ASSERT_TRUE(other.chains.contains(chain));
+  const auto late = Commit(worker, worker.NextCommit(chain));
+  EXPECT_TRUE(absl::IsFailedPrecondition(late.status()));
+  EXPECT_EQ(ReasonOf(late.status()), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(dispatcher_->CheckLease(chain, 1)), "LEASE_FENCED");
+  EXPECT_TRUE(dispatcher_->CheckLease(chain, 2).ok());
+  Advance(&other, chain);
+}
+
+TEST_F(DispatcherLeases, ReplayedCommitIsOk) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const ProgressCommit commit = worker.NextCommit(chain);
+  EXPECT_FALSE(Commit(worker, commit)->replayed);
+  EXPECT_TRUE(Commit(worker, commit)->replayed);
+  EXPECT_EQ(Chain(chain).num_draws, 1);
+}
+
+TEST_F(DispatcherLeases, NewIncarnationEndsTheOldLeasesAtOnce) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  worker.Restart();
+  const SynchronizeReply reply = Sync(&worker);
+  ASSERT_EQ(reply.grants.size(), 1u);
+  EXPECT_EQ(reply.grants[0].lease_epoch, 2);
+  EXPECT_EQ(Chain(chain).attempts, 1);
+}
+
+TEST_F(DispatcherLeases, CommitsOfOneChainWaitForEachOther) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  std::vector<Answer<CommitReply>> answers(3);
+  for (Answer<CommitReply>& answer : answers) {
+    const ProgressCommit commit = worker.NextCommit(chain);
+    dispatcher_->CommitProgress(commit, worker.id, worker.incarnation, {}, answer.reply());
+    worker.Took(commit);
+  }
+  executor_.RunUntilIdle();
+  for (const Answer<CommitReply>& answer : answers) EXPECT_TRUE(answer.get().ok()) << answer.get().status();
+  EXPECT_EQ(Chain(chain).num_draws, 3);
+}
+
+TEST_F(DispatcherLeases, ReplyLeavesOnlyAfterTheCommit) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  Answer<CommitReply> answer;
+  dispatcher_->CommitProgress(worker.NextCommit(chain), worker.id, worker.incarnation, {}, answer.reply());
+  EXPECT_EQ(Chain(chain).num_draws, 0) << "tables change only after the commit";
+  EXPECT_TRUE(store_->ListSegments({.job = chain.job})->empty());
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_EQ(Chain(chain).num_draws, 1);
+}
+
+TEST_F(DispatcherLeases, SixAttemptsFail) {
+  const ChainId chain{Create("job", 1), 0};
+  FakeWorker worker("w1");
+  for (int i = 1; i <= limits::kMaxAttemptsWithoutProgress; ++i) {
+    Sync(&worker);
+    ASSERT_TRUE(worker.chains.contains(chain)) << i;
+    GiveBack(&worker, chain, ReleasedChain::Why::kFailed, "out of memory " + std::to_string(i));
+  }
+  EXPECT_TRUE(Sync(&worker).grants.empty());
+  EXPECT_EQ(Chain(chain).state, ChainState::kFailed);
+  EXPECT_THAT(Chain(chain).reason, HasSubstr("out of memory 6"));
+  EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kFailed);
+}
+
+TEST_F(DispatcherLeases, CommitResetsTheAttempts) {
+  const ChainId chain{Create("job", 1), 0};
+  FakeWorker worker("w1");
+  for (int i = 0; i < 3 * limits::kMaxAttemptsWithoutProgress; ++i) {
+    Sync(&worker);
+    ASSERT_TRUE(worker.chains.contains(chain)) << i;
+    if (i % 3 == 2) Advance(&worker, chain);
+    worker.Restart();
+  }
+  EXPECT_EQ(Chain(chain).num_draws, limits::kMaxAttemptsWithoutProgress);
+}
+
+TEST_F(DispatcherLeases, DivergedChainIsNotRetried) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  ProgressCommit last = worker.NextCommit(chain);
+  last.ends_as = ChainState::kDiverged;
+  last.reason = "energy is not finite at step 10";
+  ASSERT_TRUE(Commit(worker, last).ok());
+  worker.Took(last);
+  EXPECT_TRUE(Sync(&worker).grants.empty());
+  EXPECT_EQ(Chain(chain).state, ChainState::kDiverged);
+  EXPECT_EQ(Chain(chain).reason, "energy is not finite at step 10");
+  EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kFailed);
+}
+
+TEST_F(DispatcherLeases, MalformedCommitIsRefusedBeforeTheStore) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  ProgressCommit no_draws = worker.NextCommit(chain), big = no_draws, bad_end = no_draws, stranger = no_draws;
+  no_draws.segment->steps.clear();
+  big.resume_point.inline_bytes.assign(limits::kInlineResumePointBytes + 1, 'x');
+  bad_end.ends_as = ChainState::kLeased;
+  stranger.chain.index = 7;
+  EXPECT_TRUE(absl::IsInvalidArgument(Commit(worker, no_draws).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Commit(worker, big).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Commit(worker, bad_end).status()));
+  EXPECT_EQ(ReasonOf(Commit(worker, stranger).status()), "LEASE_FENCED");
+}
+
+TEST_F(DispatcherLeases, WallClockStepsChangeNoLease) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  clock_.JumpWall(absl::Hours(7));
+  EXPECT_THAT(Sync(&worker).keep, ElementsAre(chain));
+  clock_.JumpWall(-absl::Hours(48));
+  executor_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(Sync(&worker).keep, ElementsAre(chain));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,235 @@
+// Synchronize, grants and stop orders (protocol 4).
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+class DispatcherWorkers : public DispatcherTest {};
+
+TEST_F(DispatcherWorkers, RefusesAnotherProtocolWithBothNumbers) {
+  FakeWorker worker("w1");
+  worker.protocol_version = 99;
+  const absl::Status status = Send(&worker).get().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_EQ(ReasonOf(status), "VERSION_MISMATCH");
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("99"), HasSubstr(std::to_string(kProtocolVersion))));
+  worker.protocol_version = kOldestProtocolVersion - 1;
+  EXPECT_EQ(ReasonOf(Send(&worker).get().status()), "VERSION_MISMATCH");
+}
+
+TEST_F(DispatcherWorkers, ReplyCarriesGenerationAndIncarnation) {
+  FakeWorker worker("w1");
+  const SynchronizeReply reply = Sync(&worker);
+  EXPECT_EQ(reply.generation, store_->generation());
+  EXPECT_EQ(reply.store_incarnation, "incarnation-1");
+  EXPECT_EQ(reply.lease_ttl, limits::kLeaseTtl);
+  EXPECT_EQ(reply.next_sync_in, limits::kSyncInterval);
+}
+
+TEST_F(DispatcherWorkers, IdleWorkersCallIsHeldAndAnsweredAtTheGrant) {
+  FakeWorker worker("w1");
+  Sync(&worker);
+  const auto held = Send(&worker);
+  executor_.RunFor(absl::Seconds(2));
+  EXPECT_FALSE(held.has());
+  const std::string job = Create("job", 2);
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(held.has());
+  EXPECT_EQ(held.get()->grants.size(), 2u) << "all grants of one decision in one reply";
+}
+
+TEST_F(DispatcherWorkers, HeldCallEndsAfterTheSyncInterval) {
+  FakeWorker worker("w1");
+  const auto held = Send(&worker);
+  executor_.RunFor(limits::kSyncInterval - absl::Milliseconds(1));
+  EXPECT_FALSE(held.has());
+  executor_.RunFor(absl::Milliseconds(60));
+  EXPECT_TRUE(held.get().ok());
+}
+
+TEST_F(DispatcherWorkers, BusyWorkerIsAnsweredAtOnce) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const auto answer = Send(&worker);
+  ASSERT_TRUE(answer.has());
+  EXPECT_THAT(answer.get()->keep, ElementsAre(chain));
+}
+
+TEST_F(DispatcherWorkers, NewerCallEndsTheHeldOne) {
+  FakeWorker worker("w1");
+  const auto first = Send(&worker);
+  const auto second = Send(&worker);
+  EXPECT_EQ(ReasonOf(first.get().status()), "STALE_SEQ");
+  EXPECT_FALSE(second.has());
+}
+
+TEST_F(DispatcherWorkers, LowerSeqIsIgnored) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  FakeWorker late = worker;
+  late.seq = 0;
+  late.chains.clear();
+  const auto answer = Send(&late);
+  EXPECT_TRUE(absl::IsAborted(answer.get().status()));
+  EXPECT_EQ(ReasonOf(answer.get().status()), "STALE_SEQ");
+  EXPECT_EQ(Chain(chain).state, ChainState::kLeased);
+}
+
+TEST_F(DispatcherWorkers, SpreadsFourChainsOverTwoWorkersThatArriveOneAfterTheOther) {
+  Create("job", 4);
+  FakeWorker first("w1"), second("w2");
+  const auto a = Send(&first);
+  executor_.RunFor(absl::Milliseconds(300));
+  const auto b = Send(&second);
+  executor_.RunFor(absl::Milliseconds(300));
+  EXPECT_EQ(a.get()->grants.size(), 2u);
+  EXPECT_EQ(b.get()->grants.size(), 2u);
+}
+
+TEST_F(DispatcherWorkers, GrantIsRepeatedWithTheSameEpochUntilListed) {
+  const ChainId chain{Create("job", 1), 0};
+  FakeWorker worker("w1");
+  const auto lost = Send(&worker);
+  executor_.RunFor(absl::Seconds(1));
+  ASSERT_TRUE(lost.has());  // and never reaches the worker
+  const SynchronizeReply again = Sync(&worker);
+  ASSERT_EQ(again.grants.size(), 1u);
+  EXPECT_EQ(again.grants[0].lease_epoch, lost.get()->grants[0].lease_epoch);
+  EXPECT_EQ(again.grants[0].plan->job, chain.job);
+  const SynchronizeReply listed = Sync(&worker);
+  EXPECT_TRUE(listed.grants.empty());
+  EXPECT_THAT(listed.keep, ElementsAre(chain));
+}
+
+TEST_F(DispatcherWorkers, RefusedGrantGoesToAnotherWorkerWithTheNextEpoch) {
+  const ChainId chain{Create("job", 1), 0};
+  FakeWorker small("w1"), big("w2");
+  Sync(&small);
+  ASSERT_TRUE(small.chains.contains(chain));
+  const auto waiting = Send(&big);
+  GiveBack(&small, chain, ReleasedChain::Why::kRefused, "too little memory");
+  Send(&small);
+  executor_.RunFor(absl::Seconds(1));
+  ASSERT_TRUE(waiting.has());
+  ASSERT_EQ(waiting.get()->grants.size(), 1u);
+  EXPECT_EQ(waiting.get()->grants[0].lease_epoch, 2);
+  EXPECT_EQ(Chain(chain).attempts, 1);
+  EXPECT_THAT(Chain(chain).reason, HasSubstr("too little memory"));
+}
+
+TEST_F(DispatcherWorkers, ChainOfAnotherEpochOrStoreIsFenced) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  FakeWorker other("w2", 0);
+  other.chains[chain] = {7, {}};
+  Sync(&other);
+  EXPECT_THAT(other.stops, ElementsAre(Pair(chain, StopOrder::How::kFenced)));
+  other.chains[chain] = {1, {}};  // the right epoch in the wrong hands
+  Sync(&other);
+  EXPECT_THAT(other.stops, ElementsAre(Pair(chain, StopOrder::How::kFenced)));
+  worker.store_incarnation = "another-store";
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kFenced)));
+}
+
+TEST_F(DispatcherWorkers, PauseHandsBackAndGrantsNothing) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  ASSERT_TRUE(SetIntent("job", JobIntent::kPause).ok());
+  const SynchronizeReply reply = Sync(&worker);
+  EXPECT_THAT(reply.keep, ElementsAre(chain)) << "the lease holds while it hands back";
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kHandBack)));
+  Advance(&worker, chain, ChainState::kPending);
+  EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kPaused);
+  EXPECT_TRUE(Sync(&worker).grants.empty());
+  ASSERT_TRUE(SetIntent("job", JobIntent::kRun).ok());
+  const SynchronizeReply resumed = Sync(&worker);
+  ASSERT_EQ(resumed.grants.size(), 1u);
+  EXPECT_EQ(resumed.grants[0].lease_epoch, 2);
+  EXPECT_EQ(resumed.grants[0].progress.step, 10);
+  EXPECT_EQ(resumed.grants[0].progress.num_draws, 1);
+  EXPECT_EQ(resumed.grants[0].progress.resume_point->inline_bytes, "state");
+}
+
+TEST_F(DispatcherWorkers, GrantOfAPausedJobIsNotDelivered) {
+  const ChainId chain{Create("job", 1), 0};
+  FakeWorker worker("w1");
+  Sync(&worker);  // its reply is lost
+  worker.chains.clear();
+  ASSERT_TRUE(SetIntent("job", JobIntent::kPause).ok());
+  EXPECT_TRUE(Sync(&worker).grants.empty());
+  executor_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(Chain(chain).state, ChainState::kPending);
+  EXPECT_EQ(Chain(chain).attempts, 0);
+}
+
+TEST_F(DispatcherWorkers, FinishKeepsTheDrawsAndEndsEarly) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  Advance(&worker, chain);
+  ASSERT_TRUE(SetIntent("job", JobIntent::kFinish).ok());
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kHandBack)));
+  Advance(&worker, chain, ChainState::kPending);
+  const JobView job = dispatcher_->GetJob("job").value();
+  EXPECT_EQ(job.state, JobState::kSucceededEarly);
+  EXPECT_EQ(job.newest_version, 1);
+  EXPECT_TRUE(job.finished_at.has_value());
+}
+
+TEST_F(DispatcherWorkers, CancelTellsTheWorkerToDrop) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const ProgressCommit late = worker.NextCommit(chain);
+  ASSERT_TRUE(SetIntent("job", JobIntent::kCancel).ok());
+  EXPECT_EQ(Chain(chain).state, ChainState::kCancelled);
+  EXPECT_EQ(ReasonOf(Commit(worker, late).status()), "CHAIN_FINAL");
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kDrop)));
+}
+
+TEST_F(DispatcherWorkers, DrainingWorkerHandsBackForFreeAndGetsNothing) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  worker.draining = true;
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kHandBack)));
+  GiveBack(&worker, chain, ReleasedChain::Why::kStopped);
+  EXPECT_TRUE(Sync(&worker).grants.empty());
+  EXPECT_EQ(Chain(chain).state, ChainState::kPending);
+  EXPECT_EQ(Chain(chain).attempts, 0);
+}
+
+TEST_F(DispatcherWorkers, ChainEndedByItsHolderIsNotFencedBeforeItReadsTheReply) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  ProgressCommit last = worker.NextCommit(chain);
+  last.ends_as = ChainState::kSucceeded;
+  ASSERT_TRUE(Commit(worker, last).ok());
+  const SynchronizeReply reply = Sync(&worker);  // still lists it
+  EXPECT_TRUE(reply.stop.empty());
+  EXPECT_TRUE(reply.keep.empty());
+}
+
+TEST_F(DispatcherWorkers, ReportsShowInViews) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  worker.chains.at(chain).progress.step = 77;
+  Sync(&worker);
+  EXPECT_EQ(Chain(chain).step, 77);
+  EXPECT_EQ(Chain(chain).worker, "w1");
+  const std::vector<WorkerView> workers = dispatcher_->ListWorkers();
+  ASSERT_EQ(workers.size(), 1u);
+  EXPECT_EQ(workers[0].host, "host-of-w1");
+  EXPECT_EQ(workers[0].device, "cpu");
+  EXPECT_EQ(workers[0].chain_slots, 4);
+  EXPECT_EQ(workers[0].chains, 1);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,60 @@
+// A StateStore over memory that counts its groups and fails when told to, as a full disk or a lost leadership does.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/store/state_store/memory_state_store.h"
+
+namespace chainfleet {
+
+class RecordingStore final : public StateStore {
+ public:
+  explicit RecordingStore(std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>("incarnation-1"))
+      : store_(std::move(database)) {}
+
+  // Apply returns `status` as a whole.
+  void FailWith(absl::Status status) { failure_ = std::move(status); }
+  // Every change fails and nothing is written, until false.
+  void SetFull(bool full) { full_ = full; }
+  const std::vector<int>& group_sizes() const { return group_sizes_; }
+
+  std::string incarnation() const override { return store_.incarnation(); }
+  int64_t generation() const override { return store_.generation(); }
+  absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override {
+    group_sizes_.push_back(static_cast<int>(changes.size()));
+    if (failure_) return *failure_;
+    if (!full_) return store_.Apply(changes, wall);
+    std::vector<ApplyResult> results(changes.size());
+    for (ApplyResult& result : results) {
+      result.status = WithReason(absl::ResourceExhaustedError("disk full"), "DISK_FULL");
+    }
+    return results;
+  }
+  absl::StatusOr<StoredState> Load() override { return store_.Load(); }
+  absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override {
+    return store_.ListSegments(query);
+  }
+  absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override {
+    return store_.FindSegment(job, object);
+  }
+  absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override {
+    return store_.FindSnapshot(job, number);
+  }
+  absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit) override {
+    return store_.ListChainIds(after, limit);
+  }
+  absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override {
+    return store_.ReferencesOfChain(chain);
+  }
+  absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) override { return store_.ListGarbage(limit); }
+
+ private:
+  MemoryStateStore store_;
+  std::optional<absl::Status> failure_;
+  bool full_ = false;
+  std::vector<int> group_sizes_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,146 @@
+// LeaseTable, JobTable and Fleet: plain data.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/control/fleet.h"
+#include "server/control/job_table.h"
+#include "server/control/lease_table.h"
+
+namespace chainfleet {
+namespace {
+
+Lease LeaseOf(int32_t chain, const std::string& worker, absl::Duration ends) {
+  return {{"job-aaaaaa", chain}, 1, worker, worker + "-1", ends};
+}
+
+TEST(LeaseTable, EndsLeasesByTimeAndTellsTheNext) {
+  LeaseTable table;
+  table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
+  table.Put(LeaseOf(1, "w1", absl::Seconds(10)));
+  table.Put(LeaseOf(2, "w2", absl::Seconds(30)));
+  EXPECT_EQ(table.NextEnd(), absl::Seconds(10));
+  const std::vector<Lease*> ended = table.EndedBy(absl::Seconds(20));
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended[0]->chain.index, 1);
+  EXPECT_EQ(ended[1]->chain.index, 0);
+}
+
+TEST(LeaseTable, ExtendNeverShortensAndNeverRevivesAnEndingLease) {
+  LeaseTable table;
+  Lease* lease = table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
+  table.Extend(lease, absl::Seconds(10));
+  EXPECT_EQ(lease->ends, absl::Seconds(20));
+  table.EndAt(lease, absl::Seconds(5), {false, true, "refused"});
+  table.Extend(lease, absl::Seconds(90));
+  EXPECT_EQ(table.NextEnd(), absl::Seconds(5));
+}
+
+TEST(LeaseTable, CountsTheChainsOfAWorker) {
+  LeaseTable table;
+  table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
+  table.Put(LeaseOf(1, "w1", absl::Seconds(20)));
+  table.Put(LeaseOf(1, "w2", absl::Seconds(20)));  // replaces
+  EXPECT_EQ(table.NumOfWorker("w1"), 1);
+  EXPECT_EQ(table.NumOfWorker("w2"), 1);
+  table.Remove({"job-aaaaaa", 1});
+  EXPECT_EQ(table.NumOfWorker("w2"), 0);
+  EXPECT_TRUE(table.OfWorker("w2").empty());
+  EXPECT_EQ(table.Find({"job-aaaaaa", 1}), nullptr);
+}
+
+StoredJob Job(int64_t sequence, const std::string& id, const std::string& name, JobIntent intent = JobIntent::kRun) {
+  JobPlan plan;
+  plan.job = id;
+  plan.spec.name = name;
+  plan.spec.num_steps = 10;
+  plan.spec.model.kind = GaussianPotential{};
+  plan.spec.schedule.kind = ConstantSchedule{0.1};
+  StoredJob job;
+  job.row.sequence = sequence;
+  job.row.id = id;
+  job.row.plan = std::make_shared<const JobPlan>(plan);
+  job.row.intent = intent;
+  for (int32_t i = 0; i < 2; ++i) job.chains.emplace_back().id = {id, i};
+  return job;
+}
+
+TEST(JobTable, NameResolvesToItsNewestUndeletedJob) {
+  JobTable table;
+  table.Add(Job(1, "a-111111", "a"));
+  table.Add(Job(2, "a-222222", "a"));
+  table.Add(Job(3, "a-333333", "a", JobIntent::kDelete));
+  table.Add(Job(4, "b-444444", "b"));
+  EXPECT_EQ(table.Resolve("a")->row.id, "a-222222");
+  EXPECT_EQ(table.Resolve("a-111111")->row.id, "a-111111");
+  EXPECT_EQ(table.Resolve("@latest")->row.id, "b-444444");
+  EXPECT_EQ(table.Resolve("c"), nullptr);
+}
+
+TEST(JobTable, QueueHoldsPendingChainsOfRunningJobsOnly) {
+  JobTable table;
+  JobEntry* job = table.Add(Job(1, "a-111111", "a"));
+  EXPECT_THAT(job->pending, testing::ElementsAre(0, 1));
+  ChainRow row = job->chains[0].row;
+  row.state = ChainState::kLeased;
+  table.Update(row);
+  EXPECT_THAT(job->pending, testing::ElementsAre(1));
+  EXPECT_EQ(job->state, JobState::kRunning);
+  JobRow paused = job->row;
+  paused.intent = JobIntent::kPause;
+  table.Update(paused);
+  EXPECT_TRUE(table.queue().empty());
+  table.Remove("a-111111");
+  EXPECT_TRUE(table.by_age().empty());
+}
+
+TEST(JobTable, ReportedStepFallsBackToTheCommittedOneWhenTheLeaseEnds) {
+  JobTable table;
+  JobEntry* job = table.Add(Job(1, "a-111111", "a"));
+  ChainRow row = job->chains[0].row;
+  row.state = ChainState::kLeased;
+  table.Update(row);
+  job->chains[0].reported_step = 70;
+  row.step = 50;
+  table.Update(row);
+  EXPECT_EQ(ViewOf(*job).chains[0].step, 70);
+  row.state = ChainState::kPending;
+  table.Update(row);
+  EXPECT_EQ(ViewOf(*job).chains[0].step, 50);
+}
+
+SynchronizeRequest From(const std::string& incarnation, uint64_t seq) {
+  SynchronizeRequest request;
+  request.worker = "w";
+  request.incarnation = incarnation;
+  request.seq = seq;
+  request.devices = {{"cpu", 0, 2}, {"cuda:0", 0, 16}};
+  return request;
+}
+
+TEST(Fleet, RefusesALowerSeqButNotARepeat) {
+  Fleet fleet;
+  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration())->is_new);
+  EXPECT_FALSE(fleet.See(From("one", 5), absl::ZeroDuration())->is_new);
+  EXPECT_EQ(ReasonOf(fleet.See(From("one", 4), absl::ZeroDuration()).status()), "STALE_SEQ");
+}
+
+TEST(Fleet, FormerIncarnationNeverComesBack) {
+  Fleet fleet;
+  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration()).ok());
+  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration())->is_new);
+  EXPECT_EQ(ReasonOf(fleet.See(From("one", 6), absl::ZeroDuration()).status()), "STALE_SEQ");
+  EXPECT_EQ(fleet.Find("w")->incarnation, "two");
+}
+
+TEST(Fleet, AddsUpDevicesAndForgetsTheSilent) {
+  Fleet fleet;
+  const WorkerEntry* worker = fleet.See(From("one", 1), absl::Seconds(10))->worker;
+  EXPECT_EQ(worker->chain_slots, 18);
+  EXPECT_EQ(worker->device, "cpu,cuda:0");
+  fleet.ForgetSilent(absl::Seconds(10));
+  EXPECT_NE(fleet.Find("w"), nullptr);
+  fleet.ForgetSilent(absl::Seconds(11));
+  EXPECT_EQ(fleet.Find("w"), nullptr);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -94,7 +94,7 @@ void Dispatcher::Impl::ArmTimer() {
   if (policy_due) consider(next_policy);
   if (!next) return;
   // What is overdue waits for a change in flight, which enters again.
-  const absl::Duration at = std::max(*next, now + limits::kPolicyInterval);
+  const absl::Duration at = *next > now ? *next : now + limits::kPolicyInterval;
   if (armed && *armed <= at && *armed > now) return;
   armed = at;
   executor->ScheduleAfter(at - now, [weak = weak_from_this()] {

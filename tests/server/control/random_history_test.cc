@@ -133,7 +133,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
 };
 
 TEST_P(RandomHistory, CommittedDrawsAreOnePathAndWorkEndsOnceFaultsStop) {
-  const uint32_t seeds = GetParam() == StoreKind::kMemory ? 60 : 4;
+  const uint32_t seeds = GetParam() == StoreKind::kMemory ? 60 : 2;
   for (uint32_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Begin(seed);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <new>
 #include <numeric>
 
@@ -24,7 +23,8 @@ std::vector<int64_t> FlatOffsets(const std::vector<ParameterShape>& parameters) 
   return offsets;
 }
 
-// Each image's numbers are computed alone (kernels/lanes.h), so cutting rows into slices and requests changes no bit.
+// On the CPU whatever the device: a prediction is forward only, and its bits are promised. Each image's numbers are
+// computed alone (kernels/lanes.h), so cutting rows into slices and requests changes no bit.
 class FusedPredictor final : public Predictor {
  public:
   FusedPredictor(std::shared_ptr<const PredictPlan> plan, Architecture architecture,
@@ -199,6 +199,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<con
                               MakeArchitecture(plan->model, plan->input_shape, plan->num_classes));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters,
                               InferParameters(plan->model, plan->input_shape, plan->num_classes));
+  CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan->normalisation, plan->input_shape));
   return std::make_unique<FusedPredictor>(std::move(plan), std::move(architecture), parameters);
 }
 

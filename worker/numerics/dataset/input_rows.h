@@ -5,14 +5,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/domain/dataset.h"
 
 namespace chainfleet {
 
+// INVALID_ARGUMENT unless `normalisation` is empty or has finite pairs for a number of channels that divides an input.
+absl::Status CheckNormalisation(const Normalisation& normalisation, const std::vector<int64_t>& input_shape);
+
 // A view of rows [num_rows, input_shape...] that must outlive it. Thread-safe.
 class InputRows {
  public:
-  // An empty normalisation leaves the x / 255 scale; otherwise one pair per channel (input_shape[0] of them, or one).
+  // An empty normalisation leaves the x / 255 scale. `normalisation` has passed CheckNormalisation.
   InputRows(InputType type, const char* bytes, const std::vector<int64_t>& input_shape,
             const Normalisation& normalisation);
 

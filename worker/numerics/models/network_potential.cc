@@ -1,5 +1,6 @@
 #include "worker/numerics/models/network_potential.h"
 
+#include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/models/fused_potential.h"
 
@@ -16,6 +17,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
                               MakeArchitecture(plan.spec.model, data.input_shape, data.num_classes));
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ParameterShape> parameters,
                               InferParameters(plan.spec.model, data.input_shape, data.num_classes));
+  CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
   auto layout = std::make_shared<const Layout>(std::move(parameters));
   const double precision = plan.spec.prior.precision;
   if (device.is_cuda()) {

@@ -68,5 +68,13 @@ TEST(InputRows, StandardisesBytesAndFloatsPerChannel) {
   EXPECT_THAT(row, ElementsAre(near(-5), near(5), near(-0.05f), near(-0.25f)));
 }
 
+TEST(InputRows, RefusesANormalisationThatDoesNotFit) {
+  EXPECT_TRUE(CheckNormalisation({}, {3, 4}).ok());
+  EXPECT_TRUE(CheckNormalisation({{0, 0, 0}, {1, 1, 1}}, {3, 4}).ok());
+  EXPECT_EQ(CheckNormalisation({{0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}}, {3, 4}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckNormalisation({{0}, {}}, {3, 4}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckNormalisation({{0}, {-1}}, {3, 4}).code(), absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -43,7 +43,8 @@ class ChainBatch {
   virtual ~ChainBatch() = default;
 
   // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). INVALID_ARGUMENT if they do
-  // not decode.
+  // not decode or are of another chain, FAILED_PRECONDITION if their format is newer or too old, ALREADY_EXISTS if the
+  // batch has the chain, RESOURCE_EXHAUSTED if memory is short.
   virtual absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) = 0;
   virtual void RemoveChain(int32_t index) = 0;
   virtual std::vector<int32_t> chains() const = 0;

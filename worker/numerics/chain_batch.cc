@@ -1,0 +1,220 @@
+#include "worker/numerics/chain_batch.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include "core/base/check.h"
+#include "worker/numerics/checkpoint_codec.h"
+#include "worker/numerics/minibatch.h"
+#include "worker/numerics/potential_factory.h"
+#include "worker/numerics/samplers/kernel.h"
+#include "worker/numerics/step_size_schedule.h"
+
+namespace chainfleet {
+namespace {
+
+// The one place where exceptions of LibTorch and of allocation become statuses.
+template <typename Function>
+auto CatchTorch(const Function& function) -> decltype(function()) {
+  const auto out_of_memory = [](const std::string& what) {
+    return absl::ResourceExhaustedError("out of memory in a batch of chains: " + what);
+  };
+  try {
+    return function();
+  } catch (const std::bad_alloc& error) {
+    return out_of_memory(error.what());
+  } catch (const c10::OutOfMemoryError& error) {
+    return out_of_memory(error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    // The CPU allocator throws a plain c10::Error.
+    if (what.find("can't allocate memory") != std::string::npos) return out_of_memory(what);
+    return absl::InternalError("LibTorch failed in a batch of chains: " + what);
+  } catch (const std::exception& error) {
+    return absl::InternalError(std::string("a batch of chains failed: ") + error.what());
+  }
+}
+
+// Uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)) from kInit at the parameter's position, a different start per chain.
+std::vector<float> StartOfChain(const Layout& layout, RngKey key) {
+  std::vector<float> theta(layout.num_parameters(), 0.0f);
+  for (size_t k = 0; k < layout.parameters().size(); ++k) {
+    if (layout.parameters()[k].fan_in == 0) continue;
+    const float bound = 1 / std::sqrt(static_cast<float>(layout.parameters()[k].fan_in));
+    const TensorSpan& span = layout.spans()[k];
+    for (int64_t p = span.first; p < span.first + span.size; ++p) {
+      const int64_t r = p % 64;
+      const PhiloxBlock block = RandomBlock(key, RngStream::kInit, 0, static_cast<uint32_t>(p / 64 * 16 + r % 16));
+      theta[p] = bound * (2 * UniformFloat(block.word[r / 16]) - 1);
+    }
+  }
+  return theta;
+}
+
+class KernelBatch final : public ChainBatch {
+ public:
+  KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Device device)
+      : plan_(std::move(plan)),
+        potential_(std::move(potential)),
+        kernel_(MakeKernel(plan_->spec.sampler)),
+        names_(ArenaNames(kernel_)),
+        steps_(PlanSteps(plan_->spec, potential_->num_examples())),
+        schedule_(plan_->spec.schedule, steps_.total_steps, potential_->num_examples()),
+        batches_(plan_->spec.minibatches, potential_->num_examples(),
+                 plan_->spec.model.is_network() ? plan_->spec.batch_size : 0),
+        scratch_(ThetaArena(potential_->layout(), device)) {
+    for (size_t i = 0; i < names_.size(); ++i) state_.arenas.emplace_back(potential_->layout(), device);
+  }
+
+  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
+    const std::string who = ToString(ChainId{plan_->job, index});
+    if (index < 0 || index >= plan_->spec.chains) return absl::InvalidArgumentError("chain " + who + " does not exist");
+    if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
+    Row row;
+    row.chain = index;
+    std::optional<Checkpoint> checkpoint;
+    if (resume_point) {
+      CHAINFLEET_ASSIGN_OR_RETURN(checkpoint, DecodeCheckpoint(*resume_point));
+      CHAINFLEET_RETURN_IF_ERROR(CheckFits(*checkpoint, plan_->job, index, names_, layout().num_parameters()));
+      row.step = checkpoint->step;
+    }
+    return CatchTorch([&]() -> absl::Status {
+      for (ThetaArena& arena : state_.arenas) {
+        if (arena.rows() == static_cast<int64_t>(rows_.size())) arena.AddRow();  // or left by an attempt that failed
+      }
+      const int64_t r = static_cast<int64_t>(rows_.size());
+      if (checkpoint) {
+        for (size_t i = 0; i < names_.size(); ++i) state_.arenas[i].WriteRow(r, checkpoint->arenas[i]);
+      } else {
+        state_.theta().WriteRow(r, StartOfChain(layout(), KeyOf(index)));
+        std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
+      }
+      rows_.push_back(row);
+      return absl::OkStatus();
+    });
+  }
+
+  void RemoveChain(int32_t index) override {
+    const auto row = Find(index);
+    if (row == rows_.end()) return;
+    for (ThetaArena& arena : state_.arenas) arena.RemoveRow(row - rows_.begin());
+    *row = rows_.back();
+    rows_.pop_back();
+  }
+
+  std::vector<int32_t> chains() const override {
+    std::vector<int32_t> indices;
+    for (const Row& row : rows_) indices.push_back(row.chain);
+    return indices;
+  }
+
+  absl::StatusOr<std::vector<RowReport>> Step() override {
+    std::vector<ChainStep> chains;
+    bool any_active = false;
+    for (const Row& row : rows_) {
+      ChainStep chain;
+      chain.key = KeyOf(row.chain);
+      chain.t = row.step;
+      chain.step_size = schedule_.StepSize(row.step);
+      chain.temperature = plan_->spec.temperature;
+      chain.active = row.step < steps_.total_steps;
+      any_active |= chain.active;
+      chains.push_back(chain);
+    }
+    if (!any_active) return std::vector<RowReport>();
+    return CatchTorch([&]() -> absl::StatusOr<std::vector<RowReport>> {
+      const StepInputs inputs = {potential_.get(), &batches_, chains, &scratch_};
+      return Report(chains, std::visit([&](const auto& kernel) { return kernel.Step(inputs, &state_); }, kernel_));
+    });
+  }
+
+  DrawTensors TakeDraw(int32_t index) const override {
+    const int64_t row = RowOf(index);
+    DrawTensors draw;
+    for (const DrawKind kind : KindsOf(plan_->spec)) {
+      const auto name = std::find(names_.begin(), names_.end(), ToString(kind));
+      CHAINFLEET_CHECK(name != names_.end()) << "the kernel keeps no " << ToString(kind);
+      draw.kinds.push_back(state_.arenas[name - names_.begin()].ReadRow(row));
+    }
+    return draw;
+  }
+
+  std::string SaveResumePoint(int32_t index) const override {
+    const int64_t row = RowOf(index);
+    Checkpoint checkpoint{plan_->job, index, rows_[row].step, names_, {}};
+    for (const ThetaArena& arena : state_.arenas) checkpoint.arenas.push_back(arena.ReadRow(row));
+    return EncodeCheckpoint(checkpoint);
+  }
+
+  const std::vector<ParameterShape>& parameters() const override { return layout().parameters(); }
+
+ private:
+  struct Row {
+    int32_t chain = 0;
+    int64_t step = 0;  // steps done
+  };
+
+  const Layout& layout() const { return *potential_->layout(); }
+  RngKey KeyOf(int32_t chain) const { return Fold(RngKey{plan_->spec.seed}, static_cast<uint64_t>(chain)); }
+  std::vector<Row>::iterator Find(int32_t index) {
+    return std::find_if(rows_.begin(), rows_.end(), [index](const Row& row) { return row.chain == index; });
+  }
+  int64_t RowOf(int32_t index) const {
+    const auto row = std::find_if(rows_.begin(), rows_.end(), [index](const Row& r) { return r.chain == index; });
+    CHAINFLEET_CHECK(row != rows_.end()) << "chain " << index << " is not in this batch";
+    return row - rows_.begin();
+  }
+
+  std::vector<RowReport> Report(const std::vector<ChainStep>& chains, const std::vector<StepInfo>& info) {
+    std::vector<RowReport> reports;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      if (!chains[r].active) continue;
+      ++rows_[r].step;
+      RowReport report;
+      report.chain = rows_[r].chain;
+      report.step = rows_[r].step;
+      report.stats.energy = info[r].energy;
+      report.stats.step_size = chains[r].step_size;
+      report.stats.temperature = chains[r].temperature;
+      report.stats.anchor_distance = info[r].anchor_distance;
+      report.finite = info[r].finite;
+      report.draw_due = info[r].finite && steps_.CollectsAfter(rows_[r].step);
+      report.done = rows_[r].step == steps_.total_steps;
+      reports.push_back(report);
+    }
+    return reports;
+  }
+
+  const std::shared_ptr<const JobPlan> plan_;
+  const std::unique_ptr<Potential> potential_;
+  const Kernel kernel_;
+  const std::vector<std::string> names_;  // of state_.arenas
+  const StepPlan steps_;
+  const StepSizeSchedule schedule_;
+  const MinibatchPlan batches_;
+  SamplerState state_;
+  StepScratch scratch_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<const JobPlan> plan,
+                                                               std::shared_ptr<const ResidentDataset> dataset,
+                                                               const std::string& device) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
+  CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
+  return CatchTorch([&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where));
+    std::vector<FieldViolation> violations = Validate(plan->spec);
+    const auto for_data = ValidateForData(plan->spec, potential->num_examples());
+    violations.insert(violations.end(), for_data.begin(), for_data.end());
+    CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
+    return std::unique_ptr<ChainBatch>(new KernelBatch(std::move(plan), std::move(potential), where));
+  });
+}
+
+}  // namespace chainfleet

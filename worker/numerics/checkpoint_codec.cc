@@ -1,0 +1,94 @@
+#include "worker/numerics/checkpoint_codec.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "core/base/ids.h"
+#include "core/store/draw_codec/safetensors.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kFormat[] = "chainfleet-resume-point";
+
+absl::StatusOr<int64_t> Number(const Safetensors& file, const std::string& key) {
+  const auto entry = file.metadata.find(key);
+  int64_t value = -1;
+  if (entry != file.metadata.end()) {
+    const std::string& text = entry->second;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) value = -1;
+  }
+  if (value < 0) return absl::InvalidArgumentError("the resume point's " + key + " is missing or no number");
+  return value;
+}
+
+absl::Status CheckVersion(const Safetensors& file) {
+  const auto format = file.metadata.find("format");
+  if (format == file.metadata.end() || format->second != kFormat) {
+    return absl::InvalidArgumentError("the bytes are no resume point");
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, Number(file, "version"));
+  if (version >= kOldestResumePointVersion && version <= kResumePointVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError("resume point of format " + std::to_string(version) + ", this build reads " +
+                                       std::to_string(kOldestResumePointVersion) + " to " +
+                                       std::to_string(kResumePointVersion) + ": run a worker of its version");
+}
+
+}  // namespace
+
+std::string EncodeCheckpoint(const Checkpoint& checkpoint) {
+  std::vector<TensorView> tensors;
+  for (size_t i = 0; i < checkpoint.arenas.size(); ++i) {
+    const std::vector<float>& arena = checkpoint.arenas[i];
+    const int64_t size = static_cast<int64_t>(arena.size());
+    tensors.push_back({checkpoint.names[i],
+                       TensorType::kFloat32,
+                       {size},
+                       reinterpret_cast<const char*>(arena.data()),
+                       size * static_cast<int64_t>(sizeof(float))});
+  }
+  return WriteSafetensors(tensors, {{"format", kFormat},
+                                    {"version", std::to_string(kResumePointVersion)},
+                                    {"job", checkpoint.job},
+                                    {"chain", std::to_string(checkpoint.chain)},
+                                    {"step", std::to_string(checkpoint.step)}});
+}
+
+absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& bytes) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ParseSafetensors(bytes));
+  CHAINFLEET_RETURN_IF_ERROR(CheckVersion(file));
+  Checkpoint checkpoint;
+  CHAINFLEET_ASSIGN_OR_RETURN(checkpoint.step, Number(file, "step"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t chain, Number(file, "chain"));
+  checkpoint.chain = static_cast<int32_t>(chain);
+  const auto job = file.metadata.find("job");
+  if (job != file.metadata.end()) checkpoint.job = job->second;
+  for (const TensorView& tensor : file.tensors) {
+    if (tensor.type != TensorType::kFloat32 || tensor.shape.size() != 1) {
+      return absl::InvalidArgumentError("tensor " + tensor.name + " of the resume point is not float32 [D]");
+    }
+    checkpoint.names.push_back(tensor.name);
+    std::vector<float>& arena = checkpoint.arenas.emplace_back(tensor.shape[0]);
+    if (!arena.empty()) std::memcpy(arena.data(), tensor.data, tensor.size_bytes);
+  }
+  return checkpoint;
+}
+
+absl::Status CheckFits(const Checkpoint& checkpoint, const std::string& job, int32_t chain,
+                       const std::vector<std::string>& names, int64_t num_parameters) {
+  const std::string wanted = ToString(ChainId{job, chain});
+  const ChainId found{checkpoint.job, checkpoint.chain};
+  if (found != ChainId{job, chain}) {
+    return absl::InvalidArgumentError("resume point of chain " + ToString(found) + " given to chain " + wanted);
+  }
+  bool fits = checkpoint.names == names;
+  for (const auto& arena : checkpoint.arenas) fits &= static_cast<int64_t>(arena.size()) == num_parameters;
+  if (!fits) {
+    return absl::InvalidArgumentError("the resume point of chain " + wanted +
+                                      " holds another sampler's state or another model's parameters");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,37 @@
+// The bytes of a resume point: a safetensors object with the kernel's arenas as tensors "theta", "theta_a", ... [D]
+// float32, and who and where the chain is as metadata. Keys, batches and schedule follow from seed and step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+inline constexpr int32_t kResumePointVersion = 1;
+inline constexpr int32_t kOldestResumePointVersion = 1;
+
+// A chain between two steps, on the host, in layout order without padding.
+struct Checkpoint {
+  std::string job;  // id
+  int32_t chain = 0;
+  int64_t step = 0;                        // steps done
+  std::vector<std::string> names;          // of the arenas, theta first
+  std::vector<std::vector<float>> arenas;  // [D] each
+  bool operator==(const Checkpoint&) const = default;
+};
+
+// The same checkpoint gives the same bytes.
+std::string EncodeCheckpoint(const Checkpoint& checkpoint);
+
+// INVALID_ARGUMENT if `bytes` are not a resume point, FAILED_PRECONDITION naming the numbers if its format is newer
+// than kResumePointVersion or older than kOldestResumePointVersion.
+absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& bytes);
+
+// OK if `checkpoint` is of this job and chain and holds these arenas of `num_parameters`, else INVALID_ARGUMENT.
+absl::Status CheckFits(const Checkpoint& checkpoint, const std::string& job, int32_t chain,
+                       const std::vector<std::string>& names, int64_t num_parameters);
+
+}  // namespace chainfleet

@@ -30,22 +30,27 @@ struct CoordinatorClient::UnaryCall {
   Response response;
 };
 
-CoordinatorClient::CoordinatorClient(const std::string& address, Origin origin)
-    : origin_(std::move(origin)),
-      control_(v1::WorkerService::NewStub(DialServer(address, "control"))),
-      blobs_(v1::WorkerService::NewStub(DialServer(address, "blobs"))) {}
+CoordinatorClient::CoordinatorClient(Options options)
+    : options_(std::move(options)),
+      control_(v1::WorkerService::NewStub(DialServer(options_.address, "control"))),
+      blobs_(v1::WorkerService::NewStub(DialServer(options_.address, "blobs"))) {}
 
-CoordinatorClient::~CoordinatorClient() {
+CoordinatorClient::~CoordinatorClient() { Stop(); }
+
+void CoordinatorClient::Stop() {
   MutexLock lock(&mutex_);
+  stopped_ = true;
   for (grpc::ClientContext* context : calls_) context->TryCancel();
   while (!calls_.empty()) idle_.Wait(&mutex_);
 }
 
-void CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline) {
+bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline) {
+  SendToken(context, options_.token);
   // A span, which gRPC counts on its monotonic clock: a stepped calendar ends no call.
   context->set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(deadline), GPR_TIMESPAN));
   MutexLock lock(&mutex_);
-  calls_.insert(context);
+  if (!stopped_) calls_.insert(context);
+  return !stopped_;
 }
 
 void CoordinatorClient::Leave(grpc::ClientContext* context) {
@@ -58,7 +63,7 @@ void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Dur
                                     Done<SynchronizeReply> done) {
   auto call = std::make_shared<UnaryCall<v1::SynchronizeRequest, v1::SynchronizeReply>>();
   call->request = ToProto(request);
-  Enter(&call->context, deadline);
+  if (!Enter(&call->context, deadline)) return;
   control_->async()->Synchronize(&call->context, &call->request, &call->response,
                                  [this, call, done = std::move(done)](const grpc::Status& status) {
                                    if (status.ok()) {
@@ -73,9 +78,9 @@ void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Dur
 void CoordinatorClient::CommitProgress(const ProgressCommit& commit, const std::string& worker,
                                        const std::string& incarnation, Done<CommitReply> done) {
   auto call = std::make_shared<UnaryCall<v1::CommitProgressRequest, v1::CommitProgressReply>>();
-  call->request =
-      ToProto(SignedCommit{commit, worker, incarnation, origin_.host, origin_.device_kind, origin_.numerics_version});
-  Enter(&call->context, kCommitDeadline);
+  call->request = ToProto(
+      SignedCommit{commit, worker, incarnation, options_.host, options_.device_kind, options_.numerics_version});
+  if (!Enter(&call->context, kCommitDeadline)) return;
   control_->async()->CommitProgress(&call->context, &call->request, &call->response,
                                     [this, call, done = std::move(done)](const grpc::Status& status) {
                                       if (status.ok()) {
@@ -98,7 +103,10 @@ class CoordinatorClient::Put final : public grpc::ClientWriteReactor<v1::PutBlob
   }
 
   void Start() {
-    client_->Enter(&context_, TransferDeadline(static_cast<int64_t>(bytes_->size())));
+    if (!client_->Enter(&context_, TransferDeadline(static_cast<int64_t>(bytes_->size())))) {
+      delete this;
+      return;
+    }
     client_->blobs_->async()->PutBlob(&context_, &reply_, this);
     StartWrite(&message_);
     StartCall();
@@ -144,7 +152,10 @@ class CoordinatorClient::Get final : public grpc::ClientReadReactor<v1::Chunk> {
   }
 
   void Start() {
-    client_->Enter(&context_, TransferDeadline(static_cast<int64_t>(expected_)));
+    if (!client_->Enter(&context_, TransferDeadline(static_cast<int64_t>(expected_)))) {
+      delete this;
+      return;
+    }
     client_->blobs_->async()->GetBlob(&context_, &request_, this);
     StartRead(&chunk_);
     StartCall();

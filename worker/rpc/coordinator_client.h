@@ -18,16 +18,22 @@ namespace chainfleet {
 // INTERNAL.
 class CoordinatorClient final : public CoordinatorPort {
  public:
-  // What the record of a segment says of its making.
-  struct Origin {
+  struct Options {
+    std::string address;
+    std::string token;  // of the bearer; empty: none is sent
+    // What the record of a segment says of its making.
     std::string host;
     std::string device_kind;  // "cpu" or "cuda"
     int32_t numerics_version = 0;
   };
-  CoordinatorClient(const std::string& address, Origin origin);
+  explicit CoordinatorClient(Options options);
 
-  // Cancels what is in flight and waits until each `done` has run.
+  // Stops, if that was not done.
   ~CoordinatorClient() override;
+
+  // Cancels what is in flight and waits until each `done` has run; the `done` of later calls never runs. For the end of
+  // the process: stop, end the executor, then destroy the rest in any order.
+  void Stop();
 
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override;
   void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
@@ -42,15 +48,16 @@ class CoordinatorClient final : public CoordinatorPort {
   class Put;
   class Get;
 
-  // Sets the deadline and keeps `context` cancellable until Leave.
-  void Enter(grpc::ClientContext* context, absl::Duration deadline);
+  // Sets token and deadline and keeps `context` cancellable until Leave. False after Stop: the call must not start.
+  bool Enter(grpc::ClientContext* context, absl::Duration deadline);
   void Leave(grpc::ClientContext* context);
 
-  const Origin origin_;
+  const Options options_;
   std::unique_ptr<v1::WorkerService::Stub> control_, blobs_;
   Mutex mutex_;
   CondVar idle_;
   std::set<grpc::ClientContext*> calls_ CHAINFLEET_GUARDED_BY(mutex_);
+  bool stopped_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace chainfleet

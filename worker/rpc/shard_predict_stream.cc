@@ -22,9 +22,10 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
     self_ = self;
     weak_self_ = self;
     v1::ShardUpdate hello;
-    hello.mutable_hello()->set_worker(owner_->worker_);
-    hello.mutable_hello()->set_incarnation(owner_->incarnation_);
+    hello.mutable_hello()->set_worker(owner_->options_.worker);
+    hello.mutable_hello()->set_incarnation(owner_->options_.incarnation);
     hello.mutable_hello()->set_protocol_version(kProtocolVersion);
+    SendToken(&context_, owner_->options_.token);
     owner_->stub_->async()->ServeShards(&context_, this);
     AddHold();
     Queue(std::move(hello));
@@ -126,16 +127,16 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
   bool closed_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 
-ShardPredictStream::ShardPredictStream(const std::string& address, std::string worker, std::string incarnation,
-                                       RngKey jitter_key, ShardServer* shards, Executor* executor)
-    : worker_(std::move(worker)),
-      incarnation_(std::move(incarnation)),
+ShardPredictStream::ShardPredictStream(Options options, ShardServer* shards, Executor* executor)
+    : options_(std::move(options)),
       shards_(shards),
       executor_(executor),
-      stub_(v1::WorkerService::NewStub(DialServer(address, "shards"))),
-      backoff_(jitter_key) {}
+      stub_(v1::WorkerService::NewStub(DialServer(options_.address, "shards"))),
+      backoff_(options_.jitter_key) {}
 
-ShardPredictStream::~ShardPredictStream() {
+ShardPredictStream::~ShardPredictStream() { Stop(); }
+
+void ShardPredictStream::Stop() {
   MutexLock lock(&mutex_);
   stopping_ = true;
   if (call_ != nullptr) call_->Cancel();
@@ -157,7 +158,7 @@ void ShardPredictStream::Open() {
 void ShardPredictStream::OnEnd(bool was_open, const absl::Status& status) {
   shards_->CancelAll();
   Log(was_open ? LogLevel::kInfo : LogLevel::kDebug, "prediction stream ended: opening it again",
-      {{"worker", worker_}, {"error", status.ToString()}});
+      {{"worker", options_.worker}, {"error", status.ToString()}});
   MutexLock lock(&mutex_);
   call_.reset();
   if (was_open) backoff_.Reset();

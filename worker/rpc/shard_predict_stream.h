@@ -17,13 +17,21 @@ namespace chainfleet {
 // backoff, until Stop. Executor and ShardServer outlive it.
 class ShardPredictStream {
  public:
-  ShardPredictStream(const std::string& address, std::string worker, std::string incarnation, RngKey jitter_key,
-                     ShardServer* shards, Executor* executor);
+  struct Options {
+    std::string address;
+    std::string token;  // of the bearer; empty: none is sent
+    std::string worker, incarnation;
+    RngKey jitter_key;
+  };
+  ShardPredictStream(Options options, ShardServer* shards, Executor* executor);
 
-  // Stops and waits until the stream is gone.
+  // Stops, if that was not done.
   ~ShardPredictStream();
 
   void Start();
+
+  // Ends the stream, waits until it is gone and opens no other. To be followed by the end of the executor.
+  void Stop();
 
  private:
   class Call;
@@ -31,7 +39,7 @@ class ShardPredictStream {
   void Open();
   void OnEnd(bool was_open, const absl::Status& status);
 
-  const std::string worker_, incarnation_;
+  const Options options_;
   ShardServer* const shards_;
   Executor* const executor_;
   std::unique_ptr<v1::WorkerService::Stub> stub_;

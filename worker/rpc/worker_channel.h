@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 
 #include <memory>
 #include <string>
@@ -11,5 +12,8 @@ namespace chainfleet {
 // A connection of its own per `purpose` ("control", "blobs", "shards"): big streams never delay a heartbeat. Keepalive
 // 20 s with 10 s to answer; reconnects within 2 s. Connects in the background.
 std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std::string& purpose);
+
+// Adds "authorization: Bearer `token`" to a call; nothing for an empty token.
+void SendToken(grpc::ClientContext* context, const std::string& token);
 
 }  // namespace chainfleet

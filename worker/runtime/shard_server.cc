@@ -42,16 +42,20 @@ DrawStack ShardServer::Shard::Stack(size_t chain, DrawKind kind) const {
   DrawStack stack;
   stack.chain = request.chains[chain].chain;
   stack.kind = kind;
-  int64_t left = request.chains[chain].num_draws;
+  // Positions count over all segments, corrupt ones too: a draw that is left out renumbers no other.
+  const int64_t first = request.chains[chain].skip_draws;
+  const int64_t end = first + request.chains[chain].num_draws;
+  int64_t begin = 0;  // position of the segment's first draw
   for (const Source& source : sources[chain]) {
-    const int64_t take = std::min(left, source.segment->num_draws());
-    left -= take;
+    const int64_t from = std::max(first - begin, int64_t{0});
+    const int64_t to = std::min(end - begin, source.segment->num_draws());
+    begin += source.segment->num_draws();
     if (source.draws == nullptr) continue;
     const auto& kinds = source.draws->kinds;
     const auto position = std::find(kinds.begin(), kinds.end(), kind);
     if (position == kinds.end()) continue;
     const auto& draws = source.draws->draws[static_cast<size_t>(position - kinds.begin())];
-    for (int64_t i = 0; i < take; ++i) {
+    for (int64_t i = from; i < to; ++i) {
       stack.weights.push_back(source.segment->weights[static_cast<size_t>(i)]);
       stack.theta.push_back(draws[static_cast<size_t>(i)]);
     }

@@ -1,0 +1,170 @@
+#include "worker/rpc/coordinator_client.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/limits.h"
+#include "core/wire/grpc_status.h"
+#include "core/wire/worker_wire.h"
+#include "tests/worker/rpc/loopback_server.h"
+
+namespace chainfleet {
+namespace {
+
+// Synchronous, for the shortest way to say what the other side does.
+class FakeService final : public v1::WorkerService::Service {
+ public:
+  grpc::Status Synchronize(grpc::ServerContext* context, const v1::SynchronizeRequest* request,
+                           v1::SynchronizeReply* reply) override {
+    const auto token = context->client_metadata().find("authorization");
+    if (token != context->client_metadata().end()) token_ = {token->second.data(), token->second.size()};
+    if (request->worker() == "slow") {
+      MutexLock lock(&mutex_);
+      while (!context->IsCancelled()) poll_.WaitWithTimeout(&mutex_, absl::Milliseconds(5));
+      return grpc::Status::CANCELLED;
+    }
+    SynchronizeReply answer;
+    answer.generation = static_cast<int64_t>(request->seq());
+    answer.store_incarnation = "store";
+    answer.lease_ttl = absl::Seconds(15);
+    *reply = ToProto(answer);
+    return grpc::Status::OK;
+  }
+  grpc::Status CommitProgress(grpc::ServerContext*, const v1::CommitProgressRequest* request,
+                              v1::CommitProgressReply* reply) override {
+    const auto commit = FromProto(*request);
+    if (!commit.ok()) return ToGrpc(commit.status());
+    origin_ = commit->host + "/" + commit->device_kind + "/" + std::to_string(commit->numerics_version);
+    if (commit->commit.lease_epoch == 0) {
+      return ToGrpc(WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED"));
+    }
+    reply->set_replayed(true);
+    return grpc::Status::OK;
+  }
+  grpc::Status PutBlob(grpc::ServerContext*, grpc::ServerReader<v1::PutBlobRequest>* reader,
+                       v1::PutBlobReply*) override {
+    v1::PutBlobRequest message;
+    reader->Read(&message);
+    if (message.header().lease_epoch() == 0) {
+      return ToGrpc(WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED"));
+    }
+    std::string& blob = blobs_[message.header().blob().name()];
+    while (reader->Read(&message)) {
+      EXPECT_LE(message.data().size(), static_cast<size_t>(limits::kChunkBytes));
+      blob += message.data();
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status GetBlob(grpc::ServerContext*, const v1::GetBlobRequest* request,
+                       grpc::ServerWriter<v1::Chunk>* writer) override {
+    const auto it = blobs_.find(request->blob().name());
+    if (it == blobs_.end()) return ToGrpc(absl::NotFoundError("no such object"));
+    for (size_t at = 0; at < it->second.size(); at += 300'000) {
+      v1::Chunk chunk;
+      chunk.set_data(it->second.substr(at, 300'000));
+      writer->Write(chunk);
+    }
+    return grpc::Status::OK;
+  }
+
+  std::map<std::string, std::string> blobs_;
+  std::string origin_, token_;
+
+ private:
+  Mutex mutex_;
+  CondVar poll_;
+};
+
+class CoordinatorClientTest : public ::testing::Test {
+ protected:
+  FakeService service_;
+  LoopbackServer server_{&service_};
+  CoordinatorClient client_{{server_.address(), "secret", "host", "cpu", 3}};
+
+  absl::StatusOr<SynchronizeReply> Synchronize(CoordinatorClient* client, const std::string& worker,
+                                               absl::Duration deadline = absl::Seconds(30)) {
+    SynchronizeRequest request;
+    request.worker = worker;
+    request.seq = 9;
+    Mailbox<absl::StatusOr<SynchronizeReply>> answer;
+    client->Synchronize(request, deadline, [&answer](auto reply) { answer.Put(std::move(reply)); });
+    return answer.Take();
+  }
+  absl::Status Put(int64_t epoch, const BlobRef& ref, const std::string& bytes) {
+    Mailbox<absl::Status> answer;
+    client_.PutBlob({"job-a", 0}, epoch, ref, std::make_shared<const std::string>(bytes),
+                    [&answer](auto result) { answer.Put(result.status()); });
+    return answer.Take();
+  }
+  absl::StatusOr<std::shared_ptr<const std::string>> Get(const BlobRef& ref) {
+    Mailbox<absl::StatusOr<std::shared_ptr<const std::string>>> answer;
+    client_.GetBlob(ref, [&answer](auto bytes) { answer.Put(std::move(bytes)); });
+    return answer.Take();
+  }
+};
+
+TEST_F(CoordinatorClientTest, SynchronizesWithItsToken) {
+  const auto reply = Synchronize(&client_, "w0");
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->generation, 9);
+  EXPECT_EQ(reply->lease_ttl, absl::Seconds(15));
+  EXPECT_EQ(service_.token_, "Bearer secret");
+}
+
+TEST_F(CoordinatorClientTest, ReportsAServerThatIsNotThereAsUnavailable) {
+  CoordinatorClient client({"127.0.0.1:1", "", "host", "cpu", 1});
+  EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client, "w0").status()));
+}
+
+TEST_F(CoordinatorClientTest, EndsACallAtItsDeadline) {
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Synchronize(&client_, "slow", absl::Milliseconds(50)).status()));
+}
+
+TEST_F(CoordinatorClientTest, StopCancelsWhatIsInFlight) {
+  SynchronizeRequest request;
+  request.worker = "slow";
+  Mailbox<absl::Status> answer;
+  client_.Synchronize(request, absl::Hours(1), [&answer](const auto& reply) { answer.Put(reply.status()); });
+  client_.Stop();
+  EXPECT_TRUE(absl::IsCancelled(answer.Take()));
+}
+
+TEST_F(CoordinatorClientTest, CarriesTheReasonOfARefusedCommit) {
+  ProgressCommit commit;
+  commit.chain = {"job-a", 0};
+  commit.lease_epoch = 0;
+  Mailbox<absl::StatusOr<CommitReply>> answer;
+  client_.CommitProgress(commit, "w0", "i", [&answer](auto reply) { answer.Put(std::move(reply)); });
+  EXPECT_EQ(ReasonOf(answer.Take().status()), "LEASE_FENCED");
+  commit.lease_epoch = 1;
+  client_.CommitProgress(commit, "w0", "i", [&answer](auto reply) { answer.Put(std::move(reply)); });
+  const auto reply = answer.Take();
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_TRUE(reply->replayed);
+  EXPECT_EQ(service_.origin_, "host/cpu/3");
+}
+
+TEST_F(CoordinatorClientTest, MovesObjectsInChunksBothWays) {
+  std::string bytes(3'000'001, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 >> 3);
+  const BlobRef ref{"store/a", static_cast<int64_t>(bytes.size()), std::string(64, 'a')};
+  ASSERT_TRUE(Put(1, ref, bytes).ok());
+  EXPECT_EQ(service_.blobs_["store/a"], bytes);
+  const auto got = Get(ref);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(**got, bytes);
+}
+
+TEST_F(CoordinatorClientTest, ReportsAPutThatTheServerRefusesInTheMiddle) {
+  const std::string bytes(20'000'000, 'x');
+  EXPECT_EQ(ReasonOf(Put(0, {"store/a", 20'000'000, std::string(64, 'a')}, bytes)), "LEASE_FENCED");
+}
+
+TEST_F(CoordinatorClientTest, ReportsAnObjectOfAnotherSizeAsDataLoss) {
+  service_.blobs_["store/a"] = "1234567890";
+  EXPECT_TRUE(absl::IsDataLoss(Get({"store/a", 9, ""}).status()));
+  EXPECT_TRUE(absl::IsDataLoss(Get({"store/a", 11, ""}).status()));
+  EXPECT_TRUE(absl::IsNotFound(Get({"store/b", 9, ""}).status()));
+}
+
+}  // namespace
+}  // namespace chainfleet

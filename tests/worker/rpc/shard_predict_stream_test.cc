@@ -1,0 +1,155 @@
+#include "worker/rpc/shard_predict_stream.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/thread_pool.h"
+#include "core/domain/worker_protocol.h"
+#include "core/wire/predict_wire.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_coordinator.h"
+#include "tests/support/worker_fixture.h"
+#include "tests/worker/rpc/loopback_server.h"
+
+namespace chainfleet {
+namespace {
+
+// One stream at a time: hands what comes up to the test, and sends down what the test says; nothing ends the stream.
+class FakeService final : public v1::WorkerService::Service {
+ public:
+  grpc::Status ServeShards(grpc::ServerContext*,
+                           grpc::ServerReaderWriter<v1::ShardOrder, v1::ShardUpdate>* stream) override {
+    v1::ShardUpdate update;
+    if (!stream->Read(&update)) return grpc::Status::OK;
+    updates.Put(update);
+    for (;;) {
+      const std::optional<v1::ShardOrder> order = orders.Take();
+      if (!order) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restart");
+      stream->Write(*order);
+      if (order->has_cancel()) continue;
+      do {
+        if (!stream->Read(&update)) return grpc::Status::OK;
+        updates.Put(update);
+      } while (update.has_result() && !update.result().last());
+    }
+  }
+  Mailbox<v1::ShardUpdate> updates;
+  Mailbox<std::optional<v1::ShardOrder>> orders;
+};
+
+class WidePredictor final : public Predictor {
+ public:
+  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) override {
+    if (inputs.shape.empty()) return WithReason(absl::InvalidArgumentError("no shape"), "INVALID_FIELD");
+    PartialPrediction partial;
+    partial.chain = draws.chain;
+    partial.num_rows = inputs.shape[0];
+    partial.sum_wp.assign(static_cast<size_t>(inputs.shape[0]), 0.5);
+    return partial;
+  }
+  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t,
+                                                bool) override {
+    return absl::InternalError("no rows here");
+  }
+};
+
+class ShardPredictStreamTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  ThreadPool pool_{2};
+  FakeCoordinator coordinator_{&pool_};
+  CountingObserver observer_;
+  ObjectFetcher fetcher_{&coordinator_, &pool_, RngKey{1}};
+  DatasetCache datasets_{&fetcher_, &pool_};
+  DrawCache draws_{&fetcher_, &pool_};
+  ShardServer shards_{
+      [](auto) -> absl::StatusOr<std::unique_ptr<Predictor>> { return std::make_unique<WidePredictor>(); },
+      &draws_,
+      &datasets_,
+      &pool_,
+      &clock_,
+      &observer_};
+  FakeService service_;
+  LoopbackServer server_{&service_};
+  Mailbox<bool> ready_;
+  ShardPredictStream stream_{{server_.address(), "", "w0", "i0", RngKey{1}}, &shards_, &pool_};
+
+  void SetUp() override {
+    shards_.SetListener([this] { ready_.Put(true); });
+    stream_.Start();
+  }
+  void TearDown() override {
+    service_.orders.Put(std::nullopt);
+    stream_.Stop();
+    service_.orders.Put(std::nullopt);
+  }
+
+  ShardRequest Request(uint64_t id, std::vector<int64_t> shape) {
+    ShardRequest request;
+    request.shard_id = id;
+    auto plan = std::make_shared<PredictPlan>();
+    plan->job = "job-a";
+    plan->model.kind = BuiltinModel{"mlp", {}};
+    request.plan = plan;
+    ProgressUpload upload;
+    upload.step = 1;
+    upload.draws.push_back({1, 1, {{1, 2}}});
+    const EncodedUpload encoded = EncodeUpload(
+        {"store", {{"job-a", 0}, 1}, {DrawKind::kTheta}, {{"theta", {2}, 0, 1}}, 0, FirstParentDigest()}, upload);
+    coordinator_.blobs[encoded.commit.segment->object.name] = *encoded.segment_bytes;
+    request.chains = {{{"job-a", 0}, {*encoded.commit.segment}, 0, 1}};
+    request.kinds = {DrawKind::kTheta};
+    auto inputs = std::make_shared<InputTensor>();
+    inputs->shape = std::move(shape);
+    request.inputs = inputs;
+    return request;
+  }
+  void Order(const ShardRequest& request) {
+    v1::ShardOrder order;
+    *order.mutable_shard() = ToProto(request);
+    service_.orders.Put(order);
+  }
+};
+
+TEST_F(ShardPredictStreamTest, SaysHelloAndSendsABigResultInChunks) {
+  const v1::ShardUpdate hello = service_.updates.Take();
+  EXPECT_EQ(hello.hello().worker(), "w0");
+  EXPECT_EQ(hello.hello().protocol_version(), kProtocolVersion);
+  Order(Request(7, {300'000}));
+  ready_.Take();
+  ASSERT_TRUE(shards_.ServeOne());
+  std::string bytes;
+  int chunks = 0;
+  for (;;) {
+    const v1::ShardUpdate update = service_.updates.Take();
+    EXPECT_EQ(update.result().shard_id(), 7u);
+    EXPECT_LE(update.result().data().size(), static_cast<size_t>(limits::kChunkBytes));
+    bytes += update.result().data();
+    ++chunks;
+    if (update.result().last()) break;
+  }
+  EXPECT_EQ(chunks, 5);
+  v1::ShardResult proto;
+  ASSERT_TRUE(proto.ParseFromString(bytes));
+  const auto result = FromProto(proto);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->partials.at(0).sum_wp.size(), 300'000u);
+}
+
+TEST_F(ShardPredictStreamTest, ReportsAFailedShardWithItsReason) {
+  service_.updates.Take();
+  Order(Request(8, {}));
+  ready_.Take();
+  ASSERT_TRUE(shards_.ServeOne());
+  const v1::ShardUpdate update = service_.updates.Take();
+  EXPECT_EQ(update.failure().shard_id(), 8u);
+  EXPECT_EQ(update.failure().reason(), "INVALID_FIELD");
+}
+
+TEST_F(ShardPredictStreamTest, OpensTheStreamAgainWhenItBreaks) {
+  service_.updates.Take();
+  service_.orders.Put(std::nullopt);
+  EXPECT_TRUE(service_.updates.Take().has_hello());
+}
+
+}  // namespace
+}  // namespace chainfleet

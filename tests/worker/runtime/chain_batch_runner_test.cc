@@ -1,0 +1,297 @@
+#include "worker/runtime/chain_batch_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/store/draw_codec/segment_codec.h"
+#include "tests/support/fake_coordinator.h"
+#include "tests/support/worker_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Runner, loop, uploader and session together, against the rules of a coordinator.
+class ChainBatchRunnerTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  FakeBatchScript script_;
+  FakeCoordinator server_{&executor_};
+  std::unique_ptr<FakeWorker> worker_ =
+      std::make_unique<FakeWorker>(&server_, &executor_, &clock_, &script_, "w0", 16, 1 << 20);
+  const ChainId chain_{"job-a", 0};
+
+  std::shared_ptr<JobPlan> Plan(int32_t chains) { return std::make_shared<JobPlan>(*AnalyticPlan("job-a", chains)); }
+  void Start(const std::shared_ptr<const JobPlan>& plan) {
+    server_.AddChains(plan, plan->spec.chains);
+    worker_->session.Start();
+  }
+  void Run(absl::Duration limit) { RunWorker(worker_.get(), &executor_, &clock_, limit); }
+
+  // Every committed draw is the one that (chain, step) must give, and none of the due ones is missing up to
+  // `last_step`.
+  void ExpectPath(int32_t index, int64_t last_step) {
+    const FakeCoordinator::Chain& chain = server_.chains[{"job-a", index}];
+    int64_t step = 0;
+    DigestHex parent = FirstParentDigest();
+    for (const Segment& segment : chain.segments) {
+      EXPECT_EQ(segment.parent_digest, parent);
+      parent = segment.digest;
+      const auto content = DecodeSegment(server_.blobs.at(segment.object.name));
+      ASSERT_TRUE(content.ok()) << content.status();
+      for (const SegmentDraw& draw : content->draws) {
+        step += script_.collect_every;
+        EXPECT_EQ(draw.step, step);
+        for (size_t kind = 0; kind < 2; ++kind) {
+          EXPECT_EQ(draw.theta[kind][3], FakeChainBatch::Coordinate(index, step, kind, 3));
+        }
+      }
+    }
+    EXPECT_EQ(step, last_step - last_step % script_.collect_every);
+  }
+};
+
+TEST_F(ChainBatchRunnerTest, RunsAJobToItsEnd) {
+  Start(Plan(4));
+  Run(absl::Seconds(30));
+  for (int32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kSucceeded);
+    ExpectPath(i, 20);
+  }
+  EXPECT_THAT(script_.rows_of_steps, Each(4u));
+  EXPECT_TRUE(worker_->held.quiet());
+  EXPECT_EQ(worker_->observer.chain_steps, 80);
+  EXPECT_EQ(worker_->observer.draws_committed, 40);
+}
+
+TEST_F(ChainBatchRunnerTest, ClosesASegmentAfterASecond) {
+  Start(Plan(1));
+  script_.total_steps = 40;
+  Run(absl::Seconds(30));
+  // A draw each 200 ms; a draft is closed at the first boundary a second after its first draw.
+  ASSERT_GE(server_.chains[chain_].segments.size(), 3u);
+  EXPECT_THAT(server_.chains[chain_].segments[0].steps, ElementsAre(2, 4, 6, 8, 10, 12));
+}
+
+TEST_F(ChainBatchRunnerTest, ClosesASegmentAtTheDrawsTheJobAsksFor) {
+  auto plan = Plan(1);
+  plan->spec.collect.segment_draws = 2;
+  Start(plan);
+  Run(absl::Seconds(30));
+  ASSERT_THAT(server_.chains[chain_].segments, SizeIs(5));
+  for (const Segment& segment : server_.chains[chain_].segments) EXPECT_THAT(segment.steps, SizeIs(2));
+}
+
+TEST_F(ChainBatchRunnerTest, NeverMakesASegmentAboveItsBytes) {
+  script_.dimension = 200'000;  // 1.6 MB a draw of two kinds
+  script_.step_time = absl::Milliseconds(1);
+  Start(Plan(1));
+  Run(absl::Seconds(30));
+  for (const Segment& segment : server_.chains[chain_].segments) EXPECT_LE(segment.num_draws(), 2);
+  ExpectPath(0, 20);
+}
+
+TEST_F(ChainBatchRunnerTest, WaitsWhileTheQueueIsFullAndLosesNothing) {
+  script_.dimension = 20'000;  // 160 KB a draw, 1 MiB of queue
+  script_.total_steps = 60;
+  auto plan = Plan(2);
+  plan->spec.collect.segment_draws = 1;
+  Start(plan);
+  Run(absl::Seconds(1));
+  server_.put_failures.assign(400, absl::UnavailableError("down"));
+  Run(absl::Minutes(2));
+  const int64_t steps = script_.steps_taken;
+  EXPECT_LT(steps, 30);
+  EXPECT_LE(worker_->uploader.queued_bytes(), 1 << 20);
+  Run(absl::Seconds(20));
+  EXPECT_EQ(script_.steps_taken, steps);
+  server_.put_failures.clear();
+  Run(absl::Minutes(1));
+  EXPECT_EQ(server_.chains[chain_].state, ChainState::kSucceeded);
+  ExpectPath(0, 60);
+  ExpectPath(1, 60);
+}
+
+TEST_F(ChainBatchRunnerTest, GivesTheSameDrawsWhenItIsKilledAndResumed) {
+  script_.total_steps = 100;
+  Start(Plan(2));
+  Run(absl::Seconds(4));
+  const int64_t committed = server_.chains[chain_].progress.step;
+  EXPECT_GT(committed, 0);
+  EXPECT_LT(committed, 100);
+  executor_.DropAll();
+  for (auto& [id, chain] : server_.chains) chain.state = ChainState::kPending;  // the dead worker's leases ended
+  worker_ = std::make_unique<FakeWorker>(&server_, &executor_, &clock_, &script_, "w1", 16);
+  worker_->session.Start();
+  Run(absl::Minutes(1));
+  for (int32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kSucceeded);
+    EXPECT_EQ(server_.chains[ChainId("job-a", i)].epoch, 2);
+    ExpectPath(i, 100);
+  }
+}
+
+TEST_F(ChainBatchRunnerTest, CommitsResumePointsWithoutDraws) {
+  script_.collect_every = 1000;
+  script_.total_steps = 1000;
+  auto plan = Plan(1);
+  plan->spec.resume_point_every_steps = 7;
+  Start(plan);
+  Run(absl::Seconds(5));
+  ASSERT_FALSE(server_.commits.empty());
+  for (const ProgressCommit& commit : server_.commits) {
+    EXPECT_FALSE(commit.segment.has_value());
+    EXPECT_EQ(commit.resume_point.step % 7, 0);
+  }
+}
+
+TEST_F(ChainBatchRunnerTest, CommitsAResumePointByTimeWhenTheJobDoesNotSay) {
+  script_.collect_every = 10000;
+  script_.total_steps = 10000;
+  Start(Plan(1));
+  Run(absl::Seconds(95));
+  EXPECT_THAT(server_.commits, SizeIs(3));
+}
+
+TEST_F(ChainBatchRunnerTest, ADivergedChainLeavesWithItsDrawsAndTheOthersGoOn) {
+  script_.diverges_at[1] = 7;
+  Start(Plan(3));
+  Run(absl::Seconds(30));
+  EXPECT_EQ(server_.chains[ChainId("job-a", 1)].state, ChainState::kDiverged);
+  EXPECT_THAT(server_.chains[ChainId("job-a", 1)].reason, ::testing::HasSubstr("step 7"));
+  ExpectPath(1, 6);
+  ExpectPath(0, 20);
+  ExpectPath(2, 20);
+}
+
+TEST_F(ChainBatchRunnerTest, SplitsTheBatchInHalfWhenMemoryRunsOut) {
+  script_.max_rows = 3;
+  Start(Plan(10));
+  Run(absl::Minutes(2));
+  for (int32_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kSucceeded);
+    ExpectPath(i, 20);
+  }
+  EXPECT_THAT(server_.released, IsEmpty());
+}
+
+TEST_F(ChainBatchRunnerTest, GivesAChainBackThatDoesNotFitAlone) {
+  script_.max_rows = 0;
+  Start(Plan(2));
+  Run(absl::Seconds(30));
+  ASSERT_FALSE(server_.released.empty());
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kFailed);
+  EXPECT_EQ(server_.chains[chain_].state, ChainState::kFailed);
+  EXPECT_THAT(server_.chains[chain_].reason, ::testing::HasSubstr("single chain"));
+}
+
+TEST_F(ChainBatchRunnerTest, ReleasesTheChainsOfABatchThatFails) {
+  script_.step_status = absl::InternalError("bad kernel");
+  Start(Plan(2));
+  Run(absl::Seconds(30));
+  for (int32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kFailed);
+    EXPECT_EQ(server_.chains[ChainId("job-a", i)].reason, "bad kernel");
+  }
+  EXPECT_TRUE(worker_->held.quiet());
+}
+
+TEST_F(ChainBatchRunnerTest, RefusesAPlanThisBuildLacks) {
+  script_.create_status = absl::UnimplementedError("no such sampler");
+  Start(Plan(1));
+  Run(absl::Seconds(30));
+  ASSERT_FALSE(server_.released.empty());
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kRefused);
+  EXPECT_EQ(server_.chains[chain_].reason, "no such sampler");
+}
+
+TEST_F(ChainBatchRunnerTest, PausesAChainWhoseLeaseEndedAndStepsTheOthers) {
+  script_.total_steps = 1000;
+  Start(Plan(2));
+  Run(absl::Seconds(2));
+  server_.keep_none.insert(chain_);
+  Run(absl::Seconds(30));
+  const int64_t paused_at = server_.chains[chain_].progress.step;
+  const int64_t other_at = server_.chains[ChainId("job-a", 1)].progress.step;
+  EXPECT_GT(other_at, paused_at + 100);
+  server_.keep_none.clear();
+  Run(absl::Minutes(2));
+  EXPECT_EQ(server_.chains[chain_].state, ChainState::kSucceeded);
+  EXPECT_EQ(server_.chains[chain_].epoch, 1);
+  ExpectPath(0, 1000);
+  ExpectPath(1, 1000);
+}
+
+TEST_F(ChainBatchRunnerTest, HandsAChainBackWithItsResumePointWhenAsked) {
+  script_.total_steps = 1000;
+  Start(Plan(2));
+  Run(absl::Seconds(3));
+  server_.grants_enabled = false;
+  server_.stop_orders[chain_] = StopOrder::How::kHandBack;
+  Run(absl::Seconds(8));
+  EXPECT_EQ(server_.chains[chain_].state, ChainState::kPending);
+  EXPECT_EQ(server_.chains[chain_].progress.resume_point->step, server_.chains[chain_].progress.step);
+  ExpectPath(0, server_.chains[chain_].progress.step);
+  EXPECT_EQ(server_.chains[ChainId("job-a", 1)].state, ChainState::kLeased);
+}
+
+TEST_F(ChainBatchRunnerTest, ADrainCommitsEverythingAndEnds) {
+  script_.total_steps = 1000;
+  Start(Plan(3));
+  Run(absl::Seconds(3));
+  worker_->session.Drain();
+  Run(absl::Seconds(2));
+  EXPECT_TRUE(worker_->session.drained());
+  for (int32_t i = 0; i < 3; ++i) {
+    const auto& chain = server_.chains[ChainId("job-a", i)];
+    EXPECT_EQ(chain.state, ChainState::kPending);
+    EXPECT_EQ(chain.progress.step, script_.steps_taken);
+    ExpectPath(i, chain.progress.step);
+  }
+}
+
+TEST_F(ChainBatchRunnerTest, ADrainWithoutAStepSinceTheLastCommitGivesTheLeaseBack) {
+  Start(Plan(1));
+  executor_.RunUntilIdle();
+  worker_->session.Drain();
+  Run(absl::Seconds(2));
+  EXPECT_TRUE(worker_->session.drained());
+  ASSERT_THAT(server_.released, SizeIs(1));
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kStopped);
+}
+
+TEST_F(ChainBatchRunnerTest, ForgetsAFencedChainAtTheNextBoundary) {
+  script_.total_steps = 1000;
+  Start(Plan(2));
+  Run(absl::Seconds(2));
+  server_.FenceByGrantElsewhere(chain_);
+  Run(absl::Seconds(10));
+  EXPECT_FALSE(worker_->held.Holds({chain_, 1}));
+  EXPECT_EQ(script_.rows_of_steps.back(), 1u);
+}
+
+TEST_F(ChainBatchRunnerTest, ReportsStepsPerSecondAndTheReachedStep) {
+  script_.total_steps = 1000;
+  Start(Plan(1));
+  Run(absl::Seconds(12));
+  ASSERT_THAT(server_.requests.back().chains, SizeIs(1));
+  EXPECT_GT(server_.requests.back().chains[0].step, 50);
+  EXPECT_NEAR(server_.requests.back().chains[0].stats.steps_per_second, 10, 1e-6);
+}
+
+TEST_F(ChainBatchRunnerTest, TwoJobsTakeTurns) {
+  server_.AddChains(AnalyticPlan("job-b", 1), 1);
+  Start(Plan(1));
+  Run(absl::Seconds(30));
+  EXPECT_EQ(server_.chains[chain_].state, ChainState::kSucceeded);
+  EXPECT_EQ(server_.chains[ChainId("job-b", 0)].state, ChainState::kSucceeded);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,130 @@
+#include "worker/runtime/object_fetcher.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "core/store/draw_codec/sha256.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_coordinator.h"
+#include "tests/support/manual_executor.h"
+#include "worker/runtime/loading_cache.h"
+
+namespace chainfleet {
+namespace {
+
+class ObjectFetcherTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  FakeCoordinator server_{&executor_};
+  const std::string bytes_ = "the bytes";
+  const BlobRef ref_{"store/a", 9, Sha256Hex(bytes_)};
+  absl::StatusOr<std::shared_ptr<const std::string>> result_ = absl::UnknownError("not called");
+
+  void SetUp() override { server_.blobs[ref_.name] = bytes_; }
+  void Fetch(ObjectFetcher* fetcher, bool on_disk) {
+    result_ = absl::UnknownError("not called");
+    fetcher->Fetch(ref_, on_disk, [this](auto result) { result_ = std::move(result); });
+    EXPECT_TRUE(absl::IsUnknown(result_.status()));
+    executor_.RunFor(absl::Minutes(1));
+  }
+};
+
+TEST_F(ObjectFetcherTest, ReturnsBytesThatMatchTheirDigest) {
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
+  Fetch(&fetcher, false);
+  ASSERT_TRUE(result_.ok()) << result_.status();
+  EXPECT_EQ(**result_, bytes_);
+}
+
+TEST_F(ObjectFetcherTest, ReportsBytesThatDoNotAsDataLoss) {
+  server_.blobs[ref_.name][3] ^= 1;
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
+  Fetch(&fetcher, false);
+  EXPECT_TRUE(absl::IsDataLoss(result_.status())) << result_.status();
+}
+
+TEST_F(ObjectFetcherTest, RepeatsThroughAShortOutage) {
+  server_.get_failures.assign(3, absl::UnavailableError("down"));
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
+  Fetch(&fetcher, false);
+  EXPECT_TRUE(result_.ok()) << result_.status();
+}
+
+TEST_F(ObjectFetcherTest, GivesUpAfterItsAttempts) {
+  server_.get_failures.assign(limits::kUploadAttempts + 5, absl::UnavailableError("down"));
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
+  Fetch(&fetcher, false);
+  EXPECT_TRUE(absl::IsUnavailable(result_.status())) << result_.status();
+  EXPECT_EQ(server_.get_failures.size(), 5u);
+}
+
+TEST_F(ObjectFetcherTest, KeepsOnDiskWhatItMayAndChecksItAgain) {
+  char folder[] = "/tmp/object_fetcher_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  {
+    ObjectFetcher fetcher(&server_, &executor_, RngKey{1}, {RealFileSystem(), folder});
+    Fetch(&fetcher, true);
+    ASSERT_TRUE(result_.ok()) << result_.status();
+  }
+  server_.blobs.clear();
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1}, {RealFileSystem(), folder});
+  Fetch(&fetcher, true);
+  ASSERT_TRUE(result_.ok()) << result_.status();
+  EXPECT_EQ(**result_, bytes_);
+  // A damaged file is as good as none.
+  ASSERT_TRUE(RealFileSystem()->WriteSynced(std::string(folder) + "/" + ref_.sha256, "the bytez").ok());
+  Fetch(&fetcher, true);
+  EXPECT_TRUE(absl::IsNotFound(result_.status())) << result_.status();
+  std::filesystem::remove_all(folder);
+}
+
+class LoadingCacheTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  LoadingCache<int> cache_{100, &executor_};
+  int loads_ = 0;
+  absl::Status failure_;
+
+  int Get(const std::string& key) {
+    int value = -1;
+    cache_.Get(
+        key,
+        [this](Done<LoadingCache<int>::Loaded> done) {
+          ++loads_;
+          executor_.Schedule([this, done] {
+            if (!failure_.ok()) return done(failure_);
+            done(LoadingCache<int>::Loaded{std::make_shared<const int>(7), 40});
+          });
+        },
+        [&value](const absl::StatusOr<std::shared_ptr<const int>>& loaded) { value = loaded.ok() ? **loaded : -2; });
+    executor_.RunUntilIdle();
+    return value;
+  }
+};
+
+TEST_F(LoadingCacheTest, LoadsOnceAndDropsTheLeastRecentlyUsed) {
+  EXPECT_EQ(Get("a"), 7);
+  EXPECT_EQ(Get("b"), 7);
+  EXPECT_EQ(Get("a"), 7);
+  EXPECT_EQ(loads_, 2);
+  EXPECT_EQ(Get("c"), 7);  // 120 bytes: b, the oldest use, goes
+  EXPECT_EQ(cache_.held_bytes(), 80);
+  EXPECT_EQ(Get("a"), 7);
+  EXPECT_EQ(loads_, 3);
+  EXPECT_EQ(Get("b"), 7);
+  EXPECT_EQ(loads_, 4);
+}
+
+TEST_F(LoadingCacheTest, DoesNotKeepErrors) {
+  failure_ = absl::UnavailableError("down");
+  EXPECT_EQ(Get("a"), -2);
+  failure_ = absl::OkStatus();
+  EXPECT_EQ(Get("a"), 7);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,222 @@
+#include "worker/runtime/shard_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_coordinator.h"
+#include "tests/support/worker_fixture.h"
+#include "worker/runtime/progress_upload.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Its only row's "probability" is the sum of the first coordinates: which draws were used can be read from it.
+class FakePredictor final : public Predictor {
+ public:
+  explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
+  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor&) override {
+    clock_->Advance(absl::Milliseconds(100));
+    PartialPrediction partial;
+    partial.chain = draws.chain;
+    partial.kind = draws.kind;
+    partial.num_draws = static_cast<int64_t>(draws.theta.size());
+    partial.sum_wp = {0};
+    for (const auto& theta : draws.theta) partial.sum_wp[0] += (*theta)[0];
+    return partial;
+  }
+  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t,
+                                                bool) override {
+    return absl::InternalError("no rows here");
+  }
+
+ private:
+  FakeClock* const clock_;
+};
+
+class ShardServerTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  FakeCoordinator server_{&executor_};
+  CountingObserver observer_;
+  ObjectFetcher fetcher_{&server_, &executor_, RngKey{1}};
+  DatasetCache datasets_{&fetcher_, &executor_};
+  DrawCache draws_{&fetcher_, &executor_};
+  ShardServer shards_{
+      [this](auto) -> absl::StatusOr<std::unique_ptr<Predictor>> { return std::make_unique<FakePredictor>(&clock_); },
+      &draws_,
+      &datasets_,
+      &executor_,
+      &clock_,
+      &observer_};
+  std::vector<absl::StatusOr<ShardResult>> results_;
+
+  // Two segments of two draws, steps 1..4; a draw's first coordinate is its step, theta_a's 10 times as much.
+  ChainDraws Chain(int32_t index, int64_t skip_draws = 0, int64_t num_draws = 4) {
+    ChainDraws chain{{"job-a", index}, {}, skip_draws, num_draws};
+    DigestHex parent = FirstParentDigest();
+    for (int64_t first = 0; first < 4; first += 2) {
+      ProgressUpload upload;
+      upload.step = first + 2;
+      for (int64_t i = first; i < first + 2; ++i) {
+        const float step = static_cast<float>(i + 1);
+        upload.draws.push_back({i + 1, 1, {{step, 0}, {10 * step, 0}}});
+      }
+      const EncodedUpload encoded = EncodeUpload(
+          {"store", {chain.chain, 1}, {DrawKind::kTheta, DrawKind::kThetaA}, {{"theta", {2}, 0, 1}}, first, parent},
+          upload);
+      chain.segments.push_back(*encoded.commit.segment);
+      server_.blobs[chain.segments.back().object.name] = *encoded.segment_bytes;
+      parent = chain.segments.back().digest;
+    }
+    return chain;
+  }
+  ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains) {
+    ShardRequest request;
+    request.shard_id = id;
+    auto plan = std::make_shared<PredictPlan>();
+    plan->job = "job-a";
+    request.plan = plan;
+    request.chains = std::move(chains);
+    request.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
+    request.inputs = std::make_shared<InputTensor>();
+    return request;
+  }
+  void Submit(ShardRequest request) {
+    shards_.Submit(std::move(request), [this](auto result) { results_.push_back(std::move(result)); });
+  }
+  void RunAll() {
+    do {
+      executor_.RunUntilIdle();
+    } while (shards_.ServeOne());
+    executor_.RunUntilIdle();
+  }
+};
+
+TEST_F(ShardServerTest, SumsOverTheDrawsOfEachChainAndKind) {
+  Submit(Request(5, {Chain(0), Chain(3)}));
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(1));
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  const ShardResult& result = *results_[0];
+  EXPECT_EQ(result.shard_id, 5u);
+  EXPECT_THAT(result.corrupt_objects, IsEmpty());
+  ASSERT_THAT(result.partials, SizeIs(4));
+  EXPECT_EQ(result.partials[0].chain.index, 0);
+  EXPECT_EQ(result.partials[2].chain.index, 3);
+  EXPECT_EQ(result.partials[0].sum_wp[0], 1 + 2 + 3 + 4);
+  EXPECT_EQ(result.partials[1].sum_wp[0], 100);
+  EXPECT_EQ(result.partials[1].kind, DrawKind::kThetaA);
+}
+
+TEST_F(ShardServerTest, UsesOnlyTheDrawsOfTheVersion) {
+  Submit(Request(1, {Chain(0, 0, 3), Chain(1, 1, 2), Chain(2, 3, 1)}));
+  RunAll();
+  ASSERT_TRUE(results_[0].ok());
+  ASSERT_THAT(results_[0]->partials, SizeIs(6));
+  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 1 + 2 + 3);
+  EXPECT_EQ(results_[0]->partials[2].sum_wp[0], 2 + 3);
+  EXPECT_EQ(results_[0]->partials[4].sum_wp[0], 4);
+}
+
+TEST_F(ShardServerTest, LeavesCorruptObjectsOutAndNamesThem) {
+  const ChainDraws chain = Chain(0);
+  const std::string& name = chain.segments[0].object.name;
+  server_.blobs[name].back() ^= 1;
+  Submit(Request(1, {chain}));
+  RunAll();
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  EXPECT_THAT(results_[0]->corrupt_objects, ElementsAre(name));
+  EXPECT_EQ(results_[0]->partials[0].num_draws, 2);
+  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 3 + 4);
+}
+
+TEST_F(ShardServerTest, ReadsDrawsFromItsCacheTheSecondTime) {
+  const ChainDraws chain = Chain(0);
+  Submit(Request(1, {chain}));
+  RunAll();
+  server_.blobs.clear();
+  Submit(Request(2, {chain}));
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(2));
+  EXPECT_TRUE(results_[1].ok()) << results_[1].status();
+}
+
+TEST_F(ShardServerTest, FailsWhenAnObjectIsGone) {
+  const ChainDraws chain = Chain(0);
+  server_.blobs.clear();
+  Submit(Request(1, {chain}));
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_TRUE(absl::IsNotFound(results_[0].status()));
+}
+
+TEST_F(ShardServerTest, RefusesMoreThanItsQueueHolds) {
+  for (uint64_t id = 0; id <= limits::kMaxQueuedShards; ++id) Submit(Request(id, {}));
+  executor_.RunUntilIdle();
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_TRUE(absl::IsResourceExhausted(results_[0].status()));
+}
+
+TEST_F(ShardServerTest, ACancelledShardEndsAfterTheUnitItIsAt) {
+  Submit(Request(1, {Chain(0), Chain(1)}));
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(shards_.ServeOne());
+  shards_.Cancel(1);
+  EXPECT_FALSE(shards_.ServeOne());
+  executor_.RunUntilIdle();
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_TRUE(absl::IsCancelled(results_[0].status()));
+  EXPECT_EQ(observer_.shard_units, 1);
+}
+
+TEST_F(ShardServerTest, ACancelWhileLoadingFreesItsPlace) {
+  Submit(Request(1, {Chain(0)}));
+  shards_.CancelAll();
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_TRUE(absl::IsCancelled(results_[0].status()));
+  Submit(Request(1, {Chain(0)}));
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(2));
+  EXPECT_TRUE(results_[1].ok());
+}
+
+// A quarter of the device: between two units of 100 ms, chains get 300 ms.
+TEST_F(ShardServerTest, ServingTakesNoMoreThanItsShareWhileChainsRun) {
+  HeldChains held(&clock_);
+  DrawUploader uploader({"w0", "w0-1", 1 << 20, RngKey{1}}, &server_, &held, &executor_, &observer_);
+  ChainLoader loader(&fetcher_, &datasets_, &executor_);
+  FakeBatchScript script;
+  script.total_steps = 100000;
+  DeviceLoop device(
+      {0.25},
+      [this, &script](auto, auto) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+        return std::make_unique<FakeChainBatch>(&script, &clock_, 2);
+      },
+      &held, &uploader, &loader, &shards_, &observer_, &clock_);
+  auto& chain = server_.chains[{"job-b", 0}];
+  chain.plan = AnalyticPlan("job-b", 1);
+  chain.epoch = 1;
+  held.Add({{{"job-b", 0}, 1, chain.plan, {}}, "store"}, LeaseDeadline(clock_.Monotonic(), absl::Hours(9)));
+  device.RunOnce();
+  executor_.RunUntilIdle();
+  std::vector<ChainDraws> chains;
+  for (int32_t i = 0; i < 20; ++i) chains.push_back(Chain(i));
+  Submit(Request(1, std::move(chains)));
+  executor_.RunUntilIdle();
+  const int64_t steps_before = script.steps_taken;
+  while (results_.empty()) {
+    ASSERT_TRUE(device.RunOnce());
+    executor_.RunUntilIdle();
+  }
+  EXPECT_EQ(observer_.shard_units, 40);
+  EXPECT_NEAR(static_cast<double>(script.steps_taken - steps_before), 3 * 40, 3);
+}
+
+}  // namespace
+}  // namespace chainfleet

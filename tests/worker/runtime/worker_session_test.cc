@@ -1,0 +1,182 @@
+#include "worker/runtime/worker_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_coordinator.h"
+#include "tests/support/worker_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class WorkerSessionTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  FakeBatchScript script_;
+  FakeCoordinator server_{&executor_};
+  FakeWorker worker_{&server_, &executor_, &clock_, &script_};
+  const ChainId chain_{"job-a", 0};
+
+  void Start(int32_t chains = 1) {
+    server_.AddChains(AnalyticPlan("job-a", chains), chains);
+    worker_.session.Start();
+    executor_.RunUntilIdle();
+  }
+  bool MayStep(int64_t epoch = 1) { return worker_.held.Visit({{chain_, epoch}}, absl::Minutes(5))[0].may_step; }
+};
+
+TEST_F(WorkerSessionTest, TakesAGrantAndListsItAtOnce) {
+  Start();
+  ASSERT_THAT(server_.requests, SizeIs(2));
+  ASSERT_THAT(server_.requests[1].chains, SizeIs(1));
+  EXPECT_EQ(server_.requests[1].chains[0].lease_epoch, 1);
+  EXPECT_GT(server_.requests[1].seq, server_.requests[0].seq);
+  EXPECT_TRUE(MayStep());
+}
+
+TEST_F(WorkerSessionTest, AppliesARepeatedGrantOnce) {
+  Start();
+  worker_.held.TakeNew();
+  server_.chains[chain_].listed = false;
+  const Grant grant{chain_, 1, server_.chains[chain_].plan, {}};
+  EXPECT_EQ(worker_.held.Add({grant, "store"}, LeaseDeadline()), HeldChains::Added::kRepeat);
+  EXPECT_THAT(worker_.held.TakeNew(), IsEmpty());
+}
+
+TEST_F(WorkerSessionTest, DoesNotTakeUpAnEndedEpochWhoseGrantCrossed) {
+  Start();
+  worker_.held.End({chain_, 1});
+  EXPECT_EQ(worker_.held.Add({{chain_, 1, server_.chains[chain_].plan, {}}, "store"}, LeaseDeadline()),
+            HeldChains::Added::kStale);
+  EXPECT_EQ(worker_.held.Add({{chain_, 2, server_.chains[chain_].plan, {}}, "store"}, LeaseDeadline()),
+            HeldChains::Added::kNew);
+}
+
+TEST_F(WorkerSessionTest, RenewsLeasesWhileTheServerKeepsThem) {
+  Start();
+  executor_.RunFor(absl::Minutes(1));
+  EXPECT_TRUE(MayStep());
+  // One call each next_sync_in.
+  EXPECT_LE(server_.requests.size(), 15u);
+}
+
+TEST_F(WorkerSessionTest, StopsSteppingButKeepsTheChainWhenTheServerIsAway) {
+  Start();
+  server_.sync_failures.assign(1000, absl::UnavailableError("down"));
+  executor_.RunFor(absl::Seconds(12));
+  EXPECT_TRUE(MayStep());
+  executor_.RunFor(absl::Seconds(6));
+  EXPECT_FALSE(MayStep());
+  EXPECT_TRUE(worker_.held.Holds({chain_, 1}));
+  EXPECT_FALSE(worker_.session.connected());
+  server_.sync_failures.clear();
+  executor_.RunFor(limits::kRetryMax);
+  EXPECT_TRUE(MayStep());
+  EXPECT_TRUE(worker_.session.connected());
+}
+
+TEST_F(WorkerSessionTest, BacksOffFromAnUnreachableServerButNeverGivesUp) {
+  server_.sync_failures.assign(100000, absl::UnavailableError("down"));
+  Start();
+  executor_.RunFor(absl::Minutes(10));
+  EXPECT_GT(server_.requests.size(), 100u);
+  EXPECT_LT(server_.requests.size(), 300u);
+  EXPECT_TRUE(worker_.session.status().ok());
+}
+
+TEST_F(WorkerSessionTest, IgnoresRepliesOfADeposedCoordinator) {
+  server_.generation = 5;
+  Start();
+  server_.generation = 4;
+  server_.stop_orders[chain_] = StopOrder::How::kFenced;
+  executor_.RunFor(absl::Seconds(20));
+  EXPECT_TRUE(worker_.held.Holds({chain_, 1}));
+  EXPECT_FALSE(MayStep());
+  server_.generation = 6;
+  executor_.RunFor(absl::Seconds(20));
+  EXPECT_FALSE(worker_.held.Holds({chain_, 1}));
+}
+
+TEST_F(WorkerSessionTest, DropsItsChainsWhenTheStoreIsAnother) {
+  Start();
+  server_.grants_enabled = false;
+  server_.keep_none.insert(chain_);
+  server_.store_incarnation = "restored";
+  executor_.RunFor(absl::Seconds(12));
+  EXPECT_EQ(worker_.held.num_chains(), 0);
+  EXPECT_EQ(server_.requests.back().store_incarnation, "restored");
+}
+
+TEST_F(WorkerSessionTest, DropsAFencedChain) {
+  Start();
+  server_.FenceByGrantElsewhere(chain_);
+  executor_.RunFor(absl::Seconds(6));
+  EXPECT_EQ(worker_.held.num_chains(), 0);
+  EXPECT_THAT(server_.released, IsEmpty());
+}
+
+TEST_F(WorkerSessionTest, EndsForGoodOnAnotherProtocolVersion) {
+  server_.sync_failures.push_back(
+      WithReason(absl::FailedPreconditionError("server speaks 2, worker speaks 1"), "VERSION_MISMATCH"));
+  Start();
+  executor_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(ReasonOf(worker_.session.status()), "VERSION_MISMATCH");
+  EXPECT_THAT(server_.requests, SizeIs(1));
+}
+
+TEST_F(WorkerSessionTest, RepeatsAReleaseUntilACallCarriedIt) {
+  Start();
+  server_.grants_enabled = false;
+  server_.sync_failures.assign(2, absl::UnavailableError("down"));
+  worker_.held.Release({chain_, 1}, ReleasedChain::Why::kFailed, "bad");
+  executor_.RunFor(absl::Seconds(2));
+  ASSERT_THAT(server_.released, SizeIs(1));
+  EXPECT_EQ(server_.released[0].reason, "bad");
+  EXPECT_TRUE(worker_.held.quiet());
+  executor_.RunFor(absl::Seconds(10));
+  EXPECT_THAT(server_.requests.back().released, IsEmpty());
+}
+
+TEST_F(WorkerSessionTest, GivesUpAChainTheDeviceNoLongerVisits) {
+  Start();
+  worker_.held.TakeNew();
+  executor_.RunFor(absl::Minutes(4));
+  EXPECT_TRUE(worker_.held.Holds({chain_, 1}));
+  server_.grants_enabled = false;
+  executor_.RunFor(absl::Minutes(1) + absl::Seconds(10));
+  ASSERT_THAT(server_.released, SizeIs(1));
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kHung);
+  // It takes no more until the device loop shows up again.
+  EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 0);
+  worker_.device.RunOnce();
+  executor_.RunFor(absl::Seconds(6));
+  EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 4);
+}
+
+TEST_F(WorkerSessionTest, RefusesAGrantThatCrossesWithADrain) {
+  server_.AddChains(AnalyticPlan("job-a", 1), 1);
+  worker_.session.Start();
+  ASSERT_TRUE(executor_.RunOne());  // the first call is out, without the word of the drain
+  worker_.session.Drain();
+  executor_.RunUntilIdle();
+  ASSERT_THAT(server_.released, SizeIs(1));
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kRefused);
+  EXPECT_TRUE(server_.requests.back().draining);
+  EXPECT_TRUE(worker_.session.drained());
+}
+
+TEST_F(WorkerSessionTest, KeepsOneCallInFlight) {
+  Start(3);
+  const size_t before = server_.requests.size();
+  for (int i = 0; i < 10; ++i) worker_.session.Wake();
+  executor_.RunUntilIdle();
+  EXPECT_LE(server_.requests.size(), before + 2);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -24,7 +24,7 @@ class Gaussian final : public Potential {
       at::mul_out(gradients, RowsView(theta), precision_);
     } else {
       const float precision = static_cast<float>(precision_);
-      at::parallel_for(0, theta.rows(), 1, [&](int64_t first, int64_t last) {
+      at::parallel_for(0, theta.rows(), RowsPerTask(), [&](int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r) {
           std::transform(theta.row(r), theta.row(r) + theta.row_stride(), gradient->row(r),
                          [precision](float value) { return precision * value; });
@@ -46,7 +46,7 @@ class Gaussian final : public Potential {
       return -0.5 * precision_ * sum;
     };
     const at::Tensor rows = RowsView(theta).cpu();  // of a CPU arena: itself
-    at::parallel_for(0, theta.rows(), 1, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, theta.rows(), RowsPerTask(), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         log_prior[r] = sum_row(rows.const_data_ptr<float>() + r * layout_->row_stride());
       }
@@ -54,6 +54,9 @@ class Gaussian final : public Potential {
   }
 
  private:
+  // Rows that are worth a thread.
+  int64_t RowsPerTask() const { return std::max<int64_t>(1, 16384 / layout_->row_stride()); }
+
   const double precision_;
   const std::shared_ptr<const Layout> layout_;
   const Device device_;

@@ -230,8 +230,9 @@ HWY_EXPORT(UpdateChunk);
 void LangevinUpdateCpu(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes) {
   constexpr int64_t kChunk = 16384;  // parameters: a few microseconds, so that few rows still fill all threads
   const int64_t chunks = (buffers.num_parameters + kChunk - 1) / kChunk;
+  const int64_t rows_per_chunk = std::max<int64_t>(1, kChunk / std::max<int64_t>(64, buffers.num_parameters));
   std::vector<RowOutcome> parts(buffers.rows * chunks);
-  at::parallel_for(0, buffers.rows * chunks, 1, [&](int64_t first, int64_t last) {
+  at::parallel_for(0, buffers.rows * chunks, rows_per_chunk, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t row = task / chunks, begin = task % chunks * kChunk;
       if (!steps[row].active) continue;

@@ -6,15 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
 namespace chainfleet {
@@ -104,13 +101,14 @@ absl::StatusOr<bool> Daemon::Stop(absl::Duration grace, const Clock* clock) cons
   return pid.has_value();
 }
 
-std::string Daemon::DescribeEnd() const {
+std::vector<std::string> Daemon::LogTail() const {
   std::ifstream file(log_path());
   std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  const size_t shown = std::min(lines.size(), kLogLines);
-  return absl::StrCat(name_, " ended; the end of ", log_path(), ":\n  ",
-                      absl::StrJoin(lines.end() - static_cast<int64_t>(shown), lines.end(), "\n  "));
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(std::move(line));
+    if (lines.size() > kLogLines) lines.erase(lines.begin());
+  }
+  return lines;
 }
 
 }  // namespace chainfleet

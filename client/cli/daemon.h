@@ -35,8 +35,8 @@ class Daemon {
   // SIGTERM, and SIGKILL after `grace`; removes the pid file. False if it was not running.
   absl::StatusOr<bool> Stop(absl::Duration grace, const Clock* clock) const;
 
-  // "NAME ended; the last lines of LOG: ...".
-  std::string DescribeEnd() const;
+  // The last lines of its log.
+  std::vector<std::string> LogTail() const;
 
  private:
   std::string path(const char* extension) const { return run_folder_ + "/" + name_ + extension; }

@@ -18,8 +18,8 @@ absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::
   LiveText text(stderr);
   v1::Job newest;
   std::string shown;
-  DetachOnInterrupt(job);
   CHAINFLEET_RETURN_IF_ERROR(client->WatchJob(job, timeout, [&](const v1::Job& update) {
+    if (newest.id().empty()) DetachOnInterrupt(update.id());
     newest = update;
     text.Show(ProgressLine(update));
     const int64_t tenth = update.steps_total() == 0 ? 0 : 10 * update.steps_done() / update.steps_total();

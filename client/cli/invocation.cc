@@ -9,10 +9,10 @@
 
 namespace chainfleet {
 
-absl::StatusOr<Client> Invocation::Connect() const {
-  auto options = ClientOptionsFromEnvironment(address);
+absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Duration call_timeout) const {
+  auto options = ClientOptionsFromEnvironment(server);
   if (!options.ok()) return WithReason(options.status(), kUsageReason);
-  if (timeout < absl::InfiniteDuration()) options->timeout = timeout;
+  if (call_timeout < absl::InfiniteDuration()) options->timeout = call_timeout;
   options->seed = RandomBits();
   return Client(*std::move(options), &clock,
                 [](absl::Duration wait) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(wait)); });

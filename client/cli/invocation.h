@@ -22,7 +22,8 @@ struct Invocation {
   absl::Status status;
 
   // A client of the chosen server. INVALID_ARGUMENT / USAGE for a malformed address.
-  absl::StatusOr<Client> Connect() const;
+  absl::StatusOr<Client> Connect() const { return ConnectTo(address, timeout); }
+  absl::StatusOr<Client> ConnectTo(const std::string& server, absl::Duration call_timeout) const;
   // 64 bits that no other run has: request ids and the jitter of the backoff.
   static uint64_t RandomBits();
 };

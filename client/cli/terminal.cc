@@ -29,11 +29,12 @@ winsize SizeOf(FILE* stream) {
   return size;
 }
 
-// Read in a signal: a message is never freed, and there are only as many as calls of ExitOnInterrupt.
+// Read in a signal: a message is never freed, and there are only as many as calls of ExitOnInterrupt. Taken by the
+// first of several signals, which may come on several threads at once.
 std::atomic<const std::string*> interrupt_message;
 
 void OnInterrupt(int) {
-  const std::string* message = interrupt_message.load();
+  const std::string* message = interrupt_message.exchange(nullptr);
   if (message != nullptr && write(STDERR_FILENO, message->data(), message->size()) < 0) _exit(kExitInterrupted);
   _exit(kExitInterrupted);
 }

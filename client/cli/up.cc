@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/local_fleet.h"
@@ -15,6 +16,7 @@ namespace chainfleet {
 namespace {
 
 constexpr absl::Duration kStartTimeout = absl::Seconds(60);
+constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 
 struct UpOptions {
   std::string data_folder = DefaultDataFolder();
@@ -26,17 +28,18 @@ struct UpOptions {
   absl::Duration lease = absl::ZeroDuration();
 };
 
-absl::StatusOr<Client> LocalClient(const Invocation& run, const std::string& address) {
-  Invocation local;
-  local.address = address;
-  local.timeout = std::min(run.timeout, absl::Seconds(5));
-  return local.Connect();
-}
-
 // Where clients on this machine reach a server that listens at `listen`, once its port is known.
 std::string AddressOf(const std::string& listen, int port) {
   const std::string host = listen.substr(0, listen.rfind(':'));
   return absl::StrCat(host == "0.0.0.0" || host == "[::]" ? "127.0.0.1" : host, ":", port);
+}
+
+// What a daemon that should run said last, on stderr and as an error.
+absl::Status Ended(const Daemon& daemon) {
+  const std::vector<std::string> lines = daemon.LogTail();
+  for (const std::string& line : lines) std::cerr << daemon.name() << ": " << line << "\n";
+  return absl::FailedPreconditionError(absl::StrCat(
+      daemon.name(), " ended: ", lines.empty() ? "it said nothing" : lines.back(), "; its log is ", daemon.log_path()));
 }
 
 absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
@@ -45,10 +48,8 @@ absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   std::vector<std::string> arguments = {"--data-dir",   fleet.data_folder(), "--listen",
                                         options.listen, "--port-file",       fleet.ports_path()};
   // The well-known metrics port goes with the well-known port; several fleets on one machine must not collide.
-  const bool default_port = options.listen.substr(options.listen.rfind(':')) == ":7400";
-  const std::string metrics = !options.metrics_listen.empty() ? options.metrics_listen
-                              : default_port                  ? ""
-                                                              : "127.0.0.1:0";
+  std::string metrics = options.metrics_listen;
+  if (metrics.empty() && !absl::EndsWith(options.listen, ":7400")) metrics = "127.0.0.1:0";
   if (!metrics.empty()) arguments.insert(arguments.end(), {"--metrics-listen", metrics});
   if (options.lease > absl::ZeroDuration()) {
     arguments.insert(arguments.end(), {"--lease", absl::FormatDuration(options.lease)});
@@ -66,10 +67,10 @@ absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& 
     const auto port = fleet.Port();
     if (!port.ok()) return false;
     address = AddressOf(options.listen, *port);
-    auto client = LocalClient(run, address);
+    auto client = run.ConnectTo(address, kCallTimeout);
     return client.ok() && client->GetServerInfo().ok();
   });
-  if (ended) return absl::FailedPreconditionError(fleet.server().DescribeEnd());
+  if (ended) return Ended(fleet.server());
   if (!up)
     return absl::DeadlineExceededError(
         absl::StrCat("the server does not answer; its log is ", fleet.server().log_path()));
@@ -85,9 +86,10 @@ absl::Status StartWorker(const UpOptions& options, const Daemon& worker, const s
                        absl::StrCat(fleet.data_folder(), "/cache/", worker.name()), "--metrics-listen", "127.0.0.1:0"});
 }
 
-// Until the server has heard of each of `workers`.
-absl::Status AwaitWorkers(const Invocation& run, const std::vector<Daemon>& workers, const std::string& address) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, LocalClient(run, address));
+// Until each of `workers` can take chains and shards.
+absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const std::vector<Daemon>& workers,
+                          const std::string& address) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run.ConnectTo(address, kCallTimeout));
   std::optional<Daemon> ended;
   const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
     for (const Daemon& worker : workers) {
@@ -97,11 +99,13 @@ absl::Status AwaitWorkers(const Invocation& run, const std::vector<Daemon>& work
     const auto listed = client.ListWorkers();
     return listed.ok() && std::all_of(workers.begin(), workers.end(), [&](const Daemon& worker) {
              return std::any_of(listed->begin(), listed->end(),
-                                [&](const v1::Worker& w) { return w.id() == worker.name(); });
+                                [&](const v1::Worker& w) { return w.id() == worker.name() && w.serving(); });
            });
   });
-  if (ended) return absl::FailedPreconditionError(ended->DescribeEnd());
-  if (!up) return absl::DeadlineExceededError("the server has not heard of all workers; their logs are beside its own");
+  if (ended) return Ended(*ended);
+  if (!up)
+    return absl::DeadlineExceededError(
+        absl::StrCat("not all workers have reached the server; their logs are beside ", fleet.server().log_path()));
   return absl::OkStatus();
 }
 
@@ -121,7 +125,7 @@ absl::Status Up(Invocation* run, const UpOptions& options) {
     CHAINFLEET_RETURN_IF_ERROR(StartWorker(options, workers.back(), address, fleet));
     ++started;
   }
-  CHAINFLEET_RETURN_IF_ERROR(AwaitWorkers(*run, workers, address));
+  CHAINFLEET_RETURN_IF_ERROR(AwaitWorkers(*run, fleet, workers, address));
   const auto running = fleet.KnownWorkers();
   std::cout << (server_was_up && started == 0 ? "already up" : "up") << ": server " << address << ", " << running.size()
             << (running.size() == 1 ? " worker" : " workers") << ", data and logs in " << fleet.data_folder() << "\n";

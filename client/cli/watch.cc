@@ -16,8 +16,8 @@ absl::Status Watch(Invocation* run, const std::string& job) {
   LiveText text(stdout);
   const bool live = run->format == OutputFormat::kTable && text.live();
   v1::Job newest;
-  DetachOnInterrupt(job);
   CHAINFLEET_RETURN_IF_ERROR(client.WatchJob(job, run->timeout, [&](const v1::Job& update) {
+    if (newest.id().empty()) DetachOnInterrupt(update.id());
     newest = update;
     if (!live) {
       // One record a line whatever the format: a stream of indented JSON or YAML is of no use to anyone.

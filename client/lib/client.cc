@@ -60,10 +60,14 @@ absl::StatusOr<std::vector<Item>> AllPages(Request request, const FetchPage& fet
 // Writes one file of a PutDataset stream. Returns false if the server closed the stream; its status says why.
 absl::StatusOr<bool> SendFile(const std::string& path, grpc::ClientWriter<v1::PutDatasetRequest>* writer, int64_t* sent,
                               const std::function<void(int64_t)>& on_sent) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file.seekg(0)) return absl::NotFoundError(absl::StrCat("cannot read ", path));
   v1::PutDatasetRequest request;
   request.mutable_file()->set_file_name(path.substr(path.rfind('/') + 1));
+  request.mutable_file()->set_size_bytes(static_cast<int64_t>(file.seekg(0, std::ios::end).tellg()));
+  file.seekg(0);
+  request.mutable_file()->set_size_bytes(size);
   bool open = writer->Write(request);
   std::string* data = request.mutable_data();
   while (open) {
@@ -257,6 +261,8 @@ absl::StatusOr<v1::Dataset> Client::PutDataset(const std::string& name, const st
     const auto writer = stub->PutDataset(context, &dataset);
     v1::PutDatasetRequest header;
     header.mutable_header()->set_name(name);
+    header.mutable_header()->set_num_files(static_cast<int32_t>(paths.size()));
+    header.mutable_header()->set_num_files(static_cast<int32_t>(paths.size()));
     bool open = writer->Write(header);
     int64_t sent = 0;
     for (size_t i = 0; i < paths.size() && open; ++i) {

@@ -69,9 +69,14 @@ class FakeJobService final : public v1::JobService::Service {
                           v1::Dataset* reply) override {
     v1::PutDatasetRequest request;
     received.clear();
+    sizes.clear();
     while (reader->Read(&request)) {
       if (request.has_header()) reply->set_name(request.header().name());
-      if (request.has_file()) received.push_back({request.file().file_name(), ""});
+      if (request.has_header()) num_files = request.header().num_files();
+      if (request.has_file()) {
+        received.push_back({request.file().file_name(), ""});
+        sizes.push_back(request.file().size_bytes());
+      }
       if (request.part_case() == v1::PutDatasetRequest::kData) received.back().second += request.data();
     }
     return unavailable-- > 0 ? ToGrpc(absl::UnavailableError("")) : grpc::Status::OK;
@@ -83,6 +88,8 @@ class FakeJobService final : public v1::JobService::Service {
   std::vector<v1::Job::State> watch_states;
   std::map<std::string, std::string> objects;
   std::vector<std::pair<std::string, std::string>> received;
+  std::vector<int64_t> sizes;
+  int num_files = 0;
   std::string authorization;
 };
 
@@ -239,6 +246,8 @@ TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ(dataset->name(), "toy");
   EXPECT_EQ(sent, 700'003);
+  EXPECT_EQ(service_.num_files, 2);
+  EXPECT_THAT(service_.sizes, ElementsAre(700'000, 3));
   ASSERT_EQ(service_.received.size(), 2u);
   EXPECT_EQ(service_.received[0], std::pair(std::string("client_test_x.npy"), std::string(700'000, 'x')));
   EXPECT_EQ(service_.received[1], std::pair(std::string("client_test_y.npy"), std::string("xxx")));

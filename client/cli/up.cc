@@ -16,6 +16,7 @@ namespace chainfleet {
 namespace {
 
 constexpr absl::Duration kStartTimeout = absl::Seconds(60);
+constexpr int kFirstWorkerMetricsPort = 7410;
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 
 struct UpOptions {
@@ -27,6 +28,9 @@ struct UpOptions {
   int threads = 0;  // of each worker; 0: cores / workers
   absl::Duration lease = absl::ZeroDuration();
 };
+
+// The well-known metrics ports go with the well-known port; several fleets on one machine must not collide.
+bool IsDefaultPort(const UpOptions& options) { return absl::EndsWith(options.listen, ":7400"); }
 
 // Where clients on this machine reach a server that listens at `listen`, once its port is known.
 std::string AddressOf(const std::string& listen, int port) {
@@ -47,9 +51,8 @@ absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   std::filesystem::remove(fleet.ports_path(), ignored);  // of an earlier run
   std::vector<std::string> arguments = {"--data-dir",   fleet.data_folder(), "--listen",
                                         options.listen, "--port-file",       fleet.ports_path()};
-  // The well-known metrics port goes with the well-known port; several fleets on one machine must not collide.
   std::string metrics = options.metrics_listen;
-  if (metrics.empty() && !absl::EndsWith(options.listen, ":7400")) metrics = "127.0.0.1:0";
+  if (metrics.empty() && !IsDefaultPort(options)) metrics = "127.0.0.1:0";
   if (!metrics.empty()) arguments.insert(arguments.end(), {"--metrics-listen", metrics});
   if (options.lease > absl::ZeroDuration()) {
     arguments.insert(arguments.end(), {"--lease", absl::FormatDuration(options.lease)});
@@ -77,13 +80,15 @@ absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& 
   return address;
 }
 
-absl::Status StartWorker(const UpOptions& options, const Daemon& worker, const std::string& address,
-                         const LocalFleet& fleet) {
+absl::Status StartWorker(const UpOptions& options, int index, const std::string& address, const LocalFleet& fleet) {
+  const Daemon worker = fleet.worker(index);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = options.threads > 0 ? options.threads : std::max(1, cores / std::max(1, options.workers));
+  const int metrics_port = IsDefaultPort(options) ? kFirstWorkerMetricsPort + index : 0;  // 0: off
   return worker.Start({"--server", address, "--id", worker.name(), "--device", options.device, "--threads",
                        absl::StrCat(threads), "--cache-dir",
-                       absl::StrCat(fleet.data_folder(), "/cache/", worker.name()), "--metrics-listen", "127.0.0.1:0"});
+                       absl::StrCat(fleet.data_folder(), "/cache/", worker.name()), "--metrics-port",
+                       absl::StrCat(metrics_port)});
 }
 
 // Until each of `workers` can take chains and shards.
@@ -122,7 +127,7 @@ absl::Status Up(Invocation* run, const UpOptions& options) {
   for (int i = 0; i < options.workers; ++i) {
     workers.push_back(fleet.worker(i));
     if (workers.back().Pid()) continue;
-    CHAINFLEET_RETURN_IF_ERROR(StartWorker(options, workers.back(), address, fleet));
+    CHAINFLEET_RETURN_IF_ERROR(StartWorker(options, i, address, fleet));
     ++started;
   }
   CHAINFLEET_RETURN_IF_ERROR(AwaitWorkers(*run, fleet, workers, address));

@@ -39,8 +39,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
 // gRPC's words without its preamble: "... Connection refused".
 std::string LastError(const absl::Status& status) {
   const std::string message(status.message());
-  const size_t at = message.rfind("last error: ");
-  return at == std::string::npos ? message : message.substr(at + 12);
+  constexpr char kPreamble[] = "last error: UNKNOWN: ";
+  const size_t at = message.rfind(kPreamble);
+  return at == std::string::npos ? message : message.substr(at + sizeof(kPreamble) - 1);
 }
 
 // All pages of a list call.

@@ -160,7 +160,7 @@ void WorkerSession::OnFailure(const absl::Status& status) {
       ScheduleAfter(backoff_.Next());
     }
   }
-  if (first && !refused) {
+  if (first && !refused && !absl::IsCancelled(status)) {  // cancelled by our own end
     Log(LogLevel::kWarning, "the server does not answer: trying on",
         {{"worker", options_.worker}, {"error", status.ToString()}});
   }

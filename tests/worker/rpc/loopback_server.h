@@ -20,7 +20,7 @@ class LoopbackServer {
     builder.RegisterService(service);
     server_ = builder.BuildAndStart();
   }
-  ~LoopbackServer() { server_->Shutdown(std::chrono::system_clock::now()); }
+  ~LoopbackServer() { server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC)); }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
  private:

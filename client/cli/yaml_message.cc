@@ -7,7 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <type_traits>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -222,6 +222,48 @@ class MessageReader {
   FieldLines* const lines_;
 };
 
+// Line, from 1, of the innermost `open` ('[' or '{') that is not closed before `end`; 0 if there is none.
+int UnclosedLine(const std::string& text, size_t end, char open) {
+  std::vector<std::pair<char, int>> stack;
+  int line = 1;
+  char quote = 0;
+  bool comment = false;
+  for (size_t i = 0; i < std::min(end, text.size()); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      comment = false;
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (comment) {
+      continue;
+    } else if (c == '#') {
+      comment = i == 0 || text[i - 1] == ' ' || text[i - 1] == '\n';
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      stack.push_back({c, line});
+    } else if ((c == ']' || c == '}') && !stack.empty()) {
+      stack.pop_back();
+    }
+  }
+  const auto innermost =
+      std::find_if(stack.rbegin(), stack.rend(), [&](const auto& item) { return item.first == open; });
+  return innermost == stack.rend() ? 0 : innermost->second;
+}
+
+FieldViolation SyntaxError(const std::string& file_name, const std::string& text, const YAML::Exception& e) {
+  // An open bracket is noticed only where the text can no longer go on, often lines later: name the bracket.
+  for (const auto& [message, open] :
+       {std::pair(YAML::ErrorMsg::END_OF_SEQ_FLOW, '['), std::pair(YAML::ErrorMsg::END_OF_MAP_FLOW, '{')}) {
+    const int line = e.msg == message ? UnclosedLine(text, static_cast<size_t>(e.mark.pos), open) : 0;
+    if (line > 0)
+      return {absl::StrCat(file_name, ":", line),
+              absl::StrCat("not YAML or JSON: '", std::string(1, open), "' is not closed")};
+  }
+  return {absl::StrCat(file_name, ":", e.mark.line + 1), absl::StrCat("not YAML or JSON: ", e.msg)};
+}
+
 }  // namespace
 
 std::vector<FieldViolation> ReadYamlMessage(const std::string& file_name, const std::string& text, Message* message,
@@ -233,7 +275,7 @@ std::vector<FieldViolation> ReadYamlMessage(const std::string& file_name, const 
     if (documents.size() > 1) return {{file_name, "holds several documents (---): give one"}};
     reader.ReadMessage(documents[0], "", message);
   } catch (const YAML::Exception& e) {
-    return {{absl::StrCat(file_name, ":", e.mark.line + 1), absl::StrCat("not YAML or JSON: ", e.msg)}};
+    return {SyntaxError(file_name, text, e)};
   }
   return std::move(reader.violations);
 }

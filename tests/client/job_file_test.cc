@@ -112,6 +112,10 @@ TEST(JobFile, RefusesAFieldGivenTwice) {
 TEST(JobFile, GivesTheLineOfMalformedYaml) {
   EXPECT_THAT(Errors("name: a\n\nmodel: {builtin: [lenet5}\nseed: 1\n"),
               ElementsAre(HasSubstr("job.yaml:3: not YAML or JSON: ")));
+  EXPECT_THAT(Errors("# {\nname: 'a['\nmodel: {builtin: [lenet5\nsampler: {sgld: {}}\n"),
+              ElementsAre("job.yaml:3: not YAML or JSON: '[' is not closed"));
+  EXPECT_THAT(Errors("model: {builtin: lenet5\nseed: 1\n"),
+              ElementsAre("job.yaml:1: not YAML or JSON: '{' is not closed"));
   EXPECT_THAT(Errors("name: a\n  chains: 1\n"), ElementsAre(HasSubstr("job.yaml:2: not YAML or JSON: ")));
 }
 

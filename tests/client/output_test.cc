@@ -1,8 +1,11 @@
 #include "client/cli/output.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "chainfleet/v1/jobs.pb.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/follow.h"
 #include "client/cli/job_file.h"
 #include "client/cli/job_view.h"
 #include "gmock/gmock.h"
@@ -99,6 +102,19 @@ TEST(JobView, AgesHaveTwoUnits) {
   EXPECT_EQ(FormatAge(absl::Minutes(125)), "2h05m");
   EXPECT_EQ(FormatAge(absl::Hours(102)), "4d06h");
   EXPECT_EQ(FormatAge(absl::Seconds(-1)), "0s");  // clocks of two machines
+}
+
+TEST(OutcomeOf, IsAFailureWithTheReasonsOfTheChains) {
+  v1::Job job = RunningJob();
+  job.set_state(v1::Job::SUCCEEDED_EARLY);
+  EXPECT_TRUE(OutcomeOf(job).ok());
+  job.set_state(v1::Job::FAILED);
+  job.mutable_chains(1)->set_state(v1::DIVERGED);
+  job.mutable_chains(1)->set_reason("energy is not finite");
+  EXPECT_EQ(std::string(OutcomeOf(job).message()),
+            "job toy-abcdef ended FAILED: chain 1 DIVERGED: energy is not finite");
+  job.set_state(v1::Job::CANCELLED);
+  EXPECT_EQ(ExitCodeOf(OutcomeOf(job)), kExitFailed);
 }
 
 }  // namespace

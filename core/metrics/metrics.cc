@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "core/base/version.h"
 
 namespace chainfleet {
 namespace {
@@ -102,7 +103,8 @@ struct MetricsRegistry::Impl {
 };
 
 MetricsRegistry::MetricsRegistry(const std::string& program) : impl_(std::make_unique<Impl>()) {
-  AddGauge("chainfleet_build_info", "Always 1; the labels say what runs.", {{"program", program}, {"version", "0.1.0"}})
+  AddGauge("chainfleet_build_info", "Always 1; the labels say what runs.",
+           {{"program", program}, {"version", kVersion}})
       .Set(1);
   Counter& cpu = AddCounter("chainfleet_process_cpu_seconds_total", "CPU time of the process, user and system.");
   Gauge& memory = AddGauge("chainfleet_process_resident_memory_bytes", "Resident memory of the process.");

@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string&
 void GrpcServer::Shutdown(absl::Duration deadline) {
   server_->GetHealthCheckService()->SetServingStatus(false);
   shards_->Close();
+  jobs_.EndWatches();
   server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                  gpr_time_from_millis(absl::ToInt64Milliseconds(deadline), GPR_TIMESPAN)));
   server_->Wait();

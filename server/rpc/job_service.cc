@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/limits.h"
+#include "core/base/version.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
 #include "server/rpc/blob_stream.h"
@@ -101,10 +102,22 @@ grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJ
 grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const v1::WatchJobRequest* request) {
   return ServeStream<v1::Job>([&](const std::shared_ptr<StreamFeed<v1::Job>>& feed) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return feed->End(status);
+    {
+      MutexLock lock(&mutex_);
+      std::erase_if(watches_, [](const auto& watch) { return watch.expired(); });
+      watches_.push_back(feed);
+    }
     const absl::Duration asked = absl::Seconds(request->min_interval_seconds());
     WatchJobInto(feed, parts_.dispatcher, parts_.executor, request->name(),
                  asked > absl::ZeroDuration() ? std::max(asked, kMinWatchInterval) : kDefaultWatchInterval);
   });
+}
+
+void JobService::EndWatches() {
+  MutexLock lock(&mutex_);
+  for (const auto& watch : watches_) {
+    if (const auto feed = watch.lock()) feed->End(absl::UnavailableError("the server is shutting down: watch again"));
+  }
 }
 
 grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetIntentRequest* request,
@@ -191,7 +204,7 @@ grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::
   return ServeUnary(response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     v1::ServerInfo info;
-    info.set_version("0.1.0");
+    info.set_version(kVersion);
     info.set_protocol_version(kProtocolVersion);
     info.set_oldest_protocol_version(kOldestProtocolVersion);
     info.set_store_incarnation(parts_.state->incarnation());

@@ -1,8 +1,14 @@
 // JobService of jobs.proto: parse, one call, render.
 #pragma once
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "chainfleet/v1/jobs.grpc.pb.h"
+#include "core/base/mutex.h"
 #include "server/predict/shard_port.h"
+#include "server/rpc/message_stream.h"
 #include "server/rpc/services.h"
 
 namespace chainfleet {
@@ -11,6 +17,9 @@ class JobService final : public v1::JobService::CallbackService {
  public:
   // `shards` says which workers serve.
   JobService(ServiceParts parts, ShardPort* shards) : parts_(std::move(parts)), shards_(shards) {}
+
+  // Ends every WatchJob so that its client comes back: they would hold a shutdown to its deadline.
+  void EndWatches();
 
   using Context = grpc::CallbackServerContext;
   grpc::ServerUnaryReactor* CreateJob(Context* context, const v1::CreateJobRequest* request,
@@ -37,6 +46,8 @@ class JobService final : public v1::JobService::CallbackService {
  private:
   const ServiceParts parts_;
   ShardPort* const shards_;
+  Mutex mutex_;
+  std::vector<std::weak_ptr<StreamFeed<v1::Job>>> watches_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace chainfleet

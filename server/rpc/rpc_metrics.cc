@@ -1,5 +1,8 @@
 #include "server/rpc/rpc_metrics.h"
 
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
 #include <string>
 
 #include "absl/status/status.h"
@@ -8,6 +11,15 @@ namespace chainfleet {
 namespace {
 
 using grpc::experimental::InterceptionHookPoints;
+
+// Clients may call any name: only those of our contract become label values.
+std::string MethodLabel(const char* method) {
+  std::string name = method == nullptr ? "" : method;  // "/chainfleet.v1.JobService/GetJob"
+  if (name.starts_with('/')) name.erase(0, 1);
+  std::replace(name.begin(), name.end(), '/', '.');
+  const bool known = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name) != nullptr;
+  return known ? method : "other";
+}
 
 class Interceptor final : public grpc::experimental::Interceptor {
  public:
@@ -33,7 +45,7 @@ class Factory final : public grpc::experimental::ServerInterceptorFactoryInterfa
  public:
   Factory(const Clock* clock, ServerMetrics* metrics) : clock_(clock), metrics_(metrics) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
-    return new Interceptor(info->method() == nullptr ? "unknown" : info->method(), clock_, metrics_);
+    return new Interceptor(MethodLabel(info->method()), clock_, metrics_);
   }
 
  private:

@@ -172,6 +172,9 @@ class ShardStreams::Stream final : public Session::Reactor {
 
  private:
   absl::Status Take() {
+    const bool greeted = !session_->worker().empty();
+    if (greeted == update_.has_hello())
+      return absl::InvalidArgumentError("hello must be the first update of ServeShards, and only the first");
     switch (update_.update_case()) {
       case v1::ShardUpdate::kHello: {
         CHAINFLEET_RETURN_IF_ERROR(CheckHello(update_.hello()));

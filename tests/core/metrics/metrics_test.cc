@@ -1,0 +1,89 @@
+#include "core/metrics/metrics.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/scrape.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::HasSubstr;
+
+// The value of a series, as text; "" if it is not there.
+std::string ValueOf(const std::string& scrape, const std::string& series) {
+  const size_t begin = scrape.find("\n" + series + " ");
+  if (begin == std::string::npos) return "";
+  const size_t value = begin + series.size() + 2;
+  return scrape.substr(value, scrape.find_first_of("\r\n", value) - value);
+}
+
+class MetricsTest : public testing::Test {
+ protected:
+  std::string ServedScrape() {
+    const auto address = registry_.Serve("127.0.0.1:0");
+    EXPECT_TRUE(address.ok()) << address.status();
+    return Scrape(*address);
+  }
+  MetricsRegistry registry_{"server"};
+};
+
+TEST_F(MetricsTest, ServesWhatWasCountedSetAndObserved) {
+  registry_.AddCounter("chainfleet_things_total", "Things.", {{"kind", "a"}}).Add(3);
+  registry_.AddGauge("chainfleet_level", "Level.").Set(-1.5);
+  Histogram& histogram = registry_.AddHistogram("chainfleet_wait_seconds", "Wait.", {0.1, 1});
+  for (const double seconds : {0.05, 0.5, 5.0}) histogram.Observe(seconds);
+  const std::string scrape = ServedScrape();
+  EXPECT_THAT(scrape, testing::StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(scrape, HasSubstr("# HELP chainfleet_things_total Things."));
+  EXPECT_EQ(ValueOf(scrape, "chainfleet_things_total{kind=\"a\"}"), "3");
+  EXPECT_EQ(ValueOf(scrape, "chainfleet_level"), "-1.5");
+  EXPECT_EQ(ValueOf(scrape, "chainfleet_wait_seconds_bucket{le=\"0.1\"}"), "1");
+  EXPECT_EQ(ValueOf(scrape, "chainfleet_wait_seconds_bucket{le=\"1\"}"), "2");
+  EXPECT_EQ(ValueOf(scrape, "chainfleet_wait_seconds_count"), "3");
+}
+
+TEST_F(MetricsTest, TheSameNameAndLabelsAreOneSeries) {
+  Counter& first = registry_.AddCounter("chainfleet_things_total", "Things.", {{"kind", "a"}});
+  Counter& again = registry_.AddCounter("chainfleet_things_total", "Things.", {{"kind", "a"}});
+  EXPECT_EQ(&first, &again);
+  EXPECT_NE(&first, &registry_.AddCounter("chainfleet_things_total", "Things.", {{"kind", "b"}}));
+}
+
+TEST_F(MetricsTest, RefreshesGaugesAtEveryScrape) {
+  Gauge& gauge = registry_.AddGauge("chainfleet_scrapes", "Scrapes so far.");
+  double scrapes = 0;
+  registry_.BeforeScrape([&] { gauge.Set(++scrapes); });
+  const auto address = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(address.ok()) << address.status();
+  Scrape(*address);
+  EXPECT_EQ(ValueOf(Scrape(*address), "chainfleet_scrapes"), "2");
+}
+
+TEST_F(MetricsTest, TellsWhatRunsAndWhatItCosts) {
+  const std::string scrape = ServedScrape();
+  EXPECT_THAT(scrape, HasSubstr("chainfleet_build_info{program=\"server\",version=\""));
+  EXPECT_GT(std::stod(ValueOf(scrape, "chainfleet_process_cpu_seconds_total")), 0);
+  EXPECT_GT(std::stod(ValueOf(scrape, "chainfleet_process_resident_memory_bytes")), 1e6);
+  EXPECT_GT(std::stod(ValueOf(scrape, "chainfleet_process_open_fds")), 3);
+}
+
+TEST_F(MetricsTest, RefusesATakenPortByItsAddress) {
+  const auto taken = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  MetricsRegistry second("server");
+  const auto refused = second.Serve(*taken);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(ReasonOf(refused.status()), "PORT_TAKEN");
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr(*taken));
+}
+
+TEST_F(MetricsTest, RefusesAddressesThatAreNone) {
+  for (const char* address : {"", "localhost", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:99999"}) {
+    EXPECT_FALSE(registry_.Serve(address).ok()) << address;
+  }
+}
+
+}  // namespace
+}  // namespace chainfleet

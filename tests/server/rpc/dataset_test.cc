@@ -1,0 +1,158 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/store/draw_codec/safetensors.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::HasSubstr;
+
+struct File {
+  std::string name, bytes;
+};
+
+std::string BigEndian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+// `rows` images of 2 x 2 whose pixels and label count up.
+File Images(uint32_t rows, uint8_t first = 0) {
+  std::string bytes = BigEndian(0x803) + BigEndian(rows) + BigEndian(2) + BigEndian(2);
+  for (uint32_t i = 0; i < rows * 4; ++i) bytes += static_cast<char>(first + i);
+  return {"train-images-idx3-ubyte", bytes};
+}
+File LabelsOf(uint32_t rows) {
+  std::string bytes = BigEndian(0x801) + BigEndian(rows);
+  for (uint32_t i = 0; i < rows; ++i) bytes += static_cast<char>(i % 3);
+  return {"train-labels-idx1-ubyte", bytes};
+}
+
+class DatasetTest : public RunningServer {
+ protected:
+  absl::StatusOr<v1::Dataset> Send(const std::vector<v1::PutDatasetRequest>& messages) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::Dataset dataset;
+    const auto writer = jobs_->PutDataset(&context, &dataset);
+    for (const auto& message : messages) {
+      if (!writer->Write(message)) break;
+    }
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    if (!status.ok()) return FromGrpc(status);
+    return dataset;
+  }
+  static std::vector<v1::PutDatasetRequest> Messages(const std::string& name, const std::vector<File>& files) {
+    std::vector<v1::PutDatasetRequest> messages(1);
+    messages[0].mutable_header()->set_name(name);
+    messages[0].mutable_header()->set_num_files(static_cast<int32_t>(files.size()));
+    for (const File& file : files) {
+      messages.emplace_back().mutable_file()->set_file_name(file.name);
+      messages.back().mutable_file()->set_size_bytes(static_cast<int64_t>(file.bytes.size()));
+      const size_t half = file.bytes.size() / 2;
+      messages.emplace_back().set_data(file.bytes.substr(0, half));
+      messages.emplace_back().set_data(file.bytes.substr(half));
+    }
+    return messages;
+  }
+  absl::StatusOr<v1::Dataset> Put(const std::string& name, const std::vector<File>& files) {
+    return Send(Messages(name, files));
+  }
+  absl::Status Delete(const std::string& name) {
+    v1::DeleteDatasetRequest request;
+    request.set_name(name);
+    return Call(*jobs_, &v1::JobService::Stub::DeleteDataset, request).status();
+  }
+};
+
+TEST_F(DatasetTest, IsDecodedMeasuredAndListed) {
+  const auto dataset = Put("digits", {Images(6), LabelsOf(6)});
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(dataset->num_rows(), 6);
+  EXPECT_EQ(dataset->num_classes(), 3);
+  EXPECT_THAT(dataset->input_shape(), testing::ElementsAre(1, 2, 2));
+  // Pixels 0..23: mean 11.5, variance (24^2 - 1) / 12.
+  EXPECT_NEAR(dataset->normalisation().mean(0), 11.5 / 255, 1e-12);
+  EXPECT_NEAR(dataset->normalisation().stddev(0), std::sqrt(575.0 / 12) / 255, 1e-12);
+  v1::ListDatasetsRequest request;
+  const auto list = Call(*jobs_, &v1::JobService::Stub::ListDatasets, request);
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->datasets_size(), 1);
+  EXPECT_EQ(list->datasets(0).digest(), dataset->digest());
+}
+
+TEST_F(DatasetTest, ShardsHoldTheBytesAsTheyCame) {
+  ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  const auto dataset = dispatcher_.GetDataset("digits");
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  ASSERT_EQ(dataset->shards.size(), 1u);
+  v1::GetBlobRequest request;
+  request.mutable_blob()->set_name(dataset->shards[0].object.name);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto bytes = ReadAll(workers_->GetBlob(&context, request));
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(static_cast<int64_t>(bytes->size()), dataset->shards[0].object.size_bytes);
+  const auto file = ParseSafetensors(*bytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(*bytes, HasSubstr(Images(6).bytes.substr(16)));
+}
+
+TEST_F(DatasetTest, SameContentAgainIsOkAndOtherContentIsNot) {
+  const auto first = Put("digits", {Images(6), LabelsOf(6)}), again = Put("digits", {Images(6), LabelsOf(6)});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->digest(), first->digest());
+  EXPECT_EQ(Put("digits", {Images(6, 1), LabelsOf(6)}).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(DatasetTest, SaysWhichFileIsBroken) {
+  File images = Images(6);
+  images.bytes.resize(images.bytes.size() - 3);
+  const auto cut = Put("digits", {images, LabelsOf(6)});
+  EXPECT_EQ(cut.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(cut.status().message()), HasSubstr(images.name));
+  EXPECT_EQ(Put("digits", {Images(6), LabelsOf(5)}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Put("digits", {{"notes.txt", "hello"}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Put("digits", {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Put("No Good", {Images(6), LabelsOf(6)}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(DatasetTest, AnUploadThatBreaksOffStoresNothing) {
+  auto messages = Messages("digits", {Images(6), LabelsOf(6)});
+  messages.pop_back();
+  EXPECT_EQ(Send(messages).status().code(), absl::StatusCode::kInvalidArgument);
+  messages.resize(4);  // the images alone
+  EXPECT_EQ(Send(messages).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Send({}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Send({v1::PutDatasetRequest()}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(blobs_.List("")->size(), 0u);
+}
+
+TEST_F(DatasetTest, IsNotDeletedWhileAJobUsesIt) {
+  ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  v1::JobSpec spec = GaussianJob("softmax");
+  spec.mutable_model()->set_builtin("softmax_regression");
+  spec.mutable_dataset()->set_name("digits");
+  spec.mutable_prior()->mutable_gaussian()->set_precision(1);
+  spec.set_batch_size(2);
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->report().num_examples(), 6);
+  EXPECT_NEAR(job->report().learning_rate(), 0.6, 1e-12);
+  const absl::Status refused = Delete("digits");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(refused), "IN_USE");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(job->id()));
+  ASSERT_TRUE(SetIntent("softmax", v1::Job::DELETE).ok());
+  EXPECT_TRUE(Delete("digits").ok());
+  EXPECT_EQ(Delete("digits").code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace chainfleet

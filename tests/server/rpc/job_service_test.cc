@@ -1,0 +1,212 @@
+#include <string>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class JobServiceTest : public RunningServer {
+ protected:
+  absl::StatusOr<v1::ListJobsResponse> List(int32_t page_size, const std::string& token,
+                                            const std::string& state = "") {
+    v1::ListJobsRequest request;
+    request.set_page_size(page_size);
+    request.set_page_token(token);
+    request.set_state(state);
+    return Call(*jobs_, &v1::JobService::Stub::ListJobs, request);
+  }
+};
+
+TEST_F(JobServiceTest, FindsAJobByIdByNameAndAsTheLatest) {
+  const auto created = CreateJob(GaussianJob("walk", 2));
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_THAT(created->id(), testing::StartsWith("walk-"));
+  EXPECT_EQ(created->state(), v1::Job::PENDING);
+  for (const std::string& name : {created->id(), std::string("walk"), std::string("@latest")}) {
+    const auto job = GetJob(name);
+    ASSERT_TRUE(job.ok()) << name << ": " << job.status();
+    EXPECT_EQ(job->id(), created->id());
+    EXPECT_EQ(job->chains_size(), 2);
+  }
+}
+
+TEST_F(JobServiceTest, ReportsWhichPosteriorIsSampled) {
+  v1::JobSpec spec = GaussianJob("walk");
+  spec.set_temperature(0.5);
+  spec.mutable_collect()->set_every_steps(10);
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->report().num_examples(), 1);
+  EXPECT_EQ(job->report().temperature(), 0.5);
+  EXPECT_EQ(job->report().step_size(), 0.1);
+  EXPECT_EQ(job->report().num_parameters(), 2);
+  EXPECT_EQ(job->report().draws_per_chain(), 10);
+  EXPECT_EQ(job->steps_total(), 100);
+}
+
+TEST_F(JobServiceTest, ReturnsTheSameJobForTheSameRequestId) {
+  const auto first = CreateJob(GaussianJob("walk"), "request-1"), again = CreateJob(GaussianJob("walk"), "request-1");
+  ASSERT_TRUE(first.ok() && again.ok()) << first.status() << again.status();
+  EXPECT_EQ(first->id(), again->id());
+  EXPECT_EQ(List(10, "")->jobs_size(), 1);
+}
+
+TEST_F(JobServiceTest, StoresNothingWhenAskedToValidateOnly) {
+  v1::CreateJobRequest request;
+  *request.mutable_spec() = GaussianJob("walk");
+  request.set_validate_only(true);
+  const auto job = Call(*jobs_, &v1::JobService::Stub::CreateJob, request);
+  EXPECT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(List(10, "")->jobs_size(), 0);
+}
+
+TEST_F(JobServiceTest, NamesEveryWrongFieldInTheStandardDetails) {
+  v1::CreateJobRequest request;
+  *request.mutable_spec() = GaussianJob("walk");
+  request.mutable_spec()->clear_sampler();
+  request.mutable_spec()->set_minibatches("sometimes");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::Job job;
+  const grpc::Status status = jobs_->CreateJob(&context, request, &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  google::rpc::ErrorInfo info;
+  google::rpc::BadRequest bad_request;
+  ASSERT_EQ(details.details_size(), 2);
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  ASSERT_TRUE(details.details(1).UnpackTo(&bad_request));
+  EXPECT_EQ(info.domain(), "chainfleet");
+  ASSERT_EQ(bad_request.field_violations_size(), 2);
+  EXPECT_EQ(bad_request.field_violations(0).field(), "sampler");
+  EXPECT_EQ(bad_request.field_violations(1).field(), "minibatches");
+}
+
+TEST_F(JobServiceTest, RefusesWhatTheDomainRefuses) {
+  v1::JobSpec spec = GaussianJob("walk");
+  spec.mutable_step_size()->set_constant(-1);
+  EXPECT_EQ(FieldViolationsOf(CreateJob(spec).status()).at(0).path, "step_size.constant");
+  spec = GaussianJob("walk");
+  spec.mutable_model()->set_builtin("mlp");
+  spec.mutable_dataset()->set_name("nowhere");
+  const auto job = CreateJob(spec);
+  EXPECT_FALSE(job.ok());
+  EXPECT_THAT(std::string(job.status().message()), HasSubstr("nowhere"));
+}
+
+TEST_F(JobServiceTest, SaysWhichJobIsUnknown) {
+  const auto job = GetJob("nobody");
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(job.status().message()), HasSubstr("nobody"));
+}
+
+TEST_F(JobServiceTest, ListsPageByPageNewestFirst) {
+  for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(CreateJob(GaussianJob(name)).ok());
+  const auto first = List(2, "");
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(first->jobs_size(), 2);
+  EXPECT_EQ(first->jobs(0).spec().name(), "c");
+  EXPECT_EQ(first->jobs(0).chains_size(), 0);
+  const auto second = List(2, first->next_page_token());
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_EQ(second->jobs_size(), 1);
+  EXPECT_EQ(second->jobs(0).spec().name(), "a");
+  EXPECT_EQ(second->next_page_token(), "");
+  EXPECT_EQ(List(2, first->next_page_token(), "RUNNING").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(List(2, "nonsense").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(JobServiceTest, ListsByState) {
+  ASSERT_TRUE(CreateJob(GaussianJob("a")).ok());
+  ASSERT_TRUE(CreateJob(GaussianJob("b")).ok());
+  ASSERT_TRUE(SetIntent("a", v1::Job::CANCEL).ok());
+  const auto cancelled = List(10, "", "CANCELLED");
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  ASSERT_EQ(cancelled->jobs_size(), 1);
+  EXPECT_EQ(cancelled->jobs(0).spec().name(), "a");
+  EXPECT_EQ(List(10, "", "DONE").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(JobServiceTest, RefusesAnIntentThatIsMissingOrLoosens) {
+  ASSERT_TRUE(CreateJob(GaussianJob("a")).ok());
+  EXPECT_EQ(SetIntent("a", v1::Job::INTENT_UNSPECIFIED).status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(SetIntent("a", v1::Job::CANCEL).ok());
+  EXPECT_EQ(SetIntent("a", v1::Job::RUN).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(SetIntent("a", v1::Job::CANCEL).ok()) << "the same intent again is no change";
+}
+
+TEST_F(JobServiceTest, WatchSendsTheJobAtOnceThenChangesAndEndsWithIt) {
+  ASSERT_TRUE(CreateJob(GaussianJob("a")).ok());
+  v1::WatchJobRequest request;
+  request.set_name("a");
+  request.set_min_interval_seconds(0.05);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto reader = jobs_->WatchJob(&context, request);
+  v1::Job job;
+  ASSERT_TRUE(reader->Read(&job));
+  EXPECT_EQ(job.state(), v1::Job::PENDING);
+  ASSERT_TRUE(SetIntent("a", v1::Job::CANCEL).ok());
+  while (reader->Read(&job)) {
+  }
+  EXPECT_EQ(job.state(), v1::Job::CANCELLED);
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(JobServiceTest, WatchOfAnUnknownJobIsRefused) {
+  v1::WatchJobRequest request;
+  request.set_name("nobody");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::Job job;
+  const auto reader = jobs_->WatchJob(&context, request);
+  EXPECT_FALSE(reader->Read(&job));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(JobServiceTest, TellsWhoItIs) {
+  const auto info = Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest());
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->store_incarnation(), "store");
+  EXPECT_EQ(info->protocol_version(), kProtocolVersion);
+  EXPECT_EQ(info->data_directory(), "/data");
+}
+
+class TokenTest : public RunningServer {
+ protected:
+  TokenTest() : RunningServer("secret") {}
+  grpc::StatusCode CodeWith(const std::string& authorization) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
+    v1::ServerInfo info;
+    return jobs_->GetServerInfo(&context, v1::GetServerInfoRequest(), &info).error_code();
+  }
+};
+
+TEST_F(TokenTest, WantsTheTokenOnEveryCall) {
+  EXPECT_EQ(CodeWith(""), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CodeWith("Bearer Secret"), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CodeWith("secret"), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CodeWith("Bearer secret"), grpc::StatusCode::OK);
+}
+
+TEST_F(TokenTest, WantsItOnStreamsOfEveryServiceToo) {
+  grpc::ClientContext watch, put, shards, evaluate;
+  for (auto* context : {&watch, &put, &shards, &evaluate}) SetDeadline(context);
+  EXPECT_EQ(jobs_->WatchJob(&watch, v1::WatchJobRequest())->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  v1::PutBlobReply reply;
+  EXPECT_EQ(workers_->PutBlob(&put, &reply)->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(workers_->ServeShards(&shards)->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(predictions_->Evaluate(&evaluate, v1::EvaluateRequest())->Finish().error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,157 @@
+#include <string>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+// A job with one committed draw of one chain, on a data set of images of 1 x 2 x 2.
+class PredictServiceTest : public RunningServer {
+ protected:
+  void SetUp() override {
+    Dataset dataset;
+    dataset.name = "digits";
+    dataset.digest = DigestHex(64, 'a');
+    dataset.input_shape = {1, 2, 2};
+    dataset.num_rows = 100;
+    dataset.num_classes = 3;
+    dataset.normalisation = {{0.5}, {0.25}};
+    dataset.shards = {{0, 100, {"store/datasets/x", 10, DigestHex(64, 'b')}}};
+    Waited<absl::StatusOr<Dataset>> put;
+    dispatcher_.PutDataset(dataset, put.Take());
+    ASSERT_TRUE(put.Get()->ok());
+    v1::JobSpec spec = GaussianJob("softmax");
+    spec.mutable_model()->set_builtin("softmax_regression");
+    spec.mutable_dataset()->set_name("digits");
+    const auto job = CreateJob(spec);
+    ASSERT_TRUE(job.ok()) << job.status();
+    job_ = job->id();
+  }
+  void CommitADraw() {
+    SynchronizeRequest request;
+    request.worker = "w1";
+    request.incarnation = "life";
+    request.devices = {{"cpu", int64_t{1} << 30, 4}};
+    const Grant grant = Granted([&] {
+      ++request.seq;
+      Waited<absl::StatusOr<SynchronizeReply>> reply;
+      dispatcher_.Synchronize(request, reply.Take());
+      return *reply.Get();
+    });
+    ProgressCommit commit;
+    commit.chain = grant.chain;
+    commit.lease_epoch = grant.lease_epoch;
+    commit.resume_point = {10, "state", std::nullopt, DigestHex(64, 'c')};
+    commit.segment = Segment{.first_index = 0,
+                             .steps = {10},
+                             .weights = {1},
+                             .kinds = {DrawKind::kTheta},
+                             .object = {"store/x", 10, DigestHex(64, 'd')},
+                             .digest = DigestHex(64, 'e'),
+                             .parent_digest = grant.progress.last_digest};
+    Waited<absl::StatusOr<CommitReply>> committed;
+    dispatcher_.CommitProgress(commit, "w1", "life", SegmentRecord{}, committed.Take());
+    const auto done = committed.Get();
+    ASSERT_TRUE(done && done->ok()) << done->status();
+  }
+  v1::PredictRequest TwoRows() const {
+    v1::PredictRequest request;
+    request.set_job("softmax");
+    request.mutable_inputs()->set_type(v1::UINT8);
+    for (const int64_t size : {2, 1, 2, 2}) request.mutable_inputs()->add_shape(size);
+    request.mutable_inputs()->set_data(std::string(8, '\x40'));
+    return request;
+  }
+  absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request) {
+    return Call(*predictions_, &v1::PredictService::Stub::Predict, request);
+  }
+
+  std::string job_;
+};
+
+TEST_F(PredictServiceTest, SaysThatAJobHasNoDrawsYet) {
+  const auto response = Predict(TwoRows());
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(response.status()), "NO_DRAWS");
+}
+
+TEST_F(PredictServiceTest, AdvisesToRetryWithoutAServingWorker) {
+  CommitADraw();
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::PredictResponse response;
+  const grpc::Status status = predictions_->Predict(&context, TwoRows(), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+  EXPECT_EQ(ReasonOf(FromGrpc(status)), "NO_SERVING_WORKER");
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  google::rpc::RetryInfo retry;
+  EXPECT_TRUE(details.details(details.details_size() - 1).UnpackTo(&retry));
+}
+
+TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
+  CommitADraw();
+  v1::PredictRequest wrong_shape = TwoRows();
+  wrong_shape.mutable_inputs()->set_shape(3, 3);
+  const auto refused = Predict(wrong_shape);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("2"));
+  v1::PredictRequest short_bytes = TwoRows();
+  short_bytes.mutable_inputs()->mutable_data()->pop_back();
+  EXPECT_EQ(Predict(short_bytes).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::PredictRequest no_type = TwoRows();
+  no_type.mutable_inputs()->clear_type();
+  EXPECT_EQ(Predict(no_type).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::PredictRequest no_anchor = TwoRows();
+  no_anchor.mutable_selection()->add_kinds(v1::THETA_A);
+  EXPECT_EQ(Predict(no_anchor).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::PredictRequest negative = TwoRows();
+  negative.mutable_selection()->set_members(-1);
+  EXPECT_EQ(FieldViolationsOf(Predict(negative).status()).at(0).path, "selection.members");
+}
+
+TEST_F(PredictServiceTest, SaysWhichJobVersionOrDatasetIsUnknown) {
+  CommitADraw();
+  v1::PredictRequest request = TwoRows();
+  request.mutable_selection()->set_version(9);
+  EXPECT_EQ(Predict(request).status().code(), absl::StatusCode::kNotFound);
+  request.set_job("nobody");
+  EXPECT_EQ(Predict(request).status().code(), absl::StatusCode::kNotFound);
+  v1::EvaluateRequest evaluate;
+  evaluate.set_job("softmax");
+  evaluate.set_dataset("nowhere");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  EXPECT_EQ(predictions_->Evaluate(&context, evaluate)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+// A worker that takes shards and never answers: the call ends by its deadline, and when the client cancels.
+TEST_F(PredictServiceTest, EndsWithTheClientsDeadlineWhenAWorkerIsSilent) {
+  CommitADraw();
+  grpc::ClientContext worker_context;
+  SetDeadline(&worker_context);
+  const auto stream = workers_->ServeShards(&worker_context);
+  v1::ShardUpdate hello;
+  hello.mutable_hello()->set_worker("w1");
+  hello.mutable_hello()->set_protocol_version(kProtocolVersion);
+  stream->Write(hello);
+  while (shards_.Workers().empty()) {
+    Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest()).IgnoreError();
+  }
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(200, GPR_TIMESPAN)));
+  v1::PredictResponse response;
+  EXPECT_EQ(predictions_->Predict(&context, TwoRows(), &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  v1::ShardOrder order;
+  ASSERT_TRUE(stream->Read(&order));
+  EXPECT_EQ(order.shard().chains(0).chain().job(), job_);
+  EXPECT_EQ(order.shard().plan().num_classes(), 3);
+  ASSERT_TRUE(stream->Read(&order)) << "the worker is told to drop it";
+  EXPECT_EQ(order.order_case(), v1::ShardOrder::kCancel);
+  worker_context.TryCancel();
+}
+
+}  // namespace
+}  // namespace chainfleet

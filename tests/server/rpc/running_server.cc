@@ -1,0 +1,102 @@
+#include "tests/server/rpc/running_server.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace chainfleet {
+namespace {
+
+DispatcherOptions Options() {
+  DispatcherOptions options;
+  options.sync_interval = absl::Milliseconds(200);  // idle Synchronize calls are held so long
+  options.id_key = RngKey{1};
+  return options;
+}
+
+}  // namespace
+
+RunningServer::RunningServer(std::string token)
+    : auth_(std::move(token)),
+      dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options()),
+      parts_{.clock = &clock_,
+             .executor = threads_.get(),
+             .state = &state_,
+             .blobs = &blobs_,
+             .dispatcher = &dispatcher_,
+             .auth = &auth_,
+             .data_directory = "/data",
+             .started_at = clock_.Wall()} {
+  auto started = StartOn("127.0.0.1:0");
+  if (!started.ok()) throw std::runtime_error(started.status().ToString());
+  server_ = *std::move(started);
+  channel_ = grpc::CreateChannel(address(), grpc::InsecureChannelCredentials());
+  jobs_ = v1::JobService::NewStub(channel_);
+  workers_ = v1::WorkerService::NewStub(channel_);
+  predictions_ = v1::PredictService::NewStub(channel_);
+}
+
+RunningServer::~RunningServer() {
+  server_->Shutdown(absl::Seconds(1));
+  server_.reset();
+  threads_.reset();  // its last tasks use what is destroyed after it
+}
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> RunningServer::StartOn(const std::string& address) {
+  return GrpcServer::Start(address, parts_, &shards_, &router_, &evaluator_, &metrics_);
+}
+
+void RunningServer::SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+}
+
+Grant RunningServer::Granted(const std::function<absl::StatusOr<SynchronizeReply>()>& synchronize) {
+  for (int i = 0; i < 50; ++i) {
+    const absl::StatusOr<SynchronizeReply> reply = synchronize();
+    if (!reply.ok()) throw std::runtime_error(reply.status().ToString());
+    if (!reply->grants.empty()) return reply->grants.front();
+  }
+  throw std::runtime_error("no grant");
+}
+
+absl::StatusOr<v1::Job> RunningServer::CreateJob(const v1::JobSpec& spec, const std::string& request_id) {
+  v1::CreateJobRequest request;
+  *request.mutable_spec() = spec;
+  request.set_request_id(request_id);
+  return Call(*jobs_, &v1::JobService::Stub::CreateJob, request);
+}
+
+absl::StatusOr<v1::Job> RunningServer::GetJob(const std::string& name) {
+  v1::GetJobRequest request;
+  request.set_name(name);
+  return Call(*jobs_, &v1::JobService::Stub::GetJob, request);
+}
+
+absl::StatusOr<v1::Job> RunningServer::SetIntent(const std::string& name, v1::Job::Intent intent) {
+  v1::SetIntentRequest request;
+  request.set_name(name);
+  request.set_intent(intent);
+  return Call(*jobs_, &v1::JobService::Stub::SetIntent, request);
+}
+
+absl::StatusOr<std::string> RunningServer::ReadAll(std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader) {
+  std::string bytes;
+  v1::Chunk chunk;
+  while (reader->Read(&chunk)) bytes += chunk.data();
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return FromGrpc(status);
+  return bytes;
+}
+
+v1::JobSpec GaussianJob(const std::string& name, int chains) {
+  v1::JobSpec spec;
+  spec.set_name(name);
+  spec.mutable_model()->mutable_potential()->mutable_gaussian()->set_dimension(2);
+  spec.mutable_sampler()->mutable_sgld();
+  spec.mutable_step_size()->set_constant(0.1);
+  spec.set_batch_size(1);
+  spec.set_num_steps(100);
+  spec.set_chains(chains);
+  return spec;
+}
+
+}  // namespace chainfleet

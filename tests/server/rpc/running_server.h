@@ -1,0 +1,115 @@
+// A real gRPC server on a free port of this host, over stores in memory, and stubs that talk to it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chainfleet/v1/jobs.grpc.pb.h"
+#include "chainfleet/v1/predict.grpc.pb.h"
+#include "chainfleet/v1/worker.grpc.pb.h"
+#include "core/base/clock.h"
+#include "core/base/thread_pool.h"
+#include "core/metrics/metrics.h"
+#include "core/store/blob_store/memory_blob_store.h"
+#include "core/store/state_store/memory_state_store.h"
+#include "core/wire/grpc_status.h"
+#include "server/rpc/dispatcher_draw_catalog.h"
+#include "server/rpc/grpc_server.h"
+
+namespace chainfleet {
+
+// The answer of an asynchronous call, waited for.
+template <typename T>
+class Waited {
+ public:
+  std::function<void(T)> Take() {
+    return [shared = shared_](T value) {
+      MutexLock lock(&shared->mutex);
+      EXPECT_FALSE(shared->value.has_value()) << "answered twice";
+      shared->value = std::move(value);
+      shared->changed.SignalAll();
+    };
+  }
+  // Fails the test after 20 s.
+  std::optional<T> Get() {
+    MutexLock lock(&shared_->mutex);
+    while (!shared_->value) {
+      if (shared_->changed.WaitWithTimeout(&shared_->mutex, absl::Seconds(20))) break;
+    }
+    EXPECT_TRUE(shared_->value.has_value()) << "no answer";
+    return shared_->value;
+  }
+
+ private:
+  struct Shared {
+    Mutex mutex;
+    CondVar changed;
+    std::optional<T> value;
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+class RunningServer : public testing::Test {
+ protected:
+  explicit RunningServer(std::string token = "");
+  ~RunningServer() override;
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }
+  // Another server over the same parts.
+  absl::StatusOr<std::unique_ptr<GrpcServer>> StartOn(const std::string& address);
+
+  // Calls, with a deadline. Request and response are deduced from the stub's method.
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                const Request& request) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    Response response;
+    const grpc::Status status = (stub.*method)(&context, request, &response);
+    if (!status.ok()) return FromGrpc(status);
+    return response;
+  }
+  static void SetDeadline(grpc::ClientContext* context);
+
+  // The first grant. A new fleet is left to settle before it gets work, so the first answers may have none.
+  static Grant Granted(const std::function<absl::StatusOr<SynchronizeReply>()>& synchronize);
+
+  absl::StatusOr<v1::Job> CreateJob(const v1::JobSpec& spec, const std::string& request_id = "");
+  absl::StatusOr<v1::Job> GetJob(const std::string& name);
+  absl::StatusOr<v1::Job> SetIntent(const std::string& name, v1::Job::Intent intent);
+  // Reads a stream of chunks to its end.
+  static absl::StatusOr<std::string> ReadAll(std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader);
+
+  const SystemClock clock_;
+  std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
+  MemoryStateStore state_{std::make_shared<MemoryDatabase>("store")};
+  MemoryBlobStore blobs_;
+  Authenticator auth_;
+  MetricsRegistry registry_{"server"};
+  ServerMetrics metrics_{&registry_};
+  Dispatcher dispatcher_;
+  const ServiceParts parts_;
+  ShardStreams shards_{threads_.get()};
+  DispatcherDrawCatalog catalog_{parts_};
+  ShardQueue queue_{threads_.get(), &shards_};
+  PredictRouter router_{threads_.get(), &catalog_, &queue_};
+  Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
+  std::unique_ptr<GrpcServer> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::WorkerService::Stub> workers_;
+  std::unique_ptr<v1::PredictService::Stub> predictions_;
+};
+
+// A job on an analytic potential: nothing else is needed to run it.
+v1::JobSpec GaussianJob(const std::string& name, int chains = 1);
+
+}  // namespace chainfleet

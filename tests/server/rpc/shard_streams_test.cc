@@ -1,0 +1,194 @@
+#include "server/rpc/shard_streams.h"
+
+#include <string>
+#include <utility>
+
+#include "core/base/limits.h"
+#include "core/wire/predict_wire.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+// The worker's end of a ServeShards stream.
+class Serving {
+ public:
+  Serving(v1::WorkerService::Stub* stub, const std::string& worker, int32_t protocol_version = kProtocolVersion) {
+    context_.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+    stream_ = stub->ServeShards(&context_);
+    v1::ShardUpdate update;
+    update.mutable_hello()->set_worker(worker);
+    update.mutable_hello()->set_incarnation("life");
+    update.mutable_hello()->set_protocol_version(protocol_version);
+    Say(update);
+  }
+  ~Serving() {
+    if (!finished_) Finish().IgnoreError();
+  }
+
+  void Say(const v1::ShardUpdate& update) { stream_->Write(update); }
+  v1::ShardOrder Hear() {
+    v1::ShardOrder order;
+    EXPECT_TRUE(stream_->Read(&order));
+    return order;
+  }
+  void SendBytes(uint64_t shard_id, const std::string& data, bool last) {
+    v1::ShardUpdate update;
+    update.mutable_result()->set_shard_id(shard_id);
+    update.mutable_result()->set_data(data);
+    update.mutable_result()->set_last(last);
+    Say(update);
+  }
+  void Drop() { context_.TryCancel(); }
+  absl::Status Finish() {
+    finished_ = true;
+    stream_->WritesDone();
+    v1::ShardOrder order;
+    while (stream_->Read(&order)) {
+    }
+    return FromGrpc(stream_->Finish());
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ShardUpdate, v1::ShardOrder>> stream_;
+  bool finished_ = false;
+};
+
+class ShardStreamsTest : public RunningServer {
+ protected:
+  using Result = absl::StatusOr<ShardResult>;
+
+  // The hello travels: until it has arrived, a shard for the worker is refused at once and asked for again.
+  Waited<Result> SendWhenServing(const std::string& worker, uint64_t shard_id) {
+    while (true) {
+      for (const ServingWorker& serving : shards_.Workers()) {
+        if (serving.id == worker) return SendNow(worker, shard_id);
+      }
+      Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest()).IgnoreError();
+    }
+  }
+  Waited<Result> SendNow(const std::string& worker, uint64_t shard_id) {
+    auto plan = std::make_shared<PredictPlan>();
+    plan->job = "walk-aaaaaa";
+    plan->model.kind = BuiltinModel{"mlp", {}};
+    ShardRequest request;
+    request.shard_id = shard_id;
+    request.plan = plan;
+    request.kinds = {DrawKind::kTheta};
+    request.inputs = std::make_shared<const InputTensor>();
+    Waited<Result> result;
+    shards_.Send(worker, request, result.Take());
+    return result;
+  }
+  static std::string ResultBytes(uint64_t shard_id) {
+    ShardResult result;
+    result.shard_id = shard_id;
+    result.partials.resize(1);
+    result.partials[0].sum_wp.assign(1000, 0.5);
+    return ToProto(result).SerializeAsString();
+  }
+};
+
+TEST_F(ShardStreamsTest, CarriesAShardDownAndItsResultUpInChunks) {
+  Serving worker(workers_.get(), "w1");
+  auto result = SendWhenServing("w1", 7);
+  const v1::ShardOrder order = worker.Hear();
+  EXPECT_EQ(order.shard().shard_id(), 7u);
+  EXPECT_EQ(order.shard().plan().job(), "walk-aaaaaa");
+  const std::string bytes = ResultBytes(7);
+  worker.SendBytes(7, bytes.substr(0, 3000), false);
+  worker.SendBytes(7, bytes.substr(3000), true);
+  const auto got = result.Get();
+  ASSERT_TRUE(got && got->ok()) << got->status();
+  EXPECT_EQ((*got)->partials.at(0).sum_wp.size(), 1000u);
+  EXPECT_EQ(shards_.Workers().at(0).shards_in_flight, 0);
+}
+
+TEST_F(ShardStreamsTest, PassesOnTheWorkersError) {
+  Serving worker(workers_.get(), "w1");
+  auto result = SendWhenServing("w1", 7);
+  worker.Hear();
+  v1::ShardUpdate update;
+  update.mutable_failure()->set_shard_id(7);
+  update.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  update.mutable_failure()->set_message("queue full");
+  update.mutable_failure()->set_reason("QUEUE_FULL");
+  worker.Say(update);
+  const auto got = result.Get();
+  EXPECT_EQ(got->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(got->status()), "QUEUE_FULL");
+}
+
+TEST_F(ShardStreamsTest, AWorkerThatVanishesFailsItsShardsAsUnavailable) {
+  Serving worker(workers_.get(), "w1");
+  auto first = SendWhenServing("w1", 1);
+  auto second = SendNow("w1", 2);
+  worker.Hear();
+  worker.SendBytes(1, "half of a res", false);
+  worker.Drop();
+  EXPECT_EQ(first.Get()->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(second.Get()->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(SendNow("w1", 3).Get()->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(shards_.Workers().empty());
+}
+
+TEST_F(ShardStreamsTest, ANewStreamOfAWorkerTakesThePlaceOfTheOld) {
+  Serving old(workers_.get(), "w1");
+  auto lost = SendWhenServing("w1", 1);
+  Serving fresh(workers_.get(), "w1");
+  EXPECT_EQ(lost.Get()->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(old.Finish().code(), absl::StatusCode::kAborted);
+  auto result = SendWhenServing("w1", 2);
+  EXPECT_EQ(fresh.Hear().shard().shard_id(), 2u);
+  fresh.SendBytes(2, ResultBytes(2), true);
+  EXPECT_TRUE(result.Get()->ok());
+}
+
+TEST_F(ShardStreamsTest, CancelReachesTheWorkerAndAnswersTheCaller) {
+  Serving worker(workers_.get(), "w1");
+  auto result = SendWhenServing("w1", 7);
+  shards_.Cancel("w1", 7);
+  EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(worker.Hear().shard().shard_id(), 7u);
+  EXPECT_EQ(worker.Hear().cancel(), 7u);
+  worker.SendBytes(7, ResultBytes(7), true);  // too late: nobody waits, nothing breaks
+  auto next = SendNow("w1", 8);
+  worker.Hear();
+  worker.SendBytes(8, ResultBytes(8), true);
+  EXPECT_TRUE(next.Get()->ok());
+}
+
+TEST_F(ShardStreamsTest, BoundsTheShardsInFlightOfAWorker) {
+  Serving worker(workers_.get(), "w1");
+  std::vector<Waited<Result>> results;
+  results.push_back(SendWhenServing("w1", 1));
+  for (int i = 1; i < limits::kMaxShardsInFlightPerWorker; ++i) results.push_back(SendNow("w1", 1 + i));
+  EXPECT_EQ(SendNow("w1", 99).Get()->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(shards_.Workers().at(0).shards_in_flight, limits::kMaxShardsInFlightPerWorker);
+}
+
+TEST_F(ShardStreamsTest, RefusesResultsThatDoNotParse) {
+  Serving worker(workers_.get(), "w1");
+  auto result = SendWhenServing("w1", 7);
+  worker.Hear();
+  worker.SendBytes(7, "\xff\xff\xff", true);
+  EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ShardStreamsTest, RefusesAStreamOfAnotherProtocolWithoutHelloOrWithTwo) {
+  Serving other(workers_.get(), "w1", kProtocolVersion + 1);
+  EXPECT_EQ(ReasonOf(other.Finish()), "VERSION_MISMATCH");
+  Serving nameless(workers_.get(), "");
+  EXPECT_EQ(nameless.Finish().code(), absl::StatusCode::kInvalidArgument);
+  Serving twice(workers_.get(), "w1");
+  v1::ShardUpdate update;
+  update.mutable_hello()->set_worker("w2");
+  update.mutable_hello()->set_protocol_version(kProtocolVersion);
+  twice.Say(update);
+  EXPECT_EQ(twice.Finish().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(shards_.Workers().empty());
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,239 @@
+#include <string>
+#include <utility>
+
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
+#include "core/wire/types_wire.h"
+#include "core/wire/worker_wire.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::HasSubstr;
+
+// One worker and one chain that it leases.
+class WorkerServiceTest : public RunningServer {
+ protected:
+  absl::StatusOr<SynchronizeReply> Synchronize(int32_t protocol_version = kProtocolVersion) {
+    SynchronizeRequest request;
+    request.protocol_version = protocol_version;
+    request.worker = "w1";
+    request.incarnation = "life";
+    request.seq = ++seq_;
+    request.devices = {{"cpu", int64_t{1} << 30, 4}};
+    const auto reply = Call(*workers_, &v1::WorkerService::Stub::Synchronize, ToProto(request));
+    if (!reply.ok()) return reply.status();
+    return FromProto(*reply);
+  }
+  // The first grant of a fresh job.
+  Grant Lease() {
+    EXPECT_TRUE(CreateJob(GaussianJob("walk")).ok());
+    return Granted([&] { return Synchronize(); });
+  }
+  // What PutBlob says of `sent` when the header announces `ref`.
+  absl::Status Put(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, const std::string& sent) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::PutBlobReply reply;
+    const auto writer = workers_->PutBlob(&context, &reply);
+    v1::PutBlobRequest message;
+    *message.mutable_header()->mutable_chain() = ToProto(chain);
+    message.mutable_header()->set_lease_epoch(lease_epoch);
+    *message.mutable_header()->mutable_blob() = ToProto(ref);
+    bool going = writer->Write(message);
+    for (size_t begin = 0; going && begin < sent.size(); begin += 1000) {
+      message.set_data(sent.substr(begin, 1000));
+      going = writer->Write(message);
+    }
+    writer->WritesDone();
+    return FromGrpc(writer->Finish());
+  }
+  static BlobRef RefOf(const Grant& grant, const std::string& bytes) {
+    const DigestHex digest = Sha256Hex(bytes);
+    return {SegmentObjectName("store", grant.chain, grant.lease_epoch, digest), static_cast<int64_t>(bytes.size()),
+            digest};
+  }
+  static SignedCommit CommitOf(const Grant& grant, const BlobRef& object) {
+    SignedCommit commit;
+    commit.worker = "w1";
+    commit.incarnation = "life";
+    commit.host = "host";
+    commit.device_kind = "cpu";
+    commit.numerics_version = 1;
+    commit.commit.chain = grant.chain;
+    commit.commit.lease_epoch = grant.lease_epoch;
+    commit.commit.resume_point = {10, "state", std::nullopt, Sha256Hex("state")};
+    commit.commit.segment = Segment{.first_index = 0,
+                                    .steps = {10},
+                                    .weights = {1},
+                                    .kinds = {DrawKind::kTheta},
+                                    .object = object,
+                                    .digest = Sha256Hex("segment"),
+                                    .parent_digest = grant.progress.last_digest};
+    return commit;
+  }
+  absl::StatusOr<v1::CommitProgressReply> Commit(const SignedCommit& commit) {
+    return Call(*workers_, &v1::WorkerService::Stub::CommitProgress, ToProto(commit));
+  }
+  absl::StatusOr<std::string> ReadSegment(const std::string& job, const std::string& object) {
+    v1::ReadSegmentRequest request;
+    request.set_job(job);
+    request.set_object(object);
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    return ReadAll(jobs_->ReadSegment(&context, request));
+  }
+
+  uint64_t seq_ = 0;
+};
+
+TEST_F(WorkerServiceTest, GrantsAChainWithItsPlan) {
+  const Grant grant = Lease();
+  EXPECT_EQ(grant.lease_epoch, 1);
+  EXPECT_EQ(grant.plan->spec.name, "walk");
+  EXPECT_EQ(grant.plan->spec.num_steps, 100);
+}
+
+TEST_F(WorkerServiceTest, RefusesAnotherProtocolWithBothNumbers) {
+  const auto reply = Synchronize(kProtocolVersion + 5);
+  EXPECT_EQ(reply.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(reply.status()), "VERSION_MISMATCH");
+  EXPECT_THAT(std::string(reply.status().message()), HasSubstr(std::to_string(kProtocolVersion + 5)));
+  EXPECT_THAT(std::string(reply.status().message()), HasSubstr(std::to_string(kProtocolVersion)));
+}
+
+TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {
+  const Grant grant = Lease();
+  std::string bytes(1'200'000, 'x');  // three chunks
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 >> 3);
+  const BlobRef ref = RefOf(grant, bytes);
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, bytes).ok());
+  EXPECT_TRUE(Put(grant.chain, grant.lease_epoch, ref, bytes).ok()) << "the same object again is OK";
+  const auto first = Commit(CommitOf(grant, ref)), again = Commit(CommitOf(grant, ref));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(first->replayed());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->replayed());
+
+  v1::ListSegmentsRequest request;
+  request.set_job("walk");
+  const auto list = Call(*jobs_, &v1::JobService::Stub::ListSegments, request);
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->segments_size(), 1);
+  EXPECT_EQ(list->segments(0).worker(), "w1");
+  EXPECT_EQ(list->segments(0).host(), "host");
+  EXPECT_EQ(list->segments(0).numerics_version(), 1);
+  EXPECT_EQ(GetJob("walk")->num_draws(), 1);
+  const auto read = ReadSegment("walk", ref.name);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(*read == bytes);
+}
+
+TEST_F(WorkerServiceTest, SegmentsComePageByPage) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draw");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draw").ok());
+  SignedCommit commit = CommitOf(grant, ref);
+  for (int64_t i = 0; i < 3; ++i) {
+    commit.commit.segment->first_index = i;
+    commit.commit.resume_point.step = 10 + i;
+    commit.commit.segment->steps = {10 + i};
+    if (i > 0) commit.commit.segment->parent_digest = commit.commit.segment->digest;
+    commit.commit.segment->digest = Sha256Hex(std::to_string(i));
+    ASSERT_TRUE(Commit(commit).ok());
+  }
+  v1::ListSegmentsRequest request;
+  request.set_job("walk");
+  request.set_page_size(2);
+  const auto first = Call(*jobs_, &v1::JobService::Stub::ListSegments, request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(first->segments_size(), 2);
+  request.set_page_token(first->next_page_token());
+  const auto second = Call(*jobs_, &v1::JobService::Stub::ListSegments, request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_EQ(second->segments_size(), 1);
+  EXPECT_EQ(second->segments(0).segment().first_index(), 2);
+  EXPECT_EQ(second->next_page_token(), "");
+  request.set_chain(0);  // other arguments
+  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ListSegments, request).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(WorkerServiceTest, RefusesBytesThatDoNotMatchTheirDigestOrSize) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  for (const std::string& sent : {std::string("drawn"), std::string("draw"), std::string("draws and more")}) {
+    EXPECT_EQ(Put(grant.chain, grant.lease_epoch, ref, sent).code(), absl::StatusCode::kDataLoss) << sent;
+  }
+  EXPECT_EQ(blobs_.List("")->size(), 0u);
+}
+
+TEST_F(WorkerServiceTest, RefusesObjectsOfOtherChainsEpochsAndPlaces) {
+  const Grant grant = Lease();
+  BlobRef ref = RefOf(grant, "draws");
+  EXPECT_EQ(ReasonOf(Put(grant.chain, grant.lease_epoch, {"datasets/x", 5, ref.sha256}, "draws")), "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(Put(grant.chain, grant.lease_epoch + 1, ref, "draws")), "INVALID_FIELD");
+  ref.name = SegmentObjectName("store", grant.chain, grant.lease_epoch + 1, ref.sha256);
+  const absl::Status fenced = Put(grant.chain, grant.lease_epoch + 1, ref, "draws");
+  EXPECT_EQ(fenced.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(fenced), "LEASE_FENCED");
+}
+
+TEST_F(WorkerServiceTest, RefusesAnUploadWithoutHeader) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::PutBlobReply reply;
+  const auto writer = workers_->PutBlob(&context, &reply);
+  v1::PutBlobRequest message;
+  message.set_data("x");
+  writer->Write(message);
+  writer->WritesDone();
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(WorkerServiceTest, RefusesACommitWhoseObjectIsMissingOrShort) {
+  const Grant grant = Lease();
+  BlobRef ref = RefOf(grant, "draws");
+  const auto missing = Commit(CommitOf(grant, ref));
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(missing.status()), "BLOB_MISSING");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  ++ref.size_bytes;
+  EXPECT_EQ(ReasonOf(Commit(CommitOf(grant, ref)).status()), "BLOB_MISSING");
+  EXPECT_EQ(GetJob("walk")->num_draws(), 0);
+}
+
+TEST_F(WorkerServiceTest, RefusesACommitOfAForgedEpoch) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  SignedCommit commit = CommitOf(grant, ref);
+  commit.commit.lease_epoch = 7;
+  EXPECT_EQ(ReasonOf(Commit(commit).status()), "LEASE_FENCED");
+}
+
+TEST_F(WorkerServiceTest, RefusesASegmentThatContradictsItself) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  SignedCommit commit = CommitOf(grant, ref);
+  commit.commit.segment->weights = {1, 2};
+  EXPECT_EQ(Commit(commit).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(WorkerServiceTest, KnowsNoObjectsOutsideTheStore) {
+  for (const char* name : {"../../etc/passwd", "state.db", ""}) {
+    v1::GetBlobRequest request;
+    request.mutable_blob()->set_name(name);
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    EXPECT_EQ(ReadAll(workers_->GetBlob(&context, request)).status().code(), absl::StatusCode::kNotFound) << name;
+  }
+  const Grant grant = Lease();
+  EXPECT_EQ(ReadSegment("walk", RefOf(grant, "never put").name).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadSegment("walk", "store/other-aaaaaa/0/segments/e1-x").status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace chainfleet

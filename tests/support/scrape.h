@@ -1,0 +1,36 @@
+// GET /metrics of a port on this host, as Prometheus does it.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace chainfleet {
+
+// `address`: "127.0.0.1:PORT". The whole HTTP response, "" if nobody answers.
+inline std::string Scrape(const std::string& address) {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in target{};
+  target.sin_family = AF_INET;
+  target.sin_port = htons(static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
+  target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const timeval limit{10, 0};
+  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  std::string response;
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0 &&
+      ::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size())) {
+    char buffer[4096];
+    for (ssize_t got; (got = ::recv(descriptor, buffer, sizeof buffer, 0)) > 0;)
+      response.append(buffer, static_cast<size_t>(got));
+  }
+  ::close(descriptor);
+  return response;
+}
+
+}  // namespace chainfleet

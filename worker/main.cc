@@ -264,7 +264,16 @@ int Run(Flags flags) {
   return RunUntilSignal(&worker, signals);
 }
 
+// LibTorch's OpenMP threads spin between loops; on a host that others use as well this made a step 10 to 40 times
+// slower (measured). The policy is read when the library is loaded, before main: set it and start over, once.
+void WaitWithoutSpinning(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  execv("/proc/self/exe", argv);  // on failure we go on as we are
+}
+
 int Main(int argc, char** argv) {
+  WaitWithoutSpinning(argv);
   CLI::App app(
       "The chainfleet worker: steps chains on one device, streams their draws to the server, serves predictions.");
   Flags flags;

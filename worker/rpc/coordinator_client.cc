@@ -23,13 +23,6 @@ absl::Duration TransferDeadline(int64_t bytes) {
 
 }  // namespace
 
-template <typename Request, typename Response>
-struct CoordinatorClient::UnaryCall {
-  grpc::ClientContext context;
-  Request request;
-  Response response;
-};
-
 CoordinatorClient::CoordinatorClient(Options options)
     : options_(std::move(options)),
       control_(v1::WorkerService::NewStub(DialServer(options_.address, "control"))),
@@ -41,7 +34,7 @@ void CoordinatorClient::Stop() {
   MutexLock lock(&mutex_);
   stopped_ = true;
   for (grpc::ClientContext* context : calls_) context->TryCancel();
-  while (!calls_.empty()) idle_.Wait(&mutex_);
+  while (!calls_.empty() || leaving_ > 0) idle_.Wait(&mutex_);
 }
 
 bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline) {
@@ -56,57 +49,117 @@ bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadl
 void CoordinatorClient::Leave(grpc::ClientContext* context) {
   MutexLock lock(&mutex_);
   calls_.erase(context);
-  if (calls_.empty()) idle_.SignalAll();
+  ++leaving_;
 }
+
+void CoordinatorClient::Left() {
+  MutexLock lock(&mutex_);
+  --leaving_;
+  idle_.SignalAll();
+}
+
+// What the reactors have in common. They own themselves from Begin to End.
+template <typename Reactor>
+class CoordinatorClient::Call : public Reactor {
+ protected:
+  explicit Call(CoordinatorClient* client) : client_(client) {}
+
+  // False: this is gone.
+  bool Begin(absl::Duration deadline) {
+    if (client_->Enter(&context_, deadline)) return true;
+    delete this;
+    return false;
+  }
+
+  // The last word of OnDone. A context holds its channel; were it the last to do so, the channel would end on a thread
+  // of its own and wait for itself: so the client hears of the end only when the context is gone.
+  void End() {
+    CoordinatorClient* const client = client_;
+    client->Leave(&context_);
+    delete this;
+    client->Left();
+  }
+
+  CoordinatorClient* const client_;
+  grpc::ClientContext context_;
+};
+
+class CoordinatorClient::Sync final : public Call<grpc::ClientUnaryReactor> {
+ public:
+  Sync(CoordinatorClient* client, const SynchronizeRequest& request, Done<SynchronizeReply> done)
+      : Call(client), request_(ToProto(request)), done_(std::move(done)) {}
+
+  void Start(absl::Duration deadline) {
+    if (!Begin(deadline)) return;
+    client_->control_->async()->Synchronize(&context_, &request_, &reply_, this);
+    StartCall();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    if (status.ok()) {
+      done_(FromProto(reply_));
+    } else {
+      done_(FromGrpc(status));
+    }
+    End();
+  }
+
+ private:
+  const v1::SynchronizeRequest request_;
+  v1::SynchronizeReply reply_;
+  const Done<SynchronizeReply> done_;
+};
+
+class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
+ public:
+  Commit(CoordinatorClient* client, const SignedCommit& commit, Done<CommitReply> done)
+      : Call(client), request_(ToProto(commit)), done_(std::move(done)) {}
+
+  void Start() {
+    if (!Begin(kCommitDeadline)) return;
+    client_->control_->async()->CommitProgress(&context_, &request_, &reply_, this);
+    StartCall();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    if (status.ok()) {
+      done_(CommitReply{reply_.replayed()});
+    } else {
+      done_(FromGrpc(status));
+    }
+    End();
+  }
+
+ private:
+  const v1::CommitProgressRequest request_;
+  v1::CommitProgressReply reply_;
+  const Done<CommitReply> done_;
+};
 
 void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Duration deadline,
                                     Done<SynchronizeReply> done) {
-  auto call = std::make_shared<UnaryCall<v1::SynchronizeRequest, v1::SynchronizeReply>>();
-  call->request = ToProto(request);
-  if (!Enter(&call->context, deadline)) return;
-  control_->async()->Synchronize(&call->context, &call->request, &call->response,
-                                 [this, call, done = std::move(done)](const grpc::Status& status) {
-                                   if (status.ok()) {
-                                     done(FromProto(call->response));
-                                   } else {
-                                     done(FromGrpc(status));
-                                   }
-                                   Leave(&call->context);
-                                 });
+  (new Sync(this, request, std::move(done)))->Start(deadline);
 }
 
 void CoordinatorClient::CommitProgress(const ProgressCommit& commit, const std::string& worker,
                                        const std::string& incarnation, Done<CommitReply> done) {
-  auto call = std::make_shared<UnaryCall<v1::CommitProgressRequest, v1::CommitProgressReply>>();
-  call->request = ToProto(
-      SignedCommit{commit, worker, incarnation, options_.host, options_.device_kind, options_.numerics_version});
-  if (!Enter(&call->context, kCommitDeadline)) return;
-  control_->async()->CommitProgress(&call->context, &call->request, &call->response,
-                                    [this, call, done = std::move(done)](const grpc::Status& status) {
-                                      if (status.ok()) {
-                                        done(CommitReply{call->response.replayed()});
-                                      } else {
-                                        done(FromGrpc(status));
-                                      }
-                                      Leave(&call->context);
-                                    });
+  const SignedCommit signed_commit{
+      commit, worker, incarnation, options_.host, options_.device_kind, options_.numerics_version};
+  (new Commit(this, signed_commit, std::move(done)))->Start();
 }
 
-class CoordinatorClient::Put final : public grpc::ClientWriteReactor<v1::PutBlobRequest> {
+class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::PutBlobRequest>> {
  public:
   Put(CoordinatorClient* client, const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
       std::shared_ptr<const std::string> bytes, Done<bool> done)
-      : client_(client), bytes_(std::move(bytes)), done_(std::move(done)) {
+      : Call(client), bytes_(std::move(bytes)), done_(std::move(done)) {
     *message_.mutable_header()->mutable_chain() = ToProto(chain);
     message_.mutable_header()->set_lease_epoch(lease_epoch);
     *message_.mutable_header()->mutable_blob() = ToProto(ref);
   }
 
   void Start() {
-    if (!client_->Enter(&context_, TransferDeadline(static_cast<int64_t>(bytes_->size())))) {
-      delete this;
-      return;
-    }
+    if (!Begin(TransferDeadline(static_cast<int64_t>(bytes_->size())))) return;
     client_->blobs_->async()->PutBlob(&context_, &reply_, this);
     StartWrite(&message_);
     StartCall();
@@ -130,32 +183,26 @@ class CoordinatorClient::Put final : public grpc::ClientWriteReactor<v1::PutBlob
     } else {
       done_(FromGrpc(status));
     }
-    client_->Leave(&context_);
-    delete this;
+    End();
   }
 
  private:
-  CoordinatorClient* const client_;
   const std::shared_ptr<const std::string> bytes_;
   const Done<bool> done_;
-  grpc::ClientContext context_;
   v1::PutBlobRequest message_;
   v1::PutBlobReply reply_;
   size_t sent_ = 0;
 };
 
-class CoordinatorClient::Get final : public grpc::ClientReadReactor<v1::Chunk> {
+class CoordinatorClient::Get final : public Call<grpc::ClientReadReactor<v1::Chunk>> {
  public:
   Get(CoordinatorClient* client, const BlobRef& ref, Done<std::shared_ptr<const std::string>> done)
-      : client_(client), expected_(static_cast<size_t>(ref.size_bytes)), done_(std::move(done)) {
+      : Call(client), expected_(static_cast<size_t>(ref.size_bytes)), done_(std::move(done)) {
     *request_.mutable_blob() = ToProto(ref);
   }
 
   void Start() {
-    if (!client_->Enter(&context_, TransferDeadline(static_cast<int64_t>(expected_)))) {
-      delete this;
-      return;
-    }
+    if (!Begin(TransferDeadline(static_cast<int64_t>(expected_)))) return;
     client_->blobs_->async()->GetBlob(&context_, &request_, this);
     StartRead(&chunk_);
     StartCall();
@@ -180,15 +227,12 @@ class CoordinatorClient::Get final : public grpc::ClientReadReactor<v1::Chunk> {
     } else {
       done_(FromGrpc(status));
     }
-    client_->Leave(&context_);
-    delete this;
+    End();
   }
 
  private:
-  CoordinatorClient* const client_;
   const size_t expected_;
   const Done<std::shared_ptr<const std::string>> done_;
-  grpc::ClientContext context_;
   v1::GetBlobRequest request_;
   v1::Chunk chunk_;
   const std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();

@@ -43,20 +43,24 @@ class CoordinatorClient final : public CoordinatorPort {
   void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override;
 
  private:
-  template <typename Request, typename Response>
-  struct UnaryCall;
+  template <typename Reactor>
+  class Call;
+  class Sync;
+  class Commit;
   class Put;
   class Get;
 
   // Sets token and deadline and keeps `context` cancellable until Leave. False after Stop: the call must not start.
   bool Enter(grpc::ClientContext* context, absl::Duration deadline);
   void Leave(grpc::ClientContext* context);
+  void Left();  // the context that left is destroyed
 
   const Options options_;
   std::unique_ptr<v1::WorkerService::Stub> control_, blobs_;
   Mutex mutex_;
   CondVar idle_;
   std::set<grpc::ClientContext*> calls_ CHAINFLEET_GUARDED_BY(mutex_);
+  int leaving_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   bool stopped_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 

@@ -18,9 +18,9 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
  public:
   explicit Call(ShardPredictStream* owner) : owner_(owner) {}
 
-  void Start(const std::shared_ptr<Call>& self) {
-    self_ = self;
+  void Start(std::shared_ptr<Call> self) {
     weak_self_ = self;
+    self_ = std::move(self);
     v1::ShardUpdate hello;
     hello.mutable_hello()->set_worker(owner_->options_.worker);
     hello.mutable_hello()->set_incarnation(owner_->options_.incarnation);
@@ -56,9 +56,15 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
     if (ok) WriteNext();
   }
 
+  // The context goes before the owner hears of the end, and with it the owner may: the last context of a channel must
+  // not end on a thread of gRPC.
   void OnDone(const grpc::Status& status) override {
-    const std::shared_ptr<Call> self = std::move(self_);
-    owner_->OnEnd(was_open_, FromGrpc(status));
+    ShardPredictStream* const owner = owner_;
+    const bool was_open = was_open_;
+    const absl::Status end = FromGrpc(status);
+    owner->Forget();
+    self_.reset();
+    owner->OnEnd(was_open, end);
   }
 
  private:
@@ -140,7 +146,7 @@ void ShardPredictStream::Stop() {
   MutexLock lock(&mutex_);
   stopping_ = true;
   if (call_ != nullptr) call_->Cancel();
-  while (call_ != nullptr) ended_.Wait(&mutex_);
+  while (open_) ended_.Wait(&mutex_);
 }
 
 void ShardPredictStream::Start() { Open(); }
@@ -151,8 +157,15 @@ void ShardPredictStream::Open() {
     MutexLock lock(&mutex_);
     if (stopping_) return;
     call_ = call;
+    open_ = true;
   }
-  call->Start(call);
+  Call* const started = call.get();
+  started->Start(std::move(call));
+}
+
+void ShardPredictStream::Forget() {
+  MutexLock lock(&mutex_);
+  call_.reset();
 }
 
 void ShardPredictStream::OnEnd(bool was_open, const absl::Status& status) {
@@ -160,7 +173,7 @@ void ShardPredictStream::OnEnd(bool was_open, const absl::Status& status) {
   Log(was_open ? LogLevel::kInfo : LogLevel::kDebug, "prediction stream ended: opening it again",
       {{"worker", options_.worker}, {"error", status.ToString()}});
   MutexLock lock(&mutex_);
-  call_.reset();
+  open_ = false;
   if (was_open) backoff_.Reset();
   if (!stopping_) executor_->ScheduleAfter(backoff_.Next(), [this] { Open(); });
   ended_.SignalAll();

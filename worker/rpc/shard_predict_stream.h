@@ -37,6 +37,7 @@ class ShardPredictStream {
   class Call;
 
   void Open();
+  void Forget();
   void OnEnd(bool was_open, const absl::Status& status);
 
   const Options options_;
@@ -47,6 +48,7 @@ class ShardPredictStream {
   Mutex mutex_;
   CondVar ended_;
   std::shared_ptr<Call> call_ CHAINFLEET_GUARDED_BY(mutex_);
+  bool open_ CHAINFLEET_GUARDED_BY(mutex_) = false;  // from Open to OnEnd, a little longer than call_
   Backoff backoff_ CHAINFLEET_GUARDED_BY(mutex_);
   bool stopping_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };

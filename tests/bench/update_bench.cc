@@ -53,11 +53,10 @@ void Eager(benchmark::State& state, bool anchored) {
   for (auto _ : state) {
     if (anchored) {
       const at::Tensor force = (tensors.theta - tensors.theta_a).mul_(kCoupling);
-      tensors.theta.mul_(1 - kStepSize * kPrecision);
-      tensors.theta.add_(tensors.gradient, -kStepSize).add_(force, -kStepSize);
+      tensors.theta.mul_(1 - kStepSize * kPrecision).add_(tensors.gradient, -kStepSize).add_(force, -kStepSize);
       tensors.theta_a.add_(force, kStepSize).add_(at::randn_like(tensors.theta_a), noise);
     } else {
-      tensors.theta.add_(tensors.gradient, -kStepSize);
+      tensors.theta.mul_(1 - kStepSize * kPrecision).add_(tensors.gradient, -kStepSize);
     }
     tensors.theta.add_(at::randn_like(tensors.theta), noise);
     benchmark::ClobberMemory();

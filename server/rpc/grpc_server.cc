@@ -1,5 +1,6 @@
 #include "server/rpc/grpc_server.h"
 
+#include <grpc/grpc.h>
 #include <grpc/support/time.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -39,6 +40,8 @@ GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, PredictR
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address, const ServiceParts& parts,
                                                               ShardStreams* shards, PredictRouter* router,
                                                               Evaluator* evaluator, ServerMetrics* metrics) {
+  // gRPC stays up until the process ends: its clean-up may wait 10 s for a connection that broke in an unlucky moment.
+  [[maybe_unused]] static const bool kept_up = (grpc_init(), true);
   std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, router, evaluator));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

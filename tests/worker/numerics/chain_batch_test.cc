@@ -1,18 +1,18 @@
 // A batch of chains through its public interface: bits that depend on the chain alone, resume points, bad input.
 #include "worker/numerics/chain_batch.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/base/rng_key.h"
+#include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/checkpoint_codec.h"
 
 namespace chainfleet {
@@ -199,6 +199,69 @@ TEST_P(ChainBatchTest, RefusesAChainItHasOrThatDoesNotExist) {
 INSTANTIATE_TEST_SUITE_P(Kernels, ChainBatchTest,
                          ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.5}}),
                          [](const auto& info) { return info.param.has_anchor() ? "Emcmc" : "Sgld"; });
+
+// The whole way of a network, threads and company changing at the cut.
+TEST(ChainBatchOfNetworks, ResumesByteForByteInOtherCompanyAndOnOtherThreads) {
+  const auto data = SyntheticImages(200);
+  for (const std::string model : {"softmax_regression", "mlp", "lenet5"}) {
+    auto plan = GaussianPlan({EmcmcSpec{4e-4}});
+    plan->spec.model.kind = BuiltinModel{model, {}};
+    plan->spec.dataset = "synthetic";
+    plan->spec.prior.precision = 25;
+    plan->spec.schedule = {StepScale::kLearningRate, CyclicalSchedule{0.1, 0, 2}};
+    plan->spec.temperature = 1e-4;
+    plan->spec.batch_size = 32;
+    plan->dataset = data->description();
+    plan->normalisation = data->description().normalisation;
+    const auto make = [&] {
+      auto batch = ChainBatch::Create(plan, data, "cpu");
+      EXPECT_TRUE(batch.ok()) << batch.status();
+      return std::move(batch).value();
+    };
+    at::set_num_threads(1);
+    const auto whole = make();
+    ASSERT_TRUE(whole->AddChain(3, std::nullopt).ok());
+    Advance(*whole, 14);
+    const auto before = make();
+    for (const int chain : {0, 3, 1}) ASSERT_TRUE(before->AddChain(chain, std::nullopt).ok());
+    Advance(*before, 8);
+    at::set_num_threads(2);
+    const auto after = make();
+    for (const int chain : {5, 6, 7}) ASSERT_TRUE(after->AddChain(chain, std::nullopt).ok());
+    ASSERT_TRUE(after->AddChain(3, before->SaveResumePoint(3)).ok());
+    Advance(*after, 6);
+    EXPECT_EQ(after->SaveResumePoint(3), whole->SaveResumePoint(3)) << model;
+    EXPECT_TRUE(SameBytes(after->TakeDraw(3), whole->TakeDraw(3))) << model;
+    at::set_num_threads(1);
+  }
+}
+
+TEST(ChainBatchOfNetworks, StartUniformWithinTheFanInBoundEachElsewhere) {
+  const auto data = SyntheticImages(50);
+  auto plan = GaussianPlan({EmcmcSpec{4e-4}});
+  plan->spec.model.kind = BuiltinModel{"softmax_regression", {}};
+  plan->spec.dataset = "synthetic";
+  plan->spec.batch_size = 10;
+  plan->dataset = data->description();
+  plan->normalisation = data->description().normalisation;
+  const auto batch = ChainBatch::Create(plan, data, "cpu");
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ASSERT_TRUE((*batch)->AddChain(0, std::nullopt).ok());
+  ASSERT_TRUE((*batch)->AddChain(1, std::nullopt).ok());
+  const DrawTensors start = (*batch)->TakeDraw(0);
+  const double bound = 1 / std::sqrt(784.0);
+  double sum = 0, sum2 = 0;
+  for (const double x : start.kinds[0]) {
+    EXPECT_LE(std::abs(x), bound * (1 + 1e-6));
+    sum += x;
+    sum2 += x * x;
+  }
+  const double n = static_cast<double>(start.kinds[0].size());
+  EXPECT_NEAR(sum / n, 0, 4 * bound / std::sqrt(3 * n));
+  EXPECT_NEAR(sum2 / n, bound * bound / 3, 4 * bound * bound * std::sqrt(4 / 45.0 / n));
+  EXPECT_EQ(start.kinds[0], start.kinds[1]);  // theta_a starts at theta
+  EXPECT_NE(start.kinds[0], (*batch)->TakeDraw(1).kinds[0]);
+}
 
 TEST(ChainBatchCreate, RefusesABadPlanByItsFields) {
   const auto plan = GaussianPlan({SgldSpec{}});

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <vector>
 
-#include "worker/numerics/device.h"
 #include "worker/numerics/step_size_schedule.h"
 #include "worker/numerics/theta_arena.h"
 
@@ -58,14 +57,6 @@ TEST(ThetaArena, CloneSharesNothing) {
   EXPECT_EQ(arena.ReadRow(0), Numbers(1));
   arena.CopyRow(0, copy);
   EXPECT_EQ(arena.ReadRow(0), Numbers(2));
-}
-
-TEST(Device, ParsesOnlyCpuAndCudaN) {
-  EXPECT_EQ(ParseDevice("cpu").value(), Device{});
-  EXPECT_EQ(ParseDevice("cuda:3").value(), Device{3});
-  for (const char* text : {"", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:1x", "cuda:999"}) {
-    EXPECT_EQ(ParseDevice(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
-  }
 }
 
 TEST(StepSizeSchedule, ConstantIsConstantOnBothScales) {

@@ -1,0 +1,30 @@
+// Devices that are not there.
+#include "worker/numerics/device.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "worker/numerics/chain_batch.h"
+
+namespace chainfleet {
+namespace {
+
+TEST(Device, ParsesOnlyCpuAndCudaN) {
+  EXPECT_EQ(ParseDevice("cpu").value(), Device{});
+  EXPECT_EQ(ParseDevice("cuda:3").value(), Device{3});
+  for (const char* text : {"", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:1x", "cuda:999"}) {
+    EXPECT_EQ(ParseDevice(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(InitializeDevice, SaysWhatIsMissingForAGpu) {
+  if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "this host has a GPU";
+  const absl::Status status = InitializeDevice("cuda:0", 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(ReasonOf(status), "NO_DEVICE");
+  EXPECT_NE(status.message().find("cuda"), std::string::npos) << status;
+}
+
+}  // namespace
+}  // namespace chainfleet

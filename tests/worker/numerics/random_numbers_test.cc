@@ -120,7 +120,7 @@ TEST(KeyedPermutation, VisitsEveryPositionOnce) {
   }
 }
 
-// chi-squared of where position 0 of 64 goes, over keys: 63 degrees of freedom.
+// Chi-squared of where a position goes, over keys: 49 degrees of freedom.
 TEST(KeyedPermutation, SendsAPositionEverywhereEquallyOften) {
   constexpr int64_t kSize = 50, kKeys = 100000;
   for (const int64_t position : {0, 17, 49}) {

@@ -42,6 +42,7 @@ class Server {
   ~Server();
 
   int port() const { return grpc_->port(); }
+  Dispatcher& dispatcher() { return *dispatcher_; }
   const std::string& metrics_address() const { return metrics_address_; }
   void Shutdown(absl::Duration deadline) { grpc_->Shutdown(deadline); }
 

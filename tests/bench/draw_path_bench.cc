@@ -1,0 +1,199 @@
+// A draw's way: serialised, hashed, streamed over gRPC, stored, committed. The server is the real one, in this process,
+// over SQLite and files in a temporary folder.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/segment_codec.h"
+#include "core/store/draw_codec/sha256.h"
+#include "server/server.h"
+#include "worker/rpc/coordinator_client.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kLenet5Parameters = 61706;
+constexpr int kChains = 16;
+
+std::vector<ParameterShape> Flat(int64_t dimension) { return {{"theta", {dimension}, 0, 0}}; }
+
+SegmentContent Content(const ChainId& chain, int64_t first_index, const DigestHex& parent, int64_t draws,
+                       int64_t dimension, std::vector<DrawKind> kinds) {
+  SegmentContent content{
+      .chain = chain, .first_index = first_index, .parent_digest = parent, .kinds = std::move(kinds)};
+  for (int64_t i = 0; i < draws; ++i) {
+    SegmentDraw draw{.step = first_index + i + 1};
+    for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
+      draw.theta.emplace_back(static_cast<size_t>(dimension), static_cast<float>(first_index + i));
+    }
+    content.draws.push_back(std::move(draw));
+  }
+  return content;
+}
+
+SegmentContent Lenet5Content(int64_t first_index) {
+  return Content({"bench-aaaaaa", 0}, first_index, FirstParentDigest(), 8, kLenet5Parameters,
+                 {DrawKind::kTheta, DrawKind::kThetaA});
+}
+
+template <typename T, typename Start>
+T Await(Start start) {
+  std::promise<absl::StatusOr<T>> promise;
+  start([&](absl::StatusOr<T> value) { promise.set_value(std::move(value)); });
+  absl::StatusOr<T> value = promise.get_future().get();
+  CHAINFLEET_CHECK(value.ok()) << value.status().ToString();
+  return *std::move(value);
+}
+
+// A server, and one worker that holds the leases of kChains chains.
+class Loopback {
+ public:
+  Loopback() : folder_(std::filesystem::temp_directory_path() / "chainfleet-bench-XXXXXX") {
+    CHAINFLEET_CHECK(mkdtemp(folder_.data()) != nullptr);
+    auto server = Server::Start({.data_directory = folder_, .listen = "127.0.0.1:0", .metrics_listen = "off"},
+                                [](const absl::Status&) { std::abort(); });
+    CHAINFLEET_CHECK(server.ok()) << server.status().ToString();
+    server_ = *std::move(server);
+    client_ = std::make_unique<CoordinatorClient>(
+        CoordinatorClient::Options{.address = "127.0.0.1:" + std::to_string(server_->port()),
+                                   .host = "bench",
+                                   .device_kind = "cpu",
+                                   .numerics_version = 1});
+    TakeLeases();
+  }
+  ~Loopback() {
+    client_->Stop();
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  CoordinatorClient& client() { return *client_; }
+  std::vector<Grant>& grants() { return grants_; }
+  const std::string& store() const { return store_; }
+
+ private:
+  void TakeLeases() {
+    JobSpec spec;
+    spec.name = "bench";
+    spec.model.kind = GaussianPotential{.dimension = 10};
+    spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
+    spec.num_steps = int64_t{1} << 40;
+    spec.chains = kChains;
+    (void)Await<JobView>([&](auto done) { server_->dispatcher().CreateJob(spec, "", false, done); });
+    SynchronizeRequest request{
+        .worker = "bench", .incarnation = "1", .devices = {{.name = "cpu", .chain_slots = kChains}}};
+    while (grants_.size() < kChains) {
+      ++request.seq;
+      const auto reply =
+          Await<SynchronizeReply>([&](auto done) { client_->Synchronize(request, absl::Seconds(30), done); });
+      grants_ = reply.grants;
+      store_ = reply.store_incarnation;
+    }
+  }
+
+  std::string folder_, store_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<CoordinatorClient> client_;
+  std::vector<Grant> grants_;
+};
+
+void DrawEncode(benchmark::State& state) {
+  const SegmentContent content = Lenet5Content(0);
+  int64_t bytes = 0;
+  for (auto _ : state) bytes += static_cast<int64_t>(EncodeSegment(content, Flat(kLenet5Parameters)).bytes.size());
+  state.SetBytesProcessed(bytes);
+}
+
+void DrawHash(benchmark::State& state) {
+  const std::string bytes = EncodeSegment(Lenet5Content(0), Flat(kLenet5Parameters)).bytes;
+  for (auto _ : state) benchmark::DoNotOptimize(Sha256Hex(bytes));
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes.size()));
+}
+
+// PutBlob of a 4 MiB segment: chunks over gRPC, hashed on arrival, written, fsynced.
+void DrawStreamAndStore(benchmark::State& state) {
+  Loopback loopback;
+  const Grant& grant = loopback.grants().front();
+  int64_t index = 0, sent = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const auto bytes =
+        std::make_shared<const std::string>(EncodeSegment(Lenet5Content(++index), Flat(kLenet5Parameters)).bytes);
+    const DigestHex sha256 = Sha256Hex(*bytes);
+    const BlobRef ref{SegmentObjectName(loopback.store(), grant.chain, grant.lease_epoch, sha256),
+                      static_cast<int64_t>(bytes->size()), sha256};
+    state.ResumeTiming();
+    Await<bool>([&](auto done) { loopback.client().PutBlob(grant.chain, grant.lease_epoch, ref, bytes, done); });
+    sent += ref.size_bytes;
+  }
+  state.SetBytesProcessed(sent);
+}
+
+// CommitProgress over gRPC with an inline resume point, kChains at once.
+void Commit(benchmark::State& state) {
+  Loopback loopback;
+  int64_t step = 0;
+  for (auto _ : state) {
+    ++step;
+    std::vector<std::promise<absl::StatusOr<CommitReply>>> replies(kChains);
+    for (int c = 0; c < kChains; ++c) {
+      const Grant& grant = loopback.grants()[static_cast<size_t>(c)];
+      ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
+      commit.resume_point = {.step = step, .inline_bytes = std::string(200, 'r'), .sha256 = DigestHex(64, 'a')};
+      loopback.client().CommitProgress(commit, "bench", "1", [&, c](absl::StatusOr<CommitReply> reply) {
+        replies[static_cast<size_t>(c)].set_value(std::move(reply));
+      });
+    }
+    for (auto& reply : replies) {
+      const auto value = reply.get_future().get();
+      CHAINFLEET_CHECK(value.ok()) << value.status().ToString();
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kChains);
+}
+
+// The whole way of a 10-parameter model's draws, one chain, in segments of 1000: encode, hash, put, commit.
+void SmallDraws(benchmark::State& state) {
+  Loopback loopback;
+  const Grant& grant = loopback.grants().front();
+  constexpr int64_t kDraws = 1000;
+  DigestHex parent = FirstParentDigest();
+  int64_t index = 0;
+  for (auto _ : state) {
+    EncodedSegment encoded =
+        EncodeSegment(Content(grant.chain, index, parent, kDraws, 10, {DrawKind::kTheta}), Flat(10));
+    Segment segment{
+        .first_index = index, .kinds = {DrawKind::kTheta}, .digest = encoded.digest, .parent_digest = parent};
+    for (int64_t i = 0; i < kDraws; ++i) segment.steps.push_back(index + i + 1);
+    segment.weights.assign(kDraws, 1.0);
+    const auto bytes = std::make_shared<const std::string>(std::move(encoded.bytes));
+    segment.object = {SegmentObjectName(loopback.store(), grant.chain, grant.lease_epoch, segment.digest),
+                      static_cast<int64_t>(bytes->size()), Sha256Hex(*bytes)};
+    Await<bool>(
+        [&](auto done) { loopback.client().PutBlob(grant.chain, grant.lease_epoch, segment.object, bytes, done); });
+    ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
+    commit.resume_point = {.step = index + kDraws, .inline_bytes = std::string(200, 'r'), .sha256 = DigestHex(64, 'a')};
+    commit.segment = segment;
+    Await<CommitReply>([&](auto done) { loopback.client().CommitProgress(commit, "bench", "1", done); });
+    index += kDraws;
+    parent = segment.digest;
+  }
+  state.SetItemsProcessed(index);
+}
+
+BENCHMARK(DrawEncode)->Name("draw_path/encode_lenet5")->UseRealTime();
+BENCHMARK(DrawHash)->Name("draw_path/hash_lenet5")->UseRealTime();
+BENCHMARK(DrawStreamAndStore)->Name("draw_path/stream_and_store_lenet5")->UseRealTime();
+BENCHMARK(Commit)->Name("draw_path/commits_16_chains")->UseRealTime();
+BENCHMARK(SmallDraws)->Name("draw_path/whole_way_10_parameters")->UseRealTime();
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,175 @@
+"""Bad input gets one clear error with the right exit status, and nothing that was committed is lost."""
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import fleet as fleets
+
+GOOD = """
+name: small
+model: {builtin: softmax_regression}
+dataset: {name: fashion}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.01}
+temperature: 1.0e-4
+batch_size: 50
+num_epochs: 4
+chains: 2
+collect: {last_epochs_of_cycle: 2}
+"""
+
+
+def write_npy(path, descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+
+
+class BadInput(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = fleets.Fleet(workers=1)
+        cls.fleet.up()
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.put_fashion("fashion", 500)
+        cls.job = cls.fleet.submit(GOOD)
+        cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
+
+    def refused(self, exit_status, *words, arguments=None, job=None):
+        """The command fails with this status and one error that has all the words; returns it."""
+        if job is not None:
+            path = self.fleet.path("bad.yaml")
+            with open(path, "w") as f:
+                f.write(job)
+            arguments = ["submit", "-f", path]
+        done = self.fleet.run(*arguments)
+        self.assertEqual(done.returncode, exit_status, done.stdout + done.stderr)
+        self.assertEqual(len(re.findall("^error: ", done.stderr, re.M)), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        return done.stderr
+
+    def tearDown(self):
+        self.assertEqual(len(self.fleet.json("get", "draws", self.job)["segments"]) > 0, True)
+
+    def test_missing_data_set(self):
+        self.refused(3, "nowhere", "dataset", job=GOOD.replace("{name: fashion}", "{name: nowhere}"))
+
+    def test_malformed_yaml_names_its_line(self):
+        self.refused(2, "bad.yaml:3", job=GOOD.replace("{builtin: softmax_regression}", "{builtin: [softmax_regression"))
+
+    def test_unknown_field_names_its_line_and_what_is_allowed(self):
+        self.refused(2, "bad.yaml:6", "learning_rat", "learning_rate", job=GOOD.replace("learning_rate:", "learning_rat:"))
+
+    def test_negative_step_size(self):
+        self.refused(2, "bad.yaml:6", "learning_rate", "-0.01", job=GOOD.replace("0.01", "-0.01"))
+
+    def test_unknown_model_names_the_known_ones(self):
+        self.refused(2, "bad.yaml:3", "lenet6", "lenet5", job=GOOD.replace("softmax_regression", "lenet6"))
+
+    def test_dry_run_stores_nothing(self):
+        before = self.fleet.json("get", "jobs")
+        path = self.fleet.path("dry.yaml")
+        with open(path, "w") as f:
+            f.write(GOOD)
+        self.fleet.run("submit", "-f", path, "--dry-run", check=True)
+        self.assertEqual(self.fleet.json("get", "jobs"), before)
+
+    def test_missing_job(self):
+        self.refused(3, "no-such-job", arguments=["describe", "no-such-job"])
+
+    def test_usage(self):
+        self.assertEqual(self.fleet.run("submit").returncode, 2)
+
+    def test_no_server(self):
+        done = self.fleet.run("get", "jobs", "--timeout", "1s", env={"CHAINFLEET_ADDRESS": "127.0.0.1:1"})
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("127.0.0.1:1", done.stderr)
+
+    def test_predict_input_of_the_wrong_shape(self):
+        path = self.fleet.path("x.npy")
+        write_npy(path, "<f4", (2, 10), b"\0" * 80)
+        self.refused(1, "[2, 10]", "28", arguments=["predict", self.job, "--input", path])
+
+    def test_predict_input_of_the_wrong_type(self):
+        path = self.fleet.path("x.npy")
+        write_npy(path, "<i8", (1, 1, 28, 28), b"\0" * 8 * 784)
+        self.refused(1, "i8", arguments=["predict", self.job, "--input", path])
+
+    def test_broken_data_set_file(self):
+        path = self.fleet.path("broken-images-idx3-ubyte")
+        with open(path, "wb") as f:
+            f.write(struct.pack(">IIII", 2051, 10, 28, 28) + b"\0" * 100)
+        self.refused(1, "broken-images-idx3-ubyte", arguments=["dataset", "put", "broken", path])
+
+    def test_taken_port(self):
+        with socket.socket() as taken, tempfile.TemporaryDirectory() as folder:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            done = server("--data-dir", folder, "--listen", address)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(address, done.stderr)
+
+    def test_data_directory_in_use(self):
+        done = server("--data-dir", self.fleet.folder, "--listen", "127.0.0.1:0")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("in use", done.stderr)
+
+    def test_device_that_is_not_there(self):
+        done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--server", self.fleet.address, "--device", "cuda:0"],
+                              capture_output=True, text=True, timeout=120)
+        if done.returncode == 0:
+            self.skipTest("this host has a GPU")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cuda:0", done.stderr)
+
+
+def server(*arguments):
+    return subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--metrics-listen", "off", *arguments], capture_output=True,
+                          text=True, timeout=60)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("mount"), "needs to mount a small tmpfs")
+class FullDisk(unittest.TestCase):
+    def test_a_full_disk_keeps_what_was_committed_and_the_server_answering(self):
+        folder = tempfile.mkdtemp(prefix="chainfleet-full-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder], capture_output=True).returncode != 0:
+            self.skipTest("mounting a tmpfs is not allowed here")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder])
+        fleet = fleets.Fleet(workers=1, data_dir=folder)
+        self.addCleanup(fleet.run, "down", "--data-dir", folder)
+        fleet.up()
+        fleet.put_fashion("fashion", 500)
+        job = fleet.submit(GOOD)
+        fleet.run("wait", job, "--timeout", "120s", check=True)
+        draws = fleet.json("get", "draws", job)
+        filler = os.path.join(folder, "filler")
+        with open(filler, "wb", buffering=0) as f:
+            try:
+                while f.write(b"\0" * 65536):
+                    pass
+            except OSError:
+                pass
+        done = fleet.run("dataset", "put", "more", *[fleet.path(f"fashion-{k}-ubyte.gz") for k in ("labels-idx1", "images-idx3")][::-1])
+        self.assertIn(done.returncode, (0, 1))  # the same content may be there already; what matters is an answer
+        self.assertEqual(fleet.json("get", "draws", job), draws)
+        late = fleet.submit_status(GOOD.replace("name: small", "name: late"))
+        os.remove(filler)
+        if late.returncode != 0:
+            self.assertIn("disk", late.stderr.lower())
+            late = fleet.submit_status(GOOD.replace("name: small", "name: late"))
+        fleet.run("wait", late.stdout.strip(), "--timeout", "120s", check=True)
+        fleet.run("export", job, "--format", "npz", "--output", "/dev/null", check=False)
+        self.assertEqual(fleet.json("get", "draws", job), draws)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

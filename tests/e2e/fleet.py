@@ -1,0 +1,102 @@
+"""A real server, real workers and the real command line on free ports, for end-to-end tests. Standard library only.
+
+Waiting is done by the product's own blocking verbs (`up`, `watch`, `wait`), each with a bound; nothing here sleeps.
+"""
+import gzip
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+
+BIN = os.environ["CHAINFLEET_BIN"]
+FASHION = "/usr/share/datasets/fashion-mnist"
+
+
+class Fleet:
+    """Owns a data directory and everything started in it; `close` leaves no process behind."""
+
+    def __init__(self, workers=2, lease_seconds=2, data_dir=None):
+        self.folder = data_dir or tempfile.mkdtemp(prefix="chainfleet-e2e-")
+        self.workers = workers
+        self.lease_seconds = lease_seconds
+        self.address = "127.0.0.1:0"
+
+    def up(self):
+        self.run("up", "--data-dir", self.folder, "--listen", self.address, "--workers", str(self.workers), "--threads", "1",
+                 "--lease", f"{self.lease_seconds}s", check=True)
+        with open(self.path("run", "ports.json")) as f:
+            self.address = f"127.0.0.1:{json.load(f)['grpc']}"
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def pid(self, name):
+        with open(self.path("run", name + ".pid")) as f:
+            return int(f.read())
+
+    def kill(self, name):
+        os.kill(self.pid(name), signal.SIGKILL)
+
+    def run(self, *arguments, check=False, timeout=300, env=None):
+        """The finished command; `check` fails the test with what it printed."""
+        done = subprocess.run([os.path.join(BIN, "chainfleet"), *arguments], capture_output=True, text=True, timeout=timeout,
+                              env={**os.environ, "CHAINFLEET_ADDRESS": self.address, **(env or {})})
+        if check and done.returncode != 0:
+            raise AssertionError(f"chainfleet {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")
+        return done
+
+    def json(self, *arguments, **options):
+        return json.loads(self.run(*arguments, "-o", "json", check=True, **options).stdout)
+
+    def watch(self, job):
+        """Yields the job after each change until it is final."""
+        process = subprocess.Popen([os.path.join(BIN, "chainfleet"), "watch", job, "-o", "jsonl"], stdout=subprocess.PIPE, text=True,
+                                   env={**os.environ, "CHAINFLEET_ADDRESS": self.address})
+        try:
+            for line in process.stdout:
+                yield json.loads(line)
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def submit_status(self, text, check=False):
+        path = tempfile.mktemp(suffix=".yaml")
+        with open(path, "w") as f:
+            f.write(text)
+        try:
+            return self.run("submit", "-f", path, "-o", "name", check=check)
+        finally:
+            os.remove(path)
+
+    def submit(self, text):
+        """The id of the new job."""
+        return self.submit_status(text, check=True).stdout.strip()
+
+    def put_fashion(self, name, rows):
+        """The first `rows` training images of Fashion-MNIST as a data set."""
+        files = []
+        for kind, item in (("images-idx3", 784), ("labels-idx1", 1)):
+            content = gzip.open(f"{FASHION}/train-{kind}-ubyte.gz").read()
+            header = 16 if item == 784 else 8
+            path = self.path(f"{name}-{kind}-ubyte.gz")
+            with gzip.open(path, "wb", compresslevel=1) as f:
+                f.write(content[:4] + struct.pack(">I", rows) + content[8:header] + content[header:header + rows * item])
+            files.append(path)
+        self.run("dataset", "put", name, *files, check=True)
+
+    def logs(self):
+        text = ""
+        folder = self.path("run")
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            if name.endswith(".log"):
+                with open(os.path.join(folder, name), errors="replace") as f:
+                    text += f"--- {name}\n" + "".join(f.readlines()[-30:])
+        return text
+
+    def close(self):
+        self.run("down", "--data-dir", self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)

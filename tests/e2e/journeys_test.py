@@ -1,0 +1,89 @@
+"""The main job through the real binaries, with real deaths in the middle."""
+import unittest
+
+import fleet as fleets
+
+JOB = """
+name: {name}
+model: {{builtin: mlp, hidden: [64]}}
+dataset: {{name: fashion}}
+prior: {{gaussian: {{precision: 10}}}}
+sampler: {{emcmc: {{eta: 4.0e-4}}}}
+learning_rate: {{cyclical: {{initial: 0.1, cycles: 4}}}}
+temperature: 1.0e-4
+batch_size: 50
+num_epochs: {epochs}
+burn_in: {{cycles: 1}}
+chains: 4
+collect: {{last_epochs_of_cycle: {keep}, kinds: [theta, theta_a]}}
+seed: 7
+"""
+
+
+def first_job_with(fleet, job, draws):
+    """The job as soon as so many draws are committed."""
+    for state in fleet.watch(job):
+        if int(state.get("num_draws", 0)) >= draws:
+            return state
+    raise AssertionError(f"{job} ended before {draws} draws were committed\n{fleet.logs()}")
+
+
+class Journeys(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        self.fleet.put_fashion("fashion", 2000)
+
+    def check_draws(self, job, per_chain):
+        """Every committed draw readable with its checksum, indices gapless, parents linked, epochs never falling."""
+        self.assertEqual(self.fleet.json("get", "jobs", job)["state"], "SUCCEEDED")
+        chains = {}
+        for record in self.fleet.json("get", "draws", job)["segments"]:
+            chains.setdefault(int(record["chain"].get("index", 0)), []).append(record)
+        self.assertEqual(sorted(chains), [0, 1, 2, 3])
+        for records in chains.values():
+            index, parent, epoch = 0, "0" * 64, 0
+            for record in records:
+                segment = record["segment"]
+                self.assertEqual(int(segment.get("first_index", 0)), index)
+                self.assertEqual(segment["parent_digest"], parent)
+                self.assertGreaterEqual(int(record["lease_epoch"]), epoch)
+                index, parent, epoch = index + len(segment["steps"]), segment["digest"], int(record["lease_epoch"])
+            self.assertEqual(index, per_chain)
+        self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"), check=True)
+
+    def test_a_killed_worker_loses_no_draw(self):
+        job = self.fleet.submit(JOB.format(name="killed-worker", epochs=120, keep=10))
+        first_job_with(self.fleet, job, 8)
+        self.fleet.kill("worker-0")
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        self.check_draws(job, per_chain=30)
+        chains = self.fleet.json("get", "chains", job)["chains"]
+        self.assertTrue(any(int(chain["lease_epoch"]) > 1 for chain in chains), "no chain moved: the worker died too late")
+
+    def test_a_killed_server_goes_on_where_it_was(self):
+        job = self.fleet.submit(JOB.format(name="killed-server", epochs=120, keep=10))
+        before = first_job_with(self.fleet, job, 8)
+        self.fleet.kill("server")
+        self.fleet.up()
+        after = self.fleet.json("get", "jobs", job)
+        self.assertGreaterEqual(int(after["num_draws"]), int(before["num_draws"]))
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        self.check_draws(job, per_chain=30)
+
+    def test_predictions_average_over_the_draws(self):
+        job = self.fleet.submit(JOB.format(name="scores", epochs=40, keep=4))
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        rows = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "fashion", "--ood", "fashion")["scores"]}
+        self.assertEqual(sorted(rows), ["all", "single theta", "single theta_a", "theta", "theta_a"])
+        self.assertLess(rows["all"]["nll"], rows["single theta"]["nll"])
+        self.assertGreater(rows["all"]["accuracy"], 0.8)
+        self.assertAlmostEqual(rows["all"]["ood_auroc"], 0.5, places=9)  # the same inputs on both sides
+        described = self.fleet.run("describe", job, check=True).stdout
+        for word in ("N", "2000", "SUCCEEDED", job):
+            self.assertIn(word, described)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -38,7 +38,7 @@ absl::Status CheckDeviceIsThere(Device device) {
 
 absl::Status InitializeDevice(const std::string& device, int num_threads) {
   CHAINFLEET_ASSIGN_OR_RETURN(const Device parsed, ParseDevice(device));
-  if (parsed.is_cuda()) CHAINFLEET_RETURN_IF_ERROR(LoadCudaModule());
+  if (parsed.is_cuda()) CHAINFLEET_RETURN_IF_ERROR(Annotate(LoadCudaModule(), "device " + device));
   at::set_num_threads(num_threads);
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(parsed));
   // float32 means float32, and an algorithm is never chosen by a timing at run time.

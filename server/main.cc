@@ -77,6 +77,7 @@ int Run(const Flags& flags) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: only sigwait sees them
   signal(SIGPIPE, SIG_IGN);
+  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // its errors reach us as statuses
 
   // Losing the store is the end of this process: the next one loads the truth again.
   auto server = Server::Start(flags.server, [](const absl::Status&) { std::_Exit(kFailed); });

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -269,7 +270,9 @@ int Run(Flags flags) {
 void WaitWithoutSpinning(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
-  execv("/proc/self/exe", argv);  // on failure we go on as we are
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(self.c_str(), argv);  // on failure we go on as we are
 }
 
 int Main(int argc, char** argv) {

@@ -10,8 +10,8 @@ namespace chainfleet {
 
 // One row of the table. A score that does not exist for the row is NaN or unset.
 struct Scores {
-  std::string what;  // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all"
-  int64_t num_draws = 0;     // networks: theta and theta_a of one step are two
+  std::string what;           // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all"
+  int64_t num_draws = 0;      // networks: theta and theta_a of one step are two
   double accuracy = 0;        // 0..1
   double nll = 0;             // mean over rows, nats
   double brier = 0;           // mean over rows, 0..2

@@ -4,8 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/mutex.h"
+#include "core/store/draw_codec/sha256.h"
 #include "core/wire/grpc_status.h"
 
 namespace chainfleet {
@@ -15,8 +17,8 @@ namespace {
 // end.
 class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
  public:
-  BlobStream(BlobStore* blobs, Executor* executor, std::string name)
-      : shared_(std::make_shared<Shared>()), blobs_(blobs), executor_(executor), name_(std::move(name)) {
+  BlobStream(BlobStore* blobs, Executor* executor, std::string name, BlobExpectation expected)
+      : shared_(std::make_shared<Shared>(blobs, std::move(name), std::move(expected))), executor_(executor) {
     shared_->stream = this;
     ReadNext();
   }
@@ -33,13 +35,34 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
 
  private:
   struct Shared {
+    Shared(BlobStore* b, std::string n, BlobExpectation e) : blobs(b), name(std::move(n)), expected(std::move(e)) {}
+
+    // The next bytes, empty at the end. One call at a time.
+    absl::StatusOr<std::string> Read(int64_t offset) {
+      if (offset == 0 && expected.digest) {
+        CHAINFLEET_ASSIGN_OR_RETURN(digest, expected.digest());
+      }
+      CHAINFLEET_ASSIGN_OR_RETURN(std::string data, blobs->GetRange(name, offset, limits::kChunkBytes));
+      if (digest.empty()) return data;
+      hash.Update(data);
+      if (!data.empty() || hash.Hex() == digest) return data;
+      expected.mismatch();
+      return WithReason(absl::DataLossError(absl::StrCat("the stored bytes of ", name, " do not match their SHA-256")),
+                        "DIGEST_MISMATCH");
+    }
+
+    BlobStore* const blobs;
+    const std::string name;
+    const BlobExpectation expected;
+    DigestHex digest;
+    Sha256 hash;
     Mutex mutex;
     BlobStream* stream CHAINFLEET_GUARDED_BY(mutex) = nullptr;  // null once finished
   };
 
   void ReadNext() {
-    executor_->Schedule([shared = shared_, blobs = blobs_, name = name_, offset = offset_] {
-      absl::StatusOr<std::string> data = blobs->GetRange(name, offset, limits::kChunkBytes);
+    executor_->Schedule([shared = shared_, offset = offset_] {
+      absl::StatusOr<std::string> data = shared->Read(offset);
       MutexLock lock(&shared->mutex);
       if (shared->stream != nullptr) shared->stream->Write(std::move(data));
     });
@@ -64,17 +87,16 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
   }
 
   const std::shared_ptr<Shared> shared_;
-  BlobStore* const blobs_;
   Executor* const executor_;
-  const std::string name_;
   int64_t offset_ = 0;
   v1::Chunk chunk_;
 };
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::Chunk>* StreamBlob(BlobStore* blobs, Executor* executor, const std::string& name) {
-  return new BlobStream(blobs, executor, name);
+grpc::ServerWriteReactor<v1::Chunk>* StreamBlob(BlobStore* blobs, Executor* executor, const std::string& name,
+                                                BlobExpectation expected) {
+  return new BlobStream(blobs, executor, name, std::move(expected));
 }
 
 }  // namespace chainfleet

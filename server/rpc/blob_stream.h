@@ -3,15 +3,24 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <string>
 
 #include "chainfleet/v1/jobs.pb.h"
 #include "core/base/executor.h"
+#include "core/domain/draw.h"
 #include "core/store/blob_store/blob_store.h"
 
 namespace chainfleet {
 
-// Both outlive the call. Errors of BlobStore::GetRange end the stream.
-grpc::ServerWriteReactor<v1::Chunk>* StreamBlob(BlobStore* blobs, Executor* executor, const std::string& name);
+// What the bytes are held to. Both run on the executor.
+struct BlobExpectation {
+  std::function<absl::StatusOr<DigestHex>()> digest;  // first of all; its error ends the stream
+  std::function<void()> mismatch;                     // before the stream ends with DATA_LOSS
+};
+
+// Stores outlive the call. Errors of BlobStore::GetRange end the stream.
+grpc::ServerWriteReactor<v1::Chunk>* StreamBlob(BlobStore* blobs, Executor* executor, const std::string& name,
+                                                BlobExpectation expected = {});
 
 }  // namespace chainfleet

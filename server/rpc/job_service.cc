@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/limits.h"
+#include "core/base/log.h"
 #include "core/base/version.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
@@ -54,6 +55,21 @@ absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::
   if (static_cast<int32_t>(records.size()) == query.limit)
     response.set_next_page_token(SegmentToken(job, request, records.back()));
   return response;
+}
+
+// The bytes of a committed segment of the job; a mismatch leaves its draws out from now on.
+BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string& job, const std::string& object) {
+  return {.digest = [store = parts.state, job, object]() -> absl::StatusOr<DigestHex> {
+            CHAINFLEET_ASSIGN_OR_RETURN(const SegmentRecord record, store->FindSegment(job, object));
+            if (!record.deleted) return record.segment.object.sha256;
+            return absl::NotFoundError(absl::StrCat("the draws of ", object, " were deleted"));
+          },
+          .mismatch =
+              [dispatcher = parts.dispatcher, job, object] {
+                Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on",
+                    {{"job", job}, {"object", object}});
+                dispatcher->MarkCorrupt(job, object, [](const absl::StatusOr<bool>&) {});
+              }};
 }
 
 }  // namespace
@@ -151,11 +167,8 @@ grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, c
   if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return refuse(status);
   const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(request->job());
   if (!job.ok()) return refuse(job.status());
-  // A job's objects are those below its own folder; the store's incarnation comes first.
-  if (!request->object().starts_with(absl::StrCat(parts_.state->incarnation(), "/", job->id, "/"))) {
-    return refuse(absl::NotFoundError(absl::StrCat("job ", job->id, " has no object ", request->object())));
-  }
-  return StreamBlob(parts_.blobs, parts_.executor, request->object());
+  return StreamBlob(parts_.blobs, parts_.executor, request->object(),
+                    SegmentExpectation(parts_, job->id, request->object()));
 }
 
 grpc::ServerReadReactor<v1::PutDatasetRequest>* JobService::PutDataset(Context* context, v1::Dataset* response) {

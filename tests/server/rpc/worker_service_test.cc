@@ -130,6 +130,29 @@ TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {
   EXPECT_TRUE(*read == bytes);
 }
 
+TEST_F(WorkerServiceTest, ReadingAChangedSegmentIsDataLossAndLeavesItsDrawsOut) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  ASSERT_TRUE(Commit(CommitOf(grant, ref)).ok());
+  ASSERT_TRUE(blobs_.Delete(ref.name).ok());
+  ASSERT_TRUE(blobs_.Put(ref.name, "drawn").ok());  // a bit flipped on the disk
+  const auto read = ReadSegment("walk", ref.name);
+  EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ReasonOf(read.status()), "DIGEST_MISMATCH");
+  ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a change behind the mark: it has been applied
+  const auto record = state_.FindSegment(grant.chain.job, ref.name);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_TRUE(record->corrupt);
+}
+
+TEST_F(WorkerServiceTest, ObjectsThatAreNoCommittedSegmentsAreNotRead) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  EXPECT_EQ(ReadSegment("walk", ref.name).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(WorkerServiceTest, SegmentsComePageByPage) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draw");

@@ -4,7 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes() { printf 'run_all: %s took %d min %d s\n' "$1" $(($2 / 60)) $(($2 % 60)); }
-trap 'minutes "all of it" $SECONDS' EXIT
 
 deploy/build.sh -j "$(nproc)" all link_checks
 minutes "installing and building" $SECONDS

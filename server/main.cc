@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/environment.h"
 #include "core/base/log.h"
 #include "server/server.h"
 
@@ -22,15 +23,9 @@ struct Flags {
   std::string lease = "15s", port_file, log_level = "info";
 };
 
-std::string DefaultDataDirectory() {
-  if (const char* home = std::getenv("HOME")) return absl::StrCat(home, "/.local/share/chainfleet");
-  return "/var/lib/chainfleet";
-}
-
 void AddFlags(CLI::App* app, Flags* flags) {
-  flags->server.data_directory = DefaultDataDirectory();
+  flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory, "State, draws and data sets live here")
-      ->envname("CHAINFLEET_DATA")
       ->capture_default_str();
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
@@ -44,7 +39,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
   app->footer(
-      "CHAINFLEET_TOKEN: clients and workers must send it as a bearer token. There is no TLS here: use a private "
+      "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: clients and workers must send it as a bearer token. There is no TLS "
+      "here: use a private "
       "network.\n\n"
       "Examples:\n"
       "  chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 --metrics-listen 0.0.0.0:7401\n"
@@ -111,7 +107,9 @@ int Main(int argc, char** argv) {
     std::cerr << "chainfleet-server: --lease " << flags.lease << ": give a duration of at least 100ms, like 15s\n";
     return kUsage;
   }
-  if (const char* token = std::getenv("CHAINFLEET_TOKEN")) flags.server.token = token;
+  const absl::StatusOr<std::string> token = BearerToken();
+  if (!token.ok()) return Fail(token.status());
+  flags.server.token = *token;
   InitLog("chainfleet-server", flags.log_level);
   return Run(flags);
 }

@@ -11,8 +11,8 @@
 #include <random>
 #include <thread>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/environment.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
@@ -61,14 +61,6 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "  chainfleet-worker --server 10.0.0.5:7400 --device cuda:0 --metrics-port 7410\n"
       "  chainfleet-worker --threads 2 --chain-slots 8 --cache-dir /var/cache/chainfleet\n\n"
       "Exit status: 0 ended after handing everything back, 1 failed, 2 usage, 5 ended with the server out of reach.");
-}
-
-absl::StatusOr<std::string> ReadToken() {
-  if (const char* token = std::getenv("CHAINFLEET_TOKEN")) return std::string(token);
-  const char* path = std::getenv("CHAINFLEET_TOKEN_FILE");
-  if (path == nullptr) return std::string();
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, RealFileSystem()->Read(path));
-  return std::string(absl::StripAsciiWhitespace(text));
 }
 
 std::string HostName() {
@@ -253,7 +245,7 @@ int Run(Flags flags) {
   mallopt(M_ARENA_MAX, 4);
   if (flags.threads == 0) flags.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (const absl::Status status = InitializeDevice(flags.device, flags.threads); !status.ok()) return Fail(status);
-  const absl::StatusOr<std::string> token = ReadToken();
+  const absl::StatusOr<std::string> token = BearerToken();
   if (!token.ok()) return Fail(token.status());
   Worker worker(flags, *token);
   if (flags.metrics_port > 0) {

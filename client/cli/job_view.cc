@@ -77,7 +77,8 @@ Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {
 Table ChainTable(const v1::Job& job) {
   Table table({">CHAIN", "STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S", "WORKER", ">EPOCH", "REASON"});
   for (const v1::Chain& chain : job.chains()) {
-    const bool running = chain.state() == v1::LEASED, stepped = chain.step() > 0;
+    // A server that came back knows the step, not the statistics, until the chain's worker reports again.
+    const bool running = chain.state() == v1::LEASED, stepped = chain.stats().step_size() > 0;
     table.AddRow({absl::StrCat(chain.id().index()), v1::ChainState_Name(chain.state()), absl::StrCat(chain.step()),
                   absl::StrCat(chain.total_steps()), absl::StrCat(chain.num_draws()),
                   stepped ? Significant(chain.stats().energy(), 6) : "",
@@ -114,7 +115,8 @@ std::string DescribePosterior(const v1::Job& job) {
   const v1::Job::Report& report = job.report();
   std::vector<std::string> parts = {
       absl::StrCat("N = ", report.num_examples()), absl::StrCat("D = ", report.num_parameters()),
-      absl::StrCat("prior precision ", report.prior_precision()), absl::StrCat("T = ", report.temperature())};
+      report.prior_precision() > 0 ? absl::StrCat("prior precision ", report.prior_precision()) : "no prior (flat)",
+      absl::StrCat("T = ", report.temperature())};
   // A full-data step size is alpha itself; h exists only as a mean-loss scale.
   if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
   parts.push_back(absl::StrCat("alpha = ", report.step_size()));

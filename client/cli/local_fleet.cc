@@ -17,13 +17,6 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-std::string DefaultDataFolder() {
-  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data != '\0')
-    return absl::StrCat(data, "/chainfleet");
-  const char* home = std::getenv("HOME");
-  return absl::StrCat(home == nullptr ? "." : home, "/.local/share/chainfleet");
-}
-
 absl::StatusOr<LocalFleet> LocalFleet::In(const std::string& data_folder) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "client/cli/daemon.h"
+#include "core/base/environment.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
-
-// $XDG_DATA_HOME/chainfleet or ~/.local/share/chainfleet.
-std::string DefaultDataFolder();
 
 class LocalFleet {
  public:

@@ -22,6 +22,7 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 struct UpOptions {
   std::string data_folder = DefaultDataFolder();
   std::string listen = kDefaultAddress;
+  bool listen_given = false;
   std::string metrics_listen;
   std::string device = "cpu";
   int workers = 2;
@@ -36,6 +37,19 @@ bool IsDefaultPort(const UpOptions& options) { return absl::EndsWith(options.lis
 std::string AddressOf(const std::string& listen, int port) {
   const std::string host = listen.substr(0, listen.rfind(':'));
   return absl::StrCat(host == "0.0.0.0" || host == "[::]" ? "127.0.0.1" : host, ":", port);
+}
+
+bool AnyRuns(const std::vector<Daemon>& workers) {
+  return std::any_of(workers.begin(), workers.end(), [](const Daemon& worker) { return worker.Pid().has_value(); });
+}
+
+// Running workers keep dialling the address they were started with: a server that comes back takes its old port, unless
+// another is asked for by number.
+void KeepPort(const LocalFleet& fleet, UpOptions* options) {
+  const absl::StatusOr<int> port = fleet.Port();
+  const bool asked_by_number = options->listen_given && !absl::EndsWith(options->listen, ":0");
+  if (!port.ok() || asked_by_number || !AnyRuns(fleet.KnownWorkers())) return;
+  options->listen = absl::StrCat(options->listen.substr(0, options->listen.rfind(':')), ":", *port);
 }
 
 // What a daemon that should run said last, on stderr and as an error.
@@ -114,12 +128,15 @@ absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const 
   return absl::OkStatus();
 }
 
-absl::Status Up(Invocation* run, const UpOptions& options) {
+absl::Status Up(Invocation* run, UpOptions options) {
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
   CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(fleet.run_folder()));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
   const bool server_was_up = fleet.server().Pid().has_value();
-  if (!server_was_up) CHAINFLEET_RETURN_IF_ERROR(StartServer(options, fleet));
+  if (!server_was_up) {
+    KeepPort(fleet, &options);
+    CHAINFLEET_RETURN_IF_ERROR(StartServer(options, fleet));
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string address, AwaitServer(*run, options, fleet));
 
   std::vector<Daemon> workers;
@@ -150,7 +167,13 @@ void AddUp(CLI::App* program, Invocation* run) {
   verb->add_option("--data-dir", options->data_folder,
                    "State, draws, logs and pid files [" + options->data_folder + "]")
       ->option_text("DIR");
-  verb->add_option("--listen", options->listen, "Address of the server; port 0 takes a free one [127.0.0.1:7400]")
+  verb->add_option_function<std::string>(
+          "--listen",
+          [=](const std::string& listen) {
+            options->listen = listen;
+            options->listen_given = true;
+          },
+          "Address of the server; port 0 takes a free one [127.0.0.1:7400]")
       ->option_text("HOST:PORT");
   verb->add_option("--metrics-listen", options->metrics_listen, "Address of the server's metrics, or off")
       ->option_text("HOST:PORT");

@@ -66,8 +66,6 @@ absl::StatusOr<bool> SendFile(const std::string& path, grpc::ClientWriter<v1::Pu
   if (!file.seekg(0)) return absl::NotFoundError(absl::StrCat("cannot read ", path));
   v1::PutDatasetRequest request;
   request.mutable_file()->set_file_name(path.substr(path.rfind('/') + 1));
-  request.mutable_file()->set_size_bytes(static_cast<int64_t>(file.seekg(0, std::ios::end).tellg()));
-  file.seekg(0);
   request.mutable_file()->set_size_bytes(size);
   bool open = writer->Write(request);
   std::string* data = request.mutable_data();
@@ -131,6 +129,10 @@ absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
   const absl::Duration end = clock_->Monotonic() + timeout;
   for (int failures = 0;;) {
     const absl::Status status = TryOnce(end - clock_->Monotonic(), attempt);
+    if (absl::IsDeadlineExceeded(status)) {
+      return Annotate(status, absl::StrCat("the server did not finish this within ", absl::FormatDuration(timeout),
+                                           ": repeat it, or give it longer with --timeout"));
+    }
     if (!absl::IsUnavailable(status) || ++failures >= options_.attempts) return status;
     BackOff(failures);
     if (clock_->Monotonic() >= end) return status;

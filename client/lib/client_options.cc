@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/base/file_system.h"
+#include "core/base/environment.h"
 
 namespace chainfleet {
 namespace {
@@ -40,12 +40,7 @@ absl::StatusOr<ClientOptions> ClientOptionsFromEnvironment(const std::string& ad
   if (!text.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(text));
   }
-  options.token = Environment("CHAINFLEET_TOKEN");
-  if (const std::string path = Environment("CHAINFLEET_TOKEN_FILE"); options.token.empty() && !path.empty()) {
-    auto token = RealFileSystem()->Read(path);
-    if (!token.ok()) return Annotate(token.status(), "CHAINFLEET_TOKEN_FILE");
-    options.token = std::string(absl::StripAsciiWhitespace(*token));
-  }
+  CHAINFLEET_ASSIGN_OR_RETURN(options.token, BearerToken());
   return options;
 }
 

@@ -22,10 +22,10 @@ class Fleet:
         self.folder = data_dir or tempfile.mkdtemp(prefix="chainfleet-e2e-")
         self.workers = workers
         self.lease_seconds = lease_seconds
-        self.address = "127.0.0.1:0"
+        self.address = None  # known once up
 
     def up(self):
-        self.run("up", "--data-dir", self.folder, "--listen", self.address, "--workers", str(self.workers), "--threads", "1",
+        self.run("up", "--data-dir", self.folder, "--listen", "127.0.0.1:0", "--workers", str(self.workers), "--threads", "1",
                  "--lease", f"{self.lease_seconds}s", check=True)
         with open(self.path("run", "ports.json")) as f:
             self.address = f"127.0.0.1:{json.load(f)['grpc']}"
@@ -43,7 +43,7 @@ class Fleet:
     def run(self, *arguments, check=False, timeout=300, env=None):
         """The finished command; `check` fails the test with what it printed."""
         done = subprocess.run([os.path.join(BIN, "chainfleet"), *arguments], capture_output=True, text=True, timeout=timeout,
-                              env={**os.environ, "CHAINFLEET_ADDRESS": self.address, **(env or {})})
+                              env={**os.environ, "CHAINFLEET_ADDRESS": self.address or "", **(env or {})})
         if check and done.returncode != 0:
             raise AssertionError(f"chainfleet {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")
         return done

@@ -1,0 +1,17 @@
+// What the environment of the process says, read once by mains: where data live, and the token that calls carry.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// CHAINFLEET_DATA, else $XDG_DATA_HOME/chainfleet, else ~/.local/share/chainfleet.
+std::string DefaultDataFolder();
+
+// CHAINFLEET_TOKEN, else the content of the file that CHAINFLEET_TOKEN_FILE names without the white space around it,
+// else "". NOT_FOUND or PERMISSION_DENIED naming the variable and the file.
+absl::StatusOr<std::string> BearerToken();
+
+}  // namespace chainfleet

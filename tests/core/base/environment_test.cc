@@ -1,0 +1,50 @@
+#include "core/base/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace chainfleet {
+namespace {
+
+class EnvironmentTest : public ::testing::Test {
+ protected:
+  EnvironmentTest() {
+    for (const char* name : {"CHAINFLEET_DATA", "XDG_DATA_HOME", "CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE"})
+      unsetenv(name);
+    setenv("HOME", "/home/me", 1);
+  }
+  static void Set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
+};
+
+TEST_F(EnvironmentTest, TheMostSpecificDataFolderWins) {
+  EXPECT_EQ(DefaultDataFolder(), "/home/me/.local/share/chainfleet");
+  Set("XDG_DATA_HOME", "/data");
+  EXPECT_EQ(DefaultDataFolder(), "/data/chainfleet");
+  Set("CHAINFLEET_DATA", "/srv/fleet");
+  EXPECT_EQ(DefaultDataFolder(), "/srv/fleet");
+}
+
+TEST_F(EnvironmentTest, TheTokenMayStandInAFile) {
+  EXPECT_EQ(BearerToken().value(), "");
+  const std::string path = ::testing::TempDir() + "token-" + std::to_string(::getpid());
+  std::ofstream(path) << "secret\n";
+  Set("CHAINFLEET_TOKEN_FILE", path);
+  EXPECT_EQ(BearerToken().value(), "secret");
+  Set("CHAINFLEET_TOKEN", "given");
+  EXPECT_EQ(BearerToken().value(), "given");
+  std::filesystem::remove(path);
+}
+
+TEST_F(EnvironmentTest, AMissingTokenFileIsNamed) {
+  Set("CHAINFLEET_TOKEN_FILE", "/no/such/token");
+  EXPECT_THAT(std::string(BearerToken().status().message()),
+              ::testing::AllOf(::testing::HasSubstr("CHAINFLEET_TOKEN_FILE"), ::testing::HasSubstr("/no/such/token")));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -37,6 +37,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--port-file", flags->port_file, "Write {\"grpc\": PORT, \"metrics\": PORT} here once serving");
   app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the cores")
       ->capture_default_str();
+  const char* config = std::getenv("CHAINFLEET_CONFIG");
+  app->set_config("--config", config == nullptr ? "" : config,
+                  "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");
+  app->allow_config_extras(CLI::config_extras_mode::error);
   app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
   app->footer(
       "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: clients and workers must send it as a bearer token. There is no TLS "

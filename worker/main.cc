@@ -53,6 +53,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   app->add_option("--id", flags->id, "Name of this worker, unique in the fleet; empty: host name and process id");
+  const char* config = std::getenv("CHAINFLEET_CONFIG");
+  app->set_config("--config", config == nullptr ? "" : config,
+                  "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");
+  app->allow_config_extras(CLI::config_extras_mode::error);
   app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
   app->footer(
       "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: the bearer token, where the server wants one.\n"

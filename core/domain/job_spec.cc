@@ -133,6 +133,13 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
   if (plan.total_steps < spec.schedule.cycles()) {
     violations.push_back({"num_steps", absl::StrCat(plan.total_steps, " steps are fewer than the ",
                                                     spec.schedule.cycles(), " cycles of the schedule")});
+  } else if (const int64_t left = plan.total_steps % spec.schedule.cycles(); left != 0) {
+    // The remainder would be the hot start of a cycle more, and its steps the last draws.
+    const int64_t below = plan.total_steps - left;
+    violations.push_back(
+        {spec.num_steps ? "num_steps" : "num_epochs",
+         absl::StrCat(plan.total_steps, " steps are not divisible by the ", spec.schedule.cycles(),
+                      " cycles of the schedule: ", below, " or ", below + spec.schedule.cycles(), " are")});
   } else if (plan.burn_in_steps >= plan.total_steps) {
     violations.push_back(
         {"burn_in", absl::StrCat("is ", plan.burn_in_steps, " steps long, the whole run ", plan.total_steps)});

@@ -1,6 +1,8 @@
 #include "server/predict/draw_selection.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,20 @@ std::string Render(const std::vector<int64_t>& shape) { return absl::StrCat("[",
 
 std::string RenderWanted(const PredictPlan& plan) {
   return absl::StrCat("[n", plan.input_shape.empty() ? "" : ", ", absl::StrJoin(plan.input_shape, ", "), "]");
+}
+
+// A network answers NaN with NaN, which must not be taken for an answer.
+absl::Status CheckFinite(const InputTensor& inputs, uint64_t row_bytes) {
+  if (inputs.type != InputType::kFloat32) return absl::OkStatus();
+  for (size_t offset = 0; offset < inputs.bytes.size(); offset += sizeof(float)) {
+    float value;
+    std::memcpy(&value, inputs.bytes.data() + offset, sizeof value);
+    if (!std::isfinite(value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("row ", offset / row_bytes, " of the inputs holds ", value, ": inputs must be finite"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -48,7 +64,7 @@ absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan) {
     return absl::InvalidArgumentError(absl::StrCat("inputs of shape ", Render(shape), " have ", inputs.bytes.size(),
                                                    " bytes: a row of this type has ", row_bytes));
   }
-  return absl::OkStatus();
+  return CheckFinite(inputs, row_bytes);
 }
 
 absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan) {

@@ -77,10 +77,20 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, cons
                     "NO_DRAWS");
 }
 
+// CANCEL and DELETE leave serving (protocol 6); the draws of a cancelled job can still be exported.
+absl::StatusOr<JobView> ServedJob(Dispatcher* dispatcher, const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(JobView job, dispatcher->GetJob(name));
+  if (job.intent < JobIntent::kCancel) return job;
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is not served: its intent is ", ToString(job.intent),
+                                                 "; its draws can be exported until it is deleted")),
+      "NOT_SERVED");
+}
+
 }  // namespace
 
 void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) {
-  absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(query.job);
+  const absl::StatusOr<JobView> job = ServedJob(parts_.dispatcher, query.job);
   if (!job.ok()) {
     parts_.executor->Schedule([done = std::move(done), status = job.status()] { done(status); });
     return;

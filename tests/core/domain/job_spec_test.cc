@@ -161,6 +161,20 @@ TEST(JobSpec, WhatOnlyTheDataCanTellIsCheckedAgainstIt) {
   EXPECT_THAT(violations[0].message, HasSubstr("no draw would be kept"));
 }
 
+TEST(JobSpec, StepsLeftOverAfterTheLastCycleAreRefused) {
+  JobSpec spec = FashionJob();
+  spec.num_epochs.reset();
+  spec.burn_in = {};
+  spec.collect = {.every_steps = 1};
+  spec.num_steps = 1003;
+  const auto violations = ValidateForData(spec, 60000);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].path, "num_steps");
+  EXPECT_EQ(violations[0].message, "1003 steps are not divisible by the 4 cycles of the schedule: 1000 or 1004 are");
+  spec.num_steps = 1004;
+  EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty());
+}
+
 TEST(JobSpec, KeepsAllKindsUnlessTold) {
   JobSpec spec = FashionJob();
   EXPECT_THAT(KindsOf(spec), ::testing::ElementsAre(DrawKind::kTheta, DrawKind::kThetaA));

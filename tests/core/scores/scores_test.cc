@@ -81,6 +81,8 @@ TEST(Entropy, ByHand) {
   EXPECT_EQ(Entropy(std::vector<double>{1, 0}), 0);
 }
 
+TEST(Entropy, OfNotANumberIsNone) { EXPECT_TRUE(std::isnan(Entropy(std::vector<double>{NAN, 0.5}))); }
+
 TEST(MutualInformation, IsClippedWithinRoundingOnly) {
   EXPECT_EQ(MutualInformation(0.5, 0.5 + 1e-12), 0);
   EXPECT_DOUBLE_EQ(MutualInformation(0.5, 0.6), 0.5 - 0.6);

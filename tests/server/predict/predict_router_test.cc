@@ -1,6 +1,7 @@
 #include "server/predict/predict_router.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -311,6 +312,19 @@ TEST(PredictRouter, RefusesInputsThatDoNotFitWithBothShapes) {
   }
   EXPECT_THAT(std::string(ask({2, 28, 28}, 6272).message()), AllOf(HasSubstr("[2, 28, 28]"), HasSubstr("[n, 1]")));
   EXPECT_THAT(world.port.sent, IsEmpty());
+}
+
+TEST(PredictRouter, RefusesInputsThatAreNotFiniteAndNamesTheRow) {
+  World world;
+  const float values[] = {0, 1, std::numeric_limits<float>::quiet_NaN()};
+  auto inputs = std::make_shared<InputTensor>();
+  inputs->shape = {3, 1};
+  inputs->bytes.assign(reinterpret_cast<const char*>(values), sizeof values);
+  absl::Status status;
+  world.router.Predict({}, inputs, absl::Seconds(1), [&](const absl::StatusOr<Prediction>& r) { status = r.status(); });
+  world.executor.RunFor(absl::Seconds(2));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("row 2 of the inputs holds nan"));
 }
 
 TEST(PredictRouter, PassesOnWhatTheCatalogSays) {

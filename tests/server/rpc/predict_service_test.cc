@@ -112,6 +112,14 @@ TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
   EXPECT_EQ(FieldViolationsOf(Predict(negative).status()).at(0).path, "selection.members");
 }
 
+TEST_F(PredictServiceTest, ACancelledJobIsNotServed) {
+  CommitADraw();
+  ASSERT_TRUE(SetIntent(job_, v1::Job::CANCEL).ok());
+  const auto response = Predict(TwoRows());
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(response.status()), "NOT_SERVED");
+}
+
 TEST_F(PredictServiceTest, SaysWhichJobVersionOrDatasetIsUnknown) {
   CommitADraw();
   v1::PredictRequest request = TwoRows();

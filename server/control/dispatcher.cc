@@ -58,6 +58,10 @@ Dispatcher::Impl::Entered::~Entered() {
 void Dispatcher::Impl::Advance() {
   now = clock->Monotonic();
   EndLeases();
+  if (next_attempt && *next_attempt <= now) {
+    next_attempt.reset();
+    policy_due = true;
+  }
   while (!purges.empty() && purges.begin()->first <= now) {
     const std::string job = purges.begin()->second;
     purges.erase(purges.begin());
@@ -92,6 +96,7 @@ void Dispatcher::Impl::ArmTimer() {
   if (!held_by_age.empty()) consider(held_by_age.begin()->first + options.sync_interval);
   if (!purges.empty()) consider(purges.begin()->first);
   if (policy_due) consider(next_policy);
+  if (next_attempt) consider(*next_attempt);
   if (!next) return;
   // What is overdue waits for a change in flight, which enters again.
   const absl::Duration at = *next > now ? *next : now + limits::kPolicyInterval;

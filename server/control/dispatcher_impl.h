@@ -77,6 +77,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   // Leases (dispatcher_leases.cc).
   void EndLeases();
   void EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending);
+  void DelayNextAttempt(ChainEntry* chain);
   void RunPolicy();
   // `listed`: the worker holds the chain already, it needs no grant message.
   void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
@@ -115,6 +116,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   std::set<std::pair<absl::Duration, std::string>> purges;       // deleted jobs, by time
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;
+  std::optional<absl::Duration> next_attempt;  // the earliest not_before that the policy has met
   std::optional<absl::Duration> armed;
   uint64_t ids_made = 0;
   std::vector<std::function<void()>> outbox;

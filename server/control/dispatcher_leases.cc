@@ -27,7 +27,12 @@ void Dispatcher::Impl::EndLeases() {
 void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending) {
   const ChainId id = chain->row.id;
   ChangeChain(chain, change::EndLease{id, epoch, ending.ordered, ending.given_back, ending.reason},
-              [id, ending](Impl& impl, const ApplyResult& result) {
+              [id, ending, attempts = chain->row.attempts](Impl& impl, const ApplyResult& result) {
+                ChainEntry* ended = impl.jobs.Find(id);
+                // A worker that died once says nothing against the chain; one that dies again may die of it.
+                if (ended != nullptr && ended->row.attempts > attempts && (ending.given_back || attempts > 0)) {
+                  impl.DelayNextAttempt(ended);
+                }
                 Lease* lease = impl.leases.Find(id);
                 if (lease == nullptr || result.status.ok()) return;
                 if (absl::IsResourceExhausted(result.status)) {
@@ -38,8 +43,14 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
               });
 }
 
+void Dispatcher::Impl::DelayNextAttempt(ChainEntry* chain) {
+  const absl::Duration delay = limits::kAttemptDelay * (int64_t{1} << std::min(chain->row.attempts - 1, 16));
+  chain->not_before = now + std::min(delay, limits::kMaxAttemptDelay);
+}
+
 void Dispatcher::Impl::RunPolicy() {
   policy_due = false;
+  next_attempt.reset();
   next_policy = now + limits::kPolicyInterval;
   if (jobs.queue().empty()) return;
   if (now < fleet_settles) {
@@ -64,7 +75,11 @@ void Dispatcher::Impl::RunPolicy() {
     QueuedJob& entry = queue.emplace_back(QueuedJob{job->row.id, {}, {}});
     for (const int32_t index : job->pending) {
       const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
-      if (!chain.in_flight) entry.chains.push_back({index, chain.shunned_worker});
+      if (chain.not_before > now) {
+        next_attempt = std::min(next_attempt.value_or(chain.not_before), chain.not_before);
+      } else if (!chain.in_flight) {
+        entry.chains.push_back({index, chain.shunned_worker});
+      }
     }
     for (const ChainEntry& chain : job->chains) {
       if (const Lease* lease = leases.Find(chain.row.id)) ++entry.held[lease->worker];

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "core/domain/snapshot.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/views.h"
@@ -19,6 +20,7 @@ struct ChainEntry {
   int64_t reported_step = 0;  // of the lease holder's memory
   ChainStats stats;
   std::string shunned_worker;  // gave the chain back unfinished: others are asked first
+  absl::Duration not_before;   // of the monotonic clock: no grant until then, after an attempt that failed
   bool in_flight = false;      // a change of it is on the way to the store
 };
 

@@ -121,7 +121,7 @@ TEST_F(DispatcherLeases, SixAttemptsFail) {
   const ChainId chain{Create("job", 1), 0};
   FakeWorker worker("w1");
   for (int i = 1; i <= limits::kMaxAttemptsWithoutProgress; ++i) {
-    Sync(&worker);
+    for (int calls = 0; calls < 3 && !worker.chains.contains(chain); ++calls) Sync(&worker);
     ASSERT_TRUE(worker.chains.contains(chain)) << i;
     GiveBack(&worker, chain, ReleasedChain::Why::kFailed, "out of memory " + std::to_string(i));
   }
@@ -129,6 +129,22 @@ TEST_F(DispatcherLeases, SixAttemptsFail) {
   EXPECT_EQ(Chain(chain).state, ChainState::kFailed);
   EXPECT_THAT(Chain(chain).reason, HasSubstr("out of memory 6"));
   EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kFailed);
+}
+
+TEST_F(DispatcherLeases, EachFailedAttemptDoublesTheDelayBeforeTheNext) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  absl::Duration delay = limits::kAttemptDelay;
+  for (int attempt = 1; attempt < limits::kMaxAttemptsWithoutProgress; ++attempt, delay *= 2) {
+    GiveBack(&worker, chain, ReleasedChain::Why::kFailed, "out of memory");
+    Send(&worker);
+    executor_.RunFor(delay - absl::Milliseconds(1));
+    EXPECT_EQ(Chain(chain).state, ChainState::kPending) << attempt;
+    executor_.RunFor(absl::Milliseconds(1) + limits::kPolicyInterval);
+    EXPECT_EQ(Chain(chain).state, ChainState::kLeased) << attempt;
+    Sync(&worker);
+    ASSERT_TRUE(worker.chains.contains(chain)) << attempt;
+  }
 }
 
 TEST_F(DispatcherLeases, CommitResetsTheAttempts) {

@@ -81,6 +81,20 @@ TEST_F(DispatcherJobs, JobPinsItsDatasetAndNormalisation) {
   EXPECT_TRUE(absl::IsInvalidArgument(TryCreate(big).status()));
 }
 
+TEST_F(DispatcherJobs, ModelThatNoWorkerCouldHoldIsRefused) {
+  ASSERT_TRUE(Put(Digits()).ok());
+  JobSpec spec = OnDigits();
+  spec.model.kind = BuiltinModel{"mlp", {65536, 65536, 10}};
+  const auto violations = FieldViolationsOf(TryCreate(spec).status());
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].path, "model");
+  EXPECT_THAT(violations[0].message,
+              MatchesRegex("one chain of 4347[0-9]+ parameters in batches of .* would take about "
+                           "6[4-9][.0-9]* GiB, the most is 64 GiB"));
+  spec.model.kind = BuiltinModel{"mlp", {65536, 10}};
+  EXPECT_TRUE(TryCreate(spec).ok());
+}
+
 TEST_F(DispatcherJobs, ValidateOnlyStoresNothing) {
   const auto view = Wait<JobView>([&](auto done) { dispatcher_->CreateJob(SmallSpec("job", 1), "", true, done); });
   EXPECT_TRUE(view.ok());

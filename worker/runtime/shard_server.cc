@@ -127,7 +127,8 @@ void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {
                   {
                     MutexLock lock(&mutex_);
                     if (draws.ok()) source->draws = *draws;
-                    if (absl::IsDataLoss(status)) {
+                    // A committed object that is gone is as lost as a damaged one: the rest is served.
+                    if (absl::IsDataLoss(status) || absl::IsNotFound(status)) {
                       shard->result.corrupt_objects.push_back(source->segment->object.name);
                       status = absl::OkStatus();
                     }

@@ -137,6 +137,18 @@ void DrawStreamAndStore(benchmark::State& state) {
   state.SetBytesProcessed(sent);
 }
 
+// The rival of the line above: the same bytes written to a file and fsynced, with no network, hash or name between.
+void PlainWriteAndSync(benchmark::State& state) {
+  const std::string bytes = EncodeSegment(Lenet5Content(0), Flat(kLenet5Parameters)).bytes;
+  const std::string folder = std::filesystem::temp_directory_path() / "chainfleet-bench-plain";
+  CHAINFLEET_CHECK(RealFileSystem()->CreateFolders(folder).ok());
+  int64_t files = 0;
+  for (auto _ : state)
+    CHAINFLEET_CHECK(RealFileSystem()->WriteSynced(folder + "/" + std::to_string(++files), bytes).ok());
+  state.SetBytesProcessed(files * static_cast<int64_t>(bytes.size()));
+  std::filesystem::remove_all(folder);
+}
+
 // CommitProgress over gRPC with an inline resume point, kChains at once.
 void Commit(benchmark::State& state) {
   Loopback loopback;
@@ -192,6 +204,7 @@ void SmallDraws(benchmark::State& state) {
 BENCHMARK(DrawEncode)->Name("draw_path/encode_lenet5")->UseRealTime();
 BENCHMARK(DrawHash)->Name("draw_path/hash_lenet5")->UseRealTime();
 BENCHMARK(DrawStreamAndStore)->Name("draw_path/stream_and_store_lenet5")->UseRealTime();
+BENCHMARK(PlainWriteAndSync)->Name("draw_path/rival_plain_write_and_sync")->UseRealTime();
 BENCHMARK(Commit)->Name("draw_path/commits_16_chains")->UseRealTime();
 BENCHMARK(SmallDraws)->Name("draw_path/whole_way_10_parameters")->UseRealTime();
 

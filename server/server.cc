@@ -72,6 +72,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .blobs = blobs_.get(),
                            .dispatcher = dispatcher_.get(),
                            .auth = auth_.get(),
+                           .metrics = &metrics_,
                            .data_directory = options.data_directory,
                            .started_at = clock_.Wall()};
   shards_ = std::make_unique<ShardStreams>(threads_.get());

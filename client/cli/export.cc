@@ -1,5 +1,6 @@
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -111,7 +112,50 @@ class SafetensorsExport {
 
 struct ExportOptions {
   std::string job, format, output;
+  bool skip_corrupt = false;
 };
+
+int64_t NumDraws(const std::vector<v1::SegmentRecord>& segments) {
+  int64_t count = 0;
+  for (const v1::SegmentRecord& record : segments) count += record.segment().steps_size();
+  return count;
+}
+
+// Passes over the draws of `record`: as if deleted, so that its record still links those around it.
+void LeaveOut(const std::string& why, v1::SegmentRecord* record) {
+  std::cerr << "warning: chain " << record->chain().index() << ", " << record->segment().steps_size() << " draws from "
+            << record->segment().first_index() << " left out: " << why << '\n';
+  record->set_deleted(true);
+}
+
+// ReadDraws without the segments that the server has marked, and with `skip_corrupt` without those whose bytes turn out
+// not to be those of their record.
+absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> segments, bool skip_corrupt,
+                               LiveText* text, const std::function<absl::Status(const CheckedSegment&)>& on_segment) {
+  for (v1::SegmentRecord& record : segments) {
+    if (record.deleted() || record.corrupt()) LeaveOut(record.deleted() ? "deleted" : "marked corrupt", &record);
+  }
+  while (true) {
+    size_t num_read = 0;
+    const absl::Status status = ReadDraws(client, segments, [&](const CheckedSegment& segment) {
+      num_read = static_cast<size_t>(&segment.record - segments.data()) + 1;
+      return on_segment(segment);
+    });
+    if (!skip_corrupt || ReasonOf(status) != "DIGEST_MISMATCH") return status;
+    text->Clear();
+    // What was read is not read again: the next round begins behind the segment that failed.
+    for (size_t i = 0; i < num_read; ++i) segments[i].set_deleted(true);
+    while (segments[num_read].deleted()) ++num_read;
+    LeaveOut(std::string(status.message()), &segments[num_read]);
+  }
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", path, ": ", error.message()));
+}
 
 absl::Status Export(Invocation* run, const ExportOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
@@ -125,24 +169,26 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
   NpzExport npz;
   SafetensorsExport safetensors(options.output);
   const bool to_npz = options.format == "npz";
-  if (!to_npz) {
-    std::error_code error;
-    std::filesystem::create_directories(options.output, error);
-    if (error)
-      return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", options.output, ": ", error.message()));
-  }
+  if (!to_npz) CHAINFLEET_RETURN_IF_ERROR(MakeFolder(options.output));
   int64_t num_draws = 0, num_bytes = 0;
-  absl::Status status = ReadDraws(&client, segments, [&](const CheckedSegment& segment) {
-    num_draws += static_cast<int64_t>(segment.content.draws.size());
-    num_bytes += static_cast<int64_t>(segment.bytes.size());
-    text.Show(absl::StrCat("read ", num_draws, " draws, ", FormatBytes(num_bytes)));
-    return to_npz ? npz.Add(segment) : safetensors.Add(segment);
-  });
+  absl::Status status =
+      ReadReadableDraws(&client, segments, options.skip_corrupt, &text, [&](const CheckedSegment& segment) {
+        num_draws += static_cast<int64_t>(segment.content.draws.size());
+        num_bytes += static_cast<int64_t>(segment.bytes.size());
+        text.Show(absl::StrCat("read ", num_draws, " draws, ", FormatBytes(num_bytes)));
+        return to_npz ? npz.Add(segment) : safetensors.Add(segment);
+      });
   text.Clear();
   CHAINFLEET_RETURN_IF_ERROR(status);
+  const int64_t committed = NumDraws(segments);
+  if (num_draws == 0) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", options.job, ": none of its ", committed,
+                                                                 " committed draws is readable")),
+                      "NO_DRAWS");
+  }
   CHAINFLEET_RETURN_IF_ERROR(to_npz ? npz.Write(options.output) : safetensors.WriteChain());
-  std::cout << num_draws << " draws of " << segments[0].chain().job() << " in " << options.output
-            << ", every checksum right\n";
+  std::cout << num_draws << (num_draws < committed ? absl::StrCat(" of ", committed) : "") << " draws of "
+            << segments[0].chain().job() << " in " << options.output << ", every checksum right\n";
   return absl::OkStatus();
 }
 
@@ -166,6 +212,8 @@ void AddExport(CLI::App* program, Invocation* run) {
   verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors)")
       ->required()
       ->option_text("PATH");
+  verb->add_flag("--skip-corrupt", options->skip_corrupt,
+                 "Leave out draws whose bytes do not have their checksum (those marked corrupt always are)");
   AddServerOptions(verb, run);
 }
 

@@ -111,6 +111,7 @@ absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& nam
 void DispatcherDrawCatalog::MarkCorrupt(const std::string& job, const std::string& object) {
   Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on",
       {{"job", job}, {"object", object}});
+  parts_.metrics->CountCorruptDraw();
   parts_.dispatcher->MarkCorrupt(job, object, [job](absl::StatusOr<bool> marked) {
     if (!marked.ok())
       Log(LogLevel::kError, "marking a draw corrupt failed", {{"job", job}, {"error", marked.status().ToString()}});

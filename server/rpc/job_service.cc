@@ -65,9 +65,10 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
             return absl::NotFoundError(absl::StrCat("the draws of ", object, " were deleted"));
           },
           .mismatch =
-              [dispatcher = parts.dispatcher, job, object] {
+              [dispatcher = parts.dispatcher, metrics = parts.metrics, job, object] {
                 Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on",
                     {{"job", job}, {"object", object}});
+                metrics->CountCorruptDraw();
                 dispatcher->MarkCorrupt(job, object, [](const absl::StatusOr<bool>&) {});
               }};
 }

@@ -10,6 +10,7 @@
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
 #include "server/rpc/auth.h"
+#include "server/telemetry/server_metrics.h"
 
 namespace chainfleet {
 
@@ -21,6 +22,7 @@ struct ServiceParts {
   BlobStore* blobs = nullptr;
   Dispatcher* dispatcher = nullptr;
   const Authenticator* auth = nullptr;
+  ServerMetrics* metrics = nullptr;
   std::string data_directory;
   absl::Time started_at;
 };

@@ -14,6 +14,8 @@ const std::vector<double>& LatencyBounds() {
 ServerMetrics::ServerMetrics(MetricsRegistry* registry)
     : registry_(registry),
       draws_(registry->AddGauge("chainfleet_draws", "Committed draws of all jobs that are not deleted.")),
+      corrupt_draws_(registry->AddCounter("chainfleet_corrupt_draws_total",
+                                          "Times that a committed draw object was found damaged or missing.")),
       workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),
       serving_workers_(
           registry->AddGauge("chainfleet_serving_workers", "Workers with an open stream for predictions.")) {

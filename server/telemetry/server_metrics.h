@@ -27,6 +27,8 @@ class ServerMetrics {
 
   // One finished RPC: method "/chainfleet.v1.JobService/CreateJob", code "OK".
   void CountRpc(const std::string& method, const std::string& code, absl::Duration duration);
+  // A committed draw object was found damaged or missing.
+  void CountCorruptDraw() { corrupt_draws_.Add(); }
   void Show(const FleetCounts& counts);
 
  private:
@@ -34,6 +36,7 @@ class ServerMetrics {
   std::map<JobState, Gauge*> jobs_;
   std::map<ChainState, Gauge*> chains_;
   Gauge& draws_;
+  Counter& corrupt_draws_;
   Gauge& workers_;
   Gauge& serving_workers_;
   Mutex mutex_;

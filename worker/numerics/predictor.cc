@@ -175,7 +175,7 @@ class FusedPredictor final : public Predictor {
     for (int64_t k = 0; k < classes; ++k) {
       const double pk = p[k * kLanes];
       if (pk > p[best * kLanes]) best = k;
-      if (pk > 0) entropy -= pk * std::log(pk);
+      if (pk != 0) entropy -= pk * std::log(pk);  // NaN stays NaN
       sums->sum_wp[row * classes + k] += w * pk;
       sums->sum_wp2[row * classes + k] += w * pk * pk;
     }

@@ -24,6 +24,7 @@ RunningServer::RunningServer(std::string token)
              .blobs = &blobs_,
              .dispatcher = &dispatcher_,
              .auth = &auth_,
+             .metrics = &metrics_,
              .data_directory = "/data",
              .started_at = clock_.Wall()} {
   auto started = StartOn("127.0.0.1:0");

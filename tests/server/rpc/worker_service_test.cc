@@ -6,6 +6,7 @@
 #include "core/wire/types_wire.h"
 #include "core/wire/worker_wire.h"
 #include "tests/server/rpc/running_server.h"
+#include "tests/support/scrape.h"
 
 namespace chainfleet {
 namespace {
@@ -144,6 +145,23 @@ TEST_F(WorkerServiceTest, ReadingAChangedSegmentIsDataLossAndLeavesItsDrawsOut) 
   const auto record = state_.FindSegment(grant.chain.job, ref.name);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_TRUE(record->corrupt);
+}
+
+TEST_F(WorkerServiceTest, CountsDrawsFoundCorruptByReadersAndByPredictions) {
+  const auto metrics = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  ASSERT_TRUE(Commit(CommitOf(grant, ref)).ok());
+  ASSERT_TRUE(ReadSegment("walk", ref.name).ok());
+  EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_corrupt_draws_total 0\n"));
+  ASSERT_TRUE(blobs_.Delete(ref.name).ok());
+  ASSERT_TRUE(blobs_.Put(ref.name, "drawn").ok());
+  EXPECT_FALSE(ReadSegment("walk", ref.name).ok());
+  EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_corrupt_draws_total 1\n"));
+  catalog_.MarkCorrupt(grant.chain.job, ref.name);
+  EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_corrupt_draws_total 2\n"));
 }
 
 TEST_F(WorkerServiceTest, ObjectsThatAreNoCommittedSegmentsAreNotRead) {

@@ -91,6 +91,14 @@ TEST(Predictor, SumsAreThoseWorkedOutByHand) {
   EXPECT_TRUE(sums->draw_hits.empty());
 }
 
+TEST(Predictor, AnswersNotANumberWithAnEntropyThatIsNone) {
+  const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
+  const auto sums = predictor->Predict(TwoDraws(), Floats({NAN, 2, 1, 2}, {2, 2}));
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  EXPECT_TRUE(std::isnan(sums->sum_wh[0]));
+  EXPECT_TRUE(std::isfinite(sums->sum_wh[1]));
+}
+
 TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
   const auto data = SyntheticImages(10, {2}, 3);
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, data->description().normalisation));

@@ -1,0 +1,161 @@
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "chainfleet/v1/jobs.grpc.pb.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/verbs.h"
+#include "core/formats/npz.h"
+#include "core/store/draw_codec/segment_codec.h"
+#include "core/store/draw_codec/sha256.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Lists and reads what a test puts into it, damaged objects too.
+class FakeDraws final : public v1::JobService::Service {
+ public:
+  grpc::Status ListSegments(grpc::ServerContext*, const v1::ListSegmentsRequest*,
+                            v1::ListSegmentsResponse* reply) override {
+    for (const v1::SegmentRecord& record : records) *reply->add_segments() = record;
+    return grpc::Status::OK;
+  }
+  grpc::Status ReadSegment(grpc::ServerContext*, const v1::ReadSegmentRequest* request,
+                           grpc::ServerWriter<v1::Chunk>* writer) override {
+    ++reads[request->object()];
+    v1::Chunk chunk;
+    chunk.set_data(objects[request->object()]);
+    writer->Write(chunk);
+    return grpc::Status::OK;
+  }
+
+  std::vector<v1::SegmentRecord> records;
+  std::map<std::string, std::string> objects;
+  std::map<std::string, int> reads;
+};
+
+// A chain of five segments of one draw each, "object0" to "object4".
+class ExportTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string parent = FirstParentDigest();
+    for (int i = 0; i < 5; ++i) {
+      const SegmentContent content{
+          {"toy-abcdef", 0}, i, parent, {DrawKind::kTheta}, {{10 * (i + 1), 1.0, {{1.0f * i, 2.0f}}}}};
+      const EncodedSegment encoded = EncodeSegment(content, {{"w", {2}, 0}});
+      const std::string name = "object" + std::to_string(i);
+      service_.objects[name] = encoded.bytes;
+      v1::SegmentRecord& record = service_.records.emplace_back();
+      record.mutable_chain()->set_job("toy-abcdef");
+      v1::Segment* segment = record.mutable_segment();
+      segment->mutable_object()->set_name(name);
+      segment->mutable_object()->set_size_bytes(static_cast<int64_t>(encoded.bytes.size()));
+      segment->mutable_object()->set_sha256(Sha256Hex(encoded.bytes));
+      segment->set_first_index(i);
+      segment->add_steps(10 * (i + 1));
+      segment->set_parent_digest(parent);
+      segment->set_digest(parent = encoded.digest);
+    }
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    std::filesystem::remove(output_);
+  }
+  void TearDown() override { server_->Shutdown(); }
+
+  void Damage(int i) { service_.objects["object" + std::to_string(i)].back() ^= 1; }
+
+  // The exit code; what was printed is in out_ and err_.
+  int Export(const std::string& more = "") {
+    CLI::App program;
+    Invocation run;
+    AddExport(&program, &run);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    program.parse("export toy --format npz --output " + output_ + " --address 127.0.0.1:" + std::to_string(port_) +
+                  " " + more);
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return ExitCodeOf(run.status);
+  }
+
+  int64_t DrawsInFile() const {
+    std::ifstream file(output_, std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    const auto arrays = ReadNpz(bytes.str());
+    return arrays.ok() ? arrays->at("draws_theta").shape[0] : -1;
+  }
+
+  int port_ = 0;
+  FakeDraws service_;
+  std::unique_ptr<grpc::Server> server_;
+  const std::string output_ = ::testing::TempDir() + "export_test.npz";
+  std::string out_, err_;
+};
+
+TEST_F(ExportTest, WritesAllDrawsWithoutAWarning) {
+  EXPECT_EQ(Export(), kExitOk);
+  EXPECT_EQ(DrawsInFile(), 5);
+  EXPECT_THAT(out_, HasSubstr("5 draws of toy-abcdef"));
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(ExportTest, LeavesMarkedAndDeletedDrawsOutAndSaysWhich) {
+  service_.records[1].set_corrupt(true);
+  service_.records[3].set_deleted(true);
+  Damage(1);
+  EXPECT_EQ(Export(), kExitOk);
+  EXPECT_EQ(DrawsInFile(), 3);
+  EXPECT_THAT(out_, HasSubstr("3 of 5 draws of toy-abcdef"));
+  EXPECT_THAT(err_, AllOf(HasSubstr("chain 0, 1 draws from 1 left out: marked corrupt\n"),
+                          HasSubstr("chain 0, 1 draws from 3 left out: deleted\n")));
+}
+
+TEST_F(ExportTest, FailsOnANewlyDamagedObjectUnlessToldToSkipIt) {
+  Damage(2);
+  EXPECT_EQ(Export(), kExitFailed);
+  EXPECT_FALSE(std::filesystem::exists(output_));
+}
+
+TEST_F(ExportTest, SkipsNewlyDamagedObjectsWhenToldToAndReadsTheOthersOnce) {
+  service_.records[1].set_corrupt(true);
+  Damage(2);
+  Damage(4);
+  EXPECT_EQ(Export("--skip-corrupt"), kExitOk);
+  EXPECT_EQ(DrawsInFile(), 2);
+  EXPECT_THAT(out_, HasSubstr("2 of 5 draws"));
+  EXPECT_THAT(err_, AllOf(HasSubstr("draws from 2 left out"), HasSubstr("draws from 4 left out"),
+                          Not(HasSubstr("draws from 3"))));
+  EXPECT_EQ(service_.reads["object0"], 1);
+  EXPECT_EQ(service_.reads["object3"], 1);
+}
+
+TEST_F(ExportTest, SkippingDoesNotHideABrokenChainOfRecords) {
+  service_.records[3].mutable_segment()->set_parent_digest(FirstParentDigest());
+  EXPECT_EQ(Export("--skip-corrupt"), kExitFailed);
+}
+
+TEST_F(ExportTest, WritesNoFileWhenNoDrawIsReadable) {
+  for (v1::SegmentRecord& record : service_.records) record.set_corrupt(true);
+  EXPECT_EQ(Export(), kExitFailed);
+  EXPECT_FALSE(std::filesystem::exists(output_));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,5 +1,6 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -105,7 +106,7 @@ class ExportTest : public ::testing::Test {
   int port_ = 0;
   FakeDraws service_;
   std::unique_ptr<grpc::Server> server_;
-  const std::string output_ = ::testing::TempDir() + "export_test.npz";
+  const std::string output_ = ::testing::TempDir() + "export_test-" + std::to_string(::getpid()) + ".npz";
   std::string out_, err_;
 };
 

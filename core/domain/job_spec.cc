@@ -74,7 +74,7 @@ void ValidateCollect(const JobSpec& spec, Violations* violations) {
   for (size_t i = 0; i < collect.kinds.size(); ++i) {
     const std::string path = absl::StrCat("collect.kinds[", i, "]");
     if (collect.kinds[i] == DrawKind::kThetaA && !spec.sampler.has_anchor()) {
-      violations->push_back({path, "theta_a needs a sampler with an anchor: emcmc"});
+      violations->push_back({path, "theta_a needs a sampler with an anchor: emcmc, emcmc_gibbs"});
     }
     if (std::count(collect.kinds.begin(), collect.kinds.end(), collect.kinds[i]) > 1)
       violations->push_back({path, "is named twice"});
@@ -91,7 +91,7 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
   if (spec.num_epochs) violations->push_back({"num_epochs", "an analytic potential has no epochs: give num_steps"});
   if (spec.burn_in.epochs)
     violations->push_back({"burn_in.epochs", "an analytic potential has no epochs: give burn_in.steps"});
-  if (spec.prior.precision != 0)
+  if (!spec.prior.is_flat())
     violations->push_back({"prior", "an analytic potential is the whole law: leave the prior out"});
 }
 
@@ -107,7 +107,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
     violations.push_back({"name", std::string(status.message())});
   Append(Validate(spec.model), &violations);
   ValidateKindOfModel(spec, &violations);
-  RequireFiniteNotNegative("prior.gaussian.precision", spec.prior.precision, &violations);
+  Append(Validate(spec.prior), &violations);
   Append(Validate(spec.sampler), &violations);
   Append(Validate(spec.schedule), &violations);
   RequireFiniteNotNegative("temperature", spec.temperature, &violations);
@@ -130,32 +130,34 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
     return violations;
   }
   const StepPlan plan = PlanSteps(spec, num_examples);
-  if (plan.total_steps < spec.schedule.cycles()) {
-    violations.push_back({"num_steps", absl::StrCat(plan.total_steps, " steps are fewer than the ",
+  if (plan.training_steps < spec.schedule.cycles()) {
+    violations.push_back({"num_steps", absl::StrCat(plan.training_steps, " steps are fewer than the ",
                                                     spec.schedule.cycles(), " cycles of the schedule")});
-  } else if (const int64_t left = plan.total_steps % spec.schedule.cycles(); left != 0) {
+  } else if (const int64_t left = plan.training_steps % spec.schedule.cycles(); left != 0) {
     // The remainder would be the hot start of a cycle more, and its steps the last draws.
-    const int64_t below = plan.total_steps - left;
+    const int64_t below = plan.training_steps - left;
     violations.push_back(
         {spec.num_steps ? "num_steps" : "num_epochs",
-         absl::StrCat(plan.total_steps, " steps are not divisible by the ", spec.schedule.cycles(),
+         absl::StrCat(plan.training_steps, " steps are not divisible by the ", spec.schedule.cycles(),
                       " cycles of the schedule: ", below, " or ", below + spec.schedule.cycles(), " are")});
-  } else if (plan.burn_in_steps >= plan.total_steps) {
+  } else if (plan.burn_in_steps >= plan.training_steps) {
     violations.push_back(
-        {"burn_in", absl::StrCat("is ", plan.burn_in_steps, " steps long, the whole run ", plan.total_steps)});
+        {"burn_in", absl::StrCat("is ", plan.burn_in_steps, " steps long, the whole run ", plan.training_steps)});
   } else if (plan.NumDraws() == 0) {
-    violations.push_back({"collect", absl::StrCat("no draw would be kept in ", plan.total_steps, " steps")});
+    violations.push_back({"collect", absl::StrCat("no draw would be kept in ", plan.training_steps, " steps")});
   }
   return violations;
 }
 
 bool StepPlan::CollectsAfter(int64_t step) const {
+  if (total_steps > training_steps) return step > training_steps && step <= total_steps;
   if (step <= burn_in_steps || step > total_steps || step % collect_every != 0) return false;
   const int64_t in_cycle = (step - 1) % steps_per_cycle + 1;
   return in_cycle > steps_per_cycle - collect_window;
 }
 
 int64_t StepPlan::NumDraws() const {
+  if (total_steps > training_steps) return total_steps - training_steps;
   const auto multiples_in = [&](int64_t after, int64_t last) {
     return last > after ? last / collect_every - after / collect_every : 0;
   };
@@ -170,8 +172,9 @@ int64_t StepPlan::NumDraws() const {
 StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   StepPlan plan;
   plan.steps_per_epoch = spec.model.is_network() ? std::max<int64_t>(1, num_examples / spec.batch_size) : 1;
-  plan.total_steps = TotalSteps(spec, plan.steps_per_epoch);
-  plan.steps_per_cycle = std::max<int64_t>(1, plan.total_steps / spec.schedule.cycles());
+  plan.training_steps = TotalSteps(spec, plan.steps_per_epoch);
+  plan.total_steps = plan.training_steps + spec.sampler.posterior_draws();
+  plan.steps_per_cycle = std::max<int64_t>(1, plan.training_steps / spec.schedule.cycles());
   plan.burn_in_steps = spec.burn_in.steps.value_or(spec.burn_in.epochs.value_or(0) * plan.steps_per_epoch +
                                                    spec.burn_in.cycles.value_or(0) * plan.steps_per_cycle);
   const auto& collect = spec.collect;

@@ -11,15 +11,11 @@
 #include "core/base/status.h"
 #include "core/domain/draw.h"
 #include "core/domain/model_spec.h"
+#include "core/domain/prior_spec.h"
 #include "core/domain/sampler_spec.h"
+#include "core/domain/schedule_spec.h"
 
 namespace chainfleet {
-
-// Standard deviation^-2 of an independent normal prior at zero for every parameter.
-struct GaussianPrior {
-  double precision = 0;  // 0: flat
-  bool operator==(const GaussianPrior&) const = default;
-};
 
 // `reshuffle`: a keyed permutation per data epoch, the N mod n tail left out. `independent`: n indices with
 // replacement.
@@ -44,7 +40,7 @@ struct JobSpec {
   std::string name;
   ModelSpec model;
   std::string dataset;  // name; empty for analytic potentials
-  GaussianPrior prior;
+  PriorSpec prior;
   SamplerSpec sampler;
   ScheduleSpec schedule;
   double temperature = 1;
@@ -69,7 +65,8 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
 // potentials).
 struct StepPlan {
   int64_t steps_per_epoch = 1;  // floor(N / n)
-  int64_t total_steps = 0;
+  int64_t training_steps = 0;   // those with a gradient or a proposal
+  int64_t total_steps = 0;      // and those that each sample a network from what training left (SWAG, ...)
   int64_t steps_per_cycle = 0;
   int64_t burn_in_steps = 0;
   int64_t collect_every = 0;  // a draw after step t > burn-in if (t mod collect_every) == 0 ...

@@ -1,64 +1,332 @@
-// How it is sampled: kernel, step-size schedule and their settings, as values. Formulas: docs/sampling.md.
+// How it is sampled: the samplers and their settings, as values. Formulas and papers: docs/sampling.md and the kernels
+// in worker/numerics/samplers.
+//
+// A spec may say of its sampler: kAnchor, it keeps theta_a beside theta; kMetropolis, it stays where it is when a
+// proposal is refused, so that draws weigh what they were held for; kFullData, U(theta) must be a function of theta
+// alone (no batch norm by mini-batch, no augmentation); `draws`, the networks it samples after its training steps.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "core/base/status.h"
+#include "core/domain/fields.h"
 
 namespace chainfleet {
 
-// theta -= alpha grad U + sqrt(2 alpha T) z.
+// Stochastic gradient descent with heavy-ball momentum; no noise.
+struct SgdSpec {
+  static constexpr char kName[] = "sgd";
+  double momentum = 0.9;
+  static void Fields(auto& self, auto&& visit) { visit("momentum", self.momentum, Below(0, 1)); }
+  bool operator==(const SgdSpec&) const = default;
+};
+
+// theta -= alpha grad U + sqrt(2 alpha T) z. `gradient_noise` is V, the variance of the mini-batch gradient of U that
+// the injected noise makes room for (2 alpha T - alpha^2 V); 0: plain.
 struct SgldSpec {
+  static constexpr char kName[] = "sgld";
+  double gradient_noise = 0;
+  double noise_free_fraction = 0;  // of each cycle, from its start, without noise
+  static void Fields(auto& self, auto&& visit) {
+    visit("gradient_noise", self.gradient_noise, AtLeast(0));
+    visit("noise_free_fraction", self.noise_free_fraction, Below(0, 1));
+  }
   bool operator==(const SgldSpec&) const = default;
 };
 
+enum class SghmcScheme { kFriction, kBaoa };
+inline std::initializer_list<const char*> EnumNames(SghmcScheme) {
+  static constexpr std::initializer_list<const char*> kNames = {"friction", "baoa"};
+  return kNames;
+}
+
+// Stochastic-gradient Hamiltonian Monte Carlo with friction a in (0, 1].
+struct SghmcSpec {
+  static constexpr char kName[] = "sghmc";
+  double friction = 0.1;
+  SghmcScheme scheme = SghmcScheme::kFriction;
+  double noise_free_fraction = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("friction", self.friction, Bounds{.least = 0, .most = 1, .open_least = true});
+    visit("scheme", self.scheme);
+    visit("noise_free_fraction", self.noise_free_fraction, Below(0, 1));
+  }
+  bool operator==(const SghmcSpec&) const = default;
+};
+
 // Entropy-MCMC, joint form (Li & Zhang): theta and its anchor theta_a, coupled with variance eta, both updates from the
-// old values.
+// old values. `anchor_decay`: theta_a feels the prior too, as in the official code.
 struct EmcmcSpec {
+  static constexpr char kName[] = "emcmc";
+  static constexpr bool kAnchor = true;
   double eta = 4e-4;
+  bool anchor_decay = false;
+  double noise_free_fraction = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("eta", self.eta, Above(0));
+    visit("anchor_decay", self.anchor_decay);
+    visit("noise_free_fraction", self.noise_free_fraction, Below(0, 1));
+  }
   bool operator==(const EmcmcSpec&) const = default;
 };
 
-using SamplerKind = std::variant<SgldSpec, EmcmcSpec>;
+// Entropy-MCMC, Gibbs-like: theta_a ~ N(theta, eta T I) before every `inner_steps` steps of theta.
+struct EmcmcGibbsSpec {
+  static constexpr char kName[] = "emcmc_gibbs";
+  static constexpr bool kAnchor = true;
+  double eta = 4e-4;
+  int64_t inner_steps = 1;
+  static void Fields(auto& self, auto&& visit) {
+    visit("eta", self.eta, Above(0));
+    visit("inner_steps", self.inner_steps, Between(1, 1e6));
+  }
+  bool operator==(const EmcmcGibbsSpec&) const = default;
+};
+
+// Entropy-SGD (Chaudhari et al., ICLR 2017): theta follows the running mean of an inner chain every `inner_steps`.
+struct EntropySgdSpec {
+  static constexpr char kName[] = "entropy_sgd";
+  double eta = 4e-4;
+  int64_t inner_steps = 20;
+  double averaging = 0.75;  // weight of the old mean
+  static void Fields(auto& self, auto&& visit) {
+    visit("eta", self.eta, Above(0));
+    visit("inner_steps", self.inner_steps, Between(1, 1e6));
+    visit("averaging", self.averaging, Below(0, 1));
+  }
+  bool operator==(const EntropySgdSpec&) const = default;
+};
+
+// The same with noise sqrt(h eta) z on theta.
+struct EntropySgldSpec {
+  static constexpr char kName[] = "entropy_sgld";
+  double eta = 4e-4;
+  int64_t inner_steps = 20;
+  double averaging = 0.75;
+  static void Fields(auto& self, auto&& visit) { EntropySgdSpec::Fields(self, visit); }
+  bool operator==(const EntropySgldSpec&) const = default;
+};
+
+// Sharpness-aware minimisation (Foret et al., ICLR 2021).
+struct SamSpec {
+  static constexpr char kName[] = "sam";
+  double rho = 0.05;
+  double momentum = 0.9;
+  static void Fields(auto& self, auto&& visit) {
+    visit("rho", self.rho, Above(0));
+    visit("momentum", self.momentum, Below(0, 1));
+  }
+  bool operator==(const SamSpec&) const = default;
+};
+
+// Bayesian SAM (Möllenhoff & Khan, ICLR 2023). It has a prior of its own.
+struct BsamSpec {
+  static constexpr char kName[] = "bsam";
+  double beta1 = 0.9, beta2 = 0.999;
+  double prior_precision = 40;
+  double rho = 0.01;
+  double damping = 0.1;
+  double initial_scale = 1;    // s0
+  double data_multiplier = 1;  // N of the method over N stored; the official script takes 4 for its augmentation
+  int64_t parts = 8;           // of each batch, each with a sample of its own
+  static void Fields(auto& self, auto&& visit) {
+    visit("beta1", self.beta1, Below(0, 1));
+    visit("beta2", self.beta2, Below(0, 1));
+    visit("prior_precision", self.prior_precision, Above(0));
+    visit("rho", self.rho, AtLeast(0));
+    visit("damping", self.damping, AtLeast(0));
+    visit("initial_scale", self.initial_scale, Above(0));
+    visit("data_multiplier", self.data_multiplier, Above(0));
+    visit("parts", self.parts, Between(1, 1024));
+  }
+  bool operator==(const BsamSpec&) const = default;
+};
+
+// Sampling with gradient uncertainty (Park et al.): noise where the gradients of a batch disagree. Without a threshold
+// the `quantile` of the values seen in burn-in is taken. `scale_free`: the value over sum |X_i|^2.
+struct GradientUncertaintySpec {
+  static constexpr char kName[] = "gradient_uncertainty";
+  static constexpr bool kFullData = true;
+  std::optional<double> threshold;
+  double quantile = 0.5;
+  bool scale_free = true;
+  static void Fields(auto& self, auto&& visit) {
+    visit("threshold", self.threshold);
+    visit("quantile", self.quantile, Inside(0, 1));
+    visit("scale_free", self.scale_free);
+  }
+  bool operator==(const GradientUncertaintySpec&) const = default;
+};
+
+// Random-walk Metropolis on the full data; the schedule is the proposal's standard deviation.
+struct RandomWalkSpec {
+  static constexpr char kName[] = "random_walk";
+  static constexpr bool kMetropolis = true, kFullData = true;
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const RandomWalkSpec&) const = default;
+};
+
+// Metropolis-adjusted Langevin on the full data: q = N(theta - alpha grad U, 2 alpha T).
+struct MalaSpec {
+  static constexpr char kName[] = "mala";
+  static constexpr bool kMetropolis = true, kFullData = true;
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const MalaSpec&) const = default;
+};
+
+// Hamiltonian Monte Carlo on the full data; the schedule is the leapfrog step.
+struct HmcSpec {
+  static constexpr char kName[] = "hmc";
+  static constexpr bool kMetropolis = true, kFullData = true;
+  int64_t leapfrog_steps = 10;
+  static void Fields(auto& self, auto&& visit) { visit("leapfrog_steps", self.leapfrog_steps, Between(1, 10'000)); }
+  bool operator==(const HmcSpec&) const = default;
+};
+
+enum class Proposal { kRandomWalk, kLangevin };
+inline std::initializer_list<const char*> EnumNames(Proposal) {
+  static constexpr std::initializer_list<const char*> kNames = {"random_walk", "langevin"};
+  return kNames;
+}
+
+// kCorrected: u_B, for an estimated variance; kPlain: chi2 / 2.
+enum class Penalty { kCorrected, kPlain };
+inline std::initializer_list<const char*> EnumNames(Penalty) {
+  static constexpr std::initializer_list<const char*> kNames = {"corrected", "plain"};
+  return kNames;
+}
+
+// Penalty Metropolis-Hastings (Ceperley & Dewing 1999; Kawasaki & Holzmann): the energy difference is estimated on
+// `num_batches` disjoint mini-batches. `effective_data_size`: the likelihood counts as that many examples; default N.
+struct PenaltyMhSpec {
+  static constexpr char kName[] = "penalty_mh";
+  static constexpr bool kMetropolis = true, kFullData = true;
+  Proposal proposal = Proposal::kRandomWalk;
+  int64_t num_batches = 20;
+  Penalty penalty = Penalty::kCorrected;
+  std::optional<double> effective_data_size;
+  static void Fields(auto& self, auto&& visit) {
+    visit("proposal", self.proposal);
+    visit("num_batches", self.num_batches, Between(3, 100'000));
+    visit("penalty", self.penalty);
+    visit("effective_data_size", self.effective_data_size, Above(0));
+  }
+  bool operator==(const PenaltyMhSpec&) const = default;
+};
+
+// The same without a penalty: biased, a comparator.
+struct BatchedMhSpec {
+  static constexpr char kName[] = "batched_mh";
+  static constexpr bool kMetropolis = true, kFullData = true;
+  Proposal proposal = Proposal::kRandomWalk;
+  int64_t num_batches = 1;
+  static void Fields(auto& self, auto&& visit) {
+    visit("proposal", self.proposal);
+    visit("num_batches", self.num_batches, Between(1, 100'000));
+  }
+  bool operator==(const BatchedMhSpec&) const = default;
+};
+
+// Random-walk Metropolis on the full data with the likelihood to the power data_size / N: a comparator.
+struct TemperedMhSpec {
+  static constexpr char kName[] = "tempered_mh";
+  static constexpr bool kMetropolis = true, kFullData = true;
+  double data_size = 0;
+  static void Fields(auto& self, auto&& visit) { visit("data_size", self.data_size, Above(0)); }
+  bool operator==(const TemperedMhSpec&) const = default;
+};
+
+// Barker's acceptance with the noise of the mini-batch difference corrected towards the logistic law (Seita et al.).
+struct BarkerMhSpec {
+  static constexpr char kName[] = "barker_mh";
+  static constexpr bool kMetropolis = true, kFullData = true;
+  Proposal proposal = Proposal::kRandomWalk;
+  int64_t num_batches = 20;
+  static void Fields(auto& self, auto&& visit) {
+    visit("proposal", self.proposal);
+    visit("num_batches", self.num_batches, Between(3, 100'000));
+  }
+  bool operator==(const BarkerMhSpec&) const = default;
+};
+
+// Stochastic weight averaging (Izmailov et al., UAI 2018): the draw is the mean of the snapshots.
+struct SwaSpec {
+  static constexpr char kName[] = "swa";
+  double momentum = 0.9;
+  int64_t start_epoch = 1;
+  int64_t draws = 1;
+  static void Fields(auto& self, auto&& visit) {
+    visit("momentum", self.momentum, Below(0, 1));
+    visit("start_epoch", self.start_epoch, Between(0, limits::kMaxEpochs));
+  }
+  bool operator==(const SwaSpec&) const = default;
+};
+
+// SWAG (Maddox et al., NeurIPS 2019): a Gaussian from the SGD iterates, one snapshot a data epoch from `start_epoch`.
+struct SwagSpec {
+  static constexpr char kName[] = "swag";
+  double momentum = 0.9;
+  int64_t start_epoch = 1;
+  bool diagonal = false;
+  int64_t max_rank = 20;  // K, columns of deviations
+  double scale = 0.5;     // of the covariance; SWAG-diag: 1
+  int64_t draws = 30;
+  static void Fields(auto& self, auto&& visit) {
+    visit("momentum", self.momentum, Below(0, 1));
+    visit("start_epoch", self.start_epoch, Between(0, limits::kMaxEpochs));
+    visit("diagonal", self.diagonal);
+    visit("max_rank", self.max_rank, Between(2, 1000));
+    visit("scale", self.scale, Above(0));
+    visit("draws", self.draws, Between(1, 1e6));
+  }
+  bool operator==(const SwagSpec&) const = default;
+};
+
+using SamplerKind =
+    std::variant<SgldSpec, EmcmcSpec, SgdSpec, SghmcSpec, EmcmcGibbsSpec, EntropySgdSpec, EntropySgldSpec, SamSpec,
+                 BsamSpec, GradientUncertaintySpec, RandomWalkSpec, MalaSpec, HmcSpec, PenaltyMhSpec, BatchedMhSpec,
+                 TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec>;
 
 struct SamplerSpec {
   SamplerKind kind;
-  bool has_anchor() const { return std::holds_alternative<EmcmcSpec>(kind); }
-  bool operator==(const SamplerSpec&) const = default;
-};
 
-struct ConstantSchedule {
-  double value = 0;
-  bool operator==(const ConstantSchedule&) const = default;
-};
-
-// final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = floor(total steps / cycles), t in steps.
-struct CyclicalSchedule {
-  double initial = 0;
-  double final = 0;
-  int64_t cycles = 1;
-  bool operator==(const CyclicalSchedule&) const = default;
-};
-
-// kLearningRate: h on the mean loss, alpha = h / N. kStepSize: alpha on the full-data potential.
-enum class StepScale { kLearningRate, kStepSize };
-
-struct ScheduleSpec {
-  StepScale scale = StepScale::kLearningRate;
-  std::variant<ConstantSchedule, CyclicalSchedule> kind;
-  int64_t cycles() const {
-    const auto* cyclical = std::get_if<CyclicalSchedule>(&kind);
-    return cyclical ? cyclical->cycles : 1;
+  std::string name() const {
+    return std::visit([](const auto& s) { return std::string(s.kName); }, kind);
   }
-  bool operator==(const ScheduleSpec&) const = default;
+  bool has_anchor() const {
+    return std::visit(
+        [](const auto& s) {
+          return requires { s.kAnchor; };
+        },
+        kind);
+  }
+  bool is_metropolis() const {
+    return std::visit(
+        [](const auto& s) {
+          return requires { s.kMetropolis; };
+        },
+        kind);
+  }
+  bool needs_full_data() const {
+    return std::visit(
+        [](const auto& s) {
+          return requires { s.kFullData; };
+        },
+        kind);
+  }
+  // Networks sampled after the training steps, one a step; 0: draws are taken along the way.
+  int64_t posterior_draws() const;
+  // Part of each cycle, from its start, that runs at temperature 0.
+  double noise_free_fraction() const;
+  bool operator==(const SamplerSpec&) const = default;
 };
 
 // Paths below "sampler".
 std::vector<FieldViolation> Validate(const SamplerSpec& sampler);
-// Paths below "learning_rate" or "step_size", by the scale.
-std::vector<FieldViolation> Validate(const ScheduleSpec& schedule);
 
 }  // namespace chainfleet

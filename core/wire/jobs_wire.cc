@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/wire/field_wire.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
@@ -14,14 +15,7 @@ using Violations = std::vector<FieldViolation>;
 
 void ScheduleToProto(const ScheduleSpec& schedule, v1::JobSpec* proto) {
   auto* out = schedule.scale == StepScale::kLearningRate ? proto->mutable_learning_rate() : proto->mutable_step_size();
-  if (const auto* constant = std::get_if<ConstantSchedule>(&schedule.kind)) {
-    out->set_constant(constant->value);
-  } else {
-    const auto& cyclical = std::get<CyclicalSchedule>(schedule.kind);
-    out->mutable_cyclical()->set_initial(cyclical.initial);
-    out->mutable_cyclical()->set_final(cyclical.final);
-    out->mutable_cyclical()->set_cycles(cyclical.cycles);
-  }
+  ChoiceToProto(schedule.kind, out);
 }
 
 ScheduleSpec ScheduleFromProto(const v1::JobSpec& proto, Violations* violations) {
@@ -32,40 +26,11 @@ ScheduleSpec ScheduleFromProto(const v1::JobSpec& proto, Violations* violations)
                            "potential; alpha = h / N)"});
     return schedule;
   }
-  const bool is_learning_rate = proto.has_learning_rate();
-  schedule.scale = is_learning_rate ? StepScale::kLearningRate : StepScale::kStepSize;
-  const v1::JobSpec::Schedule& in = is_learning_rate ? proto.learning_rate() : proto.step_size();
-  switch (in.kind_case()) {
-    case v1::JobSpec::Schedule::kConstant:
-      schedule.kind = ConstantSchedule{in.constant()};
-      break;
-    case v1::JobSpec::Schedule::kCyclical:
-      schedule.kind = CyclicalSchedule{
-          .initial = in.cyclical().initial(), .final = in.cyclical().final(), .cycles = in.cyclical().cycles()};
-      break;
-    case v1::JobSpec::Schedule::KIND_NOT_SET:
-      violations->push_back({is_learning_rate ? "learning_rate" : "step_size",
-                             "empty; give constant: VALUE or cyclical: {initial, final, cycles}"});
-  }
+  schedule.scale = proto.has_learning_rate() ? StepScale::kLearningRate : StepScale::kStepSize;
+  const bool is_rate = proto.has_learning_rate();
+  ChoiceFromProto(is_rate ? proto.learning_rate() : proto.step_size(), is_rate ? "learning_rate" : "step_size",
+                  &schedule.kind, violations);
   return schedule;
-}
-
-SamplerSpec SamplerFromProto(const v1::JobSpec::Sampler& proto, Violations* violations) {
-  SamplerSpec sampler;
-  switch (proto.kind_case()) {
-    case v1::JobSpec::Sampler::kSgld:
-      sampler.kind = SgldSpec{};
-      break;
-    case v1::JobSpec::Sampler::kEmcmc: {
-      EmcmcSpec emcmc;
-      if (proto.emcmc().has_eta()) emcmc.eta = proto.emcmc().eta();
-      sampler.kind = emcmc;
-      break;
-    }
-    case v1::JobSpec::Sampler::KIND_NOT_SET:
-      violations->push_back({"sampler", "missing; give one of sgld, emcmc"});
-  }
-  return sampler;
 }
 
 BurnIn BurnInFromProto(const v1::JobSpec::BurnIn& proto, Violations* violations) {
@@ -160,12 +125,8 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_name(spec.name);
   *proto.mutable_model() = ToProto(spec.model);
   if (!spec.dataset.empty()) proto.mutable_dataset()->set_name(spec.dataset);
-  if (spec.prior.precision != 0) proto.mutable_prior()->mutable_gaussian()->set_precision(spec.prior.precision);
-  if (const auto* emcmc = std::get_if<EmcmcSpec>(&spec.sampler.kind)) {
-    proto.mutable_sampler()->mutable_emcmc()->set_eta(emcmc->eta);
-  } else {
-    proto.mutable_sampler()->mutable_sgld();
-  }
+  if (!spec.prior.is_flat()) ChoiceToProto(spec.prior.kind, proto.mutable_prior());
+  ChoiceToProto(spec.sampler.kind, proto.mutable_sampler());
   ScheduleToProto(spec.schedule, &proto);
   proto.set_temperature(spec.temperature);
   proto.set_batch_size(spec.batch_size);
@@ -192,11 +153,8 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
     violations = FieldViolationsOf(model.status());
   }
   spec.dataset = proto.dataset().name();
-  if (proto.has_prior() && !proto.prior().has_gaussian()) {
-    violations.push_back({"prior", "empty; give gaussian: {precision: LAMBDA}, or leave prior out for a flat one"});
-  }
-  spec.prior.precision = proto.prior().gaussian().precision();
-  spec.sampler = SamplerFromProto(proto.sampler(), &violations);
+  if (proto.has_prior()) ChoiceFromProto(proto.prior(), "prior", &spec.prior.kind, &violations);
+  ChoiceFromProto(proto.sampler(), "sampler", &spec.sampler.kind, &violations);
   spec.schedule = ScheduleFromProto(proto, &violations);
   if (proto.has_temperature()) spec.temperature = proto.temperature();
   if (proto.has_batch_size()) spec.batch_size = proto.batch_size();

@@ -6,20 +6,15 @@
 namespace chainfleet {
 namespace {
 
-double InitialValue(const ScheduleSpec& schedule) {
-  if (const auto* constant = std::get_if<ConstantSchedule>(&schedule.kind)) return constant->value;
-  return std::get<CyclicalSchedule>(schedule.kind).initial;
-}
-
 // Which posterior is sampled (docs/sampling.md).
 v1::Job::Report RenderReport(const JobPlan& plan) {
   const JobSpec& spec = plan.spec;
   const int64_t num_examples = plan.dataset ? plan.dataset->num_rows : 1;
-  const double value = InitialValue(spec.schedule), n = static_cast<double>(num_examples);
+  const double value = spec.schedule.initial_value(), n = static_cast<double>(num_examples);
   const bool is_rate = spec.schedule.scale == StepScale::kLearningRate;
   v1::Job::Report report;
   report.set_num_examples(num_examples);
-  report.set_prior_precision(spec.prior.precision);
+  report.set_prior_precision(spec.prior.precision());
   report.set_temperature(spec.temperature);
   report.set_learning_rate(is_rate ? value : value * n);
   report.set_step_size(is_rate ? value / n : value);

@@ -31,7 +31,7 @@ std::shared_ptr<const JobPlan> Plan(const std::string& model, bool anchor, int c
   plan->spec.name = plan->job;
   plan->spec.dataset = "synthetic";
   plan->spec.model.kind = BuiltinModel{model, {}};
-  plan->spec.prior.precision = 25;
+  plan->spec.prior.kind = GaussianPrior{25};
   if (anchor) plan->spec.sampler.kind = EmcmcSpec{};
   plan->spec.schedule.scale = StepScale::kStepSize;
   plan->spec.schedule.kind = ConstantSchedule{kStepSize};

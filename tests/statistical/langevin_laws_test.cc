@@ -242,13 +242,14 @@ Samples RunMinibatches(const Kernel& kernel, bool scaled, int looks) {
     for (int r = 0; r < kRows; ++r) arena.AddRow();
   }
   StepScratch scratch(ThetaArena(potential.layout(), Device{}));
+  const StepPlan steps;
   std::vector<ChainStep> chains(kRows);
   for (int r = 0; r < kRows; ++r) chains[r] = {Fold(RngKey{77}, r), 0, kNoisyAlpha, kNoisyTemperature, true};
   Samples samples;
   samples.mean = PosteriorOf(Data()).mean;
   for (int look = -3; look < looks; ++look) {  // the first three are burn-in
     for (int step = 0; step < kStepsBetween; ++step) {
-      const StepInputs inputs = {&potential, &batches, chains, &scratch};
+      const StepInputs inputs = {&potential, &batches, &steps, chains, &scratch};
       std::visit([&](const auto& k) { k.Step(inputs, &state); }, kernel);
       for (ChainStep& chain : chains) ++chain.t;
     }

@@ -78,6 +78,7 @@ class FakeChainBatch final : public ChainBatch {
 
   DrawTensors TakeDraw(int32_t index) const override {
     DrawTensors draw;
+    draw.step = rows_.at(index);
     for (size_t kind = 0; kind < num_kinds_; ++kind) {
       auto& values = draw.kinds.emplace_back();
       for (int64_t i = 0; i < script_->dimension; ++i) {
@@ -86,6 +87,7 @@ class FakeChainBatch final : public ChainBatch {
     }
     return draw;
   }
+  std::optional<DrawTensors> GiveUpHeld(int32_t) override { return std::nullopt; }
   std::string SaveResumePoint(int32_t index) const override { return std::to_string(rows_.at(index)); }
   const std::vector<ParameterShape>& parameters() const override { return parameters_; }
 

@@ -16,7 +16,7 @@ inline std::unique_ptr<Potential> MakeNetwork(const std::string& model,
                                               double precision = 25) {
   JobPlan plan;
   plan.spec.model.kind = BuiltinModel{model, {}};
-  plan.spec.prior.precision = precision;
+  plan.spec.prior.kind = GaussianPrior{precision};
   plan.dataset = data->description();
   plan.normalisation = data->description().normalisation;
   auto potential = MakeNetworkPotential(plan, data, Device());

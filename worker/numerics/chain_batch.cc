@@ -8,6 +8,7 @@
 
 #include "core/base/check.h"
 #include "worker/numerics/checkpoint_codec.h"
+#include "worker/numerics/holding_time.h"
 #include "worker/numerics/minibatch.h"
 #include "worker/numerics/potential_factory.h"
 #include "worker/numerics/samplers/kernel.h"
@@ -56,17 +57,18 @@ std::vector<float> StartOfChain(const Layout& layout, RngKey key) {
 
 class KernelBatch final : public ChainBatch {
  public:
-  KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Device device)
+  KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device)
       : plan_(std::move(plan)),
         potential_(std::move(potential)),
-        kernel_(MakeKernel(plan_->spec.sampler)),
+        kernel_(std::move(kernel)),
         names_(ArenaNames(kernel_)),
         steps_(PlanSteps(plan_->spec, potential_->num_examples())),
-        schedule_(plan_->spec.schedule, steps_.total_steps, potential_->num_examples()),
+        schedule_(plan_->spec, steps_, potential_->num_examples()),
         batches_(plan_->spec.minibatches, potential_->num_examples(),
                  plan_->spec.model.is_network() ? plan_->spec.batch_size : 0),
         scratch_(ThetaArena(potential_->layout(), device)) {
     for (size_t i = 0; i < names_.size(); ++i) state_.arenas.emplace_back(potential_->layout(), device);
+    if (plan_->spec.sampler.is_metropolis()) held_.emplace(potential_->layout(), device);
   }
 
   absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
@@ -78,7 +80,7 @@ class KernelBatch final : public ChainBatch {
     std::optional<Checkpoint> checkpoint;
     if (resume_point) {
       CHAINFLEET_ASSIGN_OR_RETURN(checkpoint, DecodeCheckpoint(*resume_point));
-      CHAINFLEET_RETURN_IF_ERROR(CheckFits(*checkpoint, plan_->job, index, names_, layout().num_parameters()));
+      CHAINFLEET_RETURN_IF_ERROR(CheckFits(*checkpoint, plan_->job, index, SavedNames(), layout().num_parameters()));
       row.step = checkpoint->step;
     }
     return CatchTorch([&]() -> absl::Status {
@@ -86,13 +88,16 @@ class KernelBatch final : public ChainBatch {
         if (arena.rows() == static_cast<int64_t>(rows_.size())) arena.AddRow();  // or left by an attempt that failed
       }
       const int64_t r = static_cast<int64_t>(rows_.size());
+      state_.numbers.resize(r + 1);
+      state_.numbers[r].clear();
+      if (held_) held_->AddRow();
       if (checkpoint) {
-        for (size_t i = 0; i < names_.size(); ++i) state_.arenas[i].WriteRow(r, checkpoint->arenas[i]);
+        Restore(r, std::move(*checkpoint));
       } else {
         state_.theta().WriteRow(r, StartOfChain(layout(), KeyOf(index)));
         std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
       }
-      rows_.push_back(row);
+      rows_.push_back(std::move(row));
       return absl::OkStatus();
     });
   }
@@ -100,8 +105,12 @@ class KernelBatch final : public ChainBatch {
   void RemoveChain(int32_t index) override {
     const auto row = Find(index);
     if (row == rows_.end()) return;
-    for (ThetaArena& arena : state_.arenas) arena.RemoveRow(row - rows_.begin());
-    *row = rows_.back();
+    const int64_t r = row - rows_.begin();
+    for (ThetaArena& arena : state_.arenas) arena.RemoveRow(r);
+    if (held_) held_->RemoveRow(r);
+    std::swap(state_.numbers[r], state_.numbers.back());
+    state_.numbers.pop_back();
+    std::swap(*row, rows_.back());
     rows_.pop_back();
   }
 
@@ -119,33 +128,45 @@ class KernelBatch final : public ChainBatch {
       chain.key = KeyOf(row.chain);
       chain.t = row.step;
       chain.step_size = schedule_.StepSize(row.step);
-      chain.temperature = plan_->spec.temperature;
+      chain.temperature = schedule_.Temperature(row.step);
       chain.active = row.step < steps_.total_steps;
       any_active |= chain.active;
       chains.push_back(chain);
     }
     if (!any_active) return std::vector<RowReport>();
     return CatchTorch([&]() -> absl::StatusOr<std::vector<RowReport>> {
-      const StepInputs inputs = {potential_.get(), &batches_, chains, &scratch_};
+      const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       return Report(chains, std::visit([&](const auto& kernel) { return kernel.Step(inputs, &state_); }, kernel_));
     });
   }
 
   DrawTensors TakeDraw(int32_t index) const override {
     const int64_t row = RowOf(index);
+    if (held_) return Weighted(*rows_[row].due);
     DrawTensors draw;
+    draw.step = rows_[row].step;
     for (const DrawKind kind : KindsOf(plan_->spec)) {
-      const auto name = std::find(names_.begin(), names_.end(), ToString(kind));
+      const auto name = std::find(names_.begin(), names_.end(), DrawArena(kernel_, kind));
       CHAINFLEET_CHECK(name != names_.end()) << "the kernel keeps no " << ToString(kind);
       draw.kinds.push_back(state_.arenas[name - names_.begin()].ReadRow(row));
     }
     return draw;
   }
 
+  std::optional<DrawTensors> GiveUpHeld(int32_t index) override {
+    if (!held_) return std::nullopt;
+    const std::optional<HeldDraw> held = held_->Release(RowOf(index));
+    return held ? std::optional(Weighted(*held)) : std::nullopt;
+  }
+
   std::string SaveResumePoint(int32_t index) const override {
     const int64_t row = RowOf(index);
-    Checkpoint checkpoint{plan_->job, index, rows_[row].step, names_, {}};
+    Checkpoint checkpoint{plan_->job, index, rows_[row].step, SavedNames(), {}, state_.numbers[row]};
     for (const ThetaArena& arena : state_.arenas) checkpoint.arenas.push_back(arena.ReadRow(row));
+    if (held_) {
+      checkpoint.arenas.push_back(held_->arena().ReadRow(row));
+      for (const double number : held_->Save(row)) checkpoint.numbers.push_back(number);
+    }
     return EncodeCheckpoint(checkpoint);
   }
 
@@ -154,8 +175,28 @@ class KernelBatch final : public ChainBatch {
  private:
   struct Row {
     int32_t chain = 0;
-    int64_t step = 0;  // steps done
+    int64_t step = 0;             // steps done
+    std::optional<HeldDraw> due;  // of a Metropolis kernel: the state that the last step left
   };
+
+  static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
+
+  // Of the tensors in a resume point.
+  std::vector<std::string> SavedNames() const {
+    std::vector<std::string> names = names_;
+    if (held_) names.push_back("held");
+    return names;
+  }
+
+  void Restore(int64_t row, Checkpoint checkpoint) {
+    for (size_t i = 0; i < names_.size(); ++i) state_.arenas[i].WriteRow(row, checkpoint.arenas[i]);
+    state_.numbers[row] = std::move(checkpoint.numbers);
+    if (!held_) return;
+    std::vector<double>& numbers = state_.numbers[row];
+    const auto of_held = numbers.end() - std::min<int64_t>(HoldingTime::kNumbers, numbers.size());
+    held_->Restore(row, checkpoint.arenas.back(), {of_held, numbers.end()});
+    numbers.erase(of_held, numbers.end());
+  }
 
   const Layout& layout() const { return *potential_->layout(); }
   RngKey KeyOf(int32_t chain) const { return Fold(RngKey{plan_->spec.seed}, static_cast<uint64_t>(chain)); }
@@ -182,10 +223,19 @@ class KernelBatch final : public ChainBatch {
       report.stats.anchor_distance = info[r].anchor_distance;
       report.finite = info[r].finite;
       report.draw_due = info[r].finite && steps_.CollectsAfter(rows_[r].step);
+      if (held_) report.draw_due = Hold(static_cast<int64_t>(r), info[r].moved, report.draw_due);
       report.done = rows_[r].step == steps_.total_steps;
       reports.push_back(report);
     }
     return reports;
+  }
+
+  // Counts the state of a kept step; true if another state was left for it.
+  bool Hold(int64_t row, bool moved, bool kept) {
+    if (moved) held_->Moved(row);
+    rows_[row].due.reset();
+    if (kept) rows_[row].due = held_->Keep(row, rows_[row].step, state_.theta());
+    return rows_[row].due.has_value();
   }
 
   const std::shared_ptr<const JobPlan> plan_;
@@ -196,6 +246,7 @@ class KernelBatch final : public ChainBatch {
   const StepSizeSchedule schedule_;
   const MinibatchPlan batches_;
   SamplerState state_;
+  std::optional<HoldingTime> held_;  // of Metropolis kernels
   StepScratch scratch_;
   std::vector<Row> rows_;
 };
@@ -213,7 +264,9 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
     const auto for_data = ValidateForData(plan->spec, potential->num_examples());
     violations.insert(violations.end(), for_data.begin(), for_data.end());
     CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
-    return std::unique_ptr<ChainBatch>(new KernelBatch(std::move(plan), std::move(potential), where));
+    CHAINFLEET_ASSIGN_OR_RETURN(Kernel kernel, MakeKernel(plan->spec.sampler));
+    return std::unique_ptr<ChainBatch>(
+        new KernelBatch(std::move(plan), std::move(potential), std::move(kernel), where));
   });
 }
 

@@ -20,6 +20,8 @@ class ResidentDataset;  // worker/numerics/dataset/resident_dataset.h: a data se
 
 // The tensors of one draw on the host, float32 in layout order (no padding), one vector of D per kind of the job.
 struct DrawTensors {
+  int64_t step = 0;
+  double weight = 1;
   std::vector<std::vector<float>> kinds;
 };
 
@@ -53,8 +55,14 @@ class ChainBatch {
   // split. INTERNAL: the batch is unusable. LibTorch's exceptions end here.
   virtual absl::StatusOr<std::vector<RowReport>> Step() = 0;
 
-  // The state of a row after its last step, float32.
+  // The draw that the row's last report said is due: its state after that step, or, of a Metropolis kernel, the state
+  // it left, weighted by the kept steps it was held for.
   virtual DrawTensors TakeDraw(int32_t index) const = 0;
+
+  // At the end of a chain or of its lease: the state that a Metropolis kernel still holds, with its count so far; it is
+  // a draw of its own. Nothing for other kernels. Before SaveResumePoint.
+  virtual std::optional<DrawTensors> GiveUpHeld(int32_t index) = 0;
+
   virtual std::string SaveResumePoint(int32_t index) const = 0;
 
   // Sizes of the parameter tensors, for the draw codec.

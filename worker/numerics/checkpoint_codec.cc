@@ -10,6 +10,7 @@ namespace chainfleet {
 namespace {
 
 constexpr char kFormat[] = "chainfleet-resume-point";
+constexpr char kNumbers[] = "numbers";
 
 absl::StatusOr<int64_t> Number(const Safetensors& file, const std::string& key) {
   const auto entry = file.metadata.find(key);
@@ -48,6 +49,12 @@ std::string EncodeCheckpoint(const Checkpoint& checkpoint) {
                        reinterpret_cast<const char*>(arena.data()),
                        size * static_cast<int64_t>(sizeof(float))});
   }
+  const auto count = static_cast<int64_t>(checkpoint.numbers.size());
+  tensors.push_back({kNumbers,
+                     TensorType::kFloat64,
+                     {count},
+                     reinterpret_cast<const char*>(checkpoint.numbers.data()),
+                     count * static_cast<int64_t>(sizeof(double))});
   return WriteSafetensors(tensors, {{"format", kFormat},
                                     {"version", std::to_string(kResumePointVersion)},
                                     {"job", checkpoint.job},
@@ -65,6 +72,11 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& bytes) {
   const auto job = file.metadata.find("job");
   if (job != file.metadata.end()) checkpoint.job = job->second;
   for (const TensorView& tensor : file.tensors) {
+    if (tensor.name == kNumbers && tensor.type == TensorType::kFloat64 && tensor.shape.size() == 1) {
+      checkpoint.numbers.resize(tensor.shape[0]);
+      if (tensor.size_bytes > 0) std::memcpy(checkpoint.numbers.data(), tensor.data, tensor.size_bytes);
+      continue;
+    }
     if (tensor.type != TensorType::kFloat32 || tensor.shape.size() != 1) {
       return absl::InvalidArgumentError("tensor " + tensor.name + " of the resume point is not float32 [D]");
     }

@@ -1,5 +1,6 @@
 // The bytes of a resume point: a safetensors object with the kernel's arenas as tensors "theta", "theta_a", ... [D]
-// float32, and who and where the chain is as metadata. Keys, batches and schedule follow from seed and step.
+// float32, its numbers as "numbers" float64, and who and where the chain is as metadata. Keys, batches and schedule
+// follow from seed and step.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace chainfleet {
 
-inline constexpr int32_t kResumePointVersion = 1;
+inline constexpr int32_t kResumePointVersion = 2;
 inline constexpr int32_t kOldestResumePointVersion = 1;
 
 // A chain between two steps, on the host, in layout order without padding.
@@ -20,6 +21,7 @@ struct Checkpoint {
   int64_t step = 0;                        // steps done
   std::vector<std::string> names;          // of the arenas, theta first
   std::vector<std::vector<float>> arenas;  // [D] each
+  std::vector<double> numbers;             // the kernel's own; absent in version 1
   bool operator==(const Checkpoint&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// The step size alpha of every update, from the schedule of a job. Pure.
+// The step size and the temperature of every update, from the schedule of a job. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,20 @@ namespace chainfleet {
 class StepSizeSchedule {
  public:
   // `num_examples` N turns a learning rate h on the mean loss into alpha = h / N on the full-data potential.
-  StepSizeSchedule(const ScheduleSpec& spec, int64_t total_steps, int64_t num_examples);
+  StepSizeSchedule(const JobSpec& spec, const StepPlan& plan, int64_t num_examples);
 
-  // alpha of update `t` (from 0). Constant, or final + (initial - final)/2 (cos(pi (t mod c)/c) + 1) with c =
-  // floor(total_steps / cycles) (cyclical SG-MCMC, Zhang et al., ICLR 2020).
+  // alpha of update `t` (from 0), t < plan.training_steps; formulas: core/domain/schedule_spec.h.
   double StepSize(int64_t t) const;
+
+  // T of update `t`: 0 in the noise-free part of a cycle.
+  double Temperature(int64_t t) const;
 
  private:
   ScheduleSpec spec_;
-  int64_t steps_per_cycle_;
+  StepPlan plan_;
   double scale_;
+  double temperature_;
+  int64_t noise_free_steps_;  // of each cycle
 };
 
 }  // namespace chainfleet

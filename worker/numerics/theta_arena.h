@@ -21,6 +21,7 @@ class ThetaArena {
   ThetaArena& operator=(ThetaArena&&) = default;
 
   const Layout& layout() const { return *layout_; }
+  const std::shared_ptr<const Layout>& shared_layout() const { return layout_; }
   Device device() const { return device_; }
   int64_t rows() const { return rows_; }  // C
   int64_t row_stride() const { return layout_->row_stride(); }

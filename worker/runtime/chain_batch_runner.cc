@@ -185,11 +185,15 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
                  "energy or theta is not finite at step " + std::to_string(report.step));
   }
   if (report.draw_due) {
-    if (row.draft.empty()) row.draft_since = clock_->Monotonic();
-    row.draft.push_back({report.step, 1, part->batch->TakeDraw(report.chain).kinds});
+    AddDraw(part->batch->TakeDraw(report.chain), &row);
   }
   if (report.done) return Close(part, &row, ChainState::kSucceeded, "");
   if (SegmentIsFull(row) || ResumePointIsDue(row)) Close(part, &row, std::nullopt, "");
+}
+
+void ChainBatchRunner::AddDraw(DrawTensors draw, Row* row) {
+  if (row->draft.empty()) row->draft_since = clock_->Monotonic();
+  row->draft.push_back({draw.step, draw.weight, std::move(draw.kinds)});
 }
 
 bool ChainBatchRunner::SegmentIsFull(const Row& row) const {
@@ -213,6 +217,9 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
     LeaveBatch(part, row);
     row->leaving = true;
     return uploader_->ReleaseAfter(row->lease, ReleasedChain::Why::kStopped, reason);
+  }
+  if (ends_as && row->in_batch) {
+    if (auto held = part->batch->GiveUpHeld(row->lease.chain.index)) AddDraw(*std::move(held), row);
   }
   ProgressUpload upload;
   upload.step = row->step;

@@ -83,6 +83,7 @@ class ChainBatchRunner {
   bool MayStep(const Part& part) const;
   void Step(Part* part);
   void TakeReport(Part* part, const RowReport& report);
+  void AddDraw(DrawTensors draw, Row* row);
   bool SegmentIsFull(const Row& row) const;
   bool ResumePointIsDue(const Row& row) const;
   void Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason);

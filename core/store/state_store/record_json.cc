@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "core/store/state_store/field_json.h"
 
 namespace chainfleet {
 namespace {
@@ -64,46 +65,6 @@ void FromJson(const Json& j, ModelSpec* model) {
   model->kind = std::move(builtin);
 }
 
-Json ToJson(const SamplerSpec& sampler) {
-  if (const auto* emcmc = std::get_if<EmcmcSpec>(&sampler.kind)) return {{"emcmc", {{"eta", emcmc->eta}}}};
-  return {{"sgld", Json::object()}};
-}
-
-void FromJson(const Json& j, SamplerSpec* sampler) {
-  if (j.contains("emcmc")) {
-    EmcmcSpec emcmc;
-    Take(j["emcmc"], "eta", &emcmc.eta);
-    sampler->kind = emcmc;
-  } else {
-    j.at("sgld");
-    sampler->kind = SgldSpec{};
-  }
-}
-
-Json ToJson(const ScheduleSpec& schedule) {
-  Json j{{"scale", static_cast<int>(schedule.scale)}};
-  if (const auto* constant = std::get_if<ConstantSchedule>(&schedule.kind)) {
-    j["constant"] = constant->value;
-  } else {
-    const auto& c = std::get<CyclicalSchedule>(schedule.kind);
-    j["cyclical"] = {{"initial", c.initial}, {"final", c.final}, {"cycles", c.cycles}};
-  }
-  return j;
-}
-
-void FromJson(const Json& j, ScheduleSpec* schedule) {
-  TakeEnum(j, "scale", &schedule->scale);
-  if (j.contains("constant")) {
-    schedule->kind = ConstantSchedule{j["constant"].get<double>()};
-  } else {
-    CyclicalSchedule c;
-    Take(j.at("cyclical"), "initial", &c.initial);
-    Take(j["cyclical"], "final", &c.final);
-    Take(j["cyclical"], "cycles", &c.cycles);
-    schedule->kind = c;
-  }
-}
-
 Json ToJson(const JobSpec& spec) {
   Json burn_in = Json::object(),
        collect{{"kinds", Numbers(spec.collect.kinds)}, {"segment_draws", spec.collect.segment_draws}};
@@ -115,9 +76,10 @@ Json ToJson(const JobSpec& spec) {
   Json j{{"name", spec.name},
          {"model", ToJson(spec.model)},
          {"dataset", spec.dataset},
-         {"prior_precision", spec.prior.precision},
-         {"sampler", ToJson(spec.sampler)},
-         {"schedule", ToJson(spec.schedule)},
+         {"prior", ChoiceToJson(spec.prior.kind)},
+         {"sampler", ChoiceToJson(spec.sampler.kind)},
+         {"step_scale", static_cast<int>(spec.schedule.scale)},
+         {"schedule", ChoiceToJson(spec.schedule.kind)},
          {"temperature", spec.temperature},
          {"batch_size", spec.batch_size},
          {"minibatches", static_cast<int>(spec.minibatches)},
@@ -135,9 +97,10 @@ void FromJson(const Json& j, JobSpec* spec) {
   Take(j, "name", &spec->name);
   FromJson(j.at("model"), &spec->model);
   Take(j, "dataset", &spec->dataset);
-  Take(j, "prior_precision", &spec->prior.precision);
-  FromJson(j.at("sampler"), &spec->sampler);
-  FromJson(j.at("schedule"), &spec->schedule);
+  ChoiceFromJson(j.at("prior"), &spec->prior.kind);
+  ChoiceFromJson(j.at("sampler"), &spec->sampler.kind);
+  TakeEnum(j, "step_scale", &spec->schedule.scale);
+  ChoiceFromJson(j.at("schedule"), &spec->schedule.kind);
   Take(j, "temperature", &spec->temperature);
   Take(j, "batch_size", &spec->batch_size);
   TakeEnum(j, "minibatches", &spec->minibatches);

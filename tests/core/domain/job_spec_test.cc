@@ -19,7 +19,7 @@ JobSpec FashionJob() {
   spec.name = "fashion-emcmc";
   spec.model.kind = BuiltinModel{"lenet5", {}};
   spec.dataset = "fashion-mnist";
-  spec.prior.precision = 25;
+  spec.prior.kind = GaussianPrior{25};
   spec.sampler.kind = EmcmcSpec{};
   spec.schedule.kind = CyclicalSchedule{.initial = 0.2, .cycles = 4};
   spec.temperature = 1e-4;
@@ -110,7 +110,7 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
   using ::testing::ElementsAre;
   EXPECT_THAT(paths_after([](JobSpec& s) { s.name = "No Good"; }), ElementsAre("name"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.dataset = ""; }), ElementsAre("dataset.name"));
-  EXPECT_THAT(paths_after([](JobSpec& s) { s.prior.precision = -1; }), ElementsAre("prior.gaussian.precision"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.prior.kind = GaussianPrior{-1}; }), ElementsAre("prior.gaussian.precision"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.sampler.kind = EmcmcSpec{0}; }), ElementsAre("sampler.emcmc.eta"));
   EXPECT_THAT(paths_after([](JobSpec& s) {
                 s.schedule.kind = ConstantSchedule{-0.1};

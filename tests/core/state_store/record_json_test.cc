@@ -9,7 +9,7 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   JobPlan plan = *PlanOf("job-aaaaaa", 3, true);
   plan.spec.model.kind = BuiltinModel{"mlp", {10, 20}};
   plan.spec.dataset = "digits";
-  plan.spec.prior.precision = 25;
+  plan.spec.prior.kind = GaussianPrior{25};
   plan.spec.sampler.kind = EmcmcSpec{0.1 + 0.2};
   plan.spec.schedule = {StepScale::kStepSize, CyclicalSchedule{0.2, 1e-300, 4}};
   plan.spec.temperature = 1e-4;

@@ -31,7 +31,7 @@ TEST(JobSpecWire, FillsDefaults) {
   EXPECT_EQ(spec->temperature, 1);
   EXPECT_EQ(spec->chains, 1);
   EXPECT_EQ(spec->minibatches, Minibatches::kReshuffle);
-  EXPECT_EQ(spec->prior.precision, 0);
+  EXPECT_TRUE(spec->prior.is_flat());
 }
 
 TEST(JobSpecWire, KeepsZeroApartFromMissing) {

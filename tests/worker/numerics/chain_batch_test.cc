@@ -207,7 +207,7 @@ TEST(ChainBatchOfNetworks, ResumesByteForByteInOtherCompanyAndOnOtherThreads) {
     auto plan = GaussianPlan({EmcmcSpec{4e-4}});
     plan->spec.model.kind = BuiltinModel{model, {}};
     plan->spec.dataset = "synthetic";
-    plan->spec.prior.precision = 25;
+    plan->spec.prior.kind = GaussianPrior{25};
     plan->spec.schedule = {StepScale::kLearningRate, CyclicalSchedule{0.1, 0, 2}};
     plan->spec.temperature = 1e-4;
     plan->spec.batch_size = 32;

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <vector>
 
-#include "worker/numerics/step_size_schedule.h"
 #include "worker/numerics/theta_arena.h"
 
 namespace chainfleet {
@@ -57,28 +56,6 @@ TEST(ThetaArena, CloneSharesNothing) {
   EXPECT_EQ(arena.ReadRow(0), Numbers(1));
   arena.CopyRow(0, copy);
   EXPECT_EQ(arena.ReadRow(0), Numbers(2));
-}
-
-TEST(StepSizeSchedule, ConstantIsConstantOnBothScales) {
-  ScheduleSpec spec;
-  spec.kind = ConstantSchedule{0.5};
-  spec.scale = StepScale::kStepSize;
-  EXPECT_EQ(StepSizeSchedule(spec, 100, 50).StepSize(99), 0.5);
-  spec.scale = StepScale::kLearningRate;
-  EXPECT_EQ(StepSizeSchedule(spec, 100, 50).StepSize(99), 0.01);
-}
-
-TEST(StepSizeSchedule, CyclicalFollowsTheCosineAndRestarts) {
-  ScheduleSpec spec;
-  spec.kind = CyclicalSchedule{0.2, 0.04, 4};
-  spec.scale = StepScale::kStepSize;
-  const StepSizeSchedule schedule(spec, 403, 1);  // c = 100, three steps of a fifth cycle
-  EXPECT_DOUBLE_EQ(schedule.StepSize(0), 0.2);
-  EXPECT_DOUBLE_EQ(schedule.StepSize(50), 0.12);
-  EXPECT_DOUBLE_EQ(schedule.StepSize(25), 0.04 + 0.08 * (std::sqrt(0.5) + 1));
-  EXPECT_DOUBLE_EQ(schedule.StepSize(100), 0.2);
-  EXPECT_DOUBLE_EQ(schedule.StepSize(399), schedule.StepSize(99));
-  EXPECT_DOUBLE_EQ(schedule.StepSize(400), 0.2);
 }
 
 }  // namespace

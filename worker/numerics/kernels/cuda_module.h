@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "worker/numerics/kernels/pass.h"
 #include "worker/numerics/kernels/update.h"
 
 namespace chainfleet {
@@ -16,5 +17,8 @@ absl::Status LoadCudaModule();
 // The fused update of kernels/update.h on GPU `device`; `outcomes` is on the host. Waits for the result. The module
 // must be loaded.
 void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes, int device);
+
+// A pass of kernels/pass.h, likewise.
+void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, PassOutcome* outcomes, int device);
 
 }  // namespace chainfleet

@@ -3,7 +3,7 @@
 //
 //   f       = coupling (theta - theta_a)                       0 without an anchor
 //   theta   = theta   + (noise z1 - step_size (gradient + prior_precision theta + f))
-//   theta_a = theta_a + (noise z2 + step_size f)               from the old theta
+//   theta_a = theta_a + (noise z2 + step_size (f - anchor_precision theta_a))     from the old theta
 //
 // z1, z2: the normals of (key, kThetaNoise | kThetaANoise, t), counters as core/base/rng_key.h says. A parameter's new
 // value depends on nothing but its own old values and its row's RowStep. On one build and instruction set the bits are
@@ -36,7 +36,8 @@ struct RowStep {
   float step_size = 0;
   float noise = 0;  // sqrt(2 step_size T)
   float prior_precision = 0;
-  float coupling = 0;  // 1 / eta
+  float coupling = 0;          // 1 / eta
+  float anchor_precision = 0;  // of a prior that theta_a feels too
   bool active = true;  // false: the row is left as it is
 };
 

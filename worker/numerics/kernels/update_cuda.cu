@@ -49,7 +49,8 @@ __device__ void UpdateBlock(const UpdateBuffers& buffers, const TensorSpan& span
     if (kAnchored) {
       const float theta_a = buffers.theta_a[at], gap = theta - theta_a, force = step.coupling * gap;
       drift += force;
-      const float fresh_a = theta_a + fmaf(step.step_size, force, step.noise * z_a[output]);
+      const float force_a = fmaf(-step.anchor_precision, theta_a, force);
+      const float fresh_a = theta_a + fmaf(step.step_size, force_a, step.noise * z_a[output]);
       buffers.theta_a[at] = fresh_a;
       seen->theta_check += fresh_a * 0.0f;
       seen->anchor_distance2 = fmaf(gap, gap, seen->anchor_distance2);

@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
                               InferParameters(plan.spec.model, data.input_shape, data.num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
   auto layout = std::make_shared<const Layout>(std::move(parameters));
-  const double precision = plan.spec.prior.precision;
+  const double precision = plan.spec.prior.precision();
   if (device.is_cuda()) {
     return MakeEagerPotential(std::move(architecture), std::move(layout), std::move(dataset), plan.normalisation,
                               precision, device);

@@ -6,7 +6,8 @@
 //
 // The anchor's force is analytic: one gradient per step, as SGLD. theta_a starts at theta. On U = k x^2 / 2, with
 // A = [[k + g, -g], [-g, g]], the stationary covariance is T (A - alpha A^2 / 2)^-1; stable for
-// alpha < 4 / (k + 2 g + sqrt(k^2 + 4 g^2)).
+// alpha < 4 / (k + 2 g + sqrt(k^2 + 4 g^2)). With `anchor_decay`, as in
+// the official code, theta_a also feels the Gaussian prior: theta's precision then is k + g lambda / (g + lambda).
 #pragma once
 
 #include <vector>
@@ -18,11 +19,13 @@ namespace chainfleet {
 struct Emcmc {
   static constexpr const char* kArenas[] = {"theta", "theta_a"};
   double eta = 0;
+  bool anchor_decay = false;
 
   void InitRow(SamplerState* state, int64_t row) const { state->arenas[1].CopyRow(row, state->theta()); }
   std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
     EvaluateBatches(inputs, state->theta());
-    return UpdateLangevin(inputs, 1 / eta, &state->theta(), &state->arenas[1]);
+    const double decay = anchor_decay ? inputs.potential->prior_precision() : 0;
+    return UpdateLangevin(inputs, {.coupling = 1 / eta, .anchor_precision = decay}, &state->theta(), &state->arenas[1]);
   }
 };
 

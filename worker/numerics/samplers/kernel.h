@@ -1,14 +1,18 @@
 // The closed set of sampling kernels. A kernel is a value: immutable settings with
 //
-//   kArenas                       names of the arenas of its state, theta first
-//   InitRow(state, row)           the rest of a row whose theta is set
-//   Step(inputs, state) -> infos  one step of every active row
+//   kArenas or Arenas()           names of the arenas of its state, theta first
+//   InitRow(state, row)           the rest of a row whose theta is set and whose other arenas and numbers are empty
+//   Step(inputs, state) -> infos  one step of every active row; [C], in row order
+//   draw_arena()                  optional: the arena that a draw of theta is taken from, if not theta itself
+//
 #pragma once
 
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/base/status.h"
+#include "core/domain/draw.h"
 #include "core/domain/sampler_spec.h"
 #include "worker/numerics/samplers/emcmc.h"
 #include "worker/numerics/samplers/sgld.h"
@@ -17,9 +21,13 @@ namespace chainfleet {
 
 using Kernel = std::variant<Sgld, Emcmc>;
 
-Kernel MakeKernel(const SamplerSpec& spec);
+// UNIMPLEMENTED naming the sampler if this build has no kernel for it.
+absl::StatusOr<Kernel> MakeKernel(const SamplerSpec& spec);
 
 // Names of the arenas of the kernel's state, in order: "theta", "theta_a".
 std::vector<std::string> ArenaNames(const Kernel& kernel);
+
+// The name of the arena that holds what a draw of `kind` keeps.
+std::string DrawArena(const Kernel& kernel, DrawKind kind);
 
 }  // namespace chainfleet

@@ -3,7 +3,8 @@
 //
 //   theta <- theta - alpha grad U_batch(theta) + sqrt(2 alpha T) z
 //
-// On U = k x^2 / 2 the stationary variance is T / (k (1 - alpha k / 2)); stable for alpha k < 2.
+// Where the mini-batch gradient of U has a known variance V, the noise-corrected form injects only 2 alpha T - alpha^2
+// V. On U = k x^2 / 2 the stationary variance is T / (k (1 - alpha k / 2)); stable for alpha k < 2.
 #pragma once
 
 #include <vector>
@@ -14,11 +15,12 @@ namespace chainfleet {
 
 struct Sgld {
   static constexpr const char* kArenas[] = {"theta"};
+  double gradient_noise = 0;  // V; 0: plain
 
   void InitRow(SamplerState*, int64_t) const {}
   std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
     EvaluateBatches(inputs, state->theta());
-    return UpdateLangevin(inputs, 0, &state->theta(), nullptr);
+    return UpdateLangevin(inputs, {.gradient_noise = gradient_noise}, &state->theta(), nullptr);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "worker/numerics/samplers/stochastic_gradient.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "worker/numerics/kernels/cuda_module.h"
@@ -9,8 +10,7 @@ namespace chainfleet {
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size();
-  while (scratch.gradient.rows() < theta.rows()) scratch.gradient.AddRow();
-  while (scratch.gradient.rows() > theta.rows()) scratch.gradient.RemoveRow(scratch.gradient.rows() - 1);
+  MatchRows(theta, &scratch.gradient);
   scratch.ids.resize(theta.rows() * n);
   scratch.energy.resize(theta.rows());
   for (int64_t row = 0; row < theta.rows(); ++row) {
@@ -19,7 +19,7 @@ void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
   inputs.potential->Evaluate(theta, {scratch.ids.data(), n}, &scratch.gradient, scratch.energy.data());
 }
 
-std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, double coupling, ThetaArena* theta,
+std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,
                                      ThetaArena* theta_a) {
   StepScratch& scratch = *inputs.scratch;
   const Layout& layout = theta->layout();
@@ -39,9 +39,12 @@ std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, double coupling, 
     step.key = chain.key;
     step.t = static_cast<uint64_t>(chain.t);
     step.step_size = static_cast<float>(chain.step_size);
-    step.noise = static_cast<float>(std::sqrt(2 * chain.step_size * chain.temperature));
+    const double made = 2 * chain.step_size * chain.temperature;
+    const double there = chain.step_size * chain.step_size * terms.gradient_noise;
+    step.noise = static_cast<float>(std::sqrt(std::max(0.0, made - there)));
     step.prior_precision = static_cast<float>(inputs.potential->prior_precision());
-    step.coupling = static_cast<float>(coupling);
+    step.coupling = static_cast<float>(terms.coupling);
+    step.anchor_precision = static_cast<float>(terms.anchor_precision);
     step.active = chain.active;
     scratch.steps.push_back(step);
   }
@@ -57,6 +60,15 @@ std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, double coupling, 
     info[row].energy = scratch.energy[row];
     info[row].finite = std::isfinite(scratch.energy[row]) && scratch.seen[row].theta_check == 0;
     info[row].anchor_distance = std::sqrt(static_cast<double>(scratch.seen[row].anchor_distance2));
+  }
+  return info;
+}
+
+std::vector<StepInfo> InfoOf(const StepInputs& inputs, const std::vector<PassOutcome>& outcomes) {
+  std::vector<StepInfo> info(outcomes.size());
+  for (size_t row = 0; row < info.size(); ++row) {
+    info[row].energy = inputs.scratch->energy[row];
+    info[row].finite = std::isfinite(info[row].energy) && outcomes[row].check == 0;
   }
   return info;
 }

@@ -1,0 +1,125 @@
+// A settings struct says its fields once; validation, the wire and the stored record follow from that.
+//
+//   struct EmcmcSpec {
+//     static constexpr char kName[] = "emcmc";
+//     double eta = 4e-4;
+//     static void Fields(auto& self, auto&& visit) { visit("eta", self.eta, Above(0)); }
+//   };
+//
+// `visit(name, value, bounds...)` is called for each field in order. A value is a double, int64_t, bool, std::string,
+// vector of doubles or of int64_t, an optional of the first four, a map of doubles by name, or an enum E with a name
+// table EnumNames(E()).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// What a number may be; infinite and NaN values never are.
+struct Bounds {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool open_least = false, open_most = false;
+};
+constexpr Bounds Above(double value) { return {.least = value, .open_least = true}; }
+constexpr Bounds AtLeast(double value) { return {.least = value}; }
+constexpr Bounds Between(double least, double most) { return {.least = least, .most = most}; }
+// least <= value < most.
+constexpr Bounds Below(double least, double most) { return {.least = least, .most = most, .open_most = true}; }
+// least < value < most.
+constexpr Bounds Inside(double least, double most) { return {least, most, true, true}; }
+
+// "must be finite and above 0, is -1", or "" if `value` is within.
+std::string OutOfBounds(double value, const Bounds& bounds);
+
+// The name of an enum's value; EnumNames(E()) lists them from 0 on.
+template <typename E>
+std::string EnumName(E value) {
+  return *(EnumNames(E()).begin() + static_cast<int>(value));
+}
+
+// The value called `name`, or nothing.
+template <typename E>
+std::optional<E> EnumFromName(const std::string& name) {
+  int index = 0;
+  for (const char* known : EnumNames(E())) {
+    if (name == known) return static_cast<E>(index);
+    ++index;
+  }
+  return std::nullopt;
+}
+
+// "friction, baoa".
+template <typename E>
+std::string AllEnumNames() {
+  std::string all;
+  for (const char* name : EnumNames(E())) absl::StrAppend(&all, all.empty() ? "" : ", ", name);
+  return all;
+}
+
+// Calls `visit` with an instance of each alternative, in order.
+template <typename Variant, typename Visit, size_t... I>
+void ForEachAlternative(Visit&& visit, std::index_sequence<I...>) {
+  (visit(std::variant_alternative_t<I, Variant>()), ...);
+}
+template <typename Variant, typename Visit>
+void ForEachAlternative(Visit&& visit) {
+  ForEachAlternative<Variant>(visit, std::make_index_sequence<std::variant_size_v<Variant>>());
+}
+
+// "sgld, emcmc": the names of a variant's alternatives.
+template <typename Variant>
+std::string AlternativeNames() {
+  std::string all;
+  ForEachAlternative<Variant>([&](const auto& kind) { absl::StrAppend(&all, all.empty() ? "" : ", ", kind.kName); });
+  return all;
+}
+
+// Collects what lies outside its bounds; `path` is that of the struct.
+class BoundsCheck {
+ public:
+  BoundsCheck(std::string path, std::vector<FieldViolation>* violations)
+      : path_(std::move(path)), violations_(violations) {}
+
+  template <typename T>
+  void operator()(const char* name, const T& value, const Bounds& bounds = {}) const {
+    if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>) {
+      Report(name, OutOfBounds(static_cast<double>(value), bounds));
+    } else if constexpr (std::is_same_v<T, std::optional<double>> || std::is_same_v<T, std::optional<int64_t>>) {
+      if (value) (*this)(name, *value, bounds);
+    } else if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<int64_t>>) {
+      for (size_t i = 0; i < value.size(); ++i) {
+        (*this)(absl::StrCat(name, "[", i, "]").c_str(), value[i], bounds);
+      }
+    } else if constexpr (std::is_same_v<T, std::map<std::string, double>>) {
+      for (const auto& [key, number] : value) (*this)(absl::StrCat(name, ".", key).c_str(), number, bounds);
+    }
+  }
+
+ private:
+  void Report(const std::string& name, const std::string& message) const {
+    if (!message.empty()) violations_->push_back({path_.empty() ? name : path_ + "." + name, message});
+  }
+  std::string path_;
+  std::vector<FieldViolation>* violations_;
+};
+
+// The violations of one struct's bounds, paths below `path`.
+template <typename Spec>
+void CheckBounds(const Spec& spec, const std::string& path, std::vector<FieldViolation>* violations) {
+  Spec::Fields(spec, BoundsCheck(path, violations));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,63 @@
+// The prior of a network's parameters, independent and centred at zero.
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/fields.h"
+
+namespace chainfleet {
+
+// Normal with variance 1 / precision; 0 is flat. `layers` gives a layer (conv1, fc2) a precision of its own.
+struct GaussianPrior {
+  static constexpr char kName[] = "gaussian";
+  double precision = 0;
+  std::map<std::string, double> layers = {};
+  static void Fields(auto& self, auto&& visit) {
+    visit("precision", self.precision, AtLeast(0));
+    visit("layers", self.layers, AtLeast(0));
+  }
+  bool operator==(const GaussianPrior&) const = default;
+};
+
+// Density exp(-|x| / scale) / (2 scale).
+struct LaplacePrior {
+  static constexpr char kName[] = "laplace";
+  double scale = 1;
+  static void Fields(auto& self, auto&& visit) { visit("scale", self.scale, Above(0)); }
+  bool operator==(const LaplacePrior&) const = default;
+};
+
+// Density proportional to (1 + (x / scale)^2 / nu)^(-(nu + 1) / 2).
+struct StudentTPrior {
+  static constexpr char kName[] = "student_t";
+  double degrees_of_freedom = 3;
+  double scale = 1;
+  static void Fields(auto& self, auto&& visit) {
+    visit("degrees_of_freedom", self.degrees_of_freedom, Above(0));
+    visit("scale", self.scale, Above(0));
+  }
+  bool operator==(const StudentTPrior&) const = default;
+};
+
+using PriorKind = std::variant<GaussianPrior, LaplacePrior, StudentTPrior>;
+
+struct PriorSpec {
+  PriorKind kind;  // flat unless the job says otherwise
+
+  // The precision that every parameter shares, 0 if it is flat or there is no such number.
+  double precision() const {
+    const auto* gaussian = std::get_if<GaussianPrior>(&kind);
+    return gaussian != nullptr && gaussian->layers.empty() ? gaussian->precision : 0;
+  }
+  bool is_flat() const { return *this == PriorSpec(); }
+  bool operator==(const PriorSpec&) const = default;
+};
+
+// Paths below "prior".
+std::vector<FieldViolation> Validate(const PriorSpec& prior);
+
+}  // namespace chainfleet

@@ -1,0 +1,203 @@
+// What the passes of pass.h do to one parameter: the same source for CPU and GPU.
+//
+// Apply(s, x, z): `s` the row's scalars, `x` the parameter's value in each arena (in the order of kernels/pass.h),
+// `z` a standard normal (0 unless kNoise). Arenas whose bit is in kWritten get the new x. Returns the parameter's term
+// of the row's sum.
+#pragma once
+
+#include <cmath>
+
+#include "core/base/rng_key.h"
+
+#if defined(__CUDACC__)
+#define CHAINFLEET_OP static __host__ __device__ inline
+#else
+#define CHAINFLEET_OP __attribute__((always_inline)) static inline
+#endif
+
+namespace chainfleet::pass {
+
+// x = {theta, anchor, gradient}, s = {step_size, noise, prior_precision, coupling}: a Langevin step towards an anchor
+// that stays. Sum: |theta - anchor|^2 before it.
+struct AnchoredLangevin {
+  static constexpr int kArenas = 3, kWritten = 1;
+  static constexpr bool kNoise = true;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    const float gap = x[0] - x[1];
+    const float drift = x[2] + s[2] * x[0] + s[3] * gap;
+    x[0] += s[1] * z - s[0] * drift;
+    return gap * gap;
+  }
+};
+
+// x = {theta, v, gradient}, s = {1 - friction, step_size, noise, prior_precision}:
+// v <- (1 - a) v - alpha grad + noise z; theta <- theta + v.
+struct Friction {
+  static constexpr int kArenas = 3, kWritten = 3;
+  static constexpr bool kNoise = true;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    x[1] = s[0] * x[1] + (s[2] * z - s[1] * (x[2] + s[3] * x[0]));
+    x[0] += x[1];
+    return 0;
+  }
+};
+
+// x = {theta, p, gradient}, s = {epsilon, c, noise, prior_precision}: kick, half drift, Ornstein-Uhlenbeck with p <- c
+// p
+// + noise z, half drift.
+struct Baoa {
+  static constexpr int kArenas = 3, kWritten = 3;
+  static constexpr bool kNoise = true;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    const float half = 0.5f * s[0];
+    const float kicked = x[1] - s[0] * (x[2] + s[3] * x[0]);
+    x[1] = s[1] * kicked + s[2] * z;
+    x[0] += half * kicked + half * x[1];
+    return 0;
+  }
+};
+
+// x = {theta, v, gradient}, s = {momentum, step_size, prior_precision}: v <- b v + grad; theta <- theta - alpha v.
+struct HeavyBall {
+  static constexpr int kArenas = 3, kWritten = 3;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[1] = s[0] * x[1] + (x[2] + s[2] * x[0]);
+    x[0] -= s[1] * x[1];
+    return 0;
+  }
+};
+
+// x = {a, b}, s = {p, q}: a <- p a + q b.
+struct Blend {
+  static constexpr int kArenas = 2, kWritten = 1;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[0] = s[0] * x[0] + s[1] * x[1];
+    return 0;
+  }
+};
+
+// x = {to, from, gradient}, s = {noise, step_size, prior_precision}: to <- from - step_size grad + noise z. Sum: |z|^2.
+struct Propose {
+  static constexpr int kArenas = 3, kWritten = 1;
+  static constexpr bool kNoise = true;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    x[0] = x[1] + (s[0] * z - s[1] * (x[2] + s[2] * x[1]));
+    return z * z;
+  }
+};
+
+// x = {to, from}, s = {noise}: to <- from + noise z. Sum: |z|^2.
+struct NormalAround {
+  static constexpr int kArenas = 2, kWritten = 1;
+  static constexpr bool kNoise = true;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    x[0] = x[1] + s[0] * z;
+    return z * z;
+  }
+};
+
+// x = {p, gradient, theta}, s = {epsilon, prior_precision}: p <- p - epsilon grad. Sum: |p|^2 after it.
+struct Kick {
+  static constexpr int kArenas = 3, kWritten = 1;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[0] -= s[0] * (x[1] + s[1] * x[2]);
+    return x[0] * x[0];
+  }
+};
+
+// x = {to, from, gradient}, s = {step_size, prior_precision}: nothing is written. Sum: |to - from + step_size grad|^2.
+struct Residual {
+  static constexpr int kArenas = 3, kWritten = 0;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    const float gap = x[0] - x[1] + s[0] * (x[2] + s[1] * x[1]);
+    return gap * gap;
+  }
+};
+
+// x = {a, b}: nothing is written. Sum: a b.
+struct Dot {
+  static constexpr int kArenas = 2, kWritten = 0;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float*, float* x, float) { return x[0] * x[1]; }
+};
+
+// x = {to, from, gradient}, s = {q}: to <- from + q gradient.
+struct Perturb {
+  static constexpr int kArenas = 3, kWritten = 1;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[0] = x[1] + s[0] * x[2];
+    return 0;
+  }
+};
+
+// x = {to, theta, scale}, s = {1 / sqrt(N)}: to <- theta + z / sqrt(N scale).
+struct SampleScaled {
+  static constexpr int kArenas = 3, kWritten = 1;
+  static constexpr bool kNoise = true;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    x[0] = x[1] + s[0] * z / sqrtf(x[2]);
+    return 0;
+  }
+};
+
+// x = {to, theta, gradient, scale, root}, s = {rho, 1 / parts}: to <- theta + rho gradient / scale, root <- root +
+// sqrt(scale) |gradient| / parts.
+struct Sharpen {
+  static constexpr int kArenas = 5, kWritten = 17;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[0] = x[1] + s[0] * x[2] / x[3];
+    x[4] += s[1] * (sqrtf(x[3]) * fabsf(x[2]));
+    return 0;
+  }
+};
+
+// x = {theta, m, scale, gradient, root}, s = {beta1, beta2, learning_rate, delta, damping}: m <- b1 m + (1 - b1)
+// (gradient + delta theta); theta <- theta - h m / scale; scale <- b2 scale + (1 - b2)(root + damping + delta).
+struct BsamStep {
+  static constexpr int kArenas = 5, kWritten = 7;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[1] = s[0] * x[1] + (1 - s[0]) * (x[3] + s[3] * x[0]);
+    x[0] -= s[2] * x[1] / x[2];
+    x[2] = s[1] * x[2] + (1 - s[1]) * (x[4] + s[4] + s[3]);
+    return 0;
+  }
+};
+
+// x = {mean, mean_low, square, square_low, theta}, s = {1 / n}: running means of theta and theta^2 over n snapshots,
+// the new one included, each as a sum of two floats (Dekker), for a float alone would lose what small steps add.
+struct Average {
+  static constexpr int kArenas = 5, kWritten = 15;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP void Add(float* high, float* low, float term) {
+    const float sum = *high + term, back = sum - *high;
+    const float error = (*high - (sum - back)) + (term - back) + *low;
+    *high = sum + error;
+    *low = error - (*high - sum);
+  }
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    Add(x, x + 1, s[0] * ((x[4] - x[0]) - x[1]));
+    Add(x + 2, x + 3, s[0] * ((x[4] * x[4] - x[2]) - x[3]));
+    return 0;
+  }
+};
+
+// x = {to, mean, mean_low, square, square_low}, s = {sqrt(scale)}: to <- mean + sqrt(scale) sqrt(max(square - mean^2,
+// 1e-30)) z.
+struct DiagonalDraw {
+  static constexpr int kArenas = 5, kWritten = 1;
+  static constexpr bool kNoise = true;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    const float variance = (x[3] - x[1] * x[1]) + (x[4] - 2 * x[1] * x[2]);
+    x[0] = x[1] + s[0] * sqrtf(variance > 1e-30f ? variance : 1e-30f) * z;
+    return 0;
+  }
+};
+
+}  // namespace chainfleet::pass

@@ -1,0 +1,67 @@
+// The values a kernel's step takes and gives.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/base/rng_key.h"
+#include "worker/numerics/kernels/update.h"
+#include "worker/numerics/minibatch.h"
+#include "worker/numerics/potential.h"
+#include "worker/numerics/theta_arena.h"
+
+namespace chainfleet {
+
+// All that a chain is at a step but for its step and key: C rows of theta, of whatever arenas the kernel keeps beside
+// it (kernel.h names them), and of its numbers. Arenas share layout, device and row order.
+struct SamplerState {
+  std::vector<ThetaArena> arenas;
+  std::vector<std::vector<double>> numbers;  // [C], what each means is the kernel's own
+  ThetaArena& theta() { return arenas[0]; }
+  const ThetaArena& theta() const { return arenas[0]; }
+};
+
+// One row's part in a step.
+struct ChainStep {
+  RngKey key;     // Fold(job seed, chain index)
+  int64_t t = 0;  // steps done before this one
+  double step_size = 0;
+  double temperature = 0;
+  bool active = true;  // false: the row rests
+};
+
+struct StepInfo {
+  double energy = 0;           // U at the old theta, on the step's batch
+  bool finite = true;          // energy and all of the new state
+  double anchor_distance = 0;  // |theta - theta_a| before the step; 0 without an anchor
+  bool moved = true;           // false: a Metropolis kernel refused its proposal
+};
+
+// Buffers that outlive a step only to save allocations; no part of the state.
+struct StepScratch {
+  explicit StepScratch(ThetaArena gradient) : gradient(std::move(gradient)) {}
+  // The `i`-th arena beside the gradient, with the rows of `like`; what it holds is left from the last use.
+  ThetaArena& Arena(size_t i, const ThetaArena& like);
+
+  ThetaArena gradient;
+  std::vector<ThetaArena> arenas;
+  std::vector<int64_t> ids;      // [C, n]
+  std::vector<double> energy;    // [C]
+  std::vector<RowStep> steps;    // [C]
+  std::vector<RowOutcome> seen;  // [C]
+};
+
+// What a step runs on: `chains` is [C], in row order.
+struct StepInputs {
+  Potential* potential;
+  const MinibatchPlan* batches;
+  const StepPlan* plan;
+  const std::vector<ChainStep>& chains;
+  StepScratch* scratch;
+};
+
+// Adds or removes rows at the end until `arena` has those of `like`.
+void MatchRows(const ThetaArena& like, ThetaArena* arena);
+
+}  // namespace chainfleet

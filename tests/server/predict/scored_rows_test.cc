@@ -1,0 +1,147 @@
+#include "server/predict/scored_rows.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/predict/fake_serving.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr DrawKind kTheta = DrawKind::kTheta, kThetaA = DrawKind::kThetaA;
+const std::vector<DrawKind> kBoth = {kTheta, kThetaA};
+
+// P(class 0) of draw 0 is .9, .2, .6 on rows 0 to 2, of draw 1 is .5, .4, .8; theta_a always says .5.
+std::vector<double> ByHand(const ChainId&, DrawKind kind, int64_t draw, int64_t row) {
+  if (kind == kThetaA) return {0.5, 0.5};
+  const double p[2][3] = {{0.9, 0.2, 0.6}, {0.5, 0.4, 0.8}};
+  return {p[draw][row], 1 - p[draw][row]};
+}
+
+// Draws 0 and 1 of one chain, weights 3 and 1.
+std::vector<PartialPrediction> Sums(const std::vector<int64_t>& rows, const std::vector<DrawKind>& kinds,
+                                    const std::vector<int32_t>* labels) {
+  std::vector<PartialPrediction> sums;
+  for (const DrawKind kind : kinds) {
+    sums.push_back(testing::SumDraws({"job-aaaaaa", 0}, kind, {{0, 3}, {1, 1}}, rows, 2, ByHand, labels));
+  }
+  return sums;
+}
+
+TEST(ScoredRows, PutsBlocksInTheirPlaceWhateverCameFirst) {
+  const std::vector<int32_t> labels = {0, 1, 0};
+  ScoredRows forwards(kBoth, 3, 2, labels), backwards(kBoth, 3, 2, labels);
+  forwards.Add({0, 2}, Sums({0, 1}, kBoth, &labels));
+  forwards.Add({2, 1}, Sums({2}, kBoth, &labels));
+  backwards.Add({2, 1}, Sums({2}, {kThetaA, kTheta}, &labels));
+  backwards.Add({0, 2}, Sums({0, 1}, {kThetaA, kTheta}, &labels));
+  ASSERT_THAT(forwards.posteriors(), SizeIs(3));
+  const PosteriorRows& theta = forwards.posteriors()[0];
+  EXPECT_EQ(theta.what, "theta");
+  for (const auto& [row, p] : {std::pair{0, 0.8}, {1, 0.25}, {2, 0.65}}) {
+    EXPECT_NEAR(theta.mean_probability[static_cast<size_t>(2 * row)], p, 1e-15) << row;
+    EXPECT_NEAR(theta.predictive_entropy[static_cast<size_t>(row)], -p * std::log(p) - (1 - p) * std::log(1 - p),
+                1e-15);
+  }
+  EXPECT_EQ(forwards.posteriors()[2].what, "all");
+  EXPECT_NEAR(forwards.posteriors()[2].mean_probability[0], 0.65, 1e-15);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(forwards.posteriors()[i].mean_probability, backwards.posteriors()[i].mean_probability);
+    EXPECT_EQ(forwards.posteriors()[i].mutual_information, backwards.posteriors()[i].mutual_information);
+  }
+}
+
+TEST(ScoredRows, ScoresSingleDrawsByTheirWeights) {
+  const std::vector<int32_t> labels = {0, 1, 0};
+  ScoredRows rows(kBoth, 3, 2, labels);
+  rows.Add({0, 2}, Sums({0, 1}, kBoth, &labels));
+  rows.Add({2, 1}, Sums({2}, kBoth, &labels));
+  const std::vector<Scores> table = ScoreTable(rows, nullptr, 10);
+  ASSERT_THAT(table, SizeIs(5));
+  EXPECT_EQ(table[0].what, "single theta");
+  EXPECT_EQ(table[0].num_draws, 2);
+  EXPECT_EQ(table[0].accuracy, 1);
+  // Log likelihood and hits count every draw alike, Brier score and entropy by weight.
+  EXPECT_NEAR(table[0].nll, -std::log(0.9 * 0.8 * 0.6 * 0.5 * 0.6 * 0.8) / 6, 1e-14);
+  const double brier = 2 * (3 * (0.1 * 0.1 + 0.2 * 0.2 + 0.4 * 0.4) + (0.5 * 0.5 + 0.4 * 0.4 + 0.2 * 0.2)) / 12;
+  EXPECT_NEAR(table[0].brier, brier, 1e-14);
+  EXPECT_TRUE(std::isnan(table[0].ece));
+  EXPECT_NEAR(table[1].mean_predictive_entropy, std::log(2), 1e-14);
+  EXPECT_NEAR(table[1].brier, 0.5, 1e-14);
+}
+
+TEST(ScoredRows, SinglesHaveTheSameBitsWhateverBlockCameFirst) {
+  const std::vector<int32_t> labels(300, 1);
+  const auto block = [&](int64_t first) {
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < 100; ++i) rows.push_back(first + i);
+    return std::vector<PartialPrediction>{testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{0, 1}, {1, 1}}, rows, 2,
+                                                            testing::ArbitraryProbabilities(2), &labels)};
+  };
+  std::vector<double> scores;
+  for (const std::vector<int64_t>& order : {std::vector<int64_t>{0, 100, 200}, {200, 0, 100}, {100, 200, 0}}) {
+    ScoredRows rows({kTheta}, 300, 2, labels);
+    for (const int64_t first : order) rows.Add({first, 100}, block(first));
+    const SingleDraws single = rows.Singles()[0];
+    if (scores.empty()) scores = {single.log_likelihood, single.brier, single.entropy};
+    EXPECT_THAT(scores, ElementsAre(single.log_likelihood, single.brier, single.entropy));
+  }
+}
+
+TEST(ScoredRows, RestsOnTheFewestDrawsOfAnyBlock) {
+  const std::vector<int32_t> labels = {0, 1, 0};
+  ScoredRows rows({kTheta}, 3, 2, labels);
+  EXPECT_EQ(rows.draws_used(), 0) << "nothing came yet";
+  rows.Add({0, 2}, Sums({0, 1}, {kTheta}, &labels));
+  EXPECT_EQ(rows.draws_used(), 2);
+  rows.Add({2, 1}, {testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{1, 1}}, {2}, 2, ByHand, &labels)});
+  EXPECT_EQ(rows.draws_used(), 1);
+  EXPECT_EQ(rows.Singles()[0].num_draws, 2);
+}
+
+TEST(ScoredRows, WithoutAnyDrawHaveNone) {
+  ScoredRows rows({kTheta}, 2, 2, {0, 1});
+  rows.Add({0, 2}, {});
+  EXPECT_EQ(rows.draws_used(), 0);
+  EXPECT_EQ(rows.Singles()[0].num_draws, 0);
+}
+
+TEST(ScoredRows, WithoutLabelsKeepOnlyWhatTheShiftedSetNeeds) {
+  ScoredRows rows({kTheta}, 3, 2, {});
+  rows.Add({0, 3}, Sums({0, 1, 2}, {kTheta}, nullptr));
+  EXPECT_THAT(rows.posteriors()[0].mean_probability, IsEmpty());
+  EXPECT_THAT(rows.posteriors()[0].predictive_entropy, SizeIs(3));
+  EXPECT_EQ(rows.Singles()[0].num_draws, 0);
+}
+
+TEST(ScoreTable, TellsTheShiftedSetApartByEachEntropy) {
+  const std::vector<int32_t> labels = {0};
+  ScoredRows rows({kTheta}, 1, 2, labels), ood({kTheta}, 2, 2, {});
+  rows.Add({0, 1}, Sums({1}, {kTheta}, &labels));    // mean .25, draws .2 and .4
+  ood.Add({0, 2}, Sums({0, 2}, {kTheta}, nullptr));  // .8 of .9 and .5: surer, yet the draws differ more; .65
+  const std::vector<Scores> table = ScoreTable(rows, &ood, 10);
+  EXPECT_FALSE(table[0].ood_auroc.has_value()) << "single draws have none";
+  EXPECT_EQ(*table[1].ood_auroc, 0.5);
+  EXPECT_EQ(*table[1].ood_auroc_mutual_information, 1);
+  const auto entropy = [](double p) { return -p * std::log(p) - (1 - p) * std::log(1 - p); };
+  EXPECT_NEAR(*table[1].ood_mean_predictive_entropy, (entropy(0.8) + entropy(0.65)) / 2, 1e-14);
+}
+
+TEST(ScoreTable, CalibratesTheAveragesInTheBinsAsked) {
+  const std::vector<int32_t> labels = {0, 0, 0};
+  ScoredRows rows({kTheta}, 3, 2, labels);
+  rows.Add({0, 3}, Sums({0, 1, 2}, {kTheta}, &labels));  // sure by .8, .75 (wrongly) and .65
+  EXPECT_NEAR(ScoreTable(rows, nullptr, 1)[1].ece, std::abs(2.2 / 3 - 2.0 / 3), 1e-14);
+  EXPECT_NEAR(ScoreTable(rows, nullptr, 100)[1].ece, (0.2 + 0.75 + 0.35) / 3, 1e-14);
+}
+
+}  // namespace
+}  // namespace chainfleet

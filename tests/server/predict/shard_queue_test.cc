@@ -1,0 +1,200 @@
+#include "server/predict/shard_queue.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/limits.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/predict/fake_serving.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Mood = testing::FakeShardPort::Mood;
+
+struct World {
+  explicit World(const std::map<std::string, Mood>& workers) { port.workers = workers; }
+
+  uint64_t Submit(const std::string& preferred = "", int64_t first_row = 0) {
+    ShardRequest request;
+    request.plan = catalog.pinned.plan;
+    request.chains = catalog.pinned.chains;
+    request.kinds = {DrawKind::kTheta};
+    request.inputs = testing::NumberedRows(1);
+    const uint64_t ticket = queue.Submit(std::move(request), preferred, [this, first_row](auto result) {
+      done.push_back(first_row);
+      results.push_back(std::move(result));
+    });
+    executor.RunUntilIdle();
+    return ticket;
+  }
+  std::vector<std::string> Receivers() const {
+    std::vector<std::string> workers;
+    for (const auto& sent : port.sent) workers.push_back(sent.worker);
+    return workers;
+  }
+
+  FakeClock clock;
+  ManualExecutor executor{&clock};
+  testing::FakeDrawCatalog catalog{&executor, {2}, 3};
+  testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(3)};
+  std::vector<int64_t> done;  // what Submit was told, as answers came
+  std::vector<absl::StatusOr<ShardResult>> results;
+  ShardQueue queue{&executor, &port};
+};
+
+TEST(ShardQueue, GivesTheShardToTheWorkerThatIsPreferred) {
+  World world({{"a", Mood::kAnswers}, {"b", Mood::kAnswers}, {"c", Mood::kAnswers}});
+  world.Submit("b");
+  EXPECT_THAT(world.Receivers(), ElementsAre("b"));
+  ASSERT_THAT(world.results, SizeIs(1));
+  ASSERT_TRUE(world.results[0].ok());
+  EXPECT_THAT(world.results[0]->partials, SizeIs(1));
+}
+
+TEST(ShardQueue, SpreadsShardsWithoutPreferenceOverTheLeastLoaded) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  world.Submit("a");
+  world.Submit("gone");
+  world.Submit();
+  world.Submit();
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b", "a", "b"));
+}
+
+TEST(ShardQueue, PassesOverAPreferredWorkerThatIsFull) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.Submit("a");
+  world.Submit("a");
+  EXPECT_EQ(world.Receivers().back(), "b");
+}
+
+TEST(ShardQueue, HoldsBackWhatNoWorkerHasRoomForAndSendsTheOldestFirst) {
+  World world({{"a", Mood::kHangs}});
+  const int64_t room = limits::kMaxShardsInFlightPerWorker;
+  for (int64_t i = 0; i < 2 * room; ++i) world.Submit("", i);
+  EXPECT_THAT(world.port.sent, SizeIs(room));
+  world.port.workers["a"] = Mood::kAnswers;
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.done, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(world.port.most_in_flight, room);
+}
+
+TEST(ShardQueue, RetriesAtOnceElsewhereUnderANewId) {
+  World world({{"a", Mood::kLosesShards}, {"b", Mood::kAnswers}});
+  world.Submit("a");
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b"));
+  EXPECT_NE(world.port.sent[0].request.shard_id, world.port.sent[1].request.shard_id);
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(world.results[0].ok());
+}
+
+TEST(ShardQueue, PausesBeforeAWorkerThatLostTheShardGetsItAgain) {
+  World world({{"a", Mood::kIsFull}});
+  world.Submit("a");
+  EXPECT_THAT(world.port.sent, SizeIs(1));
+  world.executor.RunFor(limits::kRetryInitial - absl::Milliseconds(1));
+  EXPECT_THAT(world.port.sent, SizeIs(1));
+  world.port.workers["a"] = Mood::kAnswers;
+  world.executor.RunFor(absl::Milliseconds(1));
+  EXPECT_THAT(world.port.sent, SizeIs(2));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(world.results[0].ok());
+}
+
+TEST(ShardQueue, GivesUpAfterSomeAttemptsWithTheLastWorkersError) {
+  World world({{"a", Mood::kIsFull}});
+  world.Submit("a");
+  world.executor.RunFor(absl::Seconds(10));
+  EXPECT_THAT(world.port.sent, SizeIs(limits::kShardAttempts));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(absl::IsResourceExhausted(world.results[0].status()));
+  EXPECT_THAT(std::string(world.results[0].status().message()), HasSubstr("worker a"));
+}
+
+TEST(ShardQueue, RepeatsNoShardWhoseResultIsNonsense) {
+  World world({{"a", Mood::kSendsNonsense}, {"b", Mood::kAnswers}});
+  world.Submit("a");
+  EXPECT_THAT(world.port.sent, SizeIs(1));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_EQ(ReasonOf(world.results[0].status()), "BAD_SHARD_RESULT");
+}
+
+TEST(ShardQueue, SaysThatNoWorkerServes) {
+  World world({});
+  world.Submit();
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_EQ(ReasonOf(world.results[0].status()), "NO_SERVING_WORKER");
+}
+
+TEST(ShardQueue, SaysThatTheLastWorkerLeft) {
+  World world({{"a", Mood::kHangs}});
+  world.Submit();
+  world.port.Break("a");
+  world.executor.RunUntilIdle();
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_EQ(ReasonOf(world.results[0].status()), "NO_SERVING_WORKER");
+}
+
+TEST(ShardQueue, RefusesMoreThanMayWait) {
+  World world({{"a", Mood::kHangs}});
+  const size_t room = limits::kMaxWaitingShards + limits::kMaxShardsInFlightPerWorker;
+  for (size_t i = 0; i < room; ++i) world.Submit();
+  EXPECT_THAT(world.results, IsEmpty());
+  world.Submit();
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_EQ(ReasonOf(world.results[0].status()), "QUEUE_FULL");
+}
+
+TEST(ShardQueue, TellsTheWorkerOfACancelledShardAndNobodyElse) {
+  World world({{"a", Mood::kHangs}});
+  const uint64_t ticket = world.Submit();
+  world.queue.Cancel(ticket);
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.port.cancelled, ElementsAre(world.port.sent[0].request.shard_id));
+  EXPECT_THAT(world.results, IsEmpty());
+  world.queue.Cancel(ticket);
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.port.cancelled, SizeIs(1));
+}
+
+TEST(ShardQueue, NeverSendsAShardThatWasCancelledAsItWaited) {
+  World world({{"a", Mood::kHangs}});
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.Submit();
+  const uint64_t waiting = world.Submit("", 77);
+  world.queue.Cancel(waiting);
+  world.executor.RunUntilIdle();
+  world.port.workers["a"] = Mood::kAnswers;
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.port.sent, SizeIs(limits::kMaxShardsInFlightPerWorker));
+  EXPECT_THAT(world.port.cancelled, IsEmpty());
+  EXPECT_THAT(world.done, AllOf(SizeIs(limits::kMaxShardsInFlightPerWorker), Each(0)));
+}
+
+TEST(ShardQueue, NeverSendsAShardThatWasCancelledBeforeItsRetry) {
+  World world({{"a", Mood::kIsFull}});
+  const uint64_t ticket = world.Submit();
+  world.queue.Cancel(ticket);
+  world.executor.RunFor(absl::Seconds(10));
+  EXPECT_THAT(world.port.sent, SizeIs(1));
+  EXPECT_THAT(world.results, IsEmpty());
+}
+
+TEST(ShardQueue, ListsTheWorkersById) {
+  World world({{"b", Mood::kHangs}, {"a", Mood::kHangs}});
+  EXPECT_THAT(world.queue.WorkerIds(), ElementsAre("a", "b"));
+}
+
+}  // namespace
+}  // namespace chainfleet

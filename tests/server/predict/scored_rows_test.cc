@@ -125,14 +125,15 @@ TEST(ScoredRows, WithoutLabelsKeepOnlyWhatTheShiftedSetNeeds) {
 TEST(ScoreTable, TellsTheShiftedSetApartByEachEntropy) {
   const std::vector<int32_t> labels = {0};
   ScoredRows rows({kTheta}, 1, 2, labels), ood({kTheta}, 2, 2, {});
-  rows.Add({0, 1}, Sums({1}, {kTheta}, &labels));    // mean .25, draws .2 and .4
-  ood.Add({0, 2}, Sums({0, 2}, {kTheta}, nullptr));  // .8 of .9 and .5: surer, yet the draws differ more; .65
+  // Both shifted rows have means (.8 and .25) surer than .65, but draws that disagree more.
+  rows.Add({0, 1}, Sums({2}, {kTheta}, &labels));
+  ood.Add({0, 2}, Sums({0, 1}, {kTheta}, nullptr));
   const std::vector<Scores> table = ScoreTable(rows, &ood, 10);
   EXPECT_FALSE(table[0].ood_auroc.has_value()) << "single draws have none";
-  EXPECT_EQ(*table[1].ood_auroc, 0.5);
+  EXPECT_EQ(*table[1].ood_auroc, 0);
   EXPECT_EQ(*table[1].ood_auroc_mutual_information, 1);
   const auto entropy = [](double p) { return -p * std::log(p) - (1 - p) * std::log(1 - p); };
-  EXPECT_NEAR(*table[1].ood_mean_predictive_entropy, (entropy(0.8) + entropy(0.65)) / 2, 1e-14);
+  EXPECT_NEAR(*table[1].ood_mean_predictive_entropy, (entropy(0.8) + entropy(0.25)) / 2, 1e-14);
 }
 
 TEST(ScoreTable, CalibratesTheAveragesInTheBinsAsked) {

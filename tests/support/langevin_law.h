@@ -1,0 +1,45 @@
+// Exact second moments of Langevin kernels at a finite step on a quadratic, and how samples are held to them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/domain/job_spec.h"
+
+namespace chainfleet::testing {
+
+// var theta, cov(theta, theta_a), var theta_a.
+struct Law {
+  double var = 0, cov = 0, var_a = 0;
+};
+
+// U = k x^2 / 2 from N examples of equal curvature, n at a step. `coupling` is 1 / eta, 0 for SGLD, whose var_a means
+// nothing.
+struct Quadratic {
+  double k = 0, coupling = 0, step_size = 0, temperature = 0;
+  double gradient_variance = 0;  // V = N^2 var_i(grad) / n: of a batch drawn with replacement
+  int64_t num_examples = 1, batch_size = 1;
+};
+
+// The stationary law just before the update of position `position` in an epoch, 0 <= position < floor(N/n). With
+// B = I - alpha A, A = [[k + g, -g], [-g, g]], one epoch is Sigma -> B^m Sigma B'^m + 2 alpha T sum_j B^j B'^j +
+// alpha^2 sum_jl C_jl B^j e1 e1' B'^l; C, the covariance of the epoch's m mini-batch gradients, is V I for batches
+// drawn with replacement, and for a permutation cut into m = N/n pieces (they sum to a constant) V (N-n)/(N-1) on the
+// diagonal and -1/(m-1) of that off it. N must be a multiple of n.
+Law StationaryLaw(const Quadratic& quadratic, Minibatches minibatches = Minibatches::kIndependent,
+                  int64_t position = 0);
+
+// Of a law of mean 0; `theta_a` is empty without an anchor. Samples of one group (`group` in a row) may depend on each
+// other, groups may not.
+struct Samples {
+  std::vector<float> theta, theta_a;
+  int64_t group = 1;
+};
+
+// What does not fit, in words; empty if each second moment lies within 4 standard errors (from the spread over groups)
+// of the law's. A moment that fits but has a standard error above 0.4 % of the value is a misfit too: too rough to tell
+// a 2 % error.
+std::vector<std::string> Misfits(const Samples& samples, const Law& law);
+
+}  // namespace chainfleet::testing

@@ -18,6 +18,7 @@ enum class Pass : int {
   kBaoa,
   kHeavyBall,
   kBlend,
+  kAccumulate,
   kPropose,
   kNormalAround,
   kKick,

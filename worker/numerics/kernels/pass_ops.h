@@ -78,6 +78,16 @@ struct Blend {
   }
 };
 
+// x = {a, b}, s = {q, keep}: a <- a + q b, from 0 if keep is 0, whatever a held.
+struct Accumulate {
+  static constexpr int kArenas = 2, kWritten = 1;
+  static constexpr bool kNoise = false;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[0] = (s[1] != 0 ? x[0] : 0.0f) + s[0] * x[1];
+    return 0;
+  }
+};
+
 // x = {to, from, gradient}, s = {noise, step_size, prior_precision}: to <- from - step_size grad + noise z. Sum: |z|^2.
 struct Propose {
   static constexpr int kArenas = 3, kWritten = 1;
@@ -145,14 +155,14 @@ struct SampleScaled {
   }
 };
 
-// x = {to, theta, gradient, scale, root}, s = {rho, 1 / parts}: to <- theta + rho gradient / scale, root <- root +
-// sqrt(scale) |gradient| / parts.
+// x = {to, theta, gradient, scale, root}, s = {rho, w, keep}: to <- theta + rho gradient / scale, root <- root + w
+// sqrt(scale) |gradient|, from 0 if keep is 0.
 struct Sharpen {
   static constexpr int kArenas = 5, kWritten = 17;
   static constexpr bool kNoise = false;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[0] = x[1] + s[0] * x[2] / x[3];
-    x[4] += s[1] * (sqrtf(x[3]) * fabsf(x[2]));
+    x[4] = (s[2] != 0 ? x[4] : 0.0f) + s[1] * (sqrtf(x[3]) * fabsf(x[2]));
     return 0;
   }
 };

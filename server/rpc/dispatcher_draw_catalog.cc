@@ -81,10 +81,11 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, cons
 absl::StatusOr<JobView> ServedJob(Dispatcher* dispatcher, const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(JobView job, dispatcher->GetJob(name));
   if (job.intent < JobIntent::kCancel) return job;
-  return WithReason(
-      absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is not served: its intent is ", ToString(job.intent),
-                                                 "; its draws can be exported until it is deleted")),
-      "NOT_SERVED");
+  const char* hint = job.intent == JobIntent::kDelete ? "its draws are being deleted"
+                                                      : "its draws can be exported until it is deleted";
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is not served: its intent is ",
+                                                               ToString(job.intent), "; ", hint)),
+                    "NOT_SERVED");
 }
 
 }  // namespace

@@ -118,6 +118,17 @@ TEST_F(PredictServiceTest, ACancelledJobIsNotServed) {
   const auto response = Predict(TwoRows());
   EXPECT_EQ(response.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(response.status()), "NOT_SERVED");
+  EXPECT_THAT(std::string(response.status().message()), testing::HasSubstr("exported"));
+}
+
+TEST_F(PredictServiceTest, ADeletedJobIsNotServedAndNoExportIsOffered) {
+  CommitADraw();
+  ASSERT_TRUE(SetIntent(job_, v1::Job::DELETE).ok());
+  v1::PredictRequest request = TwoRows();
+  request.set_job(job_);  // its name is free again
+  const auto response = Predict(request);
+  EXPECT_EQ(ReasonOf(response.status()), "NOT_SERVED");
+  EXPECT_THAT(std::string(response.status().message()), testing::Not(testing::HasSubstr("export")));
 }
 
 TEST_F(PredictServiceTest, SaysWhichJobVersionOrDatasetIsUnknown) {

@@ -30,8 +30,11 @@ inline constexpr absl::Duration kSyncInterval = absl::Seconds(5);
 inline constexpr absl::Duration kLeaseGrace = absl::Seconds(5);
 inline constexpr absl::Duration kLeaseMargin = absl::Seconds(2);  // a worker stops this long before its lease ends
 inline constexpr int kMaxAttemptsWithoutProgress = 6;
+inline constexpr int kCrashesUntilAlone = 2;  // of workers that held the chain, since its last commit
 inline constexpr absl::Duration kAttemptDelay = absl::Milliseconds(500);  // after the first; doubles with each further
 inline constexpr absl::Duration kMaxAttemptDelay = absl::Seconds(30);
+// Of a worker between two chains that ran alone on it: what runs there meanwhile commits, see kResumePointInterval.
+inline constexpr absl::Duration kSoloRest = absl::Seconds(30);
 inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
 inline constexpr int kHungStepFactor = 20;
 

@@ -50,7 +50,7 @@ struct HeldChain {
 struct ReleasedChain {
   ChainId chain;
   int64_t lease_epoch = 0;
-  enum class Why { kRefused, kFailed, kCrashSuspect, kHung, kStopped } why = Why::kRefused;
+  enum class Why { kRefused = 0, kFailed = 1, kHung = 3, kStopped = 4 } why = Why::kRefused;  // as on the wire
   std::string reason;
 };
 

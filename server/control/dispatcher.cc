@@ -28,6 +28,7 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
       Lease lease{row.id, row.lease_epoch, row.worker, row.incarnation, LeaseEndsAfter(now)};
       lease.confirmed = true;
       leases.Put(std::move(lease));
+      if (row.suspect()) turns.Begin(row.worker, row.id);
     }
   }
   for (Dataset& dataset : state.datasets) datasets[dataset.name] = std::move(dataset);
@@ -68,10 +69,7 @@ void Dispatcher::Impl::Advance() {
     Change(change::PurgeJob{job}, [job](Impl& impl, const ApplyResult& result) {
       if (!result.status.ok()) return impl.SchedulePurge(job);
       impl.jobs.Remove(job);
-      for (const Reply<Watched>& changed : std::exchange(impl.watchers[job], {})) {
-        impl.Say<Watched>(changed, absl::NotFoundError("job " + job + " was deleted"));
-      }
-      impl.watchers.erase(job);
+      impl.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
     });
   }
 }
@@ -147,6 +145,7 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
     ChainEntry* chain = jobs.Find(row.id);
     if (chain == nullptr) continue;
     jobs.Update(row);
+    policy_due = policy_due || turns.HasTurn(row.id);
     if (row.state != ChainState::kLeased) {
       if (const Lease* lease = leases.Find(row.id); lease != nullptr && lease->confirmed) {
         stirred.insert(lease->worker);
@@ -165,10 +164,13 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
 
 void Dispatcher::Impl::Bump(JobEntry* job) {
   ++job->version;
-  const auto found = watchers.find(job->row.id);
+  if (watchers.contains(job->row.id)) TellWatchers(job->row.id, Watched{ViewOf(*job), job->version});
+}
+
+void Dispatcher::Impl::TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched) {
+  const auto found = watchers.find(job);
   if (found == watchers.end()) return;
-  const Watched watched{ViewOf(*job), job->version};
-  for (const Reply<Watched>& changed : found->second) Say<Watched>(changed, watched);
+  for (const auto& [ticket, changed] : found->second) Say<Watched>(changed, watched);
   watchers.erase(found);
 }
 

@@ -57,7 +57,14 @@ class Dispatcher {
     JobView job;
     uint64_t version = 0;
   };
-  void WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed);
+  // The ticket is for Unwatch.
+  struct WatchTicket {
+    std::string job;
+    uint64_t number = 0;
+  };
+  WatchTicket WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed);
+  // Nobody listens any more: `changed`, unless it ran already, gets CANCELLED.
+  void Unwatch(const WatchTicket& ticket);
 
   // Versions. Number 0 is the newest; with `refresh`, a new one is made first if draws were committed since.
   void PinSnapshot(const std::string& job, int64_t number, bool refresh, Reply<Snapshot> done);

@@ -17,6 +17,8 @@
 #include "server/control/fleet.h"
 #include "server/control/job_table.h"
 #include "server/control/lease_table.h"
+#include "server/control/scheduling_policy.h"
+#include "server/control/solo_turns.h"
 #include "server/control/state_writer.h"
 
 namespace chainfleet {
@@ -67,6 +69,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   }
   void Absorb(const ApplyResult& result);
   void Bump(JobEntry* job);  // its watchers hear of it
+  void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);
 
   // Time.
   void Advance();
@@ -77,14 +80,27 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   // Leases (dispatcher_leases.cc).
   void EndLeases();
   void EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending);
+  static LeaseEnd LostWith(const Lease& lease, std::string reason);
+  void OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending);
   void DelayNextAttempt(ChainEntry* chain);
-  void RunPolicy();
   // `listed`: the worker holds the chain already, it needs no grant message.
   void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
   void OnGrantRefused(Lease* lease, const absl::Status& why);
   void OnGranted(const ChainId& chain, const ApplyResult& result);
 
+  // Placement (dispatcher_policy.cc).
+  void RunPolicy();
+  void EndTurns();
+  void PlanTurns();
+  void BeginTurns();
+  void GrantByAge();
+  bool IsUsable(const WorkerEntry& worker) const;
+  bool MayStart(const ChainEntry& chain);
+  std::vector<SuspectChain> WaitingSuspects(size_t limit);
+  std::vector<SoloWorker> WorkersForTurns();
+
   // Workers (dispatcher_workers.cc).
+  bool MustStop(const ChainId& chain, const WorkerEntry& worker);
   enum class Verdict { kNothing, kKeep, kKeepAndHandBack, kHandBack, kLeaseAgain, kDrop, kFenced };
   Verdict Judge(const HeldChain& held, const WorkerEntry& worker);
   void Renew(const HeldChain& held, const WorkerEntry& worker);
@@ -107,18 +123,19 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   JobTable jobs;
   LeaseTable leases;
   Fleet fleet;
+  SoloTurns turns;
   std::map<std::string, Dataset> datasets;
   std::map<std::string, HeldCall> held;  // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
-  std::set<std::string> stirred;                                 // workers whose held call may be due
-  std::map<std::string, std::vector<Reply<Watched>>> watchers;   // by job
-  std::map<ChainId, std::deque<std::function<void()>>> waiting;  // for the chain's change in flight
-  std::set<std::pair<absl::Duration, std::string>> purges;       // deleted jobs, by time
+  std::set<std::string> stirred;                                       // workers whose held call may be due
+  std::map<std::string, std::map<uint64_t, Reply<Watched>>> watchers;  // by job and ticket
+  std::map<ChainId, std::deque<std::function<void()>>> waiting;        // for the chain's change in flight
+  std::set<std::pair<absl::Duration, std::string>> purges;             // deleted jobs, by time
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;
   std::optional<absl::Duration> next_attempt;  // the earliest not_before that the policy has met
   std::optional<absl::Duration> armed;
-  uint64_t ids_made = 0;
+  uint64_t ids_made = 0, watches_made = 0;
   std::vector<std::function<void()>> outbox;
   std::optional<StateWriter> writer;
 };

@@ -118,18 +118,35 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const std::optional<JobState>
   return page;
 }
 
-void Dispatcher::WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed) {
+Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
+  const auto answer = [&](absl::StatusOr<Watched> watched) {
+    impl.Say<Watched>(changed, std::move(watched));
+    return WatchTicket();
+  };
   const JobEntry* job = impl.jobs.Resolve(name);
-  if (job == nullptr) return impl.Say<Watched>(changed, NoSuchJob(name));
-  if (job->version > seen) return impl.Say<Watched>(changed, Watched{ViewOf(*job), job->version});
+  if (job == nullptr) return answer(NoSuchJob(name));
+  if (job->version > seen) return answer(Watched{ViewOf(*job), job->version});
   auto& watchers = impl.watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {
-    return impl.Say<Watched>(changed, absl::ResourceExhaustedError(absl::StrCat("job ", name, " is watched by ",
-                                                                                watchers.size(), " callers already")));
+    return answer(absl::ResourceExhaustedError(
+        absl::StrCat("job ", name, " is watched by ", watchers.size(), " callers already")));
   }
-  watchers.push_back(std::move(changed));
+  watchers.emplace(++impl.watches_made, std::move(changed));
+  return {job->row.id, impl.watches_made};
+}
+
+void Dispatcher::Unwatch(const WatchTicket& ticket) {
+  Impl& impl = *impl_;
+  Impl::Entered entered(&impl);
+  const auto watchers = impl.watchers.find(ticket.job);
+  if (watchers == impl.watchers.end()) return;
+  const auto watcher = watchers->second.find(ticket.number);
+  if (watcher == watchers->second.end()) return;
+  impl.Say<Watched>(watcher->second, absl::CancelledError(absl::StrCat("nobody watches job ", ticket.job, " here")));
+  watchers->second.erase(watcher);
+  if (watchers->second.empty()) impl.watchers.erase(watchers);
 }
 
 }  // namespace chainfleet

@@ -1,14 +1,19 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "server/control/dispatcher_impl.h"
-#include "server/control/scheduling_policy.h"
 
 namespace chainfleet {
 namespace {
 
 constexpr absl::Duration kRetryFullStore = absl::Seconds(1);
-constexpr absl::Duration kForgetWorkerAfter = absl::Minutes(10);
+
+change::EndLease::Crash CrashOf(const LeaseEnd& ending, const Lease* lease) {
+  using Crash = change::EndLease::Crash;
+  if (!ending.crash || lease == nullptr) return Crash::kNone;
+  return lease->in_company ? Crash::kInCompany : Crash::kAlone;
+}
 
 }  // namespace
 
@@ -18,21 +23,25 @@ void Dispatcher::Impl::EndLeases() {
     if (chain == nullptr) {
       leases.Remove(lease->chain);
     } else if (!chain->in_flight) {
-      const LeaseEnd expired{false, false, absl::StrCat("worker ", lease->worker, " did not renew its lease")};
+      const LeaseEnd expired = LostWith(*lease, absl::StrCat("worker ", lease->worker, " did not renew its lease"));
       EndLease(chain, lease->epoch, lease->ending.value_or(expired));
     }
   }
 }
 
+// What the process never heard of did not bring it down.
+LeaseEnd Dispatcher::Impl::LostWith(const Lease& lease, std::string reason) {
+  return {lease.unseen(), false, std::move(reason), !lease.unseen()};
+}
+
 void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending) {
   const ChainId id = chain->row.id;
-  ChangeChain(chain, change::EndLease{id, epoch, ending.ordered, ending.given_back, ending.reason},
-              [id, ending, attempts = chain->row.attempts](Impl& impl, const ApplyResult& result) {
-                ChainEntry* ended = impl.jobs.Find(id);
-                // A worker that died once says nothing against the chain; one that dies again may die of it.
-                if (ended != nullptr && ended->row.attempts > attempts && (ending.given_back || attempts > 0)) {
-                  impl.DelayNextAttempt(ended);
-                }
+  const auto crash = CrashOf(ending, leases.Find(id));
+  const bool alone = crash == change::EndLease::Crash::kAlone && chain->row.suspect();
+  const std::string reason = absl::StrCat(ending.reason, alone ? ", with this chain alone on it" : "");
+  ChangeChain(chain, change::EndLease{id, epoch, ending.ordered, ending.given_back, reason, crash},
+              [id, ending, before = chain->row](Impl& impl, const ApplyResult& result) {
+                if (result.status.ok()) impl.OnAttemptEnded(id, before, ending);
                 Lease* lease = impl.leases.Find(id);
                 if (lease == nullptr || result.status.ok()) return;
                 if (absl::IsResourceExhausted(result.status)) {
@@ -43,55 +52,20 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
               });
 }
 
+void Dispatcher::Impl::OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending) {
+  ChainEntry* ended = jobs.Find(id);
+  if (ended == nullptr) return;
+  // A worker that died once says nothing against the chain; one that dies again may die of it.
+  if (ended->row.attempts > before.attempts && (ending.given_back || before.attempts > 0)) DelayNextAttempt(ended);
+  if (ended->row.suspect() && !before.suspect() && ended->row.state == ChainState::kPending) {
+    Log(LogLevel::kWarning, "workers were lost with this chain: it runs alone until it commits",
+        {{"job", id.job}, {"chain", id.index}, {"lease_epoch", before.lease_epoch}, {"worker", before.worker}});
+  }
+}
+
 void Dispatcher::Impl::DelayNextAttempt(ChainEntry* chain) {
   const absl::Duration delay = limits::kAttemptDelay * (int64_t{1} << std::min(chain->row.attempts - 1, 16));
   chain->not_before = now + std::min(delay, limits::kMaxAttemptDelay);
-}
-
-void Dispatcher::Impl::RunPolicy() {
-  policy_due = false;
-  next_attempt.reset();
-  next_policy = now + limits::kPolicyInterval;
-  if (jobs.queue().empty()) return;
-  if (now < fleet_settles) {
-    policy_due = true;
-    next_policy = fleet_settles;
-    return;
-  }
-  fleet.ForgetSilent(now - kForgetWorkerAfter);
-  std::vector<FreeSlots> free;
-  int32_t total_free = 0;
-  for (const auto& [id, worker] : fleet.workers()) {
-    const int32_t slots = worker.chain_slots - leases.NumOfWorker(id);
-    if (worker.draining || slots <= 0 || worker.last_sync + options.lease_ttl < now) continue;
-    free.push_back({id, slots});
-    total_free += slots;
-  }
-  total_free = std::min<int32_t>(total_free, limits::kStateWriterBatch);
-  std::vector<QueuedJob> queue;
-  int32_t queued = 0;
-  for (const auto& [sequence, job] : jobs.queue()) {
-    if (queued >= total_free) break;
-    QueuedJob& entry = queue.emplace_back(QueuedJob{job->row.id, {}, {}});
-    for (const int32_t index : job->pending) {
-      const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
-      if (chain.not_before > now) {
-        next_attempt = std::min(next_attempt.value_or(chain.not_before), chain.not_before);
-      } else if (!chain.in_flight) {
-        entry.chains.push_back({index, chain.shunned_worker});
-      }
-    }
-    for (const ChainEntry& chain : job->chains) {
-      if (const Lease* lease = leases.Find(chain.row.id)) ++entry.held[lease->worker];
-    }
-    queued += static_cast<int32_t>(entry.chains.size());
-  }
-  const std::vector<Assignment> assignments = AssignByAge(queue, free, limits::kStateWriterBatch);
-  policy_due = assignments.size() == static_cast<size_t>(limits::kStateWriterBatch);
-  for (const Assignment& a : assignments) {
-    ChainEntry* chain = jobs.Find(a.chain);
-    GrantLease(chain, chain->row.lease_epoch + 1, *fleet.Find(a.worker), false);
-  }
 }
 
 void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed) {

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "server/control/dispatcher_impl.h"
-#include "server/control/scheduling_policy.h"
 
 namespace chainfleet {
 namespace {
@@ -36,8 +35,17 @@ absl::Status CheckCommit(const ProgressCommit& commit) {
 }
 
 std::string ToString(ReleasedChain::Why why) {
-  constexpr const char* kWords[] = {"refused it", "failed", "probably crashed on it", "hung", "stopped"};
-  return kWords[static_cast<int>(why)];
+  switch (why) {
+    case ReleasedChain::Why::kRefused:
+      return "refused it";
+    case ReleasedChain::Why::kFailed:
+      return "failed";
+    case ReleasedChain::Why::kHung:
+      return "hung";
+    case ReleasedChain::Why::kStopped:
+      return "stopped";
+  }
+  return "gave it back";
 }
 
 }  // namespace
@@ -61,7 +69,7 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
   if (seen->is_new && impl.now >= impl.fleet_settles + kFleetSettles) impl.fleet_settles = impl.now + kFleetSettles;
   for (Lease* lease : impl.leases.OfWorker(worker.id)) {
     if (lease->incarnation != worker.incarnation && !lease->ending) {
-      impl.leases.EndAt(lease, impl.now, {false, false, absl::StrCat("worker ", worker.id, " restarted")});
+      impl.leases.EndAt(lease, impl.now, Impl::LostWith(*lease, absl::StrCat("worker ", worker.id, " restarted")));
     }
   }
   Impl::HeldCall call{std::move(done), request.chains, impl.now};
@@ -80,7 +88,11 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
   impl.held_by_age.emplace(call.since, worker.id);
   impl.held.emplace(worker.id, std::move(call));
   impl.stirred.insert(worker.id);
-  impl.policy_due = impl.policy_due || !impl.jobs.queue().empty();
+  impl.policy_due = impl.policy_due || impl.jobs.anything_waits();
+}
+
+bool Dispatcher::Impl::MustStop(const ChainId& chain, const WorkerEntry& worker) {
+  return worker.draining || jobs.Find(chain.job)->row.intent != JobIntent::kRun || turns.Displaces(worker.id, chain);
 }
 
 Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
@@ -93,14 +105,15 @@ Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, c
   if (row.worker != worker.id || row.incarnation != worker.incarnation) return Verdict::kFenced;
   // It ended the chain and has not read the reply yet.
   if (IsFinal(row.state)) return Verdict::kNothing;
-  const bool stop = worker.draining || jobs.Find(row.id.job)->row.intent != JobIntent::kRun;
+  const bool stop = MustStop(row.id, worker);
   const Lease* lease = leases.Find(row.id);
   if (row.state == ChainState::kLeased) {
     if (lease == nullptr || !lease->confirmed || lease->ending) return Verdict::kNothing;
     return stop ? Verdict::kKeepAndHandBack : Verdict::kKeep;
   }
   if (chain->in_flight) return Verdict::kNothing;
-  return stop ? Verdict::kHandBack : Verdict::kLeaseAgain;
+  // A suspect is leased to a worker that has nothing else: what this one has of it is committed first.
+  return stop || row.suspect() ? Verdict::kHandBack : Verdict::kLeaseAgain;
 }
 
 void Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& worker) {
@@ -121,12 +134,15 @@ void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry&
   ChainEntry* chain = jobs.Find(released.chain);
   if (chain == nullptr || chain->row.lease_epoch != released.lease_epoch || IsFinal(chain->row.state)) return;
   if (chain->row.worker != worker.id || chain->row.incarnation != worker.incarnation) return;
-  const bool told = worker.draining || jobs.Find(released.chain.job)->row.intent != JobIntent::kRun;
+  Lease* lease = leases.Find(released.chain);
+  const bool told = MustStop(released.chain, worker) || (lease != nullptr && lease->told_to_stop);
+  // A device that hangs takes every chain of its process with it, as a crash does.
   const LeaseEnd ending{told && released.why == ReleasedChain::Why::kStopped, true,
                         absl::StrCat("worker ", worker.id, " ", ToString(released.why),
-                                     released.reason.empty() ? "" : ": ", released.reason)};
+                                     released.reason.empty() ? "" : ": ", released.reason),
+                        released.why == ReleasedChain::Why::kHung};
   if (!ending.ordered) chain->shunned_worker = worker.id;
-  if (Lease* lease = leases.Find(released.chain)) {
+  if (lease != nullptr) {
     leases.EndAt(lease, now, ending);
   } else if (!chain->in_flight) {
     EndLease(chain, released.lease_epoch, ending);
@@ -189,6 +205,7 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
         reply.keep.push_back(chain.chain);
         break;
       case Verdict::kKeepAndHandBack:
+        leases.Find(chain.chain)->told_to_stop = true;
         reply.keep.push_back(chain.chain);
         stop(StopOrder::How::kHandBack);
         break;
@@ -205,7 +222,7 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
   }
   for (Lease* lease : leases.OfWorker(worker.id)) {
     if (!lease->confirmed || lease->grant == nullptr || lease->ending) continue;
-    if (worker.draining || jobs.Find(lease->chain.job)->row.intent != JobIntent::kRun) {
+    if (MustStop(lease->chain, worker)) {
       leases.EndAt(lease, now, {true, true, "its job or worker was stopped before the grant was seen"});
       continue;
     }

@@ -34,6 +34,7 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.host = request.host;
   worker.draining = request.draining;
   worker.last_sync = now;
+  worker.chains_listed = request.chains.size();
   worker.device.clear();
   worker.chain_slots = 0;
   for (const DeviceReport& device : request.devices) {

@@ -45,19 +45,24 @@ void JobTable::Update(const ChainRow& row) {
 void JobTable::Derive(JobEntry* job) {
   std::vector<ChainState> states;
   job->pending.clear();
+  job->suspects.clear();
   for (const ChainEntry& chain : job->chains) {
     states.push_back(chain.row.state);
     if (chain.row.state == ChainState::kPending && job->row.intent == JobIntent::kRun) {
-      job->pending.insert(chain.row.id.index);
+      (chain.row.suspect() ? job->suspects : job->pending).insert(chain.row.id.index);
     }
   }
   job->state = DeriveJobState(job->row.intent, states);
   ++job->version;
-  if (job->pending.empty()) {
-    queue_.erase(job->row.sequence);
-  } else {
-    queue_[job->row.sequence] = job;
-  }
+  const auto list = [job](const std::set<int32_t>& chains, std::map<int64_t, JobEntry*>* queue) {
+    if (chains.empty()) {
+      queue->erase(job->row.sequence);
+    } else {
+      (*queue)[job->row.sequence] = job;
+    }
+  };
+  list(job->pending, &queue_);
+  list(job->suspects, &suspect_queue_);
 }
 
 void JobTable::Remove(const std::string& id) {
@@ -65,6 +70,7 @@ void JobTable::Remove(const std::string& id) {
   if (found == jobs_.end()) return;
   by_age_.erase(found->second.row.sequence);
   queue_.erase(found->second.row.sequence);
+  suspect_queue_.erase(found->second.row.sequence);
   jobs_.erase(found);
 }
 

@@ -31,7 +31,8 @@ struct JobEntry {
   JobState state = JobState::kPending;  // derived
   int64_t total_steps = 0;              // of one chain
   uint64_t version = 1;                 // rises with every change that shows
-  std::set<int32_t> pending;            // indices of PENDING chains while the intent is RUN
+  // Indices of PENDING chains while the intent is RUN: those that may share a worker, and those that may not.
+  std::set<int32_t> pending, suspects;
 };
 
 // Not thread-safe. Pointers stay valid until the job is removed.
@@ -49,14 +50,16 @@ class JobTable {
 
   // By age, oldest first.
   const std::map<int64_t, JobEntry*>& by_age() const { return by_age_; }
-  // Those with pending chains to grant, by age.
+  // Those with pending chains, and those with pending suspects, by age.
   const std::map<int64_t, JobEntry*>& queue() const { return queue_; }
+  const std::map<int64_t, JobEntry*>& suspect_queue() const { return suspect_queue_; }
+  bool anything_waits() const { return !queue_.empty() || !suspect_queue_.empty(); }
 
  private:
   void Derive(JobEntry* job);
 
   std::map<std::string, JobEntry> jobs_;
-  std::map<int64_t, JobEntry*> by_age_, queue_;
+  std::map<int64_t, JobEntry*> by_age_, queue_, suspect_queue_;
 };
 
 JobView ViewOf(const JobEntry& job);

@@ -3,7 +3,13 @@
 namespace chainfleet {
 
 Lease* LeaseTable::Put(Lease lease) {
-  Remove(lease.chain);
+  if (const Lease* older = Find(lease.chain)) {
+    lease.in_company = older->in_company && older->epoch == lease.epoch;
+    Remove(lease.chain);
+  }
+  for (Lease* other : OfWorker(lease.worker)) {
+    if (other->incarnation == lease.incarnation) lease.in_company = other->in_company = true;
+  }
   of_worker_[lease.worker].insert(lease.chain);
   by_end_.emplace(lease.ends, lease.chain);
   const ChainId chain = lease.chain;

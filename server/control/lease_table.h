@@ -20,6 +20,7 @@ struct LeaseEnd {
   bool ordered = false;     // by the server: costs no attempt
   bool given_back = false;  // the worker has let go of the chain
   std::string reason;
+  bool crash = false;  // the worker's process is gone, or answers no more
 };
 
 struct Lease {
@@ -30,8 +31,13 @@ struct Lease {
   bool confirmed = false;              // its grant is committed
   bool listed = false;                 // the worker has said that it holds the chain
   bool delivered = false;              // the grant was in a reply
+  bool in_company = false;             // some other chain was leased to the same process meanwhile
+  bool told_to_stop = false;           // the worker was asked to hand the chain back
   std::shared_ptr<const Grant> grant;  // until the worker lists it; none after a restart of the server
   std::optional<LeaseEnd> ending;
+
+  // The worker cannot know of it yet.
+  bool unseen() const { return !listed && !delivered && (grant != nullptr || !confirmed); }
 };
 
 // Not thread-safe. Pointers stay valid until the lease ends.

@@ -1,5 +1,6 @@
 #include "server/control/scheduling_policy.h"
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <tuple>
@@ -33,6 +34,19 @@ std::vector<Assignment> AssignByAge(const std::vector<QueuedJob>& queue, const s
       }
     }
     if (slots.empty() || static_cast<int32_t>(assignments.size()) >= limit) break;
+  }
+  return assignments;
+}
+
+std::vector<Assignment> AssignAlone(const std::vector<SuspectChain>& suspects, std::vector<SoloWorker> workers) {
+  std::ranges::sort(workers, {}, [](const SoloWorker& w) { return std::tie(w.chains, w.worker); });
+  std::vector<Assignment> assignments;
+  for (const SuspectChain& suspect : suspects) {
+    if (workers.empty()) break;
+    auto best = workers.begin();
+    if (best->worker == suspect.shunned_worker && workers.size() > 1) ++best;
+    assignments.push_back({suspect.chain, best->worker});
+    workers.erase(best);
   }
   return assignments;
 }

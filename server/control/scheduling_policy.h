@@ -41,4 +41,21 @@ struct Assignment {
 std::vector<Assignment> AssignByAge(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
                                     int32_t limit);
 
+// A worker that could be given to one suspect chain alone.
+struct SoloWorker {
+  std::string worker;
+  int32_t chains = 0;  // that it would have to hand back first
+};
+
+struct SuspectChain {
+  ChainId chain;
+  std::string shunned_worker;  // taken only if there is no other
+};
+
+// Suspects in the order given; each gets the worker that has to hand back the fewest chains, then the lowest id.
+std::vector<Assignment> AssignAlone(const std::vector<SuspectChain>& suspects, std::vector<SoloWorker> workers);
+
+// How many workers may serve suspects at once: half the fleet goes on with what is innocent.
+inline int32_t MaxSoloWorkers(int32_t usable) { return usable > 1 ? usable / 2 : 1; }
+
 }  // namespace chainfleet

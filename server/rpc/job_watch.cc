@@ -7,29 +7,54 @@
 namespace chainfleet {
 namespace {
 
-struct Watch {
-  std::shared_ptr<StreamFeed<v1::Job>> feed;
-  Dispatcher* dispatcher;
-  Executor* executor;
-  absl::Duration min_interval;
-};
+// The dispatcher or the timer owns it, whichever it waits for.
+class Watch : public std::enable_shared_from_this<Watch> {
+ public:
+  Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, Executor* executor,
+        absl::Duration min_interval)
+      : feed_(std::move(feed)), dispatcher_(dispatcher), executor_(executor), min_interval_(min_interval) {}
 
-void Next(const std::shared_ptr<Watch>& watch, const std::string& job, uint64_t seen) {
-  watch->dispatcher->WatchJob(job, seen, [watch](absl::StatusOr<Dispatcher::Watched> changed) {
-    if (!changed.ok()) return watch->feed->End(changed.status());
-    const bool wanted = watch->feed->Send(RenderJob(changed->job, /*with_chains=*/true), /*replace=*/true);
-    if (!wanted || IsFinal(changed->job.state)) return watch->feed->End(absl::OkStatus());
-    watch->executor->ScheduleAfter(
-        watch->min_interval, [watch, id = changed->job.id, version = changed->version] { Next(watch, id, version); });
-  });
-}
+  void Next(const std::string& job, uint64_t seen) {
+    MutexLock lock(&mutex_);
+    if (cancelled_) return;
+    ticket_ = dispatcher_->WatchJob(
+        job, seen,
+        [watch = shared_from_this()](const absl::StatusOr<Dispatcher::Watched>& changed) { watch->Tell(changed); });
+  }
+  void Cancel() {
+    MutexLock lock(&mutex_);
+    cancelled_ = true;
+    dispatcher_->Unwatch(ticket_);
+  }
+
+ private:
+  void Tell(const absl::StatusOr<Dispatcher::Watched>& changed) {
+    if (!changed.ok()) return feed_->End(changed.status());
+    const bool wanted = feed_->Send(RenderJob(changed->job, /*with_chains=*/true), /*replace=*/true);
+    if (!wanted || IsFinal(changed->job.state)) return feed_->End(absl::OkStatus());
+    executor_->ScheduleAfter(min_interval_, [watch = shared_from_this(), id = changed->job.id,
+                                             version = changed->version] { watch->Next(id, version); });
+  }
+
+  const std::shared_ptr<StreamFeed<v1::Job>> feed_;
+  Dispatcher* const dispatcher_;
+  Executor* const executor_;
+  const absl::Duration min_interval_;
+  Mutex mutex_;
+  Dispatcher::WatchTicket ticket_ CHAINFLEET_GUARDED_BY(mutex_);
+  bool cancelled_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+};
 
 }  // namespace
 
 void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, Executor* executor,
                   const std::string& name, absl::Duration min_interval) {
+  const auto watch = std::make_shared<Watch>(feed, dispatcher, executor, min_interval);
+  feed->OnCancelled([weak = std::weak_ptr(watch)] {
+    if (const auto watching = weak.lock()) watching->Cancel();
+  });
   // A version of 0 is always passed: the first message comes at once.
-  Next(std::make_shared<Watch>(Watch{feed, dispatcher, executor, min_interval}), name, 0);
+  watch->Next(name, 0);
 }
 
 }  // namespace chainfleet

@@ -146,6 +146,8 @@ class Applier {
           absl::StrCat("chain ", ToString(c.chain), " cannot be leased: it is ", ToString(row->state), " at epoch ",
                        row->lease_epoch, ", its job's intent ", ToString(*intent))));
     }
+    // The same process still has the chain: what ended that lease was no crash.
+    if (again && row->state == ChainState::kPending && !row->lease_committed && row->crashes > 0) --row->crashes;
     row->state = ChainState::kLeased;
     if (next) {
       row->lease_epoch = c.lease_epoch;
@@ -168,7 +170,7 @@ class Applier {
       return Refused(Fenced(c.chain, c.lease_epoch, row->lease_epoch));
     }
     if (row->state == ChainState::kLeased) {
-      if (!c.ordered && !row->lease_committed) ++row->attempts;
+      if (!c.ordered && !row->lease_committed) CountAttempt(c.crash, &*row);
       row->reason = c.reason;
       row->state = row->attempts >= limits::kMaxAttemptsWithoutProgress ? ChainState::kFailed : Rested(*intent);
     }
@@ -281,6 +283,17 @@ class Applier {
   }
 
  private:
+  static void CountAttempt(change::EndLease::Crash crash, ChainRow* row) {
+    using Crash = change::EndLease::Crash;
+    if (crash != Crash::kInCompany) {
+      ++row->attempts;
+    } else if (!row->suspect()) {
+      // Another chain may have caused it: the last attempt is one that the chain fails by itself.
+      row->attempts = std::min(row->attempts + 1, limits::kMaxAttemptsWithoutProgress - 1);
+    }
+    if (crash != Crash::kNone) ++row->crashes;
+  }
+
   absl::Status WriteProgress(const change::CommitProgress& c, JobIntent intent, ChainRow* row) {
     const ProgressCommit& commit = c.commit;
     if (commit.segment) {
@@ -298,7 +311,7 @@ class Applier {
       CHAINFLEET_RETURN_IF_ERROR(ReplaceResumePoint(commit));
       row->step = commit.resume_point.step;
       row->resume_sha256 = commit.resume_point.sha256;
-      row->attempts = 0;
+      row->attempts = row->crashes = 0;
       row->lease_committed = true;
     }
     if (!commit.ends_as) return absl::OkStatus();

@@ -148,6 +148,55 @@ TEST_P(CommitChecks, AcceptsCommitAfterTheLeaseEndedWhileNobodyElseWasGranted) {
   EXPECT_EQ(Grant(chain_, 1).chains.at(0).state, ChainState::kLeased);
 }
 
+TEST_P(CommitChecks, CrashesInCompanyCountUntilTheChainIsASuspectAndCrashesAloneAlways) {
+  using Crash = change::EndLease::Crash;
+  int64_t epoch = 1;
+  const auto end = [&](Crash crash) {
+    const ChainRow row = Apply(change::EndLease{chain_, epoch, false, true, "lost", crash}).chains.at(0);
+    if (row.state == ChainState::kPending) Grant(chain_, ++epoch);
+    return row;
+  };
+  EXPECT_EQ(end(Crash::kInCompany).attempts, 1);
+  EXPECT_FALSE(RowOf(chain_).suspect());
+  EXPECT_EQ(end(Crash::kInCompany).attempts, 2);
+  EXPECT_TRUE(RowOf(chain_).suspect());
+  EXPECT_EQ(end(Crash::kInCompany).attempts, 2);
+  EXPECT_EQ(end(Crash::kAlone).attempts, 3);
+  EXPECT_EQ(end(Crash::kNone).attempts, 4) << "a failure that the worker tells of";
+  EXPECT_EQ(end(Crash::kAlone).attempts, 5);
+  EXPECT_EQ(end(Crash::kAlone).state, ChainState::kFailed);
+}
+
+TEST_P(CommitChecks, CrashInCompanyFailsNoChain) {
+  for (int64_t epoch = 1; epoch < limits::kMaxAttemptsWithoutProgress; ++epoch) {
+    Apply(change::EndLease{chain_, epoch, false, true, "out of memory"});
+    Grant(chain_, epoch + 1);
+  }
+  const ChainRow row = Apply(change::EndLease{chain_, limits::kMaxAttemptsWithoutProgress, false, true, "lost",
+                                              change::EndLease::Crash::kInCompany})
+                           .chains.at(0);
+  EXPECT_EQ(row.state, ChainState::kPending);
+  EXPECT_EQ(row.attempts, limits::kMaxAttemptsWithoutProgress - 1);
+}
+
+TEST_P(CommitChecks, CommitClearsSuspicionAndLeasesThatCommittedRaiseNone) {
+  const auto crash = [&](int64_t epoch) {
+    return Apply(change::EndLease{chain_, epoch, false, true, "lost", change::EndLease::Crash::kInCompany})
+        .chains.at(0);
+  };
+  CommitTo(10);
+  EXPECT_EQ(crash(1).crashes, 0);
+  Grant(chain_, 2);
+  crash(2);
+  row_ = Grant(chain_, 3).chains.at(0);
+  EXPECT_TRUE(crash(3).suspect());
+  row_ = Grant(chain_, 4).chains.at(0);
+  EXPECT_TRUE(row_.suspect()) << "a grant clears nothing";
+  CommitTo(20);
+  EXPECT_EQ(row_.crashes, 0);
+  EXPECT_EQ(row_.attempts, 0);
+}
+
 TEST_P(CommitChecks, HandedBackChainIsPendingAndItsHolderGone) {
   ASSERT_TRUE(CommitEnding(10, ChainState::kPending).status.ok());
   const ChainRow row = RowOf(chain_);

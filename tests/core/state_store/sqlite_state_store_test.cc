@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/store/state_store/sqlite_connection.h"
+#include "core/store/state_store/sqlite_schema.h"
 #include "tests/core/state_store/state_store_fixture.h"
 
 namespace chainfleet {
@@ -36,7 +37,20 @@ TEST(SqliteStateStore, RefusesANewerSchemaWithBothVersions) {
   ASSERT_TRUE(SqliteConnection::Open(harness.path()).value()->Execute("PRAGMA user_version = 99").ok());
   const auto store = SqliteStateStore::Open(harness.path(), "x");
   EXPECT_EQ(ReasonOf(store.status()), "SCHEMA_TOO_NEW");
-  EXPECT_THAT(std::string(store.status().message()), testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr("1")));
+  EXPECT_THAT(std::string(store.status().message()),
+              testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr(std::to_string(kSqliteSchemaVersion))));
+}
+
+TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
+  SqliteHarness harness;
+  const change::CreateJob create{PlanOf("job-aaaaaa", 2), ""};
+  harness.Open()->Apply(std::vector<StateChange>{create}, absl::UnixEpoch()).value();
+  const auto older = SqliteConnection::Open(harness.path());
+  ASSERT_TRUE((*older)->Execute("ALTER TABLE chains DROP COLUMN crashes; PRAGMA user_version = 1").ok());
+  const auto store = harness.Open();
+  const change::GrantLease grant{{"job-aaaaaa", 1}, 1, "w1", "w1-life"};
+  EXPECT_TRUE(store->Apply(std::vector<StateChange>{grant}, absl::UnixEpoch())->at(0).status.ok());
+  EXPECT_EQ(store->Load()->jobs.at(0).chains.at(1).lease_epoch, 1);
 }
 
 TEST(SqliteStateStore, RefusesAFileThatIsNoDatabase) {

@@ -144,6 +144,23 @@ TEST_F(DispatcherJobs, WatcherHearsOfTheNextChangeOnly) {
   EXPECT_GT(next.get()->version, first->version);
 }
 
+TEST_F(DispatcherJobs, WatcherThatLeftMakesRoomForAnother) {
+  const std::string id = Create("job", 1);
+  std::vector<Dispatcher::WatchTicket> tickets;
+  Answer<Dispatcher::Watched> left, refused, next;
+  tickets.push_back(dispatcher_->WatchJob(id, 1000, left.reply()));
+  for (int i = 1; i < 1024; ++i) tickets.push_back(dispatcher_->WatchJob(id, 1000, [](const auto&) {}));
+  dispatcher_->WatchJob(id, 1000, refused.reply());
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.get().status()));
+  dispatcher_->Unwatch(tickets.front());
+  dispatcher_->Unwatch(tickets.front());
+  dispatcher_->WatchJob(id, 1000, next.reply());
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(absl::IsCancelled(left.get().status()));
+  EXPECT_FALSE(next.has());
+}
+
 TEST_F(DispatcherJobs, DeletedJobGoesAfterTheLongestPrediction) {
   const std::string id = Create("job", 1);
   ASSERT_TRUE(SetIntent(id, JobIntent::kDelete).ok());

@@ -90,6 +90,21 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
       }
     }
   }
+  // Among what the store has: the tables are its cache.
+  void CheckSuspectsAreAlone() {
+    const StoredState state = opened_->Load().value();
+    std::map<std::string, int> leased, suspects;  // by process
+    for (const StoredJob& job : state.jobs) {
+      for (const ChainRow& row : job.chains) {
+        if (row.state != ChainState::kLeased) continue;
+        ++leased[row.incarnation];
+        suspects[row.incarnation] += row.suspect();
+      }
+    }
+    for (const auto& [process, count] : suspects) {
+      EXPECT_TRUE(count == 0 || leased[process] == 1) << process << " runs a suspect and others";
+    }
+  }
   void CheckPaths() {
     const StoredState state = opened_->Load().value();
     for (const StoredJob& job : state.jobs) {
@@ -140,6 +155,7 @@ TEST_P(RandomHistory, CommittedDrawsAreOnePathAndWorkEndsOnceFaultsStop) {
     for (int i = 0; i < 300; ++i) {
       Act();
       CheckEpochsRise();
+      CheckSuspectsAreAlone();
     }
     CheckPaths();
     for (const std::string& id : jobs_) SetIntent(id, JobIntent::kRun).IgnoreError();

@@ -54,5 +54,21 @@ TEST(SchedulingPolicy, StopsAtItsLimit) {
   EXPECT_TRUE(AssignByAge({Job("a", 1)}, {}, 7).empty());
 }
 
+TEST(SchedulingPolicy, SuspectsGetAWorkerEachThatHasTheLeastToHandBack) {
+  const std::vector<SoloWorker> workers{{"w1", 3}, {"w2", 0}, {"w3", 1}};
+  EXPECT_THAT(AssignAlone({{{"a", 0}, ""}, {{"a", 5}, ""}}, workers),
+              ElementsAre(Assignment{{"a", 0}, "w2"}, Assignment{{"a", 5}, "w3"}));
+  EXPECT_THAT(AssignAlone({{{"a", 0}, "w2"}}, workers), ElementsAre(Assignment{{"a", 0}, "w3"}));
+  EXPECT_THAT(AssignAlone({{{"a", 0}, "w2"}}, {{"w2", 0}}), ElementsAre(Assignment{{"a", 0}, "w2"}));
+  EXPECT_EQ(AssignAlone({{{"a", 0}, ""}, {{"a", 1}, ""}}, {{"w1", 0}}).size(), 1u);
+}
+
+TEST(SchedulingPolicy, SuspectsNeverGetMoreThanHalfOfSeveralWorkers) {
+  EXPECT_EQ(MaxSoloWorkers(1), 1);
+  EXPECT_EQ(MaxSoloWorkers(2), 1);
+  EXPECT_EQ(MaxSoloWorkers(3), 1);
+  EXPECT_EQ(MaxSoloWorkers(8), 4);
+}
+
 }  // namespace
 }  // namespace chainfleet

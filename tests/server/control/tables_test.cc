@@ -47,6 +47,21 @@ TEST(LeaseTable, CountsTheChainsOfAWorker) {
   EXPECT_EQ(table.Find({"job-aaaaaa", 1}), nullptr);
 }
 
+TEST(LeaseTable, KnowsWhichLeasesSharedAProcess) {
+  LeaseTable table;
+  const Lease* first = table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
+  const Lease* elsewhere = table.Put(LeaseOf(1, "w2", absl::Seconds(20)));
+  Lease reborn = LeaseOf(2, "w1", absl::Seconds(20));
+  reborn.incarnation = "w1-2";
+  const Lease* other_process = table.Put(reborn);
+  EXPECT_FALSE(first->in_company || elsewhere->in_company || other_process->in_company);
+  table.Put(LeaseOf(3, "w1", absl::Seconds(20)));
+  EXPECT_TRUE(first->in_company);
+  table.Remove({"job-aaaaaa", 3});
+  EXPECT_TRUE(table.Put(LeaseOf(0, "w1", absl::Seconds(30)))->in_company) << "the same lease again";
+  EXPECT_FALSE(elsewhere->in_company || other_process->in_company);
+}
+
 StoredJob Job(int64_t sequence, const std::string& id, const std::string& name, JobIntent intent = JobIntent::kRun) {
   JobPlan plan;
   plan.job = id;

@@ -1,0 +1,53 @@
+#include "server/rpc/job_watch.h"
+
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kInterval = absl::Milliseconds(500);
+
+class JobWatch : public DispatcherTest {
+ protected:
+  // As gRPC says that the first message went out.
+  void Deliver() {
+    executor_.RunUntilIdle();
+    stream_.OnWriteDone(true);
+    executor_.RunFor(kInterval);
+  }
+  // Registers watchers until the job has no room for more; says how many it took.
+  int FillUp(const std::string& job) {
+    for (int taken = 0;; ++taken) {
+      Answer<Dispatcher::Watched> answer;
+      dispatcher_->WatchJob(job, 1'000'000, answer.reply());
+      executor_.RunUntilIdle();
+      if (answer.has()) return taken;
+    }
+  }
+  MessageStream<v1::Job> stream_;
+};
+
+TEST_F(JobWatch, CancelledWatchLeavesTheDispatcherAtOnce) {
+  const std::string job = Create("job", 1);
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &executor_, job, kInterval);
+  Deliver();
+  EXPECT_GT(FillUp(job), 0);
+  EXPECT_EQ(FillUp(job), 0);
+  stream_.OnCancel();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(FillUp(job), 1) << "the job did not change, and its place is free";
+}
+
+TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesAsksForNoMore) {
+  const std::string job = Create("job", 1);
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &executor_, job, kInterval);
+  executor_.RunUntilIdle();
+  stream_.OnWriteDone(true);
+  stream_.OnCancel();
+  EXPECT_GT(FillUp(job), 0);
+  executor_.RunFor(2 * kInterval);
+  EXPECT_EQ(FillUp(job), 0) << "it took no place";
+}
+
+}  // namespace
+}  // namespace chainfleet

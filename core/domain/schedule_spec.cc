@@ -24,7 +24,9 @@ std::vector<FieldViolation> Validate(const ScheduleSpec& schedule) {
   const std::string root = schedule.scale == StepScale::kLearningRate ? "learning_rate." : "step_size.";
   std::visit([&](const auto& kind) { Check(kind, root + kind.kName, &violations); }, schedule.kind);
   const auto* cyclical = std::get_if<CyclicalSchedule>(&schedule.kind);
-  if (cyclical != nullptr && cyclical->initial > 0 && cyclical->final > cyclical->initial) {
+  // What is out of its own bounds is named once.
+  if (cyclical != nullptr && cyclical->initial > 0 && std::isfinite(cyclical->final) &&
+      cyclical->final > cyclical->initial) {
     violations.push_back(
         {root + "cyclical.final", absl::StrCat("must lie between 0 and initial, is ", cyclical->final)});
   }

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -54,6 +56,22 @@ TEST(JobSpec, PlansStepsByEpochsAndCycles) {
   EXPECT_FALSE(plan.CollectsAfter(8 * 468)) << "not the last epoch of its cycle";
   EXPECT_FALSE(plan.CollectsAfter(9 * 468 - 1)) << "inside an epoch";
   EXPECT_FALSE(plan.CollectsAfter(6 * 468)) << "the last step of burn-in";
+}
+
+TEST(JobSpec, NamesTheWrongEndOfACycleAlone) {
+  const auto paths = [](double initial, double final) {
+    JobSpec spec = FashionJob();
+    spec.schedule.kind = CyclicalSchedule{.initial = initial, .final = final, .cycles = 4};
+    return Paths(spec);
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double bad : {-1.0, 0.0, infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THAT(paths(bad, 0.1), ElementsAre("learning_rate.cyclical.initial")) << bad;
+  }
+  for (const double bad : {-1.0, 0.3, infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THAT(paths(0.2, bad), ElementsAre("learning_rate.cyclical.final")) << bad;
+  }
+  EXPECT_THAT(paths(0.2, 0.2), IsEmpty());
 }
 
 TEST(JobSpec, ThinsBySteps) {
@@ -110,7 +128,8 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
   using ::testing::ElementsAre;
   EXPECT_THAT(paths_after([](JobSpec& s) { s.name = "No Good"; }), ElementsAre("name"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.dataset = ""; }), ElementsAre("dataset.name"));
-  EXPECT_THAT(paths_after([](JobSpec& s) { s.prior.kind = GaussianPrior{-1}; }), ElementsAre("prior.gaussian.precision"));
+  EXPECT_THAT(paths_after([](JobSpec& s) { s.prior.kind = GaussianPrior{-1}; }),
+              ElementsAre("prior.gaussian.precision"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.sampler.kind = EmcmcSpec{0}; }), ElementsAre("sampler.emcmc.eta"));
   EXPECT_THAT(paths_after([](JobSpec& s) {
                 s.schedule.kind = ConstantSchedule{-0.1};

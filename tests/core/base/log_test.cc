@@ -1,0 +1,122 @@
+#include "core/base/log.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class LogTest : public ::testing::Test {
+ protected:
+  // What `write` logs to a file, by line.
+  template <typename Write>
+  static std::vector<std::string> Lines(const std::string& level, Write write) {
+    ::testing::internal::CaptureStderr();
+    InitLog(Program(), level);
+    write();
+    std::vector<std::string> lines;
+    std::istringstream text(::testing::internal::GetCapturedStderr());
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  }
+  template <typename Write>
+  static nlohmann::json Object(Write write) {
+    const std::vector<std::string> lines = Lines("info", write);
+    EXPECT_THAT(lines, SizeIs(1));
+    return lines.empty() ? nlohmann::json() : nlohmann::json::parse(lines[0], nullptr, false);
+  }
+  static std::string Program() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
+
+  void TearDown() override { spdlog::set_default_logger(before_); }
+
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_F(LogTest, IsOneJsonObjectALineWithFieldsOfTheirTypes) {
+  const nlohmann::json line = Object([] {
+    const std::string job = "digits-aaaaaa";
+    Log(LogLevel::kWarning, "lease granted",
+        {{"job", job}, {"chain", 3}, {"bytes", size_t{5}}, {"worker", "w-1"}, {"idle", false}, {"rate", 0.25}});
+  });
+  EXPECT_EQ(line["message"], "lease granted");
+  EXPECT_EQ(line["level"], "warning");
+  EXPECT_EQ(line["program"], Program());
+  EXPECT_TRUE(line["time"].is_string());
+  EXPECT_EQ(line["job"], "digits-aaaaaa");
+  EXPECT_EQ(line["chain"], 3);
+  EXPECT_EQ(line["bytes"], 5);
+  EXPECT_EQ(line["worker"], "w-1");
+  EXPECT_EQ(line["idle"], false);
+  EXPECT_EQ(line["rate"], 0.25);
+}
+
+TEST_F(LogTest, QuotesWhatWouldBreakTheLine) {
+  const std::string awkward = "a \"b\" \\ c\nd\te\x01 {} 100%";
+  const nlohmann::json line = Object([&] { Log(LogLevel::kInfo, awkward, {{"path", awkward}}); });
+  EXPECT_EQ(line["message"], awkward);
+  EXPECT_EQ(line["path"], awkward);
+}
+
+TEST_F(LogTest, WritesNumbersThatJsonLacksAsText) {
+  const nlohmann::json line = Object([] {
+    Log(LogLevel::kInfo, "diverged",
+        {{"energy", std::numeric_limits<double>::quiet_NaN()}, {"bound", std::numeric_limits<double>::infinity()}});
+  });
+  EXPECT_EQ(line["energy"], "nan");
+  EXPECT_EQ(line["bound"], "inf");
+}
+
+TEST_F(LogTest, LeavesOutWhatIsBelowTheLevel) {
+  const auto write_all = [] {
+    for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+      Log(level, "here");
+    }
+  };
+  EXPECT_THAT(Lines("warning", write_all), SizeIs(2));
+}
+
+TEST_F(LogTest, TakesAnUnknownLevelForInfo) {
+  EXPECT_THAT(Lines("loud",
+                    [] {
+                      Log(LogLevel::kDebug, "unseen");
+                      Log(LogLevel::kInfo, "seen");
+                    }),
+              SizeIs(1));
+}
+
+TEST_F(LogTest, IsTextOnATerminal) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  const int screen = open(ptsname(terminal), O_RDWR | O_NOCTTY), saved = dup(STDERR_FILENO);
+  ASSERT_TRUE(screen >= 0 && saved >= 0);
+  dup2(screen, STDERR_FILENO);
+  InitLog(Program(), "info");
+  Log(LogLevel::kInfo, "draw kept", {{"chain", 3}, {"kind", "theta"}, {"why", "last epoch"}});
+  dup2(saved, STDERR_FILENO);
+  char buffer[512];
+  const ssize_t length = read(terminal, buffer, sizeof buffer);
+  for (const int descriptor : {terminal, screen, saved}) close(descriptor);
+  ASSERT_GT(length, 0);
+  EXPECT_THAT(std::string(buffer, static_cast<size_t>(length)),
+              AllOf(HasSubstr("draw kept chain=3 kind=theta why=\"last epoch\""), Not(HasSubstr("{"))));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -49,7 +49,11 @@ inline constexpr int64_t kMaxChainBytes = int64_t{64} * 1024 * kMiB;  // estimat
 inline constexpr int64_t kMaxStepsPerChain = 1'000'000'000'000'000;   // of all epochs together, far from overflow
 inline constexpr int64_t kMaxEpochs = 1'000'000;
 inline constexpr int64_t kMaxCycles = 1'000'000;
+inline constexpr int64_t kMaxLayers = 4096;  // of a network, however deep
+inline constexpr int kMaxLayerDepth = 8;     // of lists of layers inside layers
 inline constexpr int kMaxPageSize = 1000;
+inline constexpr int64_t kVerifyBytes = 256 * kMiB;  // of draws marked corrupt, in one pass
+inline constexpr int kUploadStarts = 8;              // of a data set whose objects are being deleted
 
 // Worker.
 inline constexpr int64_t kUploadQueueBytes = 64 * kMiB;

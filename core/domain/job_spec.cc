@@ -85,6 +85,11 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
   if (spec.model.is_network()) {
     if (spec.dataset.empty())
       violations->push_back({"dataset.name", "a network needs a data set: put one with `chainfleet dataset put`"});
+    if (spec.sampler.needs_full_data() && Validate(spec.model).empty() && HasBatchNorm(spec.model)) {
+      violations->push_back({"sampler." + spec.sampler.name(),
+                             "needs a potential that is a function of theta alone, which batch norm over mini-batches "
+                             "is not: take a model without it (resnet20-frn, or frn layers)"});
+    }
     return;
   }
   if (!spec.dataset.empty()) violations->push_back({"dataset", "an analytic potential takes no data set"});

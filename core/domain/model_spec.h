@@ -1,5 +1,5 @@
-// What is sampled: a built-in network or an analytic potential. Shapes, parameter counts and memory are inferred here,
-// without torch, so that a bad model is refused at submit.
+// What is sampled: a network, built in or a job's own list of layers, or an analytic potential. Shapes, parameter
+// counts and memory are inferred here, without torch, so that a bad model is refused at submit.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,17 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/domain/builtin_networks.h"
+#include "core/domain/layer_spec.h"
+#include "core/domain/network_shape.h"
+#include "core/domain/parameter_shape.h"
 
 namespace chainfleet {
 
-// Names the server knows: softmax_regression, mlp, lenet5.
-struct BuiltinModel {
-  std::string name;
-  std::vector<int64_t> hidden;  // mlp only, widths of the hidden layers; empty means 200, 200
-  bool operator==(const BuiltinModel&) const = default;
+// A network that the job spells out.
+struct LayeredModel {
+  LayerList layers;
+  bool operator==(const LayeredModel&) const = default;
 };
 
 // U(theta) = precision/2 |theta|^2 in `dimension` independent coordinates (N = 1, no data set): the law every kernel is
@@ -27,27 +30,26 @@ struct GaussianPotential {
 };
 
 struct ModelSpec {
-  std::variant<BuiltinModel, GaussianPotential> kind;
-  bool is_network() const { return std::holds_alternative<BuiltinModel>(kind); }
+  std::variant<BuiltinModel, GaussianPotential, LayeredModel> kind;
+  bool is_network() const { return !std::holds_alternative<GaussianPotential>(kind); }
   bool operator==(const ModelSpec&) const = default;
 };
 
-// One parameter tensor in layout order; `offset` counts parameters from the start of theta, no padding.
-struct ParameterShape {
-  std::string name;  // "conv1.weight"
-  std::vector<int64_t> shape;
-  int64_t offset = 0;
-  int64_t fan_in = 0;  // of the layer, for the initial uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)); 0 starts at zero
-};
+// The layers of a network that has passed Validate.
+LayerList LayersOf(const ModelSpec& model);
 
-// The parameters of `model` for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and `num_classes` outputs.
-// INVALID_ARGUMENT naming the field path if the model is unknown or the shapes do not fit.
+// True for a network whose U(theta) on a mini-batch is no function of theta alone.
+bool HasBatchNorm(const ModelSpec& model);
+
+// A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and `num_classes` outputs. INVALID_ARGUMENT
+// naming the field path if the model is unknown, no network, or its shapes do not fit.
+absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
+                                          int64_t num_classes);
+
+// The parameters of `model`, network or not, in layout order. Errors as above.
 absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& model,
                                                             const std::vector<int64_t>& input_shape,
                                                             int64_t num_classes);
-
-// Sum of all parameters: D.
-int64_t NumParameters(const std::vector<ParameterShape>& parameters);
 
 // Rough bytes of device memory for one chain with batches of `batch_size`: parameters, gradients, state and
 // activations.

@@ -1,0 +1,44 @@
+// The built-in networks as layer lists.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/layer_spec.h"
+
+namespace chainfleet {
+
+// How a convolutional network meets its images: one 3x3 convolution, or the 7x7 one with stride 2 and a pool.
+enum class Stem { kCifar, kImagenet };
+inline std::initializer_list<const char*> EnumNames(Stem) {
+  static constexpr std::initializer_list<const char*> kNames = {"cifar", "imagenet"};
+  return kNames;
+}
+
+// softmax_regression, mlp, lenet5, cnn5, resnet18, resnet20-frn, resnet50, preresnet164, wideresnet28x10, vgg16,
+// vgg16-bn, densenet161.
+struct BuiltinModel {
+  std::string name;
+  std::vector<int64_t> hidden;  // mlp only, widths of the hidden layers; empty means 200, 200
+  double width = 1;             // multiplies every hidden layer's channels or outputs, rounded, at least 1
+  Stem stem = Stem::kCifar;     // resnets, densenet161, vgg16
+  static void Fields(auto& self, auto&& visit) {
+    visit("hidden", self.hidden, kExtentBounds);
+    visit("width", self.width, Bounds{.least = 0, .most = 64, .open_least = true});
+    visit("stem", self.stem);
+  }
+  bool operator==(const BuiltinModel&) const = default;
+};
+
+// "softmax_regression, mlp, ...".
+std::string BuiltinNames();
+
+// Violations with paths below "model".
+std::vector<FieldViolation> Validate(const BuiltinModel& model);
+
+// The layers of a model that has passed Validate.
+LayerList BuiltinLayers(const BuiltinModel& model);
+
+}  // namespace chainfleet

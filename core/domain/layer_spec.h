@@ -1,0 +1,173 @@
+// A network as a list of layers: plain values that a job file spells out or a built-in model makes.
+//
+// A layer says what it does, never what it is fed: shapes and parameters follow from the data set
+// (core/domain/network_shape.h). Images are [channels, height, width], all else is flat.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/fields.h"
+
+namespace chainfleet {
+
+inline constexpr Bounds kExtentBounds = Between(1, 65536);  // of channels and outputs
+inline constexpr Bounds kWindowBounds = Between(1, 64);     // of kernels, pools and strides
+inline constexpr Bounds kPaddingBounds = Between(0, 64);
+
+// Square windows, zeros around. Tensors: weight, bias.
+struct ConvLayer {
+  static constexpr char kName[] = "conv";
+  int64_t out_channels = 0;
+  int64_t kernel = 3, stride = 1, padding = 0, groups = 1;
+  bool bias = true;
+  static void Fields(auto& self, auto&& visit) {
+    visit("out_channels", self.out_channels, kExtentBounds);
+    visit("kernel", self.kernel, kWindowBounds);
+    visit("stride", self.stride, kWindowBounds);
+    visit("padding", self.padding, kPaddingBounds);
+    visit("groups", self.groups, kExtentBounds);
+    visit("bias", self.bias);
+  }
+  bool operator==(const ConvLayer&) const = default;
+};
+
+// W x + b; images are flattened first. Without `outputs` one per class. Tensors: weight, bias.
+struct LinearLayer {
+  static constexpr char kName[] = "linear";
+  std::optional<int64_t> outputs;
+  bool bias = true;
+  static void Fields(auto& self, auto&& visit) {
+    visit("outputs", self.outputs, kExtentBounds);
+    visit("bias", self.bias);
+  }
+  bool operator==(const LinearLayer&) const = default;
+};
+
+// Ioffe & Szegedy, ICML 2015, per channel: batch statistics while sampling, the draw's own when it predicts. Tensors:
+// scale, shift; statistics: mean, variance.
+struct BatchNormLayer {
+  static constexpr char kName[] = "batch_norm";
+  double epsilon = 1e-5;
+  static void Fields(auto& self, auto&& visit) { visit("epsilon", self.epsilon, Above(0)); }
+  bool operator==(const BatchNormLayer&) const = default;
+};
+
+// Filter response norm (Singh & Krishnan, CVPR 2020): x / sqrt(mean over pixels of x^2 + epsilon), scaled and shifted,
+// then max(., tau) with a learned `threshold` tau per channel. Tensors: scale, shift, threshold.
+struct FrnLayer {
+  static constexpr char kName[] = "frn";
+  double epsilon = 1e-6;
+  bool threshold = true;
+  static void Fields(auto& self, auto&& visit) {
+    visit("epsilon", self.epsilon, Above(0));
+    visit("threshold", self.threshold);
+  }
+  bool operator==(const FrnLayer&) const = default;
+};
+
+struct ReluLayer {
+  static constexpr char kName[] = "relu";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const ReluLayer&) const = default;
+};
+
+// Windows that would reach over the far edge are left out; without `stride` they do not overlap.
+struct MaxPoolLayer {
+  static constexpr char kName[] = "max_pool";
+  int64_t size = 2;
+  std::optional<int64_t> stride;
+  int64_t padding = 0;  // at most half of size
+  static void Fields(auto& self, auto&& visit) {
+    visit("size", self.size, kWindowBounds);
+    visit("stride", self.stride, kWindowBounds);
+    visit("padding", self.padding, kPaddingBounds);
+  }
+  bool operator==(const MaxPoolLayer&) const = default;
+};
+
+struct AvgPoolLayer {
+  static constexpr char kName[] = "avg_pool";
+  int64_t size = 2;
+  std::optional<int64_t> stride;
+  static void Fields(auto& self, auto&& visit) {
+    visit("size", self.size, kWindowBounds);
+    visit("stride", self.stride, kWindowBounds);
+  }
+  bool operator==(const AvgPoolLayer&) const = default;
+};
+
+// [channels, height, width] -> [channels].
+struct GlobalAvgPoolLayer {
+  static constexpr char kName[] = "global_avg_pool";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const GlobalAvgPoolLayer&) const = default;
+};
+
+struct FlattenLayer {
+  static constexpr char kName[] = "flatten";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const FlattenLayer&) const = default;
+};
+
+// While sampling each value is zero with probability `rate`, the rest divided by 1 - rate; predictions use all.
+struct DropoutLayer {
+  static constexpr char kName[] = "dropout";
+  double rate = 0.5;
+  static void Fields(auto& self, auto&& visit) { visit("rate", self.rate, Below(0, 1)); }
+  bool operator==(const DropoutLayer&) const = default;
+};
+
+struct LayerSpec;
+using LayerList = std::vector<LayerSpec>;
+
+// branch(x) + shortcut(x); an empty shortcut is x itself.
+struct ResidualLayer {
+  static constexpr char kName[] = "residual";
+  LayerList branch, shortcut;
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const ResidualLayer& other) const;
+};
+
+// The channels of x, then those of branch(x).
+struct ConcatLayer {
+  static constexpr char kName[] = "concat";
+  LayerList branch;
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const ConcatLayer& other) const;
+};
+
+using LayerKind = std::variant<ConvLayer, LinearLayer, BatchNormLayer, FrnLayer, ReluLayer, MaxPoolLayer, AvgPoolLayer,
+                               GlobalAvgPoolLayer, FlattenLayer, DropoutLayer, ResidualLayer, ConcatLayer>;
+
+struct LayerSpec {
+  LayerKind kind;
+  bool operator==(const LayerSpec&) const = default;
+};
+
+// The lists inside a layer by their names in a job file ("branch", "shortcut"); `layer` may be const.
+template <typename Layer, typename Visit>
+void ForEachList(Layer& layer, Visit&& visit) {
+  if (auto* residual = std::get_if<ResidualLayer>(&layer.kind)) {
+    visit("branch", residual->branch);
+    visit("shortcut", residual->shortcut);
+  } else if (auto* concat = std::get_if<ConcatLayer>(&layer.kind)) {
+    visit("branch", concat->branch);
+  }
+}
+
+// "conv".
+std::string NameOf(const LayerKind& kind);
+
+// True if any layer, however deep, normalises by the mini-batch.
+bool HasBatchNorm(const LayerList& layers);
+
+// What can be said without shapes: bounds, and limits::kMaxLayers and kMaxLayerDepth. Paths below `path`:
+// "model.layers[3].residual.branch[0].conv.kernel".
+std::vector<FieldViolation> Validate(const LayerList& layers, const std::string& path);
+
+}  // namespace chainfleet

@@ -1,0 +1,39 @@
+// A layer list held against the inputs it is fed: shapes, parameters and statistics of every layer, without torch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/layer_spec.h"
+#include "core/domain/parameter_shape.h"
+
+namespace chainfleet {
+
+// A layer in its place. Shapes are those of one example.
+struct PlacedLayer {
+  LayerKind kind;    // lists inside it left empty: see below
+  std::string name;  // "residual2.branch.conv1": of its tensors, and in messages
+  std::vector<int64_t> input, output;
+  size_t parameter = 0;                       // index of its first parameter tensor
+  size_t statistic = 0;                       // batch_norm: index of its mean; the variance follows
+  std::vector<PlacedLayer> branch, shortcut;  // residual, concat
+};
+
+struct NetworkShape {
+  std::vector<int64_t> input_shape;
+  int64_t num_classes = 0;
+  std::vector<PlacedLayer> layers;         // the last one's output is [num_classes]
+  std::vector<ParameterShape> parameters;  // what is sampled, in layout order
+  std::vector<ParameterShape> statistics;  // of batch norm, kept with a draw: offsets go on where the parameters end
+  int64_t activation_floats = 0;           // of one example, outputs of all layers together
+};
+
+// Names count each kind within its list: conv1, fc1 (linear), bn1 (batch_norm), frn1, residual1, concat1, ...
+// INVALID_ARGUMENT with a violation at the first layer whose input does not fit ("model.layers[3]", with the layer's
+// name and the shapes), paths below `path`; `layers` have passed Validate.
+absl::StatusOr<NetworkShape> InferNetwork(const LayerList& layers, const std::vector<int64_t>& input_shape,
+                                          int64_t num_classes, const std::string& path);
+
+}  // namespace chainfleet

@@ -1,0 +1,171 @@
+#include "core/domain/network_shape.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/limits.h"
+#include "core/domain/job_spec.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+FieldViolation Misfit(const LayerList& layers, const std::vector<int64_t>& input_shape, int64_t classes = 10) {
+  const absl::Status status = InferNetwork(ModelSpec{LayeredModel{layers}}, input_shape, classes).status();
+  const auto violations = FieldViolationsOf(status);
+  return violations.empty() ? FieldViolation{"", status.ToString()} : violations[0];
+}
+
+TEST(NetworkShape, PlacesEveryLayerAndNamesItsTensors) {
+  const LayerList block = {{ConvLayer{.out_channels = 8, .padding = 1, .bias = false}}, {BatchNormLayer()}};
+  const auto network = InferNetwork({{ConvLayer{.out_channels = 4, .kernel = 5, .stride = 2}},
+                                     {ResidualLayer{block, {{ConvLayer{.out_channels = 8, .kernel = 1}}}}},
+                                     {ConcatLayer{block}},
+                                     {MaxPoolLayer{.size = 3, .stride = 2, .padding = 1}},
+                                     {AvgPoolLayer()},
+                                     {GlobalAvgPoolLayer()},
+                                     {LinearLayer{}}},
+                                    {3, 33, 30}, 7, "model.layers");
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_THAT(network->layers[0].output, ElementsAre(4, 15, 13));
+  EXPECT_THAT(network->layers[1].output, ElementsAre(8, 15, 13));
+  EXPECT_THAT(network->layers[2].output, ElementsAre(16, 15, 13));
+  EXPECT_THAT(network->layers[3].output, ElementsAre(16, 8, 7));
+  EXPECT_THAT(network->layers[4].output, ElementsAre(16, 4, 3));
+  EXPECT_THAT(network->layers[6].output, ElementsAre(7));
+  std::vector<std::string> names;
+  for (const auto& p : network->parameters) names.push_back(p.name);
+  EXPECT_THAT(names,
+              ElementsAre("conv1.weight", "conv1.bias", "residual1.branch.conv1.weight", "residual1.branch.bn1.scale",
+                          "residual1.branch.bn1.shift", "residual1.shortcut.conv1.weight",
+                          "residual1.shortcut.conv1.bias", "concat1.branch.conv1.weight", "concat1.branch.bn1.scale",
+                          "concat1.branch.bn1.shift", "fc1.weight", "fc1.bias"));
+  EXPECT_EQ(network->parameters[3].initial, 1) << "a norm starts as the identity";
+  EXPECT_EQ(network->parameters[4].initial, 0);
+  ASSERT_EQ(network->statistics.size(), 4u);
+  EXPECT_EQ(network->statistics[3].name, "concat1.branch.bn1.var");
+  EXPECT_EQ(network->statistics[0].offset, NumParameters(network->parameters)) << "statistics follow theta";
+}
+
+TEST(NetworkShape, AMisfitNamesTheLayerAndTheShapes) {
+  const ConvLayer conv{.out_channels = 8};
+  const FieldViolation small = Misfit({{conv}, {conv}}, {1, 4, 4});
+  EXPECT_EQ(small.path, "model.layers[1]");
+  EXPECT_EQ(small.message, "conv2: a window of 3 by 3 with padding 0 does not fit inputs [8, 2, 2]");
+  const FieldViolation flat = Misfit({{FlattenLayer()}, {conv}}, {1, 4, 4});
+  EXPECT_EQ(flat.message, "conv1: needs inputs [channels, height, width], gets [16]");
+  const FieldViolation sum = Misfit({{conv}, {ResidualLayer{{{conv}}, {}}}}, {1, 9, 9});
+  EXPECT_EQ(sum.path, "model.layers[1]");
+  EXPECT_EQ(sum.message, "residual1: the branch gives [8, 5, 5], the shortcut [8, 7, 7]");
+  const FieldViolation inside =
+      Misfit({{ResidualLayer{{{conv}, {ConvLayer{.out_channels = 4, .groups = 3}}}, {}}}}, {1, 9, 9});
+  EXPECT_EQ(inside.path, "model.layers[0].residual.branch[1]");
+  EXPECT_EQ(
+      inside.message,
+      "residual1.branch.conv2: 3 groups must divide the 8 channels of inputs [8, 7, 7] and the 4 output channels");
+  EXPECT_EQ(Misfit({{ConcatLayer{{{conv}}}}}, {1, 9, 9}).message,
+            "concat1: the branch gives [8, 7, 7] beside inputs [1, 9, 9]: all but the channels must agree");
+  EXPECT_EQ(Misfit({{LinearLayer{11}}}, {5}).message, "fc1: the last layer gives [11], the data set has 10 classes");
+  EXPECT_THAT(Misfit({{FrnLayer()}}, {5}).message, HasSubstr("frn1: needs inputs [channels"));
+}
+
+TEST(NetworkShape, RefusesExtentsThatWouldOverflow) {
+  const ConvLayer wide{.out_channels = 65536, .kernel = 1, .padding = 64};
+  EXPECT_THAT(Misfit({{wide}, {wide}}, {1, 200, 200}).message, HasSubstr("gives too many values"));
+}
+
+TEST(LayerSpec, BoundsDepthAndCountAreChecked) {
+  EXPECT_EQ(Misfit({{ResidualLayer{{{ReluLayer()}, {DropoutLayer{.rate = 1}}}, {}}}}, {5}).path,
+            "model.layers[0].residual.branch[1].dropout.rate");
+  EXPECT_EQ(Misfit({{ConvLayer{}}}, {1, 5, 5}).path, "model.layers[0].conv.out_channels");
+  EXPECT_EQ(Misfit({{ConcatLayer{}}}, {5}).path, "model.layers[0].concat.branch");
+  EXPECT_EQ(Misfit({}, {5}).path, "model.layers");
+  LayerList deep = {{ReluLayer()}};
+  for (int i = 0; i < limits::kMaxLayerDepth; ++i) deep = {{ResidualLayer{deep, {}}}};
+  EXPECT_THAT(Misfit(deep, {5}).message, HasSubstr("at most 8 deep"));
+  EXPECT_THAT(Misfit(LayerList(limits::kMaxLayers + 1, {ReluLayer()}), {5}).message, HasSubstr("the most is 4096"));
+}
+
+struct Published {
+  BuiltinModel model;
+  std::vector<int64_t> input_shape;
+  int64_t classes;
+  int64_t parameters;
+};
+
+// What other implementations of the same network count; without a source, what its layers add up to by hand.
+TEST(BuiltinNetworks, HaveTheirPublishedNumbersOfParameters) {
+  const std::vector<int64_t> cifar = {3, 32, 32}, imagenet = {3, 224, 224};
+  const std::vector<Published> all = {
+      {{"cnn5", {}}, {1, 28, 28}, 10, 320 + 18496 + 73856 + 6272 * 128 + 128 + 1290},
+      {{"resnet18", {}}, cifar, 10, 11'173'962},
+      {{"resnet18", {}, 1, Stem::kImagenet}, imagenet, 1000, 11'689'512},
+      {{"resnet50", {}}, cifar, 10, 23'520'842},
+      {{"resnet50", {}, 1, Stem::kImagenet}, imagenet, 1000, 25'557'032},
+      {{"resnet20-frn", {}}, cifar, 10, 270'256 + 1'920 + 650},  // convolutions, norms, linear
+      {{"preresnet164", {}}, cifar, 10, 1'703'258},
+      {{"wideresnet28x10", {}}, cifar, 10, 36'489'290},
+      {{"vgg16", {}}, cifar, 10, 15'245'130},
+      {{"vgg16-bn", {}}, cifar, 10, 15'245'130 + 2 * 4224},
+      {{"vgg16", {}, 1, Stem::kImagenet}, imagenet, 1000, 138'357'544},
+      {{"densenet161", {}}, cifar, 10, 26'482'378},
+      {{"densenet161", {}, 1, Stem::kImagenet}, imagenet, 1000, 28'681'000},
+  };
+  for (const Published& net : all) {
+    const auto network = InferNetwork({net.model}, net.input_shape, net.classes);
+    ASSERT_TRUE(network.ok()) << net.model.name << ": " << network.status();
+    EXPECT_EQ(NumParameters(network->parameters), net.parameters) << net.model.name;
+  }
+}
+
+TEST(BuiltinNetworks, EveryOneFitsCifarAtAnyWidthAndStem) {
+  for (const std::string name : {"softmax_regression", "mlp", "lenet5", "cnn5", "resnet18", "resnet20-frn", "resnet50",
+                                 "preresnet164", "wideresnet28x10", "vgg16", "vgg16-bn", "densenet161"}) {
+    SCOPED_TRACE(name);
+    const auto full = InferNetwork({BuiltinModel{name, {}}}, {3, 32, 32}, 10);
+    const auto narrow = InferNetwork({BuiltinModel{name, {}, 0.125}}, {3, 32, 32}, 10);
+    ASSERT_TRUE(full.ok() && narrow.ok()) << full.status() << narrow.status();
+    EXPECT_LE(NumParameters(narrow->parameters), NumParameters(full->parameters));
+    EXPECT_EQ(HasBatchNorm({BuiltinModel{name, {}}}), !full->statistics.empty());
+    const BuiltinModel stem{name, {}, 0.125, Stem::kImagenet};
+    if (Validate(stem).empty()) {
+      EXPECT_TRUE(InferNetwork({stem}, {3, 64, 64}, 10).ok());
+    } else {
+      EXPECT_EQ(Validate(stem)[0].path, "model.stem");
+    }
+  }
+  EXPECT_EQ(Validate(BuiltinModel{"resnet18", {}, 0})[0].path, "model.width");
+}
+
+TEST(BuiltinNetworks, AMisfitIsSaidOfTheBuiltin) {
+  const absl::Status status = InferNetwork({BuiltinModel{"vgg16", {}}}, {1, 28, 28}, 10).status();
+  ASSERT_EQ(FieldViolationsOf(status).size(), 1u);
+  EXPECT_EQ(FieldViolationsOf(status)[0].path, "model.builtin");
+  EXPECT_EQ(FieldViolationsOf(status)[0].message,
+            "vgg16 does not fit inputs [1, 28, 28]: max_pool5: a window of 2 by 2 with padding 0 does not fit inputs "
+            "[512, 1, 1]");
+}
+
+TEST(JobSpec, FullDataKernelsRefuseBatchNorm) {
+  JobSpec spec;
+  spec.name = "job";
+  spec.dataset = "cifar";
+  spec.schedule.kind = ConstantSchedule{0.1};
+  spec.num_epochs = 1;
+  spec.model.kind = BuiltinModel{"resnet18", {}};
+  EXPECT_TRUE(Validate(spec).empty());
+  spec.sampler.kind = MalaSpec{};
+  const auto violations = Validate(spec);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].path, "sampler.mala");
+  EXPECT_THAT(violations[0].message, HasSubstr("batch norm"));
+  spec.model.kind = BuiltinModel{"resnet20-frn", {}};
+  EXPECT_TRUE(Validate(spec).empty());
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -113,8 +113,9 @@ const bool registered = [] {
       };
       with_args(benchmark::RegisterBenchmark(("chain_steps/batched/" + name).c_str(), run(RunBatches, true)),
                 {1, 4, 16});
-      with_args(benchmark::RegisterBenchmark(("chain_steps/one_by_one/" + name).c_str(), run(RunBatches, false)), {16});
-      with_args(benchmark::RegisterBenchmark(("chain_steps/eager/" + name).c_str(), run(RunEager)), {16});
+      with_args(benchmark::RegisterBenchmark(("chain_steps/one_by_one/" + name).c_str(), run(RunBatches, false)),
+                {1, 4, 16});
+      with_args(benchmark::RegisterBenchmark(("chain_steps/eager/" + name).c_str(), run(RunEager)), {1, 4, 16});
     }
   }
   return true;

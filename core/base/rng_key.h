@@ -6,6 +6,7 @@
 // Words (0,1) and (2,3) of a block make Box-Muller pairs. Compiles for host and device (CHAINFLEET_HD).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #if defined(__CUDACC__)
@@ -74,6 +75,13 @@ CHAINFLEET_HD inline float UniformFloat(uint32_t word) { return static_cast<floa
 CHAINFLEET_HD inline double UniformDouble(uint32_t high, uint32_t low) {
   const uint64_t bits = (static_cast<uint64_t>(high) << 32 | low) >> 12;
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
+}
+
+// One standard normal in double, by Box-Muller on block `index`: for the few numbers that all tensors of a draw share.
+inline double NormalDouble(RngKey key, RngStream stream, uint64_t step, uint32_t index) {
+  const PhiloxBlock b = RandomBlock(key, stream, step, index);
+  return std::sqrt(-2 * std::log(UniformDouble(b.word[0], b.word[1]))) *
+         std::cos(6.283185307179586 * UniformDouble(b.word[2], b.word[3]));
 }
 
 }  // namespace chainfleet

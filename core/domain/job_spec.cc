@@ -100,6 +100,29 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
     violations->push_back({"prior", "an analytic potential is the whole law: leave the prior out"});
 }
 
+// What a sampler asks of the rest of the job.
+void ValidateForSampler(const JobSpec& spec, Violations* violations) {
+  if (const auto* bsam = std::get_if<BsamSpec>(&spec.sampler.kind)) {
+    if (bsam->parts >= 1 && spec.model.is_network() && spec.batch_size % bsam->parts != 0) {
+      violations->push_back(
+          {"sampler.bsam.parts", absl::StrCat("must divide the batch size ", spec.batch_size, ", is ", bsam->parts)});
+    }
+    if (!spec.prior.is_flat()) {
+      violations->push_back({"prior", "bsam has a prior of its own: set sampler.bsam.prior_precision"});
+    }
+  }
+  if (const auto* emcmc = std::get_if<EmcmcSpec>(&spec.sampler.kind)) {
+    if (emcmc->anchor_decay && !spec.prior.is_flat() && spec.prior.precision() == 0) {
+      violations->push_back({"sampler.emcmc.anchor_decay", "needs a Gaussian prior of one precision"});
+    }
+  }
+  if (spec.sampler.posterior_draws() > 0 && (spec.collect.every_steps || spec.collect.last_epochs_of_cycle)) {
+    violations->push_back(
+        {"collect", absl::StrCat(spec.sampler.name(), " draws networks after its training steps: set sampler.",
+                                 spec.sampler.name(), ".draws, not every_steps")});
+  }
+}
+
 int64_t TotalSteps(const JobSpec& spec, int64_t steps_per_epoch) {
   return spec.num_epochs ? *spec.num_epochs * steps_per_epoch : spec.num_steps.value_or(0);
 }
@@ -123,6 +146,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
     violations.push_back({"chains", absl::StrCat("must be at most ", limits::kMaxChainsPerJob, ", is ", spec.chains)});
   }
   ValidateCollect(spec, &violations);
+  ValidateForSampler(spec, &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   return violations;
 }
@@ -135,6 +159,15 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
     return violations;
   }
   const StepPlan plan = PlanSteps(spec, num_examples);
+  if (const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind)) {
+    const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
+    const double noise = spec.schedule.initial_value() / scale * sgld->gradient_noise;
+    if (noise > 2 * spec.temperature) {
+      violations.push_back(
+          {"sampler.sgld.gradient_noise", absl::StrCat("more noise than a step may have: alpha V = ", noise,
+                                                       " is above 2 T = ", 2 * spec.temperature)});
+    }
+  }
   if (plan.training_steps < spec.schedule.cycles()) {
     violations.push_back({"num_steps", absl::StrCat(plan.training_steps, " steps are fewer than the ",
                                                     spec.schedule.cycles(), " cycles of the schedule")});

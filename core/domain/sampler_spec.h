@@ -274,7 +274,7 @@ struct SwagSpec {
   int64_t start_epoch = 1;
   bool diagonal = false;
   int64_t max_rank = 20;  // K, columns of deviations
-  double scale = 0.5;     // of the covariance; SWAG-diag: 1
+  std::optional<double> scale;  // of the covariance; default 0.5, diagonal 1
   int64_t draws = 30;
   static void Fields(auto& self, auto&& visit) {
     visit("momentum", self.momentum, Below(0, 1));

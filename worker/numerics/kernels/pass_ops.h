@@ -180,8 +180,9 @@ struct BsamStep {
   }
 };
 
-// x = {mean, mean_low, square, square_low, theta}, s = {1 / n}: running means of theta and theta^2 over n snapshots,
-// the new one included, each as a sum of two floats (Dekker), for a float alone would lose what small steps add.
+// x = {mean, mean_low, spread, spread_low, theta}, s = {1 / n}: running mean and variance (divisor n) over n snapshots,
+// the new one included (Welford: no difference of large squares), each as a sum of two floats (Dekker), for a float
+// alone would lose what small steps add.
 struct Average {
   static constexpr int kArenas = 5, kWritten = 15;
   static constexpr bool kNoise = false;
@@ -192,20 +193,20 @@ struct Average {
     *low = error - (*high - sum);
   }
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
-    Add(x, x + 1, s[0] * ((x[4] - x[0]) - x[1]));
-    Add(x + 2, x + 3, s[0] * ((x[4] * x[4] - x[2]) - x[3]));
+    const float before = (x[4] - x[0]) - x[1];
+    Add(x, x + 1, s[0] * before);
+    const float after = (x[4] - x[0]) - x[1];
+    Add(x + 2, x + 3, s[0] * ((before * after - x[2]) - x[3]));
     return 0;
   }
 };
 
-// x = {to, mean, mean_low, square, square_low}, s = {sqrt(scale)}: to <- mean + sqrt(scale) sqrt(max(square - mean^2,
-// 1e-30)) z.
+// x = {to, mean, spread}, s = {sqrt(scale)}: to <- mean + sqrt(scale) sqrt(max(spread, 1e-30)) z.
 struct DiagonalDraw {
-  static constexpr int kArenas = 5, kWritten = 1;
+  static constexpr int kArenas = 3, kWritten = 1;
   static constexpr bool kNoise = true;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
-    const float variance = (x[3] - x[1] * x[1]) + (x[4] - 2 * x[1] * x[2]);
-    x[0] = x[1] + s[0] * sqrtf(variance > 1e-30f ? variance : 1e-30f) * z;
+    x[0] = x[1] + s[0] * sqrtf(x[2] > 1e-30f ? x[2] : 1e-30f) * z;
     return 0;
   }
 };

@@ -7,6 +7,33 @@ namespace {
 
 Kernel Make(const SgldSpec& spec) { return Sgld{spec.gradient_noise}; }
 Kernel Make(const EmcmcSpec& spec) { return Emcmc{spec.eta, spec.anchor_decay}; }
+Kernel Make(const EmcmcGibbsSpec& spec) { return EmcmcGibbs{spec.eta, spec.inner_steps}; }
+Kernel Make(const EntropySgdSpec& spec) { return EntropySgd{spec.eta, spec.inner_steps, spec.averaging, false}; }
+Kernel Make(const EntropySgldSpec& spec) { return EntropySgd{spec.eta, spec.inner_steps, spec.averaging, true}; }
+Kernel Make(const SgdSpec& spec) { return Sgd{spec.momentum}; }
+Kernel Make(const SghmcSpec& spec) { return Sghmc{spec.friction, spec.scheme}; }
+Kernel Make(const SamSpec& spec) { return Sam{spec.rho, spec.momentum}; }
+Kernel Make(const BsamSpec& spec) { return Bsam{spec}; }
+Kernel Make(const SwaSpec& spec) { return Swag{spec.momentum, spec.start_epoch, 0, 0}; }
+Kernel Make(const SwagSpec& spec) {
+  return Swag{spec.momentum, spec.start_epoch, spec.diagonal ? 0 : spec.max_rank,
+              spec.scale.value_or(spec.diagonal ? 1 : 0.5)};
+}
+Kernel Make(const RandomWalkSpec&) { return RandomWalk{}; }
+Kernel Make(const TemperedMhSpec& spec) { return RandomWalk{spec.data_size}; }
+Kernel Make(const MalaSpec&) { return Mala{}; }
+Kernel Make(const HmcSpec& spec) { return Hmc{spec.leapfrog_steps}; }
+Kernel Make(const PenaltyMhSpec& spec) {
+  const bool plain = spec.penalty == Penalty::kPlain;
+  return MinibatchMh{plain ? MinibatchMh::Rule::kPlainPenalty : MinibatchMh::Rule::kPenalty, spec.proposal,
+                     spec.num_batches, spec.effective_data_size.value_or(0)};
+}
+Kernel Make(const BatchedMhSpec& spec) {
+  return MinibatchMh{MinibatchMh::Rule::kNone, spec.proposal, spec.num_batches};
+}
+Kernel Make(const BarkerMhSpec& spec) {
+  return MinibatchMh{MinibatchMh::Rule::kBarker, spec.proposal, spec.num_batches};
+}
 
 }  // namespace
 

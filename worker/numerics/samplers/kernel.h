@@ -14,12 +14,24 @@
 #include "core/base/status.h"
 #include "core/domain/draw.h"
 #include "core/domain/sampler_spec.h"
+#include "worker/numerics/samplers/bsam.h"
 #include "worker/numerics/samplers/emcmc.h"
+#include "worker/numerics/samplers/emcmc_gibbs.h"
+#include "worker/numerics/samplers/entropy_sgd.h"
+#include "worker/numerics/samplers/hmc.h"
+#include "worker/numerics/samplers/mala.h"
+#include "worker/numerics/samplers/minibatch_mh.h"
+#include "worker/numerics/samplers/random_walk.h"
+#include "worker/numerics/samplers/sam.h"
+#include "worker/numerics/samplers/sgd.h"
+#include "worker/numerics/samplers/sghmc.h"
 #include "worker/numerics/samplers/sgld.h"
+#include "worker/numerics/samplers/swag.h"
 
 namespace chainfleet {
 
-using Kernel = std::variant<Sgld, Emcmc>;
+using Kernel =
+    std::variant<Sgld, Emcmc, EmcmcGibbs, EntropySgd, Sgd, Sghmc, Sam, Bsam, Swag, RandomWalk, Mala, Hmc, MinibatchMh>;
 
 // UNIMPLEMENTED naming the sampler if this build has no kernel for it.
 absl::StatusOr<Kernel> MakeKernel(const SamplerSpec& spec);

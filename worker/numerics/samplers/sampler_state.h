@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/rng_key.h"
+#include "core/domain/progress_record.h"
 #include "worker/numerics/kernels/update.h"
 #include "worker/numerics/minibatch.h"
 #include "worker/numerics/potential.h"
@@ -36,6 +37,7 @@ struct StepInfo {
   bool finite = true;          // energy and all of the new state
   double anchor_distance = 0;  // |theta - theta_a| before the step; 0 without an anchor
   bool moved = true;           // false: a Metropolis kernel refused its proposal
+  MetropolisStats metropolis;  // of a Metropolis kernel
 };
 
 // Buffers that outlive a step only to save allocations; no part of the state.

@@ -1,0 +1,201 @@
+// What every sampling kernel promises, through the public interface of a batch, on a tiny network.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/synthetic_dataset.h"
+#include "worker/numerics/chain_batch.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::Each;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Draws = std::vector<DrawTensors>;
+
+constexpr int kSteps = 24, kExamples = 96;
+
+// 24 steps in epochs of 6 on a softmax regression of 28x28 images.
+std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDataset& data) {
+  auto plan = std::make_shared<JobPlan>();
+  plan->job = "conformance-aaaaaa";
+  JobSpec& spec = plan->spec;
+  spec.name = "conformance";
+  spec.model.kind = BuiltinModel{"softmax_regression", {}};
+  spec.dataset = data.description().name;
+  if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
+  spec.sampler = sampler;
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{2e-4}};
+  spec.temperature = 0.5;
+  spec.batch_size = 16;
+  spec.num_steps = kSteps;
+  spec.chains = 8;
+  if (sampler.posterior_draws() == 0) spec.collect.every_steps = 3;
+  spec.seed = 11;
+  plan->dataset = data.description();
+  plan->normalisation = data.description().normalisation;
+  return plan;
+}
+
+std::vector<float> Flat(const Draws& draws) {
+  std::vector<float> flat;
+  for (const DrawTensors& draw : draws) {
+    flat.push_back(static_cast<float>(draw.step));
+    flat.push_back(static_cast<float>(draw.weight));
+    for (const auto& kind : draw.kinds) flat.insert(flat.end(), kind.begin(), kind.end());
+  }
+  return flat;
+}
+
+class KernelConformance : public ::testing::TestWithParam<SamplerSpec> {
+ protected:
+  std::unique_ptr<ChainBatch> Make(const std::shared_ptr<JobPlan>& plan) {
+    auto batch = ChainBatch::Create(plan, data_, "cpu");
+    EXPECT_TRUE(batch.ok()) << batch.status();
+    return std::move(batch).value();
+  }
+
+  // Steps until every chain is done or not finite; the draws of chain `index`.
+  static Draws Run(ChainBatch& batch, int32_t index, int steps = 1000) {
+    Draws draws;
+    for (int i = 0; i < steps; ++i) {
+      const auto reports = batch.Step();
+      EXPECT_TRUE(reports.ok()) << reports.status();
+      bool any_left = false;
+      for (const RowReport& report : *reports) {
+        any_left |= report.finite && !report.done;
+        if (report.chain != index) continue;
+        if (report.draw_due) draws.push_back(batch.TakeDraw(index));
+        if (!report.done) continue;
+        if (auto held = batch.GiveUpHeld(index)) draws.push_back(*std::move(held));
+      }
+      if (!any_left) break;
+    }
+    return draws;
+  }
+
+  Draws RunAlone(const std::shared_ptr<JobPlan>& plan, int32_t index) {
+    const auto batch = Make(plan);
+    EXPECT_TRUE(batch->AddChain(index, std::nullopt).ok());
+    return Run(*batch, index);
+  }
+
+  const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
+  const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam(), *data_);
+};
+
+TEST_P(KernelConformance, SameKeyGivesTheSameDrawsAnotherKeyOthers) {
+  const Draws draws = RunAlone(plan_, 2);
+  ASSERT_FALSE(draws.empty());
+  EXPECT_EQ(Flat(draws), Flat(RunAlone(plan_, 2)));
+  EXPECT_NE(Flat(draws), Flat(RunAlone(plan_, 3)));
+}
+
+TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
+  const Draws draws = RunAlone(plan_, 0);
+  const auto batch = Make(plan_);
+  double weight = 0;
+  for (const DrawTensors& draw : draws) {
+    weight += draw.weight;
+    EXPECT_THAT(draw.kinds, SizeIs(GetParam().has_anchor() ? 2 : 1));
+    EXPECT_THAT(draw.kinds, Each(SizeIs(NumParameters(batch->parameters()))));
+  }
+  EXPECT_EQ(weight, static_cast<double>(PlanSteps(plan_->spec, kExamples).NumDraws()));
+}
+
+TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
+  for (const int32_t index : {0, 1, 4}) {
+    const auto together = Make(plan_);
+    for (const int32_t chain : {4, 0, 1}) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
+    EXPECT_EQ(Flat(Run(*together, index)), Flat(RunAlone(plan_, index))) << index;
+  }
+}
+
+TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
+  const Draws whole = RunAlone(plan_, 1);
+  for (const int cut : {1, 5, 6, 13, kSteps - 1}) {
+    const auto before = Make(plan_), after = Make(plan_);
+    ASSERT_TRUE(before->AddChain(1, std::nullopt).ok());
+    Draws draws = Run(*before, 1, cut);
+    ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
+    for (DrawTensors& draw : Run(*after, 1)) draws.push_back(std::move(draw));
+    EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
+  }
+}
+
+TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
+  plan_->spec.schedule.kind = ConstantSchedule{1e30};
+  const auto batch = Make(plan_);
+  ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
+  for (const DrawTensors& draw : Run(*batch, 0)) {
+    for (const auto& kind : draw.kinds) {
+      for (const float value : kind) ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+  const auto next = batch->Step();
+  ASSERT_TRUE(next.ok());
+  if (!GetParam().is_metropolis()) {
+    ASSERT_FALSE(next->empty()) << "the chain came to its end";
+    EXPECT_FALSE(next->front().finite);
+  }
+}
+
+std::string NameOf(const ::testing::TestParamInfo<SamplerSpec>& info) {
+  const auto* sghmc = std::get_if<SghmcSpec>(&info.param.kind);
+  return info.param.name() + (sghmc != nullptr && sghmc->scheme == SghmcScheme::kBaoa ? "_baoa" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Samplers, KernelConformance,
+    ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
+                      SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}},
+                      SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}}, SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
+                      SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
+                      SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwaSpec{.start_epoch = 2}},
+                      SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}},
+                      SamplerSpec{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}),
+    [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
+
+// The samplers whose only randomness is scaled by the temperature.
+class NoiseOfKernel : public KernelConformance {};
+
+TEST_P(NoiseOfKernel, ZeroTemperatureLeavesOnlyTheDrift) {
+  plan_->spec.minibatches = Minibatches::kReshuffle;
+  plan_->spec.batch_size = kExamples;  // every batch is the whole data set: keys choose only its order and the noise
+  plan_->spec.temperature = 0;
+  const auto start = Make(plan_);
+  ASSERT_TRUE(start->AddChain(0, std::nullopt).ok());
+  const auto run_from_start_of_0 = [&](uint64_t seed) {
+    auto plan = std::make_shared<JobPlan>(*plan_);
+    plan->spec.seed = seed;
+    const auto batch = Make(plan);
+    EXPECT_TRUE(batch->AddChain(0, start->SaveResumePoint(0)).ok());
+    return Flat(Run(*batch, 0));
+  };
+  const std::vector<float> a = run_from_start_of_0(1), b = run_from_start_of_0(2);
+  ASSERT_EQ(a.size(), b.size());
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
+    largest = std::max(largest, std::abs(static_cast<double>(a[i])));
+  }
+  EXPECT_LT(worst, 1e-5 * largest);  // another order of summation
+  plan_->spec.temperature = 0.5;
+  EXPECT_NE(run_from_start_of_0(1), a);
+}
+
+INSTANTIATE_TEST_SUITE_P(Samplers, NoiseOfKernel,
+                         ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01}},
+                                           SamplerSpec{EmcmcGibbsSpec{0.01, 4}}, SamplerSpec{SghmcSpec{}},
+                                           SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
+                                           SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}}),
+                         [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
+
+}  // namespace
+}  // namespace chainfleet

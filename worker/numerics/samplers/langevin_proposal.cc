@@ -1,0 +1,35 @@
+#include "worker/numerics/samplers/langevin_proposal.h"
+
+#include <cmath>
+
+namespace chainfleet {
+
+std::vector<PassOutcome> ProposeLangevin(const StepInputs& inputs, const LangevinDrift& drift, ThetaArena* to,
+                                         ThetaArena* from, ThetaArena* gradient) {
+  return RunPass(
+      Pass::kPropose, {to, from, gradient}, inputs.chains,
+      [&](int64_t row, float* s) {
+        const ChainStep& chain = inputs.chains[row];
+        s[0] = static_cast<float>(std::sqrt(2 * chain.step_size * chain.temperature));
+        s[1] = static_cast<float>(chain.step_size * drift.scale);
+        s[2] = static_cast<float>(drift.prior_precision / drift.scale);
+      },
+      RngStream::kProposal);
+}
+
+void AddLangevinCost(const StepInputs& inputs, const LangevinDrift& drift, ThetaArena* to, ThetaArena* from,
+                     ThetaArena* gradient, ThetaArena* gradient_to, std::vector<double>* cost) {
+  const auto scalars = [&](int64_t row, float* s) {
+    s[0] = static_cast<float>(inputs.chains[row].step_size * drift.scale);
+    s[1] = static_cast<float>(drift.prior_precision / drift.scale);
+  };
+  // Both ways from the rounded states themselves, not from z: what rounding adds to one is in the other.
+  const auto there = RunPass(Pass::kResidual, {to, from, gradient}, inputs.chains, scalars);
+  const auto back = RunPass(Pass::kResidual, {from, to, gradient_to}, inputs.chains, scalars);
+  for (size_t row = 0; row < cost->size(); ++row) {
+    if (inputs.chains[row].active)
+      (*cost)[row] += (back[row].sum - there[row].sum) / (4 * inputs.chains[row].step_size);
+  }
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,26 @@
+#include "worker/numerics/samplers/sam.h"
+
+#include <cmath>
+
+namespace chainfleet {
+
+std::vector<StepInfo> Sam::Step(const StepInputs& inputs, SamplerState* state) const {
+  StepScratch& scratch = *inputs.scratch;
+  ThetaArena* theta = &state->theta();
+  EvaluateBatches(inputs, *theta);
+  const std::vector<double> energy = scratch.energy;
+  const auto squares =
+      RunPass(Pass::kDot, {&scratch.gradient, &scratch.gradient}, inputs.chains, [](int64_t, float*) {});
+  const auto n = static_cast<double>(inputs.potential->num_examples());  // the gradient of U is N times the mean loss's
+  ThetaArena* sharp = &scratch.Arena(0, *theta);
+  RunPass(Pass::kPerturb, {sharp, theta, &scratch.gradient}, inputs.chains,
+          [&](int64_t row, float* s) { s[0] = static_cast<float>(rho / (std::sqrt(squares[row].sum) + n * 1e-12)); });
+  for (int64_t row = 0; row < theta->rows(); ++row) {
+    if (!inputs.chains[row].active) sharp->CopyRow(row, *theta);
+  }
+  EvaluateBatches(inputs, *sharp);
+  scratch.energy = energy;
+  return UpdateHeavyBall(inputs, momentum, theta, &state->arenas[1]);
+}
+
+}  // namespace chainfleet

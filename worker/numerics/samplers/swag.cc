@@ -1,0 +1,84 @@
+#include "worker/numerics/samplers/swag.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "worker/numerics/samplers/anchored_langevin.h"
+
+namespace chainfleet {
+namespace {
+
+enum : size_t { kTheta, kMomentum, kDraw, kMean, kMeanLow, kSpread, kSpreadLow, kDeviations };
+
+bool Any(const std::vector<ChainStep>& chains) {
+  return std::any_of(chains.begin(), chains.end(), [](const ChainStep& chain) { return chain.active; });
+}
+
+}  // namespace
+
+std::vector<std::string> Swag::Arenas() const {
+  std::vector<std::string> names = {"theta", "momentum", "draw", "mean", "mean_low", "spread", "spread_low"};
+  for (int64_t k = 0; k < max_rank; ++k) names.push_back("deviation" + std::to_string(k));
+  return names;
+}
+
+std::vector<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
+  const int64_t last = inputs.plan->training_steps;
+  const auto training = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < last; });
+  const auto sampling = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t >= last; });
+  std::vector<StepInfo> info(inputs.chains.size());
+  if (Any(training)) {
+    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+    EvaluateBatches(some, state->theta());
+    info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+    TakeSnapshots(some, state);
+  }
+  if (Any(sampling)) {
+    Sample(inputs, sampling, state);
+    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, sampling, inputs.scratch};
+    EvaluateBatches(some, state->arenas[kDraw]);
+    for (size_t row = 0; row < info.size(); ++row) {
+      if (!sampling[row].active) continue;
+      info[row].energy = inputs.scratch->energy[row];
+      info[row].finite = std::isfinite(info[row].energy);
+    }
+  }
+  return info;
+}
+
+void Swag::TakeSnapshots(const StepInputs& inputs, SamplerState* state) const {
+  const int64_t epoch = inputs.plan->steps_per_epoch;
+  const auto due = OnlyActive(inputs.chains, [&](const ChainStep& chain) {
+    return (chain.t + 1) % epoch == 0 && (chain.t + 1) / epoch >= start_epoch;
+  });
+  if (!Any(due)) return;
+  auto& arenas = state->arenas;
+  RunPass(Pass::kAverage, {&arenas[kMean], &arenas[kMeanLow], &arenas[kSpread], &arenas[kSpreadLow], &arenas[kTheta]},
+          due, [&](int64_t row, float* s) { s[0] = static_cast<float>(1 / ++state->numbers[row][0]); });
+  for (int64_t k = 0; k < max_rank; ++k) {
+    std::vector<ChainStep> of_column = due;
+    for (size_t row = 0; row < due.size(); ++row) {
+      of_column[row].active = due[row].active && static_cast<int64_t>(state->numbers[row][0] - 1) % max_rank == k;
+    }
+    if (!Any(of_column)) continue;
+    RunPass(Pass::kPerturb, {&arenas[kDeviations + k], &arenas[kTheta], &arenas[kMean]}, of_column,
+            [](int64_t, float* s) { s[0] = -1; });
+  }
+}
+
+void Swag::Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state) const {
+  auto& arenas = state->arenas;
+  RunPass(Pass::kDiagonalDraw, {&arenas[kDraw], &arenas[kMean], &arenas[kSpread]}, sampling,
+          [&](int64_t, float* s) { s[0] = static_cast<float>(std::sqrt(scale)); });
+  for (int64_t k = 0; k < max_rank; ++k) {
+    RunPass(Pass::kBlend, {&arenas[kDraw], &arenas[kDeviations + k]}, sampling, [&](int64_t row, float* s) {
+      const double rank = std::min(state->numbers[row][0], static_cast<double>(max_rank));
+      const double z =
+          NormalDouble(inputs.chains[row].key, RngStream::kProposal, inputs.chains[row].t, static_cast<uint32_t>(k));
+      s[0] = 1;
+      s[1] = static_cast<double>(k) < rank && rank > 1 ? static_cast<float>(std::sqrt(scale / (rank - 1)) * z) : 0;
+    });
+  }
+}
+
+}  // namespace chainfleet

@@ -8,6 +8,7 @@
 
 #include "core/base/status.h"
 #include "core/domain/fields.h"
+#include "core/domain/parameter_shape.h"
 
 namespace chainfleet {
 
@@ -59,5 +60,11 @@ struct PriorSpec {
 
 // Paths below "prior".
 std::vector<FieldViolation> Validate(const PriorSpec& prior);
+
+// A layer that `parameters` lack, at prior.gaussian.layers.NAME.
+std::vector<FieldViolation> ValidateForLayers(const PriorSpec& prior, const std::vector<ParameterShape>& parameters);
+
+// The layer of a parameter tensor: conv1 of conv1.weight; a name without a dot is its own.
+std::string LayerOf(const std::string& parameter);
 
 }  // namespace chainfleet

@@ -11,6 +11,19 @@
 
 namespace chainfleet {
 
+// How the proposals of a Metropolis chain fared, over all its steps.
+struct MetropolisStats {
+  double acceptance = 0;  // share of proposals accepted
+  // Of kernels that see the energy difference on mini-batches, in units of T: the estimated variance of its mean, skew
+  // and kurtosis (3 if normal) of the batches' differences, means over the steps; the share of steps whose variance was
+  // beyond what the correction can bear.
+  double noise_variance = 0, skew = 0, kurtosis = 0;
+  double guarded = 0;
+
+  bool biased() const { return guarded > 0.01; }
+  bool operator==(const MetropolisStats&) const = default;
+};
+
 // Numbers for people and dashboards; never part of the truth.
 struct ChainStats {
   double energy = 0;     // U at the last step's batch, full-data scale
@@ -18,6 +31,7 @@ struct ChainStats {
   double temperature = 0;
   double steps_per_second = 0;
   double anchor_distance = 0;  // |theta - theta_a|, 0 without an anchor
+  std::optional<MetropolisStats> metropolis;
 };
 
 // The durable position of a chain: what the store holds and a grant carries.

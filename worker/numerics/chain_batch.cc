@@ -221,6 +221,7 @@ class KernelBatch final : public ChainBatch {
       report.stats.step_size = chains[r].step_size;
       report.stats.temperature = chains[r].temperature;
       report.stats.anchor_distance = info[r].anchor_distance;
+      if (held_) report.stats.metropolis = info[r].metropolis;
       report.finite = info[r].finite;
       report.draw_due = info[r].finite && steps_.CollectsAfter(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), info[r].moved, report.draw_due);

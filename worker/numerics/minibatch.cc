@@ -66,4 +66,10 @@ void MinibatchPlan::Fill(RngKey chain_key, int64_t t, int64_t* ids, RngStream st
   }
 }
 
+void MinibatchPlan::FillDisjoint(RngKey chain_key, int64_t t, RngStream stream, int64_t count, int64_t* ids) const {
+  const RngKey of_stream = Fold(chain_key, static_cast<uint64_t>(stream));
+  const KeyedPermutation permutation(Fold(of_stream, static_cast<uint64_t>(t)), num_examples_);
+  for (int64_t i = 0; i < count; ++i) ids[i] = permutation(i);
+}
+
 }  // namespace chainfleet

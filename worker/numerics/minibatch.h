@@ -36,6 +36,10 @@ class MinibatchPlan {
   // replacement, from `stream`.
   void Fill(RngKey chain_key, int64_t t, int64_t* ids, RngStream stream = RngStream::kBatch) const;
 
+  // `count` <= N examples, none twice: the first positions of the permutation keyed by Fold(Fold(chain_key, stream),
+  // t). Cut into parts they are disjoint batches; those of two steps are independent.
+  void FillDisjoint(RngKey chain_key, int64_t t, RngStream stream, int64_t count, int64_t* ids) const;
+
  private:
   Minibatches kind_;
   int64_t num_examples_, batch_size_;

@@ -70,7 +70,13 @@ void ThetaArena::WriteRow(int64_t r, const std::vector<float>& parameters) {
   RowsView(*this)[r].copy_(row);
 }
 
-void ThetaArena::CopyRow(int64_t r, const ThetaArena& other) { RowsView(*this)[r].copy_(RowsView(other)[r]); }
+void ThetaArena::CopyRow(int64_t r, const ThetaArena& other) {
+  if (device_.is_cuda()) {
+    RowsView(*this)[r].copy_(RowsView(other)[r]);
+  } else {
+    std::copy_n(other.row(r), row_stride(), row(r));  // a tensor's copy costs microseconds however short the row
+  }
+}
 
 at::Tensor RowsView(const ThetaArena& arena) {
   return View(arena.data(), {arena.rows(), arena.row_stride()}, {arena.row_stride(), 1}, arena.device());

@@ -159,7 +159,12 @@ INSTANTIATE_TEST_SUITE_P(
                       SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
                       SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwaSpec{.start_epoch = 2}},
                       SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}},
-                      SamplerSpec{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}),
+                      SamplerSpec{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}},
+                      SamplerSpec{RandomWalkSpec{}}, SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}},
+                      SamplerSpec{PenaltyMhSpec{.num_batches = 5}},
+                      SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
+                      SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
+                      SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
     [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
 
 // The samplers whose only randomness is scaled by the temperature.

@@ -1,0 +1,79 @@
+// Many rows of one kernel on one potential, stepped together: chains for statistics, below the job interface.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/samplers/kernel.h"
+
+namespace chainfleet::testing {
+
+// A layout of one parameter.
+inline std::shared_ptr<const Layout> OneParameter() {
+  return std::make_shared<const Layout>(std::vector<ParameterShape>{{"x", {1}, 0, 0}});
+}
+
+// Mean and standard error of values that are independent.
+struct Estimate {
+  double value = 0, error = 0;
+};
+inline Estimate EstimateOf(const std::vector<double>& values) {
+  double sum = 0, sum2 = 0;
+  for (const double value : values) {
+    sum += value;
+    sum2 += value * value;
+  }
+  const double n = static_cast<double>(values.size()), mean = sum / n;
+  return {mean, std::sqrt((sum2 / n - mean * mean) / (n - 1))};
+}
+
+// Chains of keys Fold(seed, row), each at step t.
+class KernelRows {
+ public:
+  KernelRows(Kernel kernel, Potential* potential, int64_t batch_size, int64_t rows, uint64_t seed, double step_size,
+             double temperature = 1)
+      : kernel_(std::move(kernel)),
+        potential_(potential),
+        batches_(Minibatches::kReshuffle, potential->num_examples(), batch_size),
+        scratch_(ThetaArena(potential->layout(), Device{})) {
+    (void)InitializeDevice("cpu", 1);  // rows as short as these only make threads wait for each other
+    for (size_t i = 0; i < ArenaNames(kernel_).size(); ++i) state_.arenas.emplace_back(potential->layout(), Device{});
+    state_.numbers.resize(rows);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (ThetaArena& arena : state_.arenas) arena.AddRow();
+      std::visit([&](const auto& k) { k.InitRow(&state_, row); }, kernel_);
+      chains_.push_back({Fold(RngKey{seed}, static_cast<uint64_t>(row)), 0, step_size, temperature, true});
+    }
+  }
+
+  // Sets parameter 0 of every row. Not for kernels that keep more of theta than theta, once stepped.
+  void Set(const std::function<double(int64_t row)>& start) {
+    for (int64_t row = 0; row < rows(); ++row) state_.theta().row(row)[0] = static_cast<float>(start(row));
+  }
+
+  std::vector<StepInfo> Step() {
+    const StepInputs inputs = {potential_, &batches_, &plan_, chains_, &scratch_};
+    auto info = std::visit([&](const auto& k) { return k.Step(inputs, &state_); }, kernel_);
+    for (ChainStep& chain : chains_) ++chain.t;
+    return info;
+  }
+
+  int64_t rows() const { return static_cast<int64_t>(chains_.size()); }
+  double theta(int64_t row) const { return state_.theta().row(row)[0]; }
+  ChainStep& chain(int64_t row) { return chains_[row]; }
+
+ private:
+  const Kernel kernel_;
+  Potential* const potential_;
+  const MinibatchPlan batches_;
+  const StepPlan plan_;
+  SamplerState state_;
+  StepScratch scratch_;
+  std::vector<ChainStep> chains_;
+};
+
+}  // namespace chainfleet::testing

@@ -13,8 +13,11 @@ namespace chainfleet {
 // Inputs of a shard are stored as they came; uint8 counts as x / 255 wherever it is used as a number.
 enum class InputType { kUint8 = 0, kFloat32 = 1 };
 
+// What a row is to be predicted as: a class, or a number.
+enum class TargetType { kLabels = 0, kFloat32 = 1 };
+
 // Rows [first_row, first_row + num_rows) in one safetensors object: "inputs" [rows, input_shape...] and "labels" int32
-// [rows].
+// [rows], or "targets" float32 [rows].
 struct DatasetShard {
   int64_t first_row = 0;
   int64_t num_rows = 0;
@@ -22,8 +25,8 @@ struct DatasetShard {
   bool operator==(const DatasetShard&) const = default;
 };
 
-// One mean and standard deviation per channel (first axis of input_shape; one pair for flat inputs), on the x / 255
-// scale.
+// One mean and standard deviation per channel (first axis of input_shape; one pair for flat inputs, one for each column
+// of a CSV), on the x / 255 scale.
 struct Normalisation {
   std::vector<double> mean, stddev;
   bool operator==(const Normalisation&) const = default;
@@ -35,7 +38,8 @@ struct Dataset {
   InputType input_type = InputType::kUint8;
   std::vector<int64_t> input_shape;  // {1, 28, 28}
   int64_t num_rows = 0;
-  int64_t num_classes = 0;
+  TargetType target_type = TargetType::kLabels;
+  int64_t num_classes = 0;      // 0 for float32 targets
   Normalisation normalisation;  // of its own rows; a job records that of its training set
   std::vector<DatasetShard> shards;
   absl::Time created_at;

@@ -82,9 +82,9 @@ void ValidateCollect(const JobSpec& spec, Violations* violations) {
 }
 
 void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
-  if (spec.model.is_network()) {
+  if (spec.model.has_data()) {
     if (spec.dataset.empty())
-      violations->push_back({"dataset.name", "a network needs a data set: put one with `chainfleet dataset put`"});
+      violations->push_back({"dataset.name", "the model needs a data set: put one with `chainfleet dataset put`"});
     if (spec.sampler.needs_full_data() && Validate(spec.model).empty() && HasBatchNorm(spec.model)) {
       violations->push_back({"sampler." + spec.sampler.name(),
                              "needs a potential that is a function of theta alone, which batch norm over mini-batches "
@@ -103,7 +103,7 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
 // What a sampler asks of the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   if (const auto* bsam = std::get_if<BsamSpec>(&spec.sampler.kind)) {
-    if (bsam->parts >= 1 && spec.model.is_network() && spec.batch_size % bsam->parts != 0) {
+    if (bsam->parts >= 1 && spec.model.has_data() && spec.batch_size % bsam->parts != 0) {
       violations->push_back(
           {"sampler.bsam.parts", absl::StrCat("must divide the batch size ", spec.batch_size, ", is ", bsam->parts)});
     }
@@ -115,6 +115,12 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
     if (emcmc->anchor_decay && !spec.prior.is_flat() && spec.prior.precision() == 0) {
       violations->push_back({"sampler.emcmc.anchor_decay", "needs a Gaussian prior of one precision"});
     }
+  }
+  if (!spec.model.has_data() &&
+      (spec.sampler.num_batches() > 0 || std::holds_alternative<TemperedMhSpec>(spec.sampler.kind))) {
+    violations->push_back(
+        {"sampler." + spec.sampler.name(),
+         "weighs examples of a data set, an analytic potential has none: take random_walk, mala or hmc"});
   }
   if (spec.sampler.posterior_draws() > 0 && (spec.collect.every_steps || spec.collect.last_epochs_of_cycle)) {
     violations->push_back(
@@ -153,10 +159,15 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
 
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples) {
   Violations violations;
-  if (spec.model.is_network() && spec.batch_size > num_examples) {
+  if (spec.model.has_data() && spec.batch_size > num_examples) {
     violations.push_back({"batch_size", absl::StrCat("must be at most the ", num_examples,
                                                      " examples of the data set, is ", spec.batch_size)});
     return violations;
+  }
+  if (const int64_t most = num_examples / spec.batch_size; spec.sampler.num_batches() > most) {
+    violations.push_back({absl::StrCat("sampler.", spec.sampler.name(), ".num_batches"),
+                          absl::StrCat("disjoint batches of ", spec.batch_size, ": at most ", most, " fit the ",
+                                       num_examples, " examples of the data set, is ", spec.sampler.num_batches())});
   }
   const StepPlan plan = PlanSteps(spec, num_examples);
   if (const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind)) {
@@ -187,6 +198,41 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
   return violations;
 }
 
+std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset) {
+  const auto refuse = [&](const std::string& wanted) {
+    return Violations{{"dataset.name", absl::StrCat(dataset.name, " has ",
+                                                    dataset.target_type == TargetType::kFloat32
+                                                        ? "float32 targets"
+                                                        : absl::StrCat("labels of ", dataset.num_classes, " classes"),
+                                                    "; ", wanted)}};
+  };
+  const auto* potential = std::get_if<PotentialKind>(&model.kind);
+  if (potential != nullptr && std::holds_alternative<LinearRegressionPotential>(*potential)) {
+    if (dataset.target_type == TargetType::kFloat32) return {};
+    return refuse("linear_regression learns numbers: put it with --target-type float32");
+  }
+  if (dataset.target_type != TargetType::kLabels) {
+    return refuse("the model learns classes: put it with --target-type label");
+  }
+  if (potential != nullptr && dataset.num_classes != 2) return refuse("logistic_regression learns two");
+  return {};
+}
+
+absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
+  if (dataset != nullptr) CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(spec.model, *dataset)));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
+  const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
+  const int64_t num_classes = dataset != nullptr ? dataset->num_classes : 0;
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
+  const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size);
+  if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
+  const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };
+  return InvalidFields({{"model", absl::StrCat("one chain of ", NumParameters(parameters), " parameters in batches of ",
+                                               spec.batch_size, " would take about ", gib(bytes), " GiB, the most is ",
+                                               gib(limits::kMaxChainBytes), " GiB")}});
+}
+
 bool StepPlan::CollectsAfter(int64_t step) const {
   if (total_steps > training_steps) return step > training_steps && step <= total_steps;
   if (step <= burn_in_steps || step > total_steps || step % collect_every != 0) return false;
@@ -209,7 +255,7 @@ int64_t StepPlan::NumDraws() const {
 
 StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   StepPlan plan;
-  plan.steps_per_epoch = spec.model.is_network() ? std::max<int64_t>(1, num_examples / spec.batch_size) : 1;
+  plan.steps_per_epoch = spec.model.has_data() ? std::max<int64_t>(1, num_examples / spec.batch_size) : 1;
   plan.training_steps = TotalSteps(spec, plan.steps_per_epoch);
   plan.total_steps = plan.training_steps + spec.sampler.posterior_draws();
   plan.steps_per_cycle = std::max<int64_t>(1, plan.training_steps / spec.schedule.cycles());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/domain/dataset.h"
 #include "core/domain/draw.h"
 #include "core/domain/model_spec.h"
 #include "core/domain/prior_spec.h"
@@ -60,6 +61,13 @@ std::vector<FieldViolation> Validate(const JobSpec& spec);
 
 // The same with N, the number of stored examples: batch_size <= N, epochs divisible by cycles, ...
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
+
+// The same with the data set itself (null for potentials without data): its targets are those the model learns, the
+// shapes fit, each layer that the prior names is there, a chain fits a machine.
+absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
+
+// What the model learns from is not what the data set holds; path dataset.name.
+std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset);
 
 // Steps counted from 1: step t is the t-th update of a chain. Pure function of spec and N (N = 1 for analytic
 // potentials).

@@ -1,7 +1,5 @@
 #include "core/domain/model_spec.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -43,7 +41,11 @@ absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& mod
     return std::move(network.parameters);
   }
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(Validate(model)));
-  return std::vector<ParameterShape>{{"theta", {std::get<GaussianPotential>(model.kind).dimension}}};
+  if (model.has_data() && (input_shape.empty() || NumValues(input_shape) < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a regression needs inputs, the data set has inputs [", absl::StrJoin(input_shape, ", "), "]"));
+  }
+  return ParametersOf(std::get<PotentialKind>(model.kind), input_shape);
 }
 
 int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& input_shape, int64_t num_classes,
@@ -52,7 +54,7 @@ int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& i
   constexpr int64_t kCopies = 4;
   int64_t floats = 0;
   if (!model.is_network()) {
-    floats = kCopies * std::get<GaussianPotential>(model.kind).dimension;
+    floats = kCopies * NumParameters(ParametersOf(std::get<PotentialKind>(model.kind), input_shape));
   } else if (const auto network = InferNetwork(model, input_shape, num_classes); network.ok()) {
     floats = kCopies * NumParameters(network->parameters) +
              2 * batch_size * (NumValues(input_shape) + network->activation_floats);
@@ -63,17 +65,7 @@ int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& i
 std::vector<FieldViolation> Validate(const ModelSpec& model) {
   if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) return Validate(*builtin);
   if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) return Validate(layered->layers, "model.layers");
-  std::vector<FieldViolation> violations;
-  const auto& gaussian = std::get<GaussianPotential>(model.kind);
-  if (gaussian.dimension < 1 || gaussian.dimension > int64_t{1} << 31) {
-    violations.push_back(
-        {"model.potential.gaussian.dimension", absl::StrCat("must be 1 to 2^31, is ", gaussian.dimension)});
-  }
-  if (!std::isfinite(gaussian.precision) || gaussian.precision <= 0) {
-    violations.push_back(
-        {"model.potential.gaussian.precision", absl::StrCat("must be finite and above 0, is ", gaussian.precision)});
-  }
-  return violations;
+  return Validate(std::get<PotentialKind>(model.kind));
 }
 
 }  // namespace chainfleet

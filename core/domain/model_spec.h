@@ -12,6 +12,7 @@
 #include "core/domain/layer_spec.h"
 #include "core/domain/network_shape.h"
 #include "core/domain/parameter_shape.h"
+#include "core/domain/potential_spec.h"
 
 namespace chainfleet {
 
@@ -21,17 +22,11 @@ struct LayeredModel {
   bool operator==(const LayeredModel&) const = default;
 };
 
-// U(theta) = precision/2 |theta|^2 in `dimension` independent coordinates (N = 1, no data set): the law every kernel is
-// held to.
-struct GaussianPotential {
-  int64_t dimension = 1;
-  double precision = 1;
-  bool operator==(const GaussianPotential&) const = default;
-};
-
 struct ModelSpec {
-  std::variant<BuiltinModel, GaussianPotential, LayeredModel> kind;
-  bool is_network() const { return !std::holds_alternative<GaussianPotential>(kind); }
+  std::variant<BuiltinModel, PotentialKind, LayeredModel> kind;
+  bool is_network() const { return !std::holds_alternative<PotentialKind>(kind); }
+  // True for networks and regressions: N examples, mini-batches, epochs and a prior. Others are the whole law, N = 1.
+  bool has_data() const { return is_network() || IsRegression(std::get<PotentialKind>(kind)); }
   bool operator==(const ModelSpec&) const = default;
 };
 

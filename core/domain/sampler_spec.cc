@@ -11,6 +11,15 @@ int64_t SamplerSpec::posterior_draws() const {
       kind);
 }
 
+int64_t SamplerSpec::num_batches() const {
+  return std::visit(
+      [](const auto& s) -> int64_t {
+        if constexpr (requires { s.num_batches; }) return s.num_batches;
+        return 0;
+      },
+      kind);
+}
+
 double SamplerSpec::noise_free_fraction() const {
   return std::visit(
       [](const auto& s) -> double {

@@ -273,7 +273,7 @@ struct SwagSpec {
   double momentum = 0.9;
   int64_t start_epoch = 1;
   bool diagonal = false;
-  int64_t max_rank = 20;  // K, columns of deviations
+  int64_t max_rank = 20;        // K, columns of deviations
   std::optional<double> scale;  // of the covariance; default 0.5, diagonal 1
   int64_t draws = 30;
   static void Fields(auto& self, auto&& visit) {
@@ -321,6 +321,8 @@ struct SamplerSpec {
   }
   // Networks sampled after the training steps, one a step; 0: draws are taken along the way.
   int64_t posterior_draws() const;
+  // Disjoint mini-batches that a step of a Metropolis sampler compares energies on; 0: it takes all data.
+  int64_t num_batches() const;
   // Part of each cycle, from its start, that runs at temperature 0.
   double noise_free_fraction() const;
   bool operator==(const SamplerSpec&) const = default;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/field_wire.h"
+#include "core/wire/layers_wire.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
@@ -90,33 +91,39 @@ v1::JobSpec::Model ToProto(const ModelSpec& model) {
   v1::JobSpec::Model proto;
   if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) {
     proto.set_builtin(builtin->name);
-    proto.mutable_hidden()->Add(builtin->hidden.begin(), builtin->hidden.end());
+    BuiltinModel::Fields(*builtin, FieldWriter(&proto));
+  } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
+    LayersToProto(layered->layers, proto.mutable_layers());
   } else {
-    const auto& gaussian = std::get<GaussianPotential>(model.kind);
-    proto.mutable_potential()->mutable_gaussian()->set_dimension(gaussian.dimension);
-    proto.mutable_potential()->mutable_gaussian()->set_precision(gaussian.precision);
+    ChoiceToProto(std::get<PotentialKind>(model.kind), proto.mutable_potential());
   }
   return proto;
 }
 
 absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   ModelSpec model;
-  if (proto.has_builtin()) {
-    model.kind = BuiltinModel{proto.builtin(), FromProto(proto.hidden())};
-    return model;
-  }
-  if (!proto.has_potential()) {
-    return InvalidFields({{"model", "missing; give builtin: NAME (softmax_regression, mlp, lenet5) or potential"}});
-  }
   Violations violations;
-  if (proto.hidden_size() > 0) violations.push_back({"model.hidden", "only for builtin: mlp"});
-  if (!proto.potential().has_gaussian()) {
-    violations.push_back({"model.potential", "empty; give gaussian: {dimension, precision}"});
+  const bool layered = proto.layers_size() > 0;
+  if ((proto.kind_case() != v1::JobSpec::Model::KIND_NOT_SET) == layered) {
+    return InvalidFields(
+        {{"model", "give exactly one of builtin: NAME (" + BuiltinNames() + "), layers: [...] and potential"}});
+  }
+  BuiltinModel builtin{proto.builtin(), {}};
+  BuiltinModel::Fields(builtin, FieldReader(proto, "model", &violations));
+  if (!proto.has_builtin()) {
+    const std::string reason = "is a setting of built-in models";
+    if (proto.hidden_size() > 0) violations.push_back({"model.hidden", reason});
+    if (proto.has_width()) violations.push_back({"model.width", reason});
+    if (!proto.stem().empty()) violations.push_back({"model.stem", reason});
+  }
+  if (layered) {
+    model.kind = LayeredModel{LayersFromProto(proto.layers(), "model.layers", &violations)};
+  } else if (proto.has_builtin()) {
+    model.kind = std::move(builtin);
+  } else {
+    ChoiceFromProto(proto.potential(), "model.potential", &model.kind.emplace<PotentialKind>(), &violations);
   }
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
-  GaussianPotential gaussian{.dimension = proto.potential().gaussian().dimension()};
-  if (proto.potential().gaussian().has_precision()) gaussian.precision = proto.potential().gaussian().precision();
-  model.kind = gaussian;
   return model;
 }
 

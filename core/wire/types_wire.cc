@@ -143,15 +143,32 @@ v1::ChainStats ToProto(const ChainStats& stats) {
   proto.set_temperature(stats.temperature);
   proto.set_steps_per_second(stats.steps_per_second);
   proto.set_anchor_distance(stats.anchor_distance);
+  if (stats.metropolis) {
+    v1::MetropolisStats& metropolis = *proto.mutable_metropolis();
+    metropolis.set_acceptance(stats.metropolis->acceptance);
+    metropolis.set_noise_variance(stats.metropolis->noise_variance);
+    metropolis.set_skew(stats.metropolis->skew);
+    metropolis.set_kurtosis(stats.metropolis->kurtosis);
+    metropolis.set_guarded(stats.metropolis->guarded);
+  }
   return proto;
 }
 
 ChainStats FromProto(const v1::ChainStats& proto) {
-  return {.energy = proto.energy(),
-          .step_size = proto.step_size(),
-          .temperature = proto.temperature(),
-          .steps_per_second = proto.steps_per_second(),
-          .anchor_distance = proto.anchor_distance()};
+  ChainStats stats = {.energy = proto.energy(),
+                      .step_size = proto.step_size(),
+                      .temperature = proto.temperature(),
+                      .steps_per_second = proto.steps_per_second(),
+                      .anchor_distance = proto.anchor_distance()};
+  if (proto.has_metropolis()) {
+    const v1::MetropolisStats& metropolis = proto.metropolis();
+    stats.metropolis = {.acceptance = metropolis.acceptance(),
+                        .noise_variance = metropolis.noise_variance(),
+                        .skew = metropolis.skew(),
+                        .kurtosis = metropolis.kurtosis(),
+                        .guarded = metropolis.guarded()};
+  }
+  return stats;
 }
 
 v1::Normalisation ToProto(const Normalisation& normalisation) {
@@ -172,6 +189,7 @@ v1::Dataset ToProto(const Dataset& dataset) {
   proto.set_input_type(ToProto(dataset.input_type));
   proto.mutable_input_shape()->Add(dataset.input_shape.begin(), dataset.input_shape.end());
   proto.set_num_rows(dataset.num_rows);
+  proto.set_target_type(dataset.target_type == TargetType::kLabels ? v1::LABELS : v1::FLOAT32_TARGETS);
   proto.set_num_classes(dataset.num_classes);
   *proto.mutable_normalisation() = ToProto(dataset.normalisation);
   for (const DatasetShard& shard : dataset.shards) {
@@ -191,6 +209,7 @@ absl::StatusOr<Dataset> FromProto(const v1::Dataset& proto) {
   CHAINFLEET_ASSIGN_OR_RETURN(dataset.input_type, FromProto(proto.input_type()));
   dataset.input_shape = FromProto(proto.input_shape());
   dataset.num_rows = proto.num_rows();
+  dataset.target_type = proto.target_type() == v1::FLOAT32_TARGETS ? TargetType::kFloat32 : TargetType::kLabels;
   dataset.num_classes = proto.num_classes();
   dataset.normalisation = FromProto(proto.normalisation());
   for (const auto& shard : proto.shards()) {

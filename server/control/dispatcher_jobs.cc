@@ -14,20 +14,6 @@ absl::Status NoSuchJob(const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
 }
 
-// All that must hold between a job and its data set; `dataset` is null for analytic potentials.
-absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
-  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
-  const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
-  const int64_t num_classes = dataset != nullptr ? dataset->num_classes : 0;
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
-  const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size);
-  if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
-  const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };
-  return InvalidFields({{"model", absl::StrCat("one chain of ", NumParameters(parameters), " parameters in batches of ",
-                                               spec.batch_size, " would take about ", gib(bytes), " GiB, the most is ",
-                                               gib(limits::kMaxChainBytes), " GiB")}});
-}
-
 }  // namespace
 
 void Dispatcher::CreateJob(const JobSpec& spec, const std::string& request_id, bool validate_only,

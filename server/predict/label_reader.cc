@@ -27,6 +27,10 @@ absl::Status AppendLabels(const BlobStore& blobs, const DatasetShard& shard, std
 }  // namespace
 
 absl::StatusOr<std::vector<int32_t>> ReadLabels(const BlobStore& blobs, const Dataset& dataset, int64_t num_classes) {
+  if (dataset.target_type != TargetType::kLabels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data set ", dataset.name, " has float32 targets, scores need labels"));
+  }
   std::vector<int32_t> labels;
   for (const DatasetShard& shard : dataset.shards) {
     if (const absl::Status status = AppendLabels(blobs, shard, &labels); !status.ok()) {

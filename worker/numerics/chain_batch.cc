@@ -65,7 +65,7 @@ class KernelBatch final : public ChainBatch {
         steps_(PlanSteps(plan_->spec, potential_->num_examples())),
         schedule_(plan_->spec, steps_, potential_->num_examples()),
         batches_(plan_->spec.minibatches, potential_->num_examples(),
-                 plan_->spec.model.is_network() ? plan_->spec.batch_size : 0),
+                 plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
         scratch_(ThetaArena(potential_->layout(), device)) {
     for (size_t i = 0; i < names_.size(); ++i) state_.arenas.emplace_back(potential_->layout(), device);
     if (plan_->spec.sampler.is_metropolis()) held_.emplace(potential_->layout(), device);

@@ -1,22 +1,33 @@
 #include "worker/numerics/potential_factory.h"
 
 #include "worker/numerics/gaussian_potential.h"
+#include "worker/numerics/mixture_potential.h"
 #include "worker/numerics/models/network_potential.h"
 #include "worker/numerics/prior_potential.h"
+#include "worker/numerics/regression_potential.h"
 
 namespace chainfleet {
+namespace {
+
+std::unique_ptr<Potential> MakeWholeLaw(const PotentialKind& kind, Device device) {
+  auto layout = std::make_shared<const Layout>(ParametersOf(kind, {}));
+  if (const auto* mixture = std::get_if<GaussianMixturePotential>(&kind)) {
+    return MakeMixturePotential(*mixture, std::move(layout));
+  }
+  return MakeGaussianPotential(std::get<GaussianPotential>(kind), std::move(layout), device);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
                                                          std::shared_ptr<const ResidentDataset> dataset,
                                                          Device device) {
-  if (plan.spec.model.is_network()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto network, MakeNetworkPotential(plan, std::move(dataset), device));
-    CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(plan.spec.prior, network->layout()->parameters())));
-    return WithPrior(plan.spec.prior, std::move(network));
-  }
-  CHAINFLEET_ASSIGN_OR_RETURN(auto parameters, InferParameters(plan.spec.model, {}, 0));
-  return MakeGaussianPotential(std::get<GaussianPotential>(plan.spec.model.kind),
-                               std::make_shared<const Layout>(std::move(parameters)), device);
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(Validate(plan.spec.model)));
+  if (!plan.spec.model.has_data()) return MakeWholeLaw(std::get<PotentialKind>(plan.spec.model.kind), device);
+  const auto make = plan.spec.model.is_network() ? MakeNetworkPotential : MakeRegressionPotential;
+  CHAINFLEET_ASSIGN_OR_RETURN(auto likelihood, make(plan, std::move(dataset), device));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(plan.spec.prior, likelihood->layout()->parameters())));
+  return WithPrior(plan.spec.prior, std::move(likelihood));
 }
 
 }  // namespace chainfleet

@@ -11,8 +11,8 @@ namespace chainfleet {
 
 class ResidentDataset;
 
-// Networks (models/network_potential.h) need `dataset`; analytic potentials ignore it. INVALID_ARGUMENT or
-// UNIMPLEMENTED if this build lacks the model.
+// Networks (models/network_potential.h) and regressions need `dataset`; other analytic potentials ignore it.
+// INVALID_ARGUMENT or UNIMPLEMENTED if this build lacks the model.
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
                                                          std::shared_ptr<const ResidentDataset> dataset, Device device);
 

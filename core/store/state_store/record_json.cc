@@ -43,25 +43,45 @@ void TakeKinds(const Json& j, std::vector<DrawKind>* kinds) {
   for (const Json& number : j.value("kinds", Json::array())) kinds->push_back(static_cast<DrawKind>(number.get<int>()));
 }
 
+Json ToJson(const LayerList& layers) {
+  Json list = Json::array();
+  for (const LayerSpec& layer : layers) {
+    Json& entry = list.emplace_back(ChoiceToJson(layer.kind));
+    ForEachList(layer,
+                [&](const char* name, const LayerList& inner) { entry[NameOf(layer.kind)][name] = ToJson(inner); });
+  }
+  return list;
+}
+
+void FromJson(const Json& j, LayerList* layers) {
+  for (const Json& entry : j) {
+    LayerSpec layer;
+    ChoiceFromJson(entry, &layer.kind);
+    ForEachList(layer,
+                [&](const char* name, LayerList& inner) { FromJson(entry[NameOf(layer.kind)].at(name), &inner); });
+    layers->push_back(std::move(layer));
+  }
+}
+
 Json ToJson(const ModelSpec& model) {
   if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) {
-    return {{"builtin", builtin->name}, {"hidden", builtin->hidden}};
+    Json j{{"builtin", builtin->name}};
+    BuiltinModel::Fields(*builtin, JsonFieldWriter(&j));
+    return j;
   }
-  const auto& gaussian = std::get<GaussianPotential>(model.kind);
-  return {{"gaussian", {{"dimension", gaussian.dimension}, {"precision", gaussian.precision}}}};
+  if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) return {{"layers", ToJson(layered->layers)}};
+  return ChoiceToJson(std::get<PotentialKind>(model.kind));
 }
 
 void FromJson(const Json& j, ModelSpec* model) {
-  if (j.contains("gaussian")) {
-    GaussianPotential gaussian;
-    Take(j["gaussian"], "dimension", &gaussian.dimension);
-    Take(j["gaussian"], "precision", &gaussian.precision);
-    model->kind = gaussian;
+  if (j.contains("layers")) {
+    FromJson(j["layers"], &model->kind.emplace<LayeredModel>().layers);
     return;
   }
+  if (!j.contains("builtin")) return ChoiceFromJson(j, &model->kind.emplace<PotentialKind>());
   BuiltinModel builtin;
   builtin.name = j.at("builtin").get<std::string>();
-  Take(j, "hidden", &builtin.hidden);
+  BuiltinModel::Fields(builtin, JsonFieldReader(j));
   model->kind = std::move(builtin);
 }
 
@@ -144,6 +164,7 @@ Json ToJson(const Dataset& dataset) {
           {"input_type", static_cast<int>(dataset.input_type)},
           {"input_shape", dataset.input_shape},
           {"num_rows", dataset.num_rows},
+          {"target_type", static_cast<int>(dataset.target_type)},
           {"num_classes", dataset.num_classes},
           {"normalisation", ToJson(dataset.normalisation)},
           {"shards", std::move(shards)},
@@ -156,6 +177,7 @@ void FromJson(const Json& j, Dataset* dataset) {
   TakeEnum(j, "input_type", &dataset->input_type);
   Take(j, "input_shape", &dataset->input_shape);
   Take(j, "num_rows", &dataset->num_rows);
+  TakeEnum(j, "target_type", &dataset->target_type);
   Take(j, "num_classes", &dataset->num_classes);
   FromJson(j.at("normalisation"), &dataset->normalisation);
   for (const Json& entry : j.at("shards")) {

@@ -170,6 +170,44 @@ TEST(JobSpec, AnalyticPotentialsTakeNoData) {
   EXPECT_THAT(Paths(spec), ::testing::ElementsAre("dataset"));
 }
 
+TEST(JobSpec, RegressionsTakeDataEpochsAndAPriorAsNetworksDo) {
+  JobSpec spec = FashionJob();
+  spec.model.kind = LinearRegressionPotential{};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  EXPECT_EQ(PlanSteps(spec, 60000).steps_per_epoch, 60000 / spec.batch_size);
+  spec.dataset.clear();
+  EXPECT_THAT(Paths(spec), ElementsAre("dataset.name"));
+}
+
+TEST(JobSpec, TargetsAreThoseThatTheModelLearns) {
+  const auto paths = [](ModelSpec model, TargetType type, int64_t classes) {
+    std::vector<std::string> found;
+    Dataset dataset{.name = "d", .target_type = type, .num_classes = classes};
+    for (const FieldViolation& violation : ValidateTargets(model, dataset)) found.push_back(violation.path);
+    return found;
+  };
+  const ModelSpec lenet5{BuiltinModel{"lenet5", {}}}, linear{LinearRegressionPotential{}},
+      logistic{LogisticRegressionPotential{}};
+  EXPECT_THAT(paths(lenet5, TargetType::kLabels, 10), IsEmpty());
+  EXPECT_THAT(paths(lenet5, TargetType::kFloat32, 0), ElementsAre("dataset.name"));
+  EXPECT_THAT(paths(linear, TargetType::kFloat32, 0), IsEmpty());
+  EXPECT_THAT(paths(linear, TargetType::kLabels, 10), ElementsAre("dataset.name"));
+  EXPECT_THAT(paths(logistic, TargetType::kLabels, 2), IsEmpty());
+  EXPECT_THAT(paths(logistic, TargetType::kLabels, 3), ElementsAre("dataset.name"));
+}
+
+TEST(JobSpec, APriorOfALayerThatTheModelLacksIsRefused) {
+  JobSpec spec = FashionJob();
+  spec.prior.kind = GaussianPrior{1, {{"conv1", 2}, {"conv9", 3}}};
+  const Dataset dataset{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .num_classes = 10};
+  const auto violations = FieldViolationsOf(CheckAgainstData(spec, &dataset));
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].path, "prior.gaussian.layers.conv9");
+  EXPECT_THAT(violations[0].message, HasSubstr("conv1, conv2, fc1, fc2, fc3"));
+  spec.prior.kind = GaussianPrior{1, {{"conv1", 2}}};
+  EXPECT_TRUE(CheckAgainstData(spec, &dataset).ok());
+}
+
 TEST(JobSpec, WhatOnlyTheDataCanTellIsCheckedAgainstIt) {
   JobSpec spec = FashionJob();
   EXPECT_EQ(ValidateForData(spec, 100)[0].path, "batch_size");

@@ -28,6 +28,26 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   EXPECT_EQ(read->dataset->normalisation, plan.dataset->normalisation);
 }
 
+TEST(RecordJson, ModelsSurviveTheRoundTrip) {
+  const LayerList branch = {{ConvLayer{.out_channels = 4, .bias = false}}, {BatchNormLayer{}}, {FrnLayer{0.5, false}}};
+  const LayerList layers = {{ResidualLayer{branch, {{MaxPoolLayer{3, 2, 1}}}}},
+                            {ConcatLayer{branch}},
+                            {DropoutLayer{0.25}},
+                            {LinearLayer{7}}};
+  for (const ModelSpec& model : {ModelSpec{LayeredModel{layers}}, ModelSpec{GaussianPotential{3, 0.5}},
+                                 ModelSpec{GaussianPotential{2, {}, {2, 1, 1, 2}, {7}}},
+                                 ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
+                                 ModelSpec{LinearRegressionPotential{0.25, false}},
+                                 ModelSpec{LogisticRegressionPotential{}},
+                                 ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
+    JobPlan plan = *PlanOf("job-aaaaaa", 3, true);
+    plan.spec.model = model;
+    const auto read = DecodeJobPlan(EncodeJobPlan(plan));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->spec.model, model);
+  }
+}
+
 TEST(RecordJson, DamagedTextIsDataLoss) {
   const std::string whole = EncodeJobPlan(*PlanOf("job-aaaaaa", 1));
   EXPECT_TRUE(absl::IsDataLoss(DecodeJobPlan(whole.substr(0, whole.size() / 2)).status()));

@@ -96,5 +96,53 @@ TEST(JobEnumsWire, RefusesAnUnknownStateNamingTheKnownOnes) {
   EXPECT_FALSE(JobStateFromString("STATE_UNSPECIFIED").ok());
 }
 
+v1::JobSpec WithLayers() {
+  v1::JobSpec proto = Minimal();
+  proto.mutable_model()->clear_builtin();
+  proto.mutable_model()->add_layers()->mutable_conv()->set_out_channels(4);
+  auto* residual = proto.mutable_model()->add_layers()->mutable_residual();
+  residual->add_branch()->mutable_conv()->set_bias(false);
+  residual->add_shortcut()->mutable_dropout()->set_rate(0.25);
+  return proto;
+}
+
+TEST(JobSpecWire, ReadsLayersInsideLayersWithTheirDefaults) {
+  const auto spec = FromProto(WithLayers());
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const LayerList expected = {
+      {ConvLayer{.out_channels = 4}},
+      {ResidualLayer{{{ConvLayer{.bias = false}}}, {{DropoutLayer{.rate = 0.25}}}}},
+  };
+  EXPECT_EQ(std::get<LayeredModel>(spec->model.kind).layers, expected);
+}
+
+TEST(JobSpecWire, NamesTheLayerThatSaysNothing) {
+  v1::JobSpec proto = WithLayers();
+  proto.mutable_model()->mutable_layers(1)->mutable_residual()->add_branch();
+  EXPECT_NE(ViolationAt(proto, "model.layers[1].residual.branch[1]").find("max_pool"), std::string::npos);
+}
+
+TEST(JobSpecWire, RefusesLayersBesideABuiltinAndSettingsOfABuiltinBesideLayers) {
+  v1::JobSpec proto = WithLayers();
+  proto.mutable_model()->set_width(2);
+  EXPECT_NE(ViolationAt(proto, "model.width").find("built-in"), std::string::npos);
+  proto.mutable_model()->set_builtin("mlp");
+  EXPECT_NE(ViolationAt(proto, "model").find("exactly one"), std::string::npos);
+  proto = Minimal();
+  proto.mutable_model()->set_stem("big");
+  EXPECT_EQ(ViolationAt(proto, "model.stem"), "\"big\"; allowed: cifar, imagenet");
+}
+
+TEST(JobSpecWire, StopsReadingLayersThatLieTooDeep) {
+  v1::JobSpec proto = Minimal();
+  proto.mutable_model()->clear_builtin();
+  v1::JobSpec::Layer* layer = proto.mutable_model()->add_layers();
+  for (int depth = 0; depth < 40; ++depth) layer = layer->mutable_concat()->add_branch();
+  layer->mutable_relu();
+  const auto violations = FieldViolationsOf(FromProto(proto).status());
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_NE(violations[0].message.find("at most 8 deep"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace chainfleet

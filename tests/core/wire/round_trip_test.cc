@@ -28,16 +28,39 @@ void FixWords(v1::JobSpec* spec, RandomMessage* random) {
     kind = random->Below(2) == 0 ? "theta" : "theta_a";
   }
 }
-void FixModel(v1::JobSpec::Model* model) {
-  if (!model->has_builtin()) model->clear_hidden();  // only networks have layers
+// Enums of samplers.
+void FixSampler(v1::JobSpec::Sampler* sampler) {
+  if (sampler->has_sghmc()) sampler->mutable_sghmc()->set_scheme("baoa");
+  if (sampler->has_penalty_mh()) {
+    sampler->mutable_penalty_mh()->set_proposal("langevin");
+    sampler->mutable_penalty_mh()->set_penalty("plain");
+  }
+  if (sampler->has_batched_mh()) sampler->mutable_batched_mh()->set_proposal("langevin");
+  if (sampler->has_barker_mh()) sampler->mutable_barker_mh()->set_proposal("langevin");
+}
+// A built-in with its settings, a potential, or layers.
+void FixModel(v1::JobSpec::Model* model, RandomMessage* random) {
+  if (random->Below(3) == 0) {
+    model->clear_kind();
+  } else {
+    model->clear_layers();
+  }
+  model->set_stem(random->Below(2) == 0 ? "cifar" : "imagenet");
+  if (model->has_builtin()) return;
+  model->clear_hidden();
+  model->clear_width();
+  model->clear_stem();
 }
 
 void Fix(v1::JobSpec* spec, RandomMessage* random) {
   FixWords(spec, random);
-  FixModel(spec->mutable_model());
+  FixModel(spec->mutable_model(), random);
+  FixSampler(spec->mutable_sampler());
 }
 void Fix(v1::JobPlan* plan, RandomMessage* random) { Fix(plan->mutable_spec(), random); }
-void Fix(v1::ShardRequest* request, RandomMessage*) { FixModel(request->mutable_plan()->mutable_model()); }
+void Fix(v1::ShardRequest* request, RandomMessage* random) {
+  FixModel(request->mutable_plan()->mutable_model(), random);
+}
 // One plan per job of the grants, in their order.
 void Fix(v1::SynchronizeReply* reply, RandomMessage* random) {
   const v1::JobPlan plan = reply->plans(0);

@@ -27,6 +27,17 @@ absl::StatusOr<const TensorView*> FindTensor(const DatasetShard& shard, const Sa
   return tensor;
 }
 
+// Appends the shard's tensor `name` [rows] to `values`.
+template <typename T>
+absl::Status Append(const DatasetShard& shard, const Safetensors& file, const char* name, TensorType type,
+                    std::vector<T>* values) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* tensor, FindTensor(shard, file, name, type, {shard.num_rows}));
+  const size_t rows = values->size();
+  values->resize(rows + static_cast<size_t>(shard.num_rows));
+  std::memcpy(values->data() + rows, tensor->data, tensor->size_bytes);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
@@ -42,24 +53,26 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
   const TensorType type = dataset.input_type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32;
   const int64_t row_bytes = resident->row_size_ * ItemBytes(type);
   resident->input_bytes_.reserve(dataset.num_rows * row_bytes);
+  int64_t rows = 0;
   for (size_t i = 0; i < shard_bytes.size(); ++i) {
     const DatasetShard& shard = dataset.shards[i];
-    const int64_t rows = static_cast<int64_t>(resident->labels_.size());
     if (shard.first_row != rows) return Mismatch(shard, absl::StrCat("does not start at row ", rows));
     const absl::StatusOr<Safetensors> file = ParseSafetensors(shard_bytes[i]);
     if (!file.ok()) return Mismatch(shard, std::string(file.status().message()));
     std::vector<int64_t> shape = {shard.num_rows};
     shape.insert(shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
     CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* inputs, FindTensor(shard, *file, "inputs", type, shape));
-    CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* labels,
-                                FindTensor(shard, *file, "labels", TensorType::kInt32, {shard.num_rows}));
+    if (dataset.target_type == TargetType::kFloat32) {
+      CHAINFLEET_RETURN_IF_ERROR(Append(shard, *file, "targets", TensorType::kFloat32, &resident->targets_));
+    } else {
+      CHAINFLEET_RETURN_IF_ERROR(Append(shard, *file, "labels", TensorType::kInt32, &resident->labels_));
+    }
     resident->input_bytes_.append(inputs->data, inputs->size_bytes);
-    resident->labels_.resize(rows + shard.num_rows);
-    std::memcpy(resident->labels_.data() + rows, labels->data, labels->size_bytes);
+    rows += shard.num_rows;
   }
-  if (static_cast<int64_t>(resident->labels_.size()) != dataset.num_rows) {
-    return absl::DataLossError(absl::StrCat("data set ", dataset.name, " describes ", dataset.num_rows,
-                                            " rows, its shards hold ", resident->labels_.size()));
+  if (rows != dataset.num_rows) {
+    return absl::DataLossError(
+        absl::StrCat("data set ", dataset.name, " describes ", dataset.num_rows, " rows, its shards hold ", rows));
   }
   const auto outside = [&](int32_t label) { return label < 0 || label >= dataset.num_classes; };
   if (std::any_of(resident->labels_.begin(), resident->labels_.end(), outside)) {

@@ -22,13 +22,16 @@ class ResidentDataset {
   int64_t row_size() const { return row_size_; }  // values per input
   // Raw values as stored: uint8 or float32 by description().input_type, [num_rows, row_size].
   const std::string& input_bytes() const { return input_bytes_; }
+  // [num_rows] by description().target_type, the other is empty.
   const std::vector<int32_t>& labels() const { return labels_; }
+  const std::vector<float>& targets() const { return targets_; }
 
  private:
   Dataset description_;
   int64_t row_size_ = 0;
   std::string input_bytes_;
   std::vector<int32_t> labels_;
+  std::vector<float> targets_;
 };
 
 }  // namespace chainfleet

@@ -1,0 +1,50 @@
+#include "core/domain/cholesky.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace chainfleet {
+
+std::optional<std::vector<double>> CholeskyFactor(std::vector<double> matrix, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    double* row = matrix.data() + i * n;
+    for (int64_t j = 0; j <= i; ++j) {
+      const double* above = matrix.data() + j * n;
+      const double rest = row[j] - std::inner_product(row, row + j, above, 0.0);
+      if (j < i) {
+        row[j] = rest / above[j];
+      } else if (!(rest > 0) || !std::isfinite(rest)) {
+        return std::nullopt;
+      } else {
+        row[i] = std::sqrt(rest);
+      }
+    }
+    std::fill(row + i + 1, row + n, 0.0);
+  }
+  return matrix;
+}
+
+std::vector<double> InverseFromCholesky(const std::vector<double>& factor, int64_t n) {
+  // Rows of M = (L^-1)', so that (L L')^-1 = M M' is a matter of contiguous rows.
+  std::vector<double> m(n * n);
+  for (int64_t column = 0; column < n; ++column) {
+    double* x = m.data() + column * n;  // solves L x = e_column
+    for (int64_t i = column; i < n; ++i) {
+      const double* row = factor.data() + i * n;
+      const double sum = std::inner_product(row + column, row + i, x + column, 0.0);
+      x[i] = ((i == column) - sum) / row[i];
+    }
+  }
+  std::vector<double> inverse(n * n);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      const double* a = m.data() + i * n;
+      inverse[i * n + j] = inverse[j * n + i] = std::inner_product(a + i, a + n, m.data() + j * n + i, 0.0);
+    }
+  }
+  return inverse;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,57 @@
+#include "core/wire/layers_wire.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/wire/field_wire.h"
+
+namespace chainfleet {
+namespace {
+
+// The list called `name` of a residual or concat layer.
+const LayersProto& ListOf(const v1::JobSpec::Layer& layer, const std::string& name) {
+  if (layer.has_concat()) return layer.concat().branch();
+  return name == "branch" ? layer.residual().branch() : layer.residual().shortcut();
+}
+
+LayersProto* MutableListOf(v1::JobSpec::Layer* layer, const std::string& name) {
+  if (layer->has_concat()) return layer->mutable_concat()->mutable_branch();
+  return name == "branch" ? layer->mutable_residual()->mutable_branch() : layer->mutable_residual()->mutable_shortcut();
+}
+
+LayerList Parse(const LayersProto& proto, const std::string& path, int depth, std::vector<FieldViolation>* violations) {
+  LayerList layers;
+  if (depth > limits::kMaxLayerDepth) {
+    violations->push_back({path, absl::StrCat("lists of layers lie at most ", limits::kMaxLayerDepth, " deep")});
+    return layers;
+  }
+  for (const v1::JobSpec::Layer& message : proto) {
+    const std::string at = absl::StrCat(path, "[", layers.size(), "]");
+    LayerSpec& layer = layers.emplace_back();
+    ChoiceFromProto(message, at, &layer.kind, violations);
+    ForEachList(layer, [&](const char* name, LayerList& list) {
+      const std::string below = absl::StrCat(at, ".", NameOf(layer.kind), ".", name);
+      list = Parse(ListOf(message, name), below, depth + 1, violations);
+    });
+  }
+  return layers;
+}
+
+}  // namespace
+
+void LayersToProto(const LayerList& layers, LayersProto* proto) {
+  for (const LayerSpec& layer : layers) {
+    v1::JobSpec::Layer* message = proto->Add();
+    ChoiceToProto(layer.kind, message);
+    ForEachList(layer, [message](const char* name, const LayerList& list) {
+      LayersToProto(list, MutableListOf(message, name));
+    });
+  }
+}
+
+LayerList LayersFromProto(const LayersProto& proto, const std::string& path, std::vector<FieldViolation>* violations) {
+  return Parse(proto, path, 1, violations);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,19 @@
+// Lists of layers <-> proto.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chainfleet/v1/jobs.pb.h"
+#include "core/domain/layer_spec.h"
+
+namespace chainfleet {
+
+using LayersProto = google::protobuf::RepeatedPtrField<v1::JobSpec::Layer>;
+
+void LayersToProto(const LayerList& layers, LayersProto* proto);
+
+// An empty layer, or lists deeper than limits::kMaxLayerDepth, are violations with paths below `path`.
+LayerList LayersFromProto(const LayersProto& proto, const std::string& path, std::vector<FieldViolation>* violations);
+
+}  // namespace chainfleet

@@ -1,0 +1,192 @@
+#include "worker/numerics/regression_potential.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softplus.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+#include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/dataset/resident_dataset.h"
+#include "worker/numerics/kernels/square_sum.h"
+#include "worker/numerics/tensor_view.h"
+
+namespace chainfleet {
+namespace {
+
+// -log p(target | prediction) and its derivative by the prediction.
+struct Normal {
+  double noise_variance;
+  double Loss(double prediction, double target, double* slope) const {
+    const double gap = prediction - target;
+    *slope = gap / noise_variance;
+    return (gap * gap / noise_variance + std::log(2 * std::numbers::pi * noise_variance)) / 2;
+  }
+  at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const {
+    const at::Tensor gap = prediction - target;
+    *slope = gap / noise_variance;
+    return (gap.square() / noise_variance + std::log(2 * std::numbers::pi * noise_variance)) / 2;
+  }
+};
+
+// Targets are 0 or 1.
+struct Bernoulli {
+  double Loss(double prediction, double target, double* slope) const {
+    *slope = 1 / (1 + std::exp(-prediction)) - target;
+    return std::max(prediction, 0.0) + std::log1p(std::exp(-std::abs(prediction))) - prediction * target;
+  }
+  at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const {
+    *slope = at::sigmoid(prediction) - target;
+    return at::softplus(prediction) - prediction * target;
+  }
+};
+
+// Standardised inputs [N, d] and targets [N].
+struct Examples {
+  int64_t count, width;
+  std::vector<float> x, target;
+};
+
+Examples ReadExamples(const ResidentDataset& dataset, const Normalisation& normalisation) {
+  const Dataset& data = dataset.description();
+  const InputRows rows(data.input_type, dataset.input_bytes().data(), data.input_shape, normalisation);
+  Examples examples{data.num_rows, rows.row_size(), {}, dataset.targets()};
+  examples.x.resize(examples.count * examples.width);
+  for (int64_t i = 0; i < examples.count; ++i) rows.Read(i, examples.x.data() + i * examples.width);
+  if (examples.target.empty()) examples.target.assign(dataset.labels().begin(), dataset.labels().end());
+  return examples;
+}
+
+template <typename Likelihood>
+class Regression final : public Potential {
+ public:
+  Regression(const Likelihood& likelihood, Examples examples, std::shared_ptr<const Layout> layout,
+             double prior_precision, Device device)
+      : likelihood_(likelihood),
+        examples_(std::move(examples)),
+        layout_(std::move(layout)),
+        prior_precision_(prior_precision),
+        has_intercept_(layout_->spans().size() > 1) {
+    if (!device.is_cuda()) return;
+    const at::Device where(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index));
+    x_ = at::from_blob(examples_.x.data(), {examples_.count, examples_.width}).to(where);
+    target_ = at::from_blob(examples_.target.data(), {examples_.count}).to(where);
+  }
+
+  const std::shared_ptr<const Layout>& layout() const override { return layout_; }
+  int64_t num_examples() const override { return examples_.count; }
+  double prior_precision() const override { return prior_precision_; }
+
+  void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
+    losses_.resize(theta.rows() * batch.size);
+    Run(theta, batch, gradient, losses_.data());
+    LogPrior(theta, energy);
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      double sum = 0;
+      for (int64_t i = 0; i < batch.size; ++i) sum += losses_[row * batch.size + i];
+      energy[row] = Scale(batch) * sum - energy[row];
+    }
+  }
+
+  void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
+    Run(theta, batch, nullptr, losses);
+  }
+
+  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+    const at::Tensor rows = RowsView(theta).cpu();  // of a CPU arena: itself
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      const float* first = rows.const_data_ptr<float>() + row * theta.row_stride();
+      log_prior[row] = -prior_precision_ / 2 * SquareSum(first, theta.row_stride());
+    }
+  }
+
+ private:
+  double Scale(const BatchRows& batch) const {
+    return static_cast<double>(examples_.count) / static_cast<double>(batch.size);
+  }
+
+  void Run(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* losses) const {
+    if (theta.device().is_cuda()) return RunOnGpu(theta, batch, gradient, losses);
+    const int64_t rows_per_task = std::max<int64_t>(1, 16384 / (batch.size * examples_.width + 1));
+    at::parallel_for(0, theta.rows(), rows_per_task, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        RunRow(theta.row(row), batch.row(row), batch.size, Scale(batch),
+               gradient == nullptr ? nullptr : gradient->row(row), losses + row * batch.size);
+      }
+    });
+  }
+
+  void RunRow(const float* theta, const int64_t* ids, int64_t n, double scale, float* gradient, double* losses) const {
+    const int64_t d = examples_.width, intercept = has_intercept_ ? layout_->spans()[1].padded : 0;
+    std::vector<double> sums(d);
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const float* x = examples_.x.data() + ids[i] * d;
+      double prediction = has_intercept_ ? theta[intercept] : 0, slope;
+      for (int64_t j = 0; j < d; ++j) prediction += static_cast<double>(x[j]) * theta[j];
+      losses[i] = likelihood_.Loss(prediction, examples_.target[ids[i]], &slope);
+      if (gradient == nullptr) continue;
+      for (int64_t j = 0; j < d; ++j) sums[j] += slope * x[j];
+      sum += slope;
+    }
+    if (gradient == nullptr) return;
+    for (int64_t j = 0; j < d; ++j) gradient[j] = static_cast<float>(scale * sums[j]);
+    if (has_intercept_) gradient[intercept] = static_cast<float>(scale * sum);
+  }
+
+  void RunOnGpu(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* losses) const {
+    const int64_t chains = theta.rows(), n = batch.size;
+    const at::Tensor ids =
+        at::from_blob(const_cast<int64_t*>(batch.ids), {chains * n}, at::dtype(at::kLong)).to(x_.device());
+    const at::Tensor x = x_.index_select(0, ids).view({chains, n, examples_.width});
+    at::Tensor prediction = at::bmm(x, ParameterView(theta, 0).unsqueeze(2)).squeeze(2).to(at::kDouble), slope;
+    if (has_intercept_) prediction = prediction + ParameterView(theta, 1);
+    const at::Tensor loss = likelihood_.Loss(prediction, target_.index_select(0, ids).view({chains, n}), &slope).cpu();
+    std::copy_n(loss.const_data_ptr<double>(), chains * n, losses);
+    if (gradient == nullptr) return;
+    slope = slope * Scale(batch);
+    ParameterView(*gradient, 0).copy_(at::bmm(slope.to(at::kFloat).unsqueeze(1), x).squeeze(1));
+    if (has_intercept_) ParameterView(*gradient, 1).copy_(slope.sum(1, /*keepdim=*/true));
+  }
+
+  const Likelihood likelihood_;
+  Examples examples_;
+  const std::shared_ptr<const Layout> layout_;
+  const double prior_precision_;
+  const bool has_intercept_;    // the layout's second tensor
+  at::Tensor x_, target_;       // the examples on a GPU
+  std::vector<double> losses_;  // [C, n]
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Potential>> MakeRegressionPotential(const JobPlan& plan,
+                                                                   std::shared_ptr<const ResidentDataset> dataset,
+                                                                   Device device) {
+  if (dataset == nullptr) {
+    return absl::InvalidArgumentError("job " + plan.job + ": a regression needs a data set, the plan has none");
+  }
+  const Dataset& data = dataset->description();
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(plan.spec.model, data)));
+  CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ParameterShape> parameters,
+                              InferParameters(plan.spec.model, data.input_shape, data.num_classes));
+  auto layout = std::make_shared<const Layout>(std::move(parameters));
+  Examples examples = ReadExamples(*dataset, plan.normalisation);
+  const double precision = plan.spec.prior.precision();
+  const auto& kind = std::get<PotentialKind>(plan.spec.model.kind);
+  if (const auto* linear = std::get_if<LinearRegressionPotential>(&kind)) {
+    return std::make_unique<Regression<Normal>>(Normal{linear->noise_variance}, std::move(examples), std::move(layout),
+                                                precision, device);
+  }
+  return std::make_unique<Regression<Bernoulli>>(Bernoulli(), std::move(examples), std::move(layout), precision,
+                                                 device);
+}
+
+}  // namespace chainfleet

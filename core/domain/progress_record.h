@@ -19,8 +19,6 @@ struct MetropolisStats {
   // beyond what the correction can bear.
   double noise_variance = 0, skew = 0, kurtosis = 0;
   double guarded = 0;
-
-  bool biased() const { return guarded > 0.01; }
   bool operator==(const MetropolisStats&) const = default;
 };
 

@@ -22,8 +22,8 @@ struct Reference {
 Reference EvaluateInDouble(const std::string& model, const ResidentDataset& data, const ThetaArena& theta, int64_t row,
                            const int64_t* ids, int64_t n) {
   const Dataset& description = data.description();
-  const Architecture architecture =
-      *MakeArchitecture(ModelSpec{BuiltinModel{model, {}}}, description.input_shape, description.num_classes);
+  const NetworkShape network =
+      *InferNetwork({BuiltinModel{model, {}}}, description.input_shape, description.num_classes);
   std::vector<double> x;
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < n; ++i) {
@@ -42,7 +42,7 @@ Reference EvaluateInDouble(const std::string& model, const ResidentDataset& data
         ParameterView(theta, k).narrow(0, row, 1).to(at::kDouble).detach().clone().requires_grad_(true));
     squares = squares + parameters.back().detach().square().sum();
   }
-  const at::Tensor logits = EagerLogits(architecture, parameters, at::tensor(x, at::kDouble).view(shape));
+  const at::Tensor logits = EagerLogits(network, parameters, at::tensor(x, at::kDouble).view(shape));
   const at::Tensor loss = -at::log_softmax(logits, -1).gather(-1, at::tensor(labels, at::kLong).view({1, n, 1})).sum() *
                           (static_cast<double>(description.num_rows) / n);
   loss.backward();
@@ -96,8 +96,9 @@ TEST(NetworkParity, EagerPotentialAgreesWithTheFusedOne) {
     SCOPED_TRACE(model);
     const auto data = SyntheticImages(300);
     const auto fused = MakeNetwork(model, data);
-    const auto eager = MakeEagerPotential(*MakeArchitecture(ModelSpec{BuiltinModel{model, {}}}, {1, 28, 28}, 10),
-                                          fused->layout(), data, data->description().normalisation, 25, Device());
+    const auto eager =
+        MakeEagerPotential(*InferNetwork({BuiltinModel{model, {}}}, {1, 28, 28}, 10), fused->layout(), data,
+                           data->description().normalisation, 25, Device(), ChainBatching::kTogether);
     const ThetaArena theta = RandomTheta(fused->layout(), 3);
     ThetaArena fused_gradient = theta.Clone(), eager_gradient = theta.Clone();
     const std::vector<int64_t> ids = SomeIds(3, 40, 300);

@@ -1,10 +1,7 @@
 #include "worker/numerics/chain_batch.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <cmath>
-#include <new>
 
 #include "core/base/check.h"
 #include "worker/numerics/checkpoint_codec.h"
@@ -13,39 +10,25 @@
 #include "worker/numerics/potential_factory.h"
 #include "worker/numerics/samplers/kernel.h"
 #include "worker/numerics/step_size_schedule.h"
+#include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 namespace {
 
-// The one place where exceptions of LibTorch and of allocation become statuses.
-template <typename Function>
-auto CatchTorch(const Function& function) -> decltype(function()) {
-  const auto out_of_memory = [](const std::string& what) {
-    return absl::ResourceExhaustedError("out of memory in a batch of chains: " + what);
-  };
-  try {
-    return function();
-  } catch (const std::bad_alloc& error) {
-    return out_of_memory(error.what());
-  } catch (const c10::OutOfMemoryError& error) {
-    return out_of_memory(error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    const std::string what = error.what_without_backtrace();
-    // The CPU allocator throws a plain c10::Error.
-    if (what.find("can't allocate memory") != std::string::npos) return out_of_memory(what);
-    return absl::InternalError("LibTorch failed in a batch of chains: " + what);
-  } catch (const std::exception& error) {
-    return absl::InternalError(std::string("a batch of chains failed: ") + error.what());
-  }
-}
+constexpr char kWork[] = "a batch of chains";
 
-// Uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)) from kInit at the parameter's position, a different start per chain.
+// Uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)) from kInit at the parameter's position, a different start per chain; tensors
+// without inputs (of norms) at their initial value.
 std::vector<float> StartOfChain(const Layout& layout, RngKey key) {
   std::vector<float> theta(layout.num_parameters(), 0.0f);
   for (size_t k = 0; k < layout.parameters().size(); ++k) {
-    if (layout.parameters()[k].fan_in == 0) continue;
-    const float bound = 1 / std::sqrt(static_cast<float>(layout.parameters()[k].fan_in));
+    const ParameterShape& parameter = layout.parameters()[k];
     const TensorSpan& span = layout.spans()[k];
+    if (parameter.fan_in == 0) {
+      std::fill_n(theta.begin() + span.first, span.size, parameter.initial);
+      continue;
+    }
+    const float bound = 1 / std::sqrt(static_cast<float>(parameter.fan_in));
     for (int64_t p = span.first; p < span.first + span.size; ++p) {
       const int64_t r = p % 64;
       const PhiloxBlock block = RandomBlock(key, RngStream::kInit, 0, static_cast<uint32_t>(p / 64 * 16 + r % 16));
@@ -66,7 +49,9 @@ class KernelBatch final : public ChainBatch {
         schedule_(plan_->spec, steps_, potential_->num_examples()),
         batches_(plan_->spec.minibatches, potential_->num_examples(),
                  plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
+        draw_tensors_(layout().parameters()),
         scratch_(ThetaArena(potential_->layout(), device)) {
+    for (const ParameterShape& statistic : potential_->statistics()) draw_tensors_.push_back(statistic);
     for (size_t i = 0; i < names_.size(); ++i) state_.arenas.emplace_back(potential_->layout(), device);
     if (plan_->spec.sampler.is_metropolis()) held_.emplace(potential_->layout(), device);
   }
@@ -83,7 +68,7 @@ class KernelBatch final : public ChainBatch {
       CHAINFLEET_RETURN_IF_ERROR(CheckFits(*checkpoint, plan_->job, index, SavedNames(), layout().num_parameters()));
       row.step = checkpoint->step;
     }
-    return CatchTorch([&]() -> absl::Status {
+    return CatchTorch(kWork, [&]() -> absl::Status {
       for (ThetaArena& arena : state_.arenas) {
         if (arena.rows() == static_cast<int64_t>(rows_.size())) arena.AddRow();  // or left by an attempt that failed
       }
@@ -134,7 +119,7 @@ class KernelBatch final : public ChainBatch {
       chains.push_back(chain);
     }
     if (!any_active) return std::vector<RowReport>();
-    return CatchTorch([&]() -> absl::StatusOr<std::vector<RowReport>> {
+    return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       return Report(chains, std::visit([&](const auto& kernel) { return kernel.Step(inputs, &state_); }, kernel_));
     });
@@ -148,7 +133,9 @@ class KernelBatch final : public ChainBatch {
     for (const DrawKind kind : KindsOf(plan_->spec)) {
       const auto name = std::find(names_.begin(), names_.end(), DrawArena(kernel_, kind));
       CHAINFLEET_CHECK(name != names_.end()) << "the kernel keeps no " << ToString(kind);
-      draw.kinds.push_back(state_.arenas[name - names_.begin()].ReadRow(row));
+      std::vector<float>& kept = draw.kinds.emplace_back(state_.arenas[name - names_.begin()].ReadRow(row));
+      const std::vector<float> statistics = potential_->DrawStatistics(kept);
+      kept.insert(kept.end(), statistics.begin(), statistics.end());
     }
     return draw;
   }
@@ -170,7 +157,7 @@ class KernelBatch final : public ChainBatch {
     return EncodeCheckpoint(checkpoint);
   }
 
-  const std::vector<ParameterShape>& parameters() const override { return layout().parameters(); }
+  const std::vector<ParameterShape>& parameters() const override { return draw_tensors_; }
 
  private:
   struct Row {
@@ -246,6 +233,7 @@ class KernelBatch final : public ChainBatch {
   const StepPlan steps_;
   const StepSizeSchedule schedule_;
   const MinibatchPlan batches_;
+  std::vector<ParameterShape> draw_tensors_;
   SamplerState state_;
   std::optional<HoldingTime> held_;  // of Metropolis kernels
   StepScratch scratch_;
@@ -259,7 +247,7 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
                                                                const std::string& device) {
   CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
-  return CatchTorch([&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+  return CatchTorch(kWork, [&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
     CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where));
     std::vector<FieldViolation> violations = Validate(plan->spec);
     const auto for_data = ValidateForData(plan->spec, potential->num_examples());

@@ -18,7 +18,8 @@ namespace chainfleet {
 
 class ResidentDataset;  // worker/numerics/dataset/resident_dataset.h: a data set decoded in memory
 
-// The tensors of one draw on the host, float32 in layout order (no padding), one vector of D per kind of the job.
+// The tensors of one draw on the host, float32 (no padding), one vector per kind of the job: the D parameters in layout
+// order, then the statistics of batch norm, if the network has any.
 struct DrawTensors {
   int64_t step = 0;
   double weight = 1;
@@ -56,7 +57,7 @@ class ChainBatch {
   virtual absl::StatusOr<std::vector<RowReport>> Step() = 0;
 
   // The draw that the row's last report said is due: its state after that step, or, of a Metropolis kernel, the state
-  // it left, weighted by the kept steps it was held for.
+  // it left, weighted by the kept steps it was held for. With batch norm this passes over the whole data set.
   virtual DrawTensors TakeDraw(int32_t index) const = 0;
 
   // At the end of a chain or of its lease: the state that a Metropolis kernel still holds, with its count so far; it is
@@ -65,7 +66,7 @@ class ChainBatch {
 
   virtual std::string SaveResumePoint(int32_t index) const = 0;
 
-  // Sizes of the parameter tensors, for the draw codec.
+  // The tensors of one kind of a draw in order, for the draw codec: parameters, then statistics.
   virtual const std::vector<ParameterShape>& parameters() const = 0;
 };
 

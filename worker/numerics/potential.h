@@ -7,15 +7,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "core/base/rng_key.h"
 #include "worker/numerics/theta_arena.h"
 
 namespace chainfleet {
 
+// What names the random numbers of a chain's step.
+struct StepKey {
+  RngKey key;  // of the chain
+  uint64_t step = 0;
+};
+
 // The examples each row looks at: ids of data-set rows, [C, n], on the host. Null and 0 for analytic potentials.
 struct BatchRows {
   const int64_t* ids = nullptr;
-  int64_t size = 0;  // n
+  int64_t size = 0;               // n
+  const StepKey* keys = nullptr;  // [C]: units drop out by these; null: dropout is off
   const int64_t* row(int64_t r) const { return ids + r * size; }
 };
 
@@ -41,6 +50,15 @@ class Potential {
 
   // log_prior[C], up to a constant, on the host.
   virtual void LogPrior(const ThetaArena& theta, double* log_prior) = 0;
+
+  // What a draw carries beside its parameters, as tensors that follow them: means and variances of batch norm.
+  virtual const std::vector<ParameterShape>& statistics() const {
+    static const std::vector<ParameterShape> kNone;
+    return kNone;
+  }
+  // The statistics of a draw of theta [D] (layout order, no padding), a pure function of it: one pass over all data in
+  // stored order.
+  virtual std::vector<float> DrawStatistics(const std::vector<float>&) { return {}; }
 };
 
 }  // namespace chainfleet

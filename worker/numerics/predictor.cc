@@ -1,37 +1,28 @@
 #include "worker/numerics/predictor.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/device.h"
-#include "worker/numerics/kernels/softmax.h"
-#include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/block_classifier.h"
+#include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 namespace {
 
-std::vector<int64_t> FlatOffsets(const std::vector<ParameterShape>& parameters) {
-  std::vector<int64_t> offsets;
-  for (const ParameterShape& parameter : parameters) offsets.push_back(parameter.offset);
-  return offsets;
-}
-
 // On the CPU whatever the device: a prediction is forward only, and its bits are promised. Each image's numbers are
-// computed alone (kernels/lanes.h), so cutting rows into slices and requests changes no bit.
-class FusedPredictor final : public Predictor {
+// computed alone (models/block_classifier.h), so cutting rows into blocks and requests changes no bit.
+class NetworkPredictor final : public Predictor {
  public:
-  FusedPredictor(std::shared_ptr<const PredictPlan> plan, Architecture architecture,
-                 const std::vector<ParameterShape>& parameters)
+  NetworkPredictor(std::shared_ptr<const PredictPlan> plan, NetworkShape network)
       : plan_(std::move(plan)),
-        num_parameters_(NumParameters(parameters)),
-        network_(std::move(architecture), FlatOffsets(parameters)) {}
+        network_(std::move(network)),
+        draw_size_(NumParameters(network_.statistics.empty() ? network_.parameters : network_.statistics)) {}
 
   absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) override {
     const std::vector<int64_t>& shape = inputs.shape;
@@ -42,7 +33,7 @@ class FusedPredictor final : public Predictor {
                                                      "]"));
     }
     const int64_t item = inputs.type == InputType::kUint8 ? 1 : sizeof(float);
-    const int64_t size = shape[0] * network_.architecture().input_size() * item;
+    const int64_t size = shape[0] * NumValues(network_.input_shape) * item;
     if (shape[0] < 0 || static_cast<int64_t>(inputs.bytes.size()) != size) {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
@@ -77,10 +68,10 @@ class FusedPredictor final : public Predictor {
                                                      " draws, ", draws.weights.size(), " weights"));
     }
     for (const auto& theta : draws.theta) {
-      if (static_cast<int64_t>(theta->size()) != num_parameters_) {
+      if (static_cast<int64_t>(theta->size()) != draw_size_) {
         return absl::InvalidArgumentError(absl::StrCat("chain ", ToString(draws.chain), ": a draw has ", theta->size(),
                                                        " parameters, the model of job ", plan_->job, " has ",
-                                                       num_parameters_));
+                                                       draw_size_));
       }
     }
     return absl::OkStatus();
@@ -90,41 +81,42 @@ class FusedPredictor final : public Predictor {
   absl::StatusOr<PartialPrediction> Run(const DrawStack& draws, InputType type, const std::string& bytes, int64_t first,
                                         int64_t n, const int32_t* labels) {
     CHAINFLEET_RETURN_IF_ERROR(CheckDraws(draws));
-    const int64_t classes = plan_->num_classes, num_draws = static_cast<int64_t>(draws.theta.size());
     PartialPrediction sums;
     sums.chain = draws.chain;
     sums.kind = draws.kind;
-    sums.num_draws = num_draws;
+    sums.num_draws = static_cast<int64_t>(draws.theta.size());
     sums.num_rows = n;
-    sums.num_classes = classes;
+    sums.num_classes = plan_->num_classes;
     for (const double w : draws.weights) {
       sums.sum_w += w;
       sums.sum_w2 += w * w;
     }
-    try {
-      sums.sum_wp.assign(n * classes, 0);
-      sums.sum_wp2.assign(n * classes, 0);
-      sums.sum_wh.assign(n, 0);
-      sums.votes.assign(n * classes, 0);
-      Scores scores;
-      if (labels != nullptr) {
-        scores.log_likelihood.resize(num_draws * n);
-        scores.hit.resize(num_draws * n);
-      }
-      const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
-      const int64_t threads = at::get_num_threads();
-      while (static_cast<int64_t>(workspaces_.size()) < threads) {
-        workspaces_.emplace_back(network_.architecture(), kSliceImages, false);
-      }
-      at::parallel_for(0, NumSlices(n), 1, [&](int64_t begin, int64_t end) {
-        NetworkWorkspace* work = &workspaces_[at::get_thread_num()];
-        for (int64_t s = begin; s < end; ++s) AddSlice(draws, rows, first, s, labels, work, &sums, &scores);
-      });
-      if (labels != nullptr) SumScores(scores, num_draws, n, &sums);
-    } catch (const std::bad_alloc&) {
-      return absl::ResourceExhaustedError(absl::StrCat("out of memory predicting ", n, " rows: send fewer at once"));
+    const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
+    return CatchTorch(absl::StrCat("a prediction of ", n, " rows"), [&]() -> absl::StatusOr<PartialPrediction> {
+      AddBlocks(draws, rows, first, labels, &sums);
+      return std::move(sums);
+    });
+  }
+
+  void AddBlocks(const DrawStack& draws, const InputRows& rows, int64_t first, const int32_t* labels,
+                 PartialPrediction* sums) {
+    const int64_t n = sums->num_rows, classes = sums->num_classes;
+    sums->sum_wp.assign(n * classes, 0);
+    sums->sum_wp2.assign(n * classes, 0);
+    sums->sum_wh.assign(n, 0);
+    sums->votes.assign(n * classes, 0);
+    Scores scores;
+    if (labels != nullptr) {
+      scores.log_likelihood.resize(sums->num_draws * n);
+      scores.hit.resize(sums->num_draws * n);
     }
-    return sums;
+    while (static_cast<int64_t>(classifiers_.size()) < at::get_num_threads()) {
+      classifiers_.push_back(MakeBlockClassifier(network_));
+    }
+    RunSingleThreaded((n + kMaxBlockImages - 1) / kMaxBlockImages, [&](int64_t block) {
+      AddBlock(draws, rows, first, block, labels, classifiers_[at::get_thread_num()].get(), sums, &scores);
+    });
+    if (labels != nullptr) SumScores(scores, sums->num_draws, n, sums);
   }
 
   struct Scores {
@@ -141,40 +133,34 @@ class FusedPredictor final : public Predictor {
     }
   }
 
-  // All draws over the images of one slice, which are read once.
-  void AddSlice(const DrawStack& draws, const InputRows& rows, int64_t first, int64_t slice, const int32_t* labels,
-                NetworkWorkspace* work, PartialPrediction* sums, Scores* scores) const {
+  // All draws over the images of one block, which are read once.
+  static void AddBlock(const DrawStack& draws, const InputRows& rows, int64_t first, int64_t block,
+                       const int32_t* labels, BlockClassifier* classifier, PartialPrediction* sums, Scores* scores) {
     const int64_t n = sums->num_rows, classes = sums->num_classes;
-    const int64_t start = slice * kSliceImages, images = std::min(n - start, kSliceImages);
-    std::vector<int64_t> ids(images);
-    std::iota(ids.begin(), ids.end(), first + start);
-    network_.Gather(rows, ids.data(), images, 0, work);
+    const int64_t start = block * kMaxBlockImages, images = std::min(n - start, kMaxBlockImages);
+    classifier->Read(rows, first + start, images);
     for (size_t s = 0; s < draws.theta.size(); ++s) {
-      network_.Forward(draws.theta[s]->data(), images, 0, work);
-      for (int64_t i = 0; i < images; i += kLanes) {
-        const float* logits = work->dense.back().y.data() + i * classes;
-        alignas(64) float log_normaliser[kLanes];
-        Softmax(logits, classes, work->dense.back().dy.data(), log_normaliser);
-        for (int64_t l = 0; l < std::min(kLanes, images - i); ++l) {
-          const int64_t row = start + i + l;
-          const int64_t best = AddImage(work->dense.back().dy.data() + l, draws.weights[s], row, sums);
-          if (labels == nullptr) continue;
-          const int32_t label = labels[first + row];
-          scores->log_likelihood[s * n + row] = static_cast<double>(logits[label * kLanes + l]) - log_normaliser[l];
-          scores->hit[s * n + row] = best == label;
-        }
+      const BlockScores& seen = classifier->Classify(draws.theta[s]->data());
+      for (int64_t i = 0; i < images; ++i) {
+        const int64_t row = start + i;
+        const int64_t best = AddImage(seen.probability.data() + i * classes, draws.weights[s], row, sums);
+        if (labels == nullptr) continue;
+        const int32_t label = labels[first + row];
+        scores->log_likelihood[s * n + row] =
+            static_cast<double>(seen.logit[i * classes + label]) - seen.log_normaliser[i];
+        scores->hit[s * n + row] = best == label;
       }
     }
   }
 
-  // Adds the probabilities p[k * 16] of one row under one draw; its largest class (the first of equals).
+  // Adds the probabilities p[K] of one row under one draw; its largest class (the first of equals).
   static int64_t AddImage(const float* p, double w, int64_t row, PartialPrediction* sums) {
     const int64_t classes = sums->num_classes;
     int64_t best = 0;
     double entropy = 0;
     for (int64_t k = 0; k < classes; ++k) {
-      const double pk = p[k * kLanes];
-      if (pk > p[best * kLanes]) best = k;
+      const double pk = p[k];
+      if (pk > p[best]) best = k;
       if (pk != 0) entropy -= pk * std::log(pk);  // NaN stays NaN
       sums->sum_wp[row * classes + k] += w * pk;
       sums->sum_wp2[row * classes + k] += w * pk * pk;
@@ -185,9 +171,9 @@ class FusedPredictor final : public Predictor {
   }
 
   const std::shared_ptr<const PredictPlan> plan_;
-  const int64_t num_parameters_;
-  const FusedNetwork network_;
-  std::vector<NetworkWorkspace> workspaces_;  // one per thread, a slice each
+  const NetworkShape network_;
+  const int64_t draw_size_;                                    // parameters and statistics
+  std::vector<std::unique_ptr<BlockClassifier>> classifiers_;  // one per thread
 };
 
 }  // namespace
@@ -195,12 +181,9 @@ class FusedPredictor final : public Predictor {
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
                                                              const std::string& device) {
   CHAINFLEET_RETURN_IF_ERROR(ParseDevice(device).status());
-  CHAINFLEET_ASSIGN_OR_RETURN(Architecture architecture,
-                              MakeArchitecture(plan->model, plan->input_shape, plan->num_classes));
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters,
-                              InferParameters(plan->model, plan->input_shape, plan->num_classes));
+  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan->model, plan->input_shape, plan->num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan->normalisation, plan->input_shape));
-  return std::make_unique<FusedPredictor>(std::move(plan), std::move(architecture), parameters);
+  return std::make_unique<NetworkPredictor>(std::move(plan), std::move(network));
 }
 
 }  // namespace chainfleet

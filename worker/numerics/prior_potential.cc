@@ -76,6 +76,11 @@ class PriorPotential final : public Potential {
     for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = -log_prior[row];
   }
 
+  const std::vector<ParameterShape>& statistics() const override { return likelihood_->statistics(); }
+  std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
+    return likelihood_->DrawStatistics(theta);
+  }
+
  private:
   const std::unique_ptr<Potential> likelihood_;
   const std::vector<PriorDensity> of_tensor_;

@@ -1,53 +1,63 @@
 #include "worker/numerics/models/architecture.h"
 
-#include <functional>
-#include <numeric>
-
 namespace chainfleet {
 namespace {
 
-int64_t Product(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+// Reads a list of layers from its start.
+class Reader {
+ public:
+  explicit Reader(const std::vector<PlacedLayer>& layers) : layers_(layers) {}
+
+  bool done() const { return next_ == layers_.size(); }
+
+  // The next layer, passed by, if it is of this kind.
+  template <typename Kind>
+  const PlacedLayer* Take() {
+    if (done() || !std::holds_alternative<Kind>(layers_[next_].kind)) return nullptr;
+    return &layers_[next_++];
+  }
+
+ private:
+  const std::vector<PlacedLayer>& layers_;
+  size_t next_ = 0;
+};
+
+bool IsFused(const ConvLayer& conv, bool first) {
+  return conv.bias && conv.stride == 1 && conv.groups == 1 && (conv.kernel == 3 || conv.kernel == 5) &&
+         (first || conv.padding == 0);
 }
 
-std::vector<int64_t> ParameterSizes(const Architecture& architecture) {
-  std::vector<int64_t> sizes;
-  for (const ConvShape& conv : architecture.convolutions) {
-    sizes.insert(sizes.end(), {conv.num_weights(), conv.out_channels});
+// The pooled convolutions in front; false if one of them is not for the kernels.
+bool TakeConvolutions(Reader* reader, Architecture* architecture) {
+  while (const PlacedLayer* layer = reader->Take<ConvLayer>()) {
+    const auto& conv = std::get<ConvLayer>(layer->kind);
+    if (!IsFused(conv, architecture->convolutions.empty())) return false;
+    if (architecture->convolutions.empty()) architecture->padding = conv.padding;
+    architecture->convolutions.push_back({layer->input[0], conv.out_channels, conv.kernel,
+                                          layer->input[1] + 2 * conv.padding, layer->input[2] + 2 * conv.padding});
+    const PlacedLayer* relu = reader->Take<ReluLayer>();
+    const PlacedLayer* pool = relu == nullptr ? nullptr : reader->Take<MaxPoolLayer>();
+    if (pool == nullptr) return false;
+    const auto& window = std::get<MaxPoolLayer>(pool->kind);
+    if (window.size != 2 || window.stride.value_or(2) != 2 || window.padding != 0) return false;
   }
-  for (const DenseShape& dense : architecture.dense) {
-    sizes.insert(sizes.end(), {dense.inputs * dense.outputs, dense.outputs});
-  }
-  return sizes;
+  return true;
 }
 
 }  // namespace
 
-int64_t Architecture::input_size() const { return Product(input_shape); }
-
-absl::StatusOr<Architecture> MakeArchitecture(const ModelSpec& model, const std::vector<int64_t>& input_shape,
-                                              int64_t num_classes) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ParameterShape> parameters,
-                              InferParameters(model, input_shape, num_classes));
-  const auto* builtin = std::get_if<BuiltinModel>(&model.kind);
-  if (builtin == nullptr)
-    return absl::InvalidArgumentError("model: not a network; an analytic potential has no layers");
-  Architecture architecture;
-  if (builtin->name == "softmax_regression") {
-    architecture = SoftmaxRegression(input_shape, num_classes);
-  } else if (builtin->name == "mlp") {
-    architecture = Mlp(input_shape, num_classes, builtin->hidden);
-  } else if (builtin->name == "lenet5") {
-    architecture = Lenet5(input_shape, num_classes);
-  } else {
-    return absl::InvalidArgumentError("model.builtin: this worker has no network called " + builtin->name);
+std::optional<Architecture> FusedArchitecture(const NetworkShape& network) {
+  Architecture architecture{.input_shape = network.input_shape};
+  Reader reader(network.layers);
+  if (!TakeConvolutions(&reader, &architecture)) return std::nullopt;
+  reader.Take<FlattenLayer>();
+  while (const PlacedLayer* layer = reader.Take<LinearLayer>()) {
+    if (!std::get<LinearLayer>(layer->kind).bias) return std::nullopt;
+    architecture.dense.push_back({NumValues(layer->input), layer->output[0]});
+    if (reader.done()) return architecture;
+    if (reader.Take<ReluLayer>() == nullptr) return std::nullopt;
   }
-  std::vector<int64_t> sizes;
-  for (const ParameterShape& parameter : parameters) sizes.push_back(Product(parameter.shape));
-  if (sizes != ParameterSizes(architecture)) {
-    return absl::InternalError(builtin->name + ": the inferred parameters are not those of its layers");
-  }
-  return architecture;
+  return std::nullopt;
 }
 
 }  // namespace chainfleet

@@ -1,12 +1,12 @@
-// What a network computes, without its parameters: convolutions with ReLU and 2x2 max pool, then dense layers with ReLU
-// between them, then a softmax over classes. One file per model; the fused CPU path and the ATen path both execute it.
+// The networks that the fused CPU kernels run: convolutions with ReLU and 2x2 max pool, then dense layers with ReLU
+// between them, then a softmax over classes.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "core/base/status.h"
-#include "core/domain/model_spec.h"
+#include "core/domain/network_shape.h"
 #include "worker/numerics/kernels/conv.h"
 #include "worker/numerics/kernels/dense.h"
 
@@ -18,17 +18,11 @@ struct Architecture {
   int64_t padding = 0;                  // zeros around the image, in pixels: the first convolution's
   std::vector<ConvShape> convolutions;  // the first one's input is padded
   std::vector<DenseShape> dense;        // at least one; the last one's outputs are the logits
-  int64_t input_size() const;           // values of one example
+  int64_t input_size() const { return NumValues(input_shape); }
   int64_t num_classes() const { return dense.back().outputs; }
 };
 
-// The network of `model`. INVALID_ARGUMENT as InferParameters; INTERNAL if its parameters are not those of the layers.
-absl::StatusOr<Architecture> MakeArchitecture(const ModelSpec& model, const std::vector<int64_t>& input_shape,
-                                              int64_t num_classes);
-
-// The built-in models, for shapes that InferParameters accepts.
-Architecture SoftmaxRegression(const std::vector<int64_t>& input_shape, int64_t num_classes);
-Architecture Mlp(const std::vector<int64_t>& input_shape, int64_t num_classes, const std::vector<int64_t>& hidden);
-Architecture Lenet5(const std::vector<int64_t>& input_shape, int64_t num_classes);
+// The network for the fused kernels, or nothing if any of its layers is not theirs.
+std::optional<Architecture> FusedArchitecture(const NetworkShape& network);
 
 }  // namespace chainfleet

@@ -1,31 +1,162 @@
 #include "worker/numerics/models/eager_network.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/baddbmm.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/zeros.h>
 
 namespace chainfleet {
+namespace {
 
-at::Tensor EagerLogits(const Architecture& architecture, const std::vector<at::Tensor>& parameters,
-                       const at::Tensor& x) {
-  const int64_t chains = x.size(0), images = x.size(1);
-  size_t next = 0;
-  at::Tensor h = x.reshape({chains, images, -1});
-  if (!architecture.convolutions.empty()) {
-    int64_t padding = architecture.padding;
-    h = x.transpose(0, 1).reshape({images, chains * x.size(2), x.size(3), x.size(4)});
-    for (size_t l = 0; l < architecture.convolutions.size(); ++l, next += 2, padding = 0) {
-      const at::Tensor weight = parameters[next].flatten(0, 1), bias = parameters[next + 1].flatten();
-      h = at::max_pool2d(at::relu(at::conv2d(h, weight, bias, 1, padding, 1, chains)), 2);
+// Activations lie as [n, C * channels, height, width] while they are images, as [C, n, features] once they are flat.
+class Pass {
+ public:
+  Pass(const std::vector<at::Tensor>& parameters, int64_t chains, const ForwardMode& mode)
+      : parameters_(parameters), chains_(chains), mode_(mode) {}
+
+  at::Tensor Run(const std::vector<PlacedLayer>& layers, at::Tensor h) {
+    for (const PlacedLayer& layer : layers) {
+      h = std::visit([&](const auto& kind) { return Apply(kind, layer, h); }, layer.kind);
     }
-    h = h.reshape({images, chains, -1}).transpose(0, 1);
+    return h;
   }
-  for (size_t l = 0; l < architecture.dense.size(); ++l, next += 2) {
-    h = at::baddbmm(parameters[next + 1].unsqueeze(1), h, parameters[next].transpose(1, 2));
-    if (l + 1 < architecture.dense.size()) h = at::relu(h);
+
+ private:
+  static bool IsImage(const PlacedLayer& layer) { return layer.input.size() == 3; }
+
+  // Tensor `i` of a layer as one over all chains' channels.
+  at::Tensor PerChannel(const PlacedLayer& layer, size_t i) const { return parameters_[layer.parameter + i].flatten(); }
+  // The same beside an image.
+  at::Tensor BesideImage(const PlacedLayer& layer, size_t i) const { return PerChannel(layer, i).view({1, -1, 1, 1}); }
+
+  at::Tensor Flat(const PlacedLayer& layer, const at::Tensor& h) const {
+    if (!IsImage(layer)) return h;
+    return h.reshape({h.size(0), chains_, -1}).transpose(0, 1);
   }
-  return h;
+
+  at::Tensor Apply(const ConvLayer& conv, const PlacedLayer& layer, const at::Tensor& h) const {
+    const at::Tensor weight = parameters_[layer.parameter].flatten(0, 1);
+    const at::Tensor bias = conv.bias ? PerChannel(layer, 1) : at::Tensor();
+    return at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups);
+  }
+
+  at::Tensor Apply(const LinearLayer& linear, const PlacedLayer& layer, const at::Tensor& h) const {
+    const at::Tensor weight = parameters_[layer.parameter].transpose(1, 2), x = Flat(layer, h);
+    return linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight);
+  }
+
+  at::Tensor Apply(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
+    // Over [n, C * channels]: a chain never sees another's channels.
+    const at::Tensor x = IsImage(layer) ? h : h.transpose(0, 1).reshape({h.size(1), -1});
+    const at::Tensor y = Normalise(norm, layer, x);
+    return IsImage(layer) ? y : y.view({h.size(1), chains_, -1}).transpose(0, 1);
+  }
+
+  at::Tensor Normalise(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& x) const {
+    const at::Tensor scale = PerChannel(layer, 0), shift = PerChannel(layer, 1);
+    if (mode_.statistics != nullptr) {
+      const at::Tensor mean = (*mode_.statistics)[layer.statistic].flatten();
+      const at::Tensor variance = (*mode_.statistics)[layer.statistic + 1].flatten();
+      return at::batch_norm(x, scale, shift, mean, variance, false, 0, norm.epsilon, true);
+    }
+    at::Tensor mean, variance;
+    if (mode_.batch_statistics != nullptr) {
+      // With a momentum of 1 the running values are the batch's own.
+      mean = at::zeros({x.size(1)}, x.options());
+      variance = at::zeros({x.size(1)}, x.options());
+    }
+    const at::Tensor y = at::batch_norm(x, scale, shift, mean, variance, true, 1, norm.epsilon, true);
+    if (mode_.batch_statistics != nullptr) {
+      if (x.numel() == x.size(1)) variance.zero_();  // one value a channel: it has no variance
+      mode_.batch_statistics->push_back(mean.view({chains_, -1}));
+      mode_.batch_statistics->push_back(variance.view({chains_, -1}));
+    }
+    return y;
+  }
+
+  at::Tensor Apply(const FrnLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
+    const at::Tensor inverse = at::rsqrt(h.square().mean({2, 3}, /*keepdim=*/true) + norm.epsilon);
+    const at::Tensor y = at::addcmul(BesideImage(layer, 1), h, inverse * BesideImage(layer, 0));
+    return norm.threshold ? at::maximum(y, BesideImage(layer, 2)) : y;
+  }
+
+  at::Tensor Apply(const ReluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::relu(h); }
+
+  at::Tensor Apply(const MaxPoolLayer& pool, const PlacedLayer&, const at::Tensor& h) const {
+    return at::max_pool2d(h, pool.size, pool.stride.value_or(pool.size), pool.padding);
+  }
+
+  at::Tensor Apply(const AvgPoolLayer& pool, const PlacedLayer&, const at::Tensor& h) const {
+    return at::avg_pool2d(h, pool.size, pool.stride.value_or(pool.size));
+  }
+
+  at::Tensor Apply(const GlobalAvgPoolLayer&, const PlacedLayer&, const at::Tensor& h) const {
+    return h.mean({2, 3}).view({h.size(0), chains_, -1}).transpose(0, 1);
+  }
+
+  at::Tensor Apply(const FlattenLayer&, const PlacedLayer& layer, const at::Tensor& h) const { return Flat(layer, h); }
+
+  at::Tensor Apply(const DropoutLayer& drop, const PlacedLayer& layer, const at::Tensor& h) {
+    if (mode_.dropout == nullptr || drop.rate == 0) return h;
+    const int64_t images = IsImage(layer) ? h.size(0) : h.size(1);
+    at::Tensor mask = at::empty({chains_, images * NumValues(layer.input)}, at::kFloat);
+    for (int64_t c = 0; c < chains_; ++c) FillMask(drop.rate, mode_.dropout[c], mask[c]);
+    dropout_blocks_ += static_cast<uint32_t>((mask.size(1) + 3) / 4);
+    mask = mask.to(h.options());
+    if (!IsImage(layer)) return h * mask.view(h.sizes());
+    return h * mask.view({chains_, images, -1}).transpose(0, 1).reshape(h.sizes());
+  }
+
+  // 1 / (1 - rate) with probability 1 - rate, else 0; four values of a block, blocks counted on over the layers.
+  void FillMask(double rate, const StepKey& step, const at::Tensor& mask) const {
+    float* values = mask.data_ptr<float>();
+    const float kept = static_cast<float>(1 / (1 - rate));
+    for (int64_t i = 0; i < mask.numel(); i += 4) {
+      const auto index = dropout_blocks_ + static_cast<uint32_t>(i / 4);
+      const PhiloxBlock block = RandomBlock(step.key, RngStream::kDropout, step.step, index);
+      for (int64_t w = 0; w < std::min<int64_t>(4, mask.numel() - i); ++w) {
+        values[i + w] = UniformFloat(block.word[w]) < rate ? 0 : kept;
+      }
+    }
+  }
+
+  at::Tensor Apply(const ResidualLayer&, const PlacedLayer& layer, const at::Tensor& h) {
+    const at::Tensor branch = Run(layer.branch, h);
+    return branch + Run(layer.shortcut, h);
+  }
+
+  at::Tensor Apply(const ConcatLayer&, const PlacedLayer& layer, const at::Tensor& h) {
+    const at::Tensor branch = Run(layer.branch, h);
+    if (!IsImage(layer)) return at::cat({h, branch}, 2);
+    if (chains_ == 1) return at::cat({h, branch}, 1);
+    const auto by_chain = [&](const at::Tensor& t) { return t.unflatten(1, {chains_, -1}); };
+    return at::cat({by_chain(h), by_chain(branch)}, 2).flatten(1, 2);
+  }
+
+  const std::vector<at::Tensor>& parameters_;
+  const int64_t chains_;
+  const ForwardMode& mode_;
+  uint32_t dropout_blocks_ = 0;  // used by the layers so far
+};
+
+}  // namespace
+
+at::Tensor EagerLogits(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                       const ForwardMode& mode) {
+  const int64_t chains = x.size(0), images = x.size(1);
+  const std::vector<int64_t>& shape = network.input_shape;
+  const at::Tensor h = shape.size() == 3 ? x.transpose(0, 1).reshape({images, chains * shape[0], shape[1], shape[2]})
+                                         : x.reshape({chains, images, -1});
+  return Pass(parameters, chains, mode).Run(network.layers, h);
 }
 
 }  // namespace chainfleet

@@ -1,18 +1,30 @@
-// The same networks in ATen operations, all chains in one call: dense layers as one batched product, convolutions
-// grouped (groups = C). The way of a GPU; on a CPU the reference that the fused kernels are held to.
+// A list of layers in ATen operations, all chains in one call: linear layers as one batched product, convolutions
+// grouped (groups = C), batch norm over C * channels. The way of a GPU; a CPU runs it with one chain at a time, where
+// a grouped convolution is slower than a loop.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <vector>
 
-#include "worker/numerics/models/architecture.h"
+#include "core/domain/network_shape.h"
+#include "worker/numerics/potential.h"
 
 namespace chainfleet {
 
-// Logits [C, n, K] for x [C, n, input_shape...] (float32, standardised) and `parameters[k]` [C, shape of tensor k...],
-// on one device. Autograd follows parameters that ask for it.
-at::Tensor EagerLogits(const Architecture& architecture, const std::vector<at::Tensor>& parameters,
-                       const at::Tensor& x);
+// How a forward pass goes beyond parameters and inputs.
+struct ForwardMode {
+  // [C], one per chain: units drop out by stream kDropout. Null: all units are used.
+  const StepKey* dropout = nullptr;
+  // [C, channels] each, mean and variance in turn: batch norm normalises by them. Null: by the batch at hand.
+  const std::vector<at::Tensor>* statistics = nullptr;
+  // If set, the batch's own means and (unbiased) variances are appended, [C, channels] each.
+  std::vector<at::Tensor>* batch_statistics = nullptr;
+};
+
+// Logits [C, n, K] for x [C, n, input_shape...] (float, standardised) and `parameters[k]` [C, shape of tensor k...], on
+// one device. Autograd follows parameters that ask for it.
+at::Tensor EagerLogits(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                       const ForwardMode& mode = {});
 
 }  // namespace chainfleet

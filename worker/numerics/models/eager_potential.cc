@@ -1,18 +1,27 @@
 #include "worker/numerics/models/eager_potential.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
+
+constexpr int64_t kStatisticsBatch = 128;
+constexpr int64_t kStatisticsRound = 64;  // batches whose statistics are kept until they are added up, in order
 
 at::Device TorchDevice(Device device) {
   return device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index)) : at::kCPU;
@@ -25,14 +34,15 @@ void CopyToHost(const at::Tensor& values, double* out) {
 
 class EagerPotential final : public Potential {
  public:
-  EagerPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+  EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                  std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision, Device device)
-      : architecture_(std::move(architecture)),
+                 double prior_precision, Device device, ChainBatching batching)
+      : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
         prior_precision_(prior_precision),
-        device_(TorchDevice(device)) {
+        device_(TorchDevice(device)),
+        batching_(batching) {
     const Dataset& data = dataset_->description();
     const bool bytes = data.input_type == InputType::kUint8;
     // from_blob takes a mutable pointer; nothing writes through it.
@@ -41,7 +51,7 @@ class EagerPotential final : public Potential {
                   .to(device_);
     labels_ = at::from_blob(const_cast<int32_t*>(dataset_->labels().data()), {data.num_rows}, at::dtype(at::kInt))
                   .to(device_, at::kLong);
-    const InputRows rows(data.input_type, raw, architecture_.input_shape, normalisation);
+    const InputRows rows(data.input_type, raw, network_.input_shape, normalisation);
     scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
     shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);
   }
@@ -49,66 +59,119 @@ class EagerPotential final : public Potential {
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }
   int64_t num_examples() const override { return dataset_->description().num_rows; }
   double prior_precision() const override { return prior_precision_; }
+  const std::vector<ParameterShape>& statistics() const override { return network_.statistics; }
 
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
-    const c10::AutoGradMode autograd(true);
-    std::vector<at::Tensor> parameters;
-    for (size_t k = 0; k < layout_->spans().size(); ++k) {
-      parameters.push_back(ParameterView(theta, static_cast<int64_t>(k)).detach().requires_grad_(true));
-    }
     const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
-    const at::Tensor losses = BatchLosses(parameters, theta.rows(), batch);
-    (losses.sum() * scale).backward();
-    for (size_t k = 0; k < parameters.size(); ++k) {
-      ParameterView(*gradient, static_cast<int64_t>(k)).copy_(parameters[k].grad());
-    }
-    const at::Tensor squares = RowsView(theta).to(at::kDouble).square().sum(1);
-    CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + squares * (prior_precision_ / 2), energy);
+    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+      const c10::AutoGradMode autograd(true);
+      std::vector<at::Tensor> parameters = Parameters(theta, first, count);
+      for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
+      const at::Tensor losses = BatchLosses(parameters, first, count, batch);
+      (losses.sum() * scale).backward();
+      const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
+      for (size_t k = 0; k < parameters.size(); ++k) gradients[k].copy_(parameters[k].grad());
+      const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
+      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + squares * (prior_precision_ / 2), energy + first);
+    });
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
-    const c10::AutoGradMode autograd(false);
-    std::vector<at::Tensor> parameters;
-    for (size_t k = 0; k < layout_->spans().size(); ++k) {
-      parameters.push_back(ParameterView(theta, static_cast<int64_t>(k)));
-    }
-    CopyToHost(BatchLosses(parameters, theta.rows(), batch), losses);
+    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+      const c10::AutoGradMode autograd(false);
+      CopyToHost(BatchLosses(Parameters(theta, first, count), first, count, batch), losses + first * batch.size);
+    });
   }
 
   void LogPrior(const ThetaArena& theta, double* log_prior) override {
     CopyToHost(RowsView(theta).to(at::kDouble).square().sum(1) * (-prior_precision_ / 2), log_prior);
   }
 
+  std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
+    if (network_.statistics.empty()) return {};
+    ThetaArena arena(layout_, device_.is_cuda() ? Device{device_.index()} : Device());
+    arena.AddRow();
+    arena.WriteRow(0, theta);
+    const int64_t rows = num_examples(), batches = (rows + kStatisticsBatch - 1) / kStatisticsBatch;
+    int64_t size = 0;
+    for (const ParameterShape& statistic : network_.statistics) size += NumValues(statistic.shape);
+    at::Tensor sum = at::zeros({size}, at::dtype(at::kDouble).device(device_));
+    for (int64_t begin = 0; begin < batches; begin += kStatisticsRound) {
+      const int64_t count = std::min(kStatisticsRound, batches - begin);
+      std::vector<at::Tensor> of_batch(count);
+      ForEachPart(count, [&](int64_t first, int64_t some) {
+        for (int64_t b = first; b < first + some; ++b) of_batch[b] = BatchStatistics(arena, begin + b);
+      });
+      for (const at::Tensor& statistics : of_batch) sum += statistics;
+    }
+    const at::Tensor mean = (sum / static_cast<double>(rows)).to(at::kFloat).cpu();
+    return {mean.const_data_ptr<float>(), mean.const_data_ptr<float>() + size};
+  }
+
  private:
-  // [C, n] on the device.
-  at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t chains, const BatchRows& batch) const {
+  // Calls `part(first, count)` for stretches of [0, all).
+  template <typename Part>
+  void ForEachPart(int64_t all, const Part& part) const {
+    if (batching_ == ChainBatching::kTogether) return part(0, all);
+    RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
+  }
+
+  std::vector<at::Tensor> Parameters(const ThetaArena& arena, int64_t first, int64_t count) const {
+    std::vector<at::Tensor> views;
+    for (size_t k = 0; k < layout_->spans().size(); ++k) {
+      views.push_back(ParameterView(arena, static_cast<int64_t>(k)).narrow(0, first, count));
+    }
+    return views;
+  }
+
+  // Stored rows [chains * n, row_size] as the network's input [chains, n, input_shape...].
+  at::Tensor Standardised(const at::Tensor& stored, int64_t chains) const {
+    std::vector<int64_t> shape = {chains, stored.size(0) / chains};
+    shape.insert(shape.end(), network_.input_shape.begin(), network_.input_shape.end());
+    const at::Tensor values = stored.to(at::kFloat).view({stored.size(0), scale_.size(0), -1});
+    return (values * scale_ + shift_).view(shape);
+  }
+
+  // Of chains [first, first + count): [count, n] on the device.
+  at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
+                         const BatchRows& batch) const {
     const at::Tensor ids =
-        at::from_blob(const_cast<int64_t*>(batch.ids), {chains * batch.size}, at::dtype(at::kLong)).to(device_);
-    const at::Tensor values = inputs_.index_select(0, ids).to(at::kFloat).view({ids.size(0), scale_.size(0), -1});
-    std::vector<int64_t> shape = {chains, batch.size};
-    shape.insert(shape.end(), architecture_.input_shape.begin(), architecture_.input_shape.end());
-    const at::Tensor logits = EagerLogits(architecture_, parameters, (values * scale_ + shift_).view(shape));
-    const at::Tensor labels = labels_.index_select(0, ids).view({chains, batch.size, 1});
+        at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
+    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first};
+    const at::Tensor logits =
+        EagerLogits(network_, parameters, Standardised(inputs_.index_select(0, ids), count), mode);
+    const at::Tensor labels = labels_.index_select(0, ids).view({count, batch.size, 1});
     return -at::log_softmax(logits, -1).gather(-1, labels).squeeze(-1);
   }
 
-  Architecture architecture_;
-  std::shared_ptr<const Layout> layout_;
-  std::shared_ptr<const ResidentDataset> dataset_;
-  double prior_precision_;
-  at::Device device_;
+  // Batch `b` of the pass over all data: its statistics in one row of doubles, times its number of examples.
+  at::Tensor BatchStatistics(const ThetaArena& theta, int64_t b) const {
+    const c10::AutoGradMode autograd(false);
+    const int64_t first = b * kStatisticsBatch, count = std::min(kStatisticsBatch, num_examples() - first);
+    std::vector<at::Tensor> statistics;
+    EagerLogits(network_, Parameters(theta, 0, 1), Standardised(inputs_.narrow(0, first, count), 1),
+                {.batch_statistics = &statistics});
+    return at::cat(statistics, 1).squeeze(0).to(at::kDouble) * static_cast<double>(count);
+  }
+
+  const NetworkShape network_;
+  const std::shared_ptr<const Layout> layout_;
+  const std::shared_ptr<const ResidentDataset> dataset_;
+  const double prior_precision_;
+  const at::Device device_;
+  const ChainBatching batching_;
   at::Tensor inputs_, labels_;  // [N, row_size] as stored, [N]
   at::Tensor scale_, shift_;    // [channels, 1]
 };
 
 }  // namespace
 
-std::unique_ptr<Potential> MakeEagerPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision,
-                                              Device device) {
-  return std::make_unique<EagerPotential>(std::move(architecture), std::move(layout), std::move(dataset), normalisation,
-                                          prior_precision, device);
+                                              const Normalisation& normalisation, double prior_precision, Device device,
+                                              ChainBatching batching) {
+  return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), normalisation,
+                                          prior_precision, device, batching);
 }
 
 }  // namespace chainfleet

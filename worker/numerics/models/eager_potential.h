@@ -1,20 +1,24 @@
-// The network potential in ATen operations: the GPU's, and a reference on a CPU.
+// The network potential in ATen operations: any list of layers, on a GPU and on a CPU.
 #pragma once
 
 #include <memory>
 
 #include "core/domain/dataset.h"
+#include "core/domain/network_shape.h"
 #include "worker/numerics/dataset/resident_dataset.h"
-#include "worker/numerics/models/architecture.h"
 #include "worker/numerics/potential.h"
 
 namespace chainfleet {
 
+// kTogether: all chains in one call, the way of a GPU. kApart: each chain on a thread of its own, so that a chain's
+// bits depend neither on the others nor on the threads; the way of a CPU.
+enum class ChainBatching { kTogether, kApart };
+
 // Keeps a copy of the data set on `device`, in its stored type. Gradients by autograd through detached leaf views of
 // the arena.
-std::unique_ptr<Potential> MakeEagerPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision,
-                                              Device device);
+                                              const Normalisation& normalisation, double prior_precision, Device device,
+                                              ChainBatching batching);
 
 }  // namespace chainfleet

@@ -1,6 +1,9 @@
 #include "worker/numerics/models/network_potential.h"
 
+#include <optional>
+
 #include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/models/architecture.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/models/fused_potential.h"
 
@@ -13,19 +16,16 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
     return absl::InvalidArgumentError("job " + plan.job + ": a network needs a data set, the plan has none");
   }
   const Dataset& data = dataset->description();
-  CHAINFLEET_ASSIGN_OR_RETURN(Architecture architecture,
-                              MakeArchitecture(plan.spec.model, data.input_shape, data.num_classes));
-  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ParameterShape> parameters,
-                              InferParameters(plan.spec.model, data.input_shape, data.num_classes));
+  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan.spec.model, data.input_shape, data.num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
-  auto layout = std::make_shared<const Layout>(std::move(parameters));
+  auto layout = std::make_shared<const Layout>(network.parameters);
   const double precision = plan.spec.prior.precision();
-  if (device.is_cuda()) {
-    return MakeEagerPotential(std::move(architecture), std::move(layout), std::move(dataset), plan.normalisation,
-                              precision, device);
+  std::optional<Architecture> fused = FusedArchitecture(network);
+  if (fused && !device.is_cuda()) {
+    return MakeFusedPotential(*std::move(fused), std::move(layout), std::move(dataset), plan.normalisation, precision);
   }
-  return MakeFusedPotential(std::move(architecture), std::move(layout), std::move(dataset), plan.normalisation,
-                            precision);
+  return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), plan.normalisation, precision,
+                            device, device.is_cuda() ? ChainBatching::kTogether : ChainBatching::kApart);
 }
 
 }  // namespace chainfleet

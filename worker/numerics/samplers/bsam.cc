@@ -11,13 +11,16 @@ void EvaluatePart(const StepInputs& inputs, const ThetaArena& theta, int64_t par
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size(), size = n / parts, rows = theta.rows();
   std::vector<int64_t> batch(n), ids(rows * size);
+  std::vector<StepKey> keys(rows);
   for (int64_t row = 0; row < rows; ++row) {
     inputs.batches->Fill(inputs.chains[row].key, inputs.chains[row].t, batch.data());
     std::copy_n(batch.begin() + part * size, size, ids.begin() + row * size);
+    keys[row] = {Fold(inputs.chains[row].key, static_cast<uint64_t>(part) + 1),
+                 static_cast<uint64_t>(inputs.chains[row].t)};
   }
   MatchRows(theta, &scratch.gradient);
   scratch.energy.resize(rows);
-  inputs.potential->Evaluate(theta, {ids.data(), size}, &scratch.gradient, scratch.energy.data());
+  inputs.potential->Evaluate(theta, {ids.data(), size, keys.data()}, &scratch.gradient, scratch.energy.data());
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ struct StepScratch {
   ThetaArena gradient;
   std::vector<ThetaArena> arenas;
   std::vector<int64_t> ids;      // [C, n]
+  std::vector<StepKey> keys;     // [C]
   std::vector<double> energy;    // [C]
   std::vector<RowStep> steps;    // [C]
   std::vector<RowOutcome> seen;  // [C]

@@ -13,10 +13,14 @@ void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
   MatchRows(theta, &scratch.gradient);
   scratch.ids.resize(theta.rows() * n);
   scratch.energy.resize(theta.rows());
+  scratch.keys.resize(theta.rows());
   for (int64_t row = 0; row < theta.rows(); ++row) {
-    inputs.batches->Fill(inputs.chains[row].key, inputs.chains[row].t, scratch.ids.data() + row * n);
+    const ChainStep& chain = inputs.chains[row];
+    inputs.batches->Fill(chain.key, chain.t, scratch.ids.data() + row * n);
+    scratch.keys[row] = {chain.key, static_cast<uint64_t>(chain.t)};
   }
-  inputs.potential->Evaluate(theta, {scratch.ids.data(), n}, &scratch.gradient, scratch.energy.data());
+  const BatchRows batch = {scratch.ids.data(), n, scratch.keys.data()};
+  inputs.potential->Evaluate(theta, batch, &scratch.gradient, scratch.energy.data());
 }
 
 std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,

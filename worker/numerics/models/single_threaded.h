@@ -1,0 +1,29 @@
+// Many small ATen computations side by side, each on one thread.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace chainfleet {
+
+// Runs `function(i)` for each i < count; ATen and oneDNN inside it use that one thread, so that no bit depends on how
+// many there are. Exceptions reach the caller, once all are done.
+template <typename Function>
+void RunSingleThreaded(int64_t count, const Function& function) {
+  // A range of one would run outside any parallel region.
+  at::parallel_for(0, std::max<int64_t>(count, 2), 1, [&](int64_t first, int64_t last) {
+    // Of this thread's part in the region alone: kernels ask it how many threads to plan for.
+    const int threads = omp_get_max_threads();
+    struct Restore {
+      int threads;
+      ~Restore() { omp_set_num_threads(threads); }
+    } const restore{threads};
+    omp_set_num_threads(1);
+    for (int64_t i = first; i < std::min(last, count); ++i) function(i);
+  });
+}
+
+}  // namespace chainfleet

@@ -1,5 +1,8 @@
 // The one mutex of the tree: absl::Mutex, and under ThreadSanitizer also the annotations that Debian's uninstrumented
 // Abseil lacks (without them a correct program is reported). Raw absl::Mutex is banned by tests/tidy.
+//
+//   MutexLock lock(&mutex_);
+//   while (queue_.empty()) not_empty_.Wait(&mutex_);
 #pragma once
 
 #include "absl/base/thread_annotations.h"
@@ -15,11 +18,14 @@
   } while (false)
 #endif
 
+// What clang's -Wthread-safety checks and gcc ignores: a member that is read and written under `x` alone; a function
+// that its callers enter with these mutexes held.
 #define CHAINFLEET_GUARDED_BY(x) ABSL_GUARDED_BY(x)
 #define CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(...) ABSL_EXCLUSIVE_LOCKS_REQUIRED(__VA_ARGS__)
 
 namespace chainfleet {
 
+// Not recursive: locking it twice in one thread deadlocks. Nobody may hold or wait for it when it is destroyed.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() { CHAINFLEET_TSAN(__tsan_mutex_create(this, __tsan_mutex_not_static)); }
@@ -43,6 +49,7 @@ class ABSL_LOCKABLE Mutex {
   absl::Mutex mutex_;
 };
 
+// Holds `mutex`, which is not owned, for its scope.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_->Lock(); }
@@ -54,9 +61,11 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waits may wake without a signal: always wait in a loop over the condition.
+// Waits may wake without a signal: always wait in a loop over the condition. Thread-safe; all who wait at one time name
+// the same mutex.
 class CondVar {
  public:
+  // Releases `mutex`, sleeps, and holds it again on return.
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_unlock(mutex, 0));
@@ -64,7 +73,7 @@ class CondVar {
     CHAINFLEET_TSAN(__tsan_mutex_pre_lock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
   }
-  // True if `timeout` passed.
+  // The same, for at most `timeout` of real time. True if it passed: look at the condition all the same.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_unlock(mutex, 0));
@@ -73,6 +82,7 @@ class CondVar {
     CHAINFLEET_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
     return timed_out;
   }
+  // Wake one of those who wait, or all; the mutex may be held or not.
   void Signal() { condition_.Signal(); }
   void SignalAll() { condition_.SignalAll(); }
 

@@ -15,6 +15,8 @@
 
 namespace chainfleet {
 
+// What this build speaks, and the oldest that a server of this build still accepts; anything else is refused with both
+// numbers.
 inline constexpr int32_t kProtocolVersion = 1;
 inline constexpr int32_t kOldestProtocolVersion = 1;
 
@@ -26,47 +28,54 @@ struct JobPlan {
   Normalisation normalisation;     // of the training set, recorded with the job
 };
 
+// A chain leased to the worker, with all it needs to go on from the last commit.
 struct Grant {
   ChainId chain;
-  int64_t lease_epoch = 0;
-  std::shared_ptr<const JobPlan> plan;
-  ChainProgress progress;
+  int64_t lease_epoch = 0;              // one more with each lease of the chain; commits of a former one are refused
+  std::shared_ptr<const JobPlan> plan;  // shared by the chains of a job
+  ChainProgress progress;               // where to resume: step, next draw, digest to link to
 };
 
+// One device of the worker; repeated in every Synchronize.
 struct DeviceReport {
-  std::string name;  // "cpu", "cuda:0"
-  int64_t memory_bytes = 0;
-  int32_t chain_slots = 0;  // how many chains it will take in all
+  std::string name;          // "cpu", "cuda:0"
+  int64_t memory_bytes = 0;  // in all; 0: unknown
+  int32_t chain_slots = 0;   // how many chains it will take in all
 };
 
+// A chain that the worker has. Listing it renews its lease; a granted chain that is never listed runs out.
 struct HeldChain {
   ChainId chain;
   int64_t lease_epoch = 0;
   int64_t step = 0;  // reached in memory, for display
-  ChainStats stats;
+  ChainStats stats;  // as of that step
 };
 
-// A lease given back without a commit: the worker cannot or must not go on.
+// A lease given back without a commit: the worker cannot or must not go on. The lease ends at once. kRefused: not on
+// this worker (its build or device cannot, or it drains). kFailed: an error, named in `reason`. kHung: the device does
+// not answer. kStopped: as it was ordered to, or before its first step.
 struct ReleasedChain {
   ChainId chain;
   int64_t lease_epoch = 0;
   enum class Why { kRefused = 0, kFailed = 1, kHung = 3, kStopped = 4 } why = Why::kRefused;  // as on the wire
-  std::string reason;
+  std::string reason;                                                                         // for people
 };
 
+// The worker's whole state, each time: a lost or repeated call changes nothing that the next one does not mend.
 struct SynchronizeRequest {
   int32_t protocol_version = kProtocolVersion;
   std::string worker;       // stable id
   std::string incarnation;  // random per process
-  uint64_t seq = 0;
+  uint64_t seq = 0;         // grows with each call of an incarnation; ABORTED / STALE_SEQ for a lower one
   std::string host;
   std::string store_incarnation;  // the one its chains belong to; empty at first
   std::vector<DeviceReport> devices;
   std::vector<HeldChain> chains;
   std::vector<ReleasedChain> released;
-  bool draining = false;
+  bool draining = false;  // takes no grants, hands back what it has
 };
 
+// Repeated until the worker no longer lists the chain under that epoch.
 struct StopOrder {
   ChainId chain;
   int64_t lease_epoch = 0;
@@ -75,16 +84,18 @@ struct StopOrder {
   enum class How { kFenced, kHandBack, kDrop } how = How::kFenced;
 };
 
+// What the worker is to have from now on. A chain that is neither kept nor stopped runs on until its lease ends.
 struct SynchronizeReply {
-  int64_t generation = 0;  // of the coordinator; a worker drops replies of a lower one
-  std::string store_incarnation;
-  std::vector<Grant> grants;  // repeated with the same epoch until listed or refused
-  std::vector<ChainId> keep;  // leases renewed by this call, for lease_ttl from before the request was sent
+  int64_t generation = 0;         // of the coordinator; a worker drops replies of a lower one
+  std::string store_incarnation;  // chains of another one are dropped
+  std::vector<Grant> grants;      // repeated with the same epoch until listed or refused
+  std::vector<ChainId> keep;      // leases renewed by this call, for lease_ttl from before the request was sent
   std::vector<StopOrder> stop;
-  absl::Duration next_sync_in;
-  absl::Duration lease_ttl;
+  absl::Duration next_sync_in;  // at the latest; sooner when there is something to tell
+  absl::Duration lease_ttl;     // counted from before the request was sent, less limits::kLeaseMargin
 };
 
+// A commit that is durable.
 struct CommitReply {
   bool replayed = false;  // the record was there already, with the same digest
 };

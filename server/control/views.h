@@ -1,4 +1,5 @@
-// What the Dispatcher tells about jobs, chains and workers: copies, safe to keep.
+// What the Dispatcher tells about jobs, chains and workers: copies made under its lock, each consistent in itself, safe
+// to keep and to hand to another thread. Nothing here follows later changes.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +14,40 @@
 
 namespace chainfleet {
 
+// One chain: what is durable (state, num_draws, attempts, lease_epoch) beside what its worker last reported (step,
+// stats), which a crash of the worker may take back.
 struct ChainView {
   ChainId id;
   ChainState state = ChainState::kPending;
-  int64_t step = 0;  // newest known, committed or reported by the lease holder
-  int64_t total_steps = 0;
-  int64_t num_draws = 0;  // committed
-  ChainStats stats;
-  std::string worker;  // of the current lease, else empty
-  int64_t lease_epoch = 0;
-  int32_t attempts = 0;  // leases ended without progress since the last commit
-  std::string reason;
+  int64_t step = 0;         // newest known, committed or reported by the lease holder
+  int64_t total_steps = 0;  // of the job's plan
+  int64_t num_draws = 0;    // committed steps, each with all its kinds
+  ChainStats stats;         // as of `step`
+  std::string worker;       // of the current lease, else empty
+  int64_t lease_epoch = 0;  // of the newest lease, ended or not; 0 before the first
+  int32_t attempts = 0;     // leases ended without progress since the last commit
+  std::string reason;       // of FAILED or DIVERGED, or of the last attempt that ended early; for people
 };
 
+// One job with all its chains. `plan` is shared and never changes.
 struct JobView {
-  std::string id;
+  std::string id;  // name and suffix, never used again
   std::shared_ptr<const JobPlan> plan;
-  JobIntent intent = JobIntent::kRun;
-  JobState state = JobState::kPending;
+  JobIntent intent = JobIntent::kRun;   // what users asked for, stored
+  JobState state = JobState::kPending;  // follows from intent and chains, derived
   absl::Time created_at;
-  std::optional<absl::Time> finished_at;
-  std::vector<ChainView> chains;  // by index
-  int64_t newest_version = 0;     // of the snapshots, 0 if none
+  std::optional<absl::Time> finished_at;  // none while the state may still change
+  std::vector<ChainView> chains;          // by index
+  int64_t newest_version = 0;             // of the snapshots, 0 if none
 };
 
+// A worker that has synchronized with this server process and was not silent for too long since.
 struct WorkerView {
-  std::string id, host, device;
-  int32_t chain_slots = 0;
-  int32_t chains = 0;
-  absl::Duration since_sync;
-  bool draining = false;
+  std::string id, host, device;  // several devices: their names with commas between
+  int32_t chain_slots = 0;       // chains it takes in all, over its devices
+  int32_t chains = 0;            // leased to it now
+  absl::Duration since_sync;     // on the monotonic clock, since its last Synchronize
+  bool draining = false;         // hands its chains back and takes no others
 };
 
 // One page of something; `next_page_token` is empty on the last.

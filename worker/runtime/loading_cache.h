@@ -18,20 +18,24 @@
 namespace chainfleet {
 
 // Thread-safe. Values in use stay alive with their users; the limit counts what the cache itself holds. Errors are told
-// to those who wait and not kept.
+// to those who wait and not kept: the next Get loads again. Outlives the loads under way and the tasks it scheduled.
 template <typename T>
 class LoadingCache {
  public:
+  // What a load yields: the value, shared from then on, and what it counts against the limit.
   struct Loaded {
     std::shared_ptr<const T> value;
     int64_t bytes = 0;
   };
+  // Begins a load and calls back once, from any thread, never before it returns. Runs in Get, off the cache's lock.
   using Load = std::function<void(Done<Loaded>)>;
 
+  // A value larger than the whole capacity is handed out but not kept. `executor` is not owned.
   LoadingCache(int64_t capacity_bytes, Executor* executor) : capacity_bytes_(capacity_bytes), executor_(executor) {}
 
-  // `done` runs on the executor or where `load` calls back, never inside this call. `load` runs if the value is neither
-  // here nor being loaded.
+  // `done` runs once, never inside this call: on the executor if the value is here, else where `load` calls back.
+  // `load` runs if the value is neither here nor being loaded, so all who ask for one key must bring loads that mean
+  // the same. The load's error, as it is, to each who waits for it.
   void Get(const std::string& key, const Load& load, Done<std::shared_ptr<const T>> done) {
     {
       MutexLock lock(&mutex_);
@@ -48,6 +52,7 @@ class LoadingCache {
     load([this, key](absl::StatusOr<Loaded> loaded) { OnLoaded(key, std::move(loaded)); });
   }
 
+  // Of the values kept here, at most the capacity; those that live on with their users alone are not counted.
   int64_t held_bytes() const {
     MutexLock lock(&mutex_);
     return held_bytes_;

@@ -119,22 +119,18 @@ absl::Status Client::TryOnce(absl::Duration timeout, const Attempt& attempt) {
   return status;
 }
 
-void Client::BackOff(int failures) {
-  const PhiloxBlock block = RandomBlock(RngKey{options_.seed}, RngStream::kProbe, ++backoffs_, 0);
-  const absl::Duration wait = std::min(limits::kRetryInitial * (1 << std::min(failures, 16)), limits::kRetryMax);
-  sleep_(wait * (0.5 + 0.5 * UniformDouble(block.word[0], block.word[1])));
-}
+Backoff Client::NextBackoff() { return Backoff(Fold(RngKey{options_.seed}, ++backoffs_)); }
 
 absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
   const absl::Duration end = clock_->Monotonic() + timeout;
-  for (int failures = 0;;) {
+  for (Backoff backoff = NextBackoff();;) {
     const absl::Status status = TryOnce(end - clock_->Monotonic(), attempt);
     if (absl::IsDeadlineExceeded(status)) {
       return Annotate(status, absl::StrCat("the server did not finish this within ", absl::FormatDuration(timeout),
                                            ": repeat it, or give it longer with --timeout"));
     }
-    if (!absl::IsUnavailable(status) || ++failures >= options_.attempts) return status;
-    BackOff(failures);
+    if (!absl::IsUnavailable(status) || backoff.failures() + 1 >= options_.attempts) return status;
+    sleep_(backoff.Next());
     if (clock_->Monotonic() >= end) return status;
   }
 }
@@ -192,13 +188,13 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   bool heard = false;
   const absl::Duration end = clock_->Monotonic() + timeout;
   absl::Duration last_heard = clock_->Monotonic();
-  for (int failures = 0;;) {
+  for (Backoff backoff = NextBackoff();;) {
     const absl::Status status = TryOnce(end - clock_->Monotonic(), [&](grpc::ClientContext* context) {
       const auto stub = Stub<v1::JobService>();
       const auto reader = stub->WatchJob(context, request);
       while (reader->Read(&newest)) {
         heard = true;
-        failures = 0;
+        backoff.Reset();
         last_heard = clock_->Monotonic();
         request.set_name(newest.id());  // a name may belong to a newer job when the stream is opened again
         on_change(newest);
@@ -212,13 +208,12 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
                                                       " after ", absl::FormatDuration(timeout)));
     }
     if (!status.ok() && !absl::IsUnavailable(status)) return status;
-    ++failures;
-    if (!heard && failures >= options_.attempts) return status;
+    if (!heard && backoff.failures() + 1 >= options_.attempts) return status;
     if (heard && clock_->Monotonic() - last_heard >= options_.patience) {
       return status.ok() ? absl::UnavailableError(absl::StrCat("the server keeps ending the watch of ", newest.id()))
                          : status;
     }
-    BackOff(failures);
+    sleep_(backoff.Next());
   }
 }
 

@@ -15,6 +15,7 @@
 #include "chainfleet/v1/jobs.grpc.pb.h"
 #include "chainfleet/v1/predict.grpc.pb.h"
 #include "client/lib/client_options.h"
+#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "grpcpp/channel.h"
@@ -68,8 +69,8 @@ class Client {
   absl::Status Repeat(absl::Duration timeout, const Attempt& attempt);
   // One attempt with token and deadline set; moves on to the next address if it says UNAVAILABLE.
   absl::Status TryOnce(absl::Duration timeout, const Attempt& attempt);
-  // Sleeps before attempt `failures` + 1.
-  void BackOff(int failures);
+  // Of one call, with jitter of its own.
+  Backoff NextBackoff();
   template <typename Service, typename Request, typename Reply>
   absl::StatusOr<Reply> Call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                              const Request& request);

@@ -16,7 +16,7 @@ struct ClientOptions {
   std::vector<std::string> addresses = {kDefaultAddress};  // tried in turn when one is not available
   std::string token;                                       // sent as "authorization: Bearer TOKEN"; empty: none
   absl::Duration timeout = absl::Seconds(30);              // of one call with all its attempts
-  int attempts = 4;                                        // of one call
+  int attempts = 5;                                        // of one call: within a second and a half
   absl::Duration patience = absl::Minutes(1);              // of a stream that had begun, without a word from any server
   uint64_t seed = 0;                                       // of the jitter of the backoff
 };

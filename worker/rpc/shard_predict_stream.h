@@ -8,7 +8,7 @@
 #include "chainfleet/v1/worker.grpc.pb.h"
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
-#include "worker/runtime/backoff.h"
+#include "core/base/backoff.h"
 #include "worker/runtime/shard_server.h"
 
 namespace chainfleet {

@@ -13,7 +13,7 @@
 #include "core/base/executor.h"
 #include "core/base/limits.h"
 #include "core/base/mutex.h"
-#include "worker/runtime/backoff.h"
+#include "core/base/backoff.h"
 #include "worker/runtime/coordinator_port.h"
 #include "worker/runtime/held_chains.h"
 #include "worker/runtime/progress_upload.h"

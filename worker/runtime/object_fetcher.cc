@@ -6,7 +6,7 @@
 #include "core/base/limits.h"
 #include "core/base/log.h"
 #include "core/store/draw_codec/sha256.h"
-#include "worker/runtime/backoff.h"
+#include "core/base/backoff.h"
 
 namespace chainfleet {
 

@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
-#include "worker/runtime/backoff.h"
+#include "core/base/backoff.h"
 #include "worker/runtime/coordinator_port.h"
 #include "worker/runtime/draw_uploader.h"
 #include "worker/runtime/held_chains.h"

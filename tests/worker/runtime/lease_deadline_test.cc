@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/runtime/backoff.h"
-
 namespace chainfleet {
 namespace {
 
@@ -28,21 +26,6 @@ TEST(LeaseDeadline, IsNeverShortenedByALateReply) {
   deadline.Extend(LeaseDeadline(absl::Seconds(20), absl::Seconds(15)));
   EXPECT_TRUE(deadline.IsGood(absl::Seconds(32)));
 }
-
-TEST(Backoff, DoublesWithinItsBoundsAndStartsSmallAgainAfterASuccess) {
-  Backoff backoff(RngKey{7});
-  absl::Duration upper = limits::kRetryInitial;
-  for (int i = 0; i < 40; ++i) {
-    const absl::Duration wait = backoff.Next();
-    EXPECT_GE(wait, upper / 2);
-    EXPECT_LE(wait, upper);
-    upper = std::min(upper * 2, limits::kRetryMax);
-  }
-  backoff.Reset();
-  EXPECT_LE(backoff.Next(), limits::kRetryInitial);
-}
-
-TEST(Backoff, DiffersBetweenWorkers) { EXPECT_NE(Backoff(RngKey{1}).Next(), Backoff(RngKey{2}).Next()); }
 
 }  // namespace
 }  // namespace chainfleet

@@ -1,11 +1,11 @@
 #include "client/cli/invocation.h"
 
 #include <map>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "client/cli/exit_code.h"
+#include "core/base/random_bits.h"
 
 namespace chainfleet {
 
@@ -16,11 +16,6 @@ absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Du
   options->seed = RandomBits();
   return Client(*std::move(options), &clock,
                 [](absl::Duration wait) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(wait)); });
-}
-
-uint64_t Invocation::RandomBits() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
 }
 
 CLI::App* AddVerb(CLI::App* parent, Invocation* run, const std::string& name, const std::string& description,

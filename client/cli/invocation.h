@@ -24,8 +24,6 @@ struct Invocation {
   // A client of the chosen server. INVALID_ARGUMENT / USAGE for a malformed address.
   absl::StatusOr<Client> Connect() const { return ConnectTo(address, timeout); }
   absl::StatusOr<Client> ConnectTo(const std::string& server, absl::Duration call_timeout) const;
-  // 64 bits that no other run has: request ids and the jitter of the backoff.
-  static uint64_t RandomBits();
 };
 
 // A verb below `parent`: one line of description, examples for the help text, and what it does.

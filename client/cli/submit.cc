@@ -10,6 +10,7 @@
 #include "client/cli/job_view.h"
 #include "client/cli/verbs.h"
 #include "core/base/file_system.h"
+#include "core/base/random_bits.h"
 
 namespace chainfleet {
 namespace {
@@ -37,7 +38,7 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
   *request.mutable_spec() = file.spec;
   request.set_validate_only(options.dry_run);
   // Always one: a repeat after a lost reply must not make a second job.
-  request.set_request_id(options.request_id.empty() ? absl::StrFormat("%016x", Invocation::RandomBits())
+  request.set_request_id(options.request_id.empty() ? absl::StrFormat("%016x", RandomBits())
                                                     : options.request_id);
   auto job = client.CreateJob(request);
   if (!job.ok()) return LocateInJobFile(file, job.status());

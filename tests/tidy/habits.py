@@ -15,10 +15,13 @@ CALLS = [
      r"\b(clock_gettime|gettimeofday)\b|(?<![\w.:>])time\s*\(\s*(NULL|nullptr|0)\s*\)",
      r"", r"core/base/(clock|thread_pool)\.cc|tests/bench/", "take a Clock"),
     ("thread", r"\bstd::(jthread|thread)\b(?!::)|\bstd::async\b|\bpthread_create\b",
-     r"(core|server|worker|client)/", r"core/base/thread_pool\.(h|cc)|(server|worker)/main\.cc|client/cli/", "take an Executor"),
+     r"(core|server|worker|client)/", r"core/base/thread_pool\.(h|cc)|worker/worker\.(h|cc)|client/cli/", "take an Executor"),
     ("random", r"(?<![\w.:>])s?rand\s*\(|\bstd::(mt19937(_64)?|default_random_engine|minstd_rand0?)\b|"
      r"\b(torch|at)::(rand|randn|randint|randperm|normal|bernoulli|dropout)(_like)?\s*\(|\bmanual_seed\b",
      r"(core|server|worker|client)/", r"$^", "use core/base/rng_key.h"),
+    ("fresh-randomness", r"\bstd::random_device\b|\bRandomBits\s*\(",
+     r"(core|server|worker|client)/", r"core/base/random_bits\.(h|cc)|server/server\.cc|worker/worker\.cc|client/cli/",
+     "take an RngKey"),
 ]
 _UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 

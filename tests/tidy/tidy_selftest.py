@@ -152,12 +152,16 @@ class Calls(unittest.TestCase):
         ("random", "server/control/a.cc", "std::mt19937 g;"),
         ("random", "client/cli/a.cc", "rand();"),
         ("random", "worker/numerics/a.cc", "torch::manual_seed(1);"),
+        ("thread", "worker/main.cc", "std::thread t;"),
+        ("fresh-randomness", "server/control/a.cc", "RandomBits();"),
+        ("fresh-randomness", "worker/worker.h", "std::random_device device;"),
         ("unfinished", "docs/a.sh", "# TODO: later"),
     ]
     GOOD = [
         ("core/base/clock.cc", "absl::Now();"),
         ("core/base/mutex.h", "absl::Mutex mutex_;"),
-        ("server/main.cc", "std::thread t;"),
+        ("worker/worker.h", "std::thread t;"),
+        ("worker/worker.cc", "RandomBits();"),
         ("worker/main.cc", "std::thread::hardware_concurrency();"),
         ("tests/core/a.cc", "std::mt19937 g(1);"),
         ("server/rpc/a.cc", "// absl::Now() is banned\nLog(\"absl::SleepFor(\");"),

@@ -1,0 +1,118 @@
+#include "worker/worker.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/random_bits.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kIoThreads = 2;  // encode, hash, decode, disk; the network has gRPC's own
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+std::string DeviceKind(const WorkerOptions& options) { return options.device == "cpu" ? "cpu" : "cuda"; }
+
+DiskCache Disk(const WorkerOptions& options) {
+  return options.cache_directory.empty() ? DiskCache{} : DiskCache{RealFileSystem(), options.cache_directory};
+}
+
+DeviceReport Report(const WorkerOptions& options) {
+  const bool cpu = options.device == "cpu";
+  const int64_t memory = cpu ? int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) : 0;
+  const int slots = options.chain_slots > 0 ? options.chain_slots : (cpu ? 16 : 64);
+  return {options.device, memory, slots};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& options) {
+  CHAINFLEET_RETURN_IF_ERROR(InitializeDevice(options.device, options.threads));
+  std::unique_ptr<Worker> worker(new Worker(options));
+  worker->Listen();
+  if (options.metrics_port > 0) {
+    CHAINFLEET_RETURN_IF_ERROR(worker->metrics_.Serve(absl::StrCat("0.0.0.0:", options.metrics_port)).status());
+  }
+  return worker;
+}
+
+Worker::Worker(const WorkerOptions& options)
+    : metrics_("worker"),
+      counters_(&metrics_, DeviceKind(options)),
+      id_(options.id.empty() ? absl::StrCat(HostName(), "-", getpid()) : options.id),
+      incarnation_(absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16))),
+      jitter_{RandomBits()},
+      pool_(std::make_unique<ThreadPool>(kIoThreads)),
+      client_({options.server, options.token, HostName(), DeviceKind(options), kNumericsVersion}),
+      held_(&clock_),
+      fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
+      datasets_(&fetcher_, pool_.get()),
+      draws_(&fetcher_, pool_.get()),
+      loader_(&fetcher_, &datasets_, pool_.get()),
+      uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &client_, &held_, pool_.get(), this),
+      shards_([device = options.device](auto plan) { return Predictor::Create(std::move(plan), device); }, &draws_,
+              &datasets_, pool_.get(), &clock_, this),
+      device_(
+          {options.serve_share},
+          [device = options.device](auto plan, auto dataset) {
+            return ChainBatch::Create(std::move(plan), std::move(dataset), device);
+          },
+          &held_, &uploader_, &loader_, &shards_, this, &clock_),
+      session_({id_, incarnation_, HostName(), {Report(options)}, Fold(jitter_, 2)}, &client_, &held_, &uploader_,
+               pool_.get(), &clock_),
+      stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3)}, &shards_, pool_.get()) {}
+
+void Worker::Listen() {
+  held_.SetListeners([this] { Wake(); }, [this] { session_.Wake(); });
+  uploader_.SetRoomListener([this] { Wake(); });
+  shards_.SetListener([this] { Wake(); });
+  device_.SetListener([this] { Wake(); });
+  metrics_.BeforeScrape([this] {
+    counters_.SetChains(held_.num_chains());
+    counters_.SetUploadQueue(uploader_.queued_bytes());
+  });
+}
+
+Worker::~Worker() {
+  // What calls comes to rest first: the device, the network, the pool. Then the parts may go in any order.
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    work_.SignalAll();
+  }
+  if (compute_.joinable()) compute_.join();
+  stream_.Stop();
+  client_.Stop();
+  pool_.reset();
+}
+
+void Worker::Start(std::function<void()> on_change) {
+  session_.SetListener(std::move(on_change));
+  compute_ = std::thread([this] { Compute(); });
+  session_.Start();
+  stream_.Start();
+}
+
+void Worker::Wake() {
+  MutexLock lock(&mutex_);
+  has_work_ = true;
+  work_.Signal();
+}
+
+void Worker::Compute() {
+  for (;;) {
+    const bool worked = device_.RunOnce();
+    MutexLock lock(&mutex_);
+    if (!worked && !has_work_ && !stopping_) work_.WaitWithTimeout(&mutex_, device_.IdleWait());
+    if (stopping_) return;
+    has_work_ = false;
+  }
+}
+
+}  // namespace chainfleet

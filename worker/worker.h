@@ -1,0 +1,91 @@
+// The composition root of chainfleet-worker: makes everything of the lower floors, steps the device on a thread of its
+// own, and takes it all down in order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/base/rng_key.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/metrics/metrics.h"
+#include "worker/rpc/coordinator_client.h"
+#include "worker/rpc/shard_predict_stream.h"
+#include "worker/runtime/device_loop.h"
+#include "worker/runtime/worker_session.h"
+#include "worker/telemetry/worker_metrics.h"
+
+namespace chainfleet {
+
+struct WorkerOptions {
+  std::string server = "127.0.0.1:7400";
+  std::string token;            // empty: the server wants none
+  std::string id;               // unique in the fleet; empty: host name and process id
+  std::string device = "cpu";   // or cuda:N
+  std::string cache_directory;  // data sets between runs; empty: in memory only
+  int threads = 1;              // of the CPU's kernels
+  int chain_slots = 0;          // chains to hold at once; 0: 16 on a CPU, 64 on a GPU
+  double serve_share = 0.5;     // of the device for predictions while chains run
+  int metrics_port = 0;         // 0: none
+};
+
+// At most one in a process: the device is the process's.
+class Worker final : private RuntimeObserver {
+ public:
+  // Takes the device and the metrics port; calls nobody yet. INVALID_ARGUMENT, FAILED_PRECONDITION or NOT_FOUND from
+  // InitializeDevice; ALREADY_EXISTS / PORT_TAKEN.
+  static absl::StatusOr<std::unique_ptr<Worker>> Create(const WorkerOptions& options);
+
+  // Stops the step that runs at its end, then network and disk. Chains that were not handed back before
+  // (session().Drain()) wait for their leases to end.
+  ~Worker() override;
+
+  // Begins to call the server and to step what it grants. `on_change` runs on any thread, whenever session()'s status()
+  // or drained() may be another.
+  void Start(std::function<void()> on_change);
+
+  WorkerSession& session() { return session_; }
+  const std::string& id() const { return id_; }
+
+ private:
+  explicit Worker(const WorkerOptions& options);
+
+  void OnStep(int rows, absl::Duration took) override { counters_.AddStep(rows, took); }
+  void OnCommit(int64_t draws, int64_t bytes) override { counters_.AddCommit(draws, bytes); }
+  void OnShardUnit(absl::Duration took) override { counters_.AddShardUnit(took); }
+
+  void Listen();
+  void Wake();
+  void Compute();
+
+  SystemClock clock_;
+  MetricsRegistry metrics_;
+  WorkerMetrics counters_;
+  const std::string id_, incarnation_;
+  const RngKey jitter_;
+  std::unique_ptr<ThreadPool> pool_;
+  CoordinatorClient client_;
+  HeldChains held_;
+  ObjectFetcher fetcher_;
+  DatasetCache datasets_;
+  DrawCache draws_;
+  ChainLoader loader_;
+  DrawUploader uploader_;
+  ShardServer shards_;
+  DeviceLoop device_;
+  WorkerSession session_;
+  ShardPredictStream stream_;
+
+  Mutex mutex_;
+  CondVar work_;
+  bool has_work_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool stopping_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  std::thread compute_;
+};
+
+}  // namespace chainfleet

@@ -38,8 +38,7 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
   *request.mutable_spec() = file.spec;
   request.set_validate_only(options.dry_run);
   // Always one: a repeat after a lost reply must not make a second job.
-  request.set_request_id(options.request_id.empty() ? absl::StrFormat("%016x", RandomBits())
-                                                    : options.request_id);
+  request.set_request_id(options.request_id.empty() ? absl::StrFormat("%016x", RandomBits()) : options.request_id);
   auto job = client.CreateJob(request);
   if (!job.ok()) return LocateInJobFile(file, job.status());
   if (options.dry_run) {

@@ -54,6 +54,7 @@ absl::StatusOr<CsvTable> ReadCsv(const std::string& text) {
       }
       table.values.push_back(value);
     }
+    table.lines.push_back(line_number);
     ++table.num_rows;
   }
   if (table.num_rows == 0) return absl::InvalidArgumentError("the CSV has no rows of numbers");

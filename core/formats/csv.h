@@ -12,6 +12,7 @@ struct CsvTable {
   std::vector<std::string> columns;  // from the header, else "0", "1", ...
   int64_t num_rows = 0;
   std::vector<double> values;  // [num_rows, columns], row-major, all finite
+  std::vector<int64_t> lines;  // of the text, from 1, that each row was
 };
 
 // A first line with any cell that is no number is the header. INVALID_ARGUMENT names line and column of a cell that is

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/formats/cifar.h"
 #include "core/formats/csv.h"
 #include "core/formats/gzip.h"
 #include "core/formats/idx.h"
@@ -18,11 +20,13 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kMaxLabel = 65535;
-constexpr int64_t kCifarPixels = 3 * 32 * 32;
 
 struct NamedArray {
   std::string file;
   Array array;
+  std::function<std::string(int64_t row)> place = {};  // of a row in the file; "row 7" if it has none
+
+  std::string At(int64_t row) const { return place ? place(row) : absl::StrCat("row ", row); }
 };
 
 template <typename T>
@@ -56,11 +60,24 @@ absl::Status SetLabels(const NamedArray& labels, DecodedDataset* data) {
   for (int64_t i = 0; i < data->num_rows; ++i) {
     const double label = NumberAt(labels.array, i);
     if (!(label >= 0 && label <= kMaxLabel) || label != std::floor(label)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(labels.file, ": label ", label, " of row ", i, " is not a whole number from 0 to ", kMaxLabel));
+      return absl::InvalidArgumentError(absl::StrCat(labels.file, ": label ", label, " of ", labels.At(i),
+                                                     " is not a whole number from 0 to ", kMaxLabel,
+                                                     "; numbers to predict are put with --target-type float32"));
     }
     data->labels.push_back(static_cast<int32_t>(label));
     data->num_classes = std::max(data->num_classes, static_cast<int64_t>(label) + 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetTargets(const NamedArray& targets, DecodedDataset* data) {
+  for (int64_t i = 0; i < data->num_rows; ++i) {
+    const double target = NumberAt(targets.array, i);
+    data->targets.push_back(static_cast<float>(target));
+    if (!std::isfinite(data->targets.back())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(targets.file, ": target ", target, " of ", targets.At(i), " is no finite float32"));
+    }
   }
   return absl::OkStatus();
 }
@@ -77,14 +94,14 @@ absl::Status SetInputs(NamedArray inputs, DecodedDataset* data) {
     const float value = static_cast<float>(NumberAt(inputs.array, i));
     if (!std::isfinite(value)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(inputs.file, ": row ", i / row_size, " holds ", value, ": inputs must be finite"));
+          absl::StrCat(inputs.file, ": ", inputs.At(i / row_size), " holds ", value, ": inputs must be finite"));
     }
     std::memcpy(data->inputs.data() + i * static_cast<int64_t>(sizeof(float)), &value, sizeof(float));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels) {
+absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels, bool float32_targets) {
   if (inputs.array.shape.size() < 2 || labels.array.shape.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat("inputs [n, ...] and labels [n] are wanted: ", inputs.file, " is [",
                                                    absl::StrJoin(inputs.array.shape, ", "), "], ", labels.file, " is [",
@@ -98,7 +115,8 @@ absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels)
   }
   data.input_shape.assign(inputs.array.shape.begin() + 1, inputs.array.shape.end());
   if (data.input_shape.size() == 2) data.input_shape.insert(data.input_shape.begin(), 1);  // grey images: one channel
-  CHAINFLEET_RETURN_IF_ERROR(SetLabels(labels, &data));
+  if (data.input_shape.size() == 3) data.channels = data.input_shape[0];
+  CHAINFLEET_RETURN_IF_ERROR(float32_targets ? SetTargets(labels, &data) : SetLabels(labels, &data));
   CHAINFLEET_RETURN_IF_ERROR(SetInputs(std::move(inputs), &data));
   return data;
 }
@@ -120,85 +138,103 @@ absl::StatusOr<std::optional<Array>> ReadArray(const UploadedFile& file) {
   return std::optional<Array>();
 }
 
-absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays) {
+absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays, bool float32_targets) {
   if (arrays.size() != 2) {
     return absl::InvalidArgumentError(absl::StrCat("give two files, inputs and labels: ", arrays.size(),
                                                    arrays.size() == 1 ? " was given" : " were given"));
   }
   if (arrays[0].array.shape.size() < arrays[1].array.shape.size()) std::swap(arrays[0], arrays[1]);
-  return Pair(std::move(arrays[0]), arrays[1]);
+  return Pair(std::move(arrays[0]), arrays[1], float32_targets);
 }
 
-absl::StatusOr<DecodedDataset> DecodeNpz(const UploadedFile& file) {
+absl::StatusOr<DecodedDataset> DecodeNpz(const UploadedFile& file, bool float32_targets) {
   absl::StatusOr<std::map<std::string, Array>> read = ReadNpz(file.bytes);
   if (!read.ok()) return Annotate(read.status(), file.name);
   auto& arrays = *read;
   const auto x = arrays.find("x"), y = arrays.find("y");
   if (x == arrays.end() || y == arrays.end())
     return absl::InvalidArgumentError(file.name + ": the archive must hold arrays x and y");
-  return Pair({file.name + ": x", std::move(x->second)}, {file.name + ": y", std::move(y->second)});
+  return Pair({file.name + ": x", std::move(x->second)}, {file.name + ": y", std::move(y->second)}, float32_targets);
 }
 
 absl::StatusOr<DecodedDataset> DecodeCifar(const std::vector<UploadedFile>& files) {
-  DecodedDataset data{.is_uint8 = true, .input_shape = {3, 32, 32}};
+  // Sizes tell the two apart: a file of CIFAR-10 records that is one of CIFAR-100 records has at least 3074.
+  const bool coarse = !files[0].bytes.empty() && files[0].bytes.size() % kCifar10RecordBytes != 0 &&
+                      files[0].bytes.size() % kCifar100RecordBytes == 0;
+  CifarImages images;
   for (const UploadedFile& file : files) {
-    const int64_t size = static_cast<int64_t>(file.bytes.size()), record = kCifarPixels + 1;
-    if (size == 0 || size % record != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file.name, ": ", size, " bytes are not a whole number of CIFAR-10 records of ", record));
-    }
-    for (int64_t begin = 0; begin < size; begin += record) {
-      const int32_t label = static_cast<uint8_t>(file.bytes[begin]);
-      if (label > 9)
-        return absl::InvalidArgumentError(
-            absl::StrCat(file.name, ": label ", label, " of record ", begin / record, " is not 0 to 9"));
-      data.labels.push_back(label);
-      data.inputs.append(file.bytes, static_cast<size_t>(begin) + 1, kCifarPixels);
-    }
+    const absl::Status read = ReadCifar(file.bytes, coarse ? kCifar100RecordBytes : kCifar10RecordBytes, &images);
+    if (!read.ok()) return Annotate(read, file.name);
   }
-  data.num_rows = static_cast<int64_t>(data.labels.size());
-  data.num_classes = 10;
+  DecodedDataset data{.is_uint8 = true, .input_shape = {3, 32, 32}, .channels = 3};
+  data.num_rows = static_cast<int64_t>(images.labels.size());
+  data.num_classes = images.num_classes;
+  data.inputs = std::move(images.pixels);
+  data.labels = std::move(images.labels);
   return data;
 }
 
-absl::StatusOr<DecodedDataset> DecodeCsv(const UploadedFile& file) {
-  const absl::StatusOr<CsvTable> read = ReadCsv(file.bytes);
+absl::StatusOr<DecodedDataset> DecodeCsv(const UploadedFile& file, const DecodeOptions& options) {
+  absl::StatusOr<CsvTable> read = ReadCsv(file.bytes);
   if (!read.ok()) return Annotate(read.status(), file.name);
   const CsvTable& table = *read;
   const int64_t columns = static_cast<int64_t>(table.columns.size());
   if (columns < 2)
-    return absl::InvalidArgumentError(file.name + ": at least one input column and a label column are wanted");
-  NamedArray inputs{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows, columns - 1}, .bytes = ""}};
-  NamedArray labels{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows}, .bytes = ""}};
-  for (int64_t row = 0; row < table.num_rows; ++row) {
-    const char* values = reinterpret_cast<const char*>(table.values.data() + row * columns);
-    inputs.array.bytes.append(values, static_cast<size_t>(columns - 1) * sizeof(double));
-    labels.array.bytes.append(values + (columns - 1) * static_cast<int64_t>(sizeof(double)), sizeof(double));
+    return absl::InvalidArgumentError(file.name + ": at least one input column and a target column are wanted");
+  const auto named = std::find(table.columns.begin(), table.columns.end(), options.target);
+  const int64_t target = options.target.empty() ? columns - 1 : named - table.columns.begin();
+  if (target == columns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name, ": no column \"", options.target, "\"; it has ", absl::StrJoin(table.columns, ", ")));
   }
-  return Pair(std::move(inputs), labels);
+  NamedArray inputs{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows, columns - 1}, .bytes = ""}};
+  NamedArray targets{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows}, .bytes = ""}};
+  inputs.place = [&](int64_t row) { return absl::StrCat("line ", table.lines[row]); };
+  targets.place = [&](int64_t row) {
+    return absl::StrCat("line ", table.lines[row], ", column ", table.columns[target], ",");
+  };
+  for (int64_t row = 0; row < table.num_rows; ++row) {
+    const double* values = table.values.data() + row * columns;
+    const auto append = [](const double* first, int64_t count, std::string* bytes) {
+      bytes->append(reinterpret_cast<const char*>(first), static_cast<size_t>(count) * sizeof(double));
+    };
+    append(values, target, &inputs.array.bytes);
+    append(values + target + 1, columns - target - 1, &inputs.array.bytes);
+    append(values + target, 1, &targets.array.bytes);
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(DecodedDataset data, Pair(std::move(inputs), targets, options.float32_targets));
+  data.channels = columns - 1;
+  return data;
 }
 
 }  // namespace
 
-absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files) {
+absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files, const DecodeOptions& options) {
   if (files.empty()) return absl::InvalidArgumentError("no file was given");
   const auto all_end_with = [&](const char* ending) {
     return std::all_of(files.begin(), files.end(), [&](const UploadedFile& f) { return f.name.ends_with(ending); });
   };
-  if (all_end_with(".bin")) return DecodeCifar(files);
-  if (files.size() == 1 && files[0].name.ends_with(".csv")) return DecodeCsv(files[0]);
-  if (files.size() == 1 && files[0].bytes.starts_with("PK")) return DecodeNpz(files[0]);
+  if (files.size() == 1 && files[0].name.ends_with(".csv")) return DecodeCsv(files[0], options);
+  if (!options.target.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files[0].name, ": a target column was named, which only a CSV file has"));
+  }
+  if (all_end_with(".bin")) {
+    if (options.float32_targets) return absl::InvalidArgumentError(files[0].name + ": CIFAR has labels, no numbers");
+    return DecodeCifar(files);
+  }
+  if (files.size() == 1 && files[0].bytes.starts_with("PK")) return DecodeNpz(files[0], options.float32_targets);
   std::vector<NamedArray> arrays;
   for (const UploadedFile& file : files) {
     absl::StatusOr<std::optional<Array>> array = ReadArray(file);
     if (!array.ok()) return Annotate(array.status(), file.name);
     if (!array->has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          file.name, ": not a known format: IDX (.gz), .npy, .npz with x and y, CIFAR-10 binary (.bin) or .csv are"));
+          file.name, ": not a known format: IDX (.gz), .npy, .npz with x and y, CIFAR binary (.bin) or .csv are"));
     }
     arrays.push_back({file.name, std::move(**array)});
   }
-  return DecodeArrays(std::move(arrays));
+  return DecodeArrays(std::move(arrays), options.float32_targets);
 }
 
 }  // namespace chainfleet

@@ -1,9 +1,8 @@
 // A data set decoded from uploaded files, whatever their format: what the server checks once and stores as canonical
 // shards.
 //
-// Formats are told by content: IDX images + labels (.gz or plain), CIFAR-10 binary batches (records of 3073 bytes),
-// .npz with arrays x and y, a pair of .npy files (inputs have more dimensions than labels), CSV with the label in the
-// last column.
+// Formats are told by content: IDX images + labels (.gz or plain), CIFAR-10 and CIFAR-100 binary batches, .npz with
+// arrays x and y, a pair of .npy files (inputs have more dimensions than labels), CSV.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +18,26 @@ struct UploadedFile {
   std::string bytes;
 };
 
+// What to learn from the files.
+struct DecodeOptions {
+  std::string target;            // column of a CSV, by its name or, without a header, its number from 0; "": the last
+  bool float32_targets = false;  // numbers to predict, else classes
+};
+
 struct DecodedDataset {
   bool is_uint8 = false;             // else float32
   std::vector<int64_t> input_shape;  // {1, 28, 28}, {3, 32, 32}, {13}
+  int64_t channels = 1;              // parts of an input with a scale of their own: colours, columns of a CSV
   int64_t num_rows = 0;
-  int64_t num_classes = 0;      // largest label + 1
+  int64_t num_classes = 0;      // of the labels: the largest + 1, or the format's own
   std::string inputs;           // [num_rows, input_shape...], row-major
-  std::vector<int32_t> labels;  // [num_rows]
+  std::vector<int32_t> labels;  // [num_rows], or
+  std::vector<float> targets;   // [num_rows]
 };
 
-// INVALID_ARGUMENT says which file, what is wrong, and what was wanted: unreadable content, counts that differ, labels
-// that are negative, not whole or over 65535, NaN or infinite inputs (with the row).
-absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files);
+// INVALID_ARGUMENT says which file, what is wrong, and what was wanted: unreadable content, counts that differ, a CSV
+// without the target column, labels that are negative, not whole or over 65535, NaN or infinite inputs or targets (with
+// the row, or line and column).
+absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files, const DecodeOptions& options = {});
 
 }  // namespace chainfleet

@@ -77,7 +77,62 @@ TEST(DecodeDataset, ReadsNpzCsvAndCifar) {
   ASSERT_TRUE(cifar.ok()) << cifar.status();
   EXPECT_THAT(cifar->input_shape, ElementsAre(3, 32, 32));
   EXPECT_THAT(cifar->labels, ElementsAre(9, 9));
-  EXPECT_THAT(Error({{"data_batch_1.bin", record + "x"}}), HasSubstr("3074 bytes"));
+  EXPECT_THAT(Error({{"data_batch_1.bin", record + record + "x"}}), HasSubstr("6147 bytes"));
+  record[0] = 10;
+  EXPECT_THAT(Error({{"b.bin", record}}), HasSubstr("b.bin: label 10 of record 0 is not 0 to 9"));
+}
+
+TEST(DecodeDataset, TakesTheFineLabelsOfCifar100) {
+  std::string record(3074, '\x10');
+  record[0] = 19;
+  record[1] = 99;
+  record[2] = 7;
+  const auto cifar = DecodeDataset({{"train.bin", record + record}, {"more.bin", record}});
+  ASSERT_TRUE(cifar.ok()) << cifar.status();
+  EXPECT_THAT(cifar->labels, ElementsAre(99, 99, 99));
+  EXPECT_EQ(cifar->num_classes, 100);
+  EXPECT_EQ(cifar->channels, 3);
+  EXPECT_EQ(cifar->inputs.size(), 3u * 3072);
+  EXPECT_EQ(cifar->inputs[3072], 7);
+  record[1] = 100;
+  EXPECT_THAT(Error({{"train.bin", record}}), HasSubstr("label 100 of record 0 is not 0 to 99"));
+}
+
+TEST(DecodeDataset, PredictsTheColumnOfACsvThatIsNamed) {
+  const std::string csv = "a,y,b\n1,0.5,2\n\n3,-4,5\n";
+  const auto data = DecodeDataset({{"d.csv", csv}}, {"y", true});
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(data->targets, ElementsAre(0.5f, -4));
+  EXPECT_THAT(data->labels, ElementsAre());
+  EXPECT_EQ(data->num_classes, 0);
+  EXPECT_EQ(data->channels, 2);
+  float inputs[4];
+  ASSERT_EQ(data->inputs.size(), sizeof inputs);
+  std::memcpy(inputs, data->inputs.data(), sizeof inputs);
+  EXPECT_THAT(inputs, ElementsAre(1, 2, 3, 5));
+  EXPECT_THAT(DecodeDataset({{"d.csv", "1,0\n2,1\n"}}, {"0", true})->targets, ElementsAre(1, 2));
+}
+
+TEST(DecodeDataset, SaysWhereATargetIsNone) {
+  const std::string csv = "a,y,b\n1,1,2\n\n3,0.5,5\n";
+  const auto error = [](const UploadedFile& file, const DecodeOptions& options) {
+    return std::string(DecodeDataset({file}, options).status().message());
+  };
+  EXPECT_THAT(error({"d.csv", csv}, {"y"}), HasSubstr("d.csv: label 0.5 of line 4, column y, is not a whole number"));
+  EXPECT_THAT(error({"d.csv", csv}, {"z"}), HasSubstr("d.csv: no column \"z\"; it has a, y, b"));
+  EXPECT_THAT(error({"d.csv", "a,y\n1,1e300\n"}, {"y", true}),
+              HasSubstr("target 1e+300 of line 2, column y, is no finite float32"));
+  EXPECT_THAT(error({"d.csv", "a,y\n1,two\n"}, {"y", true}), HasSubstr("line 2, column y: \"two\""));
+  EXPECT_THAT(error({"x.npy", ""}, {"y"}), HasSubstr("only a CSV"));
+  EXPECT_THAT(error({"b.bin", std::string(3073, '\0')}, {"", true}), HasSubstr("CIFAR has labels"));
+}
+
+TEST(DecodeDataset, ReadsFloat32TargetsOfArrays) {
+  const auto npz = WriteNpz({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"y", Floats({2}, {-0.25, 3})}});
+  EXPECT_THAT(DecodeDataset({{"d.npz", *npz}}, {"", true})->targets, ElementsAre(-0.25, 3));
+  const auto nan = WriteNpz({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"y", Floats({2}, {0, NAN})}});
+  EXPECT_THAT(std::string(DecodeDataset({{"d.npz", *nan}}, {"", true}).status().message()),
+              HasSubstr("d.npz: y: target nan of row 1"));
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ int64_t ChainsIn(const v1::Job& job, v1::ChainState state) {
 
 // "sampler: {emcmc: ...}" is "emcmc".
 std::string SamplerName(const v1::JobSpec& spec) {
-  return spec.sampler().has_emcmc() ? "emcmc" : spec.sampler().has_sgld() ? "sgld" : "";
+  const auto* field = v1::JobSpec::Sampler::descriptor()->FindFieldByNumber(spec.sampler().kind_case());
+  return field == nullptr ? "" : field->name();
 }
 
 }  // namespace
@@ -75,15 +76,27 @@ Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {
 }
 
 Table ChainTable(const v1::Job& job) {
-  Table table({">CHAIN", "STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S", "WORKER", ">EPOCH", "REASON"});
+  const bool metropolis = std::any_of(job.chains().begin(), job.chains().end(),
+                                      [](const v1::Chain& chain) { return chain.stats().has_metropolis(); });
+  std::vector<std::string> columns = {">CHAIN", "STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S"};
+  if (metropolis) columns.push_back(">ACCEPTANCE");
+  for (const char* column : {"WORKER", ">EPOCH", "REASON"}) columns.push_back(column);
+  Table table(columns);
   for (const v1::Chain& chain : job.chains()) {
     // A server that came back knows the step, not the statistics, until the chain's worker reports again.
     const bool running = chain.state() == v1::LEASED, stepped = chain.stats().step_size() > 0;
-    table.AddRow({absl::StrCat(chain.id().index()), v1::ChainState_Name(chain.state()), absl::StrCat(chain.step()),
-                  absl::StrCat(chain.total_steps()), absl::StrCat(chain.num_draws()),
-                  stepped ? Significant(chain.stats().energy(), 6) : "",
-                  running && stepped ? Fixed(chain.stats().steps_per_second(), 1) : "", chain.worker(),
-                  absl::StrCat(chain.lease_epoch()), chain.reason()});
+    std::vector<std::string> cells = {absl::StrCat(chain.id().index()),
+                                      v1::ChainState_Name(chain.state()),
+                                      absl::StrCat(chain.step()),
+                                      absl::StrCat(chain.total_steps()),
+                                      absl::StrCat(chain.num_draws()),
+                                      stepped ? Significant(chain.stats().energy(), 6) : "",
+                                      running && stepped ? Fixed(chain.stats().steps_per_second(), 1) : ""};
+    if (metropolis) {
+      cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
+    }
+    cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()), chain.reason()});
+    table.AddRow(cells);
   }
   return table;
 }
@@ -124,6 +137,31 @@ std::string DescribePosterior(const v1::Job& job) {
   return absl::StrJoin(parts, ", ");
 }
 
+// A larger share of steps whose noise could not be corrected is said to bend the law.
+constexpr double kMaxGuardedShare = 0.01;
+
+// Of chains that see energies on mini-batches: what the noise is like, and whether it bent the law.
+std::string DescribeNoise(const v1::Job& job) {
+  double variance = 0, skew = 0, kurtosis = 0, guarded = 0;
+  int chains = 0;
+  for (const v1::Chain& chain : job.chains()) {
+    const v1::MetropolisStats& seen = chain.stats().metropolis();
+    if (seen.noise_variance() == 0) continue;
+    variance += seen.noise_variance();
+    skew += seen.skew();
+    kurtosis += seen.kurtosis();
+    guarded = std::max(guarded, seen.guarded());
+    ++chains;
+  }
+  if (chains == 0) return "";
+  std::string text = absl::StrFormat(
+      "variance %.3g, skew %.2g, kurtosis %.3g of the energy difference; %.2g %% of steps "
+      "beyond correction",
+      variance / chains, skew / chains, kurtosis / chains, 100 * guarded);
+  if (guarded > kMaxGuardedShare) text += ": BIASED, take more batches a step";
+  return text;
+}
+
 std::string DescribeJob(const v1::Job& job, absl::Time now) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) {
@@ -142,6 +180,7 @@ std::string DescribeJob(const v1::Job& job, absl::Time now) {
                                job.chains_size(), " chains, ", ChainsIn(job, v1::LEASED), " running"));
   add("Draws", absl::StrCat(job.num_draws(), " committed, newest version ", job.newest_version()));
   add("Posterior", DescribePosterior(job));
+  if (const std::string noise = DescribeNoise(job); !noise.empty()) add("Noise", noise);
   if (!job.dataset_digest().empty()) {
     add("Data set", absl::StrCat(job.spec().dataset().name(), " (SHA-256 ", job.dataset_digest().substr(0, 12), ")"));
   }

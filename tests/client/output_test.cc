@@ -14,7 +14,9 @@
 namespace chainfleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::Job RunningJob() {
   v1::Job job;
@@ -94,6 +96,20 @@ TEST(JobView, ProgressHasRateAndTimeLeftOnlyWhileChainsRun) {
   EXPECT_EQ(ProgressLine(job), "toy-abcdef  RUNNING  25.0 %  75 steps/s  16 draws  ETA 10s");
   job.mutable_chains(0)->set_state(v1::SUCCEEDED);
   EXPECT_EQ(ProgressLine(job), "toy-abcdef  RUNNING  25.0 %  16 draws");
+}
+
+TEST(JobView, AcceptanceIsShownOfMetropolisChainsAndNoiseThatBendsTheLawIsNamed) {
+  v1::Job job = RunningJob();
+  EXPECT_THAT(ChainTable(job).Render(), Not(HasSubstr("ACCEPTANCE")));
+  v1::MetropolisStats* stats = job.mutable_chains(0)->mutable_stats()->mutable_metropolis();
+  stats->set_acceptance(0.4321);
+  EXPECT_THAT(ChainTable(job).Render(), AllOf(HasSubstr("ACCEPTANCE"), HasSubstr("0.432")));
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), Not(HasSubstr("Noise")));
+  stats->set_noise_variance(1.5);
+  stats->set_guarded(0.009);
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), AllOf(HasSubstr("variance 1.5"), Not(HasSubstr("BIASED"))));
+  stats->set_guarded(0.02);
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("BIASED"));
 }
 
 TEST(JobView, AgesHaveTwoUnits) {

@@ -232,6 +232,38 @@ TEST(JobSpec, StepsLeftOverAfterTheLastCycleAreRefused) {
   EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty());
 }
 
+TEST(JobSpec, TheBatchesOfAMetropolisStepFitTheData) {
+  JobSpec spec = FashionJob();
+  spec.batch_size = 100;
+  for (const SamplerKind& kind :
+       {SamplerKind(PenaltyMhSpec{.num_batches = 21}), SamplerKind(BatchedMhSpec{.num_batches = 21}),
+        SamplerKind(BarkerMhSpec{.num_batches = 21})}) {
+    spec.sampler.kind = kind;
+    EXPECT_THAT(ValidateForData(spec, 2100), IsEmpty()) << "all of the data, once";
+    const auto violations = ValidateForData(spec, 2099);
+    ASSERT_EQ(violations.size(), 1u);
+    EXPECT_EQ(violations[0].path, "sampler." + spec.sampler.name() + ".num_batches");
+    EXPECT_THAT(violations[0].message, HasSubstr("at most 20"));
+  }
+}
+
+TEST(JobSpec, SamplersThatSubsampleNeedADataSet) {
+  JobSpec spec;
+  spec.name = "gauss";
+  spec.model.kind = GaussianPotential{4, 1};
+  spec.schedule.kind = ConstantSchedule{0.1};
+  spec.num_steps = 100;
+  for (const SamplerKind& kind : {SamplerKind(RandomWalkSpec{}), SamplerKind(MalaSpec{}), SamplerKind(HmcSpec{})}) {
+    spec.sampler.kind = kind;
+    EXPECT_THAT(Validate(spec), IsEmpty()) << spec.sampler.name();
+  }
+  for (const SamplerKind& kind : {SamplerKind(PenaltyMhSpec{}), SamplerKind(BatchedMhSpec{}),
+                                  SamplerKind(TemperedMhSpec{10}), SamplerKind(BarkerMhSpec{})}) {
+    spec.sampler.kind = kind;
+    EXPECT_THAT(Paths(spec), ElementsAre("sampler." + spec.sampler.name()));
+  }
+}
+
 TEST(JobSpec, KeepsAllKindsUnlessTold) {
   JobSpec spec = FashionJob();
   EXPECT_THAT(KindsOf(spec), ::testing::ElementsAre(DrawKind::kTheta, DrawKind::kThetaA));

@@ -22,9 +22,9 @@ std::vector<StepInfo> Settle(const StepInputs& inputs, const std::vector<Verdict
       for (const Move& move : moves) move.to->CopyRow(static_cast<int64_t>(row), *move.from);
     }
     std::vector<double>& numbers = state->numbers[row];
-    numbers[kSteps] += 1;
-    numbers[kAccepted] += info[row].moved ? 1 : 0;
-    info[row].metropolis.acceptance = numbers[kAccepted] / numbers[kSteps];
+    numbers[kStepCount] += 1;
+    numbers[kAcceptCount] += info[row].moved ? 1 : 0;
+    info[row].metropolis.acceptance = numbers[kAcceptCount] / numbers[kStepCount];
   }
   return info;
 }

@@ -12,7 +12,7 @@
 namespace chainfleet {
 
 // The numbers every Metropolis kernel keeps of a row; a kernel's own follow.
-enum MetropolisNumber : int { kSteps, kAccepted, kFirstOwnNumber };
+enum MetropolisNumber : int { kStepCount, kAcceptCount, kFirstOwnNumber };
 
 // min(1, exp(-cost / T)) against the uniform of (chain, t) in kAccept. A cost that is not finite is refused.
 bool Accepts(const ChainStep& chain, double cost);

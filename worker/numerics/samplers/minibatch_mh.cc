@@ -101,10 +101,10 @@ std::vector<StepInfo> MinibatchMh::Step(const StepInputs& inputs, SamplerState* 
   for (size_t row = 0; row < info.size(); ++row) {
     if (!inputs.chains[row].active) continue;
     const std::vector<double>& numbers = state->numbers[row];
-    info[row].metropolis.noise_variance = numbers[kVarianceSum] / numbers[kSteps];
-    info[row].metropolis.skew = numbers[kSkewSum] / numbers[kSteps];
-    info[row].metropolis.kurtosis = numbers[kKurtosisSum] / numbers[kSteps];
-    info[row].metropolis.guarded = numbers[kGuarded] / numbers[kSteps];
+    info[row].metropolis.noise_variance = numbers[kVarianceSum] / numbers[kStepCount];
+    info[row].metropolis.skew = numbers[kSkewSum] / numbers[kStepCount];
+    info[row].metropolis.kurtosis = numbers[kKurtosisSum] / numbers[kStepCount];
+    info[row].metropolis.guarded = numbers[kGuarded] / numbers[kStepCount];
   }
   return info;
 }

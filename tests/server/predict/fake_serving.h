@@ -255,6 +255,10 @@ class FakeDrawCatalog final : public DrawCatalog {
     if (!answers) return held_.push_back(std::move(done));
     executor_->Schedule([this, done] { pin_status.ok() ? done(pinned) : done(pin_status); });
   }
+  // What was asked while it did not answer is answered after all.
+  void AnswerHeld() {
+    for (const auto& done : std::exchange(held_, {})) executor_->Schedule([this, done] { done(pinned); });
+  }
   absl::StatusOr<Dataset> GetDataset(const std::string& name) override {
     if (!datasets.contains(name)) return absl::NotFoundError("no data set " + name);
     return datasets.at(name);

@@ -98,13 +98,21 @@ TEST(ScoredRows, SinglesHaveTheSameBitsWhateverBlockCameFirst) {
 
 TEST(ScoredRows, RestsOnTheFewestDrawsOfAnyBlock) {
   const std::vector<int32_t> labels = {0, 1, 0};
-  ScoredRows rows({kTheta}, 3, 2, labels);
-  EXPECT_EQ(rows.draws_used(), 0) << "nothing came yet";
-  rows.Add({0, 2}, Sums({0, 1}, {kTheta}, &labels));
-  EXPECT_EQ(rows.draws_used(), 2);
-  rows.Add({2, 1}, {testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{1, 1}}, {2}, 2, ByHand, &labels)});
-  EXPECT_EQ(rows.draws_used(), 1);
-  EXPECT_EQ(rows.Singles()[0].num_draws, 2);
+  const auto both = Sums({0, 1}, {kTheta}, &labels);
+  const std::vector<PartialPrediction> one = {
+      testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{1, 1}}, {2}, 2, ByHand, &labels)};
+  for (const bool fewest_first : {true, false}) {
+    ScoredRows rows({kTheta}, 3, 2, labels);
+    EXPECT_EQ(rows.draws_used(), 0) << "nothing came yet";
+    if (fewest_first) rows.Add({2, 1}, one);
+    rows.Add({0, 2}, both);
+    if (!fewest_first) {
+      EXPECT_EQ(rows.draws_used(), 2);
+      rows.Add({2, 1}, one);
+    }
+    EXPECT_EQ(rows.draws_used(), 1);
+    EXPECT_EQ(rows.Singles()[0].num_draws, 2) << "the most of any block";
+  }
 }
 
 TEST(ScoredRows, WithoutAnyDrawHaveNone) {

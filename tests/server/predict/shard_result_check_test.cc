@@ -90,6 +90,7 @@ TEST(CheckShardResult, LetsOnlyAResultWithCorruptObjectsLackDraws) {
   result.corrupt_objects = {"job-aaaaaa/0/0"};
   EXPECT_TRUE(CheckShardResult(Request(), result).ok());
   result.partials[0].num_draws = 3;
+  result.partials[0].sum_w = 3;
   result.partials[0].draw_log_likelihood.resize(3);
   result.partials[0].draw_hits.resize(3);
   EXPECT_FALSE(CheckShardResult(Request(), result).ok()) << "but never have too many";

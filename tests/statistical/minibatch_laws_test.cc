@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/langevin_law.h"
+#include "tests/support/linear_law.h"
 #include "worker/numerics/samplers/kernel.h"
 
 namespace chainfleet {
@@ -107,6 +108,30 @@ TEST(EmcmcLaws, IndependentBatchesHeatAsTheLawSays) {
   EXPECT_THAT(
       Misfits(RunChains(Emcmc{1 / kCoupling}, Minibatches::kIndependent, 0), StationaryLaw(PosteriorWith(kCoupling))),
       IsEmpty());
+}
+
+// theta_a decays too: the joint recursion with the prior on both.
+TEST(EmcmcLaws, DecayingAnchorHasItsFiniteStepLaw) {
+  const Quadratic q = PosteriorWith(kCoupling);
+  const double a = q.step_size, g = kCoupling, noise = 2 * a * q.temperature;
+  const testing::LinearStep step{{{1 - a * (q.k + g), a * g}, {a * g, 1 - a * (g + kPrior)}},
+                                 {{noise + a * a * q.gradient_variance, 0}, {0, noise}}};
+  const auto sigma = testing::CovarianceAfter(2, 2000, [&](int64_t) { return step; });
+  EXPECT_THAT(Misfits(RunChains(Emcmc{1 / kCoupling, true}, Minibatches::kIndependent, 0),
+                      {sigma[0][0], sigma[0][1], sigma[1][1]}),
+              IsEmpty());
+}
+
+// (T + alpha V / (2 a)) / (k (1 - alpha k / (2 (2 - a)))).
+TEST(SghmcLaws, IndependentBatchesHeatAsTheLawSays) {
+  const Quadratic q = PosteriorWith(0);
+  const double a = 0.5;
+  const Law law{(q.temperature + q.step_size * q.gradient_variance / (2 * a)) /
+                    (q.k * (1 - q.step_size * q.k / (2 * (2 - a)))),
+                0, 0};
+  Samples samples = RunChains(Sghmc{a}, Minibatches::kIndependent, 0);
+  samples.theta_a.clear();  // the momentum
+  EXPECT_THAT(Misfits(samples, law), IsEmpty());
 }
 
 TEST(SgldLaws, ReshuffledBatchesHeatLess) {

@@ -11,6 +11,7 @@
 #include "core/base/log.h"
 #include "core/base/version.h"
 #include "core/wire/jobs_wire.h"
+#include "core/wire/presets.h"
 #include "core/wire/types_wire.h"
 #include "server/rpc/blob_stream.h"
 #include "server/rpc/dataset_upload_call.h"
@@ -75,11 +76,22 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
 
 }  // namespace
 
+absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
+  if (proto.preset().empty()) return FromProto(proto);
+  int64_t num_examples = 1;
+  if (!proto.dataset().name().empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset, parts_.dispatcher->GetDataset(proto.dataset().name()));
+    num_examples = dataset.num_rows;
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, num_examples));
+  return FromProto(full);
+}
+
 grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::CreateJobRequest* request,
                                                 v1::Job* response) {
   return ServeUnary(response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    const absl::StatusOr<JobSpec> spec = FromProto(request->spec());
+    const absl::StatusOr<JobSpec> spec = ReadSpec(request->spec());
     if (!spec.ok()) return answer->Fail(spec.status());
     parts_.dispatcher->CreateJob(*spec, request->request_id(), request->validate_only(),
                                  [answer](absl::StatusOr<JobView> job) {

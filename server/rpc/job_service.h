@@ -44,6 +44,9 @@ class JobService final : public v1::JobService::CallbackService {
                                           v1::ServerInfo* response) override;
 
  private:
+  // The spec with its preset filled in. NOT_FOUND if that needs a data set that is not there.
+  absl::StatusOr<JobSpec> ReadSpec(const v1::JobSpec& proto) const;
+
   const ServiceParts parts_;
   ShardPort* const shards_;
   Mutex mutex_;

@@ -100,8 +100,30 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
     violations->push_back({"prior", "an analytic potential is the whole law: leave the prior out"});
 }
 
+void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
+  const auto* builtin = std::get_if<BuiltinModel>(&spec.model.kind);
+  const std::string model = builtin == nullptr ? "" : builtin->name;
+  // Those whose kernels know per-example norms (worker/numerics/models/fused_network.h).
+  if (model != "softmax_regression" && model != "mlp" && model != "lenet5") {
+    violations->push_back({"sampler.gradient_uncertainty",
+                           "needs the norm of each example's gradient, which softmax_regression, mlp and lenet5 have"});
+  }
+  if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
+    violations->push_back({"prior", "gradient_uncertainty takes a Gaussian prior of one precision, or none"});
+  }
+  const BurnIn& burn_in = spec.burn_in;
+  const int64_t length = burn_in.cycles.value_or(0) + burn_in.epochs.value_or(0) + burn_in.steps.value_or(0);
+  if (!sampler.threshold && length == 0) {
+    violations->push_back(
+        {"sampler.gradient_uncertainty.threshold", "give it, or burn_in, whose values the quantile is taken from"});
+  }
+}
+
 // What a sampler asks of the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
+  if (const auto* sampler = std::get_if<GradientUncertaintySpec>(&spec.sampler.kind)) {
+    ValidateGradientUncertainty(spec, *sampler, violations);
+  }
   if (const auto* bsam = std::get_if<BsamSpec>(&spec.sampler.kind)) {
     if (bsam->parts >= 1 && spec.model.has_data() && spec.batch_size % bsam->parts != 0) {
       violations->push_back(

@@ -210,7 +210,7 @@ class KernelBatch final : public ChainBatch {
       report.stats.anchor_distance = info[r].anchor_distance;
       if (held_) report.stats.metropolis = info[r].metropolis;
       report.finite = info[r].finite;
-      report.draw_due = info[r].finite && steps_.CollectsAfter(rows_[r].step);
+      report.draw_due = info[r].finite && info[r].kept && steps_.CollectsAfter(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), info[r].moved, report.draw_due);
       report.done = rows_[r].step == steps_.total_steps;
       reports.push_back(report);

@@ -45,6 +45,15 @@ class Potential {
   // `theta`, padding left zero) = grad U less prior_precision() * theta. Overwrites both. Non-finite values are data.
   virtual void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) = 0;
 
+  // Evaluate, and squared_norms[C, n] = |X_i|^2 on the host, X_i the gradient of example i's -log likelihood: not scaled,
+  // no prior. Per-example gradients are never stored. False, and nothing done, if this potential knows no such way.
+  virtual bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                                 double* squared_norms) {
+    static_cast<void>(theta), static_cast<void>(batch), static_cast<void>(gradient), static_cast<void>(energy);
+    static_cast<void>(squared_norms);
+    return false;
+  }
+
   // losses[C, n] = -log likelihood of each example, unscaled, on the host; forward only.
   virtual void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) = 0;
 

@@ -37,6 +37,10 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
   spec.num_steps = kSteps;
   spec.chains = 8;
   if (sampler.posterior_draws() == 0) spec.collect.every_steps = 3;
+  if (std::holds_alternative<GradientUncertaintySpec>(sampler.kind)) {
+    spec.burn_in.steps = 10;
+    spec.collect.every_steps = 1;
+  }
   spec.seed = 11;
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
@@ -106,7 +110,9 @@ TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
     EXPECT_THAT(draw.kinds, SizeIs(GetParam().has_anchor() ? 2 : 1));
     EXPECT_THAT(draw.kinds, Each(SizeIs(NumParameters(batch->parameters()))));
   }
-  EXPECT_EQ(weight, static_cast<double>(PlanSteps(plan_->spec, kExamples).NumDraws()));
+  const auto planned = static_cast<double>(PlanSteps(plan_->spec, kExamples).NumDraws());
+  const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().kind);  // its draws itself
+  EXPECT_TRUE(chooses ? weight < planned : weight == planned) << weight << " of " << planned;
 }
 
 TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
@@ -153,18 +159,17 @@ std::string NameOf(const ::testing::TestParamInfo<SamplerSpec>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Samplers, KernelConformance,
-    ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
-                      SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}},
-                      SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}}, SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
-                      SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
-                      SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwaSpec{.start_epoch = 2}},
-                      SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}},
-                      SamplerSpec{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}},
-                      SamplerSpec{RandomWalkSpec{}}, SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}},
-                      SamplerSpec{PenaltyMhSpec{.num_batches = 5}},
-                      SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
-                      SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
-                      SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
+    ::testing::Values(
+        SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
+        SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}}, SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
+        SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}}, SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
+        SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{GradientUncertaintySpec{}},
+        SamplerSpec{SwaSpec{.start_epoch = 2}}, SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}},
+        SamplerSpec{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}, SamplerSpec{RandomWalkSpec{}},
+        SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}}, SamplerSpec{PenaltyMhSpec{.num_batches = 5}},
+        SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
+        SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
+        SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
     [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
 
 // The samplers whose only randomness is scaled by the temperature.

@@ -47,5 +47,7 @@ double SquareSum(const float* x, int64_t count) {
   return total;
 }
 
+void LaneSquareSums(const float* x, int64_t count, double* sums) { HWY_DYNAMIC_DISPATCH(AddSquares)(x, count, sums); }
+
 }  // namespace chainfleet
 #endif

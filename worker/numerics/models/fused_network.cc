@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "worker/numerics/kernels/gather.h"
+#include "worker/numerics/kernels/square_sum.h"
 
 namespace chainfleet {
 namespace {
@@ -25,7 +26,7 @@ LaneBuffer<T>::LaneBuffer(int64_t size) : memory(hwy::AllocateAligned<T>(size)) 
 template struct LaneBuffer<float>;
 template struct LaneBuffer<uint8_t>;
 
-NetworkWorkspace::NetworkWorkspace(const Architecture& architecture, int64_t images, bool training) {
+NetworkWorkspace::NetworkWorkspace(const Architecture& architecture, int64_t images, bool training, bool norms) {
   const int64_t slices = NumSlices(images), lanes = NumGroups(images) * kLanes;
   const bool dense_input = architecture.convolutions.empty();
   if (!dense_input) staging = LaneBuffer<float>(slices * kLanes * RowStride(architecture.input_size()));
@@ -39,6 +40,7 @@ NetworkWorkspace::NetworkWorkspace(const Architecture& architecture, int64_t ima
     conv.dweight = LaneBuffer<float>(slices * shape.num_weights() * kLanes);
     conv.dbias = LaneBuffer<float>(slices * shape.out_channels * kLanes);
     conv.scratch = LaneBuffer<float>(slices * ScratchSize(shape));
+    if (norms) conv.group = LaneBuffer<float>(slices * (shape.num_weights() + shape.out_channels) * kLanes);
   }
   for (const DenseShape& shape : architecture.dense) {
     Dense& layer = dense.emplace_back();
@@ -120,10 +122,15 @@ void FusedNetwork::Forward(const float* theta, int64_t images, int64_t slice, Ne
   }
 }
 
-void FusedNetwork::Backward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work) const {
+void FusedNetwork::Backward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work,
+                            double* squared_norms) const {
   const int64_t first_group = slice * kSliceGroups, groups = Groups(images, slice);
   const int64_t convolutions = static_cast<int64_t>(architecture_.convolutions.size());
+  if (squared_norms != nullptr) {
+    std::fill(squared_norms + slice * kSliceImages, squared_norms + std::min(images, (slice + 1) * kSliceImages), 0.0);
+  }
   for (int64_t l = static_cast<int64_t>(architecture_.dense.size()) - 1; l >= 0; --l) {
+    if (squared_norms != nullptr) AddDenseNorms(l, images, slice, *work, squared_norms);
     if (l == 0 && convolutions == 0) return;  // the rows are the input, and nobody needs its gradient
     const DenseShape& shape = architecture_.dense[l];
     const float* x = DenseInput(l, first_group, *work);
@@ -137,20 +144,47 @@ void FusedNetwork::Backward(const float* theta, int64_t images, int64_t slice, N
                   work->dense[l].rows.data() + (first_group + g) * kLanes * stride, stride);
     }
   }
-  for (int64_t l = convolutions - 1; l >= 0; --l) {
-    const ConvShape& shape = architecture_.convolutions[l];
-    NetworkWorkspace::Conv& conv = work->convolutions[l];
-    float* dweight = conv.dweight.data() + slice * shape.num_weights() * kLanes;
-    float* dbias = conv.dbias.data() + slice * shape.out_channels * kLanes;
-    std::fill_n(dweight, shape.num_weights() * kLanes, 0.0f);
-    std::fill_n(dbias, shape.out_channels * kLanes, 0.0f);
-    for (int64_t g = first_group; g < first_group + groups; ++g) {
-      const int64_t at = g * shape.output_size() * kLanes;
-      float* dx = l > 0 ? work->convolutions[l - 1].dy.data() + g * shape.input_size() * kLanes : nullptr;
-      ConvReluPoolBackward(shape, weight(theta, l), ConvInput(l, g, *work), conv.y.data() + at,
-                           conv.largest.data() + at, conv.dy.data() + at, dweight, dbias, dx,
-                           conv.scratch.data() + slice * ScratchSize(shape));
+  for (int64_t l = convolutions - 1; l >= 0; --l) ConvBackward(theta, l, images, slice, work, squared_norms);
+}
+
+void FusedNetwork::AddDenseNorms(int64_t layer, int64_t images, int64_t slice, const NetworkWorkspace& work,
+                                 double* norms) const {
+  const DenseShape& shape = architecture_.dense[layer];
+  for (int64_t g = slice * kSliceGroups; g < slice * kSliceGroups + Groups(images, slice); ++g) {
+    double inputs[kLanes], outputs[kLanes];
+    LaneSquareSums(DenseInput(layer, g, work), shape.inputs, inputs);
+    LaneSquareSums(work.dense[layer].dy.data() + g * shape.outputs * kLanes, shape.outputs, outputs);
+    for (int64_t i = 0; i < std::min(kLanes, images - g * kLanes); ++i) {
+      norms[g * kLanes + i] += outputs[i] * (inputs[i] + 1);
     }
+  }
+}
+
+void FusedNetwork::ConvBackward(const float* theta, int64_t layer, int64_t images, int64_t slice,
+                                NetworkWorkspace* work, double* norms) const {
+  const ConvShape& shape = architecture_.convolutions[layer];
+  NetworkWorkspace::Conv& conv = work->convolutions[layer];
+  const int64_t weights = shape.num_weights() * kLanes, biases = shape.out_channels * kLanes;
+  float* const dweight = conv.dweight.data() + slice * weights;
+  float* const dbias = conv.dbias.data() + slice * biases;
+  float* const group = norms == nullptr ? nullptr : conv.group.data() + slice * (weights + biases);
+  std::fill_n(dweight, weights, 0.0f);
+  std::fill_n(dbias, biases, 0.0f);
+  const int64_t first_group = slice * kSliceGroups;
+  for (int64_t g = first_group; g < first_group + Groups(images, slice); ++g) {
+    const int64_t at = g * shape.output_size() * kLanes;
+    float* dx = layer > 0 ? work->convolutions[layer - 1].dy.data() + g * shape.input_size() * kLanes : nullptr;
+    if (norms != nullptr) std::fill_n(group, weights + biases, 0.0f);
+    ConvReluPoolBackward(shape, weight(theta, layer), ConvInput(layer, g, *work), conv.y.data() + at,
+                         conv.largest.data() + at, conv.dy.data() + at, norms == nullptr ? dweight : group,
+                         norms == nullptr ? dbias : group + weights, dx,
+                         conv.scratch.data() + slice * ScratchSize(shape));
+    if (norms == nullptr) continue;
+    double squares[kLanes];
+    LaneSquareSums(group, shape.num_weights() + shape.out_channels, squares);
+    for (int64_t i = 0; i < std::min(kLanes, images - g * kLanes); ++i) norms[g * kLanes + i] += squares[i];
+    for (int64_t i = 0; i < weights; ++i) dweight[i] += group[i];
+    for (int64_t i = 0; i < biases; ++i) dbias[i] += group[weights + i];
   }
 }
 

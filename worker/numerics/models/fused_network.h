@@ -30,7 +30,8 @@ struct LaneBuffer {
 // Activations and gradients of one chain and up to `images` images. Distinct slices may be filled by distinct threads.
 struct NetworkWorkspace {
   // Without `training` only what Forward needs, and the logits' gradient as room for the caller.
-  NetworkWorkspace(const Architecture& architecture, int64_t images, bool training);
+  // `norms`: also for Backward with squared norms.
+  NetworkWorkspace(const Architecture& architecture, int64_t images, bool training, bool norms = false);
 
   struct Conv {
     LaneBuffer<float> y;               // [group][output_size][16]
@@ -38,6 +39,7 @@ struct NetworkWorkspace {
     LaneBuffer<float> dy;              // like y
     LaneBuffer<float> dweight, dbias;  // [slice][num_weights | out_channels][16]
     LaneBuffer<float> scratch;         // [slice], see ConvReluPoolBackward
+    LaneBuffer<float> group;           // [slice][num_weights + out_channels][16]: of one group, for norms
   };
   struct Dense {
     LaneBuffer<float> y, dy;  // [group][outputs][16]
@@ -64,14 +66,21 @@ class FusedNetwork {
   void Forward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work) const;
 
   // From the gradient of the logits at dense.back().dy (zero for missing images) back to the first layer; also the
-  // slice's share of the convolutions' gradients.
-  void Backward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work) const;
+  // slice's share of the convolutions' gradients. With `squared_norms` [images], not null, also the squared norm of
+  // each image's own gradient: for a dense layer |delta|^2 (|a|^2 + 1), for a convolution that of its weight gradient,
+  // which is formed for 16 images at a time and added up at once.
+  void Backward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work,
+                double* squared_norms = nullptr) const;
 
   int64_t num_parts() const { return static_cast<int64_t>(parts_.size()); }
   // Writes a part of the gradient; all parts together write every parameter.
   void GradientPart(int64_t part, int64_t images, const NetworkWorkspace& work, float* gradient) const;
 
  private:
+  void AddDenseNorms(int64_t layer, int64_t images, int64_t slice, const NetworkWorkspace& work, double* norms) const;
+  void ConvBackward(const float* theta, int64_t layer, int64_t images, int64_t slice, NetworkWorkspace* work,
+                    double* norms) const;
+
   // A layer, and of dense ones the rows [first, last) of the weight.
   struct Part {
     int64_t layer = 0, first = 0, last = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "worker/numerics/kernels/softmax.h"
@@ -36,25 +37,17 @@ class FusedPotential final : public Potential {
   double prior_precision() const override { return prior_precision_; }
 
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
+    Evaluate(theta, batch, gradient, energy, nullptr);
+  }
+
+  bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                         double* squared_norms) override {
+    if (!std::exchange(with_norms_, true)) workspaces_.clear();
+    Evaluate(theta, batch, gradient, energy, squared_norms);
+    // The backward pass began with deltas times N/n.
     const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
-    losses_.resize(theta.rows() * batch.size);
-    const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
-      // First of all: it brings theta into the cache for the products.
-      if (slice == 0) energy[row] = -LogPriorOf(theta, row);
-      Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
-              losses_.data() + row * batch.size);
-      network_.Backward(theta.row(row), batch.size, slice, work);
-    };
-    const Piece part = [&](int64_t row, int64_t part, NetworkWorkspace* work) {
-      network_.GradientPart(part, batch.size, *work, gradient->row(row));
-    };
-    Run(theta.rows(), batch.size, slice, part, network_.num_parts());
-    for (int64_t row = 0; row < theta.rows(); ++row) {
-      const double* losses = losses_.data() + row * batch.size;
-      double sum = 0;
-      for (int64_t i = 0; i < batch.size; ++i) sum += losses[i];
-      energy[row] += scale * sum;
-    }
+    for (int64_t i = 0; i < theta.rows() * batch.size; ++i) squared_norms[i] /= scale * scale;
+    return true;
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
@@ -72,6 +65,31 @@ class FusedPotential final : public Potential {
   // One slice or part of one chain (fused_network.h).
   using Piece = std::function<void(int64_t row, int64_t index, NetworkWorkspace* work)>;
 
+  // `squared_norms` may be null; they come scaled by (N/n)^2.
+  void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                double* squared_norms) {
+    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
+    losses_.resize(theta.rows() * batch.size);
+    const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
+      // First of all: it brings theta into the cache for the products.
+      if (slice == 0) energy[row] = -LogPriorOf(theta, row);
+      Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
+              losses_.data() + row * batch.size);
+      double* norms = squared_norms == nullptr ? nullptr : squared_norms + row * batch.size;
+      network_.Backward(theta.row(row), batch.size, slice, work, norms);
+    };
+    const Piece part = [&](int64_t row, int64_t part, NetworkWorkspace* work) {
+      network_.GradientPart(part, batch.size, *work, gradient->row(row));
+    };
+    Run(theta.rows(), batch.size, slice, part, network_.num_parts());
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      const double* losses = losses_.data() + row * batch.size;
+      double sum = 0;
+      for (int64_t i = 0; i < batch.size; ++i) sum += losses[i];
+      energy[row] += scale * sum;
+    }
+  }
+
   double LogPriorOf(const ThetaArena& theta, int64_t row) const {
     return -prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
   }
@@ -81,7 +99,7 @@ class FusedPotential final : public Potential {
     if (images > workspace_images_) workspaces_.clear();
     workspace_images_ = std::max(workspace_images_, images);
     while (static_cast<int64_t>(workspaces_.size()) < threads) {
-      workspaces_.emplace_back(network_.architecture(), workspace_images_, true);
+      workspaces_.emplace_back(network_.architecture(), workspace_images_, true, with_norms_);
     }
     const int64_t whole = chains - chains % threads;
     at::parallel_for(0, whole, 1, [&](int64_t first, int64_t last) {
@@ -135,6 +153,7 @@ class FusedPotential final : public Potential {
   FusedNetwork network_;
   std::vector<NetworkWorkspace> workspaces_;  // one per thread
   int64_t workspace_images_ = 0;
+  bool with_norms_ = false;     // workspaces have room for EvaluateWithNorms
   std::vector<double> losses_;  // [C, n]
 };
 

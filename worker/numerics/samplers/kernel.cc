@@ -19,6 +19,7 @@ Kernel Make(const SwagSpec& spec) {
   return Swag{spec.momentum, spec.start_epoch, spec.diagonal ? 0 : spec.max_rank,
               spec.scale.value_or(spec.diagonal ? 1 : 0.5)};
 }
+Kernel Make(const GradientUncertaintySpec& spec) { return GradientUncertainty{spec}; }
 Kernel Make(const RandomWalkSpec&) { return RandomWalk{}; }
 Kernel Make(const TemperedMhSpec& spec) { return RandomWalk{spec.data_size}; }
 Kernel Make(const MalaSpec&) { return Mala{}; }

@@ -18,6 +18,7 @@
 #include "worker/numerics/samplers/emcmc.h"
 #include "worker/numerics/samplers/emcmc_gibbs.h"
 #include "worker/numerics/samplers/entropy_sgd.h"
+#include "worker/numerics/samplers/gradient_uncertainty.h"
 #include "worker/numerics/samplers/hmc.h"
 #include "worker/numerics/samplers/mala.h"
 #include "worker/numerics/samplers/minibatch_mh.h"
@@ -30,8 +31,8 @@
 
 namespace chainfleet {
 
-using Kernel =
-    std::variant<Sgld, Emcmc, EmcmcGibbs, EntropySgd, Sgd, Sghmc, Sam, Bsam, Swag, RandomWalk, Mala, Hmc, MinibatchMh>;
+using Kernel = std::variant<Sgld, Emcmc, EmcmcGibbs, EntropySgd, Sgd, Sghmc, Sam, Bsam, Swag, GradientUncertainty,
+                            RandomWalk, Mala, Hmc, MinibatchMh>;
 
 // UNIMPLEMENTED naming the sampler if this build has no kernel for it.
 absl::StatusOr<Kernel> MakeKernel(const SamplerSpec& spec);

@@ -37,6 +37,7 @@ struct StepInfo {
   bool finite = true;          // energy and all of the new state
   double anchor_distance = 0;  // |theta - theta_a| before the step; 0 without an anchor
   bool moved = true;           // false: a Metropolis kernel refused its proposal
+  bool kept = true;            // false: the kernel keeps no draw of this step, whatever the job collects
   MetropolisStats metropolis;  // of a Metropolis kernel
 };
 

@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
+BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size();
   MatchRows(theta, &scratch.gradient);
@@ -19,8 +19,12 @@ void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
     inputs.batches->Fill(chain.key, chain.t, scratch.ids.data() + row * n);
     scratch.keys[row] = {chain.key, static_cast<uint64_t>(chain.t)};
   }
-  const BatchRows batch = {scratch.ids.data(), n, scratch.keys.data()};
-  inputs.potential->Evaluate(theta, batch, &scratch.gradient, scratch.energy.data());
+  return {scratch.ids.data(), n, scratch.keys.data()};
+}
+
+void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
+  const BatchRows batch = FillBatches(inputs, theta);
+  inputs.potential->Evaluate(theta, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
 }
 
 std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,

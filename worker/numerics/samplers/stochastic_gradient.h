@@ -9,6 +9,9 @@
 
 namespace chainfleet {
 
+// The examples of each row's batch, and room for gradient and energy of `theta`'s rows, in the scratch.
+BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta);
+
 // Gradient and energy at `theta`, each row on its own batch, into the scratch.
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta);
 

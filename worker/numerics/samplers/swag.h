@@ -23,7 +23,8 @@ struct Swag {
   int64_t max_rank = 0;  // K
   double scale = 0;
 
-  // theta, momentum, draw, mean and spread in two floats each, deviation0 to deviation(K-1); numbers: {snapshots taken}.
+  // theta, momentum, draw, mean and spread in two floats each, deviation0 to deviation(K-1); numbers: {snapshots
+  // taken}.
   std::vector<std::string> Arenas() const;
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState* state, int64_t row) const { state->numbers[row] = {0}; }

@@ -124,6 +124,35 @@ TEST_P(EveryNetwork, GradientsAreTheSameOnAHostWithNarrowerVectors) {
   EXPECT_TRUE(narrow.gradient == widest.gradient);
 }
 
+TEST_P(EveryNetwork, NormsOfExamplesAreThoseOfBatchesOfOne) {
+  constexpr int64_t kImages = 21;  // two groups of lanes, the second cut
+  const ThetaArena theta = RandomTheta(potential_->layout(), 3);
+  const std::vector<int64_t> ids = SomeIds(3, kImages, potential_->num_examples());
+  ThetaArena gradient = theta.Clone(), plain = theta.Clone();
+  std::vector<double> energy(3), norms(3 * kImages);
+  ASSERT_TRUE(potential_->EvaluateWithNorms(theta, {ids.data(), kImages}, &gradient, energy.data(), norms.data()));
+  potential_->Evaluate(theta, {ids.data(), kImages}, &plain, energy.data());
+  for (int64_t row = 0; row < 3; ++row) {
+    const std::vector<float> with = gradient.ReadRow(row), without = plain.ReadRow(row);
+    double error = 0, size = 0;
+    for (size_t p = 0; p < with.size(); ++p) {
+      error += std::pow(with[p] - without[p], 2);
+      size += std::pow(without[p], 2);
+    }
+    EXPECT_LT(error, 1e-10 * size);
+  }
+  const auto n = static_cast<double>(potential_->num_examples());
+  for (int64_t i = 0; i < kImages; ++i) {
+    const int64_t one[] = {ids[i], ids[kImages + i], ids[2 * kImages + i]};
+    potential_->Evaluate(theta, {one, 1}, &plain, energy.data());
+    for (int64_t row = 0; row < 3; ++row) {
+      double norm = 0;
+      for (const float g : plain.ReadRow(row)) norm += std::pow(g / n, 2);
+      EXPECT_NEAR(norms[row * kImages + i], norm, 1e-4 * norm) << row << ", " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, EveryNetwork, ::testing::Values("softmax_regression", "mlp", "lenet5"),
                          [](const auto& info) { return info.param; });
 

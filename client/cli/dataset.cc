@@ -17,18 +17,20 @@ Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
   for (const v1::Dataset& dataset : datasets) {
     table.AddRow({dataset.name(), absl::StrCat(dataset.num_rows()),
                   absl::StrCat("[", absl::StrJoin(dataset.input_shape(), ", "), "]"),
-                  dataset.input_type() == v1::UINT8 ? "uint8" : "float32", absl::StrCat(dataset.num_classes()),
+                  dataset.input_type() == v1::UINT8 ? "uint8" : "float32",
+                  dataset.target_type() == v1::FLOAT32_TARGETS ? "float32" : absl::StrCat(dataset.num_classes()),
                   dataset.digest().substr(0, 12)});
   }
   return table;
 }
 
-absl::Status Put(Invocation* run, const std::string& name, const std::vector<std::string>& files) {
+absl::Status Put(Invocation* run, const v1::PutDatasetRequest::Header& header, const std::vector<std::string>& files) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   LiveText text(stderr);
-  ExitOnInterrupt(absl::StrCat("\ninterrupted: data set ", name, " was not stored\n"));
-  const auto dataset = client.PutDataset(
-      name, files, [&](int64_t bytes) { text.Show(absl::StrCat("sending ", name, ": ", FormatBytes(bytes))); });
+  ExitOnInterrupt(absl::StrCat("\ninterrupted: data set ", header.name(), " was not stored\n"));
+  const auto dataset = client.PutDataset(header, files, [&](int64_t bytes) {
+    text.Show(absl::StrCat("sending ", header.name(), ": ", FormatBytes(bytes)));
+  });
   text.Clear();
   CHAINFLEET_RETURN_IF_ERROR(dataset.status());
   PrintOne(std::cout, run->format, *dataset, dataset->name(), [&] { return DatasetTable({*dataset}).Render(); });
@@ -51,19 +53,29 @@ absl::Status List(Invocation* run) {
 
 void AddDataset(CLI::App* program, Invocation* run) {
   struct Options {
-    std::string name;
+    std::string name, target, target_type = "label";
     std::vector<std::string> files;
   };
   const auto options = std::make_shared<Options>();
   CLI::App* dataset = AddGroup(program, "dataset", "Put and list data sets");
   CLI::App* put = AddVerb(dataset, run, "put", "Send a data set; the same content again is fine",
                           "  chainfleet dataset put mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz\n"
-                          "  chainfleet dataset put mine inputs.npy labels.npy",
-                          [=] { return Put(run, options->name, options->files); });
+                          "  chainfleet dataset put mine inputs.npy labels.npy\n"
+                          "  chainfleet dataset put houses houses.csv --target price --target-type float32",
+                          [=] {
+                            v1::PutDatasetRequest::Header header;
+                            header.set_name(options->name);
+                            header.set_target(options->target);
+                            header.set_target_type(options->target_type == "label" ? v1::LABELS : v1::FLOAT32_TARGETS);
+                            return Put(run, header, options->files);
+                          });
   put->add_option("NAME", options->name, "Name of the data set")->required();
-  put->add_option("FILES", options->files, "IDX (also .gz), .npy, .npz or CSV files: inputs, then labels")
+  put->add_option("FILES", options->files, "IDX (also .gz), .npy, .npz, CIFAR .bin or CSV files")
       ->required()
       ->check(CLI::ExistingFile);
+  put->add_option("--target", options->target, "Column of a CSV to learn, by name or number from 0; default the last");
+  put->add_option("--target-type", options->target_type, "label (classes 0, 1, ...) or float32 (numbers)")
+      ->check(CLI::IsMember({"label", "float32"}));
   CLI::App* list =
       AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list", [=] { return List(run); });
   for (CLI::App* verb : {put, list}) {

@@ -251,17 +251,16 @@ absl::StatusOr<std::string> Client::ReadSegment(const v1::SegmentRecord& record)
   return bytes;
 }
 
-absl::StatusOr<v1::Dataset> Client::PutDataset(const std::string& name, const std::vector<std::string>& paths,
+absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Header& header, const std::vector<std::string>& paths,
                                                const std::function<void(int64_t)>& on_sent) {
   v1::Dataset dataset;
   CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
     const auto stub = Stub<v1::JobService>();
     const auto writer = stub->PutDataset(context, &dataset);
-    v1::PutDatasetRequest header;
-    header.mutable_header()->set_name(name);
-    header.mutable_header()->set_num_files(static_cast<int32_t>(paths.size()));
-    header.mutable_header()->set_num_files(static_cast<int32_t>(paths.size()));
-    bool open = writer->Write(header);
+    v1::PutDatasetRequest first;
+    *first.mutable_header() = header;
+    first.mutable_header()->set_num_files(static_cast<int32_t>(paths.size()));
+    bool open = writer->Write(first);
     int64_t sent = 0;
     for (size_t i = 0; i < paths.size() && open; ++i) {
       const auto still_open = SendFile(paths[i], writer.get(), &sent, on_sent);

@@ -53,7 +53,9 @@ class Client {
   absl::StatusOr<std::string> ReadSegment(const v1::SegmentRecord& record);
 
   // Sends the files one after the other; `on_sent` gets the bytes sent so far.
-  absl::StatusOr<v1::Dataset> PutDataset(const std::string& name, const std::vector<std::string>& paths,
+  // `header` says the name and what to learn; the number of files is filled in.
+  absl::StatusOr<v1::Dataset> PutDataset(const v1::PutDatasetRequest::Header& header,
+                                         const std::vector<std::string>& paths,
                                          const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets();
   absl::Status DeleteDataset(const std::string& name);

@@ -50,10 +50,9 @@ class Moments {
 };
 
 Normalisation Measure(const DecodedDataset& data) {
-  const int64_t channels = data.input_shape.size() == 3 ? data.input_shape[0] : 1;
-  const int64_t row = ValuesPerRow(data.input_shape), plane = row / channels;
+  const int64_t row = ValuesPerRow(data.input_shape), plane = row / data.channels;
   Normalisation normalisation;
-  for (int64_t c = 0; c < channels; ++c) {
+  for (int64_t c = 0; c < data.channels; ++c) {
     Moments moments;
     for (int64_t i = 0; i < data.num_rows; ++i) {
       for (int64_t p = 0; p < plane; ++p) moments.Add(ValueAt(data, i * row + c * plane + p));
@@ -68,14 +67,20 @@ std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t firs
   const int64_t row_bytes = ValuesPerRow(data.input_shape) * ItemBytes(type);
   std::vector<int64_t> shape = data.input_shape;
   shape.insert(shape.begin(), num_rows);
-  return WriteSafetensors({{"inputs", type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32,
-                            std::move(shape), data.inputs.data() + first_row * row_bytes, num_rows * row_bytes},
-                           {"labels",
-                            TensorType::kInt32,
-                            {num_rows},
-                            reinterpret_cast<const char*>(data.labels.data() + first_row),
-                            num_rows * static_cast<int64_t>(sizeof(int32_t))}},
-                          {});
+  return WriteSafetensors(
+      {{"inputs", type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32, std::move(shape),
+        data.inputs.data() + first_row * row_bytes, num_rows * row_bytes},
+       data.targets.empty() ? TensorView{"labels",
+                                         TensorType::kInt32,
+                                         {num_rows},
+                                         reinterpret_cast<const char*>(data.labels.data() + first_row),
+                                         num_rows * 4}
+                            : TensorView{"targets",
+                                         TensorType::kFloat32,
+                                         {num_rows},
+                                         reinterpret_cast<const char*>(data.targets.data() + first_row),
+                                         num_rows * 4}},
+      {});
 }
 
 // Type, shape and shards: two data sets with one digest are the same.
@@ -94,10 +99,11 @@ DigestHex ContentDigest(const Dataset& dataset) {
 
 }  // namespace
 
-absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files) {
+absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, const DecodeOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(CheckName("data set", name));
   name_ = name;
   num_files_ = num_files;
+  options_ = options;
   return absl::OkStatus();
 }
 
@@ -133,12 +139,13 @@ absl::Status DatasetUpload::AddData(const std::string& data) {
 
 absl::StatusOr<Dataset> StoreDataset(const DatasetUpload& upload, const std::string& store_incarnation,
                                      BlobStore* blobs) {
-  const absl::StatusOr<DecodedDataset> decoded = DecodeDataset(upload.files());
+  const absl::StatusOr<DecodedDataset> decoded = DecodeDataset(upload.files(), upload.options());
   if (!decoded.ok()) return Annotate(decoded.status(), absl::StrCat("data set ", upload.name()));
   Dataset dataset{.name = upload.name(),
                   .input_type = decoded->is_uint8 ? InputType::kUint8 : InputType::kFloat32,
                   .input_shape = decoded->input_shape,
                   .num_rows = decoded->num_rows,
+                  .target_type = decoded->targets.empty() ? TargetType::kLabels : TargetType::kFloat32,
                   .num_classes = decoded->num_classes,
                   .normalisation = Measure(*decoded)};
   const int64_t row_bytes =

@@ -15,7 +15,7 @@ namespace chainfleet {
 class DatasetUpload {
  public:
   // INVALID_ARGUMENT for a bad data set name, or data before the first file.
-  absl::Status Begin(const std::string& name, int32_t num_files);
+  absl::Status Begin(const std::string& name, int32_t num_files, const DecodeOptions& options = {});
   absl::Status StartFile(const std::string& file_name, int64_t size_bytes);
   // RESOURCE_EXHAUSTED above limits::kMaxDatasetUploadBytes in all.
   absl::Status AddData(const std::string& data);
@@ -25,16 +25,18 @@ class DatasetUpload {
 
   const std::string& name() const { return name_; }
   const std::vector<UploadedFile>& files() const { return files_; }
+  const DecodeOptions& options() const { return options_; }
 
  private:
   std::string name_;
   int32_t num_files_ = 0;
+  DecodeOptions options_;
   std::vector<int64_t> announced_bytes_;  // by file
   std::vector<UploadedFile> files_;
   int64_t total_bytes_ = 0;
 };
 
-// Decodes the upload, puts its shards (up to 16 MiB: "inputs", "labels" int32) into `blobs` and returns the
+// Decodes the upload, puts its shards (up to 16 MiB: "inputs", "labels" int32 or "targets" float32) into `blobs` and returns the
 // description, which is not registered yet. The same content gives the same digest and objects. Blocking. Errors of
 // DecodeDataset and BlobStore::Put.
 absl::StatusOr<Dataset> StoreDataset(const DatasetUpload& upload, const std::string& store_incarnation,

@@ -72,7 +72,7 @@ class FakeJobService final : public v1::JobService::Service {
     sizes.clear();
     while (reader->Read(&request)) {
       if (request.has_header()) reply->set_name(request.header().name());
-      if (request.has_header()) num_files = request.header().num_files();
+      if (request.has_header()) header = request.header();
       if (request.has_file()) {
         received.push_back({request.file().file_name(), ""});
         sizes.push_back(request.file().size_bytes());
@@ -89,7 +89,7 @@ class FakeJobService final : public v1::JobService::Service {
   std::map<std::string, std::string> objects;
   std::vector<std::pair<std::string, std::string>> received;
   std::vector<int64_t> sizes;
-  int num_files = 0;
+  v1::PutDatasetRequest::Header header;
   std::string authorization;
 };
 
@@ -242,11 +242,17 @@ TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
     std::ofstream(paths.back()) << std::string(name == "client_test_x.npy" ? 700'000 : 3, 'x');
   }
   int64_t sent = 0;
-  const auto dataset = MakeClient().PutDataset("toy", paths, [&](int64_t bytes) { sent = bytes; });
+  v1::PutDatasetRequest::Header header;
+  header.set_name("toy");
+  header.set_target("price");
+  header.set_target_type(v1::FLOAT32_TARGETS);
+  const auto dataset = MakeClient().PutDataset(header, paths, [&](int64_t bytes) { sent = bytes; });
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ(dataset->name(), "toy");
   EXPECT_EQ(sent, 700'003);
-  EXPECT_EQ(service_.num_files, 2);
+  EXPECT_EQ(service_.header.num_files(), 2);
+  EXPECT_EQ(service_.header.target(), "price");
+  EXPECT_EQ(service_.header.target_type(), v1::FLOAT32_TARGETS);
   EXPECT_THAT(service_.sizes, ElementsAre(700'000, 3));
   ASSERT_EQ(service_.received.size(), 2u);
   EXPECT_EQ(service_.received[0], std::pair(std::string("client_test_x.npy"), std::string(700'000, 'x')));
@@ -254,7 +260,7 @@ TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
 }
 
 TEST_F(ClientTest, NamesADataSetFileThatCannotBeRead) {
-  const auto dataset = MakeClient().PutDataset("toy", {"/no/such/file"}, [](int64_t) {});
+  const auto dataset = MakeClient().PutDataset({}, {"/no/such/file"}, [](int64_t) {});
   EXPECT_TRUE(absl::IsNotFound(dataset.status()));
   EXPECT_THAT(std::string(dataset.status().message()), HasSubstr("/no/such/file"));
 }

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,6 +109,34 @@ TEST_F(DatasetTest, SameContentAgainIsOkAndOtherContentIsNot) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->digest(), first->digest());
   EXPECT_EQ(Put("digits", {Images(6, 1), LabelsOf(6)}).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(DatasetTest, ACsvBecomesFloat32TargetsAndColumnsOfAScaleOfTheirOwn) {
+  auto messages = Messages("houses", {{"houses.csv", "rooms,price,area\n1,2.5,100\n3,-4,300\n"}});
+  messages[0].mutable_header()->set_target("price");
+  EXPECT_THAT(std::string(Send(messages).status().message()),
+              HasSubstr("houses.csv: label 2.5 of line 2, column price"));
+  messages[0].mutable_header()->set_target_type(v1::FLOAT32_TARGETS);
+  const auto put = Send(messages);
+  ASSERT_TRUE(put.ok()) << put.status();
+  EXPECT_EQ(put->target_type(), v1::FLOAT32_TARGETS);
+  EXPECT_EQ(put->num_classes(), 0);
+  EXPECT_THAT(put->normalisation().mean(), testing::ElementsAre(2, 200));
+  EXPECT_THAT(put->normalisation().stddev(), testing::ElementsAre(1, 100));
+  v1::GetBlobRequest request;
+  request.mutable_blob()->set_name(dispatcher_.GetDataset("houses")->shards[0].object.name);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto bytes = ReadAll(workers_->GetBlob(&context, request));
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto file = ParseSafetensors(*bytes);
+  const TensorView* targets = file->Find("targets");
+  ASSERT_NE(targets, nullptr);
+  EXPECT_EQ(file->Find("labels"), nullptr);
+  float values[2];
+  ASSERT_EQ(targets->size_bytes, 8);
+  std::memcpy(values, targets->data, 8);
+  EXPECT_THAT(values, testing::ElementsAre(2.5f, -4));
 }
 
 TEST_F(DatasetTest, SaysWhichFileIsBroken) {

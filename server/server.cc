@@ -1,25 +1,19 @@
 #include "server/server.h"
 
 #include <algorithm>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/random_bits.h"
 #include "core/store/state_store/sqlite_state_store.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr absl::Duration kGarbageInterval = absl::Minutes(5);
+constexpr absl::Duration kUpkeepInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
-
-// The one place of the server where fresh randomness enters.
-uint64_t RandomBits() {
-  std::random_device device;
-  return static_cast<uint64_t>(device()) << 32 | device();
-}
 
 DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   // Sync three times a term and wait a third of it after its end, as the defaults do (15 s, 5 s, 5 s).
@@ -81,7 +75,10 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   router_ = std::make_unique<PredictRouter>(threads_.get(), catalog_.get(), queue_.get());
   evaluator_ = std::make_unique<Evaluator>(threads_.get(), catalog_.get(), blobs_.get(), queue_.get());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, threads_.get(), state_.get(), blobs_.get());
-  garbage_->Start(kGarbageInterval);
+  CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
+  garbage_->Start(kUpkeepInterval);
+  verifier_ = std::make_unique<DrawVerifier>(&clock_, threads_.get(), state_.get(), blobs_.get());
+  verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
       grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));
   return ServeMetrics(options.metrics_listen);
@@ -111,6 +108,7 @@ void Server::ShowFleet() {
   } while (!page_token.empty());
   counts.workers = static_cast<int64_t>(dispatcher_->ListWorkers().size());
   counts.serving_workers = static_cast<int64_t>(shards_->Workers().size());
+  if (const auto corrupt = state_->CountCorrupt(); corrupt.ok()) counts.corrupt_segments = *corrupt;
   metrics_.Show(counts);
 }
 

@@ -15,6 +15,7 @@
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
+#include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
@@ -71,6 +72,7 @@ class Server {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<GarbageCollector> garbage_;
+  std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<GrpcServer> grpc_;
 };
 

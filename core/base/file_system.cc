@@ -103,6 +103,10 @@ class DiskFileSystem final : public FileSystem {
     return absl::OkStatus();
   }
 
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return ::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : ErrnoError("cannot rename to", to, errno);
+  }
+
   absl::Status SyncFolder(const std::string& path) override {
     Descriptor folder(path, O_RDONLY | O_DIRECTORY);
     if (!folder.ok()) return ErrnoError("cannot open folder", path, errno);

@@ -25,6 +25,8 @@ class FileSystem {
   virtual absl::StatusOr<int64_t> SizeBytes(const std::string& path) const = 0;
   // ALREADY_EXISTS if `to` is there: never replaces.
   virtual absl::Status RenameNew(const std::string& from, const std::string& to) = 0;
+  // Replaces `to` if it is there.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   virtual absl::Status CreateFolders(const std::string& path) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;

@@ -72,8 +72,15 @@ class Dispatcher {
   // The draws of `object` are left out of predictions from now on. NOT_FOUND.
   void MarkCorrupt(const std::string& job, const std::string& object, Reply<bool> done);
 
-  // Data sets. PutDataset: the same content under the same name is OK, other content ALREADY_EXISTS.
-  void PutDataset(const Dataset& dataset, Reply<Dataset> done);
+  // The chain's objects are looked through by the next collection of garbage.
+  void QueueSweep(const ChainId& chain);
+
+  // Data sets. BeginUpload keeps `objects` from the collector before they are written, and answers with the upload's
+  // name (ABORTED / BEING_DELETED: one of them is going right now); it ends with PutDataset or EndUpload. PutDataset:
+  // the same content under the same name is OK, other content ALREADY_EXISTS.
+  void BeginUpload(std::vector<std::string> objects, Reply<std::string> done);
+  void EndUpload(const std::string& upload);
+  void PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done);
   absl::StatusOr<Dataset> GetDataset(const std::string& name);
   absl::StatusOr<Page<Dataset>> ListDatasets(int32_t page_size, const std::string& page_token);
   void DeleteDataset(const std::string& name, Reply<bool> done);

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/page_token.h"
@@ -14,6 +16,18 @@ bool IsCurrent(const JobEntry& job, const Snapshot& snapshot) {
 }
 
 }  // namespace
+
+void Dispatcher::Impl::Persist(const StateChange& change) {
+  Change(change, [change](Impl& impl, const ApplyResult& result) {
+    if (!absl::IsResourceExhausted(result.status)) return;
+    impl.executor->ScheduleAfter(limits::kRetryMax, [weak = impl.weak_from_this(), change] {
+      const auto alive = weak.lock();
+      if (alive == nullptr) return;
+      Entered entered(alive.get());
+      alive->Persist(change);
+    });
+  });
+}
 
 void Dispatcher::PinSnapshot(const std::string& name, int64_t number, bool refresh, Reply<Snapshot> done) {
   Impl& impl = *impl_;
@@ -43,14 +57,32 @@ void Dispatcher::PinSnapshot(const std::string& name, int64_t number, bool refre
 
 void Dispatcher::MarkCorrupt(const std::string& job, const std::string& object, Reply<bool> done) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::MarkCorrupt{job, object}, [done](Impl& i, const ApplyResult& result) {
+  impl_->Change(change::MarkCorrupt{job, object, true}, [done](Impl& i, const ApplyResult& result) {
     i.Say<bool>(done, result.status.ok() ? absl::StatusOr<bool>(true) : result.status);
   });
 }
 
-void Dispatcher::PutDataset(const Dataset& dataset, Reply<Dataset> done) {
+void Dispatcher::QueueSweep(const ChainId& chain) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::PutDataset{dataset}, [done](Impl& i, const ApplyResult& result) {
+  impl_->Persist(change::QueueSweep{chain});
+}
+
+void Dispatcher::BeginUpload(std::vector<std::string> objects, Reply<std::string> done) {
+  Impl::Entered entered(impl_.get());
+  const std::string upload = absl::StrCat(impl_->store->generation(), "-", ++impl_->uploads_begun);
+  impl_->Change(change::BeginUpload{upload, std::move(objects)}, [upload, done](Impl& i, const ApplyResult& result) {
+    i.Say<std::string>(done, result.status.ok() ? absl::StatusOr<std::string>(upload) : result.status);
+  });
+}
+
+void Dispatcher::EndUpload(const std::string& upload) {
+  Impl::Entered entered(impl_.get());
+  impl_->Persist(change::EndUpload{upload});
+}
+
+void Dispatcher::PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::PutDataset{dataset, upload}, [done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<Dataset>(done, result.status);
     i.datasets[result.dataset->name] = *result.dataset;
     i.Say<Dataset>(done, *result.dataset);

@@ -63,6 +63,8 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void Change(StateChange change, Then then);
   // The same for a chain, which has one change in flight: the caller has seen that it has none.
   void ChangeChain(ChainEntry* chain, StateChange change, Then then);
+  // A change that nobody waits for; on a full disk it is tried again.
+  void Persist(const StateChange& change);
   bool IsInFlight(const ChainId& id) {
     const ChainEntry* chain = jobs.Find(id);
     return chain != nullptr && chain->in_flight;
@@ -135,7 +137,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   absl::Duration next_policy, fleet_settles;
   std::optional<absl::Duration> next_attempt;  // the earliest not_before that the policy has met
   std::optional<absl::Duration> armed;
-  uint64_t ids_made = 0, watches_made = 0;
+  uint64_t ids_made = 0, watches_made = 0, uploads_begun = 0;
   std::vector<std::function<void()>> outbox;
   std::optional<StateWriter> writer;
 };

@@ -1,15 +1,18 @@
 #include "server/control/garbage_collector.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/store/draw_codec/object_names.h"
+#include "server/control/upkeep.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int32_t kPage = 256;
+// So many objects an upload of the same ones may have to wait for.
+constexpr int32_t kPage = 64;
 
 }  // namespace
 
@@ -18,44 +21,58 @@ struct GarbageCollector::State {
   Executor* const executor;
   StateStore* const store;
   BlobStore* const blobs;
-
-  static void Schedule(const std::weak_ptr<State>& weak, absl::Duration interval) {
-    const auto state = weak.lock();
-    if (state == nullptr) return;
-    state->executor->ScheduleAfter(interval, [weak, interval] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      const absl::StatusOr<Pass> pass = self->Collect();
-      if (!pass.ok()) Log(LogLevel::kWarning, "garbage collection", {{"error", pass.status().ToString()}});
-      Schedule(weak, interval);
-    });
-  }
+  Mutex collecting;  // two passes at once could delete what one of them has given free
 
   absl::StatusOr<Pass> Collect() {
+    MutexLock lock(&collecting);
     Pass pass;
-    CHAINFLEET_RETURN_IF_ERROR(CollectNamed(&pass));
-    for (ChainId after{"", -1};;) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainId> chains, store->ListChainIds(after, kPage));
-      if (chains.empty()) return pass;
-      for (const ChainId& chain : chains) CHAINFLEET_RETURN_IF_ERROR(CollectChain(chain, &pass));
-      after = chains.back();
-    }
+    absl::Status status = DeleteGarbage(&pass);
+    status.Update(Sweep(&pass));
+    if (!status.ok()) return status;
+    return pass;
+  }
+
+  absl::StatusOr<ApplyResult> Apply(StateChange change) {
+    const std::vector<StateChange> changes{std::move(change)};
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ApplyResult> results, store->Apply(changes, clock->Wall()));
+    CHAINFLEET_RETURN_IF_ERROR(results.front().status);
+    return std::move(results.front());
   }
 
   // What the store itself has declared garbage.
-  absl::Status CollectNamed(Pass* pass) {
-    for (;;) {
-      CHAINFLEET_ASSIGN_OR_RETURN(std::vector<std::string> objects, store->ListGarbage(kPage));
-      if (objects.empty()) return absl::OkStatus();
-      for (const std::string& object : objects) CHAINFLEET_RETURN_IF_ERROR(blobs->Delete(object));
-      pass->deleted += static_cast<int64_t>(objects.size());
-      const std::vector<StateChange> changes{change::ForgetGarbage{std::move(objects)}};
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto results, store->Apply(changes, clock->Wall()));
-      CHAINFLEET_RETURN_IF_ERROR(results.front().status);
+  absl::Status DeleteGarbage(Pass* pass) {
+    absl::Status status;
+    for (std::string after;;) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, store->ListGarbage(after, kPage));
+      if (objects.empty()) return status;
+      after = objects.back();
+      CHAINFLEET_ASSIGN_OR_RETURN(const ApplyResult claimed, Apply(change::StartDeleting{objects}));
+      std::vector<std::string> deleted;
+      for (const std::string& object : claimed.objects) {
+        const absl::Status gone = blobs->Delete(object);
+        if (gone.ok()) deleted.push_back(object);
+        status.Update(gone);
+      }
+      pass->deleted += static_cast<int64_t>(deleted.size());
+      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::ForgetGarbage{std::move(deleted)}).status());
     }
   }
 
-  absl::Status CollectChain(const ChainId& chain, Pass* pass) {
+  absl::Status Sweep(Pass* pass) {
+    absl::Status status;
+    for (int64_t after = 0;;) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainSweep> sweeps, store->ListSweeps(after, kPage));
+      if (sweeps.empty()) return status;
+      after = sweeps.back().ticket;
+      for (const ChainSweep& sweep : sweeps) {
+        const absl::Status swept = SweepChain(sweep.chain, pass);
+        status.Update(swept);
+        if (swept.ok()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::EndSweep{sweep.ticket}).status());
+      }
+    }
+  }
+
+  absl::Status SweepChain(const ChainId& chain, Pass* pass) {
     ++pass->chains;
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                                 blobs->List(ChainObjectPrefix(store->incarnation(), chain)));
@@ -73,9 +90,14 @@ struct GarbageCollector::State {
 };
 
 GarbageCollector::GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs)
-    : state_(std::make_shared<State>(State{clock, executor, store, blobs})) {}
+    : state_(std::make_shared<State>(clock, executor, store, blobs)) {}
 
-void GarbageCollector::Start(absl::Duration interval) { State::Schedule(state_, interval); }
+absl::Status GarbageCollector::Recover() { return state_->Apply(change::EndUpload{std::nullopt}).status(); }
+
+void GarbageCollector::Start(absl::Duration interval) {
+  RunEvery(state_->executor, interval, interval, "garbage collection", std::weak_ptr<State>(state_),
+           [](State* state) { return state->Collect().status(); });
+}
 
 absl::StatusOr<GarbageCollector::Pass> GarbageCollector::Collect() { return state_->Collect(); }
 

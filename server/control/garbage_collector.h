@@ -1,6 +1,11 @@
-// Deletes objects that nothing references and nothing will (protocol 3). No clock decides: a chain's objects are listed
-// first, then its epoch, finality and references are read at once; what is unreferenced goes if its epoch is older or
-// the chain is final or its job deleted. Epochs only rise, so an old read is still safe.
+// Deletes objects that nothing references and nothing will (protocol 3); docs/store_format.md has the rules. No clock
+// decides, and a pass costs what there is to collect, not what there is.
+//
+// Garbage that the store names (superseded resume points, shards of deleted data sets) is claimed in a transaction
+// before it is deleted, so that an upload of the same shard either takes it back before or waits.
+// A chain is looked through when its epoch has risen, when it has ended and when its job was purged: its objects are
+// listed first, then its epoch, finality and references are read at once; what is unreferenced goes if its epoch is
+// older or the chain is final or its job deleted. Epochs only rise, so an old read is still safe.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +19,14 @@
 
 namespace chainfleet {
 
-// Thread-safe. Store and blobs must outlive the executor's last task.
+// Thread-safe. Store and blobs must outlive the executor's last task. One collector of a store deletes at a time.
 class GarbageCollector {
  public:
   GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs);
+
+  // Before the first upload: what uploads of a process that died have left becomes garbage. Blocks. Errors of the
+  // store.
+  absl::Status Recover();
 
   // A pass every `interval`, on the executor, until this is destroyed.
   void Start(absl::Duration interval);
@@ -25,7 +34,8 @@ class GarbageCollector {
   struct Pass {
     int64_t chains = 0, deleted = 0;
   };
-  // One whole pass, here and now; blocks. An object that cannot be deleted is tried again by the next pass.
+  // One whole pass, here and now; blocks. What cannot be deleted is left to the next pass: the rest goes, then the
+  // first error is returned.
   absl::StatusOr<Pass> Collect();
 
  private:

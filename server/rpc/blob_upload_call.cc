@@ -8,6 +8,17 @@
 
 namespace chainfleet {
 
+namespace {
+
+// The store is asked after the object was put: what ends the lease later queues the chain by itself.
+void SweepIfLate(const ServiceParts& parts, const BlobRef& ref) {
+  const auto name = ParseChainObjectName(ref.name);
+  const absl::StatusOr<bool> current = parts.state->MayCommit(name->chain, name->lease_epoch);
+  if (!current.ok() || !*current) parts.dispatcher->QueueSweep(name->chain);
+}
+
+}  // namespace
+
 BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& admitted) : parts_(parts) {
   Begin(admitted);
 }
@@ -42,14 +53,16 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
 
 void BlobUploadCall::TakeEnd() {
   if (ref_.name.empty()) return finisher()->Finish(absl::InvalidArgumentError("PutBlob ended before its header"));
-  parts_.executor->Schedule([blobs = parts_.blobs, ref = ref_, bytes = bytes_, finisher = finisher()] {
+  parts_.executor->Schedule([parts = parts_, ref = ref_, bytes = bytes_, finisher = finisher()] {
     if (static_cast<int64_t>(bytes->size()) != ref.size_bytes || Sha256Hex(*bytes) != ref.sha256) {
       return finisher->Finish(
           WithReason(absl::DataLossError(absl::StrCat("the ", bytes->size(), " bytes that arrived for object ",
                                                       ref.name, " do not match its size and SHA-256")),
                      "DIGEST_MISMATCH"));
     }
-    finisher->Finish(blobs->Put(ref.name, *bytes));
+    const absl::Status stored = parts.blobs->Put(ref.name, *bytes);
+    if (stored.ok()) SweepIfLate(parts, ref);
+    finisher->Finish(stored);
   });
 }
 

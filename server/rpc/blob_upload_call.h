@@ -1,4 +1,5 @@
-// PutBlob: checks the lease, collects the bytes, checks size and digest, stores the object off the RPC threads.
+// PutBlob: checks the lease, collects the bytes, checks size and digest, stores the object off the RPC threads. If the
+// lease has passed meanwhile the chain's objects must be looked through once more.
 #pragma once
 
 #include <memory>

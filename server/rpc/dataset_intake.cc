@@ -137,30 +137,46 @@ absl::Status DatasetUpload::AddData(const std::string& data) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Dataset> StoreDataset(const DatasetUpload& upload, const std::string& store_incarnation,
-                                     BlobStore* blobs) {
-  const absl::StatusOr<DecodedDataset> decoded = DecodeDataset(upload.files(), upload.options());
+std::vector<std::string> CutDataset::ObjectNames() const {
+  std::vector<std::string> names;
+  for (const DatasetShard& shard : description.shards) names.push_back(shard.object.name);
+  return names;
+}
+
+absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation) {
+  absl::StatusOr<DecodedDataset> decoded = DecodeDataset(upload.files(), upload.options());
   if (!decoded.ok()) return Annotate(decoded.status(), absl::StrCat("data set ", upload.name()));
-  Dataset dataset{.name = upload.name(),
-                  .input_type = decoded->is_uint8 ? InputType::kUint8 : InputType::kFloat32,
-                  .input_shape = decoded->input_shape,
-                  .num_rows = decoded->num_rows,
-                  .target_type = decoded->targets.empty() ? TargetType::kLabels : TargetType::kFloat32,
-                  .num_classes = decoded->num_classes,
-                  .normalisation = Measure(*decoded)};
+  CutDataset cut{.data = *std::move(decoded), .description = {}};
+  const DecodedDataset& data = cut.data;
+  Dataset& dataset = cut.description;
+  dataset = {.name = upload.name(),
+             .input_type = data.is_uint8 ? InputType::kUint8 : InputType::kFloat32,
+             .input_shape = data.input_shape,
+             .num_rows = data.num_rows,
+             .target_type = data.targets.empty() ? TargetType::kLabels : TargetType::kFloat32,
+             .num_classes = data.num_classes,
+             .normalisation = Measure(data)};
   const int64_t row_bytes =
       ValuesPerRow(dataset.input_shape) * ItemBytes(dataset.input_type) + static_cast<int64_t>(sizeof(int32_t));
   const int64_t rows_per_shard = std::max<int64_t>(1, limits::kDatasetShardBytes / row_bytes);
   for (int64_t first = 0; first < dataset.num_rows; first += rows_per_shard) {
     const int64_t rows = std::min(rows_per_shard, dataset.num_rows - first);
-    const std::string bytes = EncodeShard(*decoded, dataset.input_type, first, rows);
+    const std::string bytes = EncodeShard(data, dataset.input_type, first, rows);
     const DigestHex sha256 = Sha256Hex(bytes);
-    const BlobRef ref{DatasetObjectName(store_incarnation, sha256), static_cast<int64_t>(bytes.size()), sha256};
-    CHAINFLEET_RETURN_IF_ERROR(blobs->Put(ref.name, bytes));
-    dataset.shards.push_back({first, rows, ref});
+    dataset.shards.push_back(
+        {first, rows, {DatasetObjectName(store_incarnation, sha256), static_cast<int64_t>(bytes.size()), sha256}});
   }
   dataset.digest = ContentDigest(dataset);
-  return dataset;
+  return cut;
+}
+
+absl::Status StoreShards(const CutDataset& cut, BlobStore* blobs) {
+  for (const DatasetShard& shard : cut.description.shards) {
+    // Encoded a second time: all shards at once would be as much memory again as the data.
+    const std::string bytes = EncodeShard(cut.data, cut.description.input_type, shard.first_row, shard.num_rows);
+    CHAINFLEET_RETURN_IF_ERROR(PutContentAddressed(blobs, shard.object.name, bytes));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace chainfleet

@@ -36,10 +36,20 @@ class DatasetUpload {
   int64_t total_bytes_ = 0;
 };
 
-// Decodes the upload, puts its shards (up to 16 MiB: "inputs", "labels" int32 or "targets" float32) into `blobs` and returns the
-// description, which is not registered yet. The same content gives the same digest and objects. Blocking. Errors of
-// DecodeDataset and BlobStore::Put.
-absl::StatusOr<Dataset> StoreDataset(const DatasetUpload& upload, const std::string& store_incarnation,
-                                     BlobStore* blobs);
+// A data set that is decoded and cut into shards (up to 16 MiB: "inputs", "labels" int32 or "targets" float32), neither
+// stored nor registered. The same content gives the same digest and objects.
+struct CutDataset {
+  DecodedDataset data;
+  Dataset description;
+
+  std::vector<std::string> ObjectNames() const;
+};
+
+// Blocking. Errors of DecodeDataset.
+absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation);
+
+// Puts the shards; one that is there with other bytes is damaged and gets its own again. Blocking. Errors of
+// BlobStore::Put.
+absl::Status StoreShards(const CutDataset& cut, BlobStore* blobs);
 
 }  // namespace chainfleet

@@ -16,6 +16,8 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
       draws_(registry->AddGauge("chainfleet_draws", "Committed draws of all jobs that are not deleted.")),
       corrupt_draws_(registry->AddCounter("chainfleet_corrupt_draws_total",
                                           "Times that a committed draw object was found damaged or missing.")),
+      corrupt_segments_(registry->AddGauge("chainfleet_corrupt_segments",
+                                           "Segments whose draws are left out because they are marked corrupt.")),
       workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),
       serving_workers_(
           registry->AddGauge("chainfleet_serving_workers", "Workers with an open stream for predictions.")) {
@@ -59,6 +61,7 @@ void ServerMetrics::Show(const FleetCounts& counts) {
   for (auto& [state, gauge] : jobs_) gauge->Set(value(counts.jobs, state));
   for (auto& [state, gauge] : chains_) gauge->Set(value(counts.chains, state));
   draws_.Set(static_cast<double>(counts.draws));
+  corrupt_segments_.Set(static_cast<double>(counts.corrupt_segments));
   workers_.Set(static_cast<double>(counts.workers));
   serving_workers_.Set(static_cast<double>(counts.serving_workers));
 }

@@ -17,6 +17,7 @@ struct FleetCounts {
   std::map<JobState, int64_t> jobs;
   std::map<ChainState, int64_t> chains;
   int64_t draws = 0;  // committed, of all jobs there are
+  int64_t corrupt_segments = 0;  // marked and not deleted
   int64_t workers = 0, serving_workers = 0;
 };
 
@@ -37,6 +38,7 @@ class ServerMetrics {
   std::map<ChainState, Gauge*> chains_;
   Gauge& draws_;
   Counter& corrupt_draws_;
+  Gauge& corrupt_segments_;
   Gauge& workers_;
   Gauge& serving_workers_;
   Mutex mutex_;

@@ -56,7 +56,7 @@ inline std::unique_ptr<StoreHarness> MakeHarness(StoreKind kind) {
   return std::make_unique<SqliteHarness>();
 }
 
-inline std::string NameOf(const testing::TestParamInfo<StoreKind>& info) {
+inline std::string StoreKindName(const testing::TestParamInfo<StoreKind>& info) {
   return info.param == StoreKind::kMemory ? "Memory" : "Sqlite";
 }
 

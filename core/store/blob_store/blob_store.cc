@@ -5,8 +5,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/log.h"
 
 namespace chainfleet {
+
+absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes) {
+  absl::Status status = blobs->Put(name, bytes);
+  // INTERNAL: what is there may be unreadable, as a bad sector is.
+  if (!absl::IsAlreadyExists(status) && !absl::IsInternal(status)) return status;
+  Log(LogLevel::kWarning, "a damaged object is put again", {{"object", name}, {"error", status.ToString()}});
+  return blobs->Replace(name, bytes);
+}
 
 absl::Status CheckBlobName(const std::string& name) {
   const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; };

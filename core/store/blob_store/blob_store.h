@@ -19,6 +19,9 @@ class BlobStore {
   // ALREADY_EXISTS, what is there is never overwritten. RESOURCE_EXHAUSTED / DISK_FULL leaves nothing behind.
   virtual absl::Status Put(const std::string& name, const std::string& bytes) = 0;
 
+  // Puts `bytes` in the place of whatever is there, whole or not at all, and durable: only for PutContentAddressed.
+  virtual absl::Status Replace(const std::string& name, const std::string& bytes) = 0;
+
   // NOT_FOUND.
   virtual absl::StatusOr<std::string> Get(const std::string& name) const = 0;
   // [offset, offset + length), shorter at the end of the object.
@@ -31,6 +34,10 @@ class BlobStore {
   // OK also if it is not there.
   virtual absl::Status Delete(const std::string& name) = 0;
 };
+
+// Put for an object whose name is made of the digest of `bytes`: if other bytes are there, they are damaged, and are
+// replaced. Errors of Put but ALREADY_EXISTS.
+absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes);
 
 // INVALID_ARGUMENT unless `name` may name an object.
 absl::Status CheckBlobName(const std::string& name);

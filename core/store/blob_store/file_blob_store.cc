@@ -67,6 +67,8 @@ absl::StatusOr<std::string> FileBlobStore::PathOf(const std::string& name) const
   return absl::StrCat(folder_, "/", name);
 }
 
+std::string FileBlobStore::NextTemp() { return absl::StrCat(folder_, "/", kTempFolder, "/", next_temp_.fetch_add(1)); }
+
 absl::Status FileBlobStore::EnsureFolder(const std::string& path) {
   {
     MutexLock lock(&mutex_);
@@ -95,7 +97,7 @@ absl::Status FileBlobStore::SyncFolder(const std::string& path) {
 absl::Status FileBlobStore::Put(const std::string& name, const std::string& bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
   CHAINFLEET_RETURN_IF_ERROR(EnsureFolder(FolderOf(path)));
-  const std::string temp = absl::StrCat(folder_, "/", kTempFolder, "/", next_temp_.fetch_add(1));
+  const std::string temp = NextTemp();
   absl::Status status = file_system_->WriteSynced(temp, bytes);
   if (status.ok()) status = file_system_->RenameNew(temp, path);
   if (!status.ok()) {
@@ -105,6 +107,17 @@ absl::Status FileBlobStore::Put(const std::string& name, const std::string& byte
     if (present != bytes) return absl::AlreadyExistsError(absl::StrCat("object ", name, " exists with other bytes"));
   }
   return SyncFolder(FolderOf(path));
+}
+
+absl::Status FileBlobStore::Replace(const std::string& name, const std::string& bytes) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+  CHAINFLEET_RETURN_IF_ERROR(EnsureFolder(FolderOf(path)));
+  const std::string temp = NextTemp();
+  absl::Status status = file_system_->WriteSynced(temp, bytes);
+  if (status.ok()) status = file_system_->Rename(temp, path);
+  if (status.ok()) return SyncFolder(FolderOf(path));
+  (void)file_system_->Remove(temp);
+  return status;
 }
 
 absl::StatusOr<std::string> FileBlobStore::Get(const std::string& name) const {

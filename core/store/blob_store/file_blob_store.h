@@ -21,6 +21,7 @@ class FileBlobStore final : public BlobStore {
   static absl::StatusOr<std::unique_ptr<FileBlobStore>> Open(FileSystem* file_system, const std::string& folder);
 
   absl::Status Put(const std::string& name, const std::string& bytes) override;
+  absl::Status Replace(const std::string& name, const std::string& bytes) override;
   absl::StatusOr<std::string> Get(const std::string& name) const override;
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override;
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override;
@@ -33,6 +34,7 @@ class FileBlobStore final : public BlobStore {
 
   FileBlobStore(FileSystem* file_system, std::string folder);
   absl::StatusOr<std::string> PathOf(const std::string& name) const;
+  std::string NextTemp();
   absl::Status EnsureFolder(const std::string& path);
   absl::Status SyncFolder(const std::string& path);
 

@@ -12,6 +12,13 @@ absl::Status MemoryBlobStore::Put(const std::string& name, const std::string& by
   return absl::OkStatus();
 }
 
+absl::Status MemoryBlobStore::Replace(const std::string& name, const std::string& bytes) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckBlobName(name));
+  MutexLock lock(&mutex_);
+  objects_[name] = bytes;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> MemoryBlobStore::Get(const std::string& name) const { return GetRange(name, 0, INT64_MAX); }
 
 absl::StatusOr<std::string> MemoryBlobStore::GetRange(const std::string& name, int64_t offset, int64_t length) const {

@@ -13,6 +13,7 @@ namespace chainfleet {
 class MemoryBlobStore final : public BlobStore {
  public:
   absl::Status Put(const std::string& name, const std::string& bytes) override;
+  absl::Status Replace(const std::string& name, const std::string& bytes) override;
   absl::StatusOr<std::string> Get(const std::string& name) const override;
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override;
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override;

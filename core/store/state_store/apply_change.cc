@@ -1,12 +1,11 @@
 #include "core/store/state_store/apply_change.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/limits.h"
+#include "core/store/state_store/apply_objects.h"
 
 namespace chainfleet {
 namespace {
@@ -84,7 +83,7 @@ class Applier {
       }
     }
     if (c.plan->dataset) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, FindDataset(c.plan->dataset->name));
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, FindDataset(c.plan->dataset->name, rows_));
       if (!dataset || dataset->digest != c.plan->dataset->digest) {
         return Refused(WithReason(
             absl::NotFoundError(absl::StrCat("no dataset ", c.plan->dataset->name, ": put it again, then submit")),
@@ -128,7 +127,7 @@ class Applier {
     for (ChainRow& row : chains) {
       if (IsFinal(row.state) || (!cancels && row.state != ChainState::kPending)) continue;
       row.state = ChainState::kCancelled;
-      CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(row));
+      CHAINFLEET_RETURN_IF_ERROR(Store(row));
       result.chains.push_back(std::move(row));
     }
     CHAINFLEET_RETURN_IF_ERROR(FinishJobIfDone(&result));
@@ -154,6 +153,7 @@ class Applier {
       row->worker = c.worker;
       row->incarnation = c.incarnation;
       row->lease_committed = false;
+      if (c.lease_epoch > 1) CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));  // for what older epochs left
     }
     ApplyResult result;
     CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(*row));
@@ -218,7 +218,7 @@ class Applier {
   }
 
   absl::StatusOr<ApplyResult> operator()(const change::MarkCorrupt& c) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, rows_->MarkCorrupt(c.job, c.object));
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, rows_->MarkCorrupt(c.job, c.object, c.corrupt));
     return Refused(found ? absl::OkStatus()
                          : absl::NotFoundError(absl::StrCat("job ", c.job, " has no segment ", c.object)));
   }
@@ -230,55 +230,25 @@ class Applier {
       return Refused(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " is not to be deleted")));
     }
     CHAINFLEET_RETURN_IF_ERROR(rows_->PurgeJob(c.job));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows_->ListChains(c.job));
+    for (const ChainRow& row : chains) CHAINFLEET_RETURN_IF_ERROR(SweepIfGranted(row));
     return ApplyResult();
   }
 
-  absl::StatusOr<ApplyResult> operator()(const change::PutDataset& c) {
-    ApplyResult result;
-    CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(c.dataset.name));
-    if (result.dataset) {
-      if (result.dataset->digest != c.dataset.digest) {
-        result.status = absl::AlreadyExistsError(
-            absl::StrCat("dataset ", c.dataset.name, " exists with other content: delete it or choose another name"));
-      }
-      return result;
-    }
-    result.dataset = c.dataset;
-    result.dataset->created_at = wall_;
-    CHAINFLEET_RETURN_IF_ERROR(rows_->InsertDataset(*result.dataset));
-    for (const DatasetShard& shard : c.dataset.shards) {
-      CHAINFLEET_RETURN_IF_ERROR(rows_->RemoveGarbage(shard.object.name));
-    }
-    return result;
-  }
+  absl::StatusOr<ApplyResult> operator()(const change::BeginUpload& c) { return ApplyToObjects(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::EndUpload& c) { return ApplyToObjects(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::PutDataset& c) { return ApplyToObjects(c, wall_, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::DeleteDataset& c) { return ApplyToObjects(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::StartDeleting& c) { return ApplyToObjects(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) { return ApplyToObjects(c, rows_); }
 
-  absl::StatusOr<ApplyResult> operator()(const change::DeleteDataset& c) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Dataset> datasets, rows_->ListDatasets());
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows_->JobsOfDataset(c.name));
-    std::set<std::string> garbage, kept;
-    bool found = false;
-    for (const Dataset& dataset : datasets) {
-      found = found || dataset.name == c.name;
-      for (const DatasetShard& shard : dataset.shards) {
-        (dataset.name == c.name ? garbage : kept).insert(shard.object.name);
-      }
-    }
-    if (!found) return Refused(absl::NotFoundError(absl::StrCat("no dataset ", c.name)));
-    if (!jobs.empty()) {
-      return Refused(
-          WithReason(absl::FailedPreconditionError(absl::StrCat(
-                         "dataset ", c.name, " is used by ", absl::StrJoin(jobs, ", "), ": delete these jobs first")),
-                     "IN_USE"));
-    }
-    CHAINFLEET_RETURN_IF_ERROR(rows_->DeleteDataset(c.name));
-    for (const std::string& object : garbage) {
-      if (!kept.contains(object)) CHAINFLEET_RETURN_IF_ERROR(rows_->AddGarbage(object));
-    }
+  absl::StatusOr<ApplyResult> operator()(const change::QueueSweep& c) {
+    CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));
     return ApplyResult();
   }
 
-  absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) {
-    for (const std::string& object : c.objects) CHAINFLEET_RETURN_IF_ERROR(rows_->RemoveGarbage(object));
+  absl::StatusOr<ApplyResult> operator()(const change::EndSweep& c) {
+    CHAINFLEET_RETURN_IF_ERROR(rows_->RemoveSweep(c.ticket));
     return ApplyResult();
   }
 
@@ -333,8 +303,18 @@ class Applier {
     return rows_->PutResumePoint(commit.chain, commit.resume_point);
   }
 
+  // A chain that was never granted has no objects.
+  absl::Status SweepIfGranted(const ChainRow& row) {
+    return row.lease_epoch > 0 ? rows_->QueueSweep(row.id) : absl::OkStatus();
+  }
+
+  absl::Status Store(const ChainRow& row) {
+    if (IsFinal(row.state)) CHAINFLEET_RETURN_IF_ERROR(SweepIfGranted(row));
+    return rows_->PutChain(row);
+  }
+
   absl::StatusOr<ApplyResult> PutChain(ChainRow row) {
-    CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(row));
+    CHAINFLEET_RETURN_IF_ERROR(Store(row));
     ApplyResult result;
     result.chains.push_back(std::move(row));
     CHAINFLEET_RETURN_IF_ERROR(FinishJobIfDone(&result));
@@ -365,12 +345,6 @@ class Applier {
       return std::optional<Snapshot>();
     CHAINFLEET_RETURN_IF_ERROR(rows_->InsertSnapshot(snapshot));
     return std::optional<Snapshot>(std::move(snapshot));
-  }
-
-  absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& name) {
-    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Dataset> datasets, rows_->ListDatasets());
-    const auto found = std::ranges::find(datasets, name, &Dataset::name);
-    return found == datasets.end() ? std::nullopt : std::optional<Dataset>(std::move(*found));
   }
 
   const absl::Time wall_;

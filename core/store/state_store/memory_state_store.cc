@@ -90,10 +90,12 @@ class MemoryRows final : public StateRows {
     segments[{record.chain, record.segment.first_index}] = record;
     return absl::OkStatus();
   }
-  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object) override {
+  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) override {
     bool found = false;
     for (auto& [key, record] : segments) {
-      if (key.first.job == job && record.segment.object.name == object) found = record.corrupt = true;
+      if (key.first.job != job || record.segment.object.name != object) continue;
+      record.corrupt = corrupt;
+      found = true;
     }
     return found;
   }
@@ -130,11 +132,49 @@ class MemoryRows final : public StateRows {
     return ids;
   }
   absl::Status AddGarbage(const std::string& object) override {
-    garbage.insert(object);
+    garbage.emplace(object, false);
     return absl::OkStatus();
   }
   absl::Status RemoveGarbage(const std::string& object) override {
     garbage.erase(object);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> StartDeleting(const std::string& object) override {
+    const auto found = garbage.find(object);
+    if (found == garbage.end()) return false;
+    found->second = true;
+    return true;
+  }
+  absl::StatusOr<bool> IsBeingDeleted(const std::string& object) override {
+    return Find(garbage, object).value_or(false);
+  }
+
+  absl::Status HoldObject(const std::string& upload, const std::string& object) override {
+    held.emplace(upload, object);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) override {
+    std::set<std::string> objects;
+    for (const auto& [holder, object] : held) {
+      if (holder == upload.value_or(holder)) objects.insert(object);
+    }
+    return std::vector<std::string>(objects.begin(), objects.end());
+  }
+  absl::Status DropHeld(const std::optional<std::string>& upload) override {
+    std::erase_if(held, [&](const auto& entry) { return entry.first == upload.value_or(entry.first); });
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> IsHeld(const std::string& object) override {
+    return std::ranges::any_of(held, [&](const auto& entry) { return entry.second == object; });
+  }
+
+  absl::Status QueueSweep(const ChainId& chain) override {
+    std::erase_if(sweeps, [&](const auto& entry) { return entry.second == chain; });
+    sweeps.emplace(++last_ticket, chain);
+    return absl::OkStatus();
+  }
+  absl::Status RemoveSweep(int64_t ticket) override {
+    sweeps.erase(ticket);
     return absl::OkStatus();
   }
 
@@ -143,7 +183,10 @@ class MemoryRows final : public StateRows {
   std::map<ChainId, ResumePoint> resume_points;
   std::map<SegmentKey, SegmentRecord> segments;
   std::map<std::string, Dataset> datasets;
-  std::set<std::string> garbage;
+  std::map<std::string, bool> garbage;                 // to whether it is being deleted
+  std::set<std::pair<std::string, std::string>> held;  // upload and object
+  std::map<int64_t, ChainId> sweeps;                   // by ticket
+  int64_t last_ticket = 0;
 };
 
 }  // namespace
@@ -226,15 +269,29 @@ absl::StatusOr<Snapshot> MemoryStateStore::FindSnapshot(const std::string& job, 
   return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
 }
 
-absl::StatusOr<std::vector<ChainId>> MemoryStateStore::ListChainIds(const ChainId& after, int32_t limit) {
+absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
   MemoryDatabase::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
-  std::vector<ChainId> ids;
-  for (auto i = t.rows.chains.upper_bound(after); i != t.rows.chains.end(); ++i) {
-    if (static_cast<int32_t>(ids.size()) >= limit) break;
-    ids.push_back(i->first);
+  std::vector<SegmentRecord> records;
+  for (auto i = t.rows.segments.upper_bound({after.chain, after.first_index}); i != t.rows.segments.end(); ++i) {
+    if (static_cast<int32_t>(records.size()) >= limit) break;
+    if (i->second.corrupt && !i->second.deleted) records.push_back(i->second);
   }
-  return ids;
+  return records;
+}
+
+absl::StatusOr<int64_t> MemoryStateStore::CountCorrupt() {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  return std::ranges::count_if(t.rows.segments,
+                               [](const auto& entry) { return entry.second.corrupt && !entry.second.deleted; });
+}
+
+absl::StatusOr<bool> MemoryStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  const auto row = Find(t.rows.chains, chain);
+  return row && !IsFinal(row->state) && row->lease_epoch <= lease_epoch && !t.rows.jobs.at(chain.job).purged;
 }
 
 absl::StatusOr<ChainReferences> MemoryStateStore::ReferencesOfChain(const ChainId& chain) {
@@ -253,11 +310,25 @@ absl::StatusOr<ChainReferences> MemoryStateStore::ReferencesOfChain(const ChainI
   return references;
 }
 
-absl::StatusOr<std::vector<std::string>> MemoryStateStore::ListGarbage(int32_t limit) {
+absl::StatusOr<std::vector<ChainSweep>> MemoryStateStore::ListSweeps(int64_t after, int32_t limit) {
   MemoryDatabase::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
-  std::vector<std::string> objects(t.rows.garbage.begin(), t.rows.garbage.end());
-  if (static_cast<int32_t>(objects.size()) > limit) objects.resize(static_cast<size_t>(limit));
+  std::vector<ChainSweep> sweeps;
+  for (auto i = t.rows.sweeps.upper_bound(after); i != t.rows.sweeps.end(); ++i) {
+    if (static_cast<int32_t>(sweeps.size()) >= limit) break;
+    sweeps.push_back({i->first, i->second});
+  }
+  return sweeps;
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStateStore::ListGarbage(const std::string& after, int32_t limit) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<std::string> objects;
+  for (auto i = t.rows.garbage.upper_bound(after); i != t.rows.garbage.end(); ++i) {
+    if (static_cast<int32_t>(objects.size()) >= limit) break;
+    objects.push_back(i->first);
+  }
   return objects;
 }
 

@@ -223,10 +223,10 @@ absl::Status SqliteRows::InsertSegment(const SegmentRecord& record) {
       .Run();
 }
 
-absl::StatusOr<bool> SqliteRows::MarkCorrupt(const std::string& job, const std::string& object) {
+absl::StatusOr<bool> SqliteRows::MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("UPDATE segments SET corrupt = 1 WHERE object = ? AND job = ?"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Bind(object).Bind(job).Run());
+                              connection_->Prepare("UPDATE segments SET corrupt = ? WHERE object = ? AND job = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(int64_t{corrupt}).Bind(object).Bind(job).Run());
   return connection_->changes() > 0;
 }
 
@@ -288,6 +288,55 @@ absl::Status SqliteRows::RemoveGarbage(const std::string& object) {
   return s.Bind(object).Run();
 }
 
+absl::StatusOr<bool> SqliteRows::StartDeleting(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("UPDATE garbage SET deleting = 1 WHERE object = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(object).Run());
+  return connection_->changes() > 0;
+}
+
+absl::StatusOr<bool> SqliteRows::IsBeingDeleted(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT 1 FROM garbage WHERE object = ? AND deleting = 1"));
+  return s.Bind(object).Step();
+}
+
+absl::Status SqliteRows::HoldObject(const std::string& upload, const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("INSERT OR IGNORE INTO uploads (upload, object) VALUES (?, ?)"));
+  return s.Bind(upload).Bind(object).Run();
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteRows::ListHeld(const std::optional<std::string>& upload) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s, connection_->Prepare("SELECT DISTINCT object FROM uploads WHERE ?1 IS NULL OR upload = ?1"));
+  s.Bind(upload);
+  return Texts(std::move(s));
+}
+
+absl::Status SqliteRows::DropHeld(const std::optional<std::string>& upload) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("DELETE FROM uploads WHERE ?1 IS NULL OR upload = ?1"));
+  return s.Bind(upload).Run();
+}
+
+absl::StatusOr<bool> SqliteRows::IsHeld(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT 1 FROM uploads WHERE object = ? LIMIT 1"));
+  return s.Bind(object).Step();
+}
+
+absl::Status SqliteRows::QueueSweep(const ChainId& chain) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("INSERT OR REPLACE INTO sweeps (job, chain) VALUES (?, ?)"));
+  return s.Bind(chain.job).Bind(int64_t{chain.index}).Run();
+}
+
+absl::Status SqliteRows::RemoveSweep(int64_t ticket) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("DELETE FROM sweeps WHERE ticket = ?"));
+  return s.Bind(ticket).Run();
+}
+
 absl::StatusOr<int64_t> SqliteRows::Generation() {
   CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT generation FROM store"));
   CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
@@ -320,13 +369,7 @@ absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::ListSegments(const StateS
                            "ORDER BY chain, first_index LIMIT ?5"));
   s.Bind(query.job).Bind(int64_t{query.after_chain}).Bind(query.after_first_index);
   s.Bind(query.chain ? std::optional(int64_t{*query.chain}) : std::nullopt).Bind(int64_t{query.limit});
-  std::vector<SegmentRecord> records;
-  for (;;) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
-    if (!found) return records;
-    CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, ReadSegment(s));
-    records.push_back(std::move(record));
-  }
+  return Segments(std::move(s));
 }
 
 absl::StatusOr<std::optional<SegmentRecord>> SqliteRows::FindSegment(const std::string& job,
@@ -348,17 +391,27 @@ absl::StatusOr<std::optional<Snapshot>> SqliteRows::FindSnapshot(const std::stri
   return ReadSnapshot(std::move(s));
 }
 
-absl::StatusOr<std::vector<ChainId>> SqliteRows::ListChainIds(const ChainId& after, int32_t limit) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
-      connection_->Prepare("SELECT job, chain FROM chains WHERE (job, chain) > (?, ?) ORDER BY job, chain LIMIT ?"));
-  s.Bind(after.job).Bind(int64_t{after.index}).Bind(int64_t{limit});
-  std::vector<ChainId> ids;
-  for (;;) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
-    if (!found) return ids;
-    ids.push_back({s.Text(0), static_cast<int32_t>(s.Int(1))});
-  }
+absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::ListCorrupt(const StateStore::SegmentCursor& after,
+                                                                   int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT job, chain, record, corrupt, deleted FROM segments "
+                                                   "WHERE corrupt = 1 AND deleted = 0 AND (job, chain, first_index) > "
+                                                   "(?, ?, ?) ORDER BY job, chain, first_index LIMIT ?"));
+  s.Bind(after.chain.job).Bind(int64_t{after.chain.index}).Bind(after.first_index).Bind(int64_t{limit});
+  return Segments(std::move(s));
+}
+
+absl::StatusOr<int64_t> SqliteRows::CountCorrupt() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+                              connection_->Prepare("SELECT COUNT(*) FROM segments WHERE corrupt = 1 AND deleted = 0"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return s.Int(0);
+}
+
+absl::StatusOr<bool> SqliteRows::MayCommit(const ChainId& chain, int64_t lease_epoch) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<ChainRow> row, FindChain(chain));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<JobIntent> intent, FindIntent(chain.job));
+  return row && intent && !IsFinal(row->state) && row->lease_epoch <= lease_epoch;
 }
 
 absl::StatusOr<ChainReferences> SqliteRows::ReferencesOfChain(const ChainId& chain) {
@@ -378,10 +431,34 @@ absl::StatusOr<ChainReferences> SqliteRows::ReferencesOfChain(const ChainId& cha
   return references;
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteRows::ListGarbage(int32_t limit) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT object FROM garbage LIMIT ?"));
-  s.Bind(int64_t{limit});
+absl::StatusOr<std::vector<ChainSweep>> SqliteRows::ListSweeps(int64_t after, int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s,
+      connection_->Prepare("SELECT ticket, job, chain FROM sweeps WHERE ticket > ? ORDER BY ticket LIMIT ?"));
+  s.Bind(after).Bind(int64_t{limit});
+  std::vector<ChainSweep> sweeps;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return sweeps;
+    sweeps.push_back({s.Int(0), {s.Text(1), static_cast<int32_t>(s.Int(2))}});
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteRows::ListGarbage(const std::string& after, int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqliteStatement s, connection_->Prepare("SELECT object FROM garbage WHERE object > ? ORDER BY object LIMIT ?"));
+  s.Bind(after).Bind(int64_t{limit});
   return Texts(std::move(s));
+}
+
+absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::Segments(SqliteStatement statement) {
+  std::vector<SegmentRecord> records;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, statement.Step());
+    if (!found) return records;
+    CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, ReadSegment(statement));
+    records.push_back(std::move(record));
+  }
 }
 
 absl::StatusOr<std::vector<std::string>> SqliteRows::Texts(SqliteStatement statement) {

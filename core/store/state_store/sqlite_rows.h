@@ -29,7 +29,7 @@ class SqliteRows final : public StateRows {
   absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override;
   absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) override;
   absl::Status InsertSegment(const SegmentRecord& record) override;
-  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object) override;
+  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) override;
   absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) override;
   absl::Status InsertSnapshot(const Snapshot& snapshot) override;
   absl::StatusOr<std::vector<Dataset>> ListDatasets() override;
@@ -38,6 +38,14 @@ class SqliteRows final : public StateRows {
   absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) override;
   absl::Status AddGarbage(const std::string& object) override;
   absl::Status RemoveGarbage(const std::string& object) override;
+  absl::StatusOr<bool> StartDeleting(const std::string& object) override;
+  absl::StatusOr<bool> IsBeingDeleted(const std::string& object) override;
+  absl::Status HoldObject(const std::string& upload, const std::string& object) override;
+  absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) override;
+  absl::Status DropHeld(const std::optional<std::string>& upload) override;
+  absl::StatusOr<bool> IsHeld(const std::string& object) override;
+  absl::Status QueueSweep(const ChainId& chain) override;
+  absl::Status RemoveSweep(int64_t ticket) override;
 
   // Reads beyond what changes need.
   absl::StatusOr<int64_t> Generation();
@@ -46,11 +54,16 @@ class SqliteRows final : public StateRows {
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
   absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number);
-  absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit);
+  absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const StateStore::SegmentCursor& after, int32_t limit);
+  absl::StatusOr<int64_t> CountCorrupt();
+  absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch);
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
-  absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit);
+  absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit);
+  absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit);
 
  private:
+  // All rows of the columns job, chain, record, corrupt, deleted.
+  absl::StatusOr<std::vector<SegmentRecord>> Segments(SqliteStatement statement);
   // All rows of one text column.
   absl::StatusOr<std::vector<std::string>> Texts(SqliteStatement statement);
 

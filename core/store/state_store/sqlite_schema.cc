@@ -34,7 +34,16 @@ CREATE TABLE snapshots (
 CREATE TABLE datasets (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE garbage (object TEXT PRIMARY KEY) WITHOUT ROWID;
 )sql",
-    "ALTER TABLE chains ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;"};
+    "ALTER TABLE chains ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;",
+    R"sql(
+ALTER TABLE garbage ADD COLUMN deleting INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE uploads (upload TEXT NOT NULL, object TEXT NOT NULL, PRIMARY KEY (upload, object)) WITHOUT ROWID;
+CREATE INDEX uploads_by_object ON uploads (object);
+CREATE TABLE sweeps (
+  ticket INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, chain INTEGER NOT NULL, UNIQUE (job, chain));
+INSERT INTO sweeps (job, chain) SELECT job, chain FROM chains WHERE lease_epoch > 0;
+CREATE INDEX corrupt_segments ON segments (job, chain, first_index) WHERE corrupt = 1 AND deleted = 0;
+)sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement statement, connection->Prepare("PRAGMA user_version"));

@@ -123,9 +123,19 @@ absl::StatusOr<Snapshot> SqliteStateStore::FindSnapshot(const std::string& job, 
   return *std::move(snapshot);
 }
 
-absl::StatusOr<std::vector<ChainId>> SqliteStateStore::ListChainIds(const ChainId& after, int32_t limit) {
+absl::StatusOr<std::vector<SegmentRecord>> SqliteStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
   MutexLock lock(&reader_->mutex);
-  return reader_->rows->ListChainIds(after, limit);
+  return reader_->rows->ListCorrupt(after, limit);
+}
+
+absl::StatusOr<int64_t> SqliteStateStore::CountCorrupt() {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows->CountCorrupt();
+}
+
+absl::StatusOr<bool> SqliteStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
+  MutexLock lock(&reader_->mutex);
+  return InOneRead(reader_->connection.get(), [&] { return reader_->rows->MayCommit(chain, lease_epoch); });
 }
 
 absl::StatusOr<ChainReferences> SqliteStateStore::ReferencesOfChain(const ChainId& chain) {
@@ -133,9 +143,14 @@ absl::StatusOr<ChainReferences> SqliteStateStore::ReferencesOfChain(const ChainI
   return InOneRead(reader_->connection.get(), [&] { return reader_->rows->ReferencesOfChain(chain); });
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteStateStore::ListGarbage(int32_t limit) {
+absl::StatusOr<std::vector<ChainSweep>> SqliteStateStore::ListSweeps(int64_t after, int32_t limit) {
   MutexLock lock(&reader_->mutex);
-  return reader_->rows->ListGarbage(limit);
+  return reader_->rows->ListSweeps(after, limit);
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteStateStore::ListGarbage(const std::string& after, int32_t limit) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows->ListGarbage(after, limit);
 }
 
 }  // namespace chainfleet

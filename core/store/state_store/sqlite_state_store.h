@@ -24,9 +24,12 @@ class SqliteStateStore final : public StateStore {
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override;
   absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override;
-  absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit) override;
+  absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override;
+  absl::StatusOr<int64_t> CountCorrupt() override;
+  absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override;
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override;
-  absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) override;
+  absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) override;
+  absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) override;
 
  private:
   struct Side;

@@ -96,9 +96,10 @@ struct CreateSnapshot {
   std::string job;
 };
 
-// The draws of `object` are left out of predictions from now on. NOT_FOUND.
+// The draws of `object` are left out of predictions from now on, or no longer. NOT_FOUND.
 struct MarkCorrupt {
   std::string job, object;
+  bool corrupt = true;
 };
 
 // After DELETE: segments become tombstones, the resume points go, the job leaves Load().
@@ -106,14 +107,35 @@ struct PurgeJob {
   std::string job;
 };
 
-// The same name and digest again is OK, another digest ALREADY_EXISTS.
-struct PutDataset {
-  Dataset dataset;
+// Before the objects of a data set are written: `upload`, a name never used before, holds them until it ends, so that
+// they are no garbage. ABORTED / BEING_DELETED if one is, then none is held.
+struct BeginUpload {
+  std::string upload;
+  std::vector<std::string> objects;
 };
 
-// FAILED_PRECONDITION / IN_USE naming the jobs. Its objects, unless another data set has them, become garbage.
+// What it held becomes garbage, unless a data set or another upload has it. None: all uploads, for their process died.
+struct EndUpload {
+  std::optional<std::string> upload;
+};
+
+// The same name and digest again is OK, another digest ALREADY_EXISTS. Ends the upload, which must hold every shard
+// (FAILED_PRECONDITION / NOT_HELD), in any case.
+struct PutDataset {
+  Dataset dataset;
+  std::string upload;
+};
+
+// FAILED_PRECONDITION / IN_USE naming the jobs. Its objects, unless another data set or an upload has them, become
+// garbage.
 struct DeleteDataset {
   std::string name;
+};
+
+// Those of `objects` that are garbage still are given to the caller to delete; nothing refers to them until
+// ForgetGarbage.
+struct StartDeleting {
+  std::vector<std::string> objects;
 };
 
 // These garbage objects were deleted.
@@ -121,11 +143,23 @@ struct ForgetGarbage {
   std::vector<std::string> objects;
 };
 
+// The chain may have objects that nothing will refer to. Also part of every change that raises its epoch, ends it or
+// purges its job.
+struct QueueSweep {
+  ChainId chain;
+};
+
+// The objects of the chain were looked through; if it was queued again meanwhile that is another ticket.
+struct EndSweep {
+  int64_t ticket = 0;
+};
+
 }  // namespace change
 
 using StateChange = std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease,
                                  change::CommitProgress, change::CreateSnapshot, change::MarkCorrupt, change::PurgeJob,
-                                 change::PutDataset, change::DeleteDataset, change::ForgetGarbage>;
+                                 change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
+                                 change::StartDeleting, change::ForgetGarbage, change::QueueSweep, change::EndSweep>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {
@@ -136,6 +170,7 @@ struct ApplyResult {
   std::optional<Snapshot> snapshot;
   std::optional<ResumePoint> resume_point;  // of GrantLease
   std::optional<Dataset> dataset;           // of PutDataset
+  std::vector<std::string> objects;         // of StartDeleting
 };
 
 }  // namespace chainfleet

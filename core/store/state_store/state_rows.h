@@ -40,7 +40,7 @@ class StateRows {
   virtual absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) = 0;
   virtual absl::Status InsertSegment(const SegmentRecord& record) = 0;
   // False if there is no such segment.
-  virtual absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object) = 0;
+  virtual absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) = 0;
 
   virtual absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) = 0;
   virtual absl::Status InsertSnapshot(const Snapshot& snapshot) = 0;
@@ -50,8 +50,24 @@ class StateRows {
   virtual absl::Status DeleteDataset(const std::string& name) = 0;
   // Ids of the jobs that use it and whose intent is not DELETE.
   virtual absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) = 0;
+
+  // Garbage is condemned first, then being deleted. Adding what is there changes nothing.
   virtual absl::Status AddGarbage(const std::string& object) = 0;
   virtual absl::Status RemoveGarbage(const std::string& object) = 0;
+  // False if it is no garbage.
+  virtual absl::StatusOr<bool> StartDeleting(const std::string& object) = 0;
+  virtual absl::StatusOr<bool> IsBeingDeleted(const std::string& object) = 0;
+
+  // Objects held by uploads.
+  virtual absl::Status HoldObject(const std::string& upload, const std::string& object) = 0;
+  // Of all uploads if none is named.
+  virtual absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) = 0;
+  virtual absl::Status DropHeld(const std::optional<std::string>& upload) = 0;
+  virtual absl::StatusOr<bool> IsHeld(const std::string& object) = 0;
+
+  // Under a ticket above all before; a chain has one.
+  virtual absl::Status QueueSweep(const ChainId& chain) = 0;
+  virtual absl::Status RemoveSweep(int64_t ticket) = 0;
 };
 
 }  // namespace chainfleet

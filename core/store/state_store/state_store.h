@@ -35,6 +35,12 @@ struct ChainReferences {
   std::set<std::string> objects;  // of segments and of the resume point
 };
 
+// A chain whose objects wait to be looked through.
+struct ChainSweep {
+  int64_t ticket = 0;  // rises with each queueing
+  ChainId chain;
+};
+
 // Thread-safe; every call may block. Errors of reads: INTERNAL (the database's own words), NOT_FOUND where said.
 class StateStore {
  public:
@@ -66,11 +72,22 @@ class StateStore {
   // NOT_FOUND.
   virtual absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) = 0;
 
-  // Of purged jobs too, in order beyond `after`, at most `limit`.
-  virtual absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit) = 0;
+  // Marked ones that are not deleted, in (job, chain, first index) order beyond `after`, at most `limit`.
+  struct SegmentCursor {
+    ChainId chain{"", -1};
+    int64_t first_index = -1;
+  };
+  virtual absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) = 0;
+  virtual absl::StatusOr<int64_t> CountCorrupt() = 0;
+
+  // Whether a commit under this epoch may still come: it is the newest, the chain not final, its job not purged.
+  virtual absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) = 0;
   virtual absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) = 0;
-  // Objects of deleted data sets and superseded resume points, at most `limit`.
-  virtual absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) = 0;
+  // The queue of QueueSweep beyond the ticket `after`, in order, at most `limit`.
+  virtual absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) = 0;
+  // Superseded resume points and objects of deleted data sets and broken uploads, in byte order beyond `after`, at most
+  // `limit`.
+  virtual absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) = 0;
 };
 
 }  // namespace chainfleet

@@ -43,6 +43,17 @@ TEST_P(BlobStoreConformance, NeverOverwrites) {
   EXPECT_EQ(store_->Get("a/b").value(), "one");
 }
 
+TEST_P(BlobStoreConformance, DamagedContentAddressedObjectIsPutAgain) {
+  ASSERT_TRUE(store_->Put("a/digest-of-one", "ome").ok());
+  ASSERT_TRUE(store_->Put("a/other", "other").ok());
+  EXPECT_TRUE(PutContentAddressed(store_.get(), "a/digest-of-one", "one").ok());
+  EXPECT_EQ(store_->Get("a/digest-of-one").value(), "one");
+  EXPECT_TRUE(PutContentAddressed(store_.get(), "a/digest-of-one", "one").ok()) << "the same bytes again";
+  EXPECT_TRUE(PutContentAddressed(store_.get(), "b/digest-of-two", "two").ok()) << "nothing was there";
+  EXPECT_EQ(store_->Get("b/digest-of-two").value(), "two");
+  EXPECT_THAT(*store_->List(""), ElementsAre("a/digest-of-one", "a/other", "b/digest-of-two"));
+}
+
 TEST_P(BlobStoreConformance, MissingObjectsAreNotFound) {
   EXPECT_EQ(store_->Get("a/b").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store_->SizeBytes("a/b").status().code(), absl::StatusCode::kNotFound);

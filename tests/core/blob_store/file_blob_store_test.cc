@@ -18,6 +18,7 @@ class FrailDisk final : public FileSystem {
  public:
   int64_t bytes_left = INT64_MAX;
   absl::Status sync_status;  // of folders
+  absl::Status read_status;
 
   // Folder syncs that have begun wait until `renames` in all were made.
   void HoldSyncsUntil(int renames) {
@@ -27,6 +28,10 @@ class FrailDisk final : public FileSystem {
   int renames() const {
     MutexLock lock(&mutex_);
     return renames_;
+  }
+  int replaced() const {
+    MutexLock lock(&mutex_);
+    return replaced_;
   }
   int folder_syncs() const {
     MutexLock lock(&mutex_);
@@ -43,7 +48,10 @@ class FrailDisk final : public FileSystem {
     if (fits < bytes.size()) return WithReason(absl::ResourceExhaustedError("no space left"), "DISK_FULL");
     return absl::OkStatus();
   }
-  absl::StatusOr<std::string> Read(const std::string& path) const override { return RealFileSystem()->Read(path); }
+  absl::StatusOr<std::string> Read(const std::string& path) const override {
+    if (!read_status.ok()) return read_status;
+    return RealFileSystem()->Read(path);
+  }
   absl::StatusOr<std::string> ReadRange(const std::string& path, int64_t offset, int64_t length) const override {
     return RealFileSystem()->ReadRange(path, offset, length);
   }
@@ -56,6 +64,13 @@ class FrailDisk final : public FileSystem {
     ++renames_;
     renamed_.insert(to);
     changed_.SignalAll();
+    return absl::OkStatus();
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->Rename(from, to));
+    MutexLock lock(&mutex_);
+    ++replaced_;
+    renamed_.insert(to);
     return absl::OkStatus();
   }
   absl::Status SyncFolder(const std::string& path) override {
@@ -80,6 +95,7 @@ class FrailDisk final : public FileSystem {
   CondVar changed_;
   int awaited_renames_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   int renames_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  int replaced_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   int folder_syncs_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   std::set<std::string> renamed_ CHAINFLEET_GUARDED_BY(mutex_), durable_ CHAINFLEET_GUARDED_BY(mutex_);
 };
@@ -130,6 +146,28 @@ TEST_F(FileBlobStoreTest, ConcurrentPutsAreDurableWhenTheyReturnAndShareFolderSy
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_LT(disk_.folder_syncs() - syncs_before, kRounds * kPuts);
+}
+
+TEST_F(FileBlobStoreTest, ReplacingIsWholeOrNotAtAllAndDurable) {
+  auto store = FileBlobStore::Open(&disk_, folder_).value();
+  std::filesystem::create_directories(folder_ + "/a");
+  std::ofstream(folder_ + "/a/digest") << "damaged";  // nobody synced it
+  disk_.bytes_left = 3;
+  EXPECT_EQ(ReasonOf(store->Replace("a/digest", "whole")), "DISK_FULL");
+  EXPECT_EQ(store->Get("a/digest").value(), "damaged");
+  EXPECT_EQ(disk_.ListFiles(folder_)->size(), 1u) << "a temp file was left";
+  disk_.bytes_left = 100;
+  EXPECT_TRUE(store->Replace("a/digest", "whole").ok());
+  EXPECT_EQ(store->Get("a/digest").value(), "whole");
+  EXPECT_TRUE(disk_.IsDurable(folder_ + "/a/digest"));
+}
+
+TEST_F(FileBlobStoreTest, AnObjectThatCannotBeReadIsPutAgain) {
+  auto store = FileBlobStore::Open(&disk_, folder_).value();
+  ASSERT_TRUE(store->Put("a/digest", "whole").ok());
+  disk_.read_status = absl::InternalError("input/output error");
+  EXPECT_TRUE(PutContentAddressed(store.get(), "a/digest", "whole").ok());
+  EXPECT_EQ(disk_.replaced(), 1);
 }
 
 TEST_F(FileBlobStoreTest, AFolderThatCannotBeSyncedFailsThePut) {

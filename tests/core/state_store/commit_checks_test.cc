@@ -228,17 +228,18 @@ TEST_P(CommitChecks, SupersededResumePointBecomesGarbageInTheSameTransaction) {
   change::CommitProgress c = CommitAt(row_, 10);
   c.commit.resume_point.object = BlobRef{"resume-10", 5, DigestOf(1)};
   row_ = Apply(c).chains.at(0);
-  EXPECT_TRUE(store_->ListGarbage(10)->empty());
+  EXPECT_TRUE(Garbage().empty());
   EXPECT_THAT(store_->ReferencesOfChain(chain_)->objects, testing::Contains("resume-10"));
   change::CommitProgress next = CommitAt(row_, 20);
   next.commit.resume_point.object = BlobRef{"resume-20", 5, DigestOf(2)};
   ASSERT_TRUE(Apply(next).status.ok());
-  EXPECT_THAT(*store_->ListGarbage(10), testing::ElementsAre("resume-10"));
+  EXPECT_THAT(Garbage(), testing::ElementsAre("resume-10"));
   Apply(change::ForgetGarbage{{"resume-10"}});
-  EXPECT_TRUE(store_->ListGarbage(10)->empty());
+  EXPECT_TRUE(Garbage().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, CommitChecks, testing::Values(StoreKind::kMemory, StoreKind::kSqlite), NameOf);
+INSTANTIATE_TEST_SUITE_P(AllStores, CommitChecks, testing::Values(StoreKind::kMemory, StoreKind::kSqlite),
+                         StoreKindName);
 
 }  // namespace
 }  // namespace chainfleet

@@ -44,10 +44,18 @@ TEST(SqliteStateStore, RefusesANewerSchemaWithBothVersions) {
 TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   SqliteHarness harness;
   const change::CreateJob create{PlanOf("job-aaaaaa", 2), ""};
-  harness.Open()->Apply(std::vector<StateChange>{create}, absl::UnixEpoch()).value();
+  const change::GrantLease first{{"job-aaaaaa", 0}, 1, "w1", "w1-life"};
+  harness.Open()->Apply(std::vector<StateChange>{create, first}, absl::UnixEpoch()).value();
   const auto older = SqliteConnection::Open(harness.path());
-  ASSERT_TRUE((*older)->Execute("ALTER TABLE chains DROP COLUMN crashes; PRAGMA user_version = 1").ok());
+  ASSERT_TRUE((*older)
+                  ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
+                            "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
+                            "INSERT INTO garbage VALUES ('left-over'); PRAGMA user_version = 1")
+                  .ok());
   const auto store = harness.Open();
+  EXPECT_THAT(*store->ListGarbage("", 10), testing::ElementsAre("left-over"));
+  ASSERT_EQ(store->ListSweeps(0, 10)->size(), 1u) << "the chain that may have objects";
+  EXPECT_EQ(store->ListSweeps(0, 10)->at(0).chain, (ChainId{"job-aaaaaa", 0}));
   const change::GrantLease grant{{"job-aaaaaa", 1}, 1, "w1", "w1-life"};
   EXPECT_TRUE(store->Apply(std::vector<StateChange>{grant}, absl::UnixEpoch())->at(0).status.ok());
   EXPECT_EQ(store->Load()->jobs.at(0).chains.at(1).lease_epoch, 1);

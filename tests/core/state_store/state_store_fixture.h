@@ -53,6 +53,15 @@ class StateStoreTest : public testing::TestWithParam<StoreKind> {
   ApplyResult Create(const std::string& job, int chains, const std::string& request = "") {
     return Apply(change::CreateJob{PlanOf(job, chains), request});
   }
+  // Uploads and registers it, as if its shards had been written in between.
+  ApplyResult Put(const Dataset& dataset) {
+    std::vector<std::string> objects;
+    for (const DatasetShard& shard : dataset.shards) objects.push_back(shard.object.name);
+    const std::string upload = "upload-" + std::to_string(++uploads_);
+    EXPECT_TRUE(Apply(change::BeginUpload{upload, objects}).status.ok());
+    return Apply(change::PutDataset{dataset, upload});
+  }
+  std::vector<std::string> Garbage() { return store_->ListGarbage("", 10).value(); }
   ApplyResult Grant(const ChainId& chain, int64_t epoch, const std::string& worker = "w1") {
     return Apply(change::GrantLease{chain, epoch, worker, worker + "-life"});
   }
@@ -90,6 +99,7 @@ class StateStoreTest : public testing::TestWithParam<StoreKind> {
   const ChainId chain_{"job-aaaaaa", 0};
   std::unique_ptr<StoreHarness> harness_ = MakeHarness(GetParam());
   std::unique_ptr<StateStore> store_ = harness_->Open();
+  int uploads_ = 0;
 };
 
 }  // namespace chainfleet

@@ -28,7 +28,9 @@ class DispatcherJobs : public DispatcherTest {
     return spec;
   }
   absl::StatusOr<Dataset> Put(const Dataset& dataset) {
-    return Wait<Dataset>([&](auto done) { dispatcher_->PutDataset(dataset, done); });
+    const std::vector<std::string> objects{dataset.shards.at(0).object.name};
+    const auto upload = Wait<std::string>([&](auto done) { dispatcher_->BeginUpload(objects, done); });
+    return Wait<Dataset>([&](auto done) { dispatcher_->PutDataset(dataset, *upload, done); });
   }
 };
 

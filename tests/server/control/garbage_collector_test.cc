@@ -1,7 +1,6 @@
 #include "server/control/garbage_collector.h"
 
-#include <map>
-
+#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
@@ -11,31 +10,30 @@ namespace {
 using testing::Contains;
 using testing::Not;
 
-class MemoryBlobs final : public BlobStore {
+// Objects in memory of which one cannot be deleted.
+class StubbornBlobs final : public BlobStore {
  public:
-  absl::Status Put(const std::string& name, const std::string& bytes) override {
-    objects[name] = bytes;
-    return absl::OkStatus();
+  std::string stubborn;
+  void Add(const std::string& name) { ASSERT_TRUE(blobs_.Put(name, "bytes").ok()); }
+
+  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs_.Put(name, bytes); }
+  absl::Status Replace(const std::string& name, const std::string& bytes) override {
+    return blobs_.Replace(name, bytes);
   }
-  absl::StatusOr<std::string> Get(const std::string& name) const override { return objects.at(name); }
+  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs_.Get(name); }
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
-    return objects.at(name).substr(static_cast<size_t>(offset), static_cast<size_t>(length));
+    return blobs_.GetRange(name, offset, length);
   }
-  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override {
-    return static_cast<int64_t>(objects.at(name).size());
-  }
+  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override { return blobs_.SizeBytes(name); }
   absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override {
-    std::vector<std::string> names;
-    for (const auto& [name, bytes] : objects) {
-      if (name.starts_with(prefix)) names.push_back(name);
-    }
-    return names;
+    return blobs_.List(prefix);
   }
   absl::Status Delete(const std::string& name) override {
-    objects.erase(name);
-    return absl::OkStatus();
+    return name == stubborn ? absl::InternalError("input/output error") : blobs_.Delete(name);
   }
-  std::map<std::string, std::string> objects;
+
+ private:
+  MemoryBlobStore blobs_;
 };
 
 class GarbageCollectorTest : public DispatcherTest {
@@ -43,7 +41,7 @@ class GarbageCollectorTest : public DispatcherTest {
   // An upload under `epoch`, committed or not.
   std::string PutResume(const ChainId& chain, int64_t epoch, int64_t n) {
     const std::string name = ResumeObjectName("incarnation-1", chain, epoch, DigestOf(n));
-    blobs_.objects[name] = "bytes";
+    blobs_.Add(name);
     return name;
   }
 
@@ -53,7 +51,7 @@ class GarbageCollectorTest : public DispatcherTest {
     commit.resume_point.inline_bytes.clear();
     commit.resume_point.object = BlobRef{PutResume(chain, commit.lease_epoch, step), 5, DigestOf(step)};
     commit.segment->object.name = SegmentObjectName("incarnation-1", chain, commit.lease_epoch, DigestOf(step));
-    blobs_.objects[commit.segment->object.name] = "bytes";
+    blobs_.Add(commit.segment->object.name);
     return commit;
   }
   std::vector<std::string> Objects() { return blobs_.List("").value(); }
@@ -61,7 +59,7 @@ class GarbageCollectorTest : public DispatcherTest {
     const auto pass = collector_.Collect();
     ASSERT_TRUE(pass.ok()) << pass.status();
   }
-  MemoryBlobs blobs_;
+  StubbornBlobs blobs_;
   GarbageCollector collector_{&clock_, &executor_, store_.get(), &blobs_};
 };
 
@@ -121,7 +119,8 @@ TEST_F(GarbageCollectorTest, LeavesDatasetsAndStrangeFilesAlone) {
   const ChainId chain = LeaseOne(&worker);
   const std::string dataset = DatasetObjectName("incarnation-1", DigestOf(1));
   const std::string strange = ChainObjectPrefix("incarnation-1", chain) + "notes.txt";
-  blobs_.objects[dataset] = blobs_.objects[strange] = "bytes";
+  blobs_.Add(dataset);
+  blobs_.Add(strange);
   ASSERT_TRUE(SetIntent("job", JobIntent::kCancel).ok());
   Collect();
   EXPECT_EQ(Objects().size(), 2u);
@@ -130,12 +129,68 @@ TEST_F(GarbageCollectorTest, LeavesDatasetsAndStrangeFilesAlone) {
 TEST_F(GarbageCollectorTest, RunsOnItsOwnOnceStarted) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
-  const std::string orphan = PutResume(chain, 0, 99);
+  const std::string orphan = PutResume(chain, 1, 99);
+  ASSERT_TRUE(SetIntent("job", JobIntent::kCancel).ok());
   collector_.Start(absl::Minutes(5));
   executor_.RunFor(absl::Minutes(4));
   EXPECT_THAT(Objects(), Contains(orphan));
   executor_.RunFor(absl::Minutes(2));
   EXPECT_THAT(Objects(), Not(Contains(orphan)));
+}
+
+TEST_F(GarbageCollectorTest, LooksOnlyThroughChainsWithSomethingToCollect) {
+  FakeWorker worker("w1", 100);
+  const std::string job = Create("job", 100);
+  Sync(&worker);
+  Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 100u);
+  EXPECT_EQ(collector_.Collect()->chains, 0);
+  const ProgressCommit commit = CommitWithObjects(worker, {job, 5});
+  ASSERT_TRUE(Commit(worker, commit).ok());
+  EXPECT_EQ(collector_.Collect()->chains, 0) << "a commit leaves nothing unnamed";
+  GiveBack(&worker, {job, 7}, ReleasedChain::Why::kRefused);
+  Sync(&worker);
+  executor_.RunFor(limits::kMaxAttemptDelay);
+  Sync(&worker);
+  ASSERT_GT(worker.chains.at({job, 7}).epoch, 1);
+  EXPECT_EQ(collector_.Collect()->chains, 1);
+  EXPECT_EQ(collector_.Collect()->chains, 0);
+  ASSERT_TRUE(SetIntent("job", JobIntent::kCancel).ok());
+  EXPECT_EQ(collector_.Collect()->chains, 100);
+  EXPECT_EQ(collector_.Collect()->chains, 0);
+}
+
+TEST_F(GarbageCollectorTest, AnObjectThatCannotBeDeletedHoldsNothingElseUp) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  std::vector<ProgressCommit> commits;
+  for (int i = 0; i < 3; ++i) {
+    commits.push_back(CommitWithObjects(worker, chain));
+    ASSERT_TRUE(Commit(worker, commits.back()).ok());
+    worker.Took(commits.back());
+  }
+  const std::string orphan = PutResume(chain, 1, 99);
+  ASSERT_TRUE(SetIntent("job", JobIntent::kCancel).ok());
+  blobs_.stubborn = commits[0].resume_point.object->name;
+  EXPECT_EQ(collector_.Collect().status().message(), "input/output error");
+  EXPECT_THAT(Objects(), Not(Contains(commits[1].resume_point.object->name)));
+  EXPECT_THAT(Objects(), Contains(blobs_.stubborn));
+  blobs_.stubborn = "";
+  Collect();
+  EXPECT_EQ(Objects().size(), 4u) << "three segments and the resume point";
+  EXPECT_THAT(Objects(), Not(Contains(orphan)));
+}
+
+TEST_F(GarbageCollectorTest, ShardsOfAnUploadThatDiedWithItsProcessGo) {
+  const std::string shard = DatasetObjectName("incarnation-1", DigestOf(1));
+  ASSERT_TRUE(Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({shard}, done); }).ok());
+  blobs_.Add(shard);
+  Collect();
+  EXPECT_THAT(Objects(), Contains(shard)) << "the upload may go on";
+  GarbageCollector next(&clock_, &executor_, store_.get(), &blobs_);
+  ASSERT_TRUE(next.Recover().ok());
+  ASSERT_TRUE(next.Collect().ok());
+  EXPECT_TRUE(Objects().empty());
 }
 
 }  // namespace

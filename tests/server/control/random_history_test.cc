@@ -174,7 +174,7 @@ TEST_P(RandomHistory, CommittedDrawsAreOnePathAndWorkEndsOnceFaultsStop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, RandomHistory, testing::Values(StoreKind::kMemory, StoreKind::kSqlite), NameOf);
+INSTANTIATE_TEST_SUITE_P(AllStores, RandomHistory, testing::Values(StoreKind::kMemory, StoreKind::kSqlite), StoreKindName);
 
 }  // namespace
 }  // namespace chainfleet

@@ -1,6 +1,7 @@
 // A StateStore over memory that counts its groups and fails when told to, as a full disk or a lost leadership does.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,10 +20,13 @@ class RecordingStore final : public StateStore {
   // Every change fails and nothing is written, until false.
   void SetFull(bool full) { full_ = full; }
   const std::vector<int>& group_sizes() const { return group_sizes_; }
+  // Before each Apply and ListGarbage.
+  void BeforeEachCall(std::function<void()> hook) { hook_ = std::move(hook); }
 
   std::string incarnation() const override { return store_.incarnation(); }
   int64_t generation() const override { return store_.generation(); }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override {
+    if (hook_) hook_();
     group_sizes_.push_back(static_cast<int>(changes.size()));
     if (failure_) return *failure_;
     if (!full_) return store_.Apply(changes, wall);
@@ -42,19 +46,30 @@ class RecordingStore final : public StateStore {
   absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override {
     return store_.FindSnapshot(job, number);
   }
-  absl::StatusOr<std::vector<ChainId>> ListChainIds(const ChainId& after, int32_t limit) override {
-    return store_.ListChainIds(after, limit);
+  absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override {
+    return store_.ListCorrupt(after, limit);
+  }
+  absl::StatusOr<int64_t> CountCorrupt() override { return store_.CountCorrupt(); }
+  absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override {
+    return store_.MayCommit(chain, lease_epoch);
   }
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override {
     return store_.ReferencesOfChain(chain);
   }
-  absl::StatusOr<std::vector<std::string>> ListGarbage(int32_t limit) override { return store_.ListGarbage(limit); }
+  absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) override {
+    return store_.ListSweeps(after, limit);
+  }
+  absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) override {
+    if (hook_) hook_();
+    return store_.ListGarbage(after, limit);
+  }
 
  private:
   MemoryStateStore store_;
   std::optional<absl::Status> failure_;
   bool full_ = false;
   std::vector<int> group_sizes_;
+  std::function<void()> hook_;
 };
 
 }  // namespace chainfleet

@@ -19,8 +19,10 @@ class PredictServiceTest : public RunningServer {
     dataset.num_classes = 3;
     dataset.normalisation = {{0.5}, {0.25}};
     dataset.shards = {{0, 100, {"store/datasets/x", 10, DigestHex(64, 'b')}}};
+    Waited<absl::StatusOr<std::string>> upload;
+    dispatcher_.BeginUpload({dataset.shards[0].object.name}, upload.Take());
     Waited<absl::StatusOr<Dataset>> put;
-    dispatcher_.PutDataset(dataset, put.Take());
+    dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
     ASSERT_TRUE(put.Get()->ok());
     v1::JobSpec spec = GaussianJob("softmax");
     spec.mutable_model()->set_builtin("softmax_regression");

@@ -1,0 +1,31 @@
+// Work that comes round again and again, without a thread or a timer of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "core/base/executor.h"
+#include "core/base/log.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// Runs `pass` on the executor, after `first` and then `interval` after the end of each, as long as `owner` is alive. An
+// error is logged under `name`, a literal, and does not end it.
+template <typename Owner>
+void RunEvery(Executor* executor, absl::Duration first, absl::Duration interval, const char* name,
+              std::weak_ptr<Owner> owner, std::function<absl::Status(std::type_identity_t<Owner>*)> pass) {
+  executor->ScheduleAfter(first, [=, owner = std::move(owner), pass = std::move(pass)] {
+    const std::shared_ptr<Owner> alive = owner.lock();
+    if (alive == nullptr) return;
+    if (const absl::Status status = pass(alive.get()); !status.ok()) {
+      Log(LogLevel::kWarning, name, {{"error", status.ToString()}});
+    }
+    RunEvery(executor, interval, interval, name, owner, pass);
+  });
+}
+
+}  // namespace chainfleet

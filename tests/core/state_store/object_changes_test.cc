@@ -1,0 +1,203 @@
+// Which objects every StateStore takes for wanted, for garbage, and for worth looking through.
+#include "tests/core/state_store/state_store_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ObjectChanges : public StateStoreTest {
+ protected:
+  ApplyResult Begin(const std::string& upload, const std::string& object = "shard-0") {
+    return Apply(change::BeginUpload{upload, {object}});
+  }
+  std::vector<std::string> StartDeleting(const std::string& object = "shard-0") {
+    return Apply(change::StartDeleting{{object}}).objects;
+  }
+  // "shard-0", condemned.
+  void PutAndDelete() {
+    ASSERT_TRUE(Put(SmallDataset("digits")).status.ok());
+    ASSERT_TRUE(Apply(change::DeleteDataset{"digits"}).status.ok());
+    ASSERT_THAT(Garbage(), ElementsAre("shard-0"));
+  }
+  std::vector<ChainId> Queued() {
+    std::vector<ChainId> chains;
+    const std::vector<ChainSweep> sweeps = store_->ListSweeps(0, 10).value();
+    for (const ChainSweep& sweep : sweeps) chains.push_back(sweep.chain);
+    return chains;
+  }
+  void EndSweeps() {
+    const std::vector<ChainSweep> sweeps = store_->ListSweeps(0, 10).value();
+    for (const ChainSweep& sweep : sweeps) Apply(change::EndSweep{sweep.ticket});
+    ASSERT_THAT(Queued(), IsEmpty());
+  }
+};
+
+TEST_P(ObjectChanges, AnUploadTakesCondemnedObjectsBackBeforeTheCollectorGetsThem) {
+  PutAndDelete();
+  EXPECT_TRUE(Begin("u").status.ok());
+  EXPECT_THAT(Garbage(), IsEmpty());
+  EXPECT_THAT(StartDeleting(), IsEmpty()) << "listed before, held since";
+  EXPECT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status.ok());
+  EXPECT_THAT(StartDeleting(), IsEmpty());
+}
+
+TEST_P(ObjectChanges, AnUploadWaitsForAnObjectThatIsBeingDeleted) {
+  PutAndDelete();
+  EXPECT_THAT(StartDeleting(), ElementsAre("shard-0"));
+  EXPECT_EQ(ReasonOf(Apply(change::BeginUpload{"u", {"shard-1", "shard-0"}}).status), "BEING_DELETED");
+  store_ = harness_->Open();
+  EXPECT_EQ(ReasonOf(Begin("u").status), "BEING_DELETED") << "by a process that died";
+  EXPECT_THAT(StartDeleting(), ElementsAre("shard-0")) << "the next one goes on with it";
+  Apply(change::ForgetGarbage{{"shard-0"}});
+  EXPECT_TRUE(Begin("u").status.ok());
+  Apply(change::EndUpload{"u"});
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0")) << "and the refused uploads held nothing";
+}
+
+TEST_P(ObjectChanges, ADatasetNeedsAnUploadThatHoldsItsShards) {
+  EXPECT_EQ(ReasonOf(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status), "NOT_HELD");
+  Begin("u", "shard-1");
+  EXPECT_EQ(ReasonOf(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status), "NOT_HELD");
+  EXPECT_THAT(Garbage(), ElementsAre("shard-1")) << "the upload is over";
+  EXPECT_THAT(store_->Load()->datasets, IsEmpty());
+}
+
+TEST_P(ObjectChanges, AnUploadThatBreaksOffLeavesGarbage) {
+  Begin("u");
+  Apply(change::EndUpload{"u"});
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0"));
+}
+
+TEST_P(ObjectChanges, AnUploadThatBreaksOffLeavesWhatOthersHaveAlone) {
+  Begin("u");
+  Begin("v");
+  Apply(change::EndUpload{"u"});
+  EXPECT_THAT(Garbage(), IsEmpty()) << "v holds it";
+  EXPECT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "v"}).status.ok());
+  Begin("w");
+  Apply(change::EndUpload{"w"});
+  EXPECT_THAT(Garbage(), IsEmpty()) << "a data set has it";
+}
+
+TEST_P(ObjectChanges, ARefusedDatasetEndsItsUpload) {
+  Put(SmallDataset("digits"));
+  Dataset other = SmallDataset("digits", "shard-1");
+  other.digest = DigestOf(9);
+  EXPECT_TRUE(absl::IsAlreadyExists(Put(other).status));
+  EXPECT_THAT(Garbage(), ElementsAre("shard-1"));
+}
+
+TEST_P(ObjectChanges, ADeletedDatasetLeavesWhatAnUploadHolds) {
+  Put(SmallDataset("digits"));
+  Begin("u");
+  Apply(change::DeleteDataset{"digits"});
+  EXPECT_THAT(Garbage(), IsEmpty());
+  Apply(change::EndUpload{"u"});
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0"));
+}
+
+TEST_P(ObjectChanges, UploadsOfADeadProcessEndTogether) {
+  Put(SmallDataset("digits"));
+  Begin("u");
+  Begin("v", "shard-1");
+  Begin("w", "shard-2");
+  store_ = harness_->Open();
+  Apply(change::EndUpload{std::nullopt});
+  EXPECT_THAT(Garbage(), ElementsAre("shard-1", "shard-2"));
+}
+
+TEST_P(ObjectChanges, GarbageComesByPages) {
+  for (const char* object : {"a", "b", "c"}) {
+    Begin(object, object);
+    Apply(change::EndUpload{object});
+  }
+  EXPECT_THAT(*store_->ListGarbage("", 2), ElementsAre("a", "b"));
+  EXPECT_THAT(*store_->ListGarbage("b", 2), ElementsAre("c"));
+}
+
+TEST_P(ObjectChanges, AChainIsQueuedWhenItsEpochRisesAndWhenItEnds) {
+  Create("job-aaaaaa", 2);
+  Grant(chain_, 1);
+  EXPECT_THAT(Queued(), IsEmpty()) << "no epoch before it could have left anything";
+  Apply(change::EndLease{chain_, 1, false, true, "lost"});
+  Grant(chain_, 2);
+  EXPECT_THAT(Queued(), ElementsAre(chain_));
+  EndSweeps();
+  EXPECT_TRUE(Grant(chain_, 2).status.ok());
+  EXPECT_THAT(Queued(), IsEmpty()) << "the same grant again";
+  change::CommitProgress last = CommitAt(RowOf(chain_), 10);
+  last.commit.ends_as = ChainState::kSucceeded;
+  Apply(last);
+  EXPECT_THAT(Queued(), ElementsAre(chain_));
+}
+
+TEST_P(ObjectChanges, ChainsThatEndWithTheirJobAreQueuedAndAgainWhenItIsPurged) {
+  Create("job-aaaaaa", 2);
+  Grant(chain_, 1);
+  Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete});
+  EXPECT_THAT(Queued(), ElementsAre(chain_)) << "the other was never granted";
+  EndSweeps();
+  Apply(change::PurgeJob{"job-aaaaaa"});
+  EXPECT_THAT(Queued(), ElementsAre(chain_));
+}
+
+TEST_P(ObjectChanges, AChainQueuedAgainDuringASweepStaysQueued) {
+  Create("job-aaaaaa", 2);
+  Apply(change::QueueSweep{chain_});
+  const int64_t ticket = store_->ListSweeps(0, 10)->at(0).ticket;
+  Apply(change::QueueSweep{{"job-aaaaaa", 1}});
+  Apply(change::QueueSweep{chain_});
+  Apply(change::EndSweep{ticket});
+  EXPECT_THAT(Queued(), ElementsAre(ChainId{"job-aaaaaa", 1}, chain_)) << "once, in the order of queueing";
+  EXPECT_EQ(store_->ListSweeps(0, 1)->size(), 1u);
+  EXPECT_EQ(store_->ListSweeps(store_->ListSweeps(0, 1)->at(0).ticket, 10)->at(0).chain, chain_);
+}
+
+TEST_P(ObjectChanges, OnlyTheNewestEpochOfAnUnfinishedChainMayCommit) {
+  Create("job-aaaaaa", 1);
+  Grant(chain_, 1);
+  EXPECT_TRUE(*store_->MayCommit(chain_, 1));
+  EXPECT_FALSE(*store_->MayCommit({"nowhere-bbbbbb", 0}, 1));
+  Apply(change::EndLease{chain_, 1, false, true, "lost"});
+  EXPECT_TRUE(*store_->MayCommit(chain_, 1)) << "nobody else was granted";
+  Grant(chain_, 2);
+  EXPECT_FALSE(*store_->MayCommit(chain_, 1));
+  EXPECT_TRUE(*store_->MayCommit(chain_, 2));
+  Apply(change::SetIntent{"job-aaaaaa", JobIntent::kCancel});
+  EXPECT_FALSE(*store_->MayCommit(chain_, 2));
+}
+
+TEST_P(ObjectChanges, CorruptSegmentsAreListedUntilTheyAreClearedOrDeleted) {
+  for (const char* job : {"job-aaaaaa", "job-bbbbbb"}) {
+    Create(job, 1);
+    ChainRow row = Grant({job, 0}, 1).chains.at(0);
+    for (const int64_t step : {10, 20, 30}) {
+      const change::CommitProgress commit = CommitAt(row, step);
+      row = Apply(commit).chains.at(0);
+      if (step != 20) Apply(change::MarkCorrupt{job, commit.commit.segment->object.name});
+    }
+  }
+  EXPECT_EQ(*store_->CountCorrupt(), 4);
+  const std::vector<SegmentRecord> first = store_->ListCorrupt({}, 3).value();
+  ASSERT_EQ(first.size(), 3u);
+  EXPECT_EQ(first[1].segment.first_index, 2);
+  EXPECT_EQ(first[2].chain.job, "job-bbbbbb");
+  const std::vector<SegmentRecord> rest = store_->ListCorrupt({first[2].chain, 0}, 3).value();
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].segment.first_index, 2);
+  const std::string cleared = first[0].segment.object.name;
+  EXPECT_TRUE(Apply(change::MarkCorrupt{"job-aaaaaa", cleared, false}).status.ok());
+  EXPECT_FALSE(store_->FindSegment("job-aaaaaa", cleared)->corrupt);
+  EXPECT_EQ(*store_->CountCorrupt(), 3);
+  Apply(change::SetIntent{"job-bbbbbb", JobIntent::kDelete});
+  Apply(change::PurgeJob{"job-bbbbbb"});
+  EXPECT_EQ(*store_->CountCorrupt(), 1);
+  EXPECT_EQ(store_->ListCorrupt({}, 10)->size(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllStores, ObjectChanges, testing::Values(StoreKind::kMemory, StoreKind::kSqlite), StoreKindName);
+
+}  // namespace
+}  // namespace chainfleet

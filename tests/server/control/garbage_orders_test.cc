@@ -1,0 +1,237 @@
+// The collector's pass against uploads and deletions of the same objects, in every order of their steps: a step is one
+// transaction or one access to the objects.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/store/blob_store/memory_blob_store.h"
+#include "core/store/state_store/memory_state_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/control/dispatcher.h"
+#include "server/control/garbage_collector.h"
+#include "tests/server/control/all_orders.h"
+#include "tests/server/control/recording_store.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+
+namespace chainfleet {
+namespace {
+
+using Turn = std::function<void()>;
+
+// Lets others run before each access.
+class SteppedBlobs final : public BlobStore {
+ public:
+  explicit SteppedBlobs(Turn turn) : turn_(std::move(turn)) {}
+  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs.Put(name, bytes); }
+  absl::Status Replace(const std::string& name, const std::string& bytes) override {
+    return blobs.Replace(name, bytes);
+  }
+  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs.Get(name); }
+  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
+    return blobs.GetRange(name, offset, length);
+  }
+  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override { return blobs.SizeBytes(name); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override { return blobs.List(prefix); }
+  absl::Status Delete(const std::string& name) override {
+    turn_();
+    return blobs.Delete(name);
+  }
+  MemoryBlobStore blobs;
+
+ private:
+  const Turn turn_;
+};
+
+const char* const kShards[] = {"store/datasets/one", "store/datasets/two"};
+
+Dataset Named(const std::string& name, size_t num_shards) {
+  Dataset dataset;
+  dataset.name = name;
+  dataset.digest = DigestHex(64, 'd');
+  for (size_t i = 0; i < num_shards; ++i) dataset.shards.push_back({0, 1, {kShards[i], 5, DigestHex(64, 'e')}});
+  return dataset;
+}
+
+// One run: a store with data set "old", the collector, and actors that do their steps one by one.
+class World {
+ public:
+  World(Choices* choices, size_t num_shards) : choices_(choices), num_shards_(num_shards) {
+    store_.BeforeEachCall([this] { LetOthersRun(); });
+    AddUpload("old", Upload::kWhole);
+    RunAlone();
+  }
+
+  enum class Upload { kWhole, kBreaksOff };
+  void AddUpload(const std::string& name, Upload kind) {
+    auto upload = std::make_shared<std::string>();
+    Actor actor;
+    actor.steps.push_back([this, upload] {
+      std::vector<std::string> objects;
+      for (size_t i = 0; i < num_shards_; ++i) objects.push_back(kShards[i]);
+      absl::StatusOr<std::string> begun = Wait<std::string>([&](auto done) { dispatcher_.BeginUpload(objects, done); });
+      if (begun.ok()) *upload = *begun;
+      return begun.ok();
+    });
+    for (size_t i = 0; i < num_shards_; ++i) {
+      actor.steps.push_back([this, i] { return PutContentAddressed(&blobs_, kShards[i], "bytes").ok(); });
+    }
+    actor.steps.push_back([this, upload, name, kind] {
+      if (kind == Upload::kWhole) {
+        const Dataset dataset = Named(name, num_shards_);
+        return Wait<Dataset>([&](auto done) { dispatcher_.PutDataset(dataset, *upload, done); }).ok();
+      }
+      dispatcher_.EndUpload(*upload);
+      executor_.RunUntilIdle();
+      return true;
+    });
+    actors_.push_back(std::move(actor));
+  }
+  void AddDeletion(const std::string& name) {
+    actors_.push_back({{[this, name] {
+                         (void)Wait<bool>([&](auto done) { dispatcher_.DeleteDataset(name, done); });
+                         return true;
+                       }},
+                       false});
+  }
+
+  // The steps of all actors, one actor after another.
+  void RunAlone() {
+    while (!actors_.empty()) StepOne(0);
+  }
+  // A pass of the collector among the steps of the others, what is left of those, and a pass alone.
+  void Run() {
+    stepping_ = true;
+    EXPECT_TRUE(collector_.Collect().ok());
+    stepping_ = false;
+    for (Actor& actor : actors_) actor.refused = false;
+    while (!actors_.empty() && StepOne(choices_->Next(actors_.size()))) {
+    }
+    EXPECT_TRUE(actors_.empty()) << "refused although nothing is being deleted";
+    EXPECT_TRUE(collector_.Collect().ok());
+    CheckShards();
+    EXPECT_TRUE(store_.ListGarbage("", 10)->empty());
+  }
+  std::vector<std::string> Datasets() {
+    std::vector<std::string> names;
+    const StoredState state = store_.Load().value();
+    for (const Dataset& dataset : state.datasets) names.push_back(dataset.name);
+    return names;
+  }
+  std::vector<std::string> Objects() { return blobs_.List("").value(); }
+
+ private:
+  struct Actor {
+    std::vector<std::function<bool()>> steps;  // false: refused, the same again later
+    bool refused = false;
+  };
+
+  template <typename T, typename Call>
+  absl::StatusOr<T> Wait(Call call) {
+    absl::StatusOr<T> answer = absl::UnknownError("no answer");
+    call([&](absl::StatusOr<T> value) { answer = std::move(value); });
+    executor_.RunUntilIdle();
+    return answer;
+  }
+  // False if it was refused.
+  bool StepOne(size_t index) {
+    Actor& actor = actors_[index];
+    actor.refused = !actor.steps.front()();
+    if (actor.refused) return false;
+    actor.steps.erase(actor.steps.begin());
+    if (actor.steps.empty()) actors_.erase(actors_.begin() + static_cast<int64_t>(index));
+    CheckShards();
+    return true;
+  }
+  // Between two steps of the collector: any number of the others' steps in any order.
+  void LetOthersRun() {
+    if (!stepping_) return;
+    stepping_ = false;  // their own calls are no turns
+    for (Actor& actor : actors_) actor.refused = false;
+    for (;;) {
+      CheckShards();
+      std::vector<size_t> ready;
+      for (size_t i = 0; i < actors_.size(); ++i) {
+        if (!actors_[i].refused) ready.push_back(i);
+      }
+      const size_t choice = choices_->Next(ready.size() + 1);
+      if (choice == ready.size()) break;
+      StepOne(ready[choice]);
+    }
+    stepping_ = true;
+  }
+  void CheckShards() {
+    const StoredState state = store_.Load().value();
+    for (const Dataset& dataset : state.datasets) {
+      for (const DatasetShard& shard : dataset.shards) {
+        EXPECT_EQ(blobs_.Get(shard.object.name).value_or("missing"), "bytes")
+            << shard.object.name << " of data set " << dataset.name;
+      }
+    }
+  }
+
+  Choices* const choices_;
+  const size_t num_shards_;
+  bool stepping_ = false;
+  std::vector<Actor> actors_;
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  RecordingStore store_;
+  SteppedBlobs blobs_{[this] { LetOthersRun(); }};
+  Dispatcher dispatcher_{&clock_, &executor_, &store_, store_.Load().value(), DispatcherOptions{.id_key = RngKey{1}}};
+  GarbageCollector collector_{&clock_, &executor_, &store_, &blobs_};
+};
+
+TEST(GarbageOrders, APutOfADeletedDatasetsContentKeepsItsShards) {
+  const int runs = Choices::ForEach([](Choices* choices) {
+    World world(choices, 2);
+    world.AddDeletion("old");
+    world.AddUpload("new", World::Upload::kWhole);
+    world.Run();
+    EXPECT_THAT(world.Datasets(), testing::ElementsAre("new"));
+    EXPECT_EQ(world.Objects().size(), 2u);
+  });
+  EXPECT_GE(runs, 79);
+}
+
+TEST(GarbageOrders, APutAgainUnderTheSameNameKeepsItsShards) {
+  const int runs = Choices::ForEach([](Choices* choices) {
+    World world(choices, 2);
+    world.AddDeletion("old");
+    world.AddUpload("old", World::Upload::kWhole);
+    world.Run();
+    EXPECT_EQ(world.Objects().size(), 2 * world.Datasets().size()) << "deleted before it was put again, or after";
+  });
+  EXPECT_GE(runs, 79);
+}
+
+TEST(GarbageOrders, UploadsOfTheSameContentTakeNothingFromEachOther) {
+  const int runs = Choices::ForEach([](Choices* choices) {
+    World world(choices, 1);
+    world.AddDeletion("old");
+    world.AddUpload("new", World::Upload::kWhole);
+    world.AddUpload("broken", World::Upload::kBreaksOff);
+    world.Run();
+    EXPECT_THAT(world.Datasets(), testing::ElementsAre("new"));
+    EXPECT_EQ(world.Objects().size(), 1u);
+  });
+  EXPECT_GE(runs, 1000);
+}
+
+TEST(GarbageOrders, UploadsDuringADeletionWaitForItsEnd) {
+  const int runs = Choices::ForEach([](Choices* choices) {
+    World world(choices, 1);
+    world.AddDeletion("old");
+    world.RunAlone();
+    world.AddUpload("new", World::Upload::kWhole);
+    world.AddUpload("newer", World::Upload::kWhole);
+    world.Run();
+    EXPECT_THAT(world.Datasets(), testing::ElementsAre("new", "newer"));
+    EXPECT_EQ(world.Objects().size(), 1u);
+  });
+  EXPECT_GE(runs, 1000);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -48,7 +48,8 @@ DatasetUploadCall::DatasetUploadCall(const ServiceParts& parts, const absl::Stat
 absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
   switch (message.part_case()) {
     case v1::PutDatasetRequest::kHeader:
-      return upload_->Begin(message.header().name(), message.header().num_files());
+      return upload_->Begin(message.header().name(), message.header().num_files(),
+                            {message.header().target(), message.header().target_type() == v1::FLOAT32_TARGETS});
     case v1::PutDatasetRequest::kFile:
       return upload_->StartFile(message.file().file_name(), message.file().size_bytes());
     case v1::PutDatasetRequest::kData:

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/check.h"
+
 namespace chainfleet {
 
 // Runs `function(i)` for each i < count; ATen and oneDNN inside it use that one thread, so that no bit depends on how
@@ -15,14 +17,20 @@ template <typename Function>
 void RunSingleThreaded(int64_t count, const Function& function) {
   // A range of one would run outside any parallel region.
   at::parallel_for(0, std::max<int64_t>(count, 2), 1, [&](int64_t first, int64_t last) {
-    // Of this thread's part in the region alone: kernels ask it how many threads to plan for.
-    const int threads = omp_get_max_threads();
+    // Asked first by way of LibTorch: it sets a thread's number of threads when it first sees that thread, and later
+    // would undo ours.
+    const int threads = at::get_num_threads();
+    // Of this thread's part in the region alone. Kernels plan for that number, and one that planned for more threads
+    // than the region lets it have would wait for them for ever.
     struct Restore {
       int threads;
       ~Restore() { omp_set_num_threads(threads); }
     } const restore{threads};
     omp_set_num_threads(1);
-    for (int64_t i = first; i < std::min(last, count); ++i) function(i);
+    for (int64_t i = first; i < std::min(last, count); ++i) {
+      function(i);
+      CHAINFLEET_CHECK(omp_get_max_threads() == 1) << "something inside asked for threads";
+    }
   });
 }
 

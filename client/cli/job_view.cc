@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -40,6 +41,21 @@ int64_t ChainsIn(const v1::Job& job, v1::ChainState state) {
 std::string SamplerName(const v1::JobSpec& spec) {
   const auto* field = v1::JobSpec::Sampler::descriptor()->FindFieldByNumber(spec.sampler().kind_case());
   return field == nullptr ? "" : field->name();
+}
+
+// `precision` is that of a Gaussian prior which every parameter shares.
+std::string DescribePrior(const v1::JobSpec::Prior& prior, double precision) {
+  if (prior.has_laplace()) return absl::StrCat("Laplace prior of scale ", prior.laplace().scale());
+  if (prior.has_student_t()) {
+    return absl::StrCat("Student-t prior of ", prior.student_t().degrees_of_freedom(), " degrees of freedom and scale ",
+                        prior.student_t().scale());
+  }
+  if (prior.gaussian().layers().empty()) {
+    return precision > 0 ? absl::StrCat("prior precision ", precision) : "no prior (flat)";
+  }
+  const std::map<std::string, double> layers(prior.gaussian().layers().begin(), prior.gaussian().layers().end());
+  return absl::StrCat("prior precision ", prior.gaussian().precision(), " (",
+                      absl::StrJoin(layers, ", ", absl::PairFormatter(" ")), ")");
 }
 
 }  // namespace
@@ -128,8 +144,7 @@ std::string DescribePosterior(const v1::Job& job) {
   const v1::Job::Report& report = job.report();
   std::vector<std::string> parts = {
       absl::StrCat("N = ", report.num_examples()), absl::StrCat("D = ", report.num_parameters()),
-      report.prior_precision() > 0 ? absl::StrCat("prior precision ", report.prior_precision()) : "no prior (flat)",
-      absl::StrCat("T = ", report.temperature())};
+      DescribePrior(job.spec().prior(), report.prior_precision()), absl::StrCat("T = ", report.temperature())};
   // A full-data step size is alpha itself; h exists only as a mean-loss scale.
   if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
   parts.push_back(absl::StrCat("alpha = ", report.step_size()));

@@ -1,5 +1,7 @@
 #include "worker/numerics/predictor.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,6 @@
 #include "server/rpc/dataset_upload_call.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,7 +23,8 @@ struct Registration : std::enable_shared_from_this<Registration> {
       if (upload.ok()) {
         self->parts.executor->Schedule([self, upload = *upload] { self->Store(upload); });
       } else if (ReasonOf(upload.status()) == "BEING_DELETED" && ++self->starts < limits::kUploadStarts) {
-        self->parts.executor->ScheduleAfter(limits::kRetryInitial * (1 << self->starts), [self] { self->Begin(); });
+        const absl::Duration wait = std::min(limits::kRetryInitial * (1 << self->starts), limits::kRetryMax);
+        self->parts.executor->ScheduleAfter(wait, [self] { self->Begin(); });
       } else {
         self->done(upload.status());
       }

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -162,6 +163,34 @@ TEST_F(DatasetTest, AnUploadThatBreaksOffStoresNothing) {
   EXPECT_EQ(Send({v1::PutDatasetRequest()}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(blobs_.List("")->size(), 0u);
+}
+
+TEST_F(DatasetTest, PutAgainRepairsADamagedShardAndAMissingOne) {
+  ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  const std::string shard = dispatcher_.GetDataset("digits")->shards[0].object.name;
+  const std::string bytes = blobs_.Get(shard).value();
+  ASSERT_TRUE(blobs_.Replace(shard, "damaged").ok());
+  EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  EXPECT_TRUE(blobs_.Get(shard).value() == bytes);
+  ASSERT_TRUE(blobs_.Delete(shard).ok());
+  EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  EXPECT_TRUE(blobs_.Get(shard).value() == bytes);
+  EXPECT_TRUE(state_.ListGarbage("", 10)->empty());
+}
+
+TEST_F(DatasetTest, PutWaitsWhileTheSameContentIsBeingDeleted) {
+  ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  const std::string shard = dispatcher_.GetDataset("digits")->shards[0].object.name;
+  ASSERT_TRUE(Delete("digits").ok());
+  const auto apply = [&](StateChange change) {
+    return state_.Apply(std::vector<StateChange>{std::move(change)}, absl::UnixEpoch()).value()[0].objects;
+  };
+  ASSERT_EQ(apply(change::StartDeleting{{shard}}).size(), 1u);
+  ASSERT_TRUE(blobs_.Delete(shard).ok());
+  std::thread put([&] { EXPECT_TRUE(Put("numbers", {Images(6), LabelsOf(6)}).ok()); });
+  apply(change::ForgetGarbage{{shard}});
+  put.join();
+  EXPECT_TRUE(blobs_.Get(shard).ok());
 }
 
 TEST_F(DatasetTest, IsNotDeletedWhileAJobUsesIt) {

@@ -164,6 +164,34 @@ TEST_F(WorkerServiceTest, CountsDrawsFoundCorruptByReadersAndByPredictions) {
   EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_corrupt_draws_total 2\n"));
 }
 
+TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsLookedForAgain) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::PutBlobReply reply;
+  const auto writer = workers_->PutBlob(&context, &reply);
+  v1::PutBlobRequest message;
+  *message.mutable_header()->mutable_chain() = ToProto(grant.chain);
+  message.mutable_header()->set_lease_epoch(grant.lease_epoch);
+  *message.mutable_header()->mutable_blob() = ToProto(ref);
+  ASSERT_TRUE(writer->Write(message));
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, RefOf(grant, "in time"), "in time").ok());
+  EXPECT_TRUE(state_.ListSweeps(0, 10)->empty());
+  ASSERT_TRUE(SetIntent("walk", v1::Job::CANCEL).ok());
+  const std::vector<ChainSweep> sweeps = state_.ListSweeps(0, 10).value();
+  ASSERT_EQ(sweeps.size(), 1u);
+  const std::vector<StateChange> swept{change::EndSweep{sweeps[0].ticket}};
+  ASSERT_TRUE(state_.Apply(swept, absl::UnixEpoch()).ok());
+  message.set_data("draws");
+  ASSERT_TRUE(writer->Write(message));
+  writer->WritesDone();
+  ASSERT_TRUE(writer->Finish().ok()) << "its header came in time";
+  ASSERT_TRUE(SetIntent("walk", v1::Job::DELETE).ok());  // a change behind the queueing: it has been applied
+  ASSERT_EQ(state_.ListSweeps(0, 10)->size(), 1u);
+  EXPECT_EQ(state_.ListSweeps(0, 10)->at(0).chain, grant.chain);
+}
+
 TEST_F(WorkerServiceTest, ObjectsThatAreNoCommittedSegmentsAreNotRead) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draws");

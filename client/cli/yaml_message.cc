@@ -143,12 +143,35 @@ class MessageReader {
   void ReadField(const YAML::Node& value, const std::string& path, const FieldDescriptor* field, Message* message) {
     if (!field->is_repeated()) return ReadValue(value, path, field, message);
     if (value.IsNull()) return;
+    if (field->is_map()) return ReadMap(value, path, field, message);
     if (!value.IsSequence()) return Fail(value, path, "expects a list, as in [a, b]", value);
     int i = 0;
     for (const YAML::Node& item : value) {
       const std::string item_path = absl::StrCat(path, "[", i++, "]");
       (*lines_)[item_path] = item.Mark().line + 1;
       ReadValue(item, item_path, field, message);
+    }
+  }
+
+  // Keys are text.
+  void ReadMap(const YAML::Node& node, const std::string& path, const FieldDescriptor* field, Message* message) {
+    if (!node.IsMap()) return Fail(node, path, "expects a mapping of names to values", node);
+    std::set<std::string> seen;
+    for (const auto& item : node) {
+      const YAML::Node &key = item.first, &value = item.second;
+      if (!key.IsScalar()) {
+        Fail(key, path, "a name must be plain text", key);
+        continue;
+      }
+      const std::string item_path = absl::StrCat(path, ".", key.Scalar());
+      if (!seen.insert(key.Scalar()).second) {
+        Add(key, absl::StrCat(item_path, ": given twice, first in line ", (*lines_)[item_path]));
+        continue;
+      }
+      (*lines_)[item_path] = key.Mark().line + 1;
+      Message* entry = message->GetReflection()->AddMessage(message, field);
+      entry->GetReflection()->SetString(entry, field->message_type()->map_key(), key.Scalar());
+      ReadValue(value, item_path, field->message_type()->map_value(), entry);
     }
   }
 

@@ -54,6 +54,17 @@ TEST(JobFile, ReadsYamlWithEveryTypeOfField) {
   EXPECT_FALSE(spec.has_batch_size());
 }
 
+TEST(JobFile, ReadsNamesOfLayersWithTheirNumbers) {
+  const v1::JobSpec spec = Parse("name: a\nprior:\n  gaussian:\n    precision: 25\n    layers: {conv1: 1, fc2: 0.5}\n");
+  EXPECT_EQ(spec.prior().gaussian().layers().size(), 2u);
+  EXPECT_EQ(spec.prior().gaussian().layers().at("fc2"), 0.5);
+  EXPECT_THAT(Errors("prior:\n  gaussian:\n    layers: {fc1: x,\n      fc1: 2}\n"),
+              ElementsAre("job.yaml:3: prior.gaussian.layers.fc1: expects a number, got \"x\"",
+                          "job.yaml:4: prior.gaussian.layers.fc1: given twice, first in line 3"));
+  EXPECT_THAT(Errors("prior: {gaussian: {layers: [1]}}\n"),
+              ElementsAre("job.yaml:1: prior.gaussian.layers: expects a mapping of names to values, got a list"));
+}
+
 TEST(JobFile, ReadsJsonIndentedWithTabs) {
   const v1::JobSpec spec =
       Parse("{\n\t\"name\": \"a\",\n\t\"model\": {\"builtin\": \"lenet5\"},\n\t\"chains\": 2,\n\t\"seed\": \"7\"\n}\n");

@@ -83,8 +83,8 @@ TEST(MinibatchScaling, EagerNetworkIsUnbiasedOverAllBatches) {
     const ModelSpec spec{BuiltinModel{model, {}}};
     const auto layout =
         std::make_shared<const Layout>(*InferParameters(spec, description.input_shape, description.num_classes));
-    ExpectUnbiased(*MakeEagerPotential(*MakeArchitecture(spec, description.input_shape, description.num_classes),
-                                       layout, data, description.normalisation, kPrecision, Device()));
+    ExpectUnbiased(*MakeEagerPotential(*InferNetwork(spec, description.input_shape, description.num_classes), layout,
+                                       data, description.normalisation, kPrecision, Device(), ChainBatching::kTogether));
   }
 }
 

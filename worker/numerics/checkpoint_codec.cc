@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <limits>
 
 #include "core/base/ids.h"
 #include "core/store/draw_codec/safetensors.h"
@@ -68,6 +69,9 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& bytes) {
   Checkpoint checkpoint;
   CHAINFLEET_ASSIGN_OR_RETURN(checkpoint.step, Number(file, "step"));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t chain, Number(file, "chain"));
+  if (chain > std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError("the resume point's chain is no chain: " + std::to_string(chain));
+  }
   checkpoint.chain = static_cast<int32_t>(chain);
   const auto job = file.metadata.find("job");
   if (job != file.metadata.end()) checkpoint.job = job->second;

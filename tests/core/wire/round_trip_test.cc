@@ -23,6 +23,7 @@ absl::StatusOr<T> AsStatusOr(T value) {
 
 // The words that a job file may use where the contract says `string`.
 void FixWords(v1::JobSpec* spec, RandomMessage* random) {
+  spec->clear_preset();  // filled in before a spec is read
   spec->set_minibatches(random->Below(2) == 0 ? "reshuffle" : "independent");
   for (std::string& kind : *spec->mutable_collect()->mutable_kinds()) {
     kind = random->Below(2) == 0 ? "theta" : "theta_a";

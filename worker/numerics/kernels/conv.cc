@@ -66,7 +66,8 @@ HWY_INLINE void ForwardTile(const ConvShape& s, const float* weight, const float
     auto which = hn::Zero(di);
     HWY_UNROLL(3)
     for (int p = 1; p < 4; ++p) {
-      const auto keep = hn::Le(sum[o][p], best);  // false for NaN, which then wins as it must
+      // A NaN wins over any number, whichever of the two it is: a diverged chain must not look finite.
+      const auto keep = hn::Or(hn::Le(sum[o][p], best), hn::IsNaN(best));
       best = hn::IfThenElse(keep, best, sum[o][p]);
       which = hn::IfThenElse(hn::RebindMask(di, keep), which, hn::Set(di, p));
     }

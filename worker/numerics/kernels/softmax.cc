@@ -25,7 +25,9 @@ void LanesSoftmax(const float* logits, int64_t classes, float* probability, floa
     for (int64_t k = 1; k < classes; ++k) largest = hn::Max(hn::Load(d, logits + k * kLanes + v), largest);
     auto sum = hn::Zero(d);
     for (int64_t k = 0; k < classes; ++k) {
-      const auto e = hn::Exp(d, hn::Sub(hn::Load(d, logits + k * kLanes + v), largest));
+      const auto below = hn::Sub(hn::Load(d, logits + k * kLanes + v), largest);
+      // Max, Exp and Log lose a NaN: a diverged chain must not look finite.
+      const auto e = hn::IfThenElse(hn::IsNaN(below), below, hn::Exp(d, below));
       hn::Store(e, d, probability + k * kLanes + v);
       sum = hn::Add(sum, e);
     }
@@ -34,7 +36,8 @@ void LanesSoftmax(const float* logits, int64_t classes, float* probability, floa
       float* p = probability + k * kLanes + v;
       hn::Store(hn::Mul(hn::Load(d, p), inverse), d, p);
     }
-    hn::Store(hn::Add(largest, hn::Log(d, sum)), d, log_normaliser + v);
+    const auto log = hn::IfThenElse(hn::IsNaN(sum), sum, hn::Log(d, sum));
+    hn::Store(hn::Add(largest, log), d, log_normaliser + v);
   }
 }
 

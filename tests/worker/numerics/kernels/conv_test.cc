@@ -109,12 +109,15 @@ TEST(ConvReluPoolForward, TakesTheFirstOfEqualPixels) {
   });
 }
 
-TEST(ConvReluPoolForward, ARectifierKeepsAWindowOfNoNumbers) {
+TEST(ConvReluPoolForward, APixelThatIsNoNumberIsKeptByPoolAndRectifier) {
   testing::ForEachTarget([] {
-    Layer layer({1, 2, 3, 4, 4});
-    layer.x[layer.Input(0, 1, 1, 9)] = kNan;  // all four pixels see it
-    layer.Forward();
-    for (int64_t i = 0; i < layer.y.size(); ++i) EXPECT_EQ(std::isnan(layer.y[i]), i % kLanes == 9);
+    for (int64_t p = 0; p < 4; ++p) {
+      Layer layer({1, 2, 3, 4, 4});
+      // The corner of the input that only pixel p of the window sees.
+      layer.x[layer.Input(0, p / 2 * 3, p % 2 * 3, 9)] = kNan;
+      layer.Forward();
+      for (int64_t i = 0; i < layer.y.size(); ++i) EXPECT_EQ(std::isnan(layer.y[i]), i % kLanes == 9) << "pixel " << p;
+    }
   });
 }
 

@@ -94,7 +94,7 @@ TEST(Softmax, HasTheSameBitsForEveryVectorWidth) {
   testing::ForEachFusedTarget([&] { EXPECT_EQ(Answer(logits).probability.ToVector(), expected); });
 }
 
-TEST(Softmax, ALogitThatIsNotFiniteTouchesNoOtherImageAndAnInfiniteOneShows) {
+TEST(Softmax, ALogitThatIsNoNumberMakesItsImageNoneAndTouchesNoOther) {
   testing::ForEachTarget([] {
     const AlignedFloats logits = Scaled(10, 5);
     const Answer healthy(logits);
@@ -103,7 +103,7 @@ TEST(Softmax, ALogitThatIsNotFiniteTouchesNoOtherImageAndAnInfiniteOneShows) {
         AlignedFloats broken = logits;
         broken[broken_class * kLanes + 5] = bad;
         const Answer answer(broken);
-        EXPECT_FALSE(bad == kInfinity && std::isfinite(answer.log_normaliser[5])) << "class " << broken_class;
+        EXPECT_FALSE(std::isfinite(answer.log_normaliser[5])) << bad << " in class " << broken_class;
         for (int64_t i = 0; i < logits.size(); ++i) {
           if (i % kLanes == 5) continue;
           EXPECT_EQ(answer.probability[i], healthy.probability[i]);

@@ -22,13 +22,15 @@ class Fleet:
         self.folder = data_dir or tempfile.mkdtemp(prefix="chainfleet-e2e-")
         self.workers = workers
         self.lease_seconds = lease_seconds
-        self.address = None  # known once up
+        self.address = self.metrics_address = None  # known once up
 
     def up(self):
         self.run("up", "--data-dir", self.folder, "--listen", "127.0.0.1:0", "--workers", str(self.workers), "--threads", "1",
                  "--lease", f"{self.lease_seconds}s", check=True)
         with open(self.path("run", "ports.json")) as f:
-            self.address = f"127.0.0.1:{json.load(f)['grpc']}"
+            ports = json.load(f)
+        self.address = f"127.0.0.1:{ports['grpc']}"
+        self.metrics_address = f"127.0.0.1:{ports['metrics']}"
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)

@@ -1,0 +1,78 @@
+"""Objects that were damaged on the disk, and put right again."""
+import glob
+import unittest
+import urllib.request
+
+import fleet as fleets
+
+JOB = """
+name: repaired
+model: {builtin: softmax_regression}
+dataset: {name: fashion}
+prior: {gaussian: {precision: 10}}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.01}
+batch_size: 50
+num_epochs: 2
+chains: 1
+collect: {every_steps: 2}
+seed: 7
+"""
+ASKED_AT_MOST = 500
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, content):
+    with open(path, "wb") as f:
+        f.write(content)
+
+
+def flip_a_bit(path):
+    """Returns the bytes that were there."""
+    right = read(path)
+    write(path, right[:-1] + bytes([right[-1] ^ 1]))
+    return right
+
+
+class Repair(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet(workers=1)
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        self.fleet.put_fashion("fashion", 200)
+
+    def corrupt_segments(self):
+        page = urllib.request.urlopen(f"http://{self.fleet.metrics_address}/metrics").read().decode()
+        return next(float(line.split()[1]) for line in page.splitlines() if line.startswith("chainfleet_corrupt_segments "))
+
+    def assert_corrupt_segments_become(self, wanted):
+        self.assertTrue(any(self.corrupt_segments() == wanted for _ in range(ASKED_AT_MOST)), self.fleet.logs())
+
+    def test_a_draw_put_back_from_a_backup_counts_again(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        path = self.fleet.path("blobs", self.fleet.json("get", "draws", job)["segments"][0]["segment"]["object"]["name"])
+        right = flip_a_bit(path)
+        export = ["export", job, "--format", "npz", "--output", self.fleet.path("draws.npz")]
+        self.assertNotEqual(self.fleet.run(*export).returncode, 0)
+        self.assert_corrupt_segments_become(1)
+        write(path, right)
+        self.fleet.kill("server")
+        self.fleet.up()
+        self.assert_corrupt_segments_become(0)
+        self.assertNotIn("left out", self.fleet.run(*export, check=True).stderr)
+
+    def test_a_damaged_data_set_put_again_is_whole(self):
+        (shard,) = glob.glob(self.fleet.path("blobs", "*", "datasets", "*"))
+        right = flip_a_bit(shard)
+        self.fleet.put_fashion("fashion", 200)
+        self.assertTrue(read(shard) == right)
+        self.fleet.run("wait", self.fleet.submit(JOB), "--timeout", "120s", check=True)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

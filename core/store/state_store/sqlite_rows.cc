@@ -249,94 +249,6 @@ absl::Status SqliteRows::InsertSnapshot(const Snapshot& snapshot) {
       .Run();
 }
 
-absl::StatusOr<std::vector<Dataset>> SqliteRows::ListDatasets() {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT body FROM datasets ORDER BY name"));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> bodies, Texts(std::move(s)));
-  std::vector<Dataset> datasets(bodies.size());
-  for (size_t i = 0; i < bodies.size(); ++i) {
-    CHAINFLEET_ASSIGN_OR_RETURN(datasets[i], DecodeDataset(bodies[i]));
-  }
-  return datasets;
-}
-
-absl::Status SqliteRows::InsertDataset(const Dataset& dataset) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("INSERT INTO datasets (name, body) VALUES (?, ?)"));
-  return s.Bind(dataset.name).Bind(EncodeDataset(dataset)).Run();
-}
-
-absl::Status SqliteRows::DeleteDataset(const std::string& name) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("DELETE FROM datasets WHERE name = ?"));
-  return s.Bind(name).Run();
-}
-
-absl::StatusOr<std::vector<std::string>> SqliteRows::JobsOfDataset(const std::string& name) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s, connection_->Prepare("SELECT id FROM jobs WHERE dataset = ? AND intent != ? ORDER BY id"));
-  s.Bind(name).Bind(static_cast<int64_t>(JobIntent::kDelete));
-  return Texts(std::move(s));
-}
-
-absl::Status SqliteRows::AddGarbage(const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("INSERT OR IGNORE INTO garbage (object) VALUES (?)"));
-  return s.Bind(object).Run();
-}
-
-absl::Status SqliteRows::RemoveGarbage(const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("DELETE FROM garbage WHERE object = ?"));
-  return s.Bind(object).Run();
-}
-
-absl::StatusOr<bool> SqliteRows::StartDeleting(const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("UPDATE garbage SET deleting = 1 WHERE object = ?"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Bind(object).Run());
-  return connection_->changes() > 0;
-}
-
-absl::StatusOr<bool> SqliteRows::IsBeingDeleted(const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("SELECT 1 FROM garbage WHERE object = ? AND deleting = 1"));
-  return s.Bind(object).Step();
-}
-
-absl::Status SqliteRows::HoldObject(const std::string& upload, const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("INSERT OR IGNORE INTO uploads (upload, object) VALUES (?, ?)"));
-  return s.Bind(upload).Bind(object).Run();
-}
-
-absl::StatusOr<std::vector<std::string>> SqliteRows::ListHeld(const std::optional<std::string>& upload) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s, connection_->Prepare("SELECT DISTINCT object FROM uploads WHERE ?1 IS NULL OR upload = ?1"));
-  s.Bind(upload);
-  return Texts(std::move(s));
-}
-
-absl::Status SqliteRows::DropHeld(const std::optional<std::string>& upload) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("DELETE FROM uploads WHERE ?1 IS NULL OR upload = ?1"));
-  return s.Bind(upload).Run();
-}
-
-absl::StatusOr<bool> SqliteRows::IsHeld(const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("SELECT 1 FROM uploads WHERE object = ? LIMIT 1"));
-  return s.Bind(object).Step();
-}
-
-absl::Status SqliteRows::QueueSweep(const ChainId& chain) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("INSERT OR REPLACE INTO sweeps (job, chain) VALUES (?, ?)"));
-  return s.Bind(chain.job).Bind(int64_t{chain.index}).Run();
-}
-
-absl::Status SqliteRows::RemoveSweep(int64_t ticket) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("DELETE FROM sweeps WHERE ticket = ?"));
-  return s.Bind(ticket).Run();
-}
-
 absl::StatusOr<int64_t> SqliteRows::Generation() {
   CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT generation FROM store"));
   CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
@@ -429,26 +341,6 @@ absl::StatusOr<ChainReferences> SqliteRows::ReferencesOfChain(const ChainId& cha
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, FindResumePoint(chain));
   if (point && point->object) references.objects.insert(point->object->name);
   return references;
-}
-
-absl::StatusOr<std::vector<ChainSweep>> SqliteRows::ListSweeps(int64_t after, int32_t limit) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
-      connection_->Prepare("SELECT ticket, job, chain FROM sweeps WHERE ticket > ? ORDER BY ticket LIMIT ?"));
-  s.Bind(after).Bind(int64_t{limit});
-  std::vector<ChainSweep> sweeps;
-  for (;;) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
-    if (!found) return sweeps;
-    sweeps.push_back({s.Int(0), {s.Text(1), static_cast<int32_t>(s.Int(2))}});
-  }
-}
-
-absl::StatusOr<std::vector<std::string>> SqliteRows::ListGarbage(const std::string& after, int32_t limit) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s, connection_->Prepare("SELECT object FROM garbage WHERE object > ? ORDER BY object LIMIT ?"));
-  s.Bind(after).Bind(int64_t{limit});
-  return Texts(std::move(s));
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::Segments(SqliteStatement statement) {

@@ -15,13 +15,17 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kExamples = 50'000;
 
-// As a user would write it, with `preset` alone.
+// As a user would write it, with `preset` alone and what a preset leaves open.
 JobSpec SpecOf(const std::string& preset) {
   v1::JobSpec proto;
   proto.set_preset(preset);
   proto.set_name("replay");
   proto.mutable_model()->set_builtin("resnet18");
   proto.mutable_dataset()->set_name("cifar10");
+  if (preset.starts_with("pbnn")) {
+    proto.mutable_step_size()->set_constant(1e-3);
+    proto.set_num_steps(100);
+  }
   auto full = ExpandPreset(proto, kExamples);
   EXPECT_TRUE(full.ok()) << full.status();
   EXPECT_EQ(full->preset(), "");

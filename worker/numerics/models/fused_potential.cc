@@ -45,7 +45,7 @@ class FusedPotential final : public Potential {
     if (!std::exchange(with_norms_, true)) workspaces_.clear();
     Evaluate(theta, batch, gradient, energy, squared_norms);
     // The backward pass began with deltas times N/n.
-    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
+    const double scale = DataScale(batch);
     for (int64_t i = 0; i < theta.rows() * batch.size; ++i) squared_norms[i] /= scale * scale;
     return true;
   }
@@ -68,7 +68,7 @@ class FusedPotential final : public Potential {
   // `squared_norms` may be null; they come scaled by (N/n)^2.
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                 double* squared_norms) {
-    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
+    const double scale = DataScale(batch);
     losses_.resize(theta.rows() * batch.size);
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
       // First of all: it brings theta into the cache for the products.
@@ -88,6 +88,11 @@ class FusedPotential final : public Potential {
       for (int64_t i = 0; i < batch.size; ++i) sum += losses[i];
       energy[row] += scale * sum;
     }
+  }
+
+  // N / n.
+  double DataScale(const BatchRows& batch) const {
+    return static_cast<double>(num_examples()) / static_cast<double>(batch.size);
   }
 
   double LogPriorOf(const ThetaArena& theta, int64_t row) const {

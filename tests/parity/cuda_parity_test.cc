@@ -1,0 +1,86 @@
+// Every sampler's chains on a GPU against the same chains on the CPU: same keys, same draws up to float rounding.
+// Skipped where there is no GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tests/support/synthetic_dataset.h"
+#include "worker/numerics/chain_batch.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kChains = 3, kSteps = 5;
+
+class OnBothDevices : public ::testing::TestWithParam<SamplerSpec> {
+ protected:
+  void SetUp() override {
+    // Once, and before the first torch call: LibTorch looks for its CUDA back end only then.
+    static const absl::Status status = InitializeDevice("cuda:0", 1);
+    if (!status.ok()) GTEST_SKIP() << status;
+  }
+
+  static std::shared_ptr<JobPlan> Plan(const std::string& model, const ResidentDataset& data) {
+    auto plan = std::make_shared<JobPlan>();
+    plan->job = "devices-aaaaaa";
+    plan->spec.name = "devices";
+    plan->spec.model.kind = BuiltinModel{model, {}};
+    plan->spec.dataset = data.description().name;
+    plan->spec.sampler = GetParam();
+    plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{1e-5}};
+    plan->spec.temperature = 0.5;
+    plan->spec.batch_size = 16;
+    plan->spec.num_steps = kSteps;
+    plan->spec.chains = kChains;
+    plan->dataset = data.description();
+    plan->normalisation = data.description().normalisation;
+    return plan;
+  }
+
+  static std::vector<float> LastDraw(const std::shared_ptr<JobPlan>& plan,
+                                     const std::shared_ptr<const ResidentDataset>& data, const std::string& device) {
+    const auto batch = ChainBatch::Create(plan, data, device);
+    EXPECT_TRUE(batch.ok()) << batch.status();
+    for (int chain = 0; chain < kChains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
+    std::vector<float> values;
+    for (int step = 0; step < kSteps; ++step) EXPECT_TRUE((*batch)->Step().ok());
+    for (int chain = 0; chain < kChains; ++chain) {
+      const auto held = (*batch)->GiveUpHeld(chain);
+      for (const auto& kind : (held ? *held : (*batch)->TakeDraw(chain)).kinds) {
+        values.insert(values.end(), kind.begin(), kind.end());
+      }
+    }
+    return values;
+  }
+};
+
+TEST_P(OnBothDevices, ChainsOfANetworkGoTheSameWay) {
+  const auto data = SyntheticImages(96);
+  for (const char* model : {"softmax_regression", "mlp", "lenet5"}) {
+    const auto plan = Plan(model, *data);
+    const std::vector<float> cpu = LastDraw(plan, data, "cpu"), gpu = LastDraw(plan, data, "cuda:0");
+    ASSERT_EQ(cpu.size(), gpu.size());
+    double error = 0, size = 0;
+    for (size_t i = 0; i < cpu.size(); ++i) {
+      error += std::pow(static_cast<double>(gpu[i]) - cpu[i], 2);
+      size += std::pow(static_cast<double>(cpu[i]), 2);
+    }
+    EXPECT_LT(std::sqrt(error / size), 1e-4) << model;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Samplers, OnBothDevices,
+                         ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01}},
+                                           SamplerSpec{EmcmcGibbsSpec{0.01, 2}}, SamplerSpec{SgdSpec{}},
+                                           SamplerSpec{SghmcSpec{}},
+                                           SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
+                                           SamplerSpec{EntropySgdSpec{0.01, 2, 0.75}}, SamplerSpec{SamSpec{}},
+                                           SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{RandomWalkSpec{}},
+                                           SamplerSpec{MalaSpec{}}),
+                         [](const auto& info) { return info.param.name() + "_" + std::to_string(info.index); });
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,8 +1,7 @@
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "worker/numerics/kernels/chunks.h"
 #include "worker/numerics/kernels/pass_list.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -105,17 +104,11 @@ namespace chainfleet {
 HWY_EXPORT(RunChunk);
 
 void RunPassCpu(Pass pass, const PassBuffers& buffers, const PassRow* rows, PassOutcome* outcomes) {
-  constexpr int64_t kChunk = 16384;  // parameters, as in update_cpu.cc
-  const int64_t chunks = (buffers.num_parameters + kChunk - 1) / kChunk;
-  const int64_t rows_per_chunk = std::max<int64_t>(1, kChunk / std::max<int64_t>(64, buffers.num_parameters));
+  const int64_t chunks = NumChunks(buffers.num_parameters);
   std::vector<PassOutcome> parts(buffers.rows * chunks);
-  at::parallel_for(0, buffers.rows * chunks, rows_per_chunk, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      const int64_t row = task / chunks, begin = task % chunks * kChunk;
-      if (!rows[row].active) continue;
-      const int64_t end = std::min(begin + kChunk, buffers.num_parameters);
-      HWY_DYNAMIC_DISPATCH(RunChunk)(pass, buffers, rows[row], row, begin, end, &parts[task]);
-    }
+  ForEachChunk(buffers.rows, buffers.num_parameters, [&](int64_t row, int64_t chunk, int64_t begin, int64_t end) {
+    if (!rows[row].active) return;
+    HWY_DYNAMIC_DISPATCH(RunChunk)(pass, buffers, rows[row], row, begin, end, &parts[row * chunks + chunk]);
   });
   for (int64_t row = 0; row < buffers.rows; ++row) {
     outcomes[row] = {};

@@ -1,34 +1,23 @@
 // The passes on a GPU: one thread per Philox block of a tensor, as update_cuda.cu.
 #include <cuda_runtime.h>
 
+#include "worker/numerics/kernels/normals.cuh"
 #include "worker/numerics/kernels/pass_list.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int kGroup = 64, kBlocksPerGroup = 16, kThreads = 256;
 constexpr int kRowsPerLaunch = 32;  // their scalars travel as a kernel argument: no copy, no lifetime
 
 struct Rows {
   PassRow row[kRowsPerLaunch];
 };
 
-__device__ void Normals(const PassRow& row, RngStream stream, uint32_t block, float* z) {
-  const PhiloxBlock words = RandomBlock(row.key, stream, row.t, block);
-  for (int pair = 0; pair < 4; pair += 2) {
-    const float radius = sqrtf(-2.0f * logf(UniformFloat(words.word[pair])));
-    float sine, cosine;
-    sincospif(2.0f * UniformFloat(words.word[pair + 1]), &sine, &cosine);
-    z[pair] = radius * cosine;
-    z[pair + 1] = radius * sine;
-  }
-}
-
 template <typename Op>
 __device__ void ApplyToBlock(const PassBuffers& buffers, const TensorSpan& span, const PassRow& row, int64_t r,
                              uint32_t q, uint32_t lane, PassOutcome* seen) {
   float z[4] = {};
-  if (Op::kNoise) Normals(row, buffers.stream, kBlocksPerGroup * q + lane, z);
+  if (Op::kNoise) Normals(row.key, row.t, buffers.stream, kBlocksPerGroup * q + lane, z);
   for (int output = 0; output < 4; ++output) {
     const int64_t i = int64_t{kGroup} * q + kBlocksPerGroup * output + lane - span.first;
     if (i < 0 || i >= span.size) continue;
@@ -50,13 +39,12 @@ __global__ void Apply(PassBuffers buffers, Rows rows, int64_t first_row, PassOut
   const PassRow& row = rows.row[blockIdx.z];
   if (!row.active) return;
   const TensorSpan span = buffers.spans[blockIdx.y];
-  const int64_t first = span.first / kGroup;
-  const int64_t groups = span.size == 0 ? 0 : (span.first + span.size - 1) / kGroup - first + 1;
+  const GroupRange groups = GroupsOf(span);
   const int64_t r = first_row + blockIdx.z;
   PassOutcome seen;
   const int64_t stride = int64_t{gridDim.x} * kThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < groups * kBlocksPerGroup; i += stride) {
-    ApplyToBlock<Op>(buffers, span, row, r, static_cast<uint32_t>(first + i / kBlocksPerGroup),
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < groups.count * kBlocksPerGroup; i += stride) {
+    ApplyToBlock<Op>(buffers, span, row, r, static_cast<uint32_t>(groups.first + i / kBlocksPerGroup),
                      static_cast<uint32_t>(i % kBlocksPerGroup), &seen);
   }
   for (int offset = 16; offset > 0; offset /= 2) {
@@ -71,8 +59,7 @@ __global__ void Apply(PassBuffers buffers, Rows rows, int64_t first_row, PassOut
 template <typename Op>
 cudaError_t Launch(const PassBuffers& buffers, int64_t largest_span, const PassRow* rows, PassOutcome* outcomes,
                    cudaStream_t stream) {
-  const int64_t wanted = ((largest_span / kGroup + 2) * kBlocksPerGroup + kThreads - 1) / kThreads;
-  const unsigned blocks = static_cast<unsigned>(wanted < 1024 ? wanted : 1024);
+  const unsigned blocks = BlocksFor(largest_span);
   for (int64_t first = 0; first < buffers.rows; first += kRowsPerLaunch) {
     const int64_t count = buffers.rows - first < kRowsPerLaunch ? buffers.rows - first : kRowsPerLaunch;
     Rows some;

@@ -1,9 +1,8 @@
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "worker/numerics/kernels/chunks.h"
 #include "worker/numerics/kernels/update.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -35,7 +34,8 @@ HWY_INLINE void UpdateGroups(const RowStep& step, int64_t q, float* theta, float
     HWY_UNROLL(2)
     for (int64_t group = 0; group < kGroups; ++group) {
       Normals(step.key, step.t, RngStream::kThetaNoise, block + kBlocks * group, z + 4 * group);
-      if constexpr (kAnchored) Normals(step.key, step.t, RngStream::kThetaANoise, block + kBlocks * group, z_a + 4 * group);
+      if constexpr (kAnchored)
+        Normals(step.key, step.t, RngStream::kThetaANoise, block + kBlocks * group, z_a + 4 * group);
     }
     HWY_UNROLL(8)
     for (size_t output = 0; output < 4 * kGroups; ++output) {
@@ -116,17 +116,11 @@ namespace chainfleet {
 HWY_EXPORT(UpdateChunk);
 
 void LangevinUpdateCpu(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes) {
-  constexpr int64_t kChunk = 16384;  // parameters: a few microseconds, so that few rows still fill all threads
-  const int64_t chunks = (buffers.num_parameters + kChunk - 1) / kChunk;
-  const int64_t rows_per_chunk = std::max<int64_t>(1, kChunk / std::max<int64_t>(64, buffers.num_parameters));
+  const int64_t chunks = NumChunks(buffers.num_parameters);
   std::vector<RowOutcome> parts(buffers.rows * chunks);
-  at::parallel_for(0, buffers.rows * chunks, rows_per_chunk, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      const int64_t row = task / chunks, begin = task % chunks * kChunk;
-      if (!steps[row].active) continue;
-      const int64_t end = std::min(begin + kChunk, buffers.num_parameters);
-      HWY_DYNAMIC_DISPATCH(UpdateChunk)(buffers, steps[row], row, begin, end, &parts[task]);
-    }
+  ForEachChunk(buffers.rows, buffers.num_parameters, [&](int64_t row, int64_t chunk, int64_t begin, int64_t end) {
+    if (!steps[row].active) return;
+    HWY_DYNAMIC_DISPATCH(UpdateChunk)(buffers, steps[row], row, begin, end, &parts[row * chunks + chunk]);
   });
   for (int64_t row = 0; row < buffers.rows; ++row) {
     outcomes[row] = {};

@@ -2,44 +2,24 @@
 // warp reads and writes 16 neighbours at a time.
 #include <cuda_runtime.h>
 
+#include "worker/numerics/kernels/normals.cuh"
 #include "worker/numerics/kernels/update.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int kGroup = 64, kBlocksPerGroup = 16, kThreads = 256;
 constexpr int kRowsPerLaunch = 64;  // their scalars travel as a kernel argument: no copy, no lifetime
 
 struct Rows {
   RowStep step[kRowsPerLaunch];
 };
 
-struct Range {
-  int64_t first, count;  // of groups
-};
-
-__device__ Range GroupsOf(const TensorSpan& span) {
-  const int64_t first = span.first / kGroup;
-  return {first, span.size == 0 ? 0 : (span.first + span.size - 1) / kGroup - first + 1};
-}
-
-__device__ void Normals(const RowStep& step, RngStream stream, uint32_t block, float* z) {
-  const PhiloxBlock words = RandomBlock(step.key, stream, step.t, block);
-  for (int pair = 0; pair < 4; pair += 2) {
-    const float radius = sqrtf(-2.0f * logf(UniformFloat(words.word[pair])));
-    float sine, cosine;
-    sincospif(2.0f * UniformFloat(words.word[pair + 1]), &sine, &cosine);
-    z[pair] = radius * cosine;
-    z[pair + 1] = radius * sine;
-  }
-}
-
 template <bool kAnchored>
 __device__ void UpdateBlock(const UpdateBuffers& buffers, const TensorSpan& span, const RowStep& step, int64_t row,
                             uint32_t q, uint32_t lane, RowOutcome* seen) {
   float z[4], z_a[4];
-  Normals(step, RngStream::kThetaNoise, kBlocksPerGroup * q + lane, z);
-  if (kAnchored) Normals(step, RngStream::kThetaANoise, kBlocksPerGroup * q + lane, z_a);
+  Normals(step.key, step.t, RngStream::kThetaNoise, kBlocksPerGroup * q + lane, z);
+  if (kAnchored) Normals(step.key, step.t, RngStream::kThetaANoise, kBlocksPerGroup * q + lane, z_a);
   for (int output = 0; output < 4; ++output) {
     const int64_t i = int64_t{kGroup} * q + kBlocksPerGroup * output + lane - span.first;
     if (i < 0 || i >= span.size) continue;
@@ -68,7 +48,7 @@ __global__ void Update(UpdateBuffers buffers, const TensorSpan* spans, Rows rows
   const RowStep& step = rows.step[blockIdx.z];
   if (!step.active) return;
   const TensorSpan span = spans[blockIdx.y];
-  const Range groups = GroupsOf(span);
+  const GroupRange groups = GroupsOf(span);
   const int64_t row = first_row + blockIdx.z;
   RowOutcome seen;
   const int64_t stride = int64_t{gridDim.x} * kThreads;
@@ -89,13 +69,11 @@ __global__ void Update(UpdateBuffers buffers, const TensorSpan* spans, Rows rows
 
 extern "C" int chainfleet_cuda_langevin_update(const UpdateBuffers* buffers, const TensorSpan* device_spans,
                                                const RowStep* steps, RowOutcome* outcomes, void* stream) {
-  int64_t largest = 1;
+  int64_t largest = 0;
   for (int64_t k = 0; k < buffers->num_spans; ++k) {
-    const int64_t blocks = (buffers->spans[k].size / kGroup + 2) * kBlocksPerGroup;
-    if (blocks > largest) largest = blocks;
+    if (buffers->spans[k].size > largest) largest = buffers->spans[k].size;
   }
-  const int64_t wanted = (largest + kThreads - 1) / kThreads;
-  const unsigned blocks = static_cast<unsigned>(wanted < 1024 ? wanted : 1024);
+  const unsigned blocks = BlocksFor(largest);
   for (int64_t first = 0; first < buffers->rows; first += kRowsPerLaunch) {
     const int64_t count = buffers->rows - first < kRowsPerLaunch ? buffers->rows - first : kRowsPerLaunch;
     Rows rows;

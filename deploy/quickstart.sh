@@ -23,9 +23,9 @@ fashion=/usr/share/datasets/fashion-mnist
 started=$SECONDS
 
 step "A server and two workers (data in $data)"
-chainfleet up --data-dir "$data" --listen "$CHAINFLEET_ADDRESS" --workers 2
 stop() { chainfleet down --data-dir "$data"; }
 [ $keep = 1 ] || trap stop EXIT
+chainfleet up --data-dir "$data" --listen "$CHAINFLEET_ADDRESS" --workers 2
 
 step "Data sets: Fashion-MNIST, and 2,000 MNIST digits as out-of-distribution inputs"
 chainfleet dataset put fashion-mnist "$fashion"/train-{images-idx3,labels-idx1}-ubyte.gz

@@ -41,7 +41,8 @@ absl::Status LoadCudaModule() {
     if (module == nullptr) {
       return WithReason(
           absl::FailedPreconditionError("cannot load the CUDA module " + path.string() + ": " + dlerror() +
-                                        "; install the full torch wheel and its nvidia packages"),
+                                        "; on a host with a GPU install the full torch wheel and its nvidia packages, on "
+                                        "others use --device cpu"),
           "NO_DEVICE");
     }
     langevin_update = reinterpret_cast<LangevinUpdateCudaFunction>(dlsym(module, kLangevinUpdateCudaSymbol));

@@ -48,7 +48,7 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   lock_ = *std::move(lock);
   CHAINFLEET_ASSIGN_OR_RETURN(blobs_, FileBlobStore::Open(RealFileSystem(), options.data_directory + "/blobs"));
   CHAINFLEET_ASSIGN_OR_RETURN(
-      state_, SqliteStateStore::Open(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
+      state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
   return absl::OkStatus();
 }
 

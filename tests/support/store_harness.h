@@ -40,7 +40,7 @@ class SqliteHarness final : public StoreHarness {
   ~SqliteHarness() override { std::filesystem::remove_all(folder_); }
   std::string path() const { return folder_ / "state.db"; }
   std::unique_ptr<StateStore> Open() override {
-    auto store = SqliteStateStore::Open(path(), "incarnation-1");
+    auto store = OpenSqliteStateStore(path(), "incarnation-1");
     EXPECT_TRUE(store.ok()) << store.status();
     return *std::move(store);
   }

@@ -19,6 +19,13 @@ auto InOneRead(SqlConnection* connection, Read read) -> decltype(read()) {
   return result;
 }
 
+// UNAVAILABLE / NOT_LEADER if the store was taken over; else it is not until the transaction ends, if there is one.
+absl::Status CheckOwnership(const StoreOwnership& mine, SqlConnection* connection) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare(mine.generation_sql));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return CheckGeneration(mine.generation, s.Int(0));
+}
+
 }  // namespace
 
 struct SqlStateStore::Side {
@@ -41,11 +48,7 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
   std::vector<ApplyResult> results;
   const auto write = [&]() -> absl::Status {
     CHAINFLEET_RETURN_IF_ERROR(connection.BeginWrite());
-    {
-      CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement owner, connection.Prepare(ownership_.generation_sql));
-      CHAINFLEET_RETURN_IF_ERROR(owner.Step().status());
-      CHAINFLEET_RETURN_IF_ERROR(CheckGeneration(ownership_.generation, owner.Int(0)));
-    }
+    CHAINFLEET_RETURN_IF_ERROR(CheckOwnership(ownership_, &connection));
     for (const StateChange& change : changes) {
       CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, ApplyChange(change, wall, &writer_->rows));
       results.push_back(std::move(result));
@@ -60,7 +63,9 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
     for (ApplyResult& result : results) result.status = status;
     return results;
   }
-  return ReasonOf(status) == "NOT_LEADER" ? status : WithReason(status, "OUTCOME_UNKNOWN");
+  // A line may have ended because another coordinator took over: that is the better word for it.
+  const absl::Status ownership = CheckOwnership(ownership_, &connection);
+  return ReasonOf(ownership) == "NOT_LEADER" ? ownership : WithReason(status, "OUTCOME_UNKNOWN");
 }
 
 absl::StatusOr<StoredState> SqlStateStore::Load() {

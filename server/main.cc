@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
+#include "core/base/random_bits.h"
 #include "server/server.h"
 
 namespace chainfleet {
@@ -27,6 +28,12 @@ void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory, "State, draws and data sets live here")
       ->capture_default_str();
+  app->add_option("--state", flags->server.state,
+                  "Where jobs and commits are kept: sqlite, in the data directory, or postgresql://USER@HOST/DATABASE")
+      ->envname("CHAINFLEET_STATE")
+      ->capture_default_str();
+  app->add_option("--advertise", flags->server.advertise,
+                  "HOST:PORT at which others reach this coordinator, told by standbys; default: --listen");
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -70,6 +77,17 @@ int Fail(const absl::Status& status) {
   return kFailed;
 }
 
+// Nothing if a signal came first.
+absl::StatusOr<std::optional<Lead>> Elect(const ServerOptions& options, const sigset_t& signals) {
+  const PostgresOptions postgres{.uri = options.state,
+                                 .address = options.advertise.empty() ? options.listen : options.advertise,
+                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};
+  return WaitToLead(postgres, options.listen, [&](absl::Duration pause) {
+    const timespec wait = absl::ToTimespec(pause);
+    return sigtimedwait(&signals, nullptr, &wait) < 0;
+  });
+}
+
 int Run(const Flags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -79,8 +97,15 @@ int Run(const Flags& flags) {
   signal(SIGPIPE, SIG_IGN);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // its errors reach us as statuses
 
+  std::optional<Lead> lead;
+  if (IsPostgres(flags.server.state)) {
+    auto elected = Elect(flags.server, signals);
+    if (!elected.ok()) return Fail(elected.status());
+    if (!*elected) return 0;
+    lead = *std::move(elected);
+  }
   // Losing the store is the end of this process: the next one loads the truth again.
-  auto server = Server::Start(flags.server, [](const absl::Status&) { std::_Exit(kFailed); });
+  auto server = Server::Start(flags.server, std::move(lead), [](const absl::Status&) { std::_Exit(kFailed); });
   if (!server.ok()) return Fail(server.status());
   if (!flags.port_file.empty()) {
     if (const absl::Status status = WritePortFile(flags.port_file, **server); !status.ok()) return Fail(status);
@@ -109,6 +134,10 @@ int Main(int argc, char** argv) {
   }
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     std::cerr << "chainfleet-server: --lease " << flags.lease << ": give a duration of at least 100ms, like 15s\n";
+    return kUsage;
+  }
+  if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
+    std::cerr << "chainfleet-server: --state " << flags.server.state << ": give sqlite or postgresql://...\n";
     return kUsage;
   }
   const absl::StatusOr<std::string> token = BearerToken();

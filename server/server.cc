@@ -26,9 +26,13 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
                                                       std::function<void(const absl::Status&)> on_store_lost) {
   std::unique_ptr<Server> server(new Server);
+  if (lead) {
+    server->state_ = std::move(lead->store);
+    server->lead_ = std::make_unique<LeadKeeper>(std::move(lead->leader), kLeaderTerm, &server->clock_, on_store_lost);
+  }
   CHAINFLEET_RETURN_IF_ERROR(server->OpenStores(options));
   CHAINFLEET_RETURN_IF_ERROR(server->Compose(options, std::move(on_store_lost)));
   return server;
@@ -47,6 +51,7 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   }
   lock_ = *std::move(lock);
   CHAINFLEET_ASSIGN_OR_RETURN(blobs_, FileBlobStore::Open(RealFileSystem(), options.data_directory + "/blobs"));
+  if (state_ != nullptr) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(
       state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
   return absl::OkStatus();

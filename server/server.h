@@ -17,6 +17,7 @@
 #include "server/control/dispatcher.h"
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
+#include "server/election.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
 
@@ -24,6 +25,8 @@ namespace chainfleet {
 
 struct ServerOptions {
   std::string data_directory;
+  std::string state = "sqlite";  // in the data directory, or postgresql://...
+  std::string advertise;         // where others reach this coordinator; empty: `listen`
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   std::string token;                              // empty: everyone may call
@@ -35,8 +38,8 @@ class Server {
  public:
   // FAILED_PRECONDITION / IN_USE: another server has the data directory. ALREADY_EXISTS / PORT_TAKEN. DATA_LOSS,
   // FAILED_PRECONDITION / SCHEMA_TOO_NEW, RESOURCE_EXHAUSTED from the stores. `on_store_lost` runs once when the
-  // process must end and reload.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+  // process must end and reload. `lead`: of WaitToLead if options.state is PostgreSQL.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, std::optional<Lead> lead,
                                                        std::function<void(const absl::Status&)> on_store_lost);
 
   // Ends the RPCs within `deadline`, then what lies below them.
@@ -74,6 +77,7 @@ class Server {
   std::unique_ptr<GarbageCollector> garbage_;
   std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<LeadKeeper> lead_;
 };
 
 }  // namespace chainfleet

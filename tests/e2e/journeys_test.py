@@ -28,6 +28,25 @@ def first_job_with(fleet, job, draws):
     raise AssertionError(f"{job} ended before {draws} draws were committed\n{fleet.logs()}")
 
 
+def check_draws(test, fleet, job, per_chain):
+    """Every committed draw readable with its checksum, indices gapless, parents linked, epochs never falling."""
+    test.assertEqual(fleet.json("get", "jobs", job)["state"], "SUCCEEDED")
+    chains = {}
+    for record in fleet.json("get", "draws", job)["segments"]:
+        chains.setdefault(int(record["chain"].get("index", 0)), []).append(record)
+    test.assertEqual(sorted(chains), [0, 1, 2, 3])
+    for records in chains.values():
+        index, parent, epoch = 0, "0" * 64, 0
+        for record in records:
+            segment = record["segment"]
+            test.assertEqual(int(segment.get("first_index", 0)), index)
+            test.assertEqual(segment["parent_digest"], parent)
+            test.assertGreaterEqual(int(record["lease_epoch"]), epoch)
+            index, parent, epoch = index + len(segment["steps"]), segment["digest"], int(record["lease_epoch"])
+        test.assertEqual(index, per_chain)
+    fleet.run("export", job, "--format", "npz", "--output", fleet.path("draws.npz"), check=True)
+
+
 class Journeys(unittest.TestCase):
     def setUp(self):
         self.fleet = fleets.Fleet()
@@ -35,30 +54,12 @@ class Journeys(unittest.TestCase):
         self.fleet.up()
         self.fleet.put_fashion("fashion", 2000)
 
-    def check_draws(self, job, per_chain):
-        """Every committed draw readable with its checksum, indices gapless, parents linked, epochs never falling."""
-        self.assertEqual(self.fleet.json("get", "jobs", job)["state"], "SUCCEEDED")
-        chains = {}
-        for record in self.fleet.json("get", "draws", job)["segments"]:
-            chains.setdefault(int(record["chain"].get("index", 0)), []).append(record)
-        self.assertEqual(sorted(chains), [0, 1, 2, 3])
-        for records in chains.values():
-            index, parent, epoch = 0, "0" * 64, 0
-            for record in records:
-                segment = record["segment"]
-                self.assertEqual(int(segment.get("first_index", 0)), index)
-                self.assertEqual(segment["parent_digest"], parent)
-                self.assertGreaterEqual(int(record["lease_epoch"]), epoch)
-                index, parent, epoch = index + len(segment["steps"]), segment["digest"], int(record["lease_epoch"])
-            self.assertEqual(index, per_chain)
-        self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"), check=True)
-
     def test_a_killed_worker_loses_no_draw(self):
         job = self.fleet.submit(JOB.format(name="killed-worker", epochs=120, keep=10))
         first_job_with(self.fleet, job, 8)
         self.fleet.kill("worker-0")
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
-        self.check_draws(job, per_chain=30)
+        check_draws(self, self.fleet, job, per_chain=30)
         chains = self.fleet.json("get", "chains", job)["chains"]
         self.assertTrue(any(int(chain["lease_epoch"]) > 1 for chain in chains), "no chain moved: the worker died too late")
 
@@ -70,7 +71,7 @@ class Journeys(unittest.TestCase):
         after = self.fleet.json("get", "jobs", job)
         self.assertGreaterEqual(int(after["num_draws"]), int(before["num_draws"]))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
-        self.check_draws(job, per_chain=30)
+        check_draws(self, self.fleet, job, per_chain=30)
 
     def test_predictions_average_over_the_draws(self):
         job = self.fleet.submit(JOB.format(name="scores", epochs=40, keep=4))

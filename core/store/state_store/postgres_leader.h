@@ -14,11 +14,14 @@
 
 namespace chainfleet {
 
+// A leader that has not renewed for so long may be replaced.
+inline constexpr absl::Duration kLeaderTerm = absl::Seconds(6);
+
 struct PostgresOptions {
   std::string uri;
   std::string address;            // where clients and workers reach this coordinator
   std::string fresh_incarnation;  // random, used if the store is new
-  absl::Duration timeout = absl::Seconds(6);
+  absl::Duration timeout = kLeaderTerm;
 };
 
 // Not thread-safe; every call may block for a few seconds. Errors as PostgresConnection's, SCHEMA_TOO_NEW.

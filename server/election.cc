@@ -39,40 +39,34 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
 }
 
 LeadKeeper::LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration term, const Clock* clock,
-                       std::function<void(const absl::Status&)> on_lost)
-    : leader_(std::move(leader)), term_(term), clock_(clock), on_lost_(std::move(on_lost)), thread_([this] {
-        Run();
-      }) {}
-
-LeadKeeper::~LeadKeeper() {
-  {
-    MutexLock lock(&mutex_);
-    end_ = true;
-    ending_.SignalAll();
-  }
-  thread_.join();
+                       Executor* executor, std::function<void(const absl::Status&)> on_lost)
+    : leader_(std::move(leader)),
+      term_(term),
+      clock_(clock),
+      executor_(executor),
+      on_lost_(std::move(on_lost)),
+      renewed_(clock->Monotonic()) {
+  executor_->ScheduleAfter(term_ / 3, [this] { Renew(); });
 }
 
-void LeadKeeper::Run() {
-  absl::Duration renewed = clock_->Monotonic();
-  for (;;) {
-    {
-      MutexLock lock(&mutex_);
-      if (!end_) ending_.WaitWithTimeout(&mutex_, term_ / 3);
-      if (end_) return;
-    }
-    const absl::Duration asked = clock_->Monotonic();
-    const absl::Status status = leader_->Renew();
-    if (status.ok()) {
-      renewed = asked;
-      continue;
-    }
+LeadKeeper::~LeadKeeper() {
+  if (const absl::Status status = leader_->Resign(); !status.ok()) {
+    Log(LogLevel::kWarning, "the lead was not given up: a standby takes over when its term ends",
+        {{"error", status.ToString()}});
+  }
+}
+
+void LeadKeeper::Renew() {
+  const absl::Duration asked = clock_->Monotonic();
+  const absl::Status status = leader_->Renew();
+  if (status.ok()) {
+    renewed_ = asked;
+  } else {
     Log(LogLevel::kWarning, "the lead was not renewed", {{"error", status.ToString()}});
     // The commit transaction is what keeps draws safe; ending early only ends what could no longer be committed.
-    if (ReasonOf(status) != "NOT_LEADER" && clock_->Monotonic() - renewed < term_) continue;
-    on_lost_(status);
-    return;
+    if (ReasonOf(status) == "NOT_LEADER" || clock_->Monotonic() - renewed_ >= term_) return on_lost_(status);
   }
+  executor_->ScheduleAfter(term_ / 3, [this] { Renew(); });
 }
 
 }  // namespace chainfleet

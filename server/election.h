@@ -5,10 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "core/base/clock.h"
-#include "core/base/mutex.h"
+#include "core/base/executor.h"
 #include "core/store/state_store/postgres_leader.h"
 
 namespace chainfleet {
@@ -27,25 +26,25 @@ struct Lead {
 absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
                                                const std::function<bool(absl::Duration)>& pause);
 
-// Renews the lead from a thread of its own, every third of the term.
+// Renews the lead every third of the term, and gives it up when it is destroyed: by then nothing may be written any
+// more.
 class LeadKeeper {
  public:
-  // `on_lost` runs at most once, when another leads or the term may have ended unrenewed. `clock` is not owned.
-  LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration term, const Clock* clock,
+  // `on_lost` runs at most once, when another leads or the term may have ended unrenewed. `executor` has a thread for
+  // this alone and ends before this does; neither it nor `clock` is owned.
+  LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration term, const Clock* clock, Executor* executor,
              std::function<void(const absl::Status&)> on_lost);
   ~LeadKeeper();
 
  private:
-  void Run();
+  void Renew();
 
   const std::unique_ptr<PostgresLeader> leader_;
   const absl::Duration term_;
   const Clock* const clock_;
+  Executor* const executor_;
   const std::function<void(const absl::Status&)> on_lost_;
-  Mutex mutex_;
-  CondVar ending_;
-  bool end_ CHAINFLEET_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  absl::Duration renewed_;  // on the monotonic clock
 };
 
 }  // namespace chainfleet

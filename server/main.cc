@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
-#include "core/base/random_bits.h"
 #include "server/server.h"
 
 namespace chainfleet {
@@ -77,17 +76,6 @@ int Fail(const absl::Status& status) {
   return kFailed;
 }
 
-// Nothing if a signal came first.
-absl::StatusOr<std::optional<Lead>> Elect(const ServerOptions& options, const sigset_t& signals) {
-  const PostgresOptions postgres{.uri = options.state,
-                                 .address = options.advertise.empty() ? options.listen : options.advertise,
-                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};
-  return WaitToLead(postgres, options.listen, [&](absl::Duration pause) {
-    const timespec wait = absl::ToTimespec(pause);
-    return sigtimedwait(&signals, nullptr, &wait) < 0;
-  });
-}
-
 int Run(const Flags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -99,7 +87,10 @@ int Run(const Flags& flags) {
 
   std::optional<Lead> lead;
   if (IsPostgres(flags.server.state)) {
-    auto elected = Elect(flags.server, signals);
+    auto elected = WaitToLead(flags.server, [&](absl::Duration pause) {
+      const timespec wait = absl::ToTimespec(pause);
+      return sigtimedwait(&signals, nullptr, &wait) < 0;  // a signal ends it
+    });
     if (!elected.ok()) return Fail(elected.status());
     if (!*elected) return 0;
     lead = *std::move(elected);

@@ -26,12 +26,22 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
 
 }  // namespace
 
+absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
+                                               const std::function<bool(absl::Duration)>& pause) {
+  const PostgresOptions postgres{.uri = options.state,
+                                 .address = options.advertise.empty() ? options.listen : options.advertise,
+                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};
+  return WaitToLead(postgres, options.listen, pause);
+}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
                                                       std::function<void(const absl::Status&)> on_store_lost) {
   std::unique_ptr<Server> server(new Server);
   if (lead) {
     server->state_ = std::move(lead->store);
-    server->lead_ = std::make_unique<LeadKeeper>(std::move(lead->leader), kLeaderTerm, &server->clock_, on_store_lost);
+    server->lead_thread_ = std::make_unique<ThreadPool>(1);
+    server->lead_ = std::make_unique<LeadKeeper>(std::move(lead->leader), kLeaderTerm, &server->clock_,
+                                                 server->lead_thread_.get(), on_store_lost);
   }
   CHAINFLEET_RETURN_IF_ERROR(server->OpenStores(options));
   CHAINFLEET_RETURN_IF_ERROR(server->Compose(options, std::move(on_store_lost)));

@@ -34,6 +34,10 @@ struct ServerOptions {
   int threads = 0;  // of the executor; 0: by the cores
 };
 
+// WaitToLead for --state postgresql://...
+absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
+                                               const std::function<bool(absl::Duration)>& pause);
+
 class Server {
  public:
   // FAILED_PRECONDITION / IN_USE: another server has the data directory. ALREADY_EXISTS / PORT_TAKEN. DATA_LOSS,
@@ -78,6 +82,7 @@ class Server {
   std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<LeadKeeper> lead_;
+  std::unique_ptr<ThreadPool> lead_thread_;
 };
 
 }  // namespace chainfleet

@@ -99,6 +99,7 @@ class Failover(unittest.TestCase):
         self.assertIn("PostgreSQL", self.fleet.logs())
         self.fleet.postgres.start()
         self.fleet.start_server(0)
+        self.fleet.wait_until_served(by=0)
         after = self.fleet.json("get", "jobs", job)
         self.assertGreaterEqual(int(after["num_draws"]), int(before["num_draws"]))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)

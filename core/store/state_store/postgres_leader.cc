@@ -75,4 +75,10 @@ absl::Status PostgresLeader::Renew() {
       "NOT_LEADER");
 }
 
+absl::Status PostgresLeader::Resign() {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("UPDATE leader SET renewed_at = '-infinity' WHERE generation = ?"));
+  return s.Bind(generation_).Run();
+}
+
 }  // namespace chainfleet

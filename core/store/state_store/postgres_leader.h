@@ -40,6 +40,9 @@ class PostgresLeader {
   // Before `timeout` has passed since the last. UNAVAILABLE / NOT_LEADER: another one has taken over.
   absl::Status Renew();
 
+  // Lets another take over at once. For the end of a process that writes no more.
+  absl::Status Resign();
+
  private:
   explicit PostgresLeader(PostgresOptions options) : options_(std::move(options)) {}
   absl::StatusOr<Election> Elect();

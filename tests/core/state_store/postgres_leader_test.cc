@@ -51,6 +51,14 @@ TEST_F(PostgresLeaderTest, AStandbyTakesOverAndTheDeposedCanNeitherWriteNorRenew
   EXPECT_EQ(after->store->Load()->jobs.size(), 2u);
 }
 
+TEST_F(PostgresLeaderTest, ALeaderThatResignsIsFollowedAtOnce) {
+  const auto leader = Coordinator("a:7400"), standby = Coordinator("b:7400");
+  const auto elected = leader->TakeOver();
+  EXPECT_EQ(standby->TakeOver()->store, nullptr);
+  ASSERT_TRUE(leader->Resign().ok());
+  EXPECT_NE(standby->TakeOver()->store, nullptr);
+}
+
 TEST_F(PostgresLeaderTest, ATransactionTheOldLeaderLeftOpenDoesNotHoldUpTheNext) {
   const auto old = Coordinator("a:7400");
   const auto elected = old->TakeOver();

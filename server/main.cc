@@ -20,13 +20,18 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 struct Flags {
   ServerOptions server;
-  std::string lease = "15s", port_file, log_level = "info";
+  std::string blobs, lease = "15s", port_file, log_level = "info";
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
-  app->add_option("--data-dir", flags->server.data_directory, "State, draws and data sets live here")
+  app->add_option("--data-dir", flags->server.data_directory,
+                  "State lives here, and draws and data sets without --blobs")
       ->capture_default_str();
+  app->add_option("--blobs", flags->blobs,
+                  "Where draws and data sets live: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
+                  "data directory")
+      ->envname("CHAINFLEET_BLOBS");
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -70,6 +75,11 @@ int Fail(const absl::Status& status) {
   return kFailed;
 }
 
+std::string VariableOf(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
 int Run(const Flags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -110,6 +120,11 @@ int Main(int argc, char** argv) {
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     std::cerr << "chainfleet-server: --lease " << flags.lease << ": give a duration of at least 100ms, like 15s\n";
     return kUsage;
+  }
+  if (!flags.blobs.empty()) {
+    absl::StatusOr<S3Settings> s3 = ReadS3Settings(flags.blobs, VariableOf, *RealFileSystem());
+    if (!s3.ok()) return Fail(Annotate(s3.status(), "--blobs"));
+    flags.server.s3 = *std::move(s3);
   }
   const absl::StatusOr<std::string> token = BearerToken();
   if (!token.ok()) return Fail(token.status());

@@ -31,6 +31,10 @@ struct BoundedExecutor::Queue {
     std::function<void()> task;
     {
       MutexLock lock(&queue->mutex);
+      if (queue->tasks.empty()) {  // another turn was quicker
+        ++queue->free_turns;
+        return;
+      }
       task = std::move(queue->tasks.front());
       queue->tasks.pop_front();
     }

@@ -34,7 +34,7 @@ class ObjectsInS3(journeys_test.Journeys):
         self.s3.start()
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         self.assertGreaterEqual(int(self.fleet.json("get", "jobs", job)["num_draws"]), int(before["num_draws"]))
-        self.check_draws(job, per_chain=30)
+        journeys_test.check_draws(self, self.fleet, job, per_chain=30)
         self.assertFalse(os.path.exists(self.fleet.path("blobs")), "objects went into the data directory")
 
 

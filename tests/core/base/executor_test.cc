@@ -1,4 +1,3 @@
-#include "core/base/bounded_executor.h"
 #include "core/base/executor.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include <future>
 #include <vector>
 
+#include "core/base/bounded_executor.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
 
@@ -73,6 +73,17 @@ TEST(Strand, MayDieWhileTasksWait) {
     }
   }
   EXPECT_EQ(ran, 100);
+}
+
+TEST(BoundedExecutor, RunsEachTaskOnceHoweverItsTurnsRace) {
+  constexpr int kTasks = 20'000;
+  std::vector<std::atomic<int>> runs(kTasks);
+  {
+    ThreadPool pool(4);
+    BoundedExecutor bounded(&pool, 3);
+    for (int i = 0; i < kTasks; ++i) bounded.Schedule([&runs, i] { ++runs[i]; });
+  }
+  EXPECT_TRUE(std::all_of(runs.begin(), runs.end(), [](const std::atomic<int>& count) { return count == 1; }));
 }
 
 TEST(BoundedExecutor, LeavesTheOtherThreadsToTheRest) {

@@ -81,11 +81,6 @@ int Fail(const absl::Status& status) {
   return kFailed;
 }
 
-std::string VariableOf(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? "" : value;
-}
-
 int Run(const Flags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -142,7 +137,7 @@ int Main(int argc, char** argv) {
     return kUsage;
   }
   if (!flags.blobs.empty()) {
-    absl::StatusOr<S3Settings> s3 = ReadS3Settings(flags.blobs, VariableOf, *RealFileSystem());
+    absl::StatusOr<S3Settings> s3 = ReadS3Settings(flags.blobs, EnvironmentVariable, *RealFileSystem());
     if (!s3.ok()) return Fail(Annotate(s3.status(), "--blobs"));
     flags.server.s3 = *std::move(s3);
   }

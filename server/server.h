@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "core/base/bounded_executor.h"
 #include "core/base/clock.h"
 #include "core/base/file_system.h"
 #include "core/base/status.h"

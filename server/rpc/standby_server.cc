@@ -1,12 +1,14 @@
 #include "server/rpc/standby_server.h"
 
-#include <grpc/grpc.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/wire/grpc_status.h"
+#include "server/rpc/listen.h"
 
 namespace chainfleet {
 
@@ -36,21 +38,11 @@ struct StandbyServer::Parts {
 StandbyServer::StandbyServer() : parts_(std::make_unique<Parts>(this)) {}
 
 absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::string& address) {
-  [[maybe_unused]] static const bool kept_up = (grpc_init(), true);
   std::unique_ptr<StandbyServer> made(new StandbyServer);
-  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterCallbackGenericService(&made->parts_->refusals);
-  made->parts_->server = builder.BuildAndStart();
-  if (made->parts_->server == nullptr || port == 0) {
-    return WithReason(absl::AlreadyExistsError(absl::StrCat(
-                          "cannot listen on ", address,
-                          ": the port is taken or the address is not of this host; give another with --listen")),
-                      "PORT_TAKEN");
-  }
+  CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));
+  made->parts_->server = std::move(listening.server);
   made->parts_->server->GetHealthCheckService()->SetServingStatus(false);
   return made;
 }

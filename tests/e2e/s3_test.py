@@ -7,6 +7,7 @@ import fleet as fleets
 import journeys_test
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import real_server  # noqa: E402
 import with_s3  # noqa: E402
 
 UNAVAILABLE = 5
@@ -50,7 +51,7 @@ class Refusals(unittest.TestCase):
         return done.stderr
 
     def test_a_server_starts_on_its_own_store_or_not_at_all(self):
-        with with_s3.running_s3() as s3:
+        with real_server.running(with_s3.S3Server()) as s3:
             self.assertIn("s3://BUCKET", self.refused("file:///tmp", s3.environment))
             self.assertIn("NoSuchBucket", self.refused("s3://no-such-bucket", s3.environment))
             said = self.refused(f"s3://{with_s3.BUCKET}", {**s3.environment, "AWS_SECRET_ACCESS_KEY": "not-the-secret"})

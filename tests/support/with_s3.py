@@ -4,23 +4,18 @@
 
 deploy/install_deps.sh puts the server into the cache folder. It lives in memory where the machine has a folder for that.
 """
-import contextlib
-import ctypes
 import datetime
 import hashlib
 import hmac
 import http.client
 import json
 import os
-import shutil
-import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import time
 
-PR_SET_PDEATHSIG = 1
+from real_server import RealServer, run_beside
+
 PROGRAM = os.path.join(os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet"), "seaweedfs-4.48/bin/weed")
 BUCKET = "chainfleet"
 ADMIN = {"AWS_ACCESS_KEY_ID": "admin", "AWS_SECRET_ACCESS_KEY": "secret-of-admin"}
@@ -38,14 +33,9 @@ def _free_ports(count):
             s.close()
 
 
-def _die_with_parent():
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-class S3Server:
+class S3Server(RealServer):
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="chainfleet-s3-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-        self.process = None
+        super().__init__("s3", parent="/dev/shm" if os.path.isdir("/dev/shm") else None)
         roles = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port",
                  "s3.port.grpc"]
         self.ports = dict(zip(roles, _free_ports(len(roles))))
@@ -72,7 +62,7 @@ class S3Server:
                  "-s3.localSocket=" + self.path("s3.sock"), "-filer.localSocket=" + self.path("filer.sock"), "-master.telemetry=false",
                  "-master.volumeSizeLimitMB=256", "-volume.max=20", "-volume.minFreeSpace=10MiB",
                  *(f"-{role}={port}" for role, port in self.ports.items())],
-                stdout=log, stderr=log, preexec_fn=_die_with_parent, cwd=self.folder)
+                stdout=log, stderr=log, preexec_fn=self.die_with_parent, cwd=self.folder)
         give_up = time.monotonic() + READY_WITHIN_SECONDS
         while not (self._answers("", 200, 409) and self._answers("/.ready", 200)):
             if self.process.poll() is not None or time.monotonic() > give_up:
@@ -102,26 +92,7 @@ class S3Server:
         finally:
             connection.close()
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait(30)
-
-    def close(self):
-        if self.process and self.process.poll() is None:
-            self.kill()
-        shutil.rmtree(self.folder)
-
-
-@contextlib.contextmanager
-def running_s3():
-    server = S3Server()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
-
 
 if __name__ == "__main__":
-    with running_s3() as server:
-        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, **server.environment, "CHAINFLEET_TEST_S3": f"s3://{BUCKET}"}).returncode)
+    beside = S3Server()
+    run_beside(beside, {**beside.environment, "CHAINFLEET_TEST_S3": f"s3://{BUCKET}"})

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -66,18 +67,6 @@ std::string WithDollars(const char* sql) {
   return text;
 }
 
-std::string Hex(const std::string& bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "\\x";
-  text.reserve(2 + 2 * bytes.size());
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 }  // namespace
 
 struct PostgresConnection::Line {
@@ -100,7 +89,9 @@ class PostgresCursor final : public SqlCursor {
   void BindNull() override { values_.push_back(std::nullopt); }
   void BindInt(int64_t value) override { values_.push_back(std::to_string(value)); }
   void BindText(const std::string& text) override { values_.push_back(text); }
-  void BindBytes(const std::string& bytes) override { values_.push_back(Hex(bytes)); }
+  void BindBytes(const std::string& bytes) override {
+    values_.push_back(absl::StrCat("\\x", absl::BytesToHexString(bytes)));
+  }
 
   absl::StatusOr<bool> Step() override {
     if (row_ < 0) {

@@ -7,7 +7,6 @@
 #include <future>
 #include <vector>
 
-#include "core/base/bounded_executor.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
 

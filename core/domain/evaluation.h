@@ -27,6 +27,7 @@ struct Scores {
 struct Evaluation {
   std::string job;  // id
   int64_t version = 0;
+  std::string point;                 // of a sweep, by name
   std::string dataset, ood_dataset;  // the second may be empty
   int64_t num_rows = 0;
   int64_t num_ood_rows = 0;

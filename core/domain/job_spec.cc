@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/domain/sweep_points.h"
 
 namespace chainfleet {
 namespace {
@@ -151,6 +152,19 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   }
 }
 
+// The noise-corrected form cannot take away more than there is.
+void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violations) {
+  const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
+  if (sgld == nullptr) return;
+  const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
+  const double noise = spec.schedule.initial_value() / scale * sgld->gradient_noise;
+  if (noise > 2 * spec.temperature) {
+    violations->push_back(
+        {"sampler.sgld.gradient_noise",
+         absl::StrCat("more noise than a step may have: alpha V = ", noise, " is above 2 T = ", 2 * spec.temperature)});
+  }
+}
+
 int64_t TotalSteps(const JobSpec& spec, int64_t steps_per_epoch) {
   return spec.num_epochs ? *spec.num_epochs * steps_per_epoch : spec.num_steps.value_or(0);
 }
@@ -176,6 +190,8 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
+  // Its values are judged with the rest of the job.
+  if (violations.empty()) Append(ValidateSweep(spec), &violations);
   return violations;
 }
 
@@ -191,16 +207,11 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
                           absl::StrCat("disjoint batches of ", spec.batch_size, ": at most ", most, " fit the ",
                                        num_examples, " examples of the data set, is ", spec.sampler.num_batches())});
   }
-  const StepPlan plan = PlanSteps(spec, num_examples);
-  if (const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind)) {
-    const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
-    const double noise = spec.schedule.initial_value() / scale * sgld->gradient_noise;
-    if (noise > 2 * spec.temperature) {
-      violations.push_back(
-          {"sampler.sgld.gradient_noise", absl::StrCat("more noise than a step may have: alpha V = ", noise,
-                                                       " is above 2 T = ", 2 * spec.temperature)});
-    }
+  for (int32_t point = 0; point < NumPoints(spec.sweep) && violations.empty(); ++point) {
+    ValidateNoise(SpecAt(spec, point), num_examples, &violations);
+    if (!violations.empty() && !spec.sweep.empty()) violations.back().message += " at " + PointName(spec.sweep, point);
   }
+  const StepPlan plan = PlanSteps(spec, num_examples);
   if (plan.training_steps < spec.schedule.cycles()) {
     violations.push_back({"num_steps", absl::StrCat(plan.training_steps, " steps are fewer than the ",
                                                     spec.schedule.cycles(), " cycles of the schedule")});

@@ -15,6 +15,7 @@
 #include "core/domain/prior_spec.h"
 #include "core/domain/sampler_spec.h"
 #include "core/domain/schedule_spec.h"
+#include "core/domain/sweep_spec.h"
 
 namespace chainfleet {
 
@@ -49,7 +50,8 @@ struct JobSpec {
   Minibatches minibatches = Minibatches::kReshuffle;
   std::optional<int64_t> num_epochs, num_steps;  // exactly one
   BurnIn burn_in;
-  int32_t chains = 1;
+  int32_t chains = 1;  // of each point
+  SweepSpec sweep;     // empty: one point
   Collect collect;
   uint64_t seed = 0;
   int64_t resume_point_every_steps = 0;  // 0: by time, see worker/runtime

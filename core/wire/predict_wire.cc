@@ -211,6 +211,7 @@ v1::PredictResponse ToProto(const Prediction& prediction) {
   Fill(prediction.monte_carlo_error, proto.mutable_monte_carlo_error());
   proto.set_version(prediction.version);
   proto.set_draws_used(prediction.draws_used);
+  proto.set_point(prediction.point);
   proto.set_draws_in_version(prediction.draws_in_version);
   proto.set_job_id(prediction.job);
   return proto;
@@ -221,6 +222,7 @@ Prediction FromProto(const v1::PredictResponse& proto) {
   prediction.job = proto.job_id();
   prediction.version = proto.version();
   prediction.draws_used = proto.draws_used();
+  prediction.point = proto.point();
   prediction.draws_in_version = proto.draws_in_version();
   prediction.num_rows = proto.num_rows();
   prediction.num_classes = proto.num_classes();
@@ -241,6 +243,7 @@ v1::Evaluation ToProto(const Evaluation& evaluation) {
   proto.set_num_rows(evaluation.num_rows);
   proto.set_num_ood_rows(evaluation.num_ood_rows);
   proto.set_draws_used(evaluation.draws_used);
+  proto.set_point(evaluation.point);
   proto.set_draws_in_version(evaluation.draws_in_version);
   for (const Scores& scores : evaluation.scores) *proto.add_scores() = ScoresToProto(scores);
   return proto;
@@ -255,6 +258,7 @@ Evaluation FromProto(const v1::Evaluation& proto) {
   evaluation.num_rows = proto.num_rows();
   evaluation.num_ood_rows = proto.num_ood_rows();
   evaluation.draws_used = proto.draws_used();
+  evaluation.point = proto.point();
   evaluation.draws_in_version = proto.draws_in_version();
   for (const auto& scores : proto.scores()) evaluation.scores.push_back(ScoresFromProto(scores));
   return evaluation;

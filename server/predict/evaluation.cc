@@ -99,6 +99,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result.draws_used, 1));
     result.job = draws().plan->job;
     result.version = draws().version;
+    result.point = draws().point;
     result.draws_in_version = draws().draws_in_version;
     result.dataset = scored_.dataset.name;
     result.num_rows = scored_.dataset.num_rows;

@@ -29,7 +29,8 @@ DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection) {
   return {.job = job,
           .version = selection.version(),
           .members = selection.members(),
-          .include_failed = selection.include_failed()};
+          .include_failed = selection.include_failed(),
+          .point = selection.point()};
 }
 
 }  // namespace

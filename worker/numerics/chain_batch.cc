@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.h"
+#include "core/domain/sweep_points.h"
 #include "worker/numerics/checkpoint_codec.h"
 #include "worker/numerics/holding_time.h"
 #include "worker/numerics/minibatch.h"
@@ -38,6 +39,29 @@ std::vector<float> StartOfChain(const Layout& layout, RngKey key) {
   return theta;
 }
 
+// What the chains of one point of a sweep have to themselves.
+struct Point {
+  StepSizeSchedule schedule;
+  RowSettings own;
+};
+
+std::vector<Point> PointsOf(const JobSpec& spec, const StepPlan& steps, int64_t num_examples) {
+  std::vector<Point> points;
+  for (int32_t p = 0; p < NumPoints(spec.sweep); ++p) {
+    const std::vector<SweepAxis> axes = AxesOf(spec.sweep);
+    const std::vector<double> values = ValuesAt(spec.sweep, p);
+    RowSettings own;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i].name == "prior_precision") own.prior_precision = values[i];
+      if (axes[i].name == "eta") own.eta = values[i];
+      if (axes[i].name == "friction") own.friction = values[i];
+      if (axes[i].name == "rho") own.rho = values[i];
+    }
+    points.push_back({StepSizeSchedule(SpecAt(spec, p), steps, num_examples), own});
+  }
+  return points;
+}
+
 class KernelBatch final : public ChainBatch {
  public:
   KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device)
@@ -46,7 +70,7 @@ class KernelBatch final : public ChainBatch {
         kernel_(std::move(kernel)),
         names_(ArenaNames(kernel_)),
         steps_(PlanSteps(plan_->spec, potential_->num_examples())),
-        schedule_(plan_->spec, steps_, potential_->num_examples()),
+        points_(PointsOf(plan_->spec, steps_, potential_->num_examples())),
         batches_(plan_->spec.minibatches, potential_->num_examples(),
                  plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
         draw_tensors_(layout().parameters()),
@@ -58,7 +82,8 @@ class KernelBatch final : public ChainBatch {
 
   absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
     const std::string who = ToString(ChainId{plan_->job, index});
-    if (index < 0 || index >= plan_->spec.chains) return absl::InvalidArgumentError("chain " + who + " does not exist");
+    if (index < 0 || index >= NumChains(plan_->spec))
+      return absl::InvalidArgumentError("chain " + who + " does not exist");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
     Row row;
     row.chain = index;
@@ -112,8 +137,10 @@ class KernelBatch final : public ChainBatch {
       ChainStep chain;
       chain.key = KeyOf(row.chain);
       chain.t = row.step;
-      chain.step_size = schedule_.StepSize(row.step);
-      chain.temperature = schedule_.Temperature(row.step);
+      const Point& point = points_[PointOf(plan_->spec, row.chain)];
+      chain.step_size = point.schedule.StepSize(row.step);
+      chain.temperature = point.schedule.Temperature(row.step);
+      chain.own = point.own;
       chain.active = row.step < steps_.total_steps;
       any_active |= chain.active;
       chains.push_back(chain);
@@ -231,7 +258,7 @@ class KernelBatch final : public ChainBatch {
   const Kernel kernel_;
   const std::vector<std::string> names_;  // of state_.arenas
   const StepPlan steps_;
-  const StepSizeSchedule schedule_;
+  const std::vector<Point> points_;  // of the sweep, or the only one
   const MinibatchPlan batches_;
   std::vector<ParameterShape> draw_tensors_;
   SamplerState state_;

@@ -58,7 +58,7 @@ class Gaussian final : public Potential {
                        [precision](float value, float mean) { return precision * (value - mean); });
       });
     }
-    LogPrior(theta, energy);
+    LogPrior(theta, nullptr, energy);
     for (int64_t r = 0; r < theta.rows(); ++r) energy[r] = -energy[r];
   }
 
@@ -66,7 +66,7 @@ class Gaussian final : public Potential {
     std::fill_n(losses, theta.rows() * batch.size, 0.0);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     ForEachRow(theta, [&](int64_t row, const float* x) {
       double sum = 0;
       for (int64_t i = 0; i < theta.row_stride(); ++i) {
@@ -110,7 +110,7 @@ class CorrelatedGaussian final : public Potential {
     std::fill_n(losses, theta.rows() * batch.size, 0.0);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     Energies(theta, nullptr, log_prior);
     for (int64_t r = 0; r < theta.rows(); ++r) log_prior[r] = -log_prior[r];
   }

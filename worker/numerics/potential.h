@@ -25,6 +25,8 @@ struct BatchRows {
   const int64_t* ids = nullptr;
   int64_t size = 0;               // n
   const StepKey* keys = nullptr;  // [C]: units drop out by these; null: dropout is off
+  // [C], in place of Potential::prior_precision(), which then is not read: chains of a sweep; null: the potential's.
+  const double* prior_precisions = nullptr;
   const int64_t* row(int64_t r) const { return ids + r * size; }
 };
 
@@ -45,8 +47,9 @@ class Potential {
   // `theta`, padding left zero) = grad U less prior_precision() * theta. Overwrites both. Non-finite values are data.
   virtual void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) = 0;
 
-  // Evaluate, and squared_norms[C, n] = |X_i|^2 on the host, X_i the gradient of example i's -log likelihood: not scaled,
-  // no prior. Per-example gradients are never stored. False, and nothing done, if this potential knows no such way.
+  // Evaluate, and squared_norms[C, n] = |X_i|^2 on the host, X_i the gradient of example i's -log likelihood: not
+  // scaled, no prior. Per-example gradients are never stored. False, and nothing done, if this potential knows no such
+  // way.
   virtual bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                                  double* squared_norms) {
     static_cast<void>(theta), static_cast<void>(batch), static_cast<void>(gradient), static_cast<void>(energy);
@@ -57,8 +60,8 @@ class Potential {
   // losses[C, n] = -log likelihood of each example, unscaled, on the host; forward only.
   virtual void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) = 0;
 
-  // log_prior[C], up to a constant, on the host.
-  virtual void LogPrior(const ThetaArena& theta, double* log_prior) = 0;
+  // log_prior[C], up to a constant, on the host. `prior_precisions` as in BatchRows.
+  virtual void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) = 0;
 
   // What a draw carries beside its parameters, as tensors that follow them: means and variances of batch norm.
   virtual const std::vector<ParameterShape>& statistics() const {

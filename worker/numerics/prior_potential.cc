@@ -70,7 +70,7 @@ class PriorPotential final : public Potential {
     likelihood_->Losses(theta, batch, losses);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     std::fill_n(log_prior, theta.rows(), 0.0);
     AddPriors(of_tensor_, theta, nullptr, log_prior);
     for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = -log_prior[row];

@@ -86,7 +86,7 @@ class Regression final : public Potential {
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
     losses_.resize(theta.rows() * batch.size);
     Run(theta, batch, gradient, losses_.data());
-    LogPrior(theta, energy);
+    LogPrior(theta, batch.prior_precisions, energy);
     for (int64_t row = 0; row < theta.rows(); ++row) {
       double sum = 0;
       for (int64_t i = 0; i < batch.size; ++i) sum += losses_[row * batch.size + i];
@@ -98,11 +98,12 @@ class Regression final : public Potential {
     Run(theta, batch, nullptr, losses);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
     const at::Tensor rows = RowsView(theta).cpu();  // of a CPU arena: itself
     for (int64_t row = 0; row < theta.rows(); ++row) {
       const float* first = rows.const_data_ptr<float>() + row * theta.row_stride();
-      log_prior[row] = -prior_precision_ / 2 * SquareSum(first, theta.row_stride());
+      const double precision = prior_precisions == nullptr ? prior_precision_ : prior_precisions[row];
+      log_prior[row] = -precision / 2 * SquareSum(first, theta.row_stride());
     }
   }
 

@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/domain/sweep_points.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -120,6 +122,49 @@ TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
     const auto together = Make(plan_);
     for (const int32_t chain : {4, 0, 1}) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
     EXPECT_EQ(Flat(Run(*together, index)), Flat(RunAlone(plan_, index))) << index;
+  }
+}
+
+// Two values of each number that the job may sweep.
+SweepSpec WholeSweep(const JobSpec& job) {
+  const SweepSpec all = {.step_size = {2e-4, 1e-4},
+                         .temperature = {0.5, 0.02},
+                         .prior_precision = {5, 300},
+                         .eta = {0.01, 0.2},
+                         .friction = {0.1, 0.6},
+                         .rho = {0.05, 2}};
+  SweepSpec some;
+  const std::vector<SweepAxis> axes = AxesOf(all);
+  SweepSpec::Fields(some, [&](const std::string& name, std::vector<double>& values) {
+    const auto axis = std::find_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return a.name == name; });
+    if (axis == axes.end()) return;
+    JobSpec one = job;
+    SweepSpec::Fields(one.sweep, [&](const std::string& field, std::vector<double>& list) {
+      if (field == name) list = axis->values;
+    });
+    if (Validate(one).empty()) values = axis->values;
+  });
+  return some;
+}
+
+TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
+  const JobSpec job = plan_->spec;
+  plan_->spec.chains = 2;
+  plan_->spec.sweep = WholeSweep(job);
+  const int32_t points = NumPoints(plan_->spec.sweep);
+  ASSERT_GE(points, 4);
+  const std::vector<int32_t> chains = {2 * points - 1, 0, points, 5};
+  for (const int32_t index : chains) {
+    const auto together = Make(plan_);
+    for (const int32_t chain : chains) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
+    auto alone = std::make_shared<JobPlan>(*plan_);
+    alone->spec = SpecAt(plan_->spec, PointOf(plan_->spec, index));
+    alone->spec.chains = NumChains(plan_->spec);  // so that it has a chain of that index, and so of that key
+    const auto single = Make(alone);
+    ASSERT_TRUE(single->AddChain(index, std::nullopt).ok());
+    EXPECT_EQ(Flat(Run(*together, index)), Flat(Run(*single, index)))
+        << PointName(plan_->spec.sweep, PointOf(plan_->spec, index));
+    EXPECT_EQ(together->SaveResumePoint(index), single->SaveResumePoint(index));
   }
 }
 

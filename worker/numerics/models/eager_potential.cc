@@ -71,8 +71,8 @@ class EagerPotential final : public Potential {
       (losses.sum() * scale).backward();
       const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
       for (size_t k = 0; k < parameters.size(); ++k) gradients[k].copy_(parameters[k].grad());
-      const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
-      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + squares * (prior_precision_ / 2), energy + first);
+      const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, first, count);
+      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + prior, energy + first);
     });
   }
 
@@ -83,8 +83,8 @@ class EagerPotential final : public Potential {
     });
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
-    CopyToHost(RowsView(theta).to(at::kDouble).square().sum(1) * (-prior_precision_ / 2), log_prior);
+  void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
+    CopyToHost(-MinusLogPrior(theta, prior_precisions, 0, theta.rows()), log_prior);
   }
 
   std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
@@ -114,6 +114,15 @@ class EagerPotential final : public Potential {
   void ForEachPart(int64_t all, const Part& part) const {
     if (batching_ == ChainBatching::kTogether) return part(0, all);
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
+  }
+
+  // Of chains [first, first + count): [count] doubles on the device.
+  at::Tensor MinusLogPrior(const ThetaArena& theta, const double* prior_precisions, int64_t first,
+                           int64_t count) const {
+    const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
+    if (prior_precisions == nullptr) return squares * (prior_precision_ / 2);
+    double* const of_rows = const_cast<double*>(prior_precisions + first);
+    return squares * (at::from_blob(of_rows, {count}, at::dtype(at::kDouble)).to(device_) / 2);
   }
 
   std::vector<at::Tensor> Parameters(const ThetaArena& arena, int64_t first, int64_t count) const {

@@ -57,8 +57,8 @@ class FusedPotential final : public Potential {
     Run(theta.rows(), batch.size, slice, nullptr, 0);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
-    for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = LogPriorOf(theta, row);
+  void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
+    for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = LogPriorOf(theta, prior_precisions, row);
   }
 
  private:
@@ -72,7 +72,7 @@ class FusedPotential final : public Potential {
     losses_.resize(theta.rows() * batch.size);
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
       // First of all: it brings theta into the cache for the products.
-      if (slice == 0) energy[row] = -LogPriorOf(theta, row);
+      if (slice == 0) energy[row] = -LogPriorOf(theta, batch.prior_precisions, row);
       Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
               losses_.data() + row * batch.size);
       double* norms = squared_norms == nullptr ? nullptr : squared_norms + row * batch.size;
@@ -95,8 +95,9 @@ class FusedPotential final : public Potential {
     return static_cast<double>(num_examples()) / static_cast<double>(batch.size);
   }
 
-  double LogPriorOf(const ThetaArena& theta, int64_t row) const {
-    return -prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
+  double LogPriorOf(const ThetaArena& theta, const double* prior_precisions, int64_t row) const {
+    const double precision = prior_precisions == nullptr ? prior_precision_ : prior_precisions[row];
+    return -precision / 2 * SquareSum(theta.row(row), theta.row_stride());
   }
 
   void Run(int64_t chains, int64_t images, const Piece& slice, const Piece& part, int64_t num_parts) {

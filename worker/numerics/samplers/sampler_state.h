@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct SamplerState {
   const ThetaArena& theta() const { return arenas[0]; }
 };
 
+// Numbers that a row of a sweep has to itself; one that is not set is that of the kernel or the potential.
+struct RowSettings {
+  std::optional<double> prior_precision, eta, friction, rho;
+};
+
 // One row's part in a step.
 struct ChainStep {
   RngKey key;     // Fold(job seed, chain index)
@@ -30,6 +36,7 @@ struct ChainStep {
   double step_size = 0;
   double temperature = 0;
   bool active = true;  // false: the row rests
+  RowSettings own = {};
 };
 
 struct StepInfo {
@@ -49,11 +56,12 @@ struct StepScratch {
 
   ThetaArena gradient;
   std::vector<ThetaArena> arenas;
-  std::vector<int64_t> ids;      // [C, n]
-  std::vector<StepKey> keys;     // [C]
-  std::vector<double> energy;    // [C]
-  std::vector<RowStep> steps;    // [C]
-  std::vector<RowOutcome> seen;  // [C]
+  std::vector<int64_t> ids;        // [C, n]
+  std::vector<StepKey> keys;       // [C]
+  std::vector<double> precisions;  // [C]
+  std::vector<double> energy;      // [C]
+  std::vector<RowStep> steps;      // [C]
+  std::vector<RowOutcome> seen;    // [C]
 };
 
 // What a step runs on: `chains` is [C], in row order.
@@ -64,6 +72,15 @@ struct StepInputs {
   const std::vector<ChainStep>& chains;
   StepScratch* scratch;
 };
+
+// The precision of each row's Gaussian prior, for Potential; null if no row has one to itself. In the scratch, until
+// the next call.
+const double* PriorPrecisions(const StepInputs& inputs);
+
+// What the update adds to the gradient of a row: precision times theta.
+inline double PriorPrecision(const StepInputs& inputs, int64_t row) {
+  return inputs.chains[row].own.prior_precision.value_or(inputs.potential->prior_precision());
+}
 
 // Adds or removes rows at the end until `arena` has those of `like`.
 void MatchRows(const ThetaArena& like, ThetaArena* arena);

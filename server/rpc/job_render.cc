@@ -1,15 +1,18 @@
 #include "server/rpc/job_render.h"
 
+#include "core/domain/chain_warnings.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
 namespace {
 
+int64_t NumExamples(const JobPlan& plan) { return plan.dataset ? plan.dataset->num_rows : 1; }
+
 // Which posterior is sampled (docs/sampling.md).
 v1::Job::Report RenderReport(const JobPlan& plan) {
   const JobSpec& spec = plan.spec;
-  const int64_t num_examples = plan.dataset ? plan.dataset->num_rows : 1;
+  const int64_t num_examples = NumExamples(plan);
   const double value = spec.schedule.initial_value(), n = static_cast<double>(num_examples);
   const bool is_rate = spec.schedule.scale == StepScale::kLearningRate;
   v1::Job::Report report;
@@ -25,7 +28,7 @@ v1::Job::Report RenderReport(const JobPlan& plan) {
   return report;
 }
 
-v1::Chain RenderChain(const ChainView& view) {
+v1::Chain RenderChain(const ChainView& view, const JobPlan& plan) {
   v1::Chain chain;
   *chain.mutable_id() = ToProto(view.id);
   chain.set_state(ToProto(view.state));
@@ -37,6 +40,7 @@ v1::Chain RenderChain(const ChainView& view) {
   chain.set_lease_epoch(view.lease_epoch);
   chain.set_attempts(view.attempts);
   chain.set_reason(view.reason);
+  for (const std::string& warning : WarningsOf(view.stats, plan.spec, NumExamples(plan))) chain.add_warnings(warning);
   return chain;
 }
 
@@ -55,7 +59,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     draws += chain.num_draws;
     done += chain.step;
     total += chain.total_steps;
-    if (with_chains) *job.add_chains() = RenderChain(chain);
+    if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan);
   }
   job.set_num_draws(draws);
   job.set_steps_done(done);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/output.h"
+#include "client/cli/report_view.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace chainfleet {
@@ -167,31 +168,6 @@ std::string DescribePosterior(const v1::Job& job) {
   return text;
 }
 
-// A larger share of steps whose noise could not be corrected is said to bend the law.
-constexpr double kMaxGuardedShare = 0.01;
-
-// Of chains that see energies on mini-batches: what the noise is like, and whether it bent the law.
-std::string DescribeNoise(const v1::Job& job) {
-  double variance = 0, skew = 0, kurtosis = 0, guarded = 0;
-  int chains = 0;
-  for (const v1::Chain& chain : job.chains()) {
-    const v1::MetropolisStats& seen = chain.stats().metropolis();
-    if (seen.noise_variance() == 0) continue;
-    variance += seen.noise_variance();
-    skew += seen.skew();
-    kurtosis += seen.kurtosis();
-    guarded = std::max(guarded, seen.guarded());
-    ++chains;
-  }
-  if (chains == 0) return "";
-  std::string text = absl::StrFormat(
-      "variance %.3g, skew %.2g, kurtosis %.3g of the energy difference; %.2g %% of steps "
-      "beyond correction",
-      variance / chains, skew / chains, kurtosis / chains, 100 * guarded);
-  if (guarded > kMaxGuardedShare) text += ": BIASED, take more batches a step";
-  return text;
-}
-
 std::string DescribeJob(const v1::Job& job, absl::Time now) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) {
@@ -210,7 +186,10 @@ std::string DescribeJob(const v1::Job& job, absl::Time now) {
                                job.chains_size(), " chains, ", ChainsIn(job, v1::LEASED), " running"));
   add("Draws", absl::StrCat(job.num_draws(), " committed, newest version ", job.newest_version()));
   add("Posterior", DescribePosterior(job));
+  add("Heat", DescribeHeat(job));
+  if (const std::string curvature = DescribeCurvature(job); !curvature.empty()) add("Curvature", curvature);
   if (const std::string noise = DescribeNoise(job); !noise.empty()) add("Noise", noise);
+  for (const std::string& warning : Warnings(job)) add("WARNING", warning);
   if (!job.dataset_digest().empty()) {
     add("Data set", absl::StrCat(job.spec().dataset().name(), " (SHA-256 ", job.dataset_digest().substr(0, 12), ")"));
   }

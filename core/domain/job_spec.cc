@@ -102,12 +102,10 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
 }
 
 void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
-  const auto* builtin = std::get_if<BuiltinModel>(&spec.model.kind);
-  const std::string model = builtin == nullptr ? "" : builtin->name;
-  // Those whose kernels know per-example norms (worker/numerics/models/fused_network.h).
-  if (model != "softmax_regression" && model != "mlp" && model != "lenet5") {
-    violations->push_back({"sampler.gradient_uncertainty",
-                           "needs the norm of each example's gradient, which softmax_regression, mlp and lenet5 have"});
+  // Batch norm, whose examples have no gradients of their own, is refused with every sampler that needs full data.
+  if (!spec.model.is_network()) {
+    violations->push_back(
+        {"sampler.gradient_uncertainty", "needs the norm of each example's gradient, which networks have"});
   }
   if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
     violations->push_back({"prior", "gradient_uncertainty takes a Gaussian prior of one precision, or none"});

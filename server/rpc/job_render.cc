@@ -1,5 +1,6 @@
 #include "server/rpc/job_render.h"
 
+#include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
@@ -7,9 +8,11 @@
 namespace chainfleet {
 namespace {
 
+int64_t NumExamples(const JobPlan& plan) { return plan.dataset ? plan.dataset->num_rows : 1; }
+
 // What is sampled, but for the numbers that a sweep may vary (docs/sampling.md).
 v1::Job::Report CommonReport(const JobPlan& plan) {
-  const int64_t num_examples = plan.dataset ? plan.dataset->num_rows : 1;
+  const int64_t num_examples = NumExamples(plan);
   const auto parameters =
       InferParameters(plan.spec.model, plan.dataset ? plan.dataset->input_shape : std::vector<int64_t>(),
                       plan.dataset ? plan.dataset->num_classes : 0);
@@ -45,7 +48,7 @@ void RenderPoints(const JobView& view, v1::Job* job) {
   }
 }
 
-v1::Chain RenderChain(const ChainView& view, int32_t point) {
+v1::Chain RenderChain(const ChainView& view, const JobPlan& plan) {
   v1::Chain chain;
   *chain.mutable_id() = ToProto(view.id);
   chain.set_state(ToProto(view.state));
@@ -57,7 +60,9 @@ v1::Chain RenderChain(const ChainView& view, int32_t point) {
   chain.set_lease_epoch(view.lease_epoch);
   chain.set_attempts(view.attempts);
   chain.set_reason(view.reason);
-  chain.set_point(point);
+  chain.set_point(PointOf(plan.spec, view.id.index));
+  const JobSpec spec = SpecAt(plan.spec, chain.point());
+  for (const std::string& warning : WarningsOf(view.stats, spec, NumExamples(plan))) chain.add_warnings(warning);
   return chain;
 }
 
@@ -76,7 +81,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     draws += chain.num_draws;
     done += chain.step;
     total += chain.total_steps;
-    if (with_chains) *job.add_chains() = RenderChain(chain, PointOf(view.plan->spec, chain.id.index));
+    if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan);
   }
   job.set_num_draws(draws);
   job.set_steps_done(done);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/domain/network_shape.h"
+#include "worker/numerics/models/example_norms.h"
 #include "worker/numerics/potential.h"
 
 namespace chainfleet {
@@ -20,6 +21,9 @@ struct ForwardMode {
   const std::vector<at::Tensor>* statistics = nullptr;
   // If set, the batch's own means and (unbiased) variances are appended, [C, channels] each.
   std::vector<at::Tensor>* batch_statistics = nullptr;
+  // If set, every layer with parameters is appended, with what a backward pass leaves for the norms of each example's
+  // gradient. Not for networks with batch norm, whose examples share what they are normalised by.
+  std::vector<LayerTrace>* traces = nullptr;
 };
 
 // Logits [C, n, K] for x [C, n, input_shape...] (float, standardised) and `parameters[k]` [C, shape of tensor k...], on

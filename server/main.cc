@@ -20,12 +20,13 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 struct Flags {
   ServerOptions server;
-  std::string lease = "15s", port_file, log_level = "info";
+  std::string blobs, lease = "15s", port_file, log_level = "info";
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
-  app->add_option("--data-dir", flags->server.data_directory, "State, draws and data sets live here")
+  app->add_option("--data-dir", flags->server.data_directory,
+                  "State lives here, and draws and data sets without --blobs")
       ->capture_default_str();
   app->add_option("--state", flags->server.state,
                   "Where jobs and commits are kept: sqlite, in the data directory, or postgresql://USER@HOST/DATABASE")
@@ -33,6 +34,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--advertise", flags->server.advertise,
                   "HOST:PORT at which others reach this coordinator, told by standbys; default: --listen");
+  app->add_option("--blobs", flags->blobs,
+                  "Where draws and data sets live: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
+                  "data directory")
+      ->envname("CHAINFLEET_BLOBS");
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -74,6 +79,11 @@ absl::Status WritePortFile(const std::string& path, const Server& server) {
 int Fail(const absl::Status& status) {
   std::cerr << "chainfleet-server: " << std::string(status.message()) << "\n";
   return kFailed;
+}
+
+std::string VariableOf(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
 }
 
 int Run(const Flags& flags) {
@@ -130,6 +140,11 @@ int Main(int argc, char** argv) {
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
     std::cerr << "chainfleet-server: --state " << flags.server.state << ": give sqlite or postgresql://...\n";
     return kUsage;
+  }
+  if (!flags.blobs.empty()) {
+    absl::StatusOr<S3Settings> s3 = ReadS3Settings(flags.blobs, VariableOf, *RealFileSystem());
+    if (!s3.ok()) return Fail(Annotate(s3.status(), "--blobs"));
+    flags.server.s3 = *std::move(s3);
   }
   const absl::StatusOr<std::string> token = BearerToken();
   if (!token.ok()) return Fail(token.status());

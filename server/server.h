@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -12,7 +13,9 @@
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
-#include "core/store/blob_store/file_blob_store.h"
+#include "core/store/blob_store/blob_store.h"
+#include "core/store/blob_store/http_transport.h"
+#include "core/store/blob_store/s3_settings.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
 #include "server/control/draw_verifier.h"
@@ -27,6 +30,7 @@ struct ServerOptions {
   std::string data_directory;
   std::string state = "sqlite";  // in the data directory, or postgresql://...
   std::string advertise;         // where others reach this coordinator; empty: `listen`
+  std::optional<S3Settings> s3;  // where objects live; none: in the data directory
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   std::string token;                              // empty: everyone may call
@@ -41,8 +45,9 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
 class Server {
  public:
   // FAILED_PRECONDITION / IN_USE: another server has the data directory. ALREADY_EXISTS / PORT_TAKEN. DATA_LOSS,
-  // FAILED_PRECONDITION / SCHEMA_TOO_NEW, RESOURCE_EXHAUSTED from the stores. `on_store_lost` runs once when the
-  // process must end and reload. `lead`: of WaitToLead if options.state is PostgreSQL.
+  // FAILED_PRECONDITION / SCHEMA_TOO_NEW, NO_CONDITIONAL_PUT or OTHER_STORE, UNAVAILABLE, RESOURCE_EXHAUSTED from the
+  // stores. `on_store_lost` runs once when the process must end and reload. `lead`: of WaitToLead if options.state is
+  // PostgreSQL.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, std::optional<Lead> lead,
                                                        std::function<void(const absl::Status&)> on_store_lost);
 
@@ -57,6 +62,7 @@ class Server {
  private:
   Server() = default;
   absl::Status OpenStores(const ServerOptions& options);
+  absl::Status OpenBlobs(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   void ShowFleet();
@@ -66,6 +72,7 @@ class Server {
   SystemClock clock_;
   std::unique_ptr<FileLock> lock_;
   std::unique_ptr<StateStore> state_;
+  std::unique_ptr<HttpTransport> s3_transport_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
@@ -78,6 +85,7 @@ class Server {
   std::unique_ptr<PredictRouter> router_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<BoundedExecutor> store_calls_;
   std::unique_ptr<GarbageCollector> garbage_;
   std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<GrpcServer> grpc_;

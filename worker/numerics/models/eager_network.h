@@ -12,6 +12,13 @@
 
 namespace chainfleet {
 
+// What a linear or convolution layer was given and gave, as it lies in the pass: images as [n, C * channels, height,
+// width], else [C, n, features].
+struct LayerTap {
+  const PlacedLayer* layer;
+  at::Tensor input, output;
+};
+
 // How a forward pass goes beyond parameters and inputs.
 struct ForwardMode {
   // [C], one per chain: units drop out by stream kDropout. Null: all units are used.
@@ -20,6 +27,8 @@ struct ForwardMode {
   const std::vector<at::Tensor>* statistics = nullptr;
   // If set, the batch's own means and (unbiased) variances are appended, [C, channels] each.
   std::vector<at::Tensor>* batch_statistics = nullptr;
+  // If set, every linear and convolution layer is appended.
+  std::vector<LayerTap>* taps = nullptr;
 };
 
 // Logits [C, n, K] for x [C, n, input_shape...] (float, standardised) and `parameters[k]` [C, shape of tensor k...], on

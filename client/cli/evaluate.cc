@@ -1,6 +1,9 @@
 #include <cmath>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,7 +16,7 @@ namespace chainfleet {
 namespace {
 
 struct EvaluateOptions {
-  std::string job, dataset, ood;
+  std::string job, dataset, ood, calibrate;
 };
 
 std::string EvaluationTable(const v1::Evaluation& evaluation) {
@@ -23,15 +26,28 @@ std::string EvaluationTable(const v1::Evaluation& evaluation) {
     absl::StrAppend(&text, ", out of distribution: ", evaluation.ood_dataset(), " (", evaluation.num_ood_rows(),
                     " rows)");
   }
-  Table table({"", ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC"});
+  const bool calibrated = !evaluation.calibration_dataset().empty();
+  if (calibrated) {
+    absl::StrAppend(&text, ", temperatures from ", evaluation.calibration_dataset(), " (",
+                    evaluation.num_calibration_rows(), " rows)");
+  }
+  std::vector<std::string> headers = {"", ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC"};
+  if (calibrated) headers.push_back(">TEMPERATURE");
+  Table table(headers);
   for (const v1::Scores& scores : evaluation.scores()) {
     const std::string what = scores.what() == "all" ? "all draws"
                              : absl::StartsWith(scores.what(), "single")
                                  ? "mean " + scores.what().substr(0, 6) + " draw" + scores.what().substr(6)
                                  : scores.what();
-    table.AddRow({what, absl::StrCat(scores.num_draws()), Fixed(100 * scores.accuracy(), 2), Fixed(scores.nll(), 4),
-                  Fixed(scores.ece(), 4), Fixed(scores.brier(), 4),
-                  Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4)});
+    std::vector<std::string> row = {what,
+                                    absl::StrCat(scores.num_draws()),
+                                    Fixed(100 * scores.accuracy(), 2),
+                                    Fixed(scores.nll(), 4),
+                                    Fixed(scores.ece(), 4),
+                                    Fixed(scores.brier(), 4),
+                                    Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4)};
+    if (calibrated) row.push_back(Fixed(scores.has_temperature() ? scores.temperature() : NAN, 3));
+    table.AddRow(std::move(row));
   }
   return absl::StrCat(text, "\n", table.Render());
 }
@@ -42,6 +58,7 @@ absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
   request.set_job(options.job);
   request.set_dataset(options.dataset);
   request.set_ood_dataset(options.ood);
+  request.set_calibration_dataset(options.calibrate);
   LiveText text(stderr);
   const auto evaluation = client.Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
     if (progress.rows_total() == 0) return;
@@ -64,6 +81,9 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
   AddJobArgument(verb, &options->job);
   verb->add_option("--dataset", options->dataset, "Data set with labels")->required()->option_text("NAME");
   verb->add_option("--ood", options->ood, "Data set of other inputs: AUROC of telling them apart by entropy")
+      ->option_text("NAME");
+  verb->add_option("--calibrate", options->calibrate,
+                   "Held-out data set to fit temperatures to: calibrated scores beside")
       ->option_text("NAME");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/base/check.h"
 #include "worker/numerics/models/single_threaded.h"
@@ -26,9 +27,7 @@ struct Approximation {
   std::optional<LaplaceGaussian> gaussian;
 };
 
-Approximation& Of(const SamplerState& state, int64_t row) {
-  return *static_cast<Approximation*>(state.derived[row].get());
-}
+Approximation& Of(const std::shared_ptr<void>& derived) { return *static_cast<Approximation*>(derived.get()); }
 
 bool Any(const std::vector<ChainStep>& chains) {
   return std::any_of(chains.begin(), chains.end(), [](const ChainStep& chain) { return chain.active; });
@@ -52,23 +51,26 @@ std::vector<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* stat
       OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < plan.training_steps; });
   const auto trained =
       OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t >= plan.training_steps; });
-  std::vector<StepInfo> info(inputs.chains.size());
-  if (Any(training)) {
-    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
-    EvaluateBatches(some, state->theta());
-    info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  std::vector<StepInfo> of_trained(inputs.chains.size());
+  // Before the others move: it is what may run out of memory.
+  if (Any(trained)) {
+    TakeCurvature(inputs, trained, state);
+    const auto sampling =
+        OnlyActive(trained, [&](const ChainStep& chain) { return chain.t >= plan.training_steps + plan.pass_steps; });
+    const std::vector<bool> drawn = Sample(inputs, sampling, state);
+    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, trained, inputs.scratch};
+    EvaluateBatches(some, state->arenas[kDraw]);
+    for (size_t row = 0; row < of_trained.size(); ++row) {
+      of_trained[row].energy = inputs.scratch->energy[row];
+      of_trained[row].finite = std::isfinite(of_trained[row].energy) && drawn[row];
+    }
   }
-  if (!Any(trained)) return info;
-  TakeCurvature(inputs, trained, state);
-  const auto sampling =
-      OnlyActive(trained, [&](const ChainStep& chain) { return chain.t >= plan.training_steps + plan.pass_steps; });
-  const std::vector<bool> drawn = Sample(inputs, sampling, state);
-  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, trained, inputs.scratch};
-  EvaluateBatches(some, state->arenas[kDraw]);
+  if (!Any(training)) return of_trained;
+  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+  EvaluateBatches(some, state->theta());
+  std::vector<StepInfo> info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
   for (size_t row = 0; row < info.size(); ++row) {
-    if (!trained[row].active) continue;
-    info[row].energy = inputs.scratch->energy[row];
-    info[row].finite = std::isfinite(info[row].energy) && drawn[row];
+    if (trained[row].active) info[row] = of_trained[row];
   }
   return info;
 }
@@ -77,18 +79,21 @@ void Laplace::TakeCurvature(const StepInputs& inputs, const std::vector<ChainSte
                             SamplerState* state) const {
   const StepPlan& plan = *inputs.plan;
   const int64_t all = inputs.potential->num_examples(), n = std::max<int64_t>(1, inputs.batches->batch_size());
+  // Out of the state while sums grow: one that an error leaves half done must not be gone on with.
+  std::vector<std::shared_ptr<void>> derived = std::exchange(state->derived, {});
+  state->derived.resize(derived.size());
   for (bool behind = true; behind;) {
     behind = false;
     std::vector<CurvatureSlice> slices(trained.size());
     for (size_t row = 0; row < trained.size(); ++row) {
       if (!trained[row].active) continue;
-      if (state->derived[row] == nullptr) {
+      if (derived[row] == nullptr) {
         auto fresh = std::make_shared<Approximation>();
         fresh->curvature.structure = structure;
-        state->derived[row] = std::move(fresh);
+        derived[row] = std::move(fresh);
         state->arenas[kDraw].CopyRow(static_cast<int64_t>(row), state->theta());  // until there is one
       }
-      Approximation& of_row = Of(*state, static_cast<int64_t>(row));
+      Approximation& of_row = Of(derived[row]);
       if (of_row.batches >= std::min(trained[row].t - plan.training_steps + 1, plan.pass_steps)) continue;
       const int64_t first = of_row.batches++ * n;
       slices[row] = {&of_row.curvature, first, std::min(n, all - first)};
@@ -98,6 +103,7 @@ void Laplace::TakeCurvature(const StepInputs& inputs, const std::vector<ChainSte
     const bool known = inputs.potential->AddCurvature(state->theta(), slices.data());
     CHAINFLEET_CHECK(known) << "a potential without this curvature was given to laplace";
   }
+  state->derived = std::move(derived);
 }
 
 std::vector<bool> Laplace::Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling,
@@ -111,7 +117,7 @@ std::vector<bool> Laplace::Sample(const StepInputs& inputs, const std::vector<Ch
       Pass::kNormalAround, {&draw, &zero}, sampling, [](int64_t, float* s) { s[0] = 1; }, RngStream::kProposal);
   const std::vector<double> lambda = inputs.potential->PriorPrecisions();
   ForEachActive(sampling, draw.device(), [&](int64_t row) {
-    Approximation& of_row = Of(*state, row);
+    Approximation& of_row = Of(state->derived[row]);
     if (!of_row.gaussian) {
       of_row.gaussian = LaplaceGaussian::Factor(of_row.curvature, lambda, draw.layout(), RowsView(draw).device());
       of_row.curvature = {};

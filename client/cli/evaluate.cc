@@ -2,6 +2,8 @@
 #include <cmath>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -15,16 +17,17 @@ namespace chainfleet {
 namespace {
 
 struct EvaluateOptions {
-  std::string job, point, dataset, ood;
+  std::string job, point, dataset, ood, calibrate;
 };
 
 Table ScoreTable(const std::string& first) {
-  return Table({first, ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC"});
+  return Table({first, ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC", ">TEMPERATURE"});
 }
 void AddScores(const std::string& first, const v1::Scores& scores, Table* table) {
   table->AddRow({first, absl::StrCat(scores.num_draws()), Fixed(100 * scores.accuracy(), 2), Fixed(scores.nll(), 4),
                  Fixed(scores.ece(), 4), Fixed(scores.brier(), 4),
-                 Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4)});
+                 Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4),
+                 Fixed(scores.has_temperature() ? scores.temperature() : NAN, 3)});
 }
 
 std::string Heading(const v1::Evaluation& evaluation, const std::string& point) {
@@ -34,6 +37,10 @@ std::string Heading(const v1::Evaluation& evaluation, const std::string& point) 
   if (!evaluation.ood_dataset().empty()) {
     absl::StrAppend(&text, ", out of distribution: ", evaluation.ood_dataset(), " (", evaluation.num_ood_rows(),
                     " rows)");
+  }
+  if (!evaluation.calibration_dataset().empty()) {
+    absl::StrAppend(&text, ", temperatures from ", evaluation.calibration_dataset(), " (",
+                    evaluation.num_calibration_rows(), " rows)");
   }
   return text + "\n";
 }
@@ -96,6 +103,7 @@ absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
   request.set_job(options.job);
   request.set_dataset(options.dataset);
   request.set_ood_dataset(options.ood);
+  request.set_calibration_dataset(options.calibrate);
   if (options.point == "all") return EvaluateAll(run, &client, std::move(request));
   request.mutable_selection()->set_point(options.point);
   const absl::StatusOr<v1::Evaluation> evaluation = EvaluatePoint(&client, request);
@@ -117,6 +125,9 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
       ->description("Of a job with a sweep: the posterior meant, by number or values; all: a row each");
   verb->add_option("--dataset", options->dataset, "Data set with labels")->required()->option_text("NAME");
   verb->add_option("--ood", options->ood, "Data set of other inputs: AUROC of telling them apart by entropy")
+      ->option_text("NAME");
+  verb->add_option("--calibrate", options->calibrate,
+                   "Held-out data set to fit temperatures to: calibrated scores beside")
       ->option_text("NAME");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

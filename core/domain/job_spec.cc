@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/domain/posthoc_rules.h"
 #include "core/domain/sweep_points.h"
 
 namespace chainfleet {
@@ -187,6 +188,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   }
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
+  if (Validate(spec.model).empty()) Append(ValidatePostHoc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   // Its values are judged with the rest of the job.
   if (violations.empty()) Append(ValidateSweep(spec), &violations);
@@ -256,7 +258,9 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   const int64_t num_classes = dataset != nullptr ? dataset->num_classes : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
-  const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size);
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
+  const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size) +
+                        CurvatureBytes(spec.sampler, parameters);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };
   return InvalidFields({{"model", absl::StrCat("one chain of ", NumParameters(parameters), " parameters in batches of ",
@@ -265,14 +269,14 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
 }
 
 bool StepPlan::CollectsAfter(int64_t step) const {
-  if (total_steps > training_steps) return step > training_steps && step <= total_steps;
+  if (total_steps > training_steps) return step > training_steps + pass_steps && step <= total_steps;
   if (step <= burn_in_steps || step > total_steps || step % collect_every != 0) return false;
   const int64_t in_cycle = (step - 1) % steps_per_cycle + 1;
   return in_cycle > steps_per_cycle - collect_window;
 }
 
 int64_t StepPlan::NumDraws() const {
-  if (total_steps > training_steps) return total_steps - training_steps;
+  if (total_steps > training_steps) return total_steps - training_steps - pass_steps;
   const auto multiples_in = [&](int64_t after, int64_t last) {
     return last > after ? last / collect_every - after / collect_every : 0;
   };
@@ -288,7 +292,11 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   StepPlan plan;
   plan.steps_per_epoch = spec.model.has_data() ? std::max<int64_t>(1, num_examples / spec.batch_size) : 1;
   plan.training_steps = TotalSteps(spec, plan.steps_per_epoch);
-  plan.total_steps = plan.training_steps + spec.sampler.posterior_draws();
+  if (spec.sampler.passes_over_data()) {
+    const int64_t n = spec.model.has_data() ? std::max<int64_t>(1, spec.batch_size) : num_examples;
+    plan.pass_steps = (num_examples + n - 1) / n;
+  }
+  plan.total_steps = plan.training_steps + plan.pass_steps + spec.sampler.posterior_draws();
   plan.steps_per_cycle = std::max<int64_t>(1, plan.training_steps / spec.schedule.cycles());
   plan.burn_in_steps = spec.burn_in.steps.value_or(spec.burn_in.epochs.value_or(0) * plan.steps_per_epoch +
                                                    spec.burn_in.cycles.value_or(0) * plan.steps_per_cycle);

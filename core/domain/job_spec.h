@@ -76,6 +76,7 @@ std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Datase
 struct StepPlan {
   int64_t steps_per_epoch = 1;  // floor(N / n)
   int64_t training_steps = 0;   // those with a gradient or a proposal
+  int64_t pass_steps = 0;       // then those that each look at the next batch of one pass over all data (Laplace)
   int64_t total_steps = 0;      // and those that each sample a network from what training left (SWAG, ...)
   int64_t steps_per_cycle = 0;
   int64_t burn_in_steps = 0;

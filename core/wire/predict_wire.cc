@@ -95,6 +95,7 @@ v1::Scores ScoresToProto(const Scores& scores) {
   proto.set_mean_mutual_information(scores.mean_mutual_information);
   if (scores.ood_mean_predictive_entropy) proto.set_ood_mean_predictive_entropy(*scores.ood_mean_predictive_entropy);
   if (scores.ood_auroc_mutual_information) proto.set_ood_auroc_mutual_information(*scores.ood_auroc_mutual_information);
+  if (scores.temperature) proto.set_temperature(*scores.temperature);
   return proto;
 }
 
@@ -114,6 +115,7 @@ Scores ScoresFromProto(const v1::Scores& proto) {
   if (proto.has_ood_auroc_mutual_information()) {
     scores.ood_auroc_mutual_information = proto.ood_auroc_mutual_information();
   }
+  if (proto.has_temperature()) scores.temperature = proto.temperature();
   return scores;
 }
 
@@ -240,8 +242,10 @@ v1::Evaluation ToProto(const Evaluation& evaluation) {
   proto.set_version(evaluation.version);
   proto.set_dataset(evaluation.dataset);
   proto.set_ood_dataset(evaluation.ood_dataset);
+  proto.set_calibration_dataset(evaluation.calibration_dataset);
   proto.set_num_rows(evaluation.num_rows);
   proto.set_num_ood_rows(evaluation.num_ood_rows);
+  proto.set_num_calibration_rows(evaluation.num_calibration_rows);
   proto.set_draws_used(evaluation.draws_used);
   proto.set_point(evaluation.point);
   proto.set_draws_in_version(evaluation.draws_in_version);
@@ -255,8 +259,10 @@ Evaluation FromProto(const v1::Evaluation& proto) {
   evaluation.version = proto.version();
   evaluation.dataset = proto.dataset();
   evaluation.ood_dataset = proto.ood_dataset();
+  evaluation.calibration_dataset = proto.calibration_dataset();
   evaluation.num_rows = proto.num_rows();
   evaluation.num_ood_rows = proto.num_ood_rows();
+  evaluation.num_calibration_rows = proto.num_calibration_rows();
   evaluation.draws_used = proto.draws_used();
   evaluation.point = proto.point();
   evaluation.draws_in_version = proto.draws_in_version();

@@ -104,6 +104,8 @@ class KernelBatch final : public ChainBatch {
       const int64_t r = static_cast<int64_t>(rows_.size());
       state_.numbers.resize(r + 1);
       state_.numbers[r].clear();
+      state_.derived.resize(r + 1);
+      state_.derived[r].reset();
       if (held_) held_->AddRow();
       if (checkpoint) {
         Restore(r, std::move(*checkpoint));
@@ -124,6 +126,8 @@ class KernelBatch final : public ChainBatch {
     if (held_) held_->RemoveRow(r);
     std::swap(state_.numbers[r], state_.numbers.back());
     state_.numbers.pop_back();
+    std::swap(state_.derived[r], state_.derived.back());
+    state_.derived.pop_back();
     std::swap(*row, rows_.back());
     rows_.pop_back();
   }

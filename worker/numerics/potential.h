@@ -30,6 +30,14 @@ struct BatchRows {
   const int64_t* row(int64_t r) const { return ids + r * size; }
 };
 
+struct Curvature;  // worker/numerics/curvature.h
+
+// What a row adds to its sum: examples [first, first + count) in stored order. Null: nothing.
+struct CurvatureSlice {
+  Curvature* sum = nullptr;
+  int64_t first = 0, count = 0;
+};
+
 // Bound to a device and, for networks, a data set. Not thread-safe: one call at a time (buffers are kept between
 // calls).
 class Potential {
@@ -62,6 +70,19 @@ class Potential {
 
   // log_prior[C], up to a constant, on the host. `prior_precisions` as in BatchRows.
   virtual void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) = 0;
+
+  // Adds to each row's sum, `slices` [C], the Gauss-Newton matrix of -log likelihood at its theta, units all in use; of
+  // an analytic potential, whose only example it is, the Hessian. False, and nothing done, if this potential knows no
+  // such way for the structure asked.
+  virtual bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) {
+    static_cast<void>(theta), static_cast<void>(slices);
+    return false;
+  }
+
+  // The precision of each parameter tensor's Gaussian prior, stated by prior_precision() or not.
+  virtual std::vector<double> PriorPrecisions() const {
+    return std::vector<double>(layout()->spans().size(), prior_precision());
+  }
 
   // What a draw carries beside its parameters, as tensors that follow them: means and variances of batch norm.
   virtual const std::vector<ParameterShape>& statistics() const {

@@ -76,6 +76,19 @@ class PriorPotential final : public Potential {
     for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = -log_prior[row];
   }
 
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    return likelihood_->AddCurvature(theta, slices);
+  }
+
+  std::vector<double> PriorPrecisions() const override {
+    std::vector<double> precisions;
+    for (const PriorDensity& density : of_tensor_) {
+      const auto* normal = std::get_if<NormalDensity>(&density);
+      precisions.push_back(normal != nullptr ? normal->precision : 0);
+    }
+    return precisions;
+  }
+
   const std::vector<ParameterShape>& statistics() const override { return likelihood_->statistics(); }
   std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
     return likelihood_->DrawStatistics(theta);

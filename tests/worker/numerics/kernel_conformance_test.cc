@@ -30,6 +30,12 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
   JobSpec& spec = plan->spec;
   spec.name = "conformance";
   spec.model.kind = BuiltinModel{"softmax_regression", {}};
+  // A layer whose inputs may fall out.
+  if (std::holds_alternative<McDropoutSpec>(sampler.kind)) spec.model.kind = BuiltinModel{"mlp", {16}};
+  // Few enough parameters for a matrix of them.
+  if (std::holds_alternative<LaplaceSpec>(sampler.kind)) {
+    spec.model.kind = LayeredModel{{{MaxPoolLayer{7}}, {LinearLayer{}}}};
+  }
   spec.dataset = data.description().name;
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;
@@ -170,7 +176,8 @@ TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
 
 TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
   const Draws whole = RunAlone(plan_, 1);
-  for (const int cut : {1, 5, 6, 13, kSteps - 1}) {
+  // Up to the passes and draws that follow the last step of some.
+  for (const int cut : {1, 5, 6, 13, kSteps - 1, kSteps + 2, kSteps + 8}) {
     const auto before = Make(plan_), after = Make(plan_);
     ASSERT_TRUE(before->AddChain(1, std::nullopt).ok());
     Draws draws = Run(*before, 1, cut);
@@ -214,7 +221,10 @@ INSTANTIATE_TEST_SUITE_P(
         SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}}, SamplerSpec{PenaltyMhSpec{.num_batches = 5}},
         SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
         SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
-        SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
+        SamplerSpec{BarkerMhSpec{.num_batches = 5}}, SamplerSpec{McDropoutSpec{.rate = 0.2, .draws = 4}},
+        SamplerSpec{LaplaceSpec{.draws = 4}},
+        SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}},
+        SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}),
     [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
 
 // The samplers whose only randomness is scaled by the temperature.
@@ -249,7 +259,8 @@ INSTANTIATE_TEST_SUITE_P(Samplers, NoiseOfKernel,
                          ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01}},
                                            SamplerSpec{EmcmcGibbsSpec{0.01, 4}}, SamplerSpec{SghmcSpec{}},
                                            SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
-                                           SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}}),
+                                           SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
+                                           SamplerSpec{LaplaceSpec{.draws = 4}}),
                          [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
 
 }  // namespace

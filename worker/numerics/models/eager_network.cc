@@ -38,6 +38,11 @@ class Pass {
   // The same beside an image.
   at::Tensor BesideImage(const PlacedLayer& layer, size_t i) const { return PerChannel(layer, i).view({1, -1, 1, 1}); }
 
+  at::Tensor Tapped(const PlacedLayer& layer, const at::Tensor& input, at::Tensor output) const {
+    if (mode_.taps != nullptr) mode_.taps->push_back({&layer, input, output});
+    return output;
+  }
+
   at::Tensor Flat(const PlacedLayer& layer, const at::Tensor& h) const {
     if (!IsImage(layer)) return h;
     return h.reshape({h.size(0), chains_, -1}).transpose(0, 1);
@@ -54,13 +59,15 @@ class Pass {
   at::Tensor Apply(const ConvLayer& conv, const PlacedLayer& layer, const at::Tensor& h) const {
     const at::Tensor weight = parameters_[layer.parameter].flatten(0, 1);
     const at::Tensor bias = conv.bias ? PerChannel(layer, 1) : at::Tensor();
-    return Traced(layer, h, at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups));
+    return Tapped(
+        layer, h,
+        Traced(layer, h, at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups)));
   }
 
   at::Tensor Apply(const LinearLayer& linear, const PlacedLayer& layer, const at::Tensor& h) const {
     const at::Tensor weight = parameters_[layer.parameter].transpose(1, 2), x = Flat(layer, h);
-    return Traced(layer, x,
-                  linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight));
+    return Tapped(layer, x, Traced(layer, x,
+                  linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight)));
   }
 
   at::Tensor Apply(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {

@@ -13,6 +13,13 @@
 
 namespace chainfleet {
 
+// What a linear or convolution layer was given and gave, as it lies in the pass: images as [n, C * channels, height,
+// width], else [C, n, features].
+struct LayerTap {
+  const PlacedLayer* layer;
+  at::Tensor input, output;
+};
+
 // How a forward pass goes beyond parameters and inputs.
 struct ForwardMode {
   // [C], one per chain: units drop out by stream kDropout. Null: all units are used.
@@ -24,6 +31,8 @@ struct ForwardMode {
   // If set, every layer with parameters is appended, with what a backward pass leaves for the norms of each example's
   // gradient. Not for networks with batch norm, whose examples share what they are normalised by.
   std::vector<LayerTrace>* traces = nullptr;
+  // If set, every linear and convolution layer is appended.
+  std::vector<LayerTap>* taps = nullptr;
 };
 
 // Logits [C, n, K] for x [C, n, input_shape...] (float, standardised) and `parameters[k]` [C, shape of tensor k...], on

@@ -14,6 +14,7 @@
 
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
@@ -77,6 +78,17 @@ class EagerPotential final : public Potential {
       const c10::AutoGradMode autograd(false);
       CopyToHost(BatchLosses(Parameters(theta, first, count), first, count, batch), losses + first * batch.size);
     });
+  }
+
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+      for (int64_t row = first; row < first + count; ++row) {
+        const auto [sum, begin, size] = slices[row];
+        if (sum == nullptr) continue;
+        AddNetworkCurvature(network_, Parameters(theta, row, 1), Standardised(inputs_.narrow(0, begin, size), 1), sum);
+      }
+    });
+    return true;
   }
 
   void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {

@@ -1,6 +1,7 @@
 #include "worker/numerics/models/fused_potential.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <functional>
@@ -10,6 +11,9 @@
 #include "worker/numerics/kernels/softmax.h"
 #include "worker/numerics/kernels/square_sum.h"
 #include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/network_curvature.h"
+#include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
@@ -22,10 +26,11 @@ std::vector<int64_t> PaddedOffsets(const Layout& layout) {
 
 class FusedPotential final : public Potential {
  public:
-  FusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+  FusedPotential(Architecture architecture, NetworkShape network, std::shared_ptr<const Layout> layout,
                  std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
                  double prior_precision)
-      : layout_(std::move(layout)),
+      : shape_(std::move(network)),
+        layout_(std::move(layout)),
         dataset_(std::move(dataset)),
         prior_precision_(prior_precision),
         rows_(dataset_->description().input_type, dataset_->input_bytes().data(), architecture.input_shape,
@@ -55,6 +60,23 @@ class FusedPotential final : public Potential {
       Forward(theta.row(row), batch.row(row), batch.size, slice, 1, work, losses + row * batch.size);
     };
     Run(theta.rows(), batch.size, slice, nullptr, 0);
+  }
+
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    RunSingleThreaded(theta.rows(), [&](int64_t row) {
+      const auto [sum, first, count] = slices[row];
+      if (sum == nullptr) return;
+      std::vector<int64_t> shape = {1, count};
+      shape.insert(shape.end(), shape_.input_shape.begin(), shape_.input_shape.end());
+      const at::Tensor x = at::empty(shape, at::kFloat);
+      for (int64_t i = 0; i < count; ++i) rows_.Read(first + i, x.data_ptr<float>() + i * rows_.row_size());
+      std::vector<at::Tensor> parameters;
+      for (size_t k = 0; k < layout_->spans().size(); ++k) {
+        parameters.push_back(ParameterView(theta, static_cast<int64_t>(k)).narrow(0, row, 1));
+      }
+      AddNetworkCurvature(shape_, parameters, x, sum);
+    });
+    return true;
   }
 
   void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
@@ -152,6 +174,7 @@ class FusedPotential final : public Potential {
     }
   }
 
+  NetworkShape shape_;
   std::shared_ptr<const Layout> layout_;
   std::shared_ptr<const ResidentDataset> dataset_;
   double prior_precision_;
@@ -165,11 +188,12 @@ class FusedPotential final : public Potential {
 
 }  // namespace
 
-std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
+                                              std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const Normalisation& normalisation, double prior_precision) {
-  return std::make_unique<FusedPotential>(std::move(architecture), std::move(layout), std::move(dataset), normalisation,
-                                          prior_precision);
+  return std::make_unique<FusedPotential>(std::move(architecture), std::move(network), std::move(layout),
+                                          std::move(dataset), normalisation, prior_precision);
 }
 
 }  // namespace chainfleet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ namespace chainfleet {
 struct SamplerState {
   std::vector<ThetaArena> arenas;
   std::vector<std::vector<double>> numbers;  // [C], what each means is the kernel's own
+  // [C], what a kernel computed from the rest and computes again where it is null: no part of a resume point.
+  std::vector<std::shared_ptr<void>> derived;
   ThetaArena& theta() { return arenas[0]; }
   const ThetaArena& theta() const { return arenas[0]; }
 };

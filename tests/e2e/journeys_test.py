@@ -1,4 +1,5 @@
 """The main job through the real binaries, with real deaths in the middle."""
+import os
 import unittest
 
 import fleet as fleets
@@ -72,6 +73,24 @@ class Journeys(unittest.TestCase):
         self.assertGreaterEqual(int(after["num_draws"]), int(before["num_draws"]))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
+
+    def test_every_point_of_a_sweep_is_a_posterior_of_its_own(self):
+        text = JOB.format(name="swept", epochs=8, keep=1).replace("chains: 4", "chains: 2\nsweep: {temperature: [1.0e-4, 0.01], eta: [4.0e-4, 0.01]}")
+        job = self.fleet.submit(text)
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        refused = self.fleet.run("evaluate", job, "--dataset", "fashion")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("3: temperature=0.01,eta=0.01", refused.stderr)
+        scores = [self.fleet.json("evaluate", job, "--dataset", "fashion", "--point", point)
+                  for point in ("0", "temperature=0.01,eta=0.01")]
+        self.assertEqual([s["point"] for s in scores], ["temperature=0.0001,eta=0.0004", "temperature=0.01,eta=0.01"])
+        for s in scores:
+            self.assertEqual(int(s["draws_in_version"]), 6)  # 2 chains, 3 cycles after burn-in
+        self.assertNotEqual(scores[0]["scores"], scores[1]["scores"])
+        everything = self.fleet.json("evaluate", job, "--dataset", "fashion", "--point", "all")["evaluations"]
+        self.assertEqual([everything[0]["scores"], everything[3]["scores"]], [s["scores"] for s in scores])
+        self.fleet.run("export", job, "--point", "2", "--format", "safetensors", "--output", self.fleet.path("point"), check=True)
+        self.assertEqual(sorted(os.listdir(self.fleet.path("point"))), ["chain-0004.safetensors", "chain-0005.safetensors"])
 
     def test_predictions_average_over_the_draws(self):
         job = self.fleet.submit(JOB.format(name="scores", epochs=40, keep=4))

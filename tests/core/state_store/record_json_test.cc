@@ -19,6 +19,7 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.burn_in.cycles = 2;
   plan.spec.collect = {1, std::nullopt, {DrawKind::kTheta, DrawKind::kThetaA}, 5};
   plan.spec.seed = ~uint64_t{0};
+  plan.spec.sweep = {.temperature = {0.1 + 0.2, 1}, .eta = {7}};
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
   const auto read = DecodeJobPlan(EncodeJobPlan(plan));
   ASSERT_TRUE(read.ok()) << read.status();
@@ -34,12 +35,12 @@ TEST(RecordJson, ModelsSurviveTheRoundTrip) {
                             {ConcatLayer{branch}},
                             {DropoutLayer{0.25}},
                             {LinearLayer{7}}};
-  for (const ModelSpec& model : {ModelSpec{LayeredModel{layers}}, ModelSpec{GaussianPotential{3, 0.5}},
-                                 ModelSpec{GaussianPotential{2, {}, {2, 1, 1, 2}, {7}}},
-                                 ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
-                                 ModelSpec{LinearRegressionPotential{0.25, false}},
-                                 ModelSpec{LogisticRegressionPotential{}},
-                                 ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
+  for (const ModelSpec& model :
+       {ModelSpec{LayeredModel{layers}}, ModelSpec{GaussianPotential{3, 0.5}},
+        ModelSpec{GaussianPotential{2, {}, {2, 1, 1, 2}, {7}}},
+        ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
+        ModelSpec{LinearRegressionPotential{0.25, false}}, ModelSpec{LogisticRegressionPotential{}},
+        ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
     JobPlan plan = *PlanOf("job-aaaaaa", 3, true);
     plan.spec.model = model;
     const auto read = DecodeJobPlan(EncodeJobPlan(plan));

@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   const double precision = plan.spec.prior.precision();
   std::optional<Architecture> fused = FusedArchitecture(network);
   if (fused && !device.is_cuda()) {
-    return MakeFusedPotential(*std::move(fused), std::move(layout), std::move(dataset), plan.normalisation, precision);
+    return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset),
+                              plan.normalisation, precision);
   }
   return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), plan.normalisation, precision,
                             device, device.is_cuda() ? ChainBatching::kTogether : ChainBatching::kApart);

@@ -81,7 +81,8 @@ TEST(NetworkCurvature, FullAndDiagonalAreSumsOfSquaredGradients) {
   at::Tensor wanted = at::zeros({size, size}, at::kDouble);
   for (int64_t i = 0; i < kExamples; ++i) {
     for (int64_t k = 0; k < kClasses; ++k) {
-      testing::PlainNetwork plain{network.Leaves(), {}, {}};
+      testing::PlainNetwork plain;
+      plain.parameters = network.Leaves();
       const at::Tensor logits = plain.Logits(network.layers, network.Image(i));
       (logits.squeeze(0) * Root(logits)[k]).sum().backward();
       std::vector<at::Tensor> gradients;

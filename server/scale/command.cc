@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,7 +130,8 @@ absl::StatusOr<std::string> RunCommand(const Clock& clock, const std::vector<std
     return failure == ENOENT ? absl::NotFoundError(what) : absl::UnavailableError(what);
   }
   Said said;
-  const int process = pidfd_open(pid, 0);
+  // Debian 12's <sys/pidfd.h> does not link from C++.
+  const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   const absl::Status read = ReadToEnd(clock, limits, process, &out, &error, &said);
   if (process >= 0) close(process);
   if (!read.ok()) kill(-pid, SIGKILL);

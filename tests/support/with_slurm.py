@@ -11,10 +11,12 @@ import socket
 import subprocess
 import time
 
-from real_server import RealServer, run_beside
+from real_server import RealServer, free_ports, run_beside
 
 READY_WITHIN_SECONDS = 60
-OWN_PROCESSES = ["unshare", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
+# With a /proc that shows them alone, mounted where nobody else sees it; this works in a changed root, too.
+OWN_PROCESSES = ["unshare", "--pid", "--mount", "--propagation=unchanged", "--fork", "--kill-child=SIGKILL", "sh", "-c",
+                 'mount --make-private /proc && mount -t proc proc /proc && exec "$0" "$@"']
 CONFIGURATION = """
 ClusterName=chainfleet-test
 SlurmctldHost={host}(127.0.0.1)
@@ -56,15 +58,6 @@ def why_not():
     return None if tried.returncode == 0 else f"no process namespace for the node: {tried.stderr.strip()}"
 
 
-def _free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
-
-
 class Slurm(RealServer):
     def __init__(self):
         super().__init__("slurm")
@@ -73,7 +66,7 @@ class Slurm(RealServer):
         os.mkdir(self.path("spool"))
         with open(os.open(self.path("munge.key"), os.O_WRONLY | os.O_CREAT, 0o400), "wb") as f:
             f.write(os.urandom(128))
-        controller_port, node_port = _free_ports(2)
+        controller_port, node_port = free_ports(2)
         with open(self.path("slurm.conf"), "w") as f:
             f.write(CONFIGURATION.format(folder=self.folder, host=socket.gethostname().split(".")[0], controller_port=controller_port,
                                          node_port=node_port))

@@ -35,7 +35,8 @@ install_packages() {
   allow_services
   for service in postgresql munge slurmctld slurmd; do  # of the packages of these names
     [[ " ${missing[*]} " = *" $service "* ]] || continue
-    "${as_root[@]}" systemctl --quiet disable "$service" 2>/dev/null || true  # there may be no systemd
+    "${as_root[@]}" deb-systemd-helper disable "$service.service" >/dev/null
+    "${as_root[@]}" update-rc.d "$service" disable
   done
   say "Debian packages: installed ${#missing[@]}"
 }

@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{{SghmcSpec{.noise_free_fraction = 0.5}}, kCyclical},
                       Case{{SghmcSpec{.scheme = SghmcScheme::kBaoa}}}, Case{{EntropySgdSpec{0.01, 4, 0.75}}},
                       Case{{EntropySgldSpec{0.01, 4, 0.75}}}, Case{{SamSpec{}}}, Case{{BsamSpec{.parts = 4}}},
-                      Case{{GradientUncertaintySpec{}}}, Case{{GradientUncertaintySpec{.threshold = 0.3}}},
+                      Case{{GradientUncertaintySpec{}}}, Case{{GradientUncertaintySpec{.threshold = 0}}},
                       Case{{SwaSpec{.start_epoch = 2}}}, Case{{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}},
                       Case{{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}}, Case{{RandomWalkSpec{}}},
                       Case{{MalaSpec{}}}, Case{{HmcSpec{3}}}, Case{{PenaltyMhSpec{.num_batches = 5}}},

@@ -35,7 +35,6 @@ install_packages() {
   allow_services
   for service in postgresql munge slurmctld slurmd; do  # of the packages of these names
     [[ " ${missing[*]} " = *" $service "* ]] || continue
-    "${as_root[@]}" deb-systemd-helper disable "$service.service" >/dev/null
     "${as_root[@]}" update-rc.d "$service" disable
   done
   say "Debian packages: installed ${#missing[@]}"

@@ -111,7 +111,8 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   // Tasks wait for the disk more than they compute: more threads than cores.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int store_calls = options.threads > 0 ? options.threads : options.s3 ? kS3Calls : std::max(8, 2 * cores);
-  threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads);
+  const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
+  threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
   auth_ = std::make_unique<Authenticator>(options.token);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
@@ -149,7 +150,7 @@ void Server::StartScaling(const SlurmOptions& options, const std::string& listen
           const std::vector<std::string>& argv) { return RunCommand(clock_, argv, environment); };
   scaler_ = std::make_unique<SlurmScaler>(state_->incarnation(), options.script, run);
   scale_loop_ = std::make_unique<ScaleLoop>(
-      options.scale, scaler_.get(), [this] { return dispatcher_->Demand(); }, &clock_, store_calls_.get());
+      options.scale, scaler_.get(), [this] { return dispatcher_->Demand(); }, &clock_, threads_.get());
   Log(LogLevel::kInfo, "workers are asked of Slurm when chains wait",
       {{"job_name", SlurmJobName(state_->incarnation())},
        {"workers_dial", address},

@@ -16,6 +16,31 @@ struct EvaluateOptions {
   std::string job, dataset, ood;
 };
 
+std::string NameOf(const v1::Scores& scores) {
+  if (scores.what() == "all") return "all draws";
+  if (!absl::StartsWith(scores.what(), "single")) return scores.what();
+  return "mean " + scores.what().substr(0, 6) + " draw" + scores.what().substr(6);
+}
+
+Table ClassTable(const v1::Evaluation& evaluation) {
+  Table table({"", ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC"});
+  for (const v1::Scores& scores : evaluation.scores()) {
+    table.AddRow({NameOf(scores), absl::StrCat(scores.num_draws()), Fixed(100 * scores.accuracy(), 2),
+                  Fixed(scores.nll(), 4), Fixed(scores.ece(), 4), Fixed(scores.brier(), 4),
+                  Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4)});
+  }
+  return table;
+}
+
+Table NumberTable(const v1::Evaluation& evaluation) {
+  Table table({"", ">DRAWS", ">RMSE", ">NLL", ">WITHIN 90 %"});
+  for (const v1::Scores& scores : evaluation.scores()) {
+    table.AddRow({NameOf(scores), absl::StrCat(scores.num_draws()), absl::StrCat(scores.rmse()), Fixed(scores.nll(), 4),
+                  Fixed(scores.has_coverage_90() ? 100 * scores.coverage_90() : NAN, 2)});
+  }
+  return table;
+}
+
 std::string EvaluationTable(const v1::Evaluation& evaluation) {
   std::string text = absl::StrCat(evaluation.job_id(), " version ", evaluation.version(), " on ", evaluation.dataset(),
                                   " (", evaluation.num_rows(), " rows)");
@@ -23,17 +48,8 @@ std::string EvaluationTable(const v1::Evaluation& evaluation) {
     absl::StrAppend(&text, ", out of distribution: ", evaluation.ood_dataset(), " (", evaluation.num_ood_rows(),
                     " rows)");
   }
-  Table table({"", ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC"});
-  for (const v1::Scores& scores : evaluation.scores()) {
-    const std::string what = scores.what() == "all" ? "all draws"
-                             : absl::StartsWith(scores.what(), "single")
-                                 ? "mean " + scores.what().substr(0, 6) + " draw" + scores.what().substr(6)
-                                 : scores.what();
-    table.AddRow({what, absl::StrCat(scores.num_draws()), Fixed(100 * scores.accuracy(), 2), Fixed(scores.nll(), 4),
-                  Fixed(scores.ece(), 4), Fixed(scores.brier(), 4),
-                  Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4)});
-  }
-  return absl::StrCat(text, "\n", table.Render());
+  const bool numbers = evaluation.scores_size() > 0 && evaluation.scores(0).has_rmse();
+  return absl::StrCat(text, "\n", (numbers ? NumberTable(evaluation) : ClassTable(evaluation)).Render());
 }
 
 absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
@@ -62,7 +78,7 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test -o json | jq .scores",
                            [=] { return Evaluate(run, *options); });
   AddJobArgument(verb, &options->job);
-  verb->add_option("--dataset", options->dataset, "Data set with labels")->required()->option_text("NAME");
+  verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->required()->option_text("NAME");
   verb->add_option("--ood", options->ood, "Data set of other inputs: AUROC of telling them apart by entropy")
       ->option_text("NAME");
   AddServerOptions(verb, run);

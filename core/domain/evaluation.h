@@ -22,6 +22,9 @@ struct Scores {
   std::optional<double> ood_auroc;  // by predictive entropy, the shifted set positive
   std::optional<double> ood_auroc_mutual_information;
   std::optional<double> ood_mean_predictive_entropy;
+  // Of float32 targets, for which the scores of classes are NaN.
+  std::optional<double> rmse;         // of the mean; of single draws the root of their mean square
+  std::optional<double> coverage_90;  // targets within the central 90 % of the predictive distribution, 0..1
 };
 
 struct Evaluation {

@@ -104,9 +104,10 @@ void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintyS
   const auto* builtin = std::get_if<BuiltinModel>(&spec.model.kind);
   const std::string model = builtin == nullptr ? "" : builtin->name;
   // Those whose kernels know per-example norms (worker/numerics/models/fused_network.h).
-  if (model != "softmax_regression" && model != "mlp" && model != "lenet5") {
-    violations->push_back({"sampler.gradient_uncertainty",
-                           "needs the norm of each example's gradient, which softmax_regression, mlp and lenet5 have"});
+  if (model != "softmax_regression" && model != "linear" && model != "mlp" && model != "lenet5") {
+    violations->push_back(
+        {"sampler.gradient_uncertainty",
+         "needs the norm of each example's gradient, which softmax_regression, linear, mlp and lenet5 have"});
   }
   if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
     violations->push_back({"prior", "gradient_uncertainty takes a Gaussian prior of one precision, or none"});
@@ -221,6 +222,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
 }
 
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset) {
+  if (model.is_network()) return ValidateTargets(LikelihoodOf(model), model.likelihood.has_value(), dataset);
   const auto refuse = [&](const std::string& wanted) {
     return Violations{{"dataset.name", absl::StrCat(dataset.name, " has ",
                                                     dataset.target_type == TargetType::kFloat32
@@ -229,14 +231,14 @@ std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Datase
                                                     "; ", wanted)}};
   };
   const auto* potential = std::get_if<PotentialKind>(&model.kind);
-  if (potential != nullptr && std::holds_alternative<LinearRegressionPotential>(*potential)) {
+  if (std::holds_alternative<LinearRegressionPotential>(*potential)) {
     if (dataset.target_type == TargetType::kFloat32) return {};
     return refuse("linear_regression learns numbers: put it with --target-type float32");
   }
   if (dataset.target_type != TargetType::kLabels) {
     return refuse("the model learns classes: put it with --target-type label");
   }
-  if (potential != nullptr && dataset.num_classes != 2) return refuse("logistic_regression learns two");
+  if (dataset.num_classes != 2) return refuse("logistic_regression learns two");
   return {};
 }
 

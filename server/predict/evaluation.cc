@@ -9,6 +9,7 @@
 #include "server/predict/fan_out.h"
 #include "server/predict/label_reader.h"
 #include "server/predict/pinned_call.h"
+#include "server/predict/scored_numbers.h"
 #include "server/predict/scored_rows.h"
 
 namespace chainfleet {
@@ -30,15 +31,27 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   struct Pass {
     Dataset dataset;
     std::optional<ScoredRows> rows;
+    std::optional<ScoredNumbers> numbers;  // instead, of float32 targets
+    int64_t draws_used() const { return rows ? rows->draws_used() : numbers->draws_used(); }
   };
 
   absl::Status OnPinned() override {
     CHAINFLEET_RETURN_IF_ERROR(Prepare());
     executor_->Schedule([this, self = shared_from_this()] {
-      auto labels = ReadLabels(*blobs_, scored_.dataset, draws().plan->num_classes);
-      strand().Schedule([this, self, labels = std::move(labels)]() mutable { OnLabels(std::move(labels)); });
+      const int64_t num_classes = draws().plan->num_classes;
+      if (num_classes == 0) return Deliver(ReadNumbers(*blobs_, scored_.dataset));
+      Deliver(ReadLabels(*blobs_, scored_.dataset, num_classes));
     });
     return absl::OkStatus();
+  }
+
+  template <typename T>
+  void Deliver(absl::StatusOr<std::vector<T>> targets) {
+    strand().Schedule([this, self = shared_from_this(), targets = std::move(targets)]() mutable {
+      if (finished()) return;
+      if (!targets.ok()) return Finish(targets.status());
+      Run(&scored_, *std::move(targets));
+    });
   }
 
   absl::Status Prepare() {
@@ -49,19 +62,26 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     CHAINFLEET_ASSIGN_OR_RETURN(scored_.dataset, catalog().GetDataset(query_.dataset));
     CHAINFLEET_RETURN_IF_ERROR(CheckDataset(scored_.dataset, *draws().plan));
     if (query_.ood_dataset.empty()) return absl::OkStatus();
+    if (draws().plan->num_classes == 0) {
+      return InvalidFields(
+          {{"ood_dataset", "inputs are told apart by the entropy of classes: the job learns numbers"}});
+    }
     CHAINFLEET_ASSIGN_OR_RETURN(ood_.emplace().dataset, catalog().GetDataset(query_.ood_dataset));
     return CheckDataset(ood_->dataset, *draws().plan);
-  }
-
-  void OnLabels(absl::StatusOr<std::vector<int32_t>> labels) {
-    if (finished()) return;
-    if (!labels.ok()) return Finish(labels.status());
-    Run(&scored_, *std::move(labels));
   }
 
   void Run(Pass* pass, std::vector<int32_t> labels) {
     const bool per_draw_scores = !labels.empty();
     pass->rows.emplace(kinds_, pass->dataset.num_rows, draws().plan->num_classes, std::move(labels));
+    Run(pass, per_draw_scores);
+  }
+
+  void Run(Pass* pass, std::vector<float> targets) {
+    pass->numbers.emplace(kinds_, std::move(targets));
+    Run(pass, /*per_draw_scores=*/true);
+  }
+
+  void Run(Pass* pass, bool per_draw_scores) {
     FanOut::Plan plan;
     plan.kinds = kinds_;
     plan.num_rows = pass->dataset.num_rows;
@@ -76,7 +96,8 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
-    pass->rows->Add(rows, partials);
+    if (pass->rows) pass->rows->Add(rows, partials);
+    if (pass->numbers) pass->numbers->Add(rows, partials);
     rows_done_ += rows.num_rows;
     progress_({rows_done_, scored_.dataset.num_rows + (ood_ ? ood_->dataset.num_rows : 0)});
   }
@@ -86,7 +107,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     if (pass == &scored_ && ood_) {
       // The FanOut that is calling is replaced, so not from within its call.
       strand().Schedule([this, self = shared_from_this()] {
-        if (!finished()) Run(&*ood_, {});
+        if (!finished()) Run(&*ood_, std::vector<int32_t>());
       });
       return;
     }
@@ -95,7 +116,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   absl::StatusOr<Evaluation> Result() const {
     Evaluation result;
-    result.draws_used = std::min(scored_.rows->draws_used(), ood_ ? ood_->rows->draws_used() : INT64_MAX);
+    result.draws_used = std::min(scored_.draws_used(), ood_ ? ood_->draws_used() : INT64_MAX);
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result.draws_used, 1));
     result.job = draws().plan->job;
     result.version = draws().version;
@@ -106,7 +127,8 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
       result.ood_dataset = ood_->dataset.name;
       result.num_ood_rows = ood_->dataset.num_rows;
     }
-    result.scores = ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
+    result.scores = scored_.numbers ? scored_.numbers->Table()
+                                    : ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
     return result;
   }
 

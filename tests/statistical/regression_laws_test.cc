@@ -145,7 +145,7 @@ Law FiniteStepLaw(double coupling, double noise = double{kData} * kData / kBatch
 // Each draw: theta, then theta_a where the sampler has one.
 using Samples = std::vector<std::vector<double>>;
 
-Samples RunJob(const SamplerSpec& sampler) {
+Samples RunJob(const SamplerSpec& sampler, const ModelSpec& model = {LinearRegressionPotential{kNoiseVariance}}) {
   constexpr int kChains = 4096, kBurnIn = 4, kLooks = 48, kStepsBetween = 12;
   EXPECT_TRUE(InitializeDevice("cpu", 1).ok());
   const auto data = Resident(MakeTable(kData, kWeights - 1, false));
@@ -155,7 +155,7 @@ Samples RunJob(const SamplerSpec& sampler) {
   plan->normalisation = data->description().normalisation;
   plan->spec.name = "law";
   plan->spec.dataset = "table";
-  plan->spec.model.kind = LinearRegressionPotential{kNoiseVariance};
+  plan->spec.model = model;
   plan->spec.prior.kind = GaussianPrior{kPrecision};
   plan->spec.sampler = sampler;
   plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{kAlpha}};
@@ -222,6 +222,12 @@ TEST(RegressionLaws, SgldUnderMinibatchNoiseHasTheLawOfTheFiniteStep) {
   EXPECT_THAT(Misfits(samples, FiniteStepLaw(0, without_replacement)), Not(IsEmpty()));
   EXPECT_THAT(Misfits(samples, FiniteStepLaw(0, double{kData} * kData / kBatch, 0.98 * kPrecision)), Not(IsEmpty()))
       << "prior 2 % too weak";
+}
+
+// One linear layer with a Gaussian likelihood is the same posterior, through the kernels of networks.
+TEST(RegressionLaws, LinearNetworkHasTheLawOfLinearRegression) {
+  const GaussianLikelihood likelihood{.variance = kNoiseVariance};
+  EXPECT_THAT(Misfits(RunJob({SgldSpec{}}, {BuiltinModel{"linear", {}}, likelihood}), FiniteStepLaw(0)), IsEmpty());
 }
 
 TEST(RegressionLaws, EmcmcUnderMinibatchNoiseHasTheLawOfTheFiniteStep) {

@@ -111,6 +111,7 @@ v1::Scores ScoresToProto(const Scores& scores) {
   if (scores.ood_auroc_mutual_information) proto.set_ood_auroc_mutual_information(*scores.ood_auroc_mutual_information);
   if (scores.rmse) proto.set_rmse(*scores.rmse);
   if (scores.coverage_90) proto.set_coverage_90(*scores.coverage_90);
+  if (scores.temperature) proto.set_temperature(*scores.temperature);
   return proto;
 }
 
@@ -132,6 +133,7 @@ Scores ScoresFromProto(const v1::Scores& proto) {
   }
   if (proto.has_rmse()) scores.rmse = proto.rmse();
   if (proto.has_coverage_90()) scores.coverage_90 = proto.coverage_90();
+  if (proto.has_temperature()) scores.temperature = proto.temperature();
   return scores;
 }
 
@@ -232,6 +234,7 @@ v1::PredictResponse ToProto(const Prediction& prediction) {
   Fill(prediction.variance_epistemic, proto.mutable_variance_epistemic());
   proto.set_version(prediction.version);
   proto.set_draws_used(prediction.draws_used);
+  proto.set_point(prediction.point);
   proto.set_draws_in_version(prediction.draws_in_version);
   proto.set_job_id(prediction.job);
   return proto;
@@ -242,6 +245,7 @@ Prediction FromProto(const v1::PredictResponse& proto) {
   prediction.job = proto.job_id();
   prediction.version = proto.version();
   prediction.draws_used = proto.draws_used();
+  prediction.point = proto.point();
   prediction.draws_in_version = proto.draws_in_version();
   prediction.num_rows = proto.num_rows();
   prediction.num_classes = proto.num_classes();
@@ -262,9 +266,12 @@ v1::Evaluation ToProto(const Evaluation& evaluation) {
   proto.set_version(evaluation.version);
   proto.set_dataset(evaluation.dataset);
   proto.set_ood_dataset(evaluation.ood_dataset);
+  proto.set_calibration_dataset(evaluation.calibration_dataset);
   proto.set_num_rows(evaluation.num_rows);
   proto.set_num_ood_rows(evaluation.num_ood_rows);
+  proto.set_num_calibration_rows(evaluation.num_calibration_rows);
   proto.set_draws_used(evaluation.draws_used);
+  proto.set_point(evaluation.point);
   proto.set_draws_in_version(evaluation.draws_in_version);
   for (const Scores& scores : evaluation.scores) *proto.add_scores() = ScoresToProto(scores);
   return proto;
@@ -276,9 +283,12 @@ Evaluation FromProto(const v1::Evaluation& proto) {
   evaluation.version = proto.version();
   evaluation.dataset = proto.dataset();
   evaluation.ood_dataset = proto.ood_dataset();
+  evaluation.calibration_dataset = proto.calibration_dataset();
   evaluation.num_rows = proto.num_rows();
   evaluation.num_ood_rows = proto.num_ood_rows();
+  evaluation.num_calibration_rows = proto.num_calibration_rows();
   evaluation.draws_used = proto.draws_used();
+  evaluation.point = proto.point();
   evaluation.draws_in_version = proto.draws_in_version();
   for (const auto& scores : proto.scores()) evaluation.scores.push_back(ScoresFromProto(scores));
   return evaluation;

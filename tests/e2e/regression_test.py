@@ -64,6 +64,31 @@ class Regression(unittest.TestCase):
         printed = self.fleet.run("predict", job, "--input", self.fleet.path("x.npy"), check=True).stdout
         self.assertIn("VARIANCE EPISTEMIC", printed)
 
+    def test_each_point_of_a_sweep_predicts_with_its_own_draws(self):
+        job = self.fleet.submit(NETWORK.replace("name: network", "name: sweep") + "sweep: {prior_precision: [0.01, 2000]}\n")
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        fleets.write_npy(self.fleet.path("x.npy"), "<f4", (1, 2), struct.pack("<2f", 1.0, -1.0))
+        means = [self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"), "--point", point)["mean"][0]
+                 for point in ("0", "prior_precision=2000")]
+        self.assertAlmostEqual(means[0], 4, delta=0.2)
+        self.assertLess(means[1], 3)  # a strong prior shrinks slopes and intercept
+        table = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "all", check=True).stdout
+        self.assertIn("RMSE", table)
+        self.assertIn("prior_precision=2000", table)
+        for option in ("--ood", "--calibrate"):
+            refused = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "0", option, "plane-test")
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("ood_dataset" if option == "--ood" else "calibration_dataset", refused.stderr)
+
+    def test_a_table_with_text_or_nan_is_refused_with_its_cell(self):
+        for cell in ("many", "nan", ""):
+            path = self.fleet.path("broken.csv")
+            with open(path, "w") as f:
+                f.write(f"a,y\n1,2\n3,{cell}\n")
+            refused = self.fleet.run("dataset", "put", "broken", path, "--target", "y", "--target-type", "float32")
+            self.assertNotEqual(refused.returncode, 0, cell)
+            self.assertIn("line 3", refused.stderr)
+
     def test_a_likelihood_that_does_not_fit_the_targets_is_refused_with_its_path(self):
         for likelihood, path in (("", "likelihood: missing"), ("likelihood: {bernoulli: {}}", "likelihood.bernoulli"),
                                  ("likelihood: {gaussian: {}}", "likelihood.gaussian"),

@@ -158,18 +158,31 @@ TEST(LikelihoodParity, SquaredNormsCountTheLogVariance) {
   JobPlan plan;
   plan.spec.model = {BuiltinModel{"mlp", {7}}, GaussianLikelihood{.variance = {}, .learned = true}};
   plan.normalisation = data->description().normalisation;
-  const auto potential = MakeNetworkPotential(plan, data, Device());
-  ASSERT_TRUE(potential.ok()) << potential.status();
-  const ThetaArena theta = RandomTheta((*potential)->layout(), 1);
+  std::vector<std::unique_ptr<Potential>> potentials;
+  auto fused = MakeNetworkPotential(plan, data, Device());
+  ASSERT_TRUE(fused.ok()) << fused.status();
+  potentials.push_back(*std::move(fused));
+  const auto layout = potentials[0]->layout();
+  for (const ChainBatching batching : {ChainBatching::kApart, ChainBatching::kTogether}) {
+    potentials.push_back(MakeEagerPotential(*InferNetwork(plan.spec.model, {4}, 0), layout, data, plan.normalisation, 0,
+                                            Device(), batching, *plan.spec.model.likelihood));
+  }
+  const ThetaArena theta = RandomTheta(layout, 2);
   ThetaArena gradient = theta.Clone();
-  const std::vector<int64_t> ids = SomeIds(1, 20, 20);
-  std::vector<double> norms(20);
-  double energy;
-  ASSERT_TRUE((*potential)->EvaluateWithNorms(theta, {ids.data(), 20}, &gradient, &energy, norms.data()));
-  for (int64_t i = 0; i < 20; ++i) {
-    (*potential)->Evaluate(theta, {ids.data() + i, 1}, &gradient, &energy);
-    const double expected = RowsView(gradient).to(at::kDouble).square().sum().item<double>() / (20 * 20);
-    EXPECT_NEAR(norms[i], expected, 1e-5 * expected);
+  const std::vector<int64_t> ids = SomeIds(2, 20, 20);
+  for (size_t p = 0; p < potentials.size(); ++p) {
+    SCOPED_TRACE(p);
+    double energy[2], norms[40];
+    ASSERT_TRUE(potentials[p]->EvaluateWithNorms(theta, {ids.data(), 20}, &gradient, energy, norms));
+    for (int64_t i = 0; i < 20; ++i) {
+      const int64_t one[] = {ids[i], ids[20 + i]};
+      potentials[p]->Evaluate(theta, {one, 1}, &gradient, energy);
+      for (int64_t row = 0; row < 2; ++row) {
+        const at::Tensor of_row = RowsView(gradient)[row].to(at::kDouble);
+        const double expected = of_row.square().sum().item<double>() / (20 * 20);
+        EXPECT_NEAR(norms[row * 20 + i], expected, 1e-5 * expected);
+      }
+    }
   }
 }
 

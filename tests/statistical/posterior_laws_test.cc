@@ -29,20 +29,22 @@ struct Law {
   std::vector<double> covariance;  // [n, n]
 };
 
-// exp(-U) over a grid of n dimensions: first coarse ones, then one of 7 standard deviations either side. The
-// trapezoidal rule is as good as exact for densities that end within it.
+// exp(-U) over a grid of n dimensions, 7 standard deviations either side: those of exp(-U / 64), of exp(-U / 16) and so
+// on, so that each grid resolves the next density. The trapezoidal rule is as good as exact for densities that end
+// within it.
 class Quadrature {
  public:
   Quadrature(int n, std::function<double(const std::vector<double>&)> energy) : n_(n), energy_(std::move(energy)) {
     law_.mean.assign(n, 0);
     law_.covariance.assign(n * n, 0);
     for (int i = 0; i < n; ++i) law_.covariance[i * n + i] = 1;
-    for (const int points : {24, 28, 32, 40}) Integrate(points);
+    for (const double temperature : {64, 16, 4, 1}) Integrate(temperature, 24);
+    Integrate(1, 36);
   }
   Law law() const { return law_; }
 
  private:
-  void Integrate(int points) {
+  void Integrate(double temperature, int points) {
     const Law grid = law_;
     std::vector<double> x(n_), first(n_), second(n_ * n_);
     double mass = 0;
@@ -55,7 +57,7 @@ class Quadrature {
         const double at = 14.0 * static_cast<double>(rest % points) / (points - 1) - 7;
         x[i] = grid.mean[i] + at * std::sqrt(grid.covariance[i * n_ + i]);
       }
-      const double p = std::exp(lowest - energy_(x));
+      const double p = std::exp((lowest - energy_(x)) / temperature);
       mass += p;
       for (int i = 0; i < n_; ++i) {
         first[i] += p * x[i];
@@ -78,19 +80,25 @@ class Quadrature {
 // Of each chain its draws: states, and in how many kept steps they were held.
 using Samples = std::vector<std::vector<DrawTensors>>;
 
-// 48 draws of a chain, `every` steps apart.
-Samples RunHmc(const ModelSpec& model, double step_size, const Table* table = nullptr, int64_t every = 2) {
-  constexpr int kChains = 4096;
+// Long enough for any start to be forgotten, and for neighbouring draws to be far apart.
+struct Trajectories {
+  double step_size;
+  int64_t leapfrog_steps = 5;
+  int64_t draws = 96;  // of a chain, one a step
+};
+
+Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* table = nullptr) {
+  constexpr int kChains = 4096, kBurnIn = 32;
   EXPECT_TRUE(InitializeDevice("cpu", 1).ok());
   auto plan = std::make_shared<JobPlan>();
   plan->job = "law-aaaaaa";
   plan->spec.name = "law";
   plan->spec.model = model;
-  plan->spec.sampler.kind = HmcSpec{.leapfrog_steps = 5};
-  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{step_size}};
-  plan->spec.burn_in.steps = 12 * every;
-  plan->spec.num_steps = (12 + 48) * every;
-  plan->spec.collect.every_steps = every;
+  plan->spec.sampler.kind = HmcSpec{.leapfrog_steps = run.leapfrog_steps};
+  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{run.step_size}};
+  plan->spec.burn_in.steps = kBurnIn;
+  plan->spec.num_steps = kBurnIn + run.draws;
+  plan->spec.collect.every_steps = 1;
   plan->spec.chains = kChains;
   plan->spec.seed = 20251121;
   std::shared_ptr<const ResidentDataset> data;
@@ -115,6 +123,20 @@ Samples RunHmc(const ModelSpec& model, double step_size, const Table* table = nu
   }
   for (int chain = 0; chain < kChains; ++chain) {
     if (auto held = (*batch)->GiveUpHeld(chain)) samples[chain].push_back(*std::move(held));
+  }
+  return samples;
+}
+
+// Coordinates that are independent of each other, as chains of one coordinate.
+Samples ByCoordinate(const Samples& chains) {
+  Samples samples;
+  for (const auto& chain : chains) {
+    for (size_t i = 0; i < chain[0].kinds[0].size(); ++i) {
+      std::vector<DrawTensors>& one = samples.emplace_back();
+      for (const DrawTensors& draw : chain) {
+        one.push_back({.step = draw.step, .weight = draw.weight, .kinds = {{draw.kinds[0][i]}}});
+      }
+    }
   }
   return samples;
 }
@@ -158,7 +180,7 @@ std::vector<std::string> Misfits(const Samples& samples, const Law& law) {
 TEST(PosteriorLaws, GaussianHasItsCovarianceAndMean) {
   const std::vector<double> covariance = {2, 0.8, -0.4, 0.8, 1.5, 0.3, -0.4, 0.3, 1};
   const GaussianPotential gaussian{.dimension = 3, .covariance = covariance, .mean = {1, 0, -2}};
-  const Samples samples = RunHmc({gaussian}, 0.3);
+  const Samples samples = RunHmc({gaussian}, {.step_size = 0.3});
   EXPECT_THAT(Misfits(samples, {{1, 0, -2}, covariance}), IsEmpty());
   std::vector<double> wider = covariance;
   wider[0] *= 1.02;
@@ -166,9 +188,10 @@ TEST(PosteriorLaws, GaussianHasItsCovarianceAndMean) {
 }
 
 TEST(PosteriorLaws, MixtureOfIndependentCoordinatesHasItsMoments) {
-  const GaussianMixturePotential mixture{.weights = {1, 3}, .means = {-1, 1.2}, .stddev = {0.8, 0.6}};
+  const GaussianMixturePotential mixture{.weights = {1, 3}, .means = {-1, 1.2}, .stddev = {0.8, 0.6}, .dimension = 16};
   const double mean = (-1 + 3 * 1.2) / 4, square = (0.64 + 1 + 3 * (0.36 + 1.44)) / 4;
-  EXPECT_THAT(Misfits(RunHmc({mixture}, 0.4, nullptr, 8), {{mean}, {square - mean * mean}}), IsEmpty());
+  const Samples samples = ByCoordinate(RunHmc({mixture}, {.step_size = 0.4, .draws = 24}));
+  EXPECT_THAT(Misfits(samples, {{mean}, {square - mean * mean}}), IsEmpty());
 }
 
 TEST(PosteriorLaws, MixtureOfAWholeVectorHasItsMoments) {
@@ -176,7 +199,7 @@ TEST(PosteriorLaws, MixtureOfAWholeVectorHasItsMoments) {
       .weights = {1, 3}, .means = {-1, 0.5, 1, -0.5}, .stddev = {0.9, 0.7}, .dimension = 2};
   const double mean[] = {0.5, -0.25}, within = (0.81 + 3 * 0.49) / 4;
   const double between[] = {1 - 0.25, -0.5 + 0.125, 0.25 - 0.0625};  // of the components' means
-  EXPECT_THAT(Misfits(RunHmc({mixture}, 0.35, nullptr, 4),
+  EXPECT_THAT(Misfits(RunHmc({mixture}, {.step_size = 0.35, .draws = 128}),
                       {{mean[0], mean[1]}, {within + between[0], between[1], between[1], within + between[2]}}),
               IsEmpty());
 }
@@ -197,6 +220,32 @@ double PriorEnergy(const std::vector<double>& theta) {
   return kPrior / 2 * squares;
 }
 
+// theta: weight, intercept. N(A^-1 X' y / v, A^-1), A = X' X / v + prior precision.
+Law LinearLaw(const Table& table, double variance) {
+  double a = kPrior, b = 0, c = kPrior, r = 0, s = 0;
+  for (int64_t i = 0; i < kData; ++i) {
+    const double x = Input(table, i), y = table.targets[i];
+    a += x * x / variance;
+    b += x / variance;
+    c += 1 / variance;
+    r += x * y / variance;
+    s += y / variance;
+  }
+  const double determinant = a * c - b * b;
+  return {{(c * r - b * s) / determinant, (a * s - b * r) / determinant},
+          {c / determinant, -b / determinant, -b / determinant, a / determinant}};
+}
+
+TEST(PosteriorLaws, LinearRegressionHasItsClosedForm) {
+  constexpr double kVariance = 0.4;
+  const Table table = CentredTable();
+  const GaussianLikelihood likelihood{.variance = kVariance};
+  for (const ModelSpec& model :
+       {ModelSpec{LinearRegressionPotential{kVariance}}, ModelSpec{BuiltinModel{"linear", {}}, likelihood}}) {
+    EXPECT_THAT(Misfits(RunHmc(model, {.step_size = 0.04}, &table), LinearLaw(table, kVariance)), IsEmpty());
+  }
+}
+
 // theta: weight, intercept.
 Law LogisticLaw(const Table& table) {
   return Quadrature(2,
@@ -213,14 +262,19 @@ Law LogisticLaw(const Table& table) {
 
 TEST(PosteriorLaws, LogisticRegressionHasThatOfQuadrature) {
   const Table table = MakeTable(kData, 1, true);
-  EXPECT_THAT(Misfits(RunHmc({LogisticRegressionPotential()}, 0.14, &table), LogisticLaw(table)), IsEmpty());
+  EXPECT_THAT(Misfits(RunHmc({LogisticRegressionPotential()}, {.step_size = 0.14}, &table), LogisticLaw(table)),
+              IsEmpty());
 }
 
 TEST(PosteriorLaws, BernoulliNetworkHasThatOfQuadrature) {
   const Table table = MakeTable(kData, 1, true);
-  EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, BernoulliLikelihood()}, 0.14, &table), LogisticLaw(table)),
+  EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, BernoulliLikelihood()}, {.step_size = 0.14}, &table),
+                      LogisticLaw(table)),
               IsEmpty());
 }
+
+// Weights are known to 0.1, log variances to 0.3.
+constexpr Trajectories kNarrow = {.step_size = 0.05, .leapfrog_steps = 12};
 
 // theta: weight, bias, log variance.
 TEST(PosteriorLaws, LearnedVarianceHasThatOfQuadrature) {
@@ -234,7 +288,7 @@ TEST(PosteriorLaws, LearnedVarianceHasThatOfQuadrature) {
                     return energy;
                   }).law();
   const GaussianLikelihood learned{.variance = {}, .learned = true};
-  EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, learned}, 0.05, &table), law), IsEmpty());
+  EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, learned}, kNarrow, &table), law), IsEmpty());
 }
 
 // theta: weights of mean and log variance, then their biases.
@@ -249,7 +303,7 @@ TEST(PosteriorLaws, HeteroscedasticGaussianHasThatOfQuadrature) {
                     }
                     return energy;
                   }).law();
-  EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, HeteroscedasticGaussianLikelihood()}, 0.05, &table), law),
+  EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, HeteroscedasticGaussianLikelihood()}, kNarrow, &table), law),
               IsEmpty());
 }
 

@@ -46,7 +46,7 @@ CREATE INDEX corrupt_segments ON segments (job, chain, first_index) WHERE corrup
 )sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement statement, connection->Prepare("PRAGMA user_version"));
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement statement, connection->Prepare("PRAGMA user_version"));
   CHAINFLEET_RETURN_IF_ERROR(statement.Step().status());
   return statement.Int(0);
 }
@@ -64,7 +64,7 @@ absl::Status Migrate(const std::string& fresh_incarnation, SqliteConnection* con
   }
   CHAINFLEET_RETURN_IF_ERROR(connection->Execute(absl::StrCat("PRAGMA user_version = ", kSqliteSchemaVersion)));
   if (version == 0) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement insert, connection->Prepare("INSERT INTO store VALUES (?, 0)"));
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert, connection->Prepare("INSERT INTO store VALUES (?, 0)"));
     CHAINFLEET_RETURN_IF_ERROR(insert.Bind(fresh_incarnation).Run());
   }
   return connection->Execute("UPDATE store SET generation = generation + 1");
@@ -73,9 +73,9 @@ absl::Status Migrate(const std::string& fresh_incarnation, SqliteConnection* con
 }  // namespace
 
 absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, SqliteConnection* connection) {
-  CHAINFLEET_RETURN_IF_ERROR(connection->Execute("BEGIN IMMEDIATE"));
+  CHAINFLEET_RETURN_IF_ERROR(connection->BeginWrite());
   absl::Status status = Migrate(fresh_incarnation, connection);
-  if (status.ok()) status = connection->Execute("COMMIT");
+  if (status.ok()) status = connection->Commit();
   if (!status.ok()) connection->Rollback();
   return status;
 }

@@ -301,5 +301,20 @@ TEST(JobSpec, KeepsAllKindsUnlessTold) {
   EXPECT_THAT(KindsOf(spec), ::testing::ElementsAre(DrawKind::kTheta));
 }
 
+TEST(JobSpec, GradientUncertaintyTakesEveryNetworkWhoseExamplesHaveGradients) {
+  JobSpec spec = FashionJob();
+  spec.sampler.kind = GradientUncertaintySpec{};
+  for (const char* model : {"mlp", "lenet5", "cnn5", "resnet20-frn", "vgg16"}) {
+    spec.model.kind = BuiltinModel{model, {}};
+    EXPECT_THAT(Paths(spec), IsEmpty()) << model;
+  }
+  spec.model.kind = LayeredModel{{{ConvLayer{.out_channels = 4}}, {FrnLayer{}}, {LinearLayer{}}}};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.model.kind = BuiltinModel{"resnet18", {}};  // batch norm
+  EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
+  spec.model.kind = PotentialKind(LogisticRegressionPotential{});
+  EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
+}
+
 }  // namespace
 }  // namespace chainfleet

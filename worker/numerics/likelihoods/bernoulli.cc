@@ -23,6 +23,10 @@ class Bernoulli final : public Likelihood {
     return LogisticLoss().Loss(outputs.squeeze(-1), targets, &slope);
   }
 
+  at::Tensor FisherColumn(const at::Tensor& outputs, int64_t) const override {
+    return LogisticLoss().Curvature(outputs).sqrt();
+  }
+
   void Probabilities(const float* outputs, float* probability) const override {
     for (int64_t l = 0; l < kLanes; ++l) {
       const double odds = std::exp(-static_cast<double>(outputs[l]));  // against label 1

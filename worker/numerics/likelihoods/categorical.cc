@@ -1,6 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/softmax.h>
 
 #include "worker/numerics/kernels/softmax.h"
 #include "worker/numerics/likelihoods/likelihood.h"
@@ -8,7 +9,8 @@
 namespace chainfleet {
 namespace {
 
-// loss = log sum exp of the logits - logit of the label; by logit k: p_k - [k is the label].
+// loss = log sum exp of the logits - logit of the label; by logit k: p_k - [k is the label]. diag(p) - p p' has the
+// columns sqrt(p_k) (e_k - p) for a root.
 class Categorical final : public Likelihood {
  public:
   explicit Categorical(int64_t num_classes) : Likelihood(num_classes, num_classes) {}
@@ -30,6 +32,13 @@ class Categorical final : public Likelihood {
 
   at::Tensor Losses(const at::Tensor& outputs, const at::Tensor& targets, const at::Tensor&) const override {
     return -at::log_softmax(outputs, -1).gather(-1, targets.unsqueeze(-1)).squeeze(-1);
+  }
+
+  at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const override {
+    const at::Tensor p = at::softmax(outputs, -1);
+    at::Tensor values = -p;
+    values.select(1, column).add_(1);
+    return values * p.select(1, column).sqrt().unsqueeze(1);
   }
 
   void Probabilities(const float* outputs, float* probability) const override {

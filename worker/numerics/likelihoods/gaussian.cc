@@ -30,6 +30,11 @@ class Gaussian final : public Likelihood {
     return NormalLoss{variance_}.Loss(outputs.squeeze(-1), targets, &slope);
   }
 
+  at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const override {
+    if (has_log_variance()) return NormalFisherColumn(outputs, column);
+    return NormalLoss{variance_}.Curvature(outputs).sqrt();
+  }
+
   void Moments(const float* outputs, double log_variance, double* mean, double* variance) const override {
     std::copy_n(outputs, kLanes, mean);
     std::fill_n(variance, kLanes, VarianceOf(log_variance));

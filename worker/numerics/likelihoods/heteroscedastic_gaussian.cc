@@ -27,6 +27,10 @@ class HeteroscedasticGaussian final : public Likelihood {
     return NormalLosses(outputs.select(-1, 0) - targets, outputs.select(-1, 1));
   }
 
+  at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const override {
+    return NormalFisherColumn(outputs, column);
+  }
+
   void Moments(const float* outputs, double, double* mean, double* variance) const override {
     std::copy_n(outputs, kLanes, mean);
     for (int64_t l = 0; l < kLanes; ++l) variance[l] = std::exp(static_cast<double>(outputs[kLanes + l]));

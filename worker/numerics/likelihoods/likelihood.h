@@ -44,6 +44,10 @@ class Likelihood {
   virtual at::Tensor Losses(const at::Tensor& outputs, const at::Tensor& targets,
                             const at::Tensor& log_variance) const = 0;
 
+  // Column `column`, [n, K], of a root of each example's Fisher information of its outputs [n, K]; a log variance
+  // counts as the last output. There are K columns.
+  virtual at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const = 0;
+
   // Of labels: probability [num_classes][16] from outputs [K][16].
   virtual void Probabilities(const float* outputs, float* probability) const;
   // Of float32 targets: mean[16] and variance[16].

@@ -14,6 +14,7 @@
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
@@ -66,18 +67,14 @@ class EagerPotential final : public Potential {
   const std::vector<ParameterShape>& statistics() const override { return network_.statistics; }
 
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
-    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
-    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
-      const c10::AutoGradMode autograd(true);
-      std::vector<at::Tensor> parameters = Parameters(theta, first, count);
-      for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
-      const at::Tensor losses = BatchLosses(parameters, first, count, batch);
-      (losses.sum() * scale).backward();
-      const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
-      for (size_t k = 0; k < parameters.size(); ++k) gradients[k].copy_(parameters[k].grad());
-      const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
-      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + squares * (prior_precision_ / 2), energy + first);
-    });
+    EvaluateParts(theta, batch, gradient, energy, nullptr);
+  }
+
+  bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                         double* squared_norms) override {
+    if (!network_.statistics.empty()) return false;  // batch norm: examples have no gradients of their own
+    EvaluateParts(theta, batch, gradient, energy, squared_norms);
+    return true;
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
@@ -87,8 +84,20 @@ class EagerPotential final : public Potential {
     });
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
-    CopyToHost(RowsView(theta).to(at::kDouble).square().sum(1) * (-prior_precision_ / 2), log_prior);
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+      for (int64_t row = first; row < first + count; ++row) {
+        const auto [sum, begin, size] = slices[row];
+        if (sum == nullptr) continue;
+        AddNetworkCurvature(network_, *likelihood_, Parameters(theta, row, 1),
+                            Standardised(inputs_.narrow(0, begin, size), 1), sum);
+      }
+    });
+    return true;
+  }
+
+  void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
+    CopyToHost(-MinusLogPrior(theta, prior_precisions, 0, theta.rows()), log_prior);
   }
 
   std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
@@ -120,6 +129,55 @@ class EagerPotential final : public Potential {
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
   }
 
+  // Of chains [first, first + count): [count] doubles on the device.
+  at::Tensor MinusLogPrior(const ThetaArena& theta, const double* prior_precisions, int64_t first,
+                           int64_t count) const {
+    const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
+    if (prior_precisions == nullptr) return squares * (prior_precision_ / 2);
+    double* const of_rows = const_cast<double*>(prior_precisions + first);
+    return squares * (at::from_blob(of_rows, {count}, at::dtype(at::kDouble)).to(device_) / 2);
+  }
+
+  // `squared_norms` may be null.
+  void EvaluateParts(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                     double* squared_norms) const {
+    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
+    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+      const c10::AutoGradMode autograd(true);
+      std::vector<at::Tensor> parameters = Parameters(theta, first, count);
+      for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
+      Traces traces;
+      const at::Tensor losses =
+          BatchLosses(parameters, first, count, batch, squared_norms == nullptr ? nullptr : &traces);
+      (losses.sum() * scale).backward();
+      const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
+      for (size_t k = 0; k < parameters.size(); ++k) gradients[k].copy_(parameters[k].grad());
+      const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, first, count);
+      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + prior, energy + first);
+      if (squared_norms != nullptr) {
+        CopyToHost(SumOfNorms(traces, count) / (scale * scale), squared_norms + first * batch.size);
+      }
+    });
+  }
+
+  // What a backward pass leaves for the norms of each example's gradient.
+  struct Traces {
+    std::vector<LayerTrace> layers;
+    at::Tensor log_variance;  // [chains, n], one for each example; undefined if the likelihood has none
+  };
+
+  // [chains, n] over all parameters.
+  static at::Tensor SumOfNorms(const Traces& traces, int64_t chains) {
+    const c10::AutoGradMode autograd(false);
+    at::Tensor sum;
+    if (traces.log_variance.defined()) sum = traces.log_variance.grad().to(at::kDouble).square();
+    for (const LayerTrace& trace : traces.layers) {
+      const at::Tensor squares = SquaredExampleNorms(trace, chains);
+      sum = sum.defined() ? sum + squares : squares;
+    }
+    return sum;
+  }
+
   std::vector<at::Tensor> Parameters(const ThetaArena& arena, int64_t first, int64_t count) const {
     std::vector<at::Tensor> views;
     for (size_t k = 0; k < layout_->spans().size(); ++k) {
@@ -138,13 +196,18 @@ class EagerPotential final : public Potential {
 
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
-                         const BatchRows& batch) const {
+                         const BatchRows& batch, Traces* traces = nullptr) const {
     const at::Tensor ids =
         at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
-    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first};
+    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first,
+                           .traces = traces == nullptr ? nullptr : &traces->layers};
     const at::Tensor outputs =
         EagerLogits(network_, parameters, Standardised(inputs_.index_select(0, ids), count), mode);
-    const at::Tensor log_variance = likelihood_->has_log_variance() ? parameters.back() : at::Tensor();
+    at::Tensor log_variance = likelihood_->has_log_variance() ? parameters.back() : at::Tensor();
+    if (log_variance.defined() && traces != nullptr) {
+      log_variance = traces->log_variance = log_variance.expand({count, batch.size});
+      log_variance.retain_grad();
+    }
     return likelihood_->Losses(outputs, targets_.index_select(0, ids).view({count, batch.size}), log_variance);
   }
 

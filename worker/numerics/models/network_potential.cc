@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   const LikelihoodKind likelihood = LikelihoodOf(plan.spec.model);
   std::optional<Architecture> fused = FusedArchitecture(network);
   if (fused && !device.is_cuda()) {
-    return MakeFusedPotential(*std::move(fused), std::move(layout), std::move(dataset), plan.normalisation, precision,
-                              likelihood);
+    return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset),
+                              plan.normalisation, precision, likelihood);
   }
   return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), plan.normalisation, precision,
                             device, device.is_cuda() ? ChainBatching::kTogether : ChainBatching::kApart, likelihood);

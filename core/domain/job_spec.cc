@@ -83,6 +83,15 @@ void ValidateCollect(const JobSpec& spec, Violations* violations) {
   }
 }
 
+void ValidateScheduling(const JobSpec& spec, Violations* violations) {
+  const size_t before = violations->size();
+  CheckBounds(spec.scheduling, "scheduling", violations);
+  if (violations->size() == before && spec.scheduling.success_chains.value_or(1) > spec.chains) {
+    violations->push_back({"scheduling.success_chains", absl::StrCat("must be at most the ", spec.chains,
+                                                                     " chains, is ", *spec.scheduling.success_chains)});
+  }
+}
+
 void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
   if (spec.model.has_data()) {
     if (spec.dataset.empty())
@@ -186,6 +195,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   if (spec.chains > limits::kMaxChainsPerJob) {
     violations.push_back({"chains", absl::StrCat("must be at most ", limits::kMaxChainsPerJob, ", is ", spec.chains)});
   }
+  ValidateScheduling(spec, &violations);
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
   if (Validate(spec.model).empty()) Append(ValidatePostHoc(spec), &violations);

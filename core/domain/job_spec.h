@@ -15,6 +15,7 @@
 #include "core/domain/prior_spec.h"
 #include "core/domain/sampler_spec.h"
 #include "core/domain/schedule_spec.h"
+#include "core/domain/scheduling_spec.h"
 #include "core/domain/sweep_spec.h"
 
 namespace chainfleet {
@@ -55,6 +56,7 @@ struct JobSpec {
   Collect collect;
   uint64_t seed = 0;
   int64_t resume_point_every_steps = 0;  // 0: by time, see worker/runtime
+  SchedulingSpec scheduling;
   bool operator==(const JobSpec&) const = default;
 };
 

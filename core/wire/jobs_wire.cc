@@ -155,6 +155,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   CollectToProto(spec.collect, proto.mutable_collect());
   proto.set_seed(spec.seed);
   proto.set_resume_point_every_steps(spec.resume_point_every_steps);
+  SchedulingSpec::Fields(spec.scheduling, FieldWriter(proto.mutable_scheduling()));
   return proto;
 }
 
@@ -182,6 +183,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   spec.collect = CollectFromProto(proto.collect(), &violations);
   spec.seed = proto.seed();
   spec.resume_point_every_steps = proto.resume_point_every_steps();
+  SchedulingSpec::Fields(spec.scheduling, FieldReader(proto.scheduling(), "scheduling", &violations));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
   return spec;
 }

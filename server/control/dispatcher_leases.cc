@@ -72,6 +72,7 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   const ChainId id = chain->row.id;
   Lease lease{id, epoch, worker.id, worker.incarnation, LeaseEndsAfter(now)};
   lease.listed = listed;
+  lease.bytes = jobs.Find(id.job)->chain_bytes;
   leases.Put(std::move(lease));
   ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation},
               [id](Impl& impl, const ApplyResult& result) { impl.OnGranted(id, result); });

@@ -92,7 +92,10 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
 }
 
 bool Dispatcher::Impl::MustStop(const ChainId& chain, const WorkerEntry& worker) {
-  return worker.draining || jobs.Find(chain.job)->row.intent != JobIntent::kRun || turns.Displaces(worker.id, chain);
+  const JobEntry& job = *jobs.Find(chain.job);
+  const Lease* lease = leases.Find(chain);
+  return worker.draining || job.row.intent != JobIntent::kRun || turns.Displaces(worker.id, chain) ||
+         job.HasEnough(chain.index) || (lease != nullptr && lease->preempted);
 }
 
 Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
@@ -100,8 +103,8 @@ Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, c
   if (chain == nullptr || chain->row.lease_epoch != held_chain.lease_epoch) return Verdict::kFenced;
   const ChainRow& row = chain->row;
   if (row.state == ChainState::kCancelled) return Verdict::kDrop;
-  // It gave the chain back and has not read the reply yet.
-  if (row.worker.empty()) return Verdict::kNothing;
+  // It gave the chain back and has not read the reply yet, or the chain was retired after its lease had ended.
+  if (row.worker.empty()) return IsFinal(row.state) ? Verdict::kDrop : Verdict::kNothing;
   if (row.worker != worker.id || row.incarnation != worker.incarnation) return Verdict::kFenced;
   // It ended the chain and has not read the reply yet.
   if (IsFinal(row.state)) return Verdict::kNothing;

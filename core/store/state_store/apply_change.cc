@@ -207,6 +207,19 @@ class Applier {
     return PutChain(*std::move(row));
   }
 
+  absl::StatusOr<ApplyResult> operator()(const change::RetireChain& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(c.chain));
+    if (!row) return Refused(NoSuchJob(c.chain.job));
+    if (row->state != ChainState::kPending) {
+      return Refused(absl::FailedPreconditionError(
+          absl::StrCat("chain ", ToString(c.chain), " cannot be retired: it is ", ToString(row->state))));
+    }
+    row->state = ChainState::kSucceeded;
+    row->reason = c.reason;
+    row->worker = row->incarnation = "";
+    return PutChain(*std::move(row));
+  }
+
   absl::StatusOr<ApplyResult> operator()(const change::CreateSnapshot& c) {
     ApplyResult result;
     CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, MakeSnapshot(c.job));

@@ -109,6 +109,7 @@ Json ToJson(const JobSpec& spec) {
          {"seed", spec.seed},
          {"resume_point_every_steps", spec.resume_point_every_steps}};
   if (!spec.sweep.empty()) SweepSpec::Fields(spec.sweep, JsonFieldWriter(&j["sweep"]));
+  SchedulingSpec::Fields(spec.scheduling, JsonFieldWriter(&j["scheduling"]));
   Put(&j, "num_epochs", spec.num_epochs);
   Put(&j, "num_steps", spec.num_steps);
   return j;
@@ -129,6 +130,7 @@ void FromJson(const Json& j, JobSpec* spec) {
   Take(j, "num_steps", &spec->num_steps);
   Take(j, "chains", &spec->chains);
   if (j.contains("sweep")) SweepSpec::Fields(spec->sweep, JsonFieldReader(j["sweep"]));
+  if (j.contains("scheduling")) SchedulingSpec::Fields(spec->scheduling, JsonFieldReader(j["scheduling"]));
   Take(j, "seed", &spec->seed);
   Take(j, "resume_point_every_steps", &spec->resume_point_every_steps);
   const Json burn_in = j.value("burn_in", Json::object()), collect = j.value("collect", Json::object());

@@ -90,6 +90,12 @@ struct CommitProgress {
   SegmentRecord record;
 };
 
+// A PENDING chain is not needed any more: it ends as SUCCEEDED where it is. FAILED_PRECONDITION in any other state.
+struct RetireChain {
+  ChainId chain;
+  std::string reason;
+};
+
 // A new version if draws were committed since the newest one, which is returned otherwise.
 // FAILED_PRECONDITION / NO_DRAWS.
 struct CreateSnapshot {
@@ -157,7 +163,7 @@ struct EndSweep {
 }  // namespace change
 
 using StateChange = std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease,
-                                 change::CommitProgress, change::CreateSnapshot, change::MarkCorrupt, change::PurgeJob,
+                                 change::CommitProgress, change::RetireChain, change::CreateSnapshot, change::MarkCorrupt, change::PurgeJob,
                                  change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
                                  change::StartDeleting, change::ForgetGarbage, change::QueueSweep, change::EndSweep>;
 

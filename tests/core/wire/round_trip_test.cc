@@ -40,6 +40,10 @@ void FixSampler(v1::JobSpec::Sampler* sampler) {
   if (sampler->has_laplace()) sampler->mutable_laplace()->set_structure("diagonal");
   if (sampler->has_barker_mh()) sampler->mutable_barker_mh()->set_proposal("langevin");
 }
+void FixScheduling(v1::JobSpec::Scheduling* scheduling) {
+  scheduling->set_priority("high");
+  if (scheduling->has_success_chains()) scheduling->set_success_chains(3);
+}
 // A built-in with its settings, a potential, or layers.
 void FixModel(v1::JobSpec::Model* model, RandomMessage* random) {
   if (random->Below(3) == 0) {
@@ -58,6 +62,7 @@ void Fix(v1::JobSpec* spec, RandomMessage* random) {
   FixWords(spec, random);
   FixModel(spec->mutable_model(), random);
   FixSampler(spec->mutable_sampler());
+  FixScheduling(spec->mutable_scheduling());
 }
 void Fix(v1::JobPlan* plan, RandomMessage* random) { Fix(plan->mutable_spec(), random); }
 void Fix(v1::ShardRequest* request, RandomMessage* random) {

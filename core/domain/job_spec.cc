@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -128,8 +129,25 @@ void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintyS
   }
 }
 
+// Its step size is a standard deviation of theta or a leapfrog step, which no rate on a mean loss stands for.
+bool StepIsALength(const SamplerSpec& sampler) {
+  return std::visit(
+      [](const auto& s) {
+        using Spec = std::remove_cvref_t<decltype(s)>;
+        if constexpr (requires { s.proposal; }) return s.proposal == Proposal::kRandomWalk;
+        return std::is_same_v<Spec, RandomWalkSpec> || std::is_same_v<Spec, TemperedMhSpec> ||
+               std::is_same_v<Spec, HmcSpec>;
+      },
+      sampler.kind);
+}
+
 // What a sampler asks of the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
+  if (spec.schedule.scale == StepScale::kLearningRate && StepIsALength(spec.sampler)) {
+    violations->push_back({"learning_rate", absl::StrCat(spec.sampler.name(),
+                                                         " moves theta by a length, not by a rate on the mean loss: "
+                                                         "give step_size")});
+  }
   if (const auto* sampler = std::get_if<GradientUncertaintySpec>(&spec.sampler.kind)) {
     ValidateGradientUncertainty(spec, *sampler, violations);
   }
@@ -165,7 +183,7 @@ void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violat
   const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
   if (sgld == nullptr) return;
   const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
-  const double noise = spec.schedule.initial_value() / scale * sgld->gradient_noise;
+  const double noise = spec.schedule.largest_value() / scale * sgld->gradient_noise;
   if (noise > 2 * spec.temperature) {
     violations->push_back(
         {"sampler.sgld.gradient_noise",

@@ -96,12 +96,12 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
 
 absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
   if (proto.preset().empty()) return FromProto(proto);
-  int64_t num_examples = 1;
+  PresetData data;
   if (!proto.dataset().name().empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset, parts_.dispatcher->GetDataset(proto.dataset().name()));
-    num_examples = dataset.num_rows;
+    data = {dataset.num_rows, dataset.num_classes};
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, num_examples));
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, data));
   return FromProto(full);
 }
 

@@ -119,6 +119,49 @@ TEST(StepPlan, CountsALongRunAtOnce) {
   EXPECT_EQ(PlanSteps(spec, 60000).NumDraws(), limits::kMaxStepsPerChain / 2);
 }
 
+TEST(JobSpec, ALengthIsNoLearningRate) {
+  const std::vector<SamplerKind> lengths = {RandomWalkSpec{}, HmcSpec{},       TemperedMhSpec{100},
+                                            PenaltyMhSpec{},  BatchedMhSpec{}, BarkerMhSpec{}};
+  JobSpec spec = FashionJob();
+  spec.collect = {.every_steps = 10};
+  for (const SamplerKind& sampler : lengths) {
+    spec.sampler.kind = sampler;
+    spec.schedule.scale = StepScale::kLearningRate;
+    EXPECT_THAT(Paths(spec), ::testing::ElementsAre("learning_rate")) << spec.sampler.name();
+    spec.schedule.scale = StepScale::kStepSize;
+    EXPECT_THAT(Paths(spec), IsEmpty()) << spec.sampler.name();
+  }
+  spec.schedule.scale = StepScale::kLearningRate;
+  for (const SamplerKind& sampler :
+       {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{.proposal = Proposal::kLangevin})}) {
+    spec.sampler.kind = sampler;
+    EXPECT_THAT(Paths(spec), IsEmpty()) << spec.sampler.name();
+  }
+}
+
+TEST(JobSpec, TheCorrectedNoiseFitsTheLargestStepOfTheRun) {
+  JobSpec spec = FashionJob();
+  spec.sampler.kind = SgldSpec{.gradient_noise = 10};
+  spec.temperature = 0.01;
+  spec.burn_in = {};
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.001}};
+  spec.collect = {.every_steps = 10};
+  const std::vector<ScheduleKind> calm = {ConstantSchedule{0.002},           LinearSchedule{0.001, 0.002},
+                                          ExponentialSchedule{0.001, 0.002}, StepSchedule{0.001, 2, 0.5},
+                                          CyclicalSchedule{0.002, 0, 1},     SwagSchedule{0.001, 0.002, 1}};
+  const std::vector<ScheduleKind> hot = {ConstantSchedule{0.0021},           LinearSchedule{0.001, 0.0021},
+                                         ExponentialSchedule{0.001, 0.0021}, StepSchedule{0.001, 2.1, 0.5},
+                                         CyclicalSchedule{0.0021, 0, 1},     SwagSchedule{0.001, 0.0021, 1}};
+  for (size_t i = 0; i < hot.size(); ++i) {
+    spec.schedule.kind = calm[i];
+    EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty()) << i;
+    spec.schedule.kind = hot[i];
+    const auto refused = ValidateForData(spec, 60000);
+    ASSERT_EQ(refused.size(), 1u) << i;
+    EXPECT_EQ(refused[0].path, "sampler.sgld.gradient_noise");
+  }
+}
+
 TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
   const auto paths_after = [](auto change) {
     JobSpec spec = FashionJob();
@@ -251,7 +294,7 @@ TEST(JobSpec, SamplersThatSubsampleNeedADataSet) {
   JobSpec spec;
   spec.name = "gauss";
   spec.model.kind = GaussianPotential{4, 1};
-  spec.schedule.kind = ConstantSchedule{0.1};
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
   spec.num_steps = 100;
   for (const SamplerKind& kind : {SamplerKind(RandomWalkSpec{}), SamplerKind(MalaSpec{}), SamplerKind(HmcSpec{})}) {
     spec.sampler.kind = kind;

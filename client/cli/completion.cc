@@ -31,7 +31,7 @@ void AddCompletion(CLI::App* program, Invocation* run) {
                 std::cout << "_chainfleet() {\n"
                              "  local verb=\"${COMP_WORDS[*]:1:2}\" words= current=${COMP_WORDS[COMP_CWORD]}\n"
                              "  [ \"$COMP_CWORD\" -gt 2 ] || verb=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
-                             "  case $verb in get\\ *|delete\\ *|dataset\\ *) ;; *) verb=${verb%% *} ;; esac\n"
+                             "  case $verb in get\\ *|delete\\ *|dataset\\ *|model\\ *) ;; *) verb=${verb%% *} ;; esac\n"
                              "  case \"$verb\" in\n"
                           << cases
                           << "  esac\n"

@@ -142,9 +142,11 @@ Table SegmentTable(const std::vector<v1::SegmentRecord>& segments) {
 
 std::string DescribePosterior(const v1::Job& job) {
   const v1::Job::Report& report = job.report();
-  std::vector<std::string> parts = {
-      absl::StrCat("N = ", report.num_examples()), absl::StrCat("D = ", report.num_parameters()),
-      DescribePrior(job.spec().prior(), report.prior_precision()), absl::StrCat("T = ", report.temperature())};
+  std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
+  // Of a stored module only its workers know.
+  if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
+  parts.push_back(DescribePrior(job.spec().prior(), report.prior_precision()));
+  parts.push_back(absl::StrCat("T = ", report.temperature()));
   // A full-data step size is alpha itself; h exists only as a mean-loss scale.
   if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
   parts.push_back(absl::StrCat("alpha = ", report.step_size()));

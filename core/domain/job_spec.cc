@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/limits.h"
 
 namespace chainfleet {
@@ -100,6 +101,19 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
     violations->push_back({"prior", "an analytic potential is the whole law: leave the prior out"});
 }
 
+void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
+  CheckBounds(spec.augmentation, "augmentation", violations);
+  if (!spec.augmentation.any()) return;
+  if (!spec.model.is_network()) {
+    violations->push_back({"augmentation", "is for networks on images, the model is an analytic potential"});
+  }
+  if (spec.sampler.needs_full_data()) {
+    violations->push_back({"augmentation", absl::StrCat(spec.sampler.name(),
+                                                        " needs a potential that is a function of theta alone, "
+                                                        "which that of images changed at random is not")});
+  }
+}
+
 void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
   const auto* builtin = std::get_if<BuiltinModel>(&spec.model.kind);
   const std::string model = builtin == nullptr ? "" : builtin->name;
@@ -175,6 +189,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   }
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
+  ValidateAugmentation(spec, &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   return violations;
 }
@@ -240,12 +255,27 @@ std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Datase
   return {};
 }
 
+std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
+                                              const std::vector<int64_t>& input_shape) {
+  if (!augmentation.any()) return {};
+  if (input_shape.size() != 3) {
+    return {{"augmentation", absl::StrCat("needs images [channels, height, width], the data set has inputs [",
+                                          absl::StrJoin(input_shape, ", "), "]")}};
+  }
+  const int64_t side = std::min(input_shape[1], input_shape[2]);
+  if (augmentation.crop_padding < side) return {};
+  return {{"augmentation.crop_padding", absl::StrCat("must be below the sides of the images, ", input_shape[1], " by ",
+                                                     input_shape[2], ", is ", augmentation.crop_padding)}};
+}
+
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   if (dataset != nullptr) CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(spec.model, *dataset)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
   const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(spec.augmentation, input_shape)));
   const int64_t num_classes = dataset != nullptr ? dataset->num_classes : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
+  if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();

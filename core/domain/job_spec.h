@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/domain/augmentation_spec.h"
 #include "core/domain/dataset.h"
 #include "core/domain/draw.h"
 #include "core/domain/model_spec.h"
@@ -21,6 +22,14 @@ namespace chainfleet {
 // `reshuffle`: a keyed permutation per data epoch, the N mod n tail left out. `independent`: n indices with
 // replacement.
 enum class Minibatches { kReshuffle, kIndependent };
+
+// How a GPU multiplies in products and convolutions: kTf32 rounds their inputs to 10 bits of mantissa. A CPU does not
+// know it.
+enum class Precision { kFloat32, kTf32 };
+inline std::initializer_list<const char*> EnumNames(Precision) {
+  static constexpr std::initializer_list<const char*> kNames = {"float32", "tf32"};
+  return kNames;
+}
 
 // At most one is set; none means no burn-in. Draws and traces start after it.
 struct BurnIn {
@@ -47,6 +56,8 @@ struct JobSpec {
   double temperature = 1;
   int64_t batch_size = 128;
   Minibatches minibatches = Minibatches::kReshuffle;
+  AugmentationSpec augmentation;
+  Precision precision = Precision::kFloat32;
   std::optional<int64_t> num_epochs, num_steps;  // exactly one
   BurnIn burn_in;
   int32_t chains = 1;
@@ -63,8 +74,13 @@ std::vector<FieldViolation> Validate(const JobSpec& spec);
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
 
 // The same with the data set itself (null for potentials without data): its targets are those the model learns, the
-// shapes fit, each layer that the prior names is there, a chain fits a machine.
+// shapes fit, each layer that the prior names is there, a chain fits a machine. Of a stored module only a worker can say
+// the latter two.
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
+
+// Inputs [input_shape...] are no images, or too small for the crop; paths below "augmentation".
+std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
+                                              const std::vector<int64_t>& input_shape);
 
 // What the model learns from is not what the data set holds; path dataset.name.
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/ids.h"
 
 namespace chainfleet {
 
@@ -10,7 +11,7 @@ LayerList LayersOf(const ModelSpec& model) {
   return BuiltinLayers(std::get<BuiltinModel>(model.kind));
 }
 
-bool HasBatchNorm(const ModelSpec& model) { return model.is_network() && HasBatchNorm(LayersOf(model)); }
+bool HasBatchNorm(const ModelSpec& model) { return model.has_layers() && HasBatchNorm(LayersOf(model)); }
 
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
                                           int64_t num_classes) {
@@ -21,6 +22,7 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
         absl::StrCat("a network needs inputs and at least 2 classes, the data set has inputs [",
                      absl::StrJoin(input_shape, ", "), "] and ", num_classes, " classes"));
   }
+  if (!model.has_layers()) return NetworkShape{.input_shape = input_shape, .num_classes = num_classes};
   absl::StatusOr<NetworkShape> network = InferNetwork(LayersOf(model), input_shape, num_classes, "model.layers");
   const auto* builtin = std::get_if<BuiltinModel>(&model.kind);
   if (network.ok() || builtin == nullptr) return network;
@@ -65,6 +67,11 @@ int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& i
 std::vector<FieldViolation> Validate(const ModelSpec& model) {
   if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) return Validate(*builtin);
   if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) return Validate(layered->layers, "model.layers");
+  if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) {
+    const absl::Status named = CheckName("model", script->name);
+    if (!named.ok()) return {{"model.torchscript", std::string(named.message())}};
+    return {};
+  }
   return Validate(std::get<PotentialKind>(model.kind));
 }
 

@@ -20,6 +20,7 @@ v1::PredictPlan PlanToProto(const PredictPlan& plan) {
   proto.mutable_input_shape()->Add(plan.input_shape.begin(), plan.input_shape.end());
   proto.set_num_classes(plan.num_classes);
   *proto.mutable_normalisation() = ToProto(plan.normalisation);
+  if (plan.module) *proto.mutable_module() = ToProto(*plan.module);
   return proto;
 }
 
@@ -30,6 +31,7 @@ absl::StatusOr<PredictPlan> PlanFromProto(const v1::PredictPlan& proto) {
   plan.input_shape = FromProto(proto.input_shape());
   plan.num_classes = proto.num_classes();
   plan.normalisation = FromProto(proto.normalisation());
+  if (proto.has_module()) plan.module = FromProto(proto.module());
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include "worker/numerics/holding_time.h"
 #include "worker/numerics/minibatch.h"
 #include "worker/numerics/potential_factory.h"
+#include "worker/numerics/precision_scope.h"
 #include "worker/numerics/samplers/kernel.h"
 #include "worker/numerics/step_size_schedule.h"
 #include "worker/numerics/torch_errors.h"
@@ -44,6 +45,7 @@ class KernelBatch final : public ChainBatch {
       : plan_(std::move(plan)),
         potential_(std::move(potential)),
         kernel_(std::move(kernel)),
+        device_(device),
         names_(ArenaNames(kernel_)),
         steps_(PlanSteps(plan_->spec, potential_->num_examples())),
         schedule_(plan_->spec, steps_, potential_->num_examples()),
@@ -120,6 +122,7 @@ class KernelBatch final : public ChainBatch {
     }
     if (!any_active) return std::vector<RowReport>();
     return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
+      const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       return Report(chains, std::visit([&](const auto& kernel) { return kernel.Step(inputs, &state_); }, kernel_));
     });
@@ -128,6 +131,7 @@ class KernelBatch final : public ChainBatch {
   DrawTensors TakeDraw(int32_t index) const override {
     const int64_t row = RowOf(index);
     if (held_) return Weighted(*rows_[row].due);
+    const PrecisionScope precision(plan_->spec.precision, device_);
     DrawTensors draw;
     draw.step = rows_[row].step;
     for (const DrawKind kind : KindsOf(plan_->spec)) {
@@ -229,6 +233,7 @@ class KernelBatch final : public ChainBatch {
   const std::shared_ptr<const JobPlan> plan_;
   const std::unique_ptr<Potential> potential_;
   const Kernel kernel_;
+  const Device device_;
   const std::vector<std::string> names_;  // of state_.arenas
   const StepPlan steps_;
   const StepSizeSchedule schedule_;
@@ -244,11 +249,12 @@ class KernelBatch final : public ChainBatch {
 
 absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<const JobPlan> plan,
                                                                std::shared_ptr<const ResidentDataset> dataset,
-                                                               const std::string& device) {
+                                                               const std::string& device,
+                                                               std::shared_ptr<const std::string> module) {
   CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
   return CatchTorch(kWork, [&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where));
+    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), module.get(), where));
     std::vector<FieldViolation> violations = Validate(plan->spec);
     const auto for_data = ValidateForData(plan->spec, potential->num_examples());
     violations.insert(violations.end(), for_data.begin(), for_data.end());

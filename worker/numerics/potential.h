@@ -24,7 +24,7 @@ struct StepKey {
 struct BatchRows {
   const int64_t* ids = nullptr;
   int64_t size = 0;               // n
-  const StepKey* keys = nullptr;  // [C]: units drop out by these; null: dropout is off
+  const StepKey* keys = nullptr;  // [C]: units drop out and images change by these; null: neither
   const int64_t* row(int64_t r) const { return ids + r * size; }
 };
 

@@ -11,6 +11,7 @@
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/device.h"
 #include "worker/numerics/models/block_classifier.h"
+#include "worker/numerics/models/scripted_network.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/torch_errors.h"
 
@@ -21,9 +22,11 @@ namespace {
 // computed alone (models/block_classifier.h), so cutting rows into blocks and requests changes no bit.
 class NetworkPredictor final : public Predictor {
  public:
-  NetworkPredictor(std::shared_ptr<const PredictPlan> plan, NetworkShape network)
+  NetworkPredictor(std::shared_ptr<const PredictPlan> plan, NetworkShape network,
+                   std::shared_ptr<const ScriptedNetwork> script)
       : plan_(std::move(plan)),
         network_(std::move(network)),
+        script_(std::move(script)),
         draw_size_(NumParameters(network_.statistics.empty() ? network_.parameters : network_.statistics)) {}
 
   absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) override {
@@ -113,7 +116,7 @@ class NetworkPredictor final : public Predictor {
       scores.hit.resize(sums->num_draws * n);
     }
     while (static_cast<int64_t>(classifiers_.size()) < at::get_num_threads()) {
-      classifiers_.push_back(MakeBlockClassifier(network_));
+      classifiers_.push_back(MakeBlockClassifier(network_, script_));
     }
     RunSingleThreaded((n + kMaxBlockImages - 1) / kMaxBlockImages, [&](int64_t block) {
       AddBlock(draws, rows, first, block, labels, classifiers_[at::get_thread_num()].get(), sums, &scores);
@@ -174,6 +177,7 @@ class NetworkPredictor final : public Predictor {
 
   const std::shared_ptr<const PredictPlan> plan_;
   const NetworkShape network_;
+  const std::shared_ptr<const ScriptedNetwork> script_;        // of a model that is a module
   const int64_t draw_size_;                                    // parameters and statistics
   std::vector<std::unique_ptr<BlockClassifier>> classifiers_;  // one per thread
 };
@@ -181,11 +185,16 @@ class NetworkPredictor final : public Predictor {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
-                                                             const std::string& device) {
+                                                             const std::string& device,
+                                                             std::shared_ptr<const std::string> module) {
   CHAINFLEET_RETURN_IF_ERROR(ParseDevice(device).status());
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan->model, plan->input_shape, plan->num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan->normalisation, plan->input_shape));
-  return std::make_unique<NetworkPredictor>(std::move(plan), std::move(network));
+  return CatchTorch("a predictor", [&]() -> absl::StatusOr<std::unique_ptr<Predictor>> {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto script, ScriptOf(plan->model, module.get(), network, at::kCPU));
+    if (script != nullptr) network = script->shape();
+    return std::make_unique<NetworkPredictor>(std::move(plan), std::move(network), std::move(script));
+  });
 }
 
 }  // namespace chainfleet

@@ -43,7 +43,8 @@ CREATE TABLE sweeps (
   ticket INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, chain INTEGER NOT NULL, UNIQUE (job, chain));
 INSERT INTO sweeps (job, chain) SELECT job, chain FROM chains WHERE lease_epoch > 0;
 CREATE INDEX corrupt_segments ON segments (job, chain, first_index) WHERE corrupt = 1 AND deleted = 0;
-)sql"};
+)sql",
+    "CREATE TABLE models (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement statement, connection->Prepare("PRAGMA user_version"));

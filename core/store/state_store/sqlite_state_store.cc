@@ -100,6 +100,7 @@ absl::StatusOr<StoredState> SqliteStateStore::Load() {
       state.jobs.push_back(std::move(stored));
     }
     CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows.ListDatasets());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows.ListModels());
     return state;
   });
 }

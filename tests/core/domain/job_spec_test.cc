@@ -159,6 +159,54 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
               ElementsAre("collect.kinds[1]"));
 }
 
+TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
+  using ::testing::ElementsAre;
+  JobSpec spec = FashionJob();
+  spec.augmentation = {.crop_padding = 4, .flip = true};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.augmentation.crop_padding = -1;
+  EXPECT_THAT(Paths(spec), ElementsAre("augmentation.crop_padding"));
+  spec.augmentation.crop_padding = 4;
+  for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}),
+                                  SamplerKind(GradientUncertaintySpec{1.0})}) {
+    spec.sampler.kind = kind;
+    spec.collect.kinds.clear();
+    EXPECT_THAT(Paths(spec), ElementsAre("augmentation")) << spec.sampler.name();
+  }
+  spec.sampler.kind = SgldSpec{};
+  spec.model.kind = LogisticRegressionPotential{};
+  EXPECT_THAT(Paths(spec), ElementsAre("augmentation"));
+}
+
+TEST(JobSpec, CropsFitTheImages) {
+  const auto paths = [](const AugmentationSpec& augmentation, const std::vector<int64_t>& input_shape) {
+    std::vector<std::string> found;
+    for (const auto& violation : ValidateForImages(augmentation, input_shape)) found.push_back(violation.path);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(paths({27, true}, {1, 28, 30}), IsEmpty());
+  EXPECT_THAT(paths({28, true}, {1, 28, 30}), ElementsAre("augmentation.crop_padding"));
+  EXPECT_THAT(paths({0, true}, {784}), ElementsAre("augmentation"));
+  EXPECT_THAT(paths({}, {784}), IsEmpty());
+}
+
+TEST(JobSpec, AStoredModuleIsJudgedByItsNameAndItsDataAlone) {
+  using ::testing::ElementsAre;
+  JobSpec spec = FashionJob();
+  spec.model.kind = TorchScriptModel{"mine"};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.sampler.kind = MalaSpec{};
+  spec.collect.kinds.clear();
+  EXPECT_THAT(Paths(spec), IsEmpty()) << "its buffers are constants";
+  const Dataset images{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .num_classes = 10};
+  EXPECT_TRUE(CheckAgainstData(spec, &images).ok());
+  const Dataset targets{.name = "d", .input_shape = {3}, .num_rows = 60000, .target_type = TargetType::kFloat32};
+  EXPECT_FALSE(CheckAgainstData(spec, &targets).ok());
+  spec.model.kind = TorchScriptModel{"No Good"};
+  EXPECT_THAT(Paths(spec), ElementsAre("model.torchscript"));
+}
+
 TEST(JobSpec, AnalyticPotentialsTakeNoData) {
   JobSpec spec;
   spec.name = "gaussian";

@@ -72,6 +72,17 @@ TEST(Presets, SwagOfficialTakesOneSnapshotAnEpochFromThe161st) {
   EXPECT_EQ(*spec.num_epochs, 300);
 }
 
+TEST(Presets, ScriptsForCifarCropAndFlipAFileMaySayOtherwise) {
+  for (const char* name : {"emcmc-official", "emcmc-exact", "csgld-official", "csghmc-official", "swag-official"}) {
+    EXPECT_EQ(SpecOf(name).augmentation, (AugmentationSpec{4, true})) << name;
+  }
+  EXPECT_FALSE(SpecOf("pbnn-cd").augmentation.any());
+  v1::JobSpec proto;
+  proto.set_preset("emcmc-official");
+  proto.mutable_augmentation();
+  EXPECT_FALSE(FromProto(*ExpandPreset(proto, kExamples))->augmentation.any());
+}
+
 TEST(Presets, PenaltyOnesDifferInPenaltyAndDataSize) {
   const auto seed = std::get<PenaltyMhSpec>(SpecOf("pbnn-seed").sampler.kind);
   const auto cd = std::get<PenaltyMhSpec>(SpecOf("pbnn-cd").sampler.kind);

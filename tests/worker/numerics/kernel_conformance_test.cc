@@ -41,6 +41,7 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
     spec.burn_in.steps = 10;
     spec.collect.every_steps = 1;
   }
+  if (!sampler.needs_full_data()) spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
@@ -178,6 +179,7 @@ class NoiseOfKernel : public KernelConformance {};
 TEST_P(NoiseOfKernel, ZeroTemperatureLeavesOnlyTheDrift) {
   plan_->spec.minibatches = Minibatches::kReshuffle;
   plan_->spec.batch_size = kExamples;  // every batch is the whole data set: keys choose only its order and the noise
+  plan_->spec.augmentation = {};
   plan_->spec.temperature = 0;
   const auto start = Make(plan_);
   ASSERT_TRUE(start->AddChain(0, std::nullopt).ok());

@@ -14,6 +14,7 @@
 #include "worker/numerics/kernels/softmax.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/scripted_network.h"
 
 namespace chainfleet {
 namespace {
@@ -73,7 +74,8 @@ class FusedClassifier final : public BlockClassifier {
 // would change bits.
 class EagerClassifier final : public BlockClassifier {
  public:
-  explicit EagerClassifier(NetworkShape network) : network_(std::move(network)) {
+  EagerClassifier(NetworkShape network, std::shared_ptr<const ScriptedNetwork> script)
+      : network_(std::move(network)), script_(std::move(script)) {
     std::vector<int64_t> shape = {1, kMaxBlockImages};
     shape.insert(shape.end(), network_.input_shape.begin(), network_.input_shape.end());
     x_ = at::zeros(shape, at::kFloat);
@@ -88,9 +90,7 @@ class EagerClassifier final : public BlockClassifier {
 
   const BlockScores& Classify(const float* draw) override {
     const c10::AutoGradMode autograd(false);
-    const std::vector<at::Tensor> statistics = Views(network_.statistics, draw);
-    const at::Tensor logits =
-        EagerLogits(network_, Views(network_.parameters, draw), x_, {.statistics = &statistics}).squeeze(0);
+    const at::Tensor logits = Logits(draw).squeeze(0);
     CopyRows(logits, &scores_.logit);
     CopyRows(at::softmax(logits, 1), &scores_.probability);
     CopyRows(at::logsumexp(logits, {1}), &scores_.log_normaliser);
@@ -109,12 +109,19 @@ class EagerClassifier final : public BlockClassifier {
     return views;
   }
 
+  at::Tensor Logits(const float* draw) const {
+    if (script_ != nullptr) return script_->Logits(Views(network_.parameters, draw), x_);
+    const std::vector<at::Tensor> statistics = Views(network_.statistics, draw);
+    return EagerLogits(network_, Views(network_.parameters, draw), x_, {.statistics = &statistics});
+  }
+
   void CopyRows(const at::Tensor& of_block, std::vector<float>* out) const {
     const at::Tensor rows = of_block.narrow(0, 0, images_).contiguous();
     out->assign(rows.const_data_ptr<float>(), rows.const_data_ptr<float>() + rows.numel());
   }
 
   const NetworkShape network_;
+  const std::shared_ptr<const ScriptedNetwork> script_;
   at::Tensor x_;  // [1, kMaxBlockImages, input_shape...]
   int64_t images_ = 0;
   BlockScores scores_;
@@ -122,11 +129,12 @@ class EagerClassifier final : public BlockClassifier {
 
 }  // namespace
 
-std::unique_ptr<BlockClassifier> MakeBlockClassifier(const NetworkShape& network) {
+std::unique_ptr<BlockClassifier> MakeBlockClassifier(const NetworkShape& network,
+                                                     std::shared_ptr<const ScriptedNetwork> script) {
   if (std::optional<Architecture> fused = FusedArchitecture(network)) {
     return std::make_unique<FusedClassifier>(*std::move(fused), network.parameters);
   }
-  return std::make_unique<EagerClassifier>(network);
+  return std::make_unique<EagerClassifier>(network, std::move(script));
 }
 
 }  // namespace chainfleet

@@ -10,6 +10,8 @@
 
 namespace chainfleet {
 
+class ScriptedNetwork;
+
 // Probabilities of the images last read under the draw last seen.
 struct BlockScores {
   std::vector<float> probability;     // [images, K]
@@ -31,7 +33,9 @@ class BlockClassifier {
 
 inline constexpr int64_t kMaxBlockImages = 64;
 
-// The fused kernels if the network is theirs, else ATen operations.
-std::unique_ptr<BlockClassifier> MakeBlockClassifier(const NetworkShape& network);
+// The fused kernels if the network is theirs, else ATen operations. `script`: the network is a module, and `network`
+// its shape.
+std::unique_ptr<BlockClassifier> MakeBlockClassifier(const NetworkShape& network,
+                                                     std::shared_ptr<const ScriptedNetwork> script = nullptr);
 
 }  // namespace chainfleet

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/scripted_network.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
@@ -35,14 +37,16 @@ void CopyToHost(const at::Tensor& values, double* out) {
 class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
-                 std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision, Device device, ChainBatching batching)
+                 std::shared_ptr<const ResidentDataset> dataset, const NetworkSettings& settings, Device device,
+                 ChainBatching batching, std::shared_ptr<const ScriptedNetwork> script)
       : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        prior_precision_(prior_precision),
+        augmentation_(settings.augmentation),
+        prior_precision_(settings.prior_precision),
         device_(TorchDevice(device)),
-        batching_(batching) {
+        batching_(batching),
+        script_(std::move(script)) {
     const Dataset& data = dataset_->description();
     const bool bytes = data.input_type == InputType::kUint8;
     // from_blob takes a mutable pointer; nothing writes through it.
@@ -51,7 +55,7 @@ class EagerPotential final : public Potential {
                   .to(device_);
     labels_ = at::from_blob(const_cast<int32_t*>(dataset_->labels().data()), {data.num_rows}, at::dtype(at::kInt))
                   .to(device_, at::kLong);
-    const InputRows rows(data.input_type, raw, network_.input_shape, normalisation);
+    const InputRows rows(data.input_type, raw, network_.input_shape, settings.normalisation);
     scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
     shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);
   }
@@ -70,7 +74,12 @@ class EagerPotential final : public Potential {
       const at::Tensor losses = BatchLosses(parameters, first, count, batch);
       (losses.sum() * scale).backward();
       const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
-      for (size_t k = 0; k < parameters.size(); ++k) gradients[k].copy_(parameters[k].grad());
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        const at::Tensor& of_likelihood = parameters[k].grad();
+        // A module may have parameters that it does not use.
+        if (of_likelihood.defined()) gradients[k].copy_(of_likelihood);
+        if (!of_likelihood.defined()) gradients[k].zero_();
+      }
       const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
       CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + squares * (prior_precision_ / 2), energy + first);
     });
@@ -113,6 +122,10 @@ class EagerPotential final : public Potential {
   template <typename Part>
   void ForEachPart(int64_t all, const Part& part) const {
     if (batching_ == ChainBatching::kTogether) return part(0, all);
+    if (device_.is_cuda()) {
+      for (int64_t i = 0; i < all; ++i) part(i, 1);
+      return;
+    }
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
   }
 
@@ -132,14 +145,30 @@ class EagerPotential final : public Potential {
     return (values * scale_ + shift_).view(shape);
   }
 
+  // Of the images of chains [first, first + count), [count * n].
+  std::vector<ImageChange> Changes(int64_t first, int64_t count, const BatchRows& batch) const {
+    std::vector<ImageChange> changes;
+    for (int64_t chain = first; chain < first + count; ++chain) {
+      const StepKey& step = batch.keys[chain];
+      for (int64_t i = 0; i < batch.size; ++i) {
+        changes.push_back(DrawImageChange(augmentation_, step.key, step.step, static_cast<uint32_t>(i)));
+      }
+    }
+    return changes;
+  }
+
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
                          const BatchRows& batch) const {
     const at::Tensor ids =
         at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
     const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first};
+    at::Tensor x = Standardised(inputs_.index_select(0, ids), count);
+    if (augmentation_.any() && batch.keys != nullptr) {
+      x = AugmentedImages(x.flatten(0, 1), Changes(first, count, batch)).view(x.sizes());
+    }
     const at::Tensor logits =
-        EagerLogits(network_, parameters, Standardised(inputs_.index_select(0, ids), count), mode);
+        script_ != nullptr ? script_->Logits(parameters, x) : EagerLogits(network_, parameters, x, mode);
     const at::Tensor labels = labels_.index_select(0, ids).view({count, batch.size, 1});
     return -at::log_softmax(logits, -1).gather(-1, labels).squeeze(-1);
   }
@@ -157,21 +186,23 @@ class EagerPotential final : public Potential {
   const NetworkShape network_;
   const std::shared_ptr<const Layout> layout_;
   const std::shared_ptr<const ResidentDataset> dataset_;
+  const AugmentationSpec augmentation_;
   const double prior_precision_;
   const at::Device device_;
   const ChainBatching batching_;
-  at::Tensor inputs_, labels_;  // [N, row_size] as stored, [N]
-  at::Tensor scale_, shift_;    // [channels, 1]
+  const std::shared_ptr<const ScriptedNetwork> script_;  // null: the network's layers
+  at::Tensor inputs_, labels_;                           // [N, row_size] as stored, [N]
+  at::Tensor scale_, shift_;                             // [channels, 1]
 };
 
 }  // namespace
 
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision, Device device,
-                                              ChainBatching batching) {
-  return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), normalisation,
-                                          prior_precision, device, batching);
+                                              const NetworkSettings& settings, Device device, ChainBatching batching,
+                                              std::shared_ptr<const ScriptedNetwork> script) {
+  return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), settings, device,
+                                          batching, std::move(script));
 }
 
 }  // namespace chainfleet

@@ -23,13 +23,13 @@ std::vector<int64_t> PaddedOffsets(const Layout& layout) {
 class FusedPotential final : public Potential {
  public:
   FusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
-                 std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision)
+                 std::shared_ptr<const ResidentDataset> dataset, const NetworkSettings& settings)
       : layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        prior_precision_(prior_precision),
+        augmentation_(settings.augmentation),
+        prior_precision_(settings.prior_precision),
         rows_(dataset_->description().input_type, dataset_->input_bytes().data(), architecture.input_shape,
-              normalisation),
+              settings.normalisation),
         network_(std::move(architecture), PaddedOffsets(*layout_)) {}
 
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }
@@ -52,7 +52,7 @@ class FusedPotential final : public Potential {
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
-      Forward(theta.row(row), batch.row(row), batch.size, slice, 1, work, losses + row * batch.size);
+      Forward(theta, batch, row, slice, 1, work, losses + row * batch.size);
     };
     Run(theta.rows(), batch.size, slice, nullptr, 0);
   }
@@ -73,8 +73,7 @@ class FusedPotential final : public Potential {
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
       // First of all: it brings theta into the cache for the products.
       if (slice == 0) energy[row] = -LogPriorOf(theta, row);
-      Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
-              losses_.data() + row * batch.size);
+      Forward(theta, batch, row, slice, static_cast<float>(scale), work, losses_.data() + row * batch.size);
       double* norms = squared_norms == nullptr ? nullptr : squared_norms + row * batch.size;
       network_.Backward(theta.row(row), batch.size, slice, work, norms);
     };
@@ -125,11 +124,24 @@ class FusedPotential final : public Potential {
     }
   }
 
+  void Gather(const BatchRows& batch, int64_t row, int64_t slice, NetworkWorkspace* work) const {
+    ImageChange changes[kSliceImages];
+    const bool changed = augmentation_.any() && batch.keys != nullptr;
+    const int64_t first = slice * kSliceImages, last = std::min(batch.size, first + kSliceImages);
+    for (int64_t i = first; changed && i < last; ++i) {
+      const StepKey& step = batch.keys[row];
+      changes[i - first] = DrawImageChange(augmentation_, step.key, step.step, static_cast<uint32_t>(i));
+    }
+    network_.Gather(rows_, batch.row(row), batch.size, slice, work, changed ? changes : nullptr);
+  }
+
   // Losses of the slice's images and `scale` times their gradient by the logits.
-  void Forward(const float* theta, const int64_t* ids, int64_t images, int64_t slice, float scale,
+  void Forward(const ThetaArena& theta, const BatchRows& batch, int64_t row, int64_t slice, float scale,
                NetworkWorkspace* work, double* losses) const {
-    network_.Gather(rows_, ids, images, slice, work);
-    network_.Forward(theta, images, slice, work);
+    const int64_t* const ids = batch.row(row);
+    const int64_t images = batch.size;
+    Gather(batch, row, slice, work);
+    network_.Forward(theta.row(row), images, slice, work);
     const int64_t classes = network_.architecture().num_classes();
     const NetworkWorkspace::Dense& top = work->dense.back();
     const int64_t last = std::min(images, (slice + 1) * kSliceImages);
@@ -153,6 +165,7 @@ class FusedPotential final : public Potential {
 
   std::shared_ptr<const Layout> layout_;
   std::shared_ptr<const ResidentDataset> dataset_;
+  AugmentationSpec augmentation_;
   double prior_precision_;
   InputRows rows_;
   FusedNetwork network_;
@@ -166,9 +179,8 @@ class FusedPotential final : public Potential {
 
 std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision) {
-  return std::make_unique<FusedPotential>(std::move(architecture), std::move(layout), std::move(dataset), normalisation,
-                                          prior_precision);
+                                              const NetworkSettings& settings) {
+  return std::make_unique<FusedPotential>(std::move(architecture), std::move(layout), std::move(dataset), settings);
 }
 
 }  // namespace chainfleet

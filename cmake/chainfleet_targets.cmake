@@ -4,7 +4,8 @@
 #       one static library. A dependency of the same or a higher floor stops the configure step, unless both live in one folder
 #       of the tree (PARENT). Its whole archive is linked alone against what it declares (a missing dependency fails there), and
 #       headers without a .cc compile alone.
-#   chainfleet_test(NAME LABEL label SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is one ctest entry.
+#   chainfleet_test(NAME LABEL label [BESIDE script] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is one ctest entry.
+#       With BESIDE the whole binary is one entry, run by a script of tests/support beside the server that it starts.
 include(GoogleTest)
 file(WRITE ${PROJECT_BINARY_DIR}/empty_main.cc "int main() { return 0; }\n")
 
@@ -81,7 +82,7 @@ function(chainfleet_library NAME)
 endfunction()
 
 function(chainfleet_test NAME)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;BESIDE" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -89,6 +90,12 @@ function(chainfleet_test NAME)
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${NAME} PRIVATE ${CHAINFLEET_WARNINGS})
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(ARG_BESIDE)
+    find_package(Python3 REQUIRED COMPONENTS Interpreter)
+    add_test(NAME ${NAME} COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/tests/support/${ARG_BESIDE} $<TARGET_FILE:${NAME}>)
+    set_tests_properties(${NAME} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+    return()
+  endif()
   gtest_discover_tests(${NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()

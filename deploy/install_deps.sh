@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs everything chainfleet builds and runs with on Debian 12: the packages of packages.txt and LibTorch.
+# Installs everything chainfleet builds, runs and is tested with on Debian 12: the packages of packages.txt, LibTorch, and
+# SeaweedFS, the S3 server that tests start.
 # Safe to run again: what is there is left alone. Needs root (or sudo) only when a Debian package is missing.
-#   CHAINFLEET_DEPS   where LibTorch is unpacked (default: ~/.cache/chainfleet)
+#   CHAINFLEET_DEPS   where LibTorch and SeaweedFS are unpacked (default: ~/.cache/chainfleet)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 deps=${CHAINFLEET_DEPS:-$HOME/.cache/chainfleet}
@@ -30,22 +31,23 @@ install_packages() {
   say "Debian packages: installed ${#missing[@]}"
 }
 
-install_libtorch() {
-  local stamp wanted=$here/libtorch-requirements.txt target=$deps/libtorch-2.11.0
+# unpack_wheels NAME FOLDER REQUIREMENTS DOWNLOAD: the pinned wheels of REQUIREMENTS, unpacked into FOLDER of the cache.
+# They are wanted for what is inside: any Python can fetch them, so the tags are named, not taken from this host.
+unpack_wheels() {
+  local stamp name=$1 target=$deps/$2 wanted=$here/$3 platforms=()
   stamp=$(sha256sum < "$wanted")
-  if [ "$(cat "$target/.installed" 2>/dev/null)" = "$stamp" ]; then say "LibTorch: already in $target"; return; fi
-  say "LibTorch: downloading 540 MB into $target"
+  if [ "$(cat "$target/.installed" 2>/dev/null)" = "$stamp" ]; then say "$name: already in $target"; return; fi
+  say "$name: downloading $4 into $target"
   mkdir -p "$deps"; rm -rf "$target" "$target.partial"
-  # The wheel is unpacked for its C++ libraries: any Python can fetch it, so the tags are named, not taken from this host.
-  local platforms=()
   for tag in manylinux_2_28 manylinux_2_25 manylinux_2_17 manylinux2014; do platforms+=(--platform "${tag}_x86_64"); done
   python3 -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes --only-binary=:all: \
     --root-user-action=ignore --python-version 3.11 --implementation cp "${platforms[@]}" --target "$target.partial" -r "$wanted"
   echo "$stamp" > "$target.partial/.installed"
   mv "$target.partial" "$target"
-  say "LibTorch: installed"
+  say "$name: installed"
 }
 
 [ "$(uname -m)" = x86_64 ] || { say "only x86_64 is supported, this is $(uname -m)" >&2; exit 1; }
 install_packages
-install_libtorch
+unpack_wheels LibTorch libtorch-2.11.0 libtorch-requirements.txt "540 MB"
+unpack_wheels SeaweedFS seaweedfs-4.48 seaweedfs-requirements.txt "48 MB"

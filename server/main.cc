@@ -20,13 +20,24 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 struct Flags {
   ServerOptions server;
-  std::string lease = "15s", port_file, log_level = "info";
+  std::string blobs, lease = "15s", port_file, log_level = "info";
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
-  app->add_option("--data-dir", flags->server.data_directory, "State, draws and data sets live here")
+  app->add_option("--data-dir", flags->server.data_directory,
+                  "State lives here, and draws and data sets without --blobs")
       ->capture_default_str();
+  app->add_option("--state", flags->server.state,
+                  "Where jobs and commits are kept: sqlite, in the data directory, or postgresql://USER@HOST/DATABASE")
+      ->envname("CHAINFLEET_STATE")
+      ->capture_default_str();
+  app->add_option("--advertise", flags->server.advertise,
+                  "HOST:PORT at which others reach this coordinator, told by standbys; default: --listen");
+  app->add_option("--blobs", flags->blobs,
+                  "Where draws and data sets live: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
+                  "data directory")
+      ->envname("CHAINFLEET_BLOBS");
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -79,8 +90,18 @@ int Run(const Flags& flags) {
   signal(SIGPIPE, SIG_IGN);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // its errors reach us as statuses
 
+  std::optional<Lead> lead;
+  if (IsPostgres(flags.server.state)) {
+    auto elected = WaitToLead(flags.server, [&](absl::Duration pause) {
+      const timespec wait = absl::ToTimespec(pause);
+      return sigtimedwait(&signals, nullptr, &wait) < 0;  // a signal ends it
+    });
+    if (!elected.ok()) return Fail(elected.status());
+    if (!*elected) return 0;
+    lead = *std::move(elected);
+  }
   // Losing the store is the end of this process: the next one loads the truth again.
-  auto server = Server::Start(flags.server, [](const absl::Status&) { std::_Exit(kFailed); });
+  auto server = Server::Start(flags.server, std::move(lead), [](const absl::Status&) { std::_Exit(kFailed); });
   if (!server.ok()) return Fail(server.status());
   if (!flags.port_file.empty()) {
     if (const absl::Status status = WritePortFile(flags.port_file, **server); !status.ok()) return Fail(status);
@@ -110,6 +131,15 @@ int Main(int argc, char** argv) {
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     std::cerr << "chainfleet-server: --lease " << flags.lease << ": give a duration of at least 100ms, like 15s\n";
     return kUsage;
+  }
+  if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
+    std::cerr << "chainfleet-server: --state " << flags.server.state << ": give sqlite or postgresql://...\n";
+    return kUsage;
+  }
+  if (!flags.blobs.empty()) {
+    absl::StatusOr<S3Settings> s3 = ReadS3Settings(flags.blobs, EnvironmentVariable, *RealFileSystem());
+    if (!s3.ok()) return Fail(Annotate(s3.status(), "--blobs"));
+    flags.server.s3 = *std::move(s3);
   }
   const absl::StatusOr<std::string> token = BearerToken();
   if (!token.ok()) return Fail(token.status());

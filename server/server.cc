@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
+#include "core/store/blob_store/file_blob_store.h"
+#include "core/store/blob_store/object_place.h"
+#include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
 
 namespace chainfleet {
@@ -14,6 +17,8 @@ namespace {
 
 constexpr absl::Duration kUpkeepInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
+constexpr int kS3Calls = 32;        // at a time: they wait for the network
+constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
 
 DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   // Sync three times a term and wait a third of it after its end, as the defaults do (15 s, 5 s, 5 s).
@@ -26,9 +31,23 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
+                                               const std::function<bool(absl::Duration)>& pause) {
+  const PostgresOptions postgres{.uri = options.state,
+                                 .address = options.advertise.empty() ? options.listen : options.advertise,
+                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};
+  return WaitToLead(postgres, options.listen, pause);
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
                                                       std::function<void(const absl::Status&)> on_store_lost) {
   std::unique_ptr<Server> server(new Server);
+  if (lead) {
+    server->state_ = std::move(lead->store);
+    server->lead_thread_ = std::make_unique<ThreadPool>(1);
+    server->lead_ = std::make_unique<LeadKeeper>(std::move(lead->leader), kLeaderTerm, &server->clock_,
+                                                 server->lead_thread_.get(), on_store_lost);
+  }
   CHAINFLEET_RETURN_IF_ERROR(server->OpenStores(options));
   CHAINFLEET_RETURN_IF_ERROR(server->Compose(options, std::move(on_store_lost)));
   return server;
@@ -46,22 +65,40 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
                     absl::StrCat("data directory ", options.data_directory, " is in use by another server"));
   }
   lock_ = *std::move(lock);
-  CHAINFLEET_ASSIGN_OR_RETURN(blobs_, FileBlobStore::Open(RealFileSystem(), options.data_directory + "/blobs"));
+  CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
+  if (state_ != nullptr) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(
-      state_, SqliteStateStore::Open(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
+      state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
   return absl::OkStatus();
+}
+
+absl::Status Server::OpenBlobs(const ServerOptions& options) {
+  const ObjectPlace place(RealFileSystem(), options.data_directory);
+  if (!options.s3) {
+    CHAINFLEET_RETURN_IF_ERROR(place.Check(""));
+    CHAINFLEET_ASSIGN_OR_RETURN(blobs_, FileBlobStore::Open(RealFileSystem(), place.folder()));
+    return absl::OkStatus();
+  }
+  CHAINFLEET_RETURN_IF_ERROR(place.Check(options.s3->Url()));
+  s3_transport_ = std::make_unique<CurlTransport>(options.s3->ca_bundle);
+  auto client =
+      std::make_unique<S3Client>(*options.s3, s3_transport_.get(), &clock_, RngKey{RandomBits()}, PauseThread);
+  CHAINFLEET_ASSIGN_OR_RETURN(blobs_, S3BlobStore::Open(std::move(client), {}));
+  return place.Keep(options.s3->Url());
 }
 
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   // Tasks wait for the disk more than they compute: more threads than cores.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  threads_ = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : std::max(8, 2 * cores));
+  const int store_calls = options.threads > 0 ? options.threads : options.s3 ? kS3Calls : std::max(8, 2 * cores);
+  threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads);
+  store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
   auth_ = std::make_unique<Authenticator>(options.token);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
                                              OptionsOf(options, std::move(on_store_lost)));
   const ServiceParts parts{.clock = &clock_,
-                           .executor = threads_.get(),
+                           .executor = store_calls_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
                            .dispatcher = dispatcher_.get(),
@@ -73,11 +110,11 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(threads_.get(), catalog_.get(), queue_.get());
-  evaluator_ = std::make_unique<Evaluator>(threads_.get(), catalog_.get(), blobs_.get(), queue_.get());
-  garbage_ = std::make_unique<GarbageCollector>(&clock_, threads_.get(), state_.get(), blobs_.get());
+  evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
+  garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
   garbage_->Start(kUpkeepInterval);
-  verifier_ = std::make_unique<DrawVerifier>(&clock_, threads_.get(), state_.get(), blobs_.get());
+  verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
       grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));

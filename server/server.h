@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -12,11 +13,14 @@
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
-#include "core/store/blob_store/file_blob_store.h"
+#include "core/store/blob_store/blob_store.h"
+#include "core/store/blob_store/http_transport.h"
+#include "core/store/blob_store/s3_settings.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
+#include "server/election.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
 
@@ -24,6 +28,9 @@ namespace chainfleet {
 
 struct ServerOptions {
   std::string data_directory;
+  std::string state = "sqlite";  // in the data directory, or postgresql://...
+  std::string advertise;         // where others reach this coordinator; empty: `listen`
+  std::optional<S3Settings> s3;  // where objects live; none: in the data directory
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   std::string token;                              // empty: everyone may call
@@ -31,12 +38,17 @@ struct ServerOptions {
   int threads = 0;  // of the executor; 0: by the cores
 };
 
+// WaitToLead for --state postgresql://...
+absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
+                                               const std::function<bool(absl::Duration)>& pause);
+
 class Server {
  public:
   // FAILED_PRECONDITION / IN_USE: another server has the data directory. ALREADY_EXISTS / PORT_TAKEN. DATA_LOSS,
-  // FAILED_PRECONDITION / SCHEMA_TOO_NEW, RESOURCE_EXHAUSTED from the stores. `on_store_lost` runs once when the
-  // process must end and reload.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+  // FAILED_PRECONDITION / SCHEMA_TOO_NEW, NO_CONDITIONAL_PUT or OTHER_STORE, UNAVAILABLE, RESOURCE_EXHAUSTED from the
+  // stores. `on_store_lost` runs once when the process must end and reload. `lead`: of WaitToLead if options.state is
+  // PostgreSQL.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, std::optional<Lead> lead,
                                                        std::function<void(const absl::Status&)> on_store_lost);
 
   // Ends the RPCs within `deadline`, then what lies below them.
@@ -50,6 +62,7 @@ class Server {
  private:
   Server() = default;
   absl::Status OpenStores(const ServerOptions& options);
+  absl::Status OpenBlobs(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   void ShowFleet();
@@ -59,6 +72,7 @@ class Server {
   SystemClock clock_;
   std::unique_ptr<FileLock> lock_;
   std::unique_ptr<StateStore> state_;
+  std::unique_ptr<HttpTransport> s3_transport_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
@@ -71,9 +85,12 @@ class Server {
   std::unique_ptr<PredictRouter> router_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<BoundedExecutor> store_calls_;
   std::unique_ptr<GarbageCollector> garbage_;
   std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<LeadKeeper> lead_;
+  std::unique_ptr<ThreadPool> lead_thread_;
 };
 
 }  // namespace chainfleet

@@ -27,7 +27,8 @@ struct Flags {
 
 void AddFlags(CLI::App* app, Flags* flags) {
   WorkerOptions& worker = flags->worker;
-  app->add_option("--server", worker.server, "HOST:PORT of the coordinator")
+  app->add_option("--server", worker.server,
+                  "HOST:PORT of the coordinator; a comma list of several, one of which leads")
       ->envname("CHAINFLEET_ADDRESS")
       ->capture_default_str();
   app->add_option("--device", worker.device, "cpu or cuda:N")->capture_default_str();

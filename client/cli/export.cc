@@ -111,7 +111,7 @@ class SafetensorsExport {
 };
 
 struct ExportOptions {
-  std::string job, format, output;
+  std::string job, point, format, output;
   bool skip_corrupt = false;
 };
 
@@ -159,7 +159,10 @@ absl::Status MakeFolder(const std::string& path) {
 
 absl::Status Export(Invocation* run, const ExportOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(options.job, std::nullopt));
+  v1::ListSegmentsRequest request;
+  request.set_job(options.job);
+  request.set_point(options.point);
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(request));
   if (segments.empty()) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", options.job, " has no committed draws yet")),
                       "NO_DRAWS");
@@ -206,6 +209,7 @@ void AddExport(CLI::App* program, Invocation* run) {
               "(\"theta/NAME\"), and steps and weights [draws].",
               [=] { return Export(run, *options); });
   AddJobArgument(verb, &options->job);
+  AddPointOption(verb, &options->point);
   verb->add_option("--format", options->format, "safetensors or npz")
       ->required()
       ->check(CLI::IsMember({"safetensors", "npz"}));

@@ -40,9 +40,13 @@ absl::Status GetChains(Invocation* run, const std::string& job) {
   return absl::OkStatus();
 }
 
-absl::Status GetDraws(Invocation* run, const std::string& job, std::optional<int32_t> chain) {
+absl::Status GetDraws(Invocation* run, const std::string& job, std::optional<int32_t> chain, const std::string& point) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(job, chain));
+  v1::ListSegmentsRequest request;
+  request.set_job(job);
+  if (chain) request.set_chain(*chain);
+  if (!point.empty()) request.set_point(point);
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(request));
   Listing listing{"segments", Pointers(segments), {}, SegmentTable(segments).Render()};
   for (const v1::SegmentRecord& record : segments) listing.names.push_back(record.segment().object().name());
   PrintList(std::cout, run->format, listing);
@@ -77,7 +81,7 @@ CLI::App* AddResource(CLI::App* get, Invocation* run, const std::string& name, c
 
 void AddGet(CLI::App* program, Invocation* run) {
   struct Options {
-    std::string job, state;
+    std::string job, state, point;
     std::optional<int32_t> chain;
   };
   const auto options = std::make_shared<Options>();
@@ -95,9 +99,10 @@ void AddGet(CLI::App* program, Invocation* run) {
   CLI::App* draws = AddResource(get, run, "draws", "The committed segments of draws of a job",
                                 "  chainfleet get draws @latest --chain 0\n"
                                 "  chainfleet get draws @latest -o jsonl | jq -r .segment.digest",
-                                [=] { return GetDraws(run, options->job, options->chain); });
+                                [=] { return GetDraws(run, options->job, options->chain, options->point); });
   AddJobArgument(draws, &options->job);
   draws->add_option("--chain", options->chain, "Only this chain")->option_text("INDEX");
+  AddPointOption(draws, &options->point);
   AddResource(get, run, "workers", "The fleet", "  chainfleet get workers", [=] { return GetWorkers(run); });
 }
 

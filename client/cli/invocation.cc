@@ -64,6 +64,13 @@ CLI::Option* AddJobArgument(CLI::App* verb, std::string* job) {
       ->type_name("");
 }
 
+CLI::Option* AddPointOption(CLI::App* verb, std::string* point) {
+  return verb
+      ->add_option("--point", *point,
+                   "Of a job with a sweep: the posterior meant, by number (3) or values (temperature=1,eta=0.001)")
+      ->option_text("POINT");
+}
+
 CLI::Option* AddDurationOption(CLI::App* verb, const std::string& name, absl::Duration* value,
                                const std::string& description) {
   return verb

@@ -39,6 +39,9 @@ void AddServerOptions(CLI::App* verb, Invocation* run);
 void AddOutputOption(CLI::App* verb, Invocation* run);
 // The positional JOB.
 CLI::Option* AddJobArgument(CLI::App* verb, std::string* job);
+
+// --point of a job with a sweep, whose points are posteriors of their own.
+CLI::Option* AddPointOption(CLI::App* verb, std::string* point);
 // A duration such as 30s, 2m or 1h30m.
 CLI::Option* AddDurationOption(CLI::App* verb, const std::string& name, absl::Duration* value,
                                const std::string& description);

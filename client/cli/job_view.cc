@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/output.h"
+#include "client/cli/report_view.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace chainfleet {
@@ -58,6 +59,25 @@ std::string DescribePrior(const v1::JobSpec::Prior& prior, double precision) {
                       absl::StrJoin(layers, ", ", absl::PairFormatter(" ")), ")");
 }
 
+// "1: eta=0.001".
+std::string PointLabel(const v1::Job& job, int32_t point) {
+  return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
+}
+
+// What is sampled, of the whole job or of one point of its sweep.
+std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
+  std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
+  // Of a stored module only its workers know.
+  if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
+  parts.push_back(DescribePrior(job.spec().prior(), report.prior_precision()));
+  parts.push_back(absl::StrCat("T = ", report.temperature()));
+  // A full-data step size is alpha itself; h exists only as a mean-loss scale.
+  if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
+  parts.push_back(absl::StrCat("alpha = ", report.step_size()));
+  parts.push_back(absl::StrCat(report.draws_per_chain(), " draws per chain"));
+  return absl::StrJoin(parts, ", ");
+}
+
 }  // namespace
 
 std::string FormatAge(absl::Duration age) {
@@ -84,9 +104,8 @@ Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {
   Table table({"JOB", "STATE", "SAMPLER", "DATA SET", ">CHAINS", ">PROGRESS", ">DRAWS", ">VERSION", ">AGE"});
   for (const v1::Job& job : jobs) {
     table.AddRow({job.id(), v1::Job::State_Name(job.state()), SamplerName(job.spec()), job.spec().dataset().name(),
-                  absl::StrCat(job.spec().has_chains() ? job.spec().chains() : 1), Percent(job),
-                  absl::StrCat(job.num_draws()), absl::StrCat(job.newest_version()),
-                  FormatAge(now - ToTime(job.created_at()))});
+                  absl::StrCat(job.num_chains()), Percent(job), absl::StrCat(job.num_draws()),
+                  absl::StrCat(job.newest_version()), FormatAge(now - ToTime(job.created_at()))});
   }
   return table;
 }
@@ -94,20 +113,21 @@ Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {
 Table ChainTable(const v1::Job& job) {
   const bool metropolis = std::any_of(job.chains().begin(), job.chains().end(),
                                       [](const v1::Chain& chain) { return chain.stats().has_metropolis(); });
-  std::vector<std::string> columns = {">CHAIN", "STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S"};
+  std::vector<std::string> columns = {">CHAIN"};
+  if (job.points_size() > 0) columns.push_back("POINT");
+  for (const char* column : {"STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S"}) columns.push_back(column);
   if (metropolis) columns.push_back(">ACCEPTANCE");
   for (const char* column : {"WORKER", ">EPOCH", "REASON"}) columns.push_back(column);
   Table table(columns);
   for (const v1::Chain& chain : job.chains()) {
     // A server that came back knows the step, not the statistics, until the chain's worker reports again.
     const bool running = chain.state() == v1::LEASED, stepped = chain.stats().step_size() > 0;
-    std::vector<std::string> cells = {absl::StrCat(chain.id().index()),
-                                      v1::ChainState_Name(chain.state()),
-                                      absl::StrCat(chain.step()),
-                                      absl::StrCat(chain.total_steps()),
-                                      absl::StrCat(chain.num_draws()),
-                                      stepped ? Significant(chain.stats().energy(), 6) : "",
-                                      running && stepped ? Fixed(chain.stats().steps_per_second(), 1) : ""};
+    std::vector<std::string> cells = {absl::StrCat(chain.id().index())};
+    if (job.points_size() > 0) cells.push_back(PointLabel(job, chain.point()));
+    cells.insert(cells.end(),
+                 {v1::ChainState_Name(chain.state()), absl::StrCat(chain.step()), absl::StrCat(chain.total_steps()),
+                  absl::StrCat(chain.num_draws()), stepped ? Significant(chain.stats().energy(), 6) : "",
+                  running && stepped ? Fixed(chain.stats().steps_per_second(), 1) : ""});
     if (metropolis) {
       cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
     }
@@ -141,41 +161,12 @@ Table SegmentTable(const std::vector<v1::SegmentRecord>& segments) {
 }
 
 std::string DescribePosterior(const v1::Job& job) {
-  const v1::Job::Report& report = job.report();
-  std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
-  // Of a stored module only its workers know.
-  if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
-  parts.push_back(DescribePrior(job.spec().prior(), report.prior_precision()));
-  parts.push_back(absl::StrCat("T = ", report.temperature()));
-  // A full-data step size is alpha itself; h exists only as a mean-loss scale.
-  if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
-  parts.push_back(absl::StrCat("alpha = ", report.step_size()));
-  parts.push_back(absl::StrCat(report.draws_per_chain(), " draws per chain"));
-  return absl::StrJoin(parts, ", ");
-}
-
-// A larger share of steps whose noise could not be corrected is said to bend the law.
-constexpr double kMaxGuardedShare = 0.01;
-
-// Of chains that see energies on mini-batches: what the noise is like, and whether it bent the law.
-std::string DescribeNoise(const v1::Job& job) {
-  double variance = 0, skew = 0, kurtosis = 0, guarded = 0;
-  int chains = 0;
-  for (const v1::Chain& chain : job.chains()) {
-    const v1::MetropolisStats& seen = chain.stats().metropolis();
-    if (seen.noise_variance() == 0) continue;
-    variance += seen.noise_variance();
-    skew += seen.skew();
-    kurtosis += seen.kurtosis();
-    guarded = std::max(guarded, seen.guarded());
-    ++chains;
+  if (job.points_size() == 0) return DescribeReport(job, job.report());
+  std::string text = absl::StrCat("one for each of ", job.points_size(), " points");
+  for (const v1::Job::Point& point : job.points()) {
+    absl::StrAppend(&text, "\n            ", PointLabel(job, point.index()), "  ", DescribeReport(job, point.report()),
+                    ", ", point.num_draws(), " committed");
   }
-  if (chains == 0) return "";
-  std::string text = absl::StrFormat(
-      "variance %.3g, skew %.2g, kurtosis %.3g of the energy difference; %.2g %% of steps "
-      "beyond correction",
-      variance / chains, skew / chains, kurtosis / chains, 100 * guarded);
-  if (guarded > kMaxGuardedShare) text += ": BIASED, take more batches a step";
   return text;
 }
 
@@ -197,7 +188,10 @@ std::string DescribeJob(const v1::Job& job, absl::Time now) {
                                job.chains_size(), " chains, ", ChainsIn(job, v1::LEASED), " running"));
   add("Draws", absl::StrCat(job.num_draws(), " committed, newest version ", job.newest_version()));
   add("Posterior", DescribePosterior(job));
+  add("Heat", DescribeHeat(job));
+  if (const std::string curvature = DescribeCurvature(job); !curvature.empty()) add("Curvature", curvature);
   if (const std::string noise = DescribeNoise(job); !noise.empty()) add("Noise", noise);
+  for (const std::string& warning : Warnings(job)) add("WARNING", warning);
   if (!job.dataset_digest().empty()) {
     add("Data set", absl::StrCat(job.spec().dataset().name(), " (SHA-256 ", job.dataset_digest().substr(0, 12), ")"));
   }

@@ -28,7 +28,7 @@ constexpr int64_t kFirstRows = 256;  // of the first request, which says how man
 constexpr int64_t kTableRows = 10;
 
 struct PredictOptions {
-  std::string job, input, output;
+  std::string job, point, input, output;
   std::vector<std::string> kinds;
   int64_t members = 0;
   int64_t version = 0;
@@ -74,6 +74,7 @@ absl::StatusOr<v1::PredictResponse> PredictAll(Client* client, const PredictOpti
   request.set_job(options.job);
   request.mutable_selection()->set_members(options.members);
   request.mutable_selection()->set_version(options.version);
+  request.mutable_selection()->set_point(options.point);
   for (const std::string& kind : options.kinds)
     request.mutable_selection()->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
   v1::Tensor* tensor = request.mutable_inputs();
@@ -145,8 +146,8 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
   if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse all, PredictAll(&client, options, inputs));
-  std::cerr << all.job_id() << " version " << all.version() << ": average of " << all.draws_used() << " of "
-            << all.draws_in_version() << " draws\n";
+  std::cerr << all.job_id() << " version " << all.version() << (all.point().empty() ? "" : " at " + all.point())
+            << ": average of " << all.draws_used() << " of " << all.draws_in_version() << " draws\n";
   if (options.output.empty()) {
     PrintOne(std::cout, run->format, all, all.job_id(), [&] { return PredictionTable(all, options.rows); });
     return absl::OkStatus();
@@ -170,6 +171,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
                            "mutual_information [rows], in nats.",
                            [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job);
+  AddPointOption(verb, &options->point);
   verb->add_option("--input", options->input, "uint8 or float32 .npy [rows, ...], or IDX images; .gz is fine")
       ->required()
       ->check(CLI::ExistingFile)

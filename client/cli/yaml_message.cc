@@ -57,7 +57,7 @@ std::string Describe(const YAML::Node& node) {
     case YAML::NodeType::Map:
       return "a mapping";
     case YAML::NodeType::Sequence:
-      return "a list";
+      return node.size() == 0 ? "an empty list" : "a list";
     case YAML::NodeType::Scalar:
       return absl::StrCat("\"", node.Scalar(), "\"");
     default:
@@ -145,6 +145,9 @@ class MessageReader {
     if (value.IsNull()) return;
     if (field->is_map()) return ReadMap(value, path, field, message);
     if (!value.IsSequence()) return Fail(value, path, "expects a list, as in [a, b]", value);
+    if (value.size() == 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      return Fail(value, path, "expects at least one number, or to be left out", value);
+    }
     int i = 0;
     for (const YAML::Node& item : value) {
       const std::string item_path = absl::StrCat(path, "[", i++, "]");

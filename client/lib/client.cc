@@ -231,11 +231,7 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   }
 }
 
-absl::StatusOr<std::vector<v1::SegmentRecord>> Client::ListSegments(const std::string& job,
-                                                                    std::optional<int32_t> chain) {
-  v1::ListSegmentsRequest request;
-  request.set_job(job);
-  if (chain) request.set_chain(*chain);
+absl::StatusOr<std::vector<v1::SegmentRecord>> Client::ListSegments(const v1::ListSegmentsRequest& request) {
   return AllPages<v1::SegmentRecord>(
       request, [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListSegments, page); },
       [](auto& reply) { return reply.mutable_segments(); });
@@ -265,7 +261,8 @@ absl::StatusOr<std::string> Client::ReadSegment(const v1::SegmentRecord& record)
   return bytes;
 }
 
-absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Header& header, const std::vector<std::string>& paths,
+absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Header& header,
+                                               const std::vector<std::string>& paths,
                                                const std::function<void(int64_t)>& on_sent) {
   v1::Dataset dataset;
   CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {

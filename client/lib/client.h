@@ -48,7 +48,8 @@ class Client {
                         const std::function<void(const v1::Job&)>& on_change);
 
   // Committed segments in (chain, index) order, all pages.
-  absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(const std::string& job, std::optional<int32_t> chain);
+  // All pages.
+  absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(const v1::ListSegmentsRequest& request);
   // The bytes of the segment's object. DATA_LOSS if size or SHA-256 are not those of the record.
   absl::StatusOr<std::string> ReadSegment(const v1::SegmentRecord& record);
 

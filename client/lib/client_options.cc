@@ -1,7 +1,5 @@
 #include "client/lib/client_options.h"
 
-#include <cstdlib>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -9,15 +7,6 @@
 #include "core/base/environment.h"
 
 namespace chainfleet {
-namespace {
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& text) {
   std::vector<std::string> addresses;
   for (const auto part : absl::StrSplit(text, ',')) {
@@ -36,7 +25,7 @@ absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& text)
 
 absl::StatusOr<ClientOptions> ClientOptionsFromEnvironment(const std::string& address) {
   ClientOptions options;
-  const std::string text = address.empty() ? Environment("CHAINFLEET_ADDRESS") : address;
+  const std::string text = address.empty() ? EnvironmentVariable("CHAINFLEET_ADDRESS") : address;
   if (!text.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(text));
   }

@@ -7,6 +7,9 @@
 
 namespace chainfleet {
 
+// The value of a variable, "" if it is not set.
+std::string EnvironmentVariable(const std::string& name);
+
 // CHAINFLEET_DATA, else $XDG_DATA_HOME/chainfleet, else ~/.local/share/chainfleet.
 std::string DefaultDataFolder();
 

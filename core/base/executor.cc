@@ -3,32 +3,38 @@
 #include <deque>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/base/mutex.h"
 
 namespace chainfleet {
 
-struct Strand::Queue {
-  explicit Queue(Executor* target) : executor(target) {}
+struct BoundedExecutor::Queue {
+  Queue(Executor* target, int width) : executor(target), free_turns(width) {}
 
   Executor* const executor;
   Mutex mutex;
   std::deque<std::function<void()>> tasks CHAINFLEET_GUARDED_BY(mutex);
-  bool running CHAINFLEET_GUARDED_BY(mutex) = false;
+  int free_turns CHAINFLEET_GUARDED_BY(mutex);
 
   static void Push(const std::shared_ptr<Queue>& queue, std::function<void()> task) {
     {
       MutexLock lock(&queue->mutex);
       queue->tasks.push_back(std::move(task));
-      if (std::exchange(queue->running, true)) return;
+      if (queue->free_turns == 0) return;
+      --queue->free_turns;
     }
     queue->executor->Schedule([queue] { RunOne(queue); });
   }
 
-  // One task per turn, so that a busy strand does not hold a thread of the pool for ever.
+  // One task per turn, so that a busy queue does not hold a thread of the pool for ever.
   static void RunOne(const std::shared_ptr<Queue>& queue) {
     std::function<void()> task;
     {
       MutexLock lock(&queue->mutex);
+      if (queue->tasks.empty()) {  // another turn was quicker
+        ++queue->free_turns;
+        return;
+      }
       task = std::move(queue->tasks.front());
       queue->tasks.pop_front();
     }
@@ -36,7 +42,7 @@ struct Strand::Queue {
     {
       MutexLock lock(&queue->mutex);
       if (queue->tasks.empty()) {
-        queue->running = false;
+        ++queue->free_turns;
         return;
       }
     }
@@ -44,11 +50,13 @@ struct Strand::Queue {
   }
 };
 
-Strand::Strand(Executor* executor) : queue_(std::make_shared<Queue>(executor)) {}
+BoundedExecutor::BoundedExecutor(Executor* executor, int width) : queue_(std::make_shared<Queue>(executor, width)) {
+  CHAINFLEET_CHECK(width >= 1) << "nothing would ever run";
+}
 
-void Strand::Schedule(std::function<void()> task) { Queue::Push(queue_, std::move(task)); }
+void BoundedExecutor::Schedule(std::function<void()> task) { Queue::Push(queue_, std::move(task)); }
 
-void Strand::ScheduleAfter(absl::Duration delay, std::function<void()> task) {
+void BoundedExecutor::ScheduleAfter(absl::Duration delay, std::function<void()> task) {
   queue_->executor->ScheduleAfter(
       delay, [queue = queue_, task = std::move(task)]() mutable { Queue::Push(queue, std::move(task)); });
 }

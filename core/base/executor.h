@@ -20,17 +20,25 @@ class Executor {
   virtual void ScheduleAfter(absl::Duration delay, std::function<void()> task) = 0;
 };
 
-// Runs its tasks one at a time in the order they came, on another executor: a lock without a lock. Thread-safe.
-// Tasks hold a shared state, so the Strand may be destroyed while some still wait; those still run.
-class Strand final : public Executor {
+// At most `width` tasks at a time on another executor, begun in the order they came: work that may block leaves the
+// other threads to the rest. Thread-safe. Tasks hold a shared state, so it may be destroyed while some still wait;
+// those still run.
+class BoundedExecutor : public Executor {
  public:
-  explicit Strand(Executor* executor);
+  // `width` >= 1.
+  BoundedExecutor(Executor* executor, int width);
   void Schedule(std::function<void()> task) override;
   void ScheduleAfter(absl::Duration delay, std::function<void()> task) override;
 
  private:
   struct Queue;
   std::shared_ptr<Queue> queue_;
+};
+
+// Runs its tasks one at a time in the order they came: a lock without a lock.
+class Strand final : public BoundedExecutor {
+ public:
+  explicit Strand(Executor* executor) : BoundedExecutor(executor, 1) {}
 };
 
 }  // namespace chainfleet

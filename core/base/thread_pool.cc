@@ -76,4 +76,6 @@ void ThreadPool::ScheduleAfter(absl::Duration delay, std::function<void()> task)
   state_->Push(std::chrono::steady_clock::now() + wait, std::move(task));
 }
 
+void PauseThread(absl::Duration duration) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(duration)); }
+
 }  // namespace chainfleet

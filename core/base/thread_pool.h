@@ -25,4 +25,7 @@ class ThreadPool final : public Executor {
   std::unique_ptr<State> state_;
 };
 
+// Blocks the calling thread: composition roots hand it to what waits between two attempts.
+void PauseThread(absl::Duration duration);
+
 }  // namespace chainfleet

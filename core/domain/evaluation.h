@@ -10,7 +10,9 @@ namespace chainfleet {
 
 // One row of the table. A score that does not exist for the row is NaN or unset.
 struct Scores {
-  std::string what;           // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all"
+  // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all", then, if asked for,
+  // "calibrated theta", "calibrated theta_a", "calibrated all"
+  std::string what;
   int64_t num_draws = 0;      // networks: theta and theta_a of one step are two
   double accuracy = 0;        // 0..1
   double nll = 0;             // mean over rows, nats
@@ -18,24 +20,27 @@ struct Scores {
   double ece = 0;             // equal-width bins; NaN for single draws
   double ece_equal_mass = 0;  // NaN for single draws
   double mean_predictive_entropy = 0;
-  double mean_mutual_information = 0;
-  std::optional<double> ood_auroc;  // by predictive entropy, the shifted set positive
+  double mean_mutual_information = 0;  // NaN for calibrated averages
+  std::optional<double> ood_auroc;     // by predictive entropy, the shifted set positive
   std::optional<double> ood_auroc_mutual_information;
   std::optional<double> ood_mean_predictive_entropy;
+  std::optional<double> temperature;  // of calibrated averages: core/scores/temperature.h
 };
 
 struct Evaluation {
   std::string job;  // id
   int64_t version = 0;
-  std::string dataset, ood_dataset;  // the second may be empty
+  std::string point;                 // of a sweep, by name
+  std::string dataset, ood_dataset, calibration_dataset;  // the last two may be empty
   int64_t num_rows = 0;
   int64_t num_ood_rows = 0;
+  int64_t num_calibration_rows = 0;
   int64_t draws_used = 0;  // the fewest that any row rests on
   int64_t draws_in_version = 0;
   std::vector<Scores> scores;  // in the order of Scores::what, kinds the job lacks left out
 };
 
-// Rows whose draws are averaged, of both data sets.
+// Rows whose draws are averaged, of all data sets.
 struct EvaluationProgress {
   int64_t rows_done = 0;
   int64_t rows_total = 0;

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
+#include "core/domain/posthoc_rules.h"
+#include "core/domain/sweep_points.h"
 
 namespace chainfleet {
 namespace {
@@ -107,7 +109,7 @@ void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
   if (!spec.model.is_network()) {
     violations->push_back({"augmentation", "is for networks on images, the model is an analytic potential"});
   }
-  if (spec.sampler.needs_full_data()) {
+  if (spec.sampler.is_metropolis() || spec.sampler.passes_over_data()) {
     violations->push_back({"augmentation", absl::StrCat(spec.sampler.name(),
                                                         " needs a potential that is a function of theta alone, "
                                                         "which that of images changed at random is not")});
@@ -115,12 +117,10 @@ void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
 }
 
 void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
-  const auto* builtin = std::get_if<BuiltinModel>(&spec.model.kind);
-  const std::string model = builtin == nullptr ? "" : builtin->name;
-  // Those whose kernels know per-example norms (worker/numerics/models/fused_network.h).
-  if (model != "softmax_regression" && model != "mlp" && model != "lenet5") {
+  // Batch norm, whose examples have no gradients of their own, is refused with every sampler that needs full data.
+  if (!spec.model.has_layers()) {
     violations->push_back({"sampler.gradient_uncertainty",
-                           "needs the norm of each example's gradient, which softmax_regression, mlp and lenet5 have"});
+                           "needs the norm of each example's gradient, which networks of known layers have"});
   }
   if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
     violations->push_back({"prior", "gradient_uncertainty takes a Gaussian prior of one precision, or none"});
@@ -165,6 +165,19 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   }
 }
 
+// The noise-corrected form cannot take away more than there is.
+void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violations) {
+  const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
+  if (sgld == nullptr) return;
+  const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
+  const double noise = spec.schedule.initial_value() / scale * sgld->gradient_noise;
+  if (noise > 2 * spec.temperature) {
+    violations->push_back(
+        {"sampler.sgld.gradient_noise",
+         absl::StrCat("more noise than a step may have: alpha V = ", noise, " is above 2 T = ", 2 * spec.temperature)});
+  }
+}
+
 int64_t TotalSteps(const JobSpec& spec, int64_t steps_per_epoch) {
   return spec.num_epochs ? *spec.num_epochs * steps_per_epoch : spec.num_steps.value_or(0);
 }
@@ -190,7 +203,10 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
   ValidateAugmentation(spec, &violations);
+  if (Validate(spec.model).empty()) Append(ValidatePostHoc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
+  // Its values are judged with the rest of the job.
+  if (violations.empty()) Append(ValidateSweep(spec), &violations);
   return violations;
 }
 
@@ -206,16 +222,11 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
                           absl::StrCat("disjoint batches of ", spec.batch_size, ": at most ", most, " fit the ",
                                        num_examples, " examples of the data set, is ", spec.sampler.num_batches())});
   }
-  const StepPlan plan = PlanSteps(spec, num_examples);
-  if (const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind)) {
-    const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
-    const double noise = spec.schedule.initial_value() / scale * sgld->gradient_noise;
-    if (noise > 2 * spec.temperature) {
-      violations.push_back(
-          {"sampler.sgld.gradient_noise", absl::StrCat("more noise than a step may have: alpha V = ", noise,
-                                                       " is above 2 T = ", 2 * spec.temperature)});
-    }
+  for (int32_t point = 0; point < NumPoints(spec.sweep) && violations.empty(); ++point) {
+    ValidateNoise(SpecAt(spec, point), num_examples, &violations);
+    if (!violations.empty() && !spec.sweep.empty()) violations.back().message += " at " + PointName(spec.sweep, point);
   }
+  const StepPlan plan = PlanSteps(spec, num_examples);
   if (plan.training_steps < spec.schedule.cycles()) {
     violations.push_back({"num_steps", absl::StrCat(plan.training_steps, " steps are fewer than the ",
                                                     spec.schedule.cycles(), " cycles of the schedule")});
@@ -277,7 +288,9 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
   if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
-  const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size);
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
+  const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size) +
+                        CurvatureBytes(spec.sampler, parameters);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };
   return InvalidFields({{"model", absl::StrCat("one chain of ", NumParameters(parameters), " parameters in batches of ",
@@ -286,14 +299,14 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
 }
 
 bool StepPlan::CollectsAfter(int64_t step) const {
-  if (total_steps > training_steps) return step > training_steps && step <= total_steps;
+  if (total_steps > training_steps) return step > training_steps + pass_steps && step <= total_steps;
   if (step <= burn_in_steps || step > total_steps || step % collect_every != 0) return false;
   const int64_t in_cycle = (step - 1) % steps_per_cycle + 1;
   return in_cycle > steps_per_cycle - collect_window;
 }
 
 int64_t StepPlan::NumDraws() const {
-  if (total_steps > training_steps) return total_steps - training_steps;
+  if (total_steps > training_steps) return total_steps - training_steps - pass_steps;
   const auto multiples_in = [&](int64_t after, int64_t last) {
     return last > after ? last / collect_every - after / collect_every : 0;
   };
@@ -309,7 +322,11 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   StepPlan plan;
   plan.steps_per_epoch = spec.model.has_data() ? std::max<int64_t>(1, num_examples / spec.batch_size) : 1;
   plan.training_steps = TotalSteps(spec, plan.steps_per_epoch);
-  plan.total_steps = plan.training_steps + spec.sampler.posterior_draws();
+  if (spec.sampler.passes_over_data()) {
+    const int64_t n = spec.model.has_data() ? std::max<int64_t>(1, spec.batch_size) : num_examples;
+    plan.pass_steps = (num_examples + n - 1) / n;
+  }
+  plan.total_steps = plan.training_steps + plan.pass_steps + spec.sampler.posterior_draws();
   plan.steps_per_cycle = std::max<int64_t>(1, plan.training_steps / spec.schedule.cycles());
   plan.burn_in_steps = spec.burn_in.steps.value_or(spec.burn_in.epochs.value_or(0) * plan.steps_per_epoch +
                                                    spec.burn_in.cycles.value_or(0) * plan.steps_per_cycle);

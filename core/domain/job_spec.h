@@ -16,6 +16,7 @@
 #include "core/domain/prior_spec.h"
 #include "core/domain/sampler_spec.h"
 #include "core/domain/schedule_spec.h"
+#include "core/domain/sweep_spec.h"
 
 namespace chainfleet {
 
@@ -60,7 +61,8 @@ struct JobSpec {
   Precision precision = Precision::kFloat32;
   std::optional<int64_t> num_epochs, num_steps;  // exactly one
   BurnIn burn_in;
-  int32_t chains = 1;
+  int32_t chains = 1;  // of each point
+  SweepSpec sweep;     // empty: one point
   Collect collect;
   uint64_t seed = 0;
   int64_t resume_point_every_steps = 0;  // 0: by time, see worker/runtime
@@ -90,6 +92,7 @@ std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Datase
 struct StepPlan {
   int64_t steps_per_epoch = 1;  // floor(N / n)
   int64_t training_steps = 0;   // those with a gradient or a proposal
+  int64_t pass_steps = 0;       // then those that each look at the next batch of one pass over all data (Laplace)
   int64_t total_steps = 0;      // and those that each sample a network from what training left (SWAG, ...)
   int64_t steps_per_cycle = 0;
   int64_t burn_in_steps = 0;

@@ -84,6 +84,7 @@ struct ShardResult {
 struct Prediction {
   std::string job;  // id
   int64_t version = 0;
+  std::string point;       // of a sweep, by name
   int64_t draws_used = 0;  // the fewest that any row rests on
   int64_t draws_in_version = 0;
   int64_t num_rows = 0;

@@ -8,6 +8,7 @@
 #include "core/base/ids.h"
 #include "core/domain/chain_state.h"
 #include "core/domain/draw.h"
+#include "core/domain/run_report.h"
 
 namespace chainfleet {
 
@@ -30,6 +31,7 @@ struct ChainStats {
   double steps_per_second = 0;
   double anchor_distance = 0;  // |theta - theta_a|, 0 without an anchor
   std::optional<MetropolisStats> metropolis;
+  std::optional<RunReport> report;  // none before the first measurement
 };
 
 // The durable position of a chain: what the store holds and a grant carries.

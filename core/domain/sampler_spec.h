@@ -3,7 +3,8 @@
 //
 // A spec may say of its sampler: kAnchor, it keeps theta_a beside theta; kMetropolis, it stays where it is when a
 // proposal is refused, so that draws weigh what they were held for; kFullData, U(theta) must be a function of theta
-// alone (no batch norm by mini-batch, no augmentation); `draws`, the networks it samples after its training steps.
+// alone (no batch norm by mini-batch, no augmentation); `draws`, the networks it samples after its training steps;
+// kDataPass, it looks at all data once between the two, a batch a step.
 #pragma once
 
 #include <cstdint>
@@ -287,10 +288,47 @@ struct SwagSpec {
   bool operator==(const SwagSpec&) const = default;
 };
 
+// MC dropout (Gal & Ghahramani, ICML 2016), by weights: each input unit of a linear or convolution layer but the first
+// falls out with probability `rate` for a whole step, and for a whole draw.
+struct McDropoutSpec {
+  static constexpr char kName[] = "mc_dropout";
+  double rate = 0.05;
+  double momentum = 0.9;
+  int64_t draws = 30;
+  static void Fields(auto& self, auto&& visit) {
+    visit("rate", self.rate, Inside(0, 1));
+    visit("momentum", self.momentum, Below(0, 1));
+    visit("draws", self.draws, Between(1, 1e6));
+  }
+  bool operator==(const McDropoutSpec&) const = default;
+};
+
+enum class CurvatureStructure { kKronecker, kDiagonal, kFull };
+inline std::initializer_list<const char*> EnumNames(CurvatureStructure) {
+  static constexpr std::initializer_list<const char*> kNames = {"kronecker", "diagonal", "full"};
+  return kNames;
+}
+
+// Laplace's approximation (MacKay 1992): a Gaussian around the end of SGD, its precision the Gauss-Newton matrix over
+// all data and that of the prior.
+struct LaplaceSpec {
+  static constexpr char kName[] = "laplace";
+  static constexpr bool kFullData = true, kDataPass = true;
+  CurvatureStructure structure = CurvatureStructure::kKronecker;
+  double momentum = 0.9;
+  int64_t draws = 30;
+  static void Fields(auto& self, auto&& visit) {
+    visit("structure", self.structure);
+    visit("momentum", self.momentum, Below(0, 1));
+    visit("draws", self.draws, Between(1, 1e6));
+  }
+  bool operator==(const LaplaceSpec&) const = default;
+};
+
 using SamplerKind =
     std::variant<SgldSpec, EmcmcSpec, SgdSpec, SghmcSpec, EmcmcGibbsSpec, EntropySgdSpec, EntropySgldSpec, SamSpec,
                  BsamSpec, GradientUncertaintySpec, RandomWalkSpec, MalaSpec, HmcSpec, PenaltyMhSpec, BatchedMhSpec,
-                 TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec>;
+                 TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec, McDropoutSpec, LaplaceSpec>;
 
 struct SamplerSpec {
   SamplerKind kind;
@@ -316,6 +354,13 @@ struct SamplerSpec {
     return std::visit(
         [](const auto& s) {
           return requires { s.kFullData; };
+        },
+        kind);
+  }
+  bool passes_over_data() const {
+    return std::visit(
+        [](const auto& s) {
+          return requires { s.kDataPass; };
         },
         kind);
   }

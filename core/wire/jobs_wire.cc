@@ -52,6 +52,13 @@ BurnIn BurnInFromProto(const v1::JobSpec::BurnIn& proto, Violations* violations)
   return burn_in;
 }
 
+SweepSpec SweepFromProto(const v1::JobSpec::Sweep& proto, Violations* violations) {
+  SweepSpec sweep;
+  SweepSpec::Fields(sweep, FieldReader(proto, "sweep", violations));
+  if (sweep.empty()) violations->push_back({"sweep", "empty; give a list of values, as in eta: [0.0004, 0.001]"});
+  return sweep;
+}
+
 void CollectToProto(const Collect& collect, v1::JobSpec::Collect* proto) {
   if (collect.last_epochs_of_cycle) proto->set_last_epochs_of_cycle(*collect.last_epochs_of_cycle);
   if (collect.every_steps) proto->set_every_steps(*collect.every_steps);
@@ -153,6 +160,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   if (spec.burn_in.epochs) proto.mutable_burn_in()->set_epochs(*spec.burn_in.epochs);
   if (spec.burn_in.steps) proto.mutable_burn_in()->set_steps(*spec.burn_in.steps);
   proto.set_chains(spec.chains);
+  if (!spec.sweep.empty()) SweepSpec::Fields(spec.sweep, FieldWriter(proto.mutable_sweep()));
   CollectToProto(spec.collect, proto.mutable_collect());
   proto.set_seed(spec.seed);
   proto.set_resume_point_every_steps(spec.resume_point_every_steps);
@@ -181,6 +189,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   if (proto.has_num_steps()) spec.num_steps = proto.num_steps();
   if (proto.has_burn_in()) spec.burn_in = BurnInFromProto(proto.burn_in(), &violations);
   if (proto.has_chains()) spec.chains = proto.chains();
+  if (proto.has_sweep()) spec.sweep = SweepFromProto(proto.sweep(), &violations);
   spec.collect = CollectFromProto(proto.collect(), &violations);
   spec.seed = proto.seed();
   spec.resume_point_every_steps = proto.resume_point_every_steps();

@@ -97,6 +97,7 @@ v1::Scores ScoresToProto(const Scores& scores) {
   proto.set_mean_mutual_information(scores.mean_mutual_information);
   if (scores.ood_mean_predictive_entropy) proto.set_ood_mean_predictive_entropy(*scores.ood_mean_predictive_entropy);
   if (scores.ood_auroc_mutual_information) proto.set_ood_auroc_mutual_information(*scores.ood_auroc_mutual_information);
+  if (scores.temperature) proto.set_temperature(*scores.temperature);
   return proto;
 }
 
@@ -116,6 +117,7 @@ Scores ScoresFromProto(const v1::Scores& proto) {
   if (proto.has_ood_auroc_mutual_information()) {
     scores.ood_auroc_mutual_information = proto.ood_auroc_mutual_information();
   }
+  if (proto.has_temperature()) scores.temperature = proto.temperature();
   return scores;
 }
 
@@ -213,6 +215,7 @@ v1::PredictResponse ToProto(const Prediction& prediction) {
   Fill(prediction.monte_carlo_error, proto.mutable_monte_carlo_error());
   proto.set_version(prediction.version);
   proto.set_draws_used(prediction.draws_used);
+  proto.set_point(prediction.point);
   proto.set_draws_in_version(prediction.draws_in_version);
   proto.set_job_id(prediction.job);
   return proto;
@@ -223,6 +226,7 @@ Prediction FromProto(const v1::PredictResponse& proto) {
   prediction.job = proto.job_id();
   prediction.version = proto.version();
   prediction.draws_used = proto.draws_used();
+  prediction.point = proto.point();
   prediction.draws_in_version = proto.draws_in_version();
   prediction.num_rows = proto.num_rows();
   prediction.num_classes = proto.num_classes();
@@ -240,9 +244,12 @@ v1::Evaluation ToProto(const Evaluation& evaluation) {
   proto.set_version(evaluation.version);
   proto.set_dataset(evaluation.dataset);
   proto.set_ood_dataset(evaluation.ood_dataset);
+  proto.set_calibration_dataset(evaluation.calibration_dataset);
   proto.set_num_rows(evaluation.num_rows);
   proto.set_num_ood_rows(evaluation.num_ood_rows);
+  proto.set_num_calibration_rows(evaluation.num_calibration_rows);
   proto.set_draws_used(evaluation.draws_used);
+  proto.set_point(evaluation.point);
   proto.set_draws_in_version(evaluation.draws_in_version);
   for (const Scores& scores : evaluation.scores) *proto.add_scores() = ScoresToProto(scores);
   return proto;
@@ -254,9 +261,12 @@ Evaluation FromProto(const v1::Evaluation& proto) {
   evaluation.version = proto.version();
   evaluation.dataset = proto.dataset();
   evaluation.ood_dataset = proto.ood_dataset();
+  evaluation.calibration_dataset = proto.calibration_dataset();
   evaluation.num_rows = proto.num_rows();
   evaluation.num_ood_rows = proto.num_ood_rows();
+  evaluation.num_calibration_rows = proto.num_calibration_rows();
   evaluation.draws_used = proto.draws_used();
+  evaluation.point = proto.point();
   evaluation.draws_in_version = proto.draws_in_version();
   for (const auto& scores : proto.scores()) evaluation.scores.push_back(ScoresFromProto(scores));
   return evaluation;

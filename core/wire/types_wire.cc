@@ -1,6 +1,7 @@
 #include "core/wire/types_wire.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/wire/field_wire.h"
 
 namespace chainfleet {
 namespace {
@@ -151,6 +152,7 @@ v1::ChainStats ToProto(const ChainStats& stats) {
     metropolis.set_kurtosis(stats.metropolis->kurtosis);
     metropolis.set_guarded(stats.metropolis->guarded);
   }
+  if (stats.report) RunReport::Fields(*stats.report, FieldWriter(proto.mutable_report()));
   return proto;
 }
 
@@ -167,6 +169,10 @@ ChainStats FromProto(const v1::ChainStats& proto) {
                         .skew = metropolis.skew(),
                         .kurtosis = metropolis.kurtosis(),
                         .guarded = metropolis.guarded()};
+  }
+  if (proto.has_report()) {
+    // No enum is among its fields: nothing can be a violation.
+    RunReport::Fields(stats.report.emplace(), FieldReader(proto.report(), "report", nullptr));
   }
   return stats;
 }

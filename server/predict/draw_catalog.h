@@ -18,12 +18,14 @@ struct DrawQuery {
   int64_t version = 0;  // 0: newest
   int64_t members = 0;  // newest so many draws of each chain; 0: all
   bool include_failed = false;
+  std::string point;  // of a sweep, as FindPoint takes it
 };
 
 struct PinnedDraws {
   std::shared_ptr<const PredictPlan> plan;
   int64_t version = 0;
-  int64_t draws_in_version = 0;    // steps, each with all its kinds
+  std::string point;               // its name; empty without a sweep
+  int64_t draws_in_version = 0;    // of the point; steps, each with all its kinds
   std::vector<ChainDraws> chains;  // in chain order, corrupt and deleted segments left out
   std::vector<DrawKind> kinds;     // all the job keeps
 };
@@ -33,7 +35,8 @@ class DrawCatalog {
  public:
   virtual ~DrawCatalog() = default;
 
-  // NOT_FOUND; FAILED_PRECONDITION / NO_DRAWS. `done` runs once, on the executor.
+  // NOT_FOUND; FAILED_PRECONDITION / NO_DRAWS; of a sweep INVALID_ARGUMENT / POINT_REQUIRED, NO_SUCH_POINT. `done` runs
+  // once, on the executor.
   virtual void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) = 0;
 
   // NOT_FOUND.

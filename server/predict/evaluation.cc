@@ -1,6 +1,8 @@
 #include "server/predict/evaluation.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -14,7 +16,7 @@
 namespace chainfleet {
 namespace {
 
-// Reads the labels, then passes over each data set. Everything runs on the strand but the reading.
+// Passes over each data set in turn. Everything runs on the strand but the reading of labels.
 class EvaluateCall final : public PinnedCall<Evaluation> {
  public:
   EvaluateCall(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue, EvaluateQuery query,
@@ -29,15 +31,13 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   // One data set: what it is, and its rows as they are scored.
   struct Pass {
     Dataset dataset;
-    std::optional<ScoredRows> rows;
+    bool labelled = true;  // its labels are wanted
+    std::optional<ScoredRows> rows = {};
   };
 
   absl::Status OnPinned() override {
     CHAINFLEET_RETURN_IF_ERROR(Prepare());
-    executor_->Schedule([this, self = shared_from_this()] {
-      auto labels = ReadLabels(*blobs_, scored_.dataset, draws().plan->num_classes);
-      strand().Schedule([this, self, labels = std::move(labels)]() mutable { OnLabels(std::move(labels)); });
-    });
+    Start();
     return absl::OkStatus();
   }
 
@@ -46,17 +46,35 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     if (query_.ece_bins < 1) {
       return InvalidFields({{"ece_bins", absl::StrCat("is ", query_.ece_bins, ": must be at least 1")}});
     }
-    CHAINFLEET_ASSIGN_OR_RETURN(scored_.dataset, catalog().GetDataset(query_.dataset));
-    CHAINFLEET_RETURN_IF_ERROR(CheckDataset(scored_.dataset, *draws().plan));
-    if (query_.ood_dataset.empty()) return absl::OkStatus();
-    CHAINFLEET_ASSIGN_OR_RETURN(ood_.emplace().dataset, catalog().GetDataset(query_.ood_dataset));
-    return CheckDataset(ood_->dataset, *draws().plan);
+    CHAINFLEET_RETURN_IF_ERROR(Add(query_.dataset, &scored_));
+    if (!query_.ood_dataset.empty()) {
+      CHAINFLEET_RETURN_IF_ERROR(Add(query_.ood_dataset, &ood_.emplace()));
+      ood_->labelled = false;
+    }
+    if (query_.calibration_dataset.empty()) return absl::OkStatus();
+    return Add(query_.calibration_dataset, &held_out_.emplace());
   }
 
-  void OnLabels(absl::StatusOr<std::vector<int32_t>> labels) {
-    if (finished()) return;
-    if (!labels.ok()) return Finish(labels.status());
-    Run(&scored_, *std::move(labels));
+  absl::Status Add(const std::string& dataset, Pass* pass) {
+    CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(dataset));
+    CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, *draws().plan));
+    waiting_.push_back(pass);
+    rows_total_ += pass->dataset.num_rows;
+    return absl::OkStatus();
+  }
+
+  // The next pass: reads its labels first, if they are wanted.
+  void Start() {
+    Pass* pass = waiting_.front();
+    if (!pass->labelled) return Run(pass, {});
+    executor_->Schedule([this, pass, self = shared_from_this()] {
+      auto labels = ReadLabels(*blobs_, pass->dataset, draws().plan->num_classes);
+      strand().Schedule([this, pass, self, labels = std::move(labels)]() mutable {
+        if (finished()) return;
+        if (!labels.ok()) return Finish(labels.status());
+        Run(pass, *std::move(labels));
+      });
+    });
   }
 
   void Run(Pass* pass, std::vector<int32_t> labels) {
@@ -72,33 +90,35 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     FanOutRows(std::move(plan), {[this, pass](const RowBlock& rows, std::vector<PartialPrediction> partials) {
                                    OnBlock(pass, rows, partials);
                                  },
-                                 [this, pass](const absl::Status& status) { OnEnd(pass, status); }});
+                                 [this](const absl::Status& status) { OnEnd(status); }});
   }
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
     pass->rows->Add(rows, partials);
     rows_done_ += rows.num_rows;
-    progress_({rows_done_, scored_.dataset.num_rows + (ood_ ? ood_->dataset.num_rows : 0)});
+    progress_({rows_done_, rows_total_});
   }
 
-  void OnEnd(Pass* pass, const absl::Status& status) {
+  void OnEnd(const absl::Status& status) {
     if (!status.ok()) return Finish(Annotate(status, "evaluating job " + draws().plan->job));
-    if (pass == &scored_ && ood_) {
-      // The FanOut that is calling is replaced, so not from within its call.
-      strand().Schedule([this, self = shared_from_this()] {
-        if (!finished()) Run(&*ood_, {});
-      });
-      return;
-    }
-    Finish(Result());
+    waiting_.pop_front();
+    if (waiting_.empty()) return Finish(Result());
+    // The FanOut that is calling is replaced, so not from within its call.
+    strand().Schedule([this, self = shared_from_this()] {
+      if (!finished()) Start();
+    });
   }
 
   absl::StatusOr<Evaluation> Result() const {
     Evaluation result;
-    result.draws_used = std::min(scored_.rows->draws_used(), ood_ ? ood_->rows->draws_used() : INT64_MAX);
+    result.draws_used = scored_.rows->draws_used();
+    for (const auto* pass : {&ood_, &held_out_}) {
+      if (*pass) result.draws_used = std::min(result.draws_used, (*pass)->rows->draws_used());
+    }
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result.draws_used, 1));
     result.job = draws().plan->job;
     result.version = draws().version;
+    result.point = draws().point;
     result.draws_in_version = draws().draws_in_version;
     result.dataset = scored_.dataset.name;
     result.num_rows = scored_.dataset.num_rows;
@@ -107,6 +127,12 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
       result.num_ood_rows = ood_->dataset.num_rows;
     }
     result.scores = ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
+    if (held_out_) {
+      result.calibration_dataset = held_out_->dataset.name;
+      result.num_calibration_rows = held_out_->dataset.num_rows;
+      std::ranges::move(CalibratedScores(*scored_.rows, *held_out_->rows, query_.ece_bins),
+                        std::back_inserter(result.scores));
+    }
     return result;
   }
 
@@ -116,8 +142,9 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   const std::function<void(const EvaluationProgress&)> progress_;
   std::vector<DrawKind> kinds_;
   Pass scored_;
-  std::optional<Pass> ood_;
-  int64_t rows_done_ = 0;
+  std::optional<Pass> ood_, held_out_;
+  std::deque<Pass*> waiting_;  // the one under way, and those after it
+  int64_t rows_done_ = 0, rows_total_ = 0;
 };
 
 }  // namespace

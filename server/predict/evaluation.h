@@ -21,7 +21,8 @@ struct EvaluateQuery {
   DrawQuery draws;
   std::vector<DrawKind> kinds;  // empty: all the job keeps
   std::string dataset;
-  std::string ood_dataset;  // empty: none
+  std::string ood_dataset = {};          // empty: none
+  std::string calibration_dataset = {};  // temperatures are fitted to its labels; empty: none
   int ece_bins = 15;
 };
 

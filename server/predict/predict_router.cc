@@ -67,6 +67,7 @@ class PredictCall final : public PinnedCall<Prediction> {
       return Finish(std::move(enough));
     whole.job = draws().plan->job;
     whole.version = draws().version;
+    whole.point = draws().point;
     whole.draws_in_version = draws().draws_in_version;
     Finish(std::move(whole));
   }

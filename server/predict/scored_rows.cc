@@ -10,7 +10,9 @@
 
 #include "core/scores/calibration.h"
 #include "core/scores/classification.h"
+#include "core/scores/entropy.h"
 #include "core/scores/ranking.h"
+#include "core/scores/temperature.h"
 #include "server/predict/aggregator.h"
 
 namespace chainfleet {
@@ -158,6 +160,25 @@ std::vector<Scores> ScoreTable(const ScoredRows& rows, const ScoredRows* ood, in
   for (const SingleDraws& single : rows.Singles()) table.push_back(ScoreSingles(single));
   for (size_t i = 0; i < rows.posteriors().size(); ++i) {
     table.push_back(ScorePosterior(rows.posteriors()[i], rows, ood ? &ood->posteriors()[i] : nullptr, ece_bins));
+  }
+  return table;
+}
+
+std::vector<Scores> CalibratedScores(const ScoredRows& rows, const ScoredRows& held_out, int ece_bins) {
+  const int64_t classes = rows.num_classes();
+  std::vector<Scores> table;
+  for (size_t i = 0; i < rows.posteriors().size(); ++i) {
+    const double temperature = FitTemperature(held_out.posteriors()[i].mean_probability, classes, held_out.labels());
+    PosteriorRows scaled = rows.posteriors()[i];
+    scaled.what = "calibrated " + scaled.what;
+    scaled.mean_probability = ScaleTemperature(scaled.mean_probability, classes, temperature);
+    for (size_t row = 0; row < scaled.predictive_entropy.size(); ++row) {
+      const size_t width = static_cast<size_t>(classes);
+      scaled.predictive_entropy[row] = Entropy({scaled.mean_probability.data() + row * width, width});
+    }
+    Scores& scores = table.emplace_back(ScorePosterior(scaled, rows, nullptr, ece_bins));
+    scores.mean_mutual_information = std::numeric_limits<double>::quiet_NaN();
+    scores.temperature = temperature;
   }
   return table;
 }

@@ -64,4 +64,8 @@ class ScoredRows {
 // The table, in the order of Scores::what. `ood` may be null; it has the same kinds.
 std::vector<Scores> ScoreTable(const ScoredRows& rows, const ScoredRows* ood, int ece_bins);
 
+// A further row for each average, calibrated by the temperature that fits `held_out` best. Both have labels and the
+// same kinds.
+std::vector<Scores> CalibratedScores(const ScoredRows& rows, const ScoredRows& held_out, int ece_bins);
+
 }  // namespace chainfleet

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/domain/sweep_points.h"
 
 namespace chainfleet {
 namespace {
@@ -59,10 +60,14 @@ absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, co
   }
 }
 
-absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, const Snapshot& snapshot,
+// Of `point` alone.
+absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, int32_t point, const Snapshot& snapshot,
                                      const DrawQuery& query) {
-  PinnedDraws pinned{.plan = PlanOf(job), .version = snapshot.number, .kinds = KindsOf(job.plan->spec)};
+  const JobSpec& spec = job.plan->spec;
+  PinnedDraws pinned{
+      .plan = PlanOf(job), .version = snapshot.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
   for (const ChainView& chain : job.chains) {
+    if (PointOf(spec, chain.id.index) != point) continue;
     const auto index = static_cast<size_t>(chain.id.index);
     const int64_t in_version = index < snapshot.draws_of_chain.size() ? snapshot.draws_of_chain[index] : 0;
     const bool failed = chain.state == ChainState::kFailed || chain.state == ChainState::kDiverged;
@@ -74,6 +79,7 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, cons
   }
   if (!pinned.chains.empty()) return pinned;
   return WithReason(absl::FailedPreconditionError(absl::StrCat("version ", snapshot.number, " of job ", job.id,
+                                                               pinned.point.empty() ? "" : ", at " + pinned.point + ",",
                                                                " has no readable draw of a chain that did not fail")),
                     "NO_DRAWS");
 }
@@ -93,16 +99,20 @@ absl::StatusOr<JobView> ServedJob(Dispatcher* dispatcher, const std::string& nam
 
 void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) {
   const absl::StatusOr<JobView> job = ServedJob(parts_.dispatcher, query.job);
-  if (!job.ok()) {
-    parts_.executor->Schedule([done = std::move(done), status = job.status()] { done(status); });
-    return;
+  absl::Status status = job.status();
+  int32_t point = 0;
+  if (job.ok()) {
+    const absl::StatusOr<int32_t> found = FindPoint(job->plan->spec.sweep, query.point);
+    status = Annotate(found.status(), "job " + job->id);
+    if (found.ok()) point = *found;
   }
+  if (!status.ok()) return parts_.executor->Schedule([done = std::move(done), status] { done(status); });
   const bool refresh = query.version == 0;
   parts_.dispatcher->PinSnapshot(
       job->id, query.version, refresh,
-      [parts = parts_, job = *job, query, done = std::move(done)](absl::StatusOr<Snapshot> snapshot) {
+      [parts = parts_, job = *job, point, query, done = std::move(done)](absl::StatusOr<Snapshot> snapshot) {
         if (!snapshot.ok()) return done(snapshot.status());
-        done(PinnedBy(parts.state, job, *snapshot, query));
+        done(PinnedBy(parts.state, job, point, *snapshot, query));
       });
 }
 

@@ -1,31 +1,54 @@
 #include "server/rpc/job_render.h"
 
+#include "core/domain/chain_warnings.h"
+#include "core/domain/sweep_points.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
 namespace {
 
-// Which posterior is sampled (docs/sampling.md).
-v1::Job::Report RenderReport(const JobPlan& plan) {
-  const JobSpec& spec = plan.spec;
-  const int64_t num_examples = plan.dataset ? plan.dataset->num_rows : 1;
-  const double value = spec.schedule.initial_value(), n = static_cast<double>(num_examples);
-  const bool is_rate = spec.schedule.scale == StepScale::kLearningRate;
+int64_t NumExamples(const JobPlan& plan) { return plan.dataset ? plan.dataset->num_rows : 1; }
+
+// What is sampled, but for the numbers that a sweep may vary (docs/sampling.md).
+v1::Job::Report CommonReport(const JobPlan& plan) {
+  const int64_t num_examples = NumExamples(plan);
+  const auto parameters =
+      InferParameters(plan.spec.model, plan.dataset ? plan.dataset->input_shape : std::vector<int64_t>(),
+                      plan.dataset ? plan.dataset->num_classes : 0);
   v1::Job::Report report;
   report.set_num_examples(num_examples);
+  report.set_num_parameters(parameters.ok() ? NumParameters(*parameters) : 0);
+  report.set_draws_per_chain(PlanSteps(plan.spec, num_examples).NumDraws());
+  return report;
+}
+
+// Adds those of one point.
+v1::Job::Report WithNumbers(v1::Job::Report report, const JobSpec& spec) {
+  const double value = spec.schedule.initial_value(), n = static_cast<double>(report.num_examples());
+  const bool is_rate = spec.schedule.scale == StepScale::kLearningRate;
   report.set_prior_precision(spec.prior.precision());
   report.set_temperature(spec.temperature);
   report.set_learning_rate(is_rate ? value : value * n);
   report.set_step_size(is_rate ? value / n : value);
-  const auto parameters = InferParameters(spec.model, plan.dataset ? plan.dataset->input_shape : std::vector<int64_t>(),
-                                          plan.dataset ? plan.dataset->num_classes : 0);
-  report.set_num_parameters(parameters.ok() ? NumParameters(*parameters) : 0);
-  report.set_draws_per_chain(PlanSteps(spec, num_examples).NumDraws());
   return report;
 }
 
-v1::Chain RenderChain(const ChainView& view) {
+void RenderPoints(const JobView& view, v1::Job* job) {
+  const JobSpec& spec = view.plan->spec;
+  for (int32_t p = 0; p < NumPoints(spec.sweep); ++p) {
+    v1::Job::Point* point = job->add_points();
+    point->set_index(p);
+    point->set_name(PointName(spec.sweep, p));
+    *point->mutable_report() = WithNumbers(job->report(), SpecAt(spec, p));
+  }
+  for (const ChainView& chain : view.chains) {
+    v1::Job::Point* point = job->mutable_points(PointOf(spec, chain.id.index));
+    point->set_num_draws(point->num_draws() + chain.num_draws);
+  }
+}
+
+v1::Chain RenderChain(const ChainView& view, const JobPlan& plan) {
   v1::Chain chain;
   *chain.mutable_id() = ToProto(view.id);
   chain.set_state(ToProto(view.state));
@@ -37,6 +60,9 @@ v1::Chain RenderChain(const ChainView& view) {
   chain.set_lease_epoch(view.lease_epoch);
   chain.set_attempts(view.attempts);
   chain.set_reason(view.reason);
+  chain.set_point(PointOf(plan.spec, view.id.index));
+  const JobSpec spec = SpecAt(plan.spec, chain.point());
+  for (const std::string& warning : WarningsOf(view.stats, spec, NumExamples(plan))) chain.add_warnings(warning);
   return chain;
 }
 
@@ -55,14 +81,20 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     draws += chain.num_draws;
     done += chain.step;
     total += chain.total_steps;
-    if (with_chains) *job.add_chains() = RenderChain(chain);
+    if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan);
   }
   job.set_num_draws(draws);
   job.set_steps_done(done);
   job.set_steps_total(total);
   job.set_newest_version(view.newest_version);
   if (view.plan->dataset) job.set_dataset_digest(view.plan->dataset->digest);
-  *job.mutable_report() = RenderReport(*view.plan);
+  *job.mutable_report() = CommonReport(*view.plan);
+  job.set_num_chains(NumChains(view.plan->spec));
+  if (view.plan->spec.sweep.empty()) {
+    *job.mutable_report() = WithNumbers(job.report(), view.plan->spec);
+  } else if (with_chains) {
+    RenderPoints(view, &job);
+  }
   return job;
 }
 

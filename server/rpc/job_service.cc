@@ -1,6 +1,7 @@
 #include "server/rpc/job_service.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/base/limits.h"
 #include "core/base/log.h"
 #include "core/base/version.h"
+#include "core/domain/sweep_points.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/presets.h"
 #include "core/wire/types_wire.h"
@@ -27,18 +29,18 @@ constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWat
 
 int32_t PageSize(int32_t asked) { return asked <= 0 ? 50 : std::min(asked, limits::kMaxPageSize); }
 
-// The token of a page of segments is the job, chain filter and position it goes on after.
+// The token of a page of segments is the job, chain filter, position it goes on after and point.
 std::string SegmentToken(const std::string& job, const v1::ListSegmentsRequest& request, const SegmentRecord& last) {
   return absl::StrCat(job, ":", request.has_chain() ? request.chain() : -1, ":", last.chain.index, ":",
-                      last.segment.first_index);
+                      last.segment.first_index, ":", request.point());
 }
 
 absl::Status ReadSegmentToken(const std::string& job, const v1::ListSegmentsRequest& request,
                               StateStore::SegmentQuery* query) {
   if (request.page_token().empty()) return absl::OkStatus();
-  const std::vector<std::string> parts = absl::StrSplit(request.page_token(), ':');
+  const std::vector<std::string> parts = absl::StrSplit(request.page_token(), absl::MaxSplits(':', 4));
   int32_t filter = 0;
-  if (parts.size() != 4 || parts[0] != job || !absl::SimpleAtoi(parts[1], &filter) ||
+  if (parts.size() != 5 || parts[0] != job || parts[4] != request.point() || !absl::SimpleAtoi(parts[1], &filter) ||
       filter != (request.has_chain() ? request.chain() : -1) || !absl::SimpleAtoi(parts[2], &query->after_chain) ||
       !absl::SimpleAtoi(parts[3], &query->after_first_index)) {
     return InvalidFields({{"page_token", "is not one that this server gave for the same arguments"}});
@@ -46,14 +48,30 @@ absl::Status ReadSegmentToken(const std::string& job, const v1::ListSegmentsRequ
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::string& job,
+// Chains [first, end).
+struct ChainRange {
+  int32_t first = 0, end = 0;
+};
+
+absl::StatusOr<ChainRange> ChainsAsked(const JobSpec& spec, const v1::ListSegmentsRequest& request) {
+  if (!request.has_point()) return ChainRange{0, NumChains(spec)};
+  CHAINFLEET_ASSIGN_OR_RETURN(const int32_t point, FindPoint(spec.sweep, request.point()));
+  return ChainRange{point * spec.chains, (point + 1) * spec.chains};
+}
+
+absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::string& job, const ChainRange& chains,
                                                   const v1::ListSegmentsRequest& request) {
   StateStore::SegmentQuery query{.job = job, .limit = PageSize(request.page_size())};
   if (request.has_chain()) query.chain = request.chain();
+  query.after_chain = chains.first - 1;
+  query.after_first_index = std::numeric_limits<int64_t>::max();
   CHAINFLEET_RETURN_IF_ERROR(ReadSegmentToken(job, request, &query));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
   v1::ListSegmentsResponse response;
-  for (const SegmentRecord& record : records) *response.add_segments() = ToProto(record);
+  for (const SegmentRecord& record : records) {
+    if (record.chain.index >= chains.end) return response;
+    *response.add_segments() = ToProto(record);
+  }
   if (static_cast<int32_t>(records.size()) == query.limit)
     response.set_next_page_token(SegmentToken(job, request, records.back()));
   return response;
@@ -168,8 +186,10 @@ grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::L
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(request->job());
     if (!job.ok()) return answer->Fail(job.status());
-    parts_.executor->Schedule([answer, store = parts_.state, id = job->id, request = *request] {
-      answer->Answer(ListPage(store, id, request), [](const v1::ListSegmentsResponse& page) { return page; });
+    const absl::StatusOr<ChainRange> chains = ChainsAsked(job->plan->spec, *request);
+    if (!chains.ok()) return answer->Fail(Annotate(chains.status(), "job " + job->id));
+    parts_.executor->Schedule([answer, store = parts_.state, id = job->id, chains = *chains, request = *request] {
+      answer->Answer(ListPage(store, id, chains, request), [](const v1::ListSegmentsResponse& page) { return page; });
     });
   });
 }

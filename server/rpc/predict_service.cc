@@ -29,7 +29,8 @@ DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection) {
   return {.job = job,
           .version = selection.version(),
           .members = selection.members(),
-          .include_failed = selection.include_failed()};
+          .include_failed = selection.include_failed(),
+          .point = selection.point()};
 }
 
 }  // namespace
@@ -68,6 +69,7 @@ grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* 
                         .kinds = *kinds,
                         .dataset = request->dataset(),
                         .ood_dataset = request->ood_dataset(),
+                        .calibration_dataset = request->calibration_dataset(),
                         .ece_bins = request->ece_bins() == 0 ? 15 : request->ece_bins()};
     feed->OnCancelled(evaluator_->Evaluate(
         std::move(query), TimeLeft(*context, *parts_.clock, limits::kEvaluateDeadline),

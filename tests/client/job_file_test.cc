@@ -54,6 +54,13 @@ TEST(JobFile, ReadsYamlWithEveryTypeOfField) {
   EXPECT_FALSE(spec.has_batch_size());
 }
 
+TEST(JobFile, AListOfNumbersIsNotEmpty) {
+  EXPECT_THAT(Errors("name: a\nsweep:\n  temperature: [1, 2]\n  eta: []\n"),
+              ElementsAre("job.yaml:4: sweep.eta: expects at least one number, or to be left out, got an empty list"));
+  EXPECT_THAT(Errors("sweep: {batch_size: [16, 32]}\n"),
+              ElementsAre(HasSubstr("unknown field \"sweep.batch_size\": allowed are step_size, learning_rate")));
+}
+
 TEST(JobFile, ReadsNamesOfLayersWithTheirNumbers) {
   const v1::JobSpec spec = Parse("name: a\nprior:\n  gaussian:\n    precision: 25\n    layers: {conv1: 1, fc2: 0.5}\n");
   EXPECT_EQ(spec.prior().gaussian().layers().size(), 2u);
@@ -82,7 +89,8 @@ TEST(JobFile, TakesAnEmptyValueForTheEmptyMessageAndNullForAnUnsetNumber) {
 
 TEST(JobFile, NamesUnknownFieldsWithTheirLineAndWhatIsAllowed) {
   EXPECT_THAT(Errors("name: a\nsampler:\n  emcmc: {etta: 1}\nlearning_rat: {constant: 1}\n"),
-              ElementsAre("job.yaml:3: unknown field \"sampler.emcmc.etta\": allowed are eta, anchor_decay, noise_free_fraction; did you mean \"eta\"?",
+              ElementsAre("job.yaml:3: unknown field \"sampler.emcmc.etta\": allowed are eta, anchor_decay, "
+                          "noise_free_fraction; did you mean \"eta\"?",
                           AllOf(HasSubstr("job.yaml:4: unknown field \"learning_rat\": allowed are name, model"),
                                 HasSubstr("did you mean \"learning_rate\"?"))));
   EXPECT_THAT(Errors("sampler: {mala: {eta: 1}}"),
@@ -90,17 +98,17 @@ TEST(JobFile, NamesUnknownFieldsWithTheirLineAndWhatIsAllowed) {
 }
 
 TEST(JobFile, SaysWhatIsExpectedInsteadOfAWrongType) {
-  EXPECT_THAT(Errors("name: [a]\nchains: four\ntemperature: {}\nsampler: emcmc\ncollect: {kinds: theta}\n"
-                     "num_steps: 1.5\nseed: -1\nmodel: {hidden: [1, x]}\n"),
-              ElementsAre("job.yaml:1: name: expects text, got a list",
-                          "job.yaml:2: chains: expects a whole number, got \"four\"",
-                          "job.yaml:3: temperature: expects a number, got a mapping",
-                          AllOf(HasSubstr("job.yaml:4: sampler: expects a mapping of sgld, emcmc, sgd"),
-                                HasSubstr("got \"emcmc\"")),
-                          "job.yaml:5: collect.kinds: expects a list, as in [a, b], got \"theta\"",
-                          "job.yaml:6: num_steps: expects a whole number, got \"1.5\"",
-                          "job.yaml:7: seed: expects a whole number from 0, got \"-1\"",
-                          "job.yaml:8: model.hidden[1]: expects a whole number, got \"x\""));
+  EXPECT_THAT(
+      Errors("name: [a]\nchains: four\ntemperature: {}\nsampler: emcmc\ncollect: {kinds: theta}\n"
+             "num_steps: 1.5\nseed: -1\nmodel: {hidden: [1, x]}\n"),
+      ElementsAre(
+          "job.yaml:1: name: expects text, got a list", "job.yaml:2: chains: expects a whole number, got \"four\"",
+          "job.yaml:3: temperature: expects a number, got a mapping",
+          AllOf(HasSubstr("job.yaml:4: sampler: expects a mapping of sgld, emcmc, sgd"), HasSubstr("got \"emcmc\"")),
+          "job.yaml:5: collect.kinds: expects a list, as in [a, b], got \"theta\"",
+          "job.yaml:6: num_steps: expects a whole number, got \"1.5\"",
+          "job.yaml:7: seed: expects a whole number from 0, got \"-1\"",
+          "job.yaml:8: model.hidden[1]: expects a whole number, got \"x\""));
 }
 
 TEST(JobFile, RefusesNumbersBeyondTheirType) {

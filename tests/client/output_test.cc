@@ -106,10 +106,40 @@ TEST(JobView, AcceptanceIsShownOfMetropolisChainsAndNoiseThatBendsTheLawIsNamed)
   EXPECT_THAT(ChainTable(job).Render(), AllOf(HasSubstr("ACCEPTANCE"), HasSubstr("0.432")));
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), Not(HasSubstr("Noise")));
   stats->set_noise_variance(1.5);
+  stats->set_skew(-0.25);
+  stats->set_kurtosis(3.5);
   stats->set_guarded(0.009);
-  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), AllOf(HasSubstr("variance 1.5"), Not(HasSubstr("BIASED"))));
-  stats->set_guarded(0.02);
-  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("BIASED"));
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
+              HasSubstr("variance 1.5, skew -0.25, kurtosis 3.5 of the energy difference over T, acceptance 0.432, "
+                        "0.9 % of steps beyond correction"));
+}
+
+TEST(JobView, ShowsWhatWasMeasuredAsRangesOverTheChains) {
+  v1::Job job = RunningJob();
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
+              AllOf(HasSubstr("effective temperature not measured"), Not(HasSubstr("Curvature"))));
+  v1::RunReport* first = job.mutable_chains(0)->mutable_stats()->mutable_report();
+  first->set_step_size(2e-6);
+  first->set_effective_temperature(0.1101);
+  first->set_gradient_variance(1.1e5);
+  v1::RunReport* second = job.mutable_chains(1)->mutable_stats()->mutable_report();
+  *second = *first;
+  second->set_effective_temperature(0.125);
+  second->set_curvature(9.5e5);
+  second->set_stable_below(2.1e-6);
+  const std::string text = DescribeJob(job, absl::FromUnixSeconds(0));
+  EXPECT_THAT(text, HasSubstr("Heat        effective temperature 0.11 to 0.125, of a mini-batch gradient variance "
+                              "1.1e+05 at alpha = 2e-06\n"));
+  EXPECT_THAT(text, HasSubstr("Curvature   9.5e+05, alpha is stable below 2.1e-06\n"));
+}
+
+TEST(JobView, NamesTheChainsOfWarningsAndCountsThoseLeftOut) {
+  v1::Job job = RunningJob();
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), Not(HasSubstr("WARNING")));
+  job.mutable_chains(1)->add_warnings("the step size is too large");
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("WARNING     chain 1: the step size is too large"));
+  for (int i = 0; i < 10; ++i) job.mutable_chains(1)->add_warnings("the step size is too large");
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("WARNING     and 3 more, see -o json"));
 }
 
 TEST(JobView, AgesHaveTwoUnits) {

@@ -18,10 +18,11 @@ FASHION = "/usr/share/datasets/fashion-mnist"
 class Fleet:
     """Owns a data directory and everything started in it; `close` leaves no process behind."""
 
-    def __init__(self, workers=2, lease_seconds=2, data_dir=None):
+    def __init__(self, workers=2, lease_seconds=2, data_dir=None, environment=None):
         self.folder = data_dir or tempfile.mkdtemp(prefix="chainfleet-e2e-")
         self.workers = workers
         self.lease_seconds = lease_seconds
+        self.environment = environment or {}
         self.address = self.metrics_address = None  # known once up
 
     def up(self):
@@ -45,7 +46,7 @@ class Fleet:
     def run(self, *arguments, check=False, timeout=300, env=None):
         """The finished command; `check` fails the test with what it printed."""
         done = subprocess.run([os.path.join(BIN, "chainfleet"), *arguments], capture_output=True, text=True, timeout=timeout,
-                              env={**os.environ, "CHAINFLEET_ADDRESS": self.address or "", **(env or {})})
+                              env={**os.environ, **self.environment, "CHAINFLEET_ADDRESS": self.address or "", **(env or {})})
         if check and done.returncode != 0:
             raise AssertionError(f"chainfleet {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")
         return done

@@ -1,4 +1,5 @@
 """The main job through the real binaries, with real deaths in the middle."""
+import os
 import unittest
 
 import fleet as fleets
@@ -28,6 +29,25 @@ def first_job_with(fleet, job, draws):
     raise AssertionError(f"{job} ended before {draws} draws were committed\n{fleet.logs()}")
 
 
+def check_draws(test, fleet, job, per_chain):
+    """Every committed draw readable with its checksum, indices gapless, parents linked, epochs never falling."""
+    test.assertEqual(fleet.json("get", "jobs", job)["state"], "SUCCEEDED")
+    chains = {}
+    for record in fleet.json("get", "draws", job)["segments"]:
+        chains.setdefault(int(record["chain"].get("index", 0)), []).append(record)
+    test.assertEqual(sorted(chains), [0, 1, 2, 3])
+    for records in chains.values():
+        index, parent, epoch = 0, "0" * 64, 0
+        for record in records:
+            segment = record["segment"]
+            test.assertEqual(int(segment.get("first_index", 0)), index)
+            test.assertEqual(segment["parent_digest"], parent)
+            test.assertGreaterEqual(int(record["lease_epoch"]), epoch)
+            index, parent, epoch = index + len(segment["steps"]), segment["digest"], int(record["lease_epoch"])
+        test.assertEqual(index, per_chain)
+    fleet.run("export", job, "--format", "npz", "--output", fleet.path("draws.npz"), check=True)
+
+
 class Journeys(unittest.TestCase):
     def setUp(self):
         self.fleet = fleets.Fleet()
@@ -35,30 +55,12 @@ class Journeys(unittest.TestCase):
         self.fleet.up()
         self.fleet.put_fashion("fashion", 2000)
 
-    def check_draws(self, job, per_chain):
-        """Every committed draw readable with its checksum, indices gapless, parents linked, epochs never falling."""
-        self.assertEqual(self.fleet.json("get", "jobs", job)["state"], "SUCCEEDED")
-        chains = {}
-        for record in self.fleet.json("get", "draws", job)["segments"]:
-            chains.setdefault(int(record["chain"].get("index", 0)), []).append(record)
-        self.assertEqual(sorted(chains), [0, 1, 2, 3])
-        for records in chains.values():
-            index, parent, epoch = 0, "0" * 64, 0
-            for record in records:
-                segment = record["segment"]
-                self.assertEqual(int(segment.get("first_index", 0)), index)
-                self.assertEqual(segment["parent_digest"], parent)
-                self.assertGreaterEqual(int(record["lease_epoch"]), epoch)
-                index, parent, epoch = index + len(segment["steps"]), segment["digest"], int(record["lease_epoch"])
-            self.assertEqual(index, per_chain)
-        self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"), check=True)
-
     def test_a_killed_worker_loses_no_draw(self):
         job = self.fleet.submit(JOB.format(name="killed-worker", epochs=120, keep=10))
         first_job_with(self.fleet, job, 8)
         self.fleet.kill("worker-0")
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
-        self.check_draws(job, per_chain=30)
+        check_draws(self, self.fleet, job, per_chain=30)
         chains = self.fleet.json("get", "chains", job)["chains"]
         self.assertTrue(any(int(chain["lease_epoch"]) > 1 for chain in chains), "no chain moved: the worker died too late")
 
@@ -70,7 +72,25 @@ class Journeys(unittest.TestCase):
         after = self.fleet.json("get", "jobs", job)
         self.assertGreaterEqual(int(after["num_draws"]), int(before["num_draws"]))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
-        self.check_draws(job, per_chain=30)
+        check_draws(self, self.fleet, job, per_chain=30)
+
+    def test_every_point_of_a_sweep_is_a_posterior_of_its_own(self):
+        text = JOB.format(name="swept", epochs=8, keep=1).replace("chains: 4", "chains: 2\nsweep: {temperature: [1.0e-4, 0.01], eta: [4.0e-4, 0.01]}")
+        job = self.fleet.submit(text)
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        refused = self.fleet.run("evaluate", job, "--dataset", "fashion")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("3: temperature=0.01,eta=0.01", refused.stderr)
+        scores = [self.fleet.json("evaluate", job, "--dataset", "fashion", "--point", point)
+                  for point in ("0", "temperature=0.01,eta=0.01")]
+        self.assertEqual([s["point"] for s in scores], ["temperature=0.0001,eta=0.0004", "temperature=0.01,eta=0.01"])
+        for s in scores:
+            self.assertEqual(int(s["draws_in_version"]), 6)  # 2 chains, 3 cycles after burn-in
+        self.assertNotEqual(scores[0]["scores"], scores[1]["scores"])
+        everything = self.fleet.json("evaluate", job, "--dataset", "fashion", "--point", "all")["evaluations"]
+        self.assertEqual([everything[0]["scores"], everything[3]["scores"]], [s["scores"] for s in scores])
+        self.fleet.run("export", job, "--point", "2", "--format", "safetensors", "--output", self.fleet.path("point"), check=True)
+        self.assertEqual(sorted(os.listdir(self.fleet.path("point"))), ["chain-0004.safetensors", "chain-0005.safetensors"])
 
     def test_predictions_average_over_the_draws(self):
         job = self.fleet.submit(JOB.format(name="scores", epochs=40, keep=4))

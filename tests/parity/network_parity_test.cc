@@ -112,8 +112,8 @@ TEST(NetworkParity, EagerPotentialAgreesWithTheFusedOne) {
     const at::Tensor difference = (RowsView(fused_gradient) - RowsView(eager_gradient)).abs().max();
     EXPECT_LT(difference.item<float>(), 1e-4f * RowsView(eager_gradient).abs().max().item<float>());
     std::vector<double> fused_prior(3), eager_prior(3);
-    fused->LogPrior(theta, fused_prior.data());
-    eager->LogPrior(theta, eager_prior.data());
+    fused->LogPrior(theta, nullptr, fused_prior.data());
+    eager->LogPrior(theta, nullptr, eager_prior.data());
     for (int r = 0; r < 3; ++r) EXPECT_NEAR(fused_prior[r], eager_prior[r], 1e-10 * std::abs(eager_prior[r]));
   }
 }

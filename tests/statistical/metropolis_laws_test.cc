@@ -119,7 +119,9 @@ class NoisyPotential final : public Potential {
       for (int64_t i = 0; i < batch.size; ++i) *losses++ = (u + (errs_ ? error_ * Normal() : 0)) / kExamples;
     }
   }
-  void LogPrior(const ThetaArena& theta, double* log_prior) override { std::fill_n(log_prior, theta.rows(), 0.0); }
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
+    std::fill_n(log_prior, theta.rows(), 0.0);
+  }
   // A gradient with an error of the batch's own, the same wherever it is asked.
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
     for (int64_t row = 0; row < theta.rows(); ++row) {
@@ -165,7 +167,7 @@ class MeanPotential final : public Potential {
       }
     }
   }
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = -theta.row(row)[0] * theta.row(row)[0] / 2.0;
   }
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {

@@ -60,7 +60,7 @@ class MeanPotential final : public Potential {
     }
   }
   void Losses(const ThetaArena&, const BatchRows&, double*) override {}
-  void LogPrior(const ThetaArena&, double*) override {}
+  void LogPrior(const ThetaArena&, const double*, double*) override {}
 
  private:
   const std::shared_ptr<const Layout> layout_ =
@@ -126,9 +126,9 @@ TEST(EmcmcLaws, DecayingAnchorHasItsFiniteStepLaw) {
 TEST(SghmcLaws, IndependentBatchesHeatAsTheLawSays) {
   const Quadratic q = PosteriorWith(0);
   const double a = 0.5;
-  const Law law{(q.temperature + q.step_size * q.gradient_variance / (2 * a)) /
-                    (q.k * (1 - q.step_size * q.k / (2 * (2 - a)))),
-                0, 0};
+  const Law law{
+      (q.temperature + q.step_size * q.gradient_variance / (2 * a)) / (q.k * (1 - q.step_size * q.k / (2 * (2 - a)))),
+      0, 0};
   Samples samples = RunChains(Sghmc{a}, Minibatches::kIndependent, 0);
   samples.theta_a.clear();  // the momentum
   EXPECT_THAT(Misfits(samples, law), IsEmpty());

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/sweep_points.h"
 #include "tests/support/regression_dataset.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/device.h"
@@ -145,8 +146,10 @@ Law FiniteStepLaw(double coupling, double noise = double{kData} * kData / kBatch
 // Each draw: theta, then theta_a where the sampler has one.
 using Samples = std::vector<std::vector<double>>;
 
-Samples RunJob(const SamplerSpec& sampler) {
-  constexpr int kChains = 4096, kBurnIn = 4, kLooks = 48, kStepsBetween = 12;
+// By point of the sweep.
+std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep) {
+  constexpr int kChains = 4096, kBurnIn = 4, kStepsBetween = 12;
+  const int looks = 48 * NumPoints(sweep);
   EXPECT_TRUE(InitializeDevice("cpu", 1).ok());
   const auto data = Resident(MakeTable(kData, kWeights - 1, false));
   auto plan = std::make_shared<JobPlan>();
@@ -162,23 +165,26 @@ Samples RunJob(const SamplerSpec& sampler) {
   plan->spec.temperature = kTemperature;
   plan->spec.batch_size = kBatch;
   plan->spec.minibatches = Minibatches::kIndependent;
-  plan->spec.num_steps = (kBurnIn + kLooks) * kStepsBetween;
-  plan->spec.chains = kChains;
+  plan->spec.num_steps = (kBurnIn + looks) * kStepsBetween;
+  plan->spec.chains = kChains / NumPoints(sweep);
+  plan->spec.sweep = sweep;
   plan->spec.seed = 20240607;
   const auto batch = ChainBatch::Create(plan, data, "cpu");
   EXPECT_TRUE(batch.ok()) << batch.status();
   for (int chain = 0; chain < kChains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
-  Samples samples;
-  for (int look = 0; look < kBurnIn + kLooks; ++look) {
+  std::vector<Samples> samples(NumPoints(sweep));
+  for (int look = 0; look < kBurnIn + looks; ++look) {
     for (int step = 0; step < kStepsBetween; ++step) EXPECT_TRUE((*batch)->Step().ok());
     if (look < kBurnIn) continue;
     for (int chain = 0; chain < kChains; ++chain) {
-      std::vector<double>& sample = samples.emplace_back();
+      std::vector<double>& sample = samples[PointOf(plan->spec, chain)].emplace_back();
       for (const auto& kind : (*batch)->TakeDraw(chain).kinds) sample.insert(sample.end(), kind.begin(), kind.end());
     }
   }
   return samples;
 }
+
+Samples RunJob(const SamplerSpec& sampler) { return RunSweep(sampler, {})[0]; }
 
 // What does not fit, in words; empty if the law holds. The error of a covariance is held against the deviations.
 std::vector<std::string> Misfits(const Samples& samples, const Law& law) {
@@ -222,6 +228,14 @@ TEST(RegressionLaws, SgldUnderMinibatchNoiseHasTheLawOfTheFiniteStep) {
   EXPECT_THAT(Misfits(samples, FiniteStepLaw(0, without_replacement)), Not(IsEmpty()));
   EXPECT_THAT(Misfits(samples, FiniteStepLaw(0, double{kData} * kData / kBatch, 0.98 * kPrecision)), Not(IsEmpty()))
       << "prior 2 % too weak";
+}
+
+TEST(RegressionLaws, EachPriorPrecisionOfASweepHasItsOwnLaw) {
+  constexpr double kNoise = double{kData} * kData / kBatch;
+  const SweepSpec sweep = {.prior_precision = {2, 6}};
+  const std::vector<Samples> samples = RunSweep({SgldSpec{}}, sweep);
+  EXPECT_THAT(Misfits(samples[0], FiniteStepLaw(0, kNoise, 2)), IsEmpty());
+  EXPECT_THAT(Misfits(samples[1], FiniteStepLaw(0, kNoise, 6)), IsEmpty());
 }
 
 TEST(RegressionLaws, EmcmcUnderMinibatchNoiseHasTheLawOfTheFiniteStep) {

@@ -1,11 +1,14 @@
 // Every implementation of StateStore, opened and opened again on the same data.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/store/state_store/memory_state_store.h"
+#include "core/store/state_store/postgres_leader.h"
 #include "core/store/state_store/sqlite_state_store.h"
 #include "gtest/gtest.h"
 
@@ -40,7 +43,7 @@ class SqliteHarness final : public StoreHarness {
   ~SqliteHarness() override { std::filesystem::remove_all(folder_); }
   std::string path() const { return folder_ / "state.db"; }
   std::unique_ptr<StateStore> Open() override {
-    auto store = SqliteStateStore::Open(path(), "incarnation-1");
+    auto store = OpenSqliteStateStore(path(), "incarnation-1");
     EXPECT_TRUE(store.ok()) << store.status();
     return *std::move(store);
   }
@@ -49,15 +52,56 @@ class SqliteHarness final : public StoreHarness {
   std::filesystem::path folder_;
 };
 
-enum class StoreKind { kMemory, kSqlite };
+// A database of its own on the server of with_postgres.py.
+class PostgresHarness final : public StoreHarness {
+ public:
+  explicit PostgresHarness(const std::string& server) {
+    static int made = 0;
+    const std::string name = "store" + std::to_string(++made);
+    EXPECT_TRUE(
+        PostgresConnection::Open(server + "/postgres", "test").value()->Execute("CREATE DATABASE " + name).ok());
+    uri_ = server + "/" + name;
+  }
+  const std::string& uri() const { return uri_; }
+  // Without waiting for the one that leads to grow old.
+  std::unique_ptr<StateStore> Open() override {
+    auto leader = PostgresLeader::Connect({uri_, "here:7400", "incarnation-1", -absl::Hours(1)});
+    EXPECT_TRUE(leader.ok()) << leader.status();
+    auto election = (*leader)->TakeOver();
+    EXPECT_TRUE(election.ok()) << election.status();
+    return std::move(election->store);
+  }
+
+ private:
+  std::string uri_;
+};
+
+enum class StoreKind { kMemory, kSqlite, kPostgres };
+
+// The real server's address, if this run has one.
+inline const char* PostgresServer() { return std::getenv("CHAINFLEET_TEST_POSTGRES"); }
+
+// What runs without a server, or what runs on one.
+inline std::vector<StoreKind> StoreKinds() {
+  if (PostgresServer() != nullptr) return {StoreKind::kPostgres};
+  return {StoreKind::kMemory, StoreKind::kSqlite};
+}
 
 inline std::unique_ptr<StoreHarness> MakeHarness(StoreKind kind) {
-  if (kind == StoreKind::kMemory) return std::make_unique<MemoryHarness>();
-  return std::make_unique<SqliteHarness>();
+  switch (kind) {
+    case StoreKind::kMemory:
+      return std::make_unique<MemoryHarness>();
+    case StoreKind::kSqlite:
+      return std::make_unique<SqliteHarness>();
+    case StoreKind::kPostgres:
+      return std::make_unique<PostgresHarness>(PostgresServer());
+  }
+  return nullptr;
 }
 
 inline std::string StoreKindName(const testing::TestParamInfo<StoreKind>& info) {
-  return info.param == StoreKind::kMemory ? "Memory" : "Sqlite";
+  static constexpr const char* kNames[] = {"Memory", "Sqlite", "Postgres"};
+  return kNames[static_cast<int>(info.param)];
 }
 
 }  // namespace chainfleet

@@ -26,6 +26,7 @@ LIBRARIES = {
     "SQLite": (r"sqlite3", r"core/store/state_store/"),
     "libpqxx": (r"pqxx", r"core/store/state_store/"),
     "curl": (r"curl/", r"core/store/blob_store/"),
+    "pugixml": (r"pugixml", r"core/store/blob_store/"),
     "OpenSSL": (r"openssl/", r"core/store/"),
     "nlohmann-json": (r"nlohmann/", r"(core/store|client/cli)/"),
     "prometheus-cpp": (r"prometheus/", r"core/metrics/"),

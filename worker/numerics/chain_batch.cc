@@ -4,11 +4,14 @@
 #include <cmath>
 
 #include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/domain/sweep_points.h"
 #include "worker/numerics/checkpoint_codec.h"
 #include "worker/numerics/holding_time.h"
 #include "worker/numerics/minibatch.h"
 #include "worker/numerics/potential_factory.h"
 #include "worker/numerics/precision_scope.h"
+#include "worker/numerics/report/chain_reporter.h"
 #include "worker/numerics/samplers/kernel.h"
 #include "worker/numerics/step_size_schedule.h"
 #include "worker/numerics/torch_errors.h"
@@ -39,6 +42,29 @@ std::vector<float> StartOfChain(const Layout& layout, RngKey key) {
   return theta;
 }
 
+// What the chains of one point of a sweep have to themselves.
+struct Point {
+  StepSizeSchedule schedule;
+  RowSettings own;
+};
+
+std::vector<Point> PointsOf(const JobSpec& spec, const StepPlan& steps, int64_t num_examples) {
+  std::vector<Point> points;
+  for (int32_t p = 0; p < NumPoints(spec.sweep); ++p) {
+    const std::vector<SweepAxis> axes = AxesOf(spec.sweep);
+    const std::vector<double> values = ValuesAt(spec.sweep, p);
+    RowSettings own;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i].name == "prior_precision") own.prior_precision = values[i];
+      if (axes[i].name == "eta") own.eta = values[i];
+      if (axes[i].name == "friction") own.friction = values[i];
+      if (axes[i].name == "rho") own.rho = values[i];
+    }
+    points.push_back({StepSizeSchedule(SpecAt(spec, p), steps, num_examples), own});
+  }
+  return points;
+}
+
 class KernelBatch final : public ChainBatch {
  public:
   KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device)
@@ -48,9 +74,10 @@ class KernelBatch final : public ChainBatch {
         device_(device),
         names_(ArenaNames(kernel_)),
         steps_(PlanSteps(plan_->spec, potential_->num_examples())),
-        schedule_(plan_->spec, steps_, potential_->num_examples()),
+        points_(PointsOf(plan_->spec, steps_, potential_->num_examples())),
         batches_(plan_->spec.minibatches, potential_->num_examples(),
                  plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
+        reporter_(&plan_->spec, &steps_, potential_.get(), &batches_),
         draw_tensors_(layout().parameters()),
         scratch_(ThetaArena(potential_->layout(), device)) {
     for (const ParameterShape& statistic : potential_->statistics()) draw_tensors_.push_back(statistic);
@@ -60,7 +87,8 @@ class KernelBatch final : public ChainBatch {
 
   absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
     const std::string who = ToString(ChainId{plan_->job, index});
-    if (index < 0 || index >= plan_->spec.chains) return absl::InvalidArgumentError("chain " + who + " does not exist");
+    if (index < 0 || index >= NumChains(plan_->spec))
+      return absl::InvalidArgumentError("chain " + who + " does not exist");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
     Row row;
     row.chain = index;
@@ -69,6 +97,7 @@ class KernelBatch final : public ChainBatch {
       CHAINFLEET_ASSIGN_OR_RETURN(checkpoint, DecodeCheckpoint(*resume_point));
       CHAINFLEET_RETURN_IF_ERROR(CheckFits(*checkpoint, plan_->job, index, SavedNames(), layout().num_parameters()));
       row.step = checkpoint->step;
+      row.report = checkpoint->report;
     }
     return CatchTorch(kWork, [&]() -> absl::Status {
       for (ThetaArena& arena : state_.arenas) {
@@ -77,6 +106,8 @@ class KernelBatch final : public ChainBatch {
       const int64_t r = static_cast<int64_t>(rows_.size());
       state_.numbers.resize(r + 1);
       state_.numbers[r].clear();
+      state_.derived.resize(r + 1);
+      state_.derived[r].reset();
       if (held_) held_->AddRow();
       if (checkpoint) {
         Restore(r, std::move(*checkpoint));
@@ -97,6 +128,8 @@ class KernelBatch final : public ChainBatch {
     if (held_) held_->RemoveRow(r);
     std::swap(state_.numbers[r], state_.numbers.back());
     state_.numbers.pop_back();
+    std::swap(state_.derived[r], state_.derived.back());
+    state_.derived.pop_back();
     std::swap(*row, rows_.back());
     rows_.pop_back();
   }
@@ -114,13 +147,16 @@ class KernelBatch final : public ChainBatch {
       ChainStep chain;
       chain.key = KeyOf(row.chain);
       chain.t = row.step;
-      chain.step_size = schedule_.StepSize(row.step);
-      chain.temperature = schedule_.Temperature(row.step);
+      const Point& point = PointOfRow(row);
+      chain.step_size = point.schedule.StepSize(row.step);
+      chain.temperature = point.schedule.Temperature(row.step);
+      chain.own = point.own;
       chain.active = row.step < steps_.total_steps;
       any_active |= chain.active;
       chains.push_back(chain);
     }
     if (!any_active) return std::vector<RowReport>();
+    CHAINFLEET_RETURN_IF_ERROR(MeasureWhatIsDue(chains));
     return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
@@ -152,7 +188,7 @@ class KernelBatch final : public ChainBatch {
 
   std::string SaveResumePoint(int32_t index) const override {
     const int64_t row = RowOf(index);
-    Checkpoint checkpoint{plan_->job, index, rows_[row].step, SavedNames(), {}, state_.numbers[row]};
+    Checkpoint checkpoint{plan_->job, index, rows_[row].step, SavedNames(), {}, state_.numbers[row], rows_[row].report};
     for (const ThetaArena& arena : state_.arenas) checkpoint.arenas.push_back(arena.ReadRow(row));
     if (held_) {
       checkpoint.arenas.push_back(held_->arena().ReadRow(row));
@@ -168,6 +204,7 @@ class KernelBatch final : public ChainBatch {
     int32_t chain = 0;
     int64_t step = 0;             // steps done
     std::optional<HeldDraw> due;  // of a Metropolis kernel: the state that the last step left
+    std::optional<RunReport> report;
   };
 
   static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
@@ -191,6 +228,7 @@ class KernelBatch final : public ChainBatch {
 
   const Layout& layout() const { return *potential_->layout(); }
   RngKey KeyOf(int32_t chain) const { return Fold(RngKey{plan_->spec.seed}, static_cast<uint64_t>(chain)); }
+  const Point& PointOfRow(const Row& row) const { return points_[PointOf(plan_->spec, row.chain)]; }
   std::vector<Row>::iterator Find(int32_t index) {
     return std::find_if(rows_.begin(), rows_.end(), [index](const Row& row) { return row.chain == index; });
   }
@@ -198,6 +236,27 @@ class KernelBatch final : public ChainBatch {
     const auto row = std::find_if(rows_.begin(), rows_.end(), [index](const Row& r) { return r.chain == index; });
     CHAINFLEET_CHECK(row != rows_.end()) << "chain " << index << " is not in this batch";
     return row - rows_.begin();
+  }
+
+  // A chain is not held up by a measurement that finds no memory.
+  absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
+    std::vector<std::optional<RunReport>*> reports;
+    std::vector<const StepSizeSchedule*> schedules;
+    bool any_due = false;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      any_due |= chains[r].active && reporter_.IsDue(chains[r].t);
+      reports.push_back(&rows_[r].report);
+      schedules.push_back(&PointOfRow(rows_[r]).schedule);
+    }
+    if (!any_due) return absl::OkStatus();
+    const absl::Status status = CatchTorch("the measurements of a run report", [&] {
+      reporter_.Measure(chains, state_.theta(), schedules, reports);
+      return absl::OkStatus();
+    });
+    if (!absl::IsResourceExhausted(status)) return status;
+    Log(LogLevel::kWarning, "no memory to measure gradient variance and curvature",
+        {{"job", plan_->job}, {"chains", rows_.size()}});
+    return absl::OkStatus();
   }
 
   std::vector<RowReport> Report(const std::vector<ChainStep>& chains, const std::vector<StepInfo>& info) {
@@ -213,6 +272,7 @@ class KernelBatch final : public ChainBatch {
       report.stats.temperature = chains[r].temperature;
       report.stats.anchor_distance = info[r].anchor_distance;
       if (held_) report.stats.metropolis = info[r].metropolis;
+      report.stats.report = rows_[r].report;
       report.finite = info[r].finite;
       report.draw_due = info[r].finite && info[r].kept && steps_.CollectsAfter(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), info[r].moved, report.draw_due);
@@ -236,8 +296,9 @@ class KernelBatch final : public ChainBatch {
   const Device device_;
   const std::vector<std::string> names_;  // of state_.arenas
   const StepPlan steps_;
-  const StepSizeSchedule schedule_;
+  const std::vector<Point> points_;  // of the sweep, or the only one
   const MinibatchPlan batches_;
+  ChainReporter reporter_;
   std::vector<ParameterShape> draw_tensors_;
   SamplerState state_;
   std::optional<HoldingTime> held_;  // of Metropolis kernels
@@ -254,7 +315,7 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
   CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
   return CatchTorch(kWork, [&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), module.get(), where));
+    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where, module.get()));
     std::vector<FieldViolation> violations = Validate(plan->spec);
     const auto for_data = ValidateForData(plan->spec, potential->num_examples());
     violations.insert(violations.end(), for_data.begin(), for_data.end());

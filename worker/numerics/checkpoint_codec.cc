@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <type_traits>
 
 #include "core/base/ids.h"
 #include "core/store/draw_codec/safetensors.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr char kFormat[] = "chainfleet-resume-point";
 constexpr char kNumbers[] = "numbers";
+constexpr char kReport[] = "report";
 
 absl::StatusOr<int64_t> Number(const Safetensors& file, const std::string& key) {
   const auto entry = file.metadata.find(key);
@@ -37,6 +40,41 @@ absl::Status CheckVersion(const Safetensors& file) {
                                        std::to_string(kResumePointVersion) + ": run a worker of its version");
 }
 
+// "step=0 curvature=3.5": fields that a build does not know, and values that are no numbers, are left out.
+std::string WriteReport(const RunReport& report) {
+  std::string text;
+  const auto write = [&](const char* name, auto value) {
+    char digits[32];
+    const auto [end, error] = std::to_chars(digits, digits + sizeof(digits), value);
+    text += (text.empty() ? "" : " ") + std::string(name) + "=" + std::string(digits, end);
+  };
+  RunReport::Fields(report, [&](const char* name, const auto& value) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+      write(name, value);
+    } else if (value) {
+      write(name, *value);
+    }
+  });
+  return text;
+}
+
+RunReport ReadReport(const std::string& text) {
+  RunReport report;
+  const std::string fields = " " + text;
+  RunReport::Fields(report, [&](const char* name, auto& value) {
+    const std::string start = " " + std::string(name) + "=";
+    const size_t at = fields.find(start);
+    if (at == std::string::npos) return;
+    const char *first = fields.data() + at + start.size(), *last = fields.data() + fields.size();
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+      std::from_chars(first, last, value);
+    } else if (double number; std::from_chars(first, last, number).ec == std::errc()) {
+      value = number;
+    }
+  });
+  return report;
+}
+
 }  // namespace
 
 std::string EncodeCheckpoint(const Checkpoint& checkpoint) {
@@ -56,11 +94,13 @@ std::string EncodeCheckpoint(const Checkpoint& checkpoint) {
                      {count},
                      reinterpret_cast<const char*>(checkpoint.numbers.data()),
                      count * static_cast<int64_t>(sizeof(double))});
-  return WriteSafetensors(tensors, {{"format", kFormat},
-                                    {"version", std::to_string(kResumePointVersion)},
-                                    {"job", checkpoint.job},
-                                    {"chain", std::to_string(checkpoint.chain)},
-                                    {"step", std::to_string(checkpoint.step)}});
+  std::map<std::string, std::string> metadata = {{"format", kFormat},
+                                                 {"version", std::to_string(kResumePointVersion)},
+                                                 {"job", checkpoint.job},
+                                                 {"chain", std::to_string(checkpoint.chain)},
+                                                 {"step", std::to_string(checkpoint.step)}};
+  if (checkpoint.report) metadata[kReport] = WriteReport(*checkpoint.report);
+  return WriteSafetensors(tensors, metadata);
 }
 
 absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& bytes) {
@@ -75,6 +115,8 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& bytes) {
   checkpoint.chain = static_cast<int32_t>(chain);
   const auto job = file.metadata.find("job");
   if (job != file.metadata.end()) checkpoint.job = job->second;
+  const auto report = file.metadata.find(kReport);
+  if (report != file.metadata.end()) checkpoint.report = ReadReport(report->second);
   for (const TensorView& tensor : file.tensors) {
     if (tensor.name == kNumbers && tensor.type == TensorType::kFloat64 && tensor.shape.size() == 1) {
       checkpoint.numbers.resize(tensor.shape[0]);

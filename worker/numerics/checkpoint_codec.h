@@ -1,13 +1,15 @@
 // The bytes of a resume point: a safetensors object with the kernel's arenas as tensors "theta", "theta_a", ... [D]
-// float32, its numbers as "numbers" float64, and who and where the chain is as metadata. Keys, batches and schedule
-// follow from seed and step.
+// float32, its numbers as "numbers" float64, and who and where the chain is, and its run report, as metadata. Keys,
+// batches and schedule follow from seed and step.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/domain/run_report.h"
 
 namespace chainfleet {
 
@@ -22,6 +24,7 @@ struct Checkpoint {
   std::vector<std::string> names;          // of the arenas, theta first
   std::vector<std::vector<float>> arenas;  // [D] each
   std::vector<double> numbers;             // the kernel's own; absent in version 1
+  std::optional<RunReport> report;         // none before the first measurement, and in those of older builds
   bool operator==(const Checkpoint&) const = default;
 };
 

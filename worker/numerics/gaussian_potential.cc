@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "core/base/check.h"
 #include "core/domain/cholesky.h"
+#include "worker/numerics/curvature.h"
 #include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
@@ -36,6 +38,19 @@ std::vector<float> MeanOf(const GaussianPotential& density) {
   return {density.mean.begin(), density.mean.end()};
 }
 
+// Adds what `hessian` gives, whole or its diagonal, to each sum; false if one is to have another structure.
+bool AddHessian(const ThetaArena& theta, const CurvatureSlice* slices,
+                const std::function<at::Tensor(bool full)>& hessian) {
+  for (int64_t row = 0; row < theta.rows(); ++row) {
+    Curvature* sum = slices[row].sum;
+    if (sum == nullptr) continue;
+    if (sum->structure == CurvatureStructure::kKronecker) return false;
+    const bool full = sum->structure == CurvatureStructure::kFull;
+    AddTo(full ? &sum->full : &sum->diagonal, hessian(full));
+  }
+  return true;
+}
+
 class Gaussian final : public Potential {
  public:
   Gaussian(const GaussianPotential& density, std::shared_ptr<const Layout> layout, Device device)
@@ -58,15 +73,20 @@ class Gaussian final : public Potential {
                        [precision](float value, float mean) { return precision * (value - mean); });
       });
     }
-    LogPrior(theta, energy);
+    LogPrior(theta, nullptr, energy);
     for (int64_t r = 0; r < theta.rows(); ++r) energy[r] = -energy[r];
+  }
+
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    const at::Tensor diagonal = at::full({layout_->num_parameters()}, precision_, at::kDouble);
+    return AddHessian(theta, slices, [&](bool full) { return full ? diagonal.diag() : diagonal; });
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
     std::fill_n(losses, theta.rows() * batch.size, 0.0);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     ForEachRow(theta, [&](int64_t row, const float* x) {
       double sum = 0;
       for (int64_t i = 0; i < theta.row_stride(); ++i) {
@@ -106,11 +126,16 @@ class CorrelatedGaussian final : public Potential {
     Energies(theta, nullptr, energy);
   }
 
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    const at::Tensor precision = at::from_blob(precision_.data(), {dimension(), dimension()}, at::dtype(at::kDouble));
+    return AddHessian(theta, slices, [&](bool full) { return full ? precision : precision.diag(); });
+  }
+
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
     std::fill_n(losses, theta.rows() * batch.size, 0.0);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     Energies(theta, nullptr, log_prior);
     for (int64_t r = 0; r < theta.rows(); ++r) log_prior[r] = -log_prior[r];
   }

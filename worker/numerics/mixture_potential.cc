@@ -50,7 +50,7 @@ class Mixture final : public Potential {
     std::fill_n(losses, theta.rows() * batch.size, 0.0);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     Energies(RowsView(theta).cpu(), nullptr, log_prior);
     for (int64_t r = 0; r < theta.rows(); ++r) log_prior[r] = -log_prior[r];
   }

@@ -24,8 +24,19 @@ struct StepKey {
 struct BatchRows {
   const int64_t* ids = nullptr;
   int64_t size = 0;               // n
-  const StepKey* keys = nullptr;  // [C]: units drop out and images change by these; null: neither
+  const StepKey* keys = nullptr;  // [C]: units drop out and images are augmented by these; null: neither
+  // [C], in place of Potential::prior_precision(), which then is not read: chains of a sweep; null: the potential's.
+  const double* prior_precisions = nullptr;
+  bool dropout = true;  // false: units stay whatever the keys
   const int64_t* row(int64_t r) const { return ids + r * size; }
+};
+
+struct Curvature;  // worker/numerics/curvature.h
+
+// What a row adds to its sum: examples [first, first + count) in stored order. Null: nothing.
+struct CurvatureSlice {
+  Curvature* sum = nullptr;
+  int64_t first = 0, count = 0;
 };
 
 // Bound to a device and, for networks, a data set. Not thread-safe: one call at a time (buffers are kept between
@@ -45,8 +56,9 @@ class Potential {
   // `theta`, padding left zero) = grad U less prior_precision() * theta. Overwrites both. Non-finite values are data.
   virtual void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) = 0;
 
-  // Evaluate, and squared_norms[C, n] = |X_i|^2 on the host, X_i the gradient of example i's -log likelihood: not scaled,
-  // no prior. Per-example gradients are never stored. False, and nothing done, if this potential knows no such way.
+  // Evaluate, and squared_norms[C, n] = |X_i|^2 on the host, X_i the gradient of example i's -log likelihood: not
+  // scaled, no prior. Per-example gradients are never stored. False, and nothing done, if this potential knows no such
+  // way.
   virtual bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                                  double* squared_norms) {
     static_cast<void>(theta), static_cast<void>(batch), static_cast<void>(gradient), static_cast<void>(energy);
@@ -57,8 +69,21 @@ class Potential {
   // losses[C, n] = -log likelihood of each example, unscaled, on the host; forward only.
   virtual void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) = 0;
 
-  // log_prior[C], up to a constant, on the host.
-  virtual void LogPrior(const ThetaArena& theta, double* log_prior) = 0;
+  // log_prior[C], up to a constant, on the host. `prior_precisions` as in BatchRows.
+  virtual void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) = 0;
+
+  // Adds to each row's sum, `slices` [C], the Gauss-Newton matrix of -log likelihood at its theta, units all in use; of
+  // an analytic potential, whose only example it is, the Hessian. False, and nothing done, if this potential knows no
+  // such way for the structure asked.
+  virtual bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) {
+    static_cast<void>(theta), static_cast<void>(slices);
+    return false;
+  }
+
+  // The precision of each parameter tensor's Gaussian prior, stated by prior_precision() or not.
+  virtual std::vector<double> PriorPrecisions() const {
+    return std::vector<double>(layout()->spans().size(), prior_precision());
+  }
 
   // What a draw carries beside its parameters, as tensors that follow them: means and variances of batch norm.
   virtual const std::vector<ParameterShape>& statistics() const {

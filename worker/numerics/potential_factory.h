@@ -16,7 +16,7 @@ class ResidentDataset;
 // bytes of the TorchScript file of a model that is one. INVALID_ARGUMENT or UNIMPLEMENTED if this build lacks the
 // model.
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
-                                                         std::shared_ptr<const ResidentDataset> dataset,
-                                                         const std::string* module, Device device);
+                                                         std::shared_ptr<const ResidentDataset> dataset, Device device,
+                                                         const std::string* module = nullptr);
 
 }  // namespace chainfleet

@@ -70,10 +70,23 @@ class PriorPotential final : public Potential {
     likelihood_->Losses(theta, batch, losses);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     std::fill_n(log_prior, theta.rows(), 0.0);
     AddPriors(of_tensor_, theta, nullptr, log_prior);
     for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = -log_prior[row];
+  }
+
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    return likelihood_->AddCurvature(theta, slices);
+  }
+
+  std::vector<double> PriorPrecisions() const override {
+    std::vector<double> precisions;
+    for (const PriorDensity& density : of_tensor_) {
+      const auto* normal = std::get_if<NormalDensity>(&density);
+      precisions.push_back(normal != nullptr ? normal->precision : 0);
+    }
+    return precisions;
   }
 
   const std::vector<ParameterShape>& statistics() const override { return likelihood_->statistics(); }

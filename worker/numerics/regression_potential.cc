@@ -3,7 +3,10 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softplus.h>
 
@@ -12,15 +15,17 @@
 #include <numbers>
 #include <optional>
 
+#include "worker/numerics/curvature.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/kernels/square_sum.h"
+#include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
 
-// -log p(target | prediction) and its derivative by the prediction.
+// -log p(target | prediction) and its first and second derivative by the prediction.
 struct Normal {
   double noise_variance;
   double Loss(double prediction, double target, double* slope) const {
@@ -33,6 +38,7 @@ struct Normal {
     *slope = gap / noise_variance;
     return (gap.square() / noise_variance + std::log(2 * std::numbers::pi * noise_variance)) / 2;
   }
+  at::Tensor Curvature(const at::Tensor& prediction) const { return at::full_like(prediction, 1 / noise_variance); }
 };
 
 // Targets are 0 or 1.
@@ -44,6 +50,9 @@ struct Bernoulli {
   at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const {
     *slope = at::sigmoid(prediction) - target;
     return at::softplus(prediction) - prediction * target;
+  }
+  at::Tensor Curvature(const at::Tensor& prediction) const {
+    return at::sigmoid(prediction) * at::sigmoid(-prediction);
   }
 };
 
@@ -86,7 +95,7 @@ class Regression final : public Potential {
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
     losses_.resize(theta.rows() * batch.size);
     Run(theta, batch, gradient, losses_.data());
-    LogPrior(theta, energy);
+    LogPrior(theta, batch.prior_precisions, energy);
     for (int64_t row = 0; row < theta.rows(); ++row) {
       double sum = 0;
       for (int64_t i = 0; i < batch.size; ++i) sum += losses_[row * batch.size + i];
@@ -98,17 +107,39 @@ class Regression final : public Potential {
     Run(theta, batch, nullptr, losses);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      if (slices[row].sum != nullptr && slices[row].sum->structure == CurvatureStructure::kKronecker) return false;
+    }
+    RunSingleThreaded(theta.rows(), [&](int64_t row) {
+      if (slices[row].sum != nullptr) AddCurvatureOfRow(theta.ReadRow(row), slices[row]);
+    });
+    return true;
+  }
+
+  void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
     const at::Tensor rows = RowsView(theta).cpu();  // of a CPU arena: itself
     for (int64_t row = 0; row < theta.rows(); ++row) {
       const float* first = rows.const_data_ptr<float>() + row * theta.row_stride();
-      log_prior[row] = -prior_precision_ / 2 * SquareSum(first, theta.row_stride());
+      const double precision = prior_precisions == nullptr ? prior_precision_ : prior_precisions[row];
+      log_prior[row] = -precision / 2 * SquareSum(first, theta.row_stride());
     }
   }
 
  private:
   double Scale(const BatchRows& batch) const {
     return static_cast<double>(examples_.count) / static_cast<double>(batch.size);
+  }
+
+  // X' diag(curvature) X, a column of ones for the intercept.
+  void AddCurvatureOfRow(std::vector<float> theta, const CurvatureSlice& slice) const {
+    float* first = const_cast<float*>(examples_.x.data()) + slice.first * examples_.width;  // nothing writes there
+    at::Tensor x = at::from_blob(first, {slice.count, examples_.width}).to(at::kDouble);
+    if (has_intercept_) x = at::cat({x, at::ones({slice.count, 1}, at::kDouble)}, 1);
+    const at::Tensor at = at::from_blob(theta.data(), {static_cast<int64_t>(theta.size())}).to(at::kDouble);
+    const at::Tensor weighted = x * likelihood_.Curvature(x.mv(at)).unsqueeze(1);
+    const bool full = slice.sum->structure == CurvatureStructure::kFull;
+    AddTo(full ? &slice.sum->full : &slice.sum->diagonal, full ? x.t().matmul(weighted) : (x * weighted).sum(0));
   }
 
   void Run(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* losses) const {

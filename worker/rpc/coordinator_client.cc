@@ -24,9 +24,7 @@ absl::Duration TransferDeadline(int64_t bytes) {
 }  // namespace
 
 CoordinatorClient::CoordinatorClient(Options options)
-    : options_(std::move(options)),
-      control_(v1::WorkerService::NewStub(DialServer(options_.address, "control"))),
-      blobs_(v1::WorkerService::NewStub(DialServer(options_.address, "blobs"))) {}
+    : options_(std::move(options)), lines_(options_.address, {"control", "blobs"}) {}
 
 CoordinatorClient::~CoordinatorClient() { Stop(); }
 
@@ -62,7 +60,9 @@ void CoordinatorClient::Left() {
 template <typename Reactor>
 class CoordinatorClient::Call : public Reactor {
  protected:
-  explicit Call(CoordinatorClient* client) : client_(client) {}
+  explicit Call(CoordinatorClient* client) : client_(client), line_(client->lines_.current()) {}
+  v1::WorkerService::Stub::async_interface* control() const { return client_->lines_.stub(line_, 0)->async(); }
+  v1::WorkerService::Stub::async_interface* blobs() const { return client_->lines_.stub(line_, 1)->async(); }
 
   // False: this is gone.
   bool Begin(absl::Duration deadline) {
@@ -80,7 +80,13 @@ class CoordinatorClient::Call : public Reactor {
     client->Left();
   }
 
+  absl::Status Ended(const grpc::Status& status) {
+    client_->lines_.Ended(line_, static_cast<absl::StatusCode>(status.error_code()));
+    return FromGrpc(status);
+  }
+
   CoordinatorClient* const client_;
+  const size_t line_;
   grpc::ClientContext context_;
 };
 
@@ -91,7 +97,7 @@ class CoordinatorClient::Sync final : public Call<grpc::ClientUnaryReactor> {
 
   void Start(absl::Duration deadline) {
     if (!Begin(deadline)) return;
-    client_->control_->async()->Synchronize(&context_, &request_, &reply_, this);
+    this->control()->Synchronize(&context_, &request_, &reply_, this);
     StartCall();
   }
 
@@ -99,7 +105,7 @@ class CoordinatorClient::Sync final : public Call<grpc::ClientUnaryReactor> {
     if (status.ok()) {
       done_(FromProto(reply_));
     } else {
-      done_(FromGrpc(status));
+      done_(Ended(status));
     }
     End();
   }
@@ -117,7 +123,7 @@ class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
 
   void Start() {
     if (!Begin(kCommitDeadline)) return;
-    client_->control_->async()->CommitProgress(&context_, &request_, &reply_, this);
+    this->control()->CommitProgress(&context_, &request_, &reply_, this);
     StartCall();
   }
 
@@ -125,7 +131,7 @@ class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
     if (status.ok()) {
       done_(CommitReply{reply_.replayed()});
     } else {
-      done_(FromGrpc(status));
+      done_(Ended(status));
     }
     End();
   }
@@ -160,7 +166,7 @@ class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::Pu
 
   void Start() {
     if (!Begin(TransferDeadline(static_cast<int64_t>(bytes_->size())))) return;
-    client_->blobs_->async()->PutBlob(&context_, &reply_, this);
+    this->blobs()->PutBlob(&context_, &reply_, this);
     StartWrite(&message_);
     StartCall();
   }
@@ -181,7 +187,7 @@ class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::Pu
     if (status.ok()) {
       done_(true);
     } else {
-      done_(FromGrpc(status));
+      done_(Ended(status));
     }
     End();
   }
@@ -203,7 +209,7 @@ class CoordinatorClient::Get final : public Call<grpc::ClientReadReactor<v1::Chu
 
   void Start() {
     if (!Begin(TransferDeadline(static_cast<int64_t>(expected_)))) return;
-    client_->blobs_->async()->GetBlob(&context_, &request_, this);
+    this->blobs()->GetBlob(&context_, &request_, this);
     StartRead(&chunk_);
     StartCall();
   }
@@ -225,7 +231,7 @@ class CoordinatorClient::Get final : public Call<grpc::ClientReadReactor<v1::Chu
     } else if (status.ok()) {
       done_(std::shared_ptr<const std::string>(bytes_));
     } else {
-      done_(FromGrpc(status));
+      done_(Ended(status));
     }
     End();
   }

@@ -9,6 +9,7 @@
 
 #include "chainfleet/v1/worker.grpc.pb.h"
 #include "core/base/mutex.h"
+#include "worker/rpc/server_lines.h"
 #include "worker/runtime/coordinator_port.h"
 
 namespace chainfleet {
@@ -19,8 +20,8 @@ namespace chainfleet {
 class CoordinatorClient final : public CoordinatorPort {
  public:
   struct Options {
-    std::string address;
-    std::string token;  // of the bearer; empty: none is sent
+    std::string address;  // of the server; a comma list of several coordinators
+    std::string token;    // of the bearer; empty: none is sent
     // What the record of a segment says of its making.
     std::string host;
     std::string device_kind;  // "cpu" or "cuda"
@@ -56,7 +57,7 @@ class CoordinatorClient final : public CoordinatorPort {
   void Left();  // the context that left is destroyed
 
   const Options options_;
-  std::unique_ptr<v1::WorkerService::Stub> control_, blobs_;
+  ServerLines lines_;
   Mutex mutex_;
   CondVar idle_;
   std::set<grpc::ClientContext*> calls_ CHAINFLEET_GUARDED_BY(mutex_);

@@ -16,7 +16,7 @@ namespace chainfleet {
 // keeps gRPC from ending it while a result may still be queued; the end of reading gives it up.
 class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardUpdate, v1::ShardOrder> {
  public:
-  explicit Call(ShardPredictStream* owner) : owner_(owner) {}
+  explicit Call(ShardPredictStream* owner) : owner_(owner), line_(owner->lines_.current()) {}
 
   void Start(std::shared_ptr<Call> self) {
     weak_self_ = self;
@@ -26,7 +26,7 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
     hello.mutable_hello()->set_incarnation(owner_->options_.incarnation);
     hello.mutable_hello()->set_protocol_version(kProtocolVersion);
     SendToken(&context_, owner_->options_.token);
-    owner_->stub_->async()->ServeShards(&context_, this);
+    owner_->lines_.stub(line_, 0)->async()->ServeShards(&context_, this);
     AddHold();
     Queue(std::move(hello));
     StartRead(&order_);
@@ -62,6 +62,7 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
     ShardPredictStream* const owner = owner_;
     const bool was_open = was_open_;
     const absl::Status end = FromGrpc(status);
+    owner->lines_.Ended(line_, end.code());
     owner->Forget();
     self_.reset();
     owner->OnEnd(was_open, end);
@@ -122,6 +123,7 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
   }
 
   ShardPredictStream* const owner_;
+  const size_t line_;
   grpc::ClientContext context_;
   v1::ShardOrder order_;
   bool was_open_ = false;
@@ -137,7 +139,7 @@ ShardPredictStream::ShardPredictStream(Options options, ShardServer* shards, Exe
     : options_(std::move(options)),
       shards_(shards),
       executor_(executor),
-      stub_(v1::WorkerService::NewStub(DialServer(options_.address, "shards"))),
+      lines_(options_.address, {"shards"}),
       backoff_(options_.jitter_key) {}
 
 ShardPredictStream::~ShardPredictStream() { Stop(); }

@@ -6,9 +6,10 @@
 #include <string>
 
 #include "chainfleet/v1/worker.grpc.pb.h"
+#include "core/base/backoff.h"
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
-#include "core/base/backoff.h"
+#include "worker/rpc/server_lines.h"
 #include "worker/runtime/shard_server.h"
 
 namespace chainfleet {
@@ -18,8 +19,8 @@ namespace chainfleet {
 class ShardPredictStream {
  public:
   struct Options {
-    std::string address;
-    std::string token;  // of the bearer; empty: none is sent
+    std::string address;  // of the server; a comma list of several coordinators
+    std::string token;    // of the bearer; empty: none is sent
     std::string worker, incarnation;
     RngKey jitter_key;
   };
@@ -43,7 +44,7 @@ class ShardPredictStream {
   const Options options_;
   ShardServer* const shards_;
   Executor* const executor_;
-  std::unique_ptr<v1::WorkerService::Stub> stub_;
+  ServerLines lines_;
 
   Mutex mutex_;
   CondVar ended_;

@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/base/log.h"
+#include "core/domain/chain_warnings.h"
 
 namespace chainfleet {
 namespace {
@@ -182,6 +183,7 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
   row.stats = report.stats;
   row.stats.steps_per_second = part->timer.StepsPerSecond();
   held_->Stepped(row.lease, row.step, row.stats);
+  LogWarnings(report);
   if (!report.finite) {
     return Close(part, &row, ChainState::kDiverged,
                  "energy or theta is not finite at step " + std::to_string(report.step));
@@ -191,6 +193,15 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
   }
   if (report.done) return Close(part, &row, ChainState::kSucceeded, "");
   if (SegmentIsFull(row) || ResumePointIsDue(row)) Close(part, &row, std::nullopt, "");
+}
+
+void ChainBatchRunner::LogWarnings(const RowReport& report) const {
+  const std::optional<RunReport>& measured = report.stats.report;
+  if (!measured || measured->step != report.step - 1) return;
+  const int64_t num_examples = plan_->dataset ? plan_->dataset->num_rows : 1;
+  for (const std::string& warning : WarningsOf(report.stats, plan_->spec, num_examples)) {
+    Log(LogLevel::kWarning, warning, {{"job", plan_->job}, {"chain", report.chain}, {"step", measured->step}});
+  }
 }
 
 void ChainBatchRunner::AddDraw(DrawTensors draw, Row* row) {

@@ -82,6 +82,7 @@ class ChainBatchRunner {
   bool MayStep(const Part& part) const;
   void Step(Part* part);
   void TakeReport(Part* part, const RowReport& report);
+  void LogWarnings(const RowReport& report) const;
   void AddDraw(DrawTensors draw, Row* row);
   bool SegmentIsFull(const Row& row) const;
   bool ResumePointIsDue(const Row& row) const;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/domain/sweep_points.h"
 #include "core/store/state_store/apply_objects.h"
 
 namespace chainfleet {
@@ -105,7 +106,7 @@ class Applier {
     row.created_at = wall_;
     CHAINFLEET_ASSIGN_OR_RETURN(const bool inserted, rows_->InsertJob(&row));
     if (!inserted) return Refused(absl::AbortedError(absl::StrCat("job id ", row.id, " is taken: submit again")));
-    for (int32_t i = 0; i < c.plan->spec.chains; ++i) {
+    for (int32_t i = 0; i < NumChains(c.plan->spec); ++i) {
       ChainRow chain;
       chain.id = {row.id, i};
       CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(chain));

@@ -115,6 +115,7 @@ Json ToJson(const JobSpec& spec) {
          {"seed", spec.seed},
          {"resume_point_every_steps", spec.resume_point_every_steps}};
   if (spec.augmentation.any()) AugmentationSpec::Fields(spec.augmentation, JsonFieldWriter(&j["augmentation"]));
+  if (!spec.sweep.empty()) SweepSpec::Fields(spec.sweep, JsonFieldWriter(&j["sweep"]));
   Put(&j, "num_epochs", spec.num_epochs);
   Put(&j, "num_steps", spec.num_steps);
   return j;
@@ -137,6 +138,7 @@ void FromJson(const Json& j, JobSpec* spec) {
   Take(j, "num_epochs", &spec->num_epochs);
   Take(j, "num_steps", &spec->num_steps);
   Take(j, "chains", &spec->chains);
+  if (j.contains("sweep")) SweepSpec::Fields(spec->sweep, JsonFieldReader(j["sweep"]));
   Take(j, "seed", &spec->seed);
   Take(j, "resume_point_every_steps", &spec->resume_point_every_steps);
   const Json burn_in = j.value("burn_in", Json::object()), collect = j.value("collect", Json::object());

@@ -35,50 +35,45 @@ absl::Status ErrorOf(sqlite3* database) {
   return absl::InternalError(message);
 }
 
+// Reset when it goes out of scope: the statement stays prepared.
+class SqliteCursor final : public SqlCursor {
+ public:
+  explicit SqliteCursor(sqlite3_stmt* statement) : statement_(statement) {}
+  ~SqliteCursor() override {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+
+  void BindNull() override { sqlite3_bind_null(statement_, ++bound_); }
+  void BindInt(int64_t value) override { sqlite3_bind_int64(statement_, ++bound_, value); }
+  void BindText(const std::string& text) override {
+    sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+  }
+  void BindBytes(const std::string& bytes) override {
+    sqlite3_bind_blob(statement_, ++bound_, bytes.data(), static_cast<int>(bytes.size()), SQLITE_TRANSIENT);
+  }
+
+  absl::StatusOr<bool> Step() override {
+    const int code = sqlite3_step(statement_);
+    if (code == SQLITE_ROW) return true;
+    if (code == SQLITE_DONE) return false;
+    return ErrorOf(sqlite3_db_handle(statement_));
+  }
+
+  bool IsNull(int column) const override { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  int64_t Int(int column) const override { return sqlite3_column_int64(statement_, column); }
+  std::string Text(int column) const override {
+    const void* bytes = sqlite3_column_blob(statement_, column);
+    const int size = sqlite3_column_bytes(statement_, column);
+    return size == 0 ? std::string() : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
+  }
+
+ private:
+  sqlite3_stmt* const statement_;
+  int bound_ = 0;
+};
+
 }  // namespace
-
-SqliteStatement::~SqliteStatement() {
-  if (statement_ == nullptr) return;
-  sqlite3_reset(statement_);
-  sqlite3_clear_bindings(statement_);
-}
-
-SqliteStatement& SqliteStatement::Bind(int64_t value) {
-  sqlite3_bind_int64(statement_, ++bound_, value);
-  return *this;
-}
-
-SqliteStatement& SqliteStatement::Bind(const std::string& text) {
-  sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
-  return *this;
-}
-
-SqliteStatement& SqliteStatement::BindBytes(const std::string& bytes) {
-  sqlite3_bind_blob(statement_, ++bound_, bytes.data(), static_cast<int>(bytes.size()), SQLITE_TRANSIENT);
-  return *this;
-}
-
-SqliteStatement& SqliteStatement::BindNull() {
-  sqlite3_bind_null(statement_, ++bound_);
-  return *this;
-}
-
-absl::StatusOr<bool> SqliteStatement::Step() {
-  const int code = sqlite3_step(statement_);
-  if (code == SQLITE_ROW) return true;
-  if (code == SQLITE_DONE) return false;
-  return ErrorOf(sqlite3_db_handle(statement_));
-}
-
-bool SqliteStatement::IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-
-int64_t SqliteStatement::Int(int column) const { return sqlite3_column_int64(statement_, column); }
-
-std::string SqliteStatement::Text(int column) const {
-  const void* bytes = sqlite3_column_blob(statement_, column);
-  const int size = sqlite3_column_bytes(statement_, column);
-  return size == 0 ? std::string() : std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
-}
 
 absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path) {
   sqlite3* database = nullptr;
@@ -98,13 +93,13 @@ SqliteConnection::~SqliteConnection() {
   sqlite3_close(database_);
 }
 
-absl::StatusOr<SqliteStatement> SqliteConnection::Prepare(const char* sql) {
+absl::StatusOr<SqlStatement> SqliteConnection::Prepare(const char* sql) {
   sqlite3_stmt*& statement = statements_[sql];
   if (statement == nullptr &&
       sqlite3_prepare_v3(database_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr) != SQLITE_OK) {
     return ErrorOf(database_);
   }
-  return SqliteStatement(statement);
+  return SqlStatement(std::make_unique<SqliteCursor>(statement));
 }
 
 absl::Status SqliteConnection::Execute(const std::string& sql) {

@@ -44,10 +44,14 @@ CREATE TABLE sweeps (
 INSERT INTO sweeps (job, chain) SELECT job, chain FROM chains WHERE lease_epoch > 0;
 CREATE INDEX corrupt_segments ON segments (job, chain, first_index) WHERE corrupt = 1 AND deleted = 0;
 )sql",
-    "CREATE TABLE models (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;"};
+    R"sql(
+CREATE TABLE models (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+ALTER TABLE jobs ADD COLUMN module TEXT;
+CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
+)sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement statement, connection->Prepare("PRAGMA user_version"));
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement statement, connection->Prepare("PRAGMA user_version"));
   CHAINFLEET_RETURN_IF_ERROR(statement.Step().status());
   return statement.Int(0);
 }
@@ -65,7 +69,7 @@ absl::Status Migrate(const std::string& fresh_incarnation, SqliteConnection* con
   }
   CHAINFLEET_RETURN_IF_ERROR(connection->Execute(absl::StrCat("PRAGMA user_version = ", kSqliteSchemaVersion)));
   if (version == 0) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement insert, connection->Prepare("INSERT INTO store VALUES (?, 0)"));
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert, connection->Prepare("INSERT INTO store VALUES (?, 0)"));
     CHAINFLEET_RETURN_IF_ERROR(insert.Bind(fresh_incarnation).Run());
   }
   return connection->Execute("UPDATE store SET generation = generation + 1");
@@ -74,9 +78,9 @@ absl::Status Migrate(const std::string& fresh_incarnation, SqliteConnection* con
 }  // namespace
 
 absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, SqliteConnection* connection) {
-  CHAINFLEET_RETURN_IF_ERROR(connection->Execute("BEGIN IMMEDIATE"));
+  CHAINFLEET_RETURN_IF_ERROR(connection->BeginWrite());
   absl::Status status = Migrate(fresh_incarnation, connection);
-  if (status.ok()) status = connection->Execute("COMMIT");
+  if (status.ok()) status = connection->Commit();
   if (!status.ok()) connection->Rollback();
   return status;
 }

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
 
 namespace chainfleet {
@@ -70,6 +72,46 @@ TEST(Strand, MayDieWhileTasksWait) {
     }
   }
   EXPECT_EQ(ran, 100);
+}
+
+TEST(BoundedExecutor, RunsEachTaskOnceHoweverItsTurnsRace) {
+  constexpr int kTasks = 20'000;
+  std::vector<std::atomic<int>> runs(kTasks);
+  {
+    ThreadPool pool(4);
+    BoundedExecutor bounded(&pool, 3);
+    for (int i = 0; i < kTasks; ++i) bounded.Schedule([&runs, i] { ++runs[i]; });
+  }
+  EXPECT_TRUE(std::all_of(runs.begin(), runs.end(), [](const std::atomic<int>& count) { return count == 1; }));
+}
+
+TEST(BoundedExecutor, LeavesTheOtherThreadsToTheRest) {
+  ThreadPool pool(3);
+  BoundedExecutor bounded(&pool, 2);
+  Mutex mutex;
+  CondVar changed;
+  int inside = 0, most = 0, ran = 0;
+  bool open = false;
+  for (int i = 0; i < 10; ++i) {
+    bounded.Schedule([&] {
+      MutexLock lock(&mutex);
+      most = std::max(most, ++inside);
+      changed.SignalAll();
+      while (!open) changed.Wait(&mutex);
+      --inside;
+      ++ran;
+      changed.SignalAll();
+    });
+  }
+  pool.Schedule([&] {  // goes through although ten others came first
+    MutexLock lock(&mutex);
+    while (inside < 2) changed.Wait(&mutex);
+    open = true;
+    changed.SignalAll();
+  });
+  MutexLock lock(&mutex);
+  while (ran < 10) changed.Wait(&mutex);
+  EXPECT_EQ(most, 2);
 }
 
 }  // namespace

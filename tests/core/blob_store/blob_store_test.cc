@@ -7,9 +7,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/memory_blob_store.h"
+#include "tests/support/s3_harness.h"
 
 namespace chainfleet {
 namespace {
@@ -76,14 +79,23 @@ TEST_P(BlobStoreConformance, RefusesNamesThatLeaveTheFolder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, BlobStoreConformance,
-    ::testing::Values(Implementation{"Memory", [](const std::string&) { return std::make_unique<MemoryBlobStore>(); }},
-                      Implementation{"File",
-                                     [](const std::string& folder) -> std::unique_ptr<BlobStore> {
-                                       return FileBlobStore::Open(RealFileSystem(), folder).value();
-                                     }}),
-    [](const auto& info) { return info.param.name; });
+// What runs without a server, or what runs on one: the latter below a prefix of each test's own, and once with every
+// object put in parts.
+std::vector<Implementation> Implementations() {
+  static int opened = 0;
+  const auto prefix = [] { return "conformance-" + std::to_string(++opened); };
+  if (HasS3Server()) {
+    return {{"S3", [prefix](const std::string&) { return OpenS3(prefix()); }},
+            {"S3Parts", [prefix](const std::string&) { return OpenS3(prefix(), {.multipart_bytes = 0}); }}};
+  }
+  return {{"Memory", [](const std::string&) { return std::make_unique<MemoryBlobStore>(); }},
+          {"File", [](const std::string& folder) -> std::unique_ptr<BlobStore> {
+             return FileBlobStore::Open(RealFileSystem(), folder).value();
+           }}};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BlobStoreConformance, ::testing::ValuesIn(Implementations()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace chainfleet

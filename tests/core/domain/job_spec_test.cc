@@ -167,8 +167,8 @@ TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
   spec.augmentation.crop_padding = -1;
   EXPECT_THAT(Paths(spec), ElementsAre("augmentation.crop_padding"));
   spec.augmentation.crop_padding = 4;
-  for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}),
-                                  SamplerKind(GradientUncertaintySpec{1.0})}) {
+  for (const SamplerKind& kind :
+       {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}), SamplerKind(LaplaceSpec{})}) {
     spec.sampler.kind = kind;
     spec.collect.kinds.clear();
     EXPECT_THAT(Paths(spec), ElementsAre("augmentation")) << spec.sampler.name();
@@ -320,6 +320,21 @@ TEST(JobSpec, KeepsAllKindsUnlessTold) {
   spec.collect.kinds.clear();
   spec.sampler.kind = SgldSpec{};
   EXPECT_THAT(KindsOf(spec), ::testing::ElementsAre(DrawKind::kTheta));
+}
+
+TEST(JobSpec, GradientUncertaintyTakesEveryNetworkWhoseExamplesHaveGradients) {
+  JobSpec spec = FashionJob();
+  spec.sampler.kind = GradientUncertaintySpec{};
+  for (const char* model : {"mlp", "lenet5", "cnn5", "resnet20-frn", "vgg16"}) {
+    spec.model.kind = BuiltinModel{model, {}};
+    EXPECT_THAT(Paths(spec), IsEmpty()) << model;
+  }
+  spec.model.kind = LayeredModel{{{ConvLayer{.out_channels = 4}}, {FrnLayer{}}, {LinearLayer{}}}};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.model.kind = BuiltinModel{"resnet18", {}};  // batch norm
+  EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
+  spec.model.kind = PotentialKind(LogisticRegressionPotential{});
+  EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/rng_key.h"
 #include "core/scores/calibration.h"
 #include "core/scores/classification.h"
 #include "core/scores/entropy.h"
 #include "core/scores/ranking.h"
+#include "core/scores/temperature.h"
 
 namespace chainfleet {
 namespace {
@@ -99,6 +101,60 @@ TEST(Auroc, ByHandWithTies) {
 TEST(Aupr, IsAveragePrecision) {
   // Thresholds high to low: 4 (positive) 3 (negative) 2 (positive): 1/2 * 1 + 1/2 * 2/3.
   EXPECT_DOUBLE_EQ(Aupr(std::vector<double>{4, 2}, std::vector<double>{3}), 0.5 + 0.5 * 2 / 3);
+}
+
+// Labels from the softmax of normal logits, which are then made 2.5 times too sure (or 0.6 times, too doubtful).
+TEST(Temperature, RecoversHowOverconfidentLogitsAre) {
+  constexpr int64_t kRows = 200'000, kClasses = 5;
+  for (const double scale : {2.5, 0.6}) {
+    std::vector<double> shown;
+    std::vector<int32_t> labels;
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::vector<double> logits(kClasses);
+      for (int64_t k = 0; k < kClasses; ++k) {
+        logits[k] =
+            1.5 * NormalDouble(RngKey{7}, RngStream::kProbe, static_cast<uint64_t>(row), static_cast<uint32_t>(k));
+      }
+      const auto softmax = [&](double by) {
+        std::vector<double> p;
+        double sum = 0;
+        for (const double logit : logits) sum += p.emplace_back(std::exp(by * logit));
+        for (double& value : p) value /= sum;
+        return p;
+      };
+      const PhiloxBlock block = RandomBlock(RngKey{7}, RngStream::kAccept, static_cast<uint64_t>(row), 0);
+      double left = UniformDouble(block.word[0], block.word[1]);
+      int32_t label = 0;
+      for (const double p : softmax(1)) {
+        left -= p;
+        if (left <= 0) break;
+        ++label;
+      }
+      labels.push_back(std::min<int32_t>(label, kClasses - 1));
+      for (const double p : softmax(scale)) shown.push_back(p);
+    }
+    const double temperature = FitTemperature(shown, kClasses, labels);
+    EXPECT_NEAR(temperature, scale, 0.01 * scale);
+    const double best = NegativeLogLikelihood(ScaleTemperature(shown, kClasses, temperature), kClasses, labels);
+    for (const double other : {0.99, 1.01}) {
+      EXPECT_LT(best, NegativeLogLikelihood(ScaleTemperature(shown, kClasses, other * temperature), kClasses, labels));
+    }
+  }
+}
+
+TEST(Temperature, StaysWithinItsBoundsWhereTheLikelihoodHasNoMaximum) {
+  const std::vector<double> p = {0.9, 0.1, 0.2, 0.8};
+  EXPECT_EQ(FitTemperature(p, 2, std::vector<int32_t>{0, 1}), kLeastTemperature);
+  EXPECT_EQ(FitTemperature(p, 2, std::vector<int32_t>{1, 0}), kMostTemperature);
+  EXPECT_EQ(FitTemperature({}, 2, {}), 1);
+}
+
+TEST(Temperature, ScalingByOneChangesNothingAndZerosStayFinite) {
+  const std::vector<double> p = {0.7, 0.2, 0.1, 1, 0, 0};
+  const std::vector<double> same = ScaleTemperature(p, 3, 1), soft = ScaleTemperature(p, 3, 2);
+  for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(same[i], p[i], 1e-12);
+  EXPECT_NEAR(soft[0] / soft[1], std::sqrt(3.5), 1e-12);
+  EXPECT_NEAR(soft[3], 1, 1e-12);
 }
 
 }  // namespace

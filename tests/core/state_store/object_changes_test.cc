@@ -227,7 +227,7 @@ TEST_P(ObjectChanges, CorruptSegmentsAreListedUntilTheyAreClearedOrDeleted) {
   EXPECT_EQ(store_->ListCorrupt({}, 10)->size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, ObjectChanges, testing::Values(StoreKind::kMemory, StoreKind::kSqlite), StoreKindName);
+INSTANTIATE_TEST_SUITE_P(AllStores, ObjectChanges, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace
 }  // namespace chainfleet

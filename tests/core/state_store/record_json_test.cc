@@ -21,6 +21,7 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.burn_in.cycles = 2;
   plan.spec.collect = {1, std::nullopt, {DrawKind::kTheta, DrawKind::kThetaA}, 5};
   plan.spec.seed = ~uint64_t{0};
+  plan.spec.sweep = {.temperature = {0.1 + 0.2, 1}, .eta = {7}};
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
   plan.module = {"mine", {"store/models/m", 12, DigestOf(3)}, absl::FromUnixSeconds(9)};
   const auto read = DecodeJobPlan(EncodeJobPlan(plan));

@@ -35,7 +35,7 @@ TEST(SqliteStateStore, RefusesANewerSchemaWithBothVersions) {
   SqliteHarness harness;
   harness.Open();
   ASSERT_TRUE(SqliteConnection::Open(harness.path()).value()->Execute("PRAGMA user_version = 99").ok());
-  const auto store = SqliteStateStore::Open(harness.path(), "x");
+  const auto store = OpenSqliteStateStore(harness.path(), "x");
   EXPECT_EQ(ReasonOf(store.status()), "SCHEMA_TOO_NEW");
   EXPECT_THAT(std::string(store.status().message()),
               testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr(std::to_string(kSqliteSchemaVersion))));
@@ -64,7 +64,7 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
 TEST(SqliteStateStore, RefusesAFileThatIsNoDatabase) {
   SqliteHarness harness;
   std::ofstream(harness.path()) << std::string(8192, 'x');
-  EXPECT_TRUE(absl::IsDataLoss(SqliteStateStore::Open(harness.path(), "x").status()));
+  EXPECT_TRUE(absl::IsDataLoss(OpenSqliteStateStore(harness.path(), "x").status()));
 }
 
 TEST(SqliteStateStore, RefusesADamagedFile) {
@@ -76,7 +76,7 @@ TEST(SqliteStateStore, RefusesADamagedFile) {
   std::fstream file(harness.path(), std::ios::in | std::ios::out | std::ios::binary);
   for (int64_t page = 4096; page < size; page += 4096) file.seekp(page) << std::string(64, '\x5a');
   file.close();
-  EXPECT_TRUE(absl::IsDataLoss(SqliteStateStore::Open(harness.path(), "x").status()));
+  EXPECT_TRUE(absl::IsDataLoss(OpenSqliteStateStore(harness.path(), "x").status()));
 }
 
 TEST(SqliteStateStore, FullDatabaseFailsTheChangesAndKeepsWhatWasThere) {
@@ -102,7 +102,7 @@ TEST(SqliteStateStore, FullDatabaseFailsTheChangesAndKeepsWhatWasThere) {
 }
 
 TEST(SqliteStateStore, PathThatCannotBeOpenedIsNamed) {
-  const auto store = SqliteStateStore::Open("/nonexistent/folder/state.db", "x");
+  const auto store = OpenSqliteStateStore("/nonexistent/folder/state.db", "x");
   EXPECT_THAT(std::string(store.status().message()), testing::HasSubstr("/nonexistent/folder/state.db"));
 }
 

@@ -256,7 +256,7 @@ TEST_P(AnyStateStore, ObjectSharedByTwoDatasetsStays) {
   EXPECT_TRUE(Garbage().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, AnyStateStore, testing::Values(StoreKind::kMemory, StoreKind::kSqlite),
+INSTANTIATE_TEST_SUITE_P(AllStores, AnyStateStore, testing::ValuesIn(StoreKinds()),
                          StoreKindName);
 
 }  // namespace

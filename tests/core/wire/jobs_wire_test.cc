@@ -56,6 +56,12 @@ TEST(JobSpecWire, NamesEveryMissingChoiceAtOnce) {
   EXPECT_EQ(FieldViolationsOf(FromProto(proto).status()).size(), 5u);
 }
 
+TEST(JobSpecWire, ASweepNeedsAList) {
+  v1::JobSpec proto = Minimal();
+  proto.mutable_sweep();
+  EXPECT_NE(ViolationAt(proto, "sweep").find("eta: [0.0004, 0.001]"), std::string::npos);
+}
+
 TEST(JobSpecWire, NamesTheScheduleThatIsEmpty) {
   v1::JobSpec proto = Minimal();
   proto.mutable_step_size();

@@ -174,7 +174,7 @@ TEST_P(RandomHistory, CommittedDrawsAreOnePathAndWorkEndsOnceFaultsStop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, RandomHistory, testing::Values(StoreKind::kMemory, StoreKind::kSqlite), StoreKindName);
+INSTANTIATE_TEST_SUITE_P(AllStores, RandomHistory, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace
 }  // namespace chainfleet

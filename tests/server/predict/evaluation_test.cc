@@ -58,10 +58,10 @@ struct World {
   }
 
   absl::StatusOr<Evaluation> Evaluate(const std::string& dataset, const std::string& ood = "",
-                                      std::vector<DrawKind> kinds = {}) {
+                                      std::vector<DrawKind> kinds = {}, const std::string& calibration = "") {
     std::optional<absl::StatusOr<Evaluation>> result;
     cancel = evaluator.Evaluate(
-        {{"job", 0, 0, false}, std::move(kinds), dataset, ood, 15}, absl::Seconds(600),
+        {{"job", 0, 0, false}, std::move(kinds), dataset, ood, calibration, 15}, absl::Seconds(600),
         [this](const EvaluationProgress& p) { progress.push_back(p); },
         [&](absl::StatusOr<Evaluation> r) { result = std::move(r); });
     executor.RunFor(absl::Seconds(601));
@@ -146,6 +146,30 @@ TEST(Evaluation, SeparatesTheShiftedSetByBothEntropies) {
   EXPECT_EQ(world.progress.back().rows_total, 6);
 }
 
+TEST(Evaluation, CalibratesTheAveragesByTheHeldOutSet) {
+  // Sure at .9, right on two of three held-out rows: the temperature makes it 2/3, log 9 / T = log 2.
+  World world([](const ChainId&, DrawKind, int64_t, int64_t) { return std::vector<double>{0.9, 0.1}; });
+  world.AddDataset("data", {{0, 1}});
+  world.AddDataset("held-out", {{0, 1, 0}});
+  world.AddDataset("shifted", {{0}});
+  const auto result = world.Evaluate("data", "shifted", {DrawKind::kTheta}, "held-out");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Names(*result), ElementsAre("single theta", "theta", "all", "calibrated theta", "calibrated all"));
+  EXPECT_EQ(result->calibration_dataset, "held-out");
+  EXPECT_EQ(result->num_calibration_rows, 3);
+  const Scores& calibrated = result->scores[3];
+  EXPECT_NEAR(*calibrated.temperature, std::log(9) / std::log(2), 1e-6);
+  EXPECT_NEAR(calibrated.nll, -std::log(2.0 / 3 * 1 / 3) / 2, 1e-6);
+  EXPECT_NEAR(calibrated.ece, 2.0 / 3 - 0.5, 1e-6);
+  EXPECT_NEAR(calibrated.mean_predictive_entropy, std::log(3) - 2 * std::log(2) / 3, 1e-6);
+  EXPECT_EQ(calibrated.accuracy, result->scores[1].accuracy);
+  EXPECT_FALSE(calibrated.ood_auroc.has_value());
+  EXPECT_FALSE(result->scores[1].temperature.has_value());
+  EXPECT_EQ(world.progress.back().rows_done, 6);
+  EXPECT_EQ(world.progress.back().rows_total, 6);
+  EXPECT_EQ(world.Evaluate("data", "", {}, "none").status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST(Evaluation, GivesTheSameBitsForEveryPlacementAndOrder) {
   const std::vector<int32_t> labels(3000, 1);
   std::optional<Evaluation> expected;
@@ -212,7 +236,7 @@ TEST(Evaluation, EndsAtTheDeadlineAndWhenCancelled) {
 
   absl::Status status;
   const auto cancel = world.evaluator.Evaluate(
-      {{}, {}, "data", "", 15}, absl::Seconds(600), [](const auto&) {},
+      {{}, {}, "data", "", "", 15}, absl::Seconds(600), [](const auto&) {},
       [&](const absl::StatusOr<Evaluation>& r) { status = r.status(); });
   world.executor.RunUntilIdle();
   cancel();

@@ -49,6 +49,24 @@ TEST_F(JobServiceTest, ReportsWhichPosteriorIsSampled) {
   EXPECT_EQ(job->steps_total(), 100);
 }
 
+TEST_F(JobServiceTest, ReportsThePosteriorOfEachPointOfASweep) {
+  v1::JobSpec spec = GaussianJob("walk", 2);
+  for (const double temperature : {0.5, 2.0}) spec.mutable_sweep()->add_temperature(temperature);
+  for (const double step_size : {0.1, 0.2, 0.3}) spec.mutable_sweep()->add_step_size(step_size);
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->num_chains(), 12);
+  ASSERT_EQ(job->chains_size(), 12);
+  ASSERT_EQ(job->points_size(), 6);
+  EXPECT_EQ(job->points(4).name(), "step_size=0.3,temperature=0.5");
+  EXPECT_EQ(job->points(4).report().step_size(), 0.3);
+  EXPECT_EQ(job->points(4).report().temperature(), 0.5);
+  EXPECT_EQ(job->chains(9).point(), 4);
+  EXPECT_EQ(job->steps_total(), 1200);
+  EXPECT_EQ(job->report().num_parameters(), 2);
+  EXPECT_EQ(job->report().temperature(), 0) << "the points do not share it";
+}
+
 TEST_F(JobServiceTest, ReturnsTheSameJobForTheSameRequestId) {
   const auto first = CreateJob(GaussianJob("walk"), "request-1"), again = CreateJob(GaussianJob("walk"), "request-1");
   ASSERT_TRUE(first.ok() && again.ok()) << first.status() << again.status();

@@ -79,6 +79,30 @@ TEST_F(PredictServiceTest, SaysThatAJobHasNoDrawsYet) {
   EXPECT_EQ(ReasonOf(response.status()), "NO_DRAWS");
 }
 
+TEST_F(PredictServiceTest, APointOfASweepIsAskedForAndAnsweredFromItsOwnChains) {
+  ASSERT_TRUE(SetIntent(job_, v1::Job::CANCEL).ok());
+  v1::JobSpec spec = GaussianJob("swept");
+  spec.mutable_model()->set_builtin("softmax_regression");
+  spec.mutable_dataset()->set_name("digits");
+  for (const double temperature : {1.0, 2.0}) spec.mutable_sweep()->add_temperature(temperature);
+  ASSERT_TRUE(CreateJob(spec).ok());
+  CommitADraw();  // of chain 0, the one chain of point 0
+  v1::PredictRequest request = TwoRows();
+  request.set_job("swept");
+  const auto no_point = Predict(request);
+  EXPECT_EQ(no_point.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(no_point.status()), "POINT_REQUIRED");
+  EXPECT_THAT(std::string(no_point.status().message()), testing::HasSubstr("0: temperature=1; 1: temperature=2"));
+  request.mutable_selection()->set_point("temperature=3");
+  EXPECT_EQ(ReasonOf(Predict(request).status()), "NO_SUCH_POINT");
+  request.mutable_selection()->set_point("1");
+  const auto other = Predict(request);
+  EXPECT_EQ(ReasonOf(other.status()), "NO_DRAWS");
+  EXPECT_THAT(std::string(other.status().message()), testing::HasSubstr("at temperature=2"));
+  request.mutable_selection()->set_point("temperature=1");
+  EXPECT_EQ(ReasonOf(Predict(request).status()), "NO_SERVING_WORKER") << "its draws were found";
+}
+
 TEST_F(PredictServiceTest, AdvisesToRetryWithoutAServingWorker) {
   CommitADraw();
   grpc::ClientContext context;

@@ -229,6 +229,42 @@ TEST_F(WorkerServiceTest, SegmentsComePageByPage) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(WorkerServiceTest, SegmentsOfOnePointOfASweep) {
+  v1::JobSpec spec = GaussianJob("swept");
+  for (const double temperature : {1.0, 2.0, 3.0}) spec.mutable_sweep()->add_temperature(temperature);
+  ASSERT_TRUE(CreateJob(spec).ok());
+  std::vector<Grant> grants;
+  Granted([&]() -> absl::StatusOr<SynchronizeReply> {
+    CHAINFLEET_ASSIGN_OR_RETURN(SynchronizeReply reply, Synchronize());
+    grants = reply.grants;
+    return reply;
+  });
+  ASSERT_EQ(grants.size(), 3u);
+  for (const Grant& grant : grants) {
+    EXPECT_EQ(grant.plan->spec.sweep.temperature.size(), 3u);
+    const BlobRef ref = RefOf(grant, "draw of " + std::to_string(grant.chain.index));
+    ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draw of " + std::to_string(grant.chain.index)).ok());
+    ASSERT_TRUE(Commit(CommitOf(grant, ref)).ok());
+  }
+  v1::ListSegmentsRequest request;
+  request.set_job("swept");
+  const auto list = [&] { return Call(*jobs_, &v1::JobService::Stub::ListSegments, request); };
+  EXPECT_EQ(list()->segments_size(), 3);
+  for (const int page_size : {1, 50}) {
+    request.set_page_size(page_size);
+    for (const int point : {0, 1, 2}) {
+      request.set_point("temperature=" + std::to_string(point + 1));
+      const auto segments = list();
+      ASSERT_EQ(segments->segments_size(), 1);
+      EXPECT_EQ(segments->segments(0).chain().index(), point);
+    }
+  }
+  request.set_point("");
+  EXPECT_EQ(ReasonOf(list().status()), "POINT_REQUIRED");
+  request.set_point("3");
+  EXPECT_EQ(ReasonOf(list().status()), "NO_SUCH_POINT");
+}
+
 TEST_F(WorkerServiceTest, RefusesBytesThatDoNotMatchTheirDigestOrSize) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draws");

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,30 @@ TEST_P(ChainBatchTest, ResumesByteForByteWhereverItWasCut) {
     Advance(*after, 30 - cut);
     EXPECT_EQ(after->SaveResumePoint(3), whole->SaveResumePoint(3)) << cut;
     EXPECT_TRUE(SameBytes(after->TakeDraw(3), whole->TakeDraw(3))) << cut;
+  }
+}
+
+TEST_P(ChainBatchTest, ReportsTheSameWhereverItWasCut) {
+  const auto run = [](ChainBatch& batch, int steps) {
+    std::optional<RunReport> last;
+    for (int i = 0; i < steps; ++i) last = batch.Step()->front().stats.report;
+    return last;
+  };
+  const auto whole = MakeBatch(plan_);
+  ASSERT_TRUE(whole->AddChain(3, std::nullopt).ok());
+  const std::optional<RunReport> report = run(*whole, 40);
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->step, 39);  // the last of a cycle
+  EXPECT_EQ(report->gradient_variance, 0);
+  EXPECT_EQ(report->effective_temperature, plan_->spec.temperature);
+  EXPECT_NEAR(*report->curvature, 2, 2e-3);
+  for (const int cut : {1, 30, 38}) {
+    const auto before = MakeBatch(plan_), after = MakeBatch(plan_);
+    ASSERT_TRUE(before->AddChain(3, std::nullopt).ok());
+    const std::optional<RunReport> at_cut = run(*before, cut);
+    ASSERT_TRUE(after->AddChain(3, before->SaveResumePoint(3)).ok());
+    EXPECT_EQ(run(*after, 1), at_cut) << cut;
+    EXPECT_EQ(run(*after, 39 - cut), report) << cut;
   }
 }
 

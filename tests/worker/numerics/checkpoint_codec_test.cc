@@ -44,6 +44,29 @@ TEST(CheckpointCodec, RoundTripsAKernelWithoutNumbers) {
   EXPECT_EQ(*DecodeCheckpoint(EncodeCheckpoint(checkpoint)), checkpoint);
 }
 
+TEST(CheckpointCodec, CarriesTheRunReportToTheLastBitAndWhatWasNotMeasuredAsThat) {
+  Checkpoint checkpoint = Some();
+  checkpoint.report = RunReport{.step = 12,
+                                .step_size = 1.0 / 3e7,
+                                .temperature = 1e-4,
+                                .gradient_variance = 123456.789012345,
+                                .noise_ulps = std::numeric_limits<double>::denorm_min(),
+                                .curvature = -2.5};
+  EXPECT_EQ(*DecodeCheckpoint(EncodeCheckpoint(checkpoint)), checkpoint);
+}
+
+TEST(CheckpointCodec, TakesFromAReportOfAnotherBuildWhatItKnows) {
+  const absl::StatusOr<Checkpoint> read =
+      DecodeCheckpoint(File({{"format", "chainfleet-resume-point"},
+                             {"version", std::to_string(kResumePointVersion)},
+                             {"job", "digits-aaaaaa"},
+                             {"chain", "3"},
+                             {"step", "7"},
+                             {"report", "later_field=3 curvature=2.5 step=4 step_size=nonsense"}}));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->report, (RunReport{.step = 4, .curvature = 2.5}));
+}
+
 TEST(CheckpointCodec, GivesTheSameBytesForTheSameCheckpoint) {
   EXPECT_EQ(EncodeCheckpoint(Some()), EncodeCheckpoint(Some()));
   Checkpoint later = Some();

@@ -33,7 +33,7 @@ Evaluation Evaluate(const ThetaArena& theta, double precision) {
   const auto rows = static_cast<size_t>(theta.rows());
   Evaluation result{std::vector<double>(rows), std::vector<double>(rows), {}};
   potential->Evaluate(theta, {}, &gradient, result.energy.data());
-  potential->LogPrior(theta, result.log_prior.data());
+  potential->LogPrior(theta, nullptr, result.log_prior.data());
   for (int64_t r = 0; r < theta.rows(); ++r) result.gradient.push_back(gradient.ReadRow(r));
   return result;
 }

@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/domain/sweep_points.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -28,6 +30,12 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
   JobSpec& spec = plan->spec;
   spec.name = "conformance";
   spec.model.kind = BuiltinModel{"softmax_regression", {}};
+  // A layer whose inputs may fall out.
+  if (std::holds_alternative<McDropoutSpec>(sampler.kind)) spec.model.kind = BuiltinModel{"mlp", {16}};
+  // Few enough parameters for a matrix of them.
+  if (std::holds_alternative<LaplaceSpec>(sampler.kind)) {
+    spec.model.kind = LayeredModel{{{MaxPoolLayer{7}}, {LinearLayer{}}}};
+  }
   spec.dataset = data.description().name;
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;
@@ -41,7 +49,7 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
     spec.burn_in.steps = 10;
     spec.collect.every_steps = 1;
   }
-  if (!sampler.needs_full_data()) spec.augmentation = {.crop_padding = 3, .flip = true};
+  if (!sampler.is_metropolis() && !sampler.passes_over_data()) spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
@@ -124,9 +132,53 @@ TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
   }
 }
 
+// Two values of each number that the job may sweep.
+SweepSpec WholeSweep(const JobSpec& job) {
+  const SweepSpec all = {.step_size = {2e-4, 1e-4},
+                         .temperature = {0.5, 0.02},
+                         .prior_precision = {5, 300},
+                         .eta = {0.01, 0.2},
+                         .friction = {0.1, 0.6},
+                         .rho = {0.05, 2}};
+  SweepSpec some;
+  const std::vector<SweepAxis> axes = AxesOf(all);
+  SweepSpec::Fields(some, [&](const std::string& name, std::vector<double>& values) {
+    const auto axis = std::find_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return a.name == name; });
+    if (axis == axes.end()) return;
+    JobSpec one = job;
+    SweepSpec::Fields(one.sweep, [&](const std::string& field, std::vector<double>& list) {
+      if (field == name) list = axis->values;
+    });
+    if (Validate(one).empty()) values = axis->values;
+  });
+  return some;
+}
+
+TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
+  const JobSpec job = plan_->spec;
+  plan_->spec.chains = 2;
+  plan_->spec.sweep = WholeSweep(job);
+  const int32_t points = NumPoints(plan_->spec.sweep);
+  ASSERT_GE(points, 4);
+  const std::vector<int32_t> chains = {2 * points - 1, 0, points, 5};
+  for (const int32_t index : chains) {
+    const auto together = Make(plan_);
+    for (const int32_t chain : chains) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
+    auto alone = std::make_shared<JobPlan>(*plan_);
+    alone->spec = SpecAt(plan_->spec, PointOf(plan_->spec, index));
+    alone->spec.chains = NumChains(plan_->spec);  // so that it has a chain of that index, and so of that key
+    const auto single = Make(alone);
+    ASSERT_TRUE(single->AddChain(index, std::nullopt).ok());
+    EXPECT_EQ(Flat(Run(*together, index)), Flat(Run(*single, index)))
+        << PointName(plan_->spec.sweep, PointOf(plan_->spec, index));
+    EXPECT_EQ(together->SaveResumePoint(index), single->SaveResumePoint(index));
+  }
+}
+
 TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
   const Draws whole = RunAlone(plan_, 1);
-  for (const int cut : {1, 5, 6, 13, kSteps - 1}) {
+  // Up to the passes and draws that follow the last step of some.
+  for (const int cut : {1, 5, 6, 13, kSteps - 1, kSteps + 2, kSteps + 8}) {
     const auto before = Make(plan_), after = Make(plan_);
     ASSERT_TRUE(before->AddChain(1, std::nullopt).ok());
     Draws draws = Run(*before, 1, cut);
@@ -170,7 +222,10 @@ INSTANTIATE_TEST_SUITE_P(
         SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}}, SamplerSpec{PenaltyMhSpec{.num_batches = 5}},
         SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
         SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
-        SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
+        SamplerSpec{BarkerMhSpec{.num_batches = 5}}, SamplerSpec{McDropoutSpec{.rate = 0.2, .draws = 4}},
+        SamplerSpec{LaplaceSpec{.draws = 4}},
+        SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}},
+        SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}),
     [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
 
 // The samplers whose only randomness is scaled by the temperature.
@@ -206,7 +261,8 @@ INSTANTIATE_TEST_SUITE_P(Samplers, NoiseOfKernel,
                          ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01}},
                                            SamplerSpec{EmcmcGibbsSpec{0.01, 4}}, SamplerSpec{SghmcSpec{}},
                                            SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
-                                           SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}}),
+                                           SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
+                                           SamplerSpec{LaplaceSpec{.draws = 4}}),
                          [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
 
 }  // namespace

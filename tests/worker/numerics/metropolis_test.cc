@@ -40,7 +40,7 @@ class Spring final : public Potential {
       }
     }
   }
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
+  void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = -kPrior / 2 * std::pow(At(theta, row), 2);
   }
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {

@@ -177,7 +177,7 @@ TEST(MakePotential, AddsEveryPriorToTheNetworksLikelihood) {
     const auto potential = *MakePotential(NetworkPlan(prior, *data), data, Device());
     const Sum sum = Add(prior, theta);
     potential->Evaluate(theta, {ids.data(), 8}, &slope, energy.data());
-    potential->LogPrior(theta, log_prior.data());
+    potential->LogPrior(theta, nullptr, log_prior.data());
     EXPECT_EQ(potential->prior_precision(), 0);
     EXPECT_DOUBLE_EQ(energy[1], bare[1] + sum.energy[1]);
     EXPECT_EQ(log_prior[1], -sum.energy[1]);
@@ -189,7 +189,8 @@ TEST(MakePotential, AddsEveryPriorToTheNetworksLikelihood) {
 
 TEST(MakePotential, RefusesAPriorOfALayerThatTheModelLacks) {
   const auto data = SyntheticImages(32, {2, 3}, 4);
-  const auto potential = MakePotential(NetworkPlan({GaussianPrior{1, {{"fc1", 2}, {"fc9", 3}}}}, *data), data, Device());
+  const auto potential =
+      MakePotential(NetworkPlan({GaussianPrior{1, {{"fc1", 2}, {"fc9", 3}}}}, *data), data, Device());
   const auto violations = FieldViolationsOf(potential.status());
   ASSERT_EQ(violations.size(), 1u);
   EXPECT_EQ(violations[0].path, "prior.gaussian.layers.fc9");

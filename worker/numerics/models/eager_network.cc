@@ -38,20 +38,36 @@ class Pass {
   // The same beside an image.
   at::Tensor BesideImage(const PlacedLayer& layer, size_t i) const { return PerChannel(layer, i).view({1, -1, 1, 1}); }
 
+  at::Tensor Tapped(const PlacedLayer& layer, const at::Tensor& input, at::Tensor output) const {
+    if (mode_.taps != nullptr) mode_.taps->push_back({&layer, input, output});
+    return output;
+  }
+
   at::Tensor Flat(const PlacedLayer& layer, const at::Tensor& h) const {
     if (!IsImage(layer)) return h;
     return h.reshape({h.size(0), chains_, -1}).transpose(0, 1);
   }
 
+  // `output` of a layer fed with `input`.
+  at::Tensor Traced(const PlacedLayer& layer, const at::Tensor& input, const at::Tensor& output) const {
+    if (mode_.traces == nullptr) return output;
+    output.retain_grad();
+    mode_.traces->push_back({&layer, input.detach(), output, {}});
+    return output;
+  }
+
   at::Tensor Apply(const ConvLayer& conv, const PlacedLayer& layer, const at::Tensor& h) const {
     const at::Tensor weight = parameters_[layer.parameter].flatten(0, 1);
     const at::Tensor bias = conv.bias ? PerChannel(layer, 1) : at::Tensor();
-    return at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups);
+    return Tapped(
+        layer, h,
+        Traced(layer, h, at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups)));
   }
 
   at::Tensor Apply(const LinearLayer& linear, const PlacedLayer& layer, const at::Tensor& h) const {
     const at::Tensor weight = parameters_[layer.parameter].transpose(1, 2), x = Flat(layer, h);
-    return linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight);
+    return Tapped(layer, x, Traced(layer, x,
+                  linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight)));
   }
 
   at::Tensor Apply(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
@@ -84,9 +100,19 @@ class Pass {
   }
 
   at::Tensor Apply(const FrnLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
+    std::vector<at::Tensor> scale_shift_threshold;
+    for (size_t i = 0; i < (norm.threshold ? 3 : 2); ++i) {
+      at::Tensor beside = BesideImage(layer, i);
+      if (mode_.traces != nullptr) {
+        beside = beside.expand({h.size(0), -1, -1, -1});
+        beside.retain_grad();
+      }
+      scale_shift_threshold.push_back(beside);
+    }
+    if (mode_.traces != nullptr) mode_.traces->push_back({&layer, {}, {}, scale_shift_threshold});
     const at::Tensor inverse = at::rsqrt(h.square().mean({2, 3}, /*keepdim=*/true) + norm.epsilon);
-    const at::Tensor y = at::addcmul(BesideImage(layer, 1), h, inverse * BesideImage(layer, 0));
-    return norm.threshold ? at::maximum(y, BesideImage(layer, 2)) : y;
+    const at::Tensor y = at::addcmul(scale_shift_threshold[1], h, inverse * scale_shift_threshold[0]);
+    return norm.threshold ? at::maximum(y, scale_shift_threshold[2]) : y;
   }
 
   at::Tensor Apply(const ReluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::relu(h); }

@@ -8,9 +8,17 @@
 #include <vector>
 
 #include "core/domain/network_shape.h"
+#include "worker/numerics/models/example_norms.h"
 #include "worker/numerics/potential.h"
 
 namespace chainfleet {
+
+// What a linear or convolution layer was given and gave, as it lies in the pass: images as [n, C * channels, height,
+// width], else [C, n, features].
+struct LayerTap {
+  const PlacedLayer* layer;
+  at::Tensor input, output;
+};
 
 // How a forward pass goes beyond parameters and inputs.
 struct ForwardMode {
@@ -20,6 +28,11 @@ struct ForwardMode {
   const std::vector<at::Tensor>* statistics = nullptr;
   // If set, the batch's own means and (unbiased) variances are appended, [C, channels] each.
   std::vector<at::Tensor>* batch_statistics = nullptr;
+  // If set, every layer with parameters is appended, with what a backward pass leaves for the norms of each example's
+  // gradient. Not for networks with batch norm, whose examples share what they are normalised by.
+  std::vector<LayerTrace>* traces = nullptr;
+  // If set, every linear and convolution layer is appended.
+  std::vector<LayerTap>* taps = nullptr;
 };
 
 // Logits [C, n, K] for x [C, n, input_shape...] (float, standardised) and `parameters[k]` [C, shape of tensor k...], on

@@ -15,6 +15,7 @@
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/scripted_network.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
@@ -66,23 +67,15 @@ class EagerPotential final : public Potential {
   const std::vector<ParameterShape>& statistics() const override { return network_.statistics; }
 
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
-    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
-    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
-      const c10::AutoGradMode autograd(true);
-      std::vector<at::Tensor> parameters = Parameters(theta, first, count);
-      for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
-      const at::Tensor losses = BatchLosses(parameters, first, count, batch);
-      (losses.sum() * scale).backward();
-      const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
-      for (size_t k = 0; k < parameters.size(); ++k) {
-        const at::Tensor& of_likelihood = parameters[k].grad();
-        // A module may have parameters that it does not use.
-        if (of_likelihood.defined()) gradients[k].copy_(of_likelihood);
-        if (!of_likelihood.defined()) gradients[k].zero_();
-      }
-      const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
-      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + squares * (prior_precision_ / 2), energy + first);
-    });
+    EvaluateParts(theta, batch, gradient, energy, nullptr);
+  }
+
+  bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                         double* squared_norms) override {
+    // With batch norm examples have no gradients of their own, and of a module the layers are not known.
+    if (!network_.statistics.empty() || script_ != nullptr) return false;
+    EvaluateParts(theta, batch, gradient, energy, squared_norms);
+    return true;
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
@@ -92,8 +85,20 @@ class EagerPotential final : public Potential {
     });
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
-    CopyToHost(RowsView(theta).to(at::kDouble).square().sum(1) * (-prior_precision_ / 2), log_prior);
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    if (script_ != nullptr) return false;
+    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+      for (int64_t row = first; row < first + count; ++row) {
+        const auto [sum, begin, size] = slices[row];
+        if (sum == nullptr) continue;
+        AddNetworkCurvature(network_, Parameters(theta, row, 1), Standardised(inputs_.narrow(0, begin, size), 1), sum);
+      }
+    });
+    return true;
+  }
+
+  void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
+    CopyToHost(-MinusLogPrior(theta, prior_precisions, 0, theta.rows()), log_prior);
   }
 
   std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
@@ -129,6 +134,53 @@ class EagerPotential final : public Potential {
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
   }
 
+  // Of chains [first, first + count): [count] doubles on the device.
+  at::Tensor MinusLogPrior(const ThetaArena& theta, const double* prior_precisions, int64_t first,
+                           int64_t count) const {
+    const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
+    if (prior_precisions == nullptr) return squares * (prior_precision_ / 2);
+    double* const of_rows = const_cast<double*>(prior_precisions + first);
+    return squares * (at::from_blob(of_rows, {count}, at::dtype(at::kDouble)).to(device_) / 2);
+  }
+
+  // `squared_norms` may be null.
+  void EvaluateParts(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                     double* squared_norms) const {
+    const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
+    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+      const c10::AutoGradMode autograd(true);
+      std::vector<at::Tensor> parameters = Parameters(theta, first, count);
+      for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
+      std::vector<LayerTrace> traces;
+      const at::Tensor losses =
+          BatchLosses(parameters, first, count, batch, squared_norms == nullptr ? nullptr : &traces);
+      (losses.sum() * scale).backward();
+      const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        const at::Tensor& of_likelihood = parameters[k].grad();
+        // A module may have parameters that it does not use.
+        if (of_likelihood.defined()) gradients[k].copy_(of_likelihood);
+        if (!of_likelihood.defined()) gradients[k].zero_();
+      }
+      const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, first, count);
+      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + prior, energy + first);
+      if (squared_norms != nullptr) {
+        CopyToHost(SumOfNorms(traces, count) / (scale * scale), squared_norms + first * batch.size);
+      }
+    });
+  }
+
+  // [chains, n] over all layers.
+  static at::Tensor SumOfNorms(const std::vector<LayerTrace>& traces, int64_t chains) {
+    const c10::AutoGradMode autograd(false);
+    at::Tensor sum;
+    for (const LayerTrace& trace : traces) {
+      const at::Tensor squares = SquaredExampleNorms(trace, chains);
+      sum = sum.defined() ? sum + squares : squares;
+    }
+    return sum;
+  }
+
   std::vector<at::Tensor> Parameters(const ThetaArena& arena, int64_t first, int64_t count) const {
     std::vector<at::Tensor> views;
     for (size_t k = 0; k < layout_->spans().size(); ++k) {
@@ -159,10 +211,11 @@ class EagerPotential final : public Potential {
 
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
-                         const BatchRows& batch) const {
+                         const BatchRows& batch, std::vector<LayerTrace>* traces = nullptr) const {
     const at::Tensor ids =
         at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
-    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first};
+    const bool drops = batch.keys != nullptr && batch.dropout;
+    const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr, .traces = traces};
     at::Tensor x = Standardised(inputs_.index_select(0, ids), count);
     if (augmentation_.any() && batch.keys != nullptr) {
       x = AugmentedImages(x.flatten(0, 1), Changes(first, count, batch)).view(x.sizes());

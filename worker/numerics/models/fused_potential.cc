@@ -1,6 +1,7 @@
 #include "worker/numerics/models/fused_potential.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <functional>
@@ -10,6 +11,9 @@
 #include "worker/numerics/kernels/softmax.h"
 #include "worker/numerics/kernels/square_sum.h"
 #include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/network_curvature.h"
+#include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
@@ -22,9 +26,10 @@ std::vector<int64_t> PaddedOffsets(const Layout& layout) {
 
 class FusedPotential final : public Potential {
  public:
-  FusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+  FusedPotential(Architecture architecture, NetworkShape network, std::shared_ptr<const Layout> layout,
                  std::shared_ptr<const ResidentDataset> dataset, const NetworkSettings& settings)
-      : layout_(std::move(layout)),
+      : shape_(std::move(network)),
+        layout_(std::move(layout)),
         dataset_(std::move(dataset)),
         augmentation_(settings.augmentation),
         prior_precision_(settings.prior_precision),
@@ -57,8 +62,25 @@ class FusedPotential final : public Potential {
     Run(theta.rows(), batch.size, slice, nullptr, 0);
   }
 
-  void LogPrior(const ThetaArena& theta, double* log_prior) override {
-    for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = LogPriorOf(theta, row);
+  bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    RunSingleThreaded(theta.rows(), [&](int64_t row) {
+      const auto [sum, first, count] = slices[row];
+      if (sum == nullptr) return;
+      std::vector<int64_t> shape = {1, count};
+      shape.insert(shape.end(), shape_.input_shape.begin(), shape_.input_shape.end());
+      const at::Tensor x = at::empty(shape, at::kFloat);
+      for (int64_t i = 0; i < count; ++i) rows_.Read(first + i, x.data_ptr<float>() + i * rows_.row_size());
+      std::vector<at::Tensor> parameters;
+      for (size_t k = 0; k < layout_->spans().size(); ++k) {
+        parameters.push_back(ParameterView(theta, static_cast<int64_t>(k)).narrow(0, row, 1));
+      }
+      AddNetworkCurvature(shape_, parameters, x, sum);
+    });
+    return true;
+  }
+
+  void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
+    for (int64_t row = 0; row < theta.rows(); ++row) log_prior[row] = LogPriorOf(theta, prior_precisions, row);
   }
 
  private:
@@ -72,7 +94,7 @@ class FusedPotential final : public Potential {
     losses_.resize(theta.rows() * batch.size);
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
       // First of all: it brings theta into the cache for the products.
-      if (slice == 0) energy[row] = -LogPriorOf(theta, row);
+      if (slice == 0) energy[row] = -LogPriorOf(theta, batch.prior_precisions, row);
       Forward(theta, batch, row, slice, static_cast<float>(scale), work, losses_.data() + row * batch.size);
       double* norms = squared_norms == nullptr ? nullptr : squared_norms + row * batch.size;
       network_.Backward(theta.row(row), batch.size, slice, work, norms);
@@ -94,8 +116,9 @@ class FusedPotential final : public Potential {
     return static_cast<double>(num_examples()) / static_cast<double>(batch.size);
   }
 
-  double LogPriorOf(const ThetaArena& theta, int64_t row) const {
-    return -prior_precision_ / 2 * SquareSum(theta.row(row), theta.row_stride());
+  double LogPriorOf(const ThetaArena& theta, const double* prior_precisions, int64_t row) const {
+    const double precision = prior_precisions == nullptr ? prior_precision_ : prior_precisions[row];
+    return -precision / 2 * SquareSum(theta.row(row), theta.row_stride());
   }
 
   void Run(int64_t chains, int64_t images, const Piece& slice, const Piece& part, int64_t num_parts) {
@@ -163,6 +186,7 @@ class FusedPotential final : public Potential {
     }
   }
 
+  NetworkShape shape_;
   std::shared_ptr<const Layout> layout_;
   std::shared_ptr<const ResidentDataset> dataset_;
   AugmentationSpec augmentation_;
@@ -177,10 +201,12 @@ class FusedPotential final : public Potential {
 
 }  // namespace
 
-std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
+                                              std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const NetworkSettings& settings) {
-  return std::make_unique<FusedPotential>(std::move(architecture), std::move(layout), std::move(dataset), settings);
+  return std::make_unique<FusedPotential>(std::move(architecture), std::move(network), std::move(layout),
+                                          std::move(dataset), settings);
 }
 
 }  // namespace chainfleet

@@ -13,7 +13,9 @@ namespace chainfleet {
 // As many chains as there are threads are worked on at once, each from start to end by one thread; the rest, when there
 // are fewer chains than threads, share out the slices and parts of one chain after the other. Same bits either way.
 // Memory: one workspace per thread, made for the largest batch seen.
-std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, std::shared_ptr<const Layout> layout,
+// `architecture` is that of `network`.
+std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
+                                              std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const NetworkSettings& settings);
 

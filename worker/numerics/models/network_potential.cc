@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   const NetworkSettings settings = {plan.normalisation, plan.spec.augmentation, plan.spec.prior.precision()};
   std::optional<Architecture> fused = FusedArchitecture(network);
   if (fused && !device.is_cuda()) {
-    return MakeFusedPotential(*std::move(fused), std::move(layout), std::move(dataset), settings);
+    return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset), settings);
   }
   const bool together = device.is_cuda() && script == nullptr;
   return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), settings, device,

@@ -11,8 +11,8 @@ std::vector<StepInfo> StepTowardsAnchor(const StepInputs& inputs, double eta, Th
                                   const ChainStep& chain = inputs.chains[row];
                                   s[0] = static_cast<float>(chain.step_size);
                                   s[1] = static_cast<float>(std::sqrt(2 * chain.step_size * chain.temperature));
-                                  s[2] = static_cast<float>(inputs.potential->prior_precision());
-                                  s[3] = static_cast<float>(1 / eta);
+                                  s[2] = static_cast<float>(PriorPrecision(inputs, row));
+                                  s[3] = static_cast<float>(1 / chain.own.eta.value_or(eta));
                                 });
   std::vector<StepInfo> info = InfoOf(inputs, outcomes);
   for (size_t row = 0; row < info.size(); ++row) info[row].anchor_distance = std::sqrt(outcomes[row].sum);

@@ -47,8 +47,8 @@ std::vector<StepInfo> Bsam::Step(const StepInputs& inputs, SamplerState* state) 
         static_cast<uint64_t>(part) + 1);
     EvaluatePart(inputs, *point, part, parts);
     for (size_t row = 0; row < energy.size(); ++row) energy[row] += scratch.energy[row] / static_cast<double>(parts);
-    RunPass(Pass::kSharpen, {point, theta, &scratch.gradient, scale, root}, inputs.chains, [&](int64_t, float* s) {
-      s[0] = static_cast<float>(settings.rho / n);
+    RunPass(Pass::kSharpen, {point, theta, &scratch.gradient, scale, root}, inputs.chains, [&](int64_t row, float* s) {
+      s[0] = static_cast<float>(inputs.chains[row].own.rho.value_or(settings.rho) / n);
       s[1] = static_cast<float>(1 / (static_cast<double>(parts) * n));
       s[2] = part == 0 ? 0.0f : 1.0f;
     });
@@ -61,10 +61,12 @@ std::vector<StepInfo> Bsam::Step(const StepInputs& inputs, SamplerState* state) 
   scratch.energy = energy;
   return InfoOf(inputs, RunPass(Pass::kBsamStep, {theta, momentum, scale, mean_gradient, root}, inputs.chains,
                                 [&](int64_t row, float* s) {
+                                  const ChainStep& chain = inputs.chains[row];
+                                  const double precision = chain.own.prior_precision.value_or(settings.prior_precision);
                                   s[0] = static_cast<float>(settings.beta1);
                                   s[1] = static_cast<float>(settings.beta2);
-                                  s[2] = static_cast<float>(inputs.chains[row].step_size * n);
-                                  s[3] = static_cast<float>(settings.prior_precision / method_n);
+                                  s[2] = static_cast<float>(chain.step_size * n);
+                                  s[3] = static_cast<float>(precision / method_n);
                                   s[4] = static_cast<float>(settings.damping);
                                 }));
 }

@@ -24,8 +24,7 @@ struct Emcmc {
   void InitRow(SamplerState* state, int64_t row) const { state->arenas[1].CopyRow(row, state->theta()); }
   std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
     EvaluateBatches(inputs, state->theta());
-    const double decay = anchor_decay ? inputs.potential->prior_precision() : 0;
-    return UpdateLangevin(inputs, {.coupling = 1 / eta, .anchor_precision = decay}, &state->theta(), &state->arenas[1]);
+    return UpdateLangevin(inputs, {.eta = eta, .anchor_decay = anchor_decay}, &state->theta(), &state->arenas[1]);
   }
 };
 

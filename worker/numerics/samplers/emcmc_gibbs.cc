@@ -10,7 +10,9 @@ std::vector<StepInfo> EmcmcGibbs::Step(const StepInputs& inputs, SamplerState* s
   const auto due = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t % inner_steps == 0; });
   RunPass(
       Pass::kNormalAround, {&state->arenas[1], &state->theta()}, due,
-      [&](int64_t row, float* s) { s[0] = static_cast<float>(std::sqrt(eta * due[row].temperature)); },
+      [&](int64_t row, float* s) {
+        s[0] = static_cast<float>(std::sqrt(due[row].own.eta.value_or(eta) * due[row].temperature));
+      },
       RngStream::kThetaANoise);
   return StepTowardsAnchor(inputs, eta, &state->theta(), &state->arenas[1]);
 }

@@ -21,7 +21,8 @@ std::vector<StepInfo> EntropySgd::Step(const StepInputs& inputs, SamplerState* s
   const auto moved = RunPass(
       Pass::kNormalAround, {theta, mean}, last,
       [&](int64_t row, float* s) {
-        s[0] = langevin ? static_cast<float>(std::sqrt(last[row].step_size * n * eta)) : 0;
+        const double variance = last[row].step_size * n * last[row].own.eta.value_or(eta);
+        s[0] = langevin ? static_cast<float>(std::sqrt(variance)) : 0;
       },
       RngStream::kThetaANoise);
   for (size_t row = 0; row < info.size(); ++row) info[row].finite &= moved[row].check == 0;

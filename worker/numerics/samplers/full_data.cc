@@ -24,9 +24,10 @@ const int64_t* RangeForEachRow(int64_t first, int64_t count, int64_t rows, std::
 }  // namespace
 
 std::vector<EnergyChange> PriorChange(const StepInputs& inputs, const ThetaArena& from, const ThetaArena& to) {
+  const double* precisions = PriorPrecisions(inputs);
   std::vector<double> there(from.rows()), then(from.rows());
-  inputs.potential->LogPrior(from, there.data());
-  inputs.potential->LogPrior(to, then.data());
+  inputs.potential->LogPrior(from, precisions, there.data());
+  inputs.potential->LogPrior(to, precisions, then.data());
   std::vector<EnergyChange> changes(from.rows());
   for (size_t row = 0; row < changes.size(); ++row) changes[row] = {-there[row], there[row] - then[row]};
   return changes;
@@ -73,7 +74,8 @@ void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, Thet
   scratch.energy.resize(theta.rows());
   for (int64_t first = 0; first < all; first += chunk) {
     const int64_t size = std::min(chunk, all - first);
-    const BatchRows batch = {RangeForEachRow(first, size, theta.rows(), &scratch.ids), size};
+    const BatchRows batch = {RangeForEachRow(first, size, theta.rows(), &scratch.ids), size, nullptr,
+                             PriorPrecisions(inputs)};
     inputs.potential->Evaluate(theta, batch, &scratch.gradient, scratch.energy.data());
     RunPass(Pass::kAccumulate, {gradient, &scratch.gradient}, inputs.chains, [&](int64_t, float* s) {
       s[0] = static_cast<float>(static_cast<double>(size) / static_cast<double>(all));

@@ -28,7 +28,7 @@ std::vector<PassOutcome> Kick(const StepInputs& inputs, double part, ThetaArena*
                               ThetaArena* theta) {
   return RunPass(Pass::kKick, {momentum, gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
     s[0] = static_cast<float>(part * inputs.chains[row].step_size);
-    s[1] = static_cast<float>(inputs.potential->prior_precision());
+    s[1] = static_cast<float>(PriorPrecision(inputs, row));
   });
 }
 

@@ -35,6 +35,8 @@ Kernel Make(const BatchedMhSpec& spec) {
 Kernel Make(const BarkerMhSpec& spec) {
   return MinibatchMh{MinibatchMh::Rule::kBarker, spec.proposal, spec.num_batches};
 }
+Kernel Make(const McDropoutSpec& spec) { return McDropout{spec.rate, spec.momentum}; }
+Kernel Make(const LaplaceSpec& spec) { return Laplace{spec.structure, spec.momentum}; }
 
 }  // namespace
 

@@ -20,7 +20,9 @@
 #include "worker/numerics/samplers/entropy_sgd.h"
 #include "worker/numerics/samplers/gradient_uncertainty.h"
 #include "worker/numerics/samplers/hmc.h"
+#include "worker/numerics/samplers/laplace.h"
 #include "worker/numerics/samplers/mala.h"
+#include "worker/numerics/samplers/mc_dropout.h"
 #include "worker/numerics/samplers/minibatch_mh.h"
 #include "worker/numerics/samplers/random_walk.h"
 #include "worker/numerics/samplers/sam.h"
@@ -32,7 +34,7 @@
 namespace chainfleet {
 
 using Kernel = std::variant<Sgld, Emcmc, EmcmcGibbs, EntropySgd, Sgd, Sghmc, Sam, Bsam, Swag, GradientUncertainty,
-                            RandomWalk, Mala, Hmc, MinibatchMh>;
+                            RandomWalk, Mala, Hmc, MinibatchMh, McDropout, Laplace>;
 
 // UNIMPLEMENTED naming the sampler if this build has no kernel for it.
 absl::StatusOr<Kernel> MakeKernel(const SamplerSpec& spec);

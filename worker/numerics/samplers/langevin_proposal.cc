@@ -4,24 +4,24 @@
 
 namespace chainfleet {
 
-std::vector<PassOutcome> ProposeLangevin(const StepInputs& inputs, const LangevinDrift& drift, ThetaArena* to,
+std::vector<PassOutcome> ProposeLangevin(const StepInputs& inputs, double likelihood_weight, ThetaArena* to,
                                          ThetaArena* from, ThetaArena* gradient) {
   return RunPass(
       Pass::kPropose, {to, from, gradient}, inputs.chains,
       [&](int64_t row, float* s) {
         const ChainStep& chain = inputs.chains[row];
         s[0] = static_cast<float>(std::sqrt(2 * chain.step_size * chain.temperature));
-        s[1] = static_cast<float>(chain.step_size * drift.scale);
-        s[2] = static_cast<float>(drift.prior_precision / drift.scale);
+        s[1] = static_cast<float>(chain.step_size * likelihood_weight);
+        s[2] = static_cast<float>(PriorPrecision(inputs, row) / likelihood_weight);
       },
       RngStream::kProposal);
 }
 
-void AddLangevinCost(const StepInputs& inputs, const LangevinDrift& drift, ThetaArena* to, ThetaArena* from,
+void AddLangevinCost(const StepInputs& inputs, double likelihood_weight, ThetaArena* to, ThetaArena* from,
                      ThetaArena* gradient, ThetaArena* gradient_to, std::vector<double>* cost) {
   const auto scalars = [&](int64_t row, float* s) {
-    s[0] = static_cast<float>(inputs.chains[row].step_size * drift.scale);
-    s[1] = static_cast<float>(drift.prior_precision / drift.scale);
+    s[0] = static_cast<float>(inputs.chains[row].step_size * likelihood_weight);
+    s[1] = static_cast<float>(PriorPrecision(inputs, row) / likelihood_weight);
   };
   // Both ways from the rounded states themselves, not from z: what rounding adds to one is in the other.
   const auto there = RunPass(Pass::kResidual, {to, from, gradient}, inputs.chains, scalars);

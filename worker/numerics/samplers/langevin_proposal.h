@@ -8,17 +8,13 @@
 
 namespace chainfleet {
 
-// What g is, of what a gradient arena holds: scale * (held + prior_precision / scale * theta).
-struct LangevinDrift {
-  double scale = 1, prior_precision = 0;
-};
-
-// `to` from `from` and the gradient there.
-std::vector<PassOutcome> ProposeLangevin(const StepInputs& inputs, const LangevinDrift& drift, ThetaArena* to,
+// `to` from `from` and the gradient there. What g is, of what a gradient arena holds:
+// likelihood_weight * (held + prior precision / likelihood_weight * theta).
+std::vector<PassOutcome> ProposeLangevin(const StepInputs& inputs, double likelihood_weight, ThetaArena* to,
                                          ThetaArena* from, ThetaArena* gradient);
 
 // cost[row] += T log(q(to | from) / q(from | to)), `gradient` at `from`, `gradient_to` at `to`.
-void AddLangevinCost(const StepInputs& inputs, const LangevinDrift& drift, ThetaArena* to, ThetaArena* from,
+void AddLangevinCost(const StepInputs& inputs, double likelihood_weight, ThetaArena* to, ThetaArena* from,
                      ThetaArena* gradient, ThetaArena* gradient_to, std::vector<double>* cost);
 
 }  // namespace chainfleet

@@ -13,13 +13,12 @@ std::vector<StepInfo> Mala::Step(const StepInputs& inputs, SamplerState* state) 
   // The last first: making one may move the others.
   ThetaArena *gradient_to = &inputs.scratch->Arena(1, *theta), *proposal = &inputs.scratch->Arena(0, *theta);
   const std::vector<bool> finite = KnowGradient(inputs, state, gradient, gradient_to);
-  const LangevinDrift drift = {1, inputs.potential->prior_precision()};
-  const auto made = ProposeLangevin(inputs, drift, proposal, theta, gradient);
+  const auto made = ProposeLangevin(inputs, 1, proposal, theta, gradient);
   GradientOverAllData(inputs, *proposal, gradient_to);
   const std::vector<EnergyChange> changes = ChangeOverAllData(inputs, *theta, *proposal, 1);
   std::vector<double> cost(changes.size());
   for (size_t row = 0; row < cost.size(); ++row) cost[row] = changes[row].change;
-  AddLangevinCost(inputs, drift, proposal, theta, gradient, gradient_to, &cost);
+  AddLangevinCost(inputs, 1, proposal, theta, gradient, gradient_to, &cost);
   std::vector<Verdict> verdicts(cost.size());
   for (size_t row = 0; row < verdicts.size(); ++row) {
     verdicts[row] = {changes[row].energy, finite[row], made[row].check == 0 && Accepts(inputs.chains[row], cost[row])};

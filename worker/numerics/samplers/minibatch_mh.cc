@@ -61,11 +61,11 @@ Proposed ProposeDrift(const StepInputs& inputs, double likelihood_weight, ThetaA
     inputs.batches->Fill(inputs.chains[row].key, inputs.chains[row].t, &ids[row * n]);
   }
   scratch.energy.resize(theta->rows());
-  const LangevinDrift drift = {likelihood_weight, inputs.potential->prior_precision()};
   inputs.potential->Evaluate(*theta, {ids.data(), n}, gradient, scratch.energy.data());
-  Proposed proposed = {ProposeLangevin(inputs, drift, to, theta, gradient), std::vector<double>(theta->rows(), 0)};
+  Proposed proposed = {ProposeLangevin(inputs, likelihood_weight, to, theta, gradient),
+                       std::vector<double>(theta->rows(), 0)};
   inputs.potential->Evaluate(*to, {ids.data(), n}, gradient_to, scratch.energy.data());
-  AddLangevinCost(inputs, drift, to, theta, gradient, gradient_to, &proposed.cost);
+  AddLangevinCost(inputs, likelihood_weight, to, theta, gradient, gradient_to, &proposed.cost);
   return proposed;
 }
 

@@ -13,8 +13,10 @@ std::vector<StepInfo> Sam::Step(const StepInputs& inputs, SamplerState* state) c
       RunPass(Pass::kDot, {&scratch.gradient, &scratch.gradient}, inputs.chains, [](int64_t, float*) {});
   const auto n = static_cast<double>(inputs.potential->num_examples());  // the gradient of U is N times the mean loss's
   ThetaArena* sharp = &scratch.Arena(0, *theta);
-  RunPass(Pass::kPerturb, {sharp, theta, &scratch.gradient}, inputs.chains,
-          [&](int64_t row, float* s) { s[0] = static_cast<float>(rho / (std::sqrt(squares[row].sum) + n * 1e-12)); });
+  RunPass(Pass::kPerturb, {sharp, theta, &scratch.gradient}, inputs.chains, [&](int64_t row, float* s) {
+    const double radius = inputs.chains[row].own.rho.value_or(rho);
+    s[0] = static_cast<float>(radius / (std::sqrt(squares[row].sum) + n * 1e-12));
+  });
   for (int64_t row = 0; row < theta->rows(); ++row) {
     if (!inputs.chains[row].active) sharp->CopyRow(row, *theta);
   }

@@ -2,6 +2,18 @@
 
 namespace chainfleet {
 
+const double* PriorPrecisions(const StepInputs& inputs) {
+  bool any = false;
+  for (const ChainStep& chain : inputs.chains) any |= chain.own.prior_precision.has_value();
+  if (!any) return nullptr;
+  std::vector<double>& precisions = inputs.scratch->precisions;
+  precisions.resize(inputs.chains.size());
+  for (size_t row = 0; row < precisions.size(); ++row) {
+    precisions[row] = PriorPrecision(inputs, static_cast<int64_t>(row));
+  }
+  return precisions.data();
+}
+
 void MatchRows(const ThetaArena& like, ThetaArena* arena) {
   while (arena->rows() < like.rows()) arena->AddRow();
   while (arena->rows() > like.rows()) arena->RemoveRow(arena->rows() - 1);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,8 +21,15 @@ namespace chainfleet {
 struct SamplerState {
   std::vector<ThetaArena> arenas;
   std::vector<std::vector<double>> numbers;  // [C], what each means is the kernel's own
+  // [C], what a kernel computed from the rest and computes again where it is null: no part of a resume point.
+  std::vector<std::shared_ptr<void>> derived;
   ThetaArena& theta() { return arenas[0]; }
   const ThetaArena& theta() const { return arenas[0]; }
+};
+
+// Numbers that a row of a sweep has to itself; one that is not set is that of the kernel or the potential.
+struct RowSettings {
+  std::optional<double> prior_precision, eta, friction, rho;
 };
 
 // One row's part in a step.
@@ -30,6 +39,7 @@ struct ChainStep {
   double step_size = 0;
   double temperature = 0;
   bool active = true;  // false: the row rests
+  RowSettings own = {};
 };
 
 struct StepInfo {
@@ -49,11 +59,12 @@ struct StepScratch {
 
   ThetaArena gradient;
   std::vector<ThetaArena> arenas;
-  std::vector<int64_t> ids;      // [C, n]
-  std::vector<StepKey> keys;     // [C]
-  std::vector<double> energy;    // [C]
-  std::vector<RowStep> steps;    // [C]
-  std::vector<RowOutcome> seen;  // [C]
+  std::vector<int64_t> ids;        // [C, n]
+  std::vector<StepKey> keys;       // [C]
+  std::vector<double> precisions;  // [C]
+  std::vector<double> energy;      // [C]
+  std::vector<RowStep> steps;      // [C]
+  std::vector<RowOutcome> seen;    // [C]
 };
 
 // What a step runs on: `chains` is [C], in row order.
@@ -64,6 +75,15 @@ struct StepInputs {
   const std::vector<ChainStep>& chains;
   StepScratch* scratch;
 };
+
+// The precision of each row's Gaussian prior, for Potential; null if no row has one to itself. In the scratch, until
+// the next call.
+const double* PriorPrecisions(const StepInputs& inputs);
+
+// What the update adds to the gradient of a row: precision times theta.
+inline double PriorPrecision(const StepInputs& inputs, int64_t row) {
+  return inputs.chains[row].own.prior_precision.value_or(inputs.potential->prior_precision());
+}
 
 // Adds or removes rows at the end until `arena` has those of `like`.
 void MatchRows(const ThetaArena& like, ThetaArena* arena);

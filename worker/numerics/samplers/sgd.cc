@@ -7,7 +7,7 @@ std::vector<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum,
                                 [&](int64_t row, float* s) {
                                   s[0] = static_cast<float>(momentum);
                                   s[1] = static_cast<float>(inputs.chains[row].step_size);
-                                  s[2] = static_cast<float>(inputs.potential->prior_precision());
+                                  s[2] = static_cast<float>(PriorPrecision(inputs, row));
                                 }));
 }
 

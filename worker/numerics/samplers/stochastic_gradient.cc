@@ -19,7 +19,7 @@ BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta) {
     inputs.batches->Fill(chain.key, chain.t, scratch.ids.data() + row * n);
     scratch.keys[row] = {chain.key, static_cast<uint64_t>(chain.t)};
   }
-  return {scratch.ids.data(), n, scratch.keys.data()};
+  return {scratch.ids.data(), n, scratch.keys.data(), PriorPrecisions(inputs)};
 }
 
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
@@ -42,7 +42,9 @@ std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTer
   buffers.gradient = scratch.gradient.data();
 
   scratch.steps.clear();
-  for (const ChainStep& chain : inputs.chains) {
+  for (int64_t row = 0; row < buffers.rows; ++row) {
+    const ChainStep& chain = inputs.chains[row];
+    const double precision = PriorPrecision(inputs, row), eta = chain.own.eta.value_or(terms.eta);
     RowStep step;
     step.key = chain.key;
     step.t = static_cast<uint64_t>(chain.t);
@@ -50,9 +52,9 @@ std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTer
     const double made = 2 * chain.step_size * chain.temperature;
     const double there = chain.step_size * chain.step_size * terms.gradient_noise;
     step.noise = static_cast<float>(std::sqrt(std::max(0.0, made - there)));
-    step.prior_precision = static_cast<float>(inputs.potential->prior_precision());
-    step.coupling = static_cast<float>(terms.coupling);
-    step.anchor_precision = static_cast<float>(terms.anchor_precision);
+    step.prior_precision = static_cast<float>(precision);
+    step.coupling = theta_a == nullptr ? 0 : static_cast<float>(1 / eta);
+    step.anchor_precision = terms.anchor_decay ? static_cast<float>(precision) : 0;
     step.active = chain.active;
     scratch.steps.push_back(step);
   }

@@ -17,9 +17,9 @@ void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta);
 
 // What a Langevin update may add to the plain one.
 struct LangevinTerms {
-  double coupling = 0;          // 1 / eta
-  double anchor_precision = 0;  // of a prior on theta_a
-  double gradient_noise = 0;    // V: the injected variance is 2 alpha T - alpha^2 V, not below 0
+  double eta = 0;             // of the coupling of theta_a, where there is one
+  bool anchor_decay = false;  // theta_a feels the Gaussian prior
+  double gradient_noise = 0;  // V: the injected variance is 2 alpha T - alpha^2 V, not below 0
 };
 
 // The update of kernels/update.h with the scratch's gradient; `theta_a` may be null. One StepInfo per row.

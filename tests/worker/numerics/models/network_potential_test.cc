@@ -85,7 +85,7 @@ TEST_P(EveryNetwork, EnergyIsPriorPlusScaledLosses) {
   const std::vector<int64_t> ids = SomeIds(2, 30, 300);
   std::vector<double> losses(60), log_prior(2);
   potential_->Losses(theta, {ids.data(), 30}, losses.data());
-  potential_->LogPrior(theta, log_prior.data());
+  potential_->LogPrior(theta, nullptr, log_prior.data());
   const Evaluation evaluation = Evaluate(potential_.get(), theta, ids);
   for (int r = 0; r < 2; ++r) {
     double sum = 0;

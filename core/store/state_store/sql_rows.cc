@@ -1,4 +1,4 @@
-#include "core/store/state_store/sqlite_rows.h"
+#include "core/store/state_store/sql_rows.h"
 
 #include <memory>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
   "job, chain, state, lease_epoch, worker, incarnation, lease_committed, attempts, step, num_draws, last_digest, " \
   "resume_sha256, reason, crashes"
 
-absl::StatusOr<JobRow> ReadJob(const SqliteStatement& s) {
+absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
   JobRow row;
   row.sequence = s.Int(0);
   row.id = s.Text(1);
@@ -26,7 +26,7 @@ absl::StatusOr<JobRow> ReadJob(const SqliteStatement& s) {
   return row;
 }
 
-ChainRow ReadChain(const SqliteStatement& s) {
+ChainRow ReadChain(const SqlStatement& s) {
   ChainRow row;
   row.id = {s.Text(0), static_cast<int32_t>(s.Int(1))};
   row.state = static_cast<ChainState>(s.Int(2));
@@ -45,7 +45,7 @@ ChainRow ReadChain(const SqliteStatement& s) {
 }
 
 // Columns job, chain, record, corrupt, deleted.
-absl::StatusOr<SegmentRecord> ReadSegment(const SqliteStatement& s) {
+absl::StatusOr<SegmentRecord> ReadSegment(const SqlStatement& s) {
   CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, DecodeSegmentRecord(s.Text(2)));
   record.chain = {s.Text(0), static_cast<int32_t>(s.Int(1))};
   record.corrupt = s.Int(3) != 0;
@@ -54,7 +54,7 @@ absl::StatusOr<SegmentRecord> ReadSegment(const SqliteStatement& s) {
 }
 
 // Columns job, number, draws_of_chain, created_ns.
-absl::StatusOr<std::optional<Snapshot>> ReadSnapshot(SqliteStatement s) {
+absl::StatusOr<std::optional<Snapshot>> ReadSnapshot(SqlStatement s) {
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
   if (!found) return std::optional<Snapshot>();
   Snapshot snapshot{s.Text(0), s.Int(1), {}, absl::FromUnixNanos(s.Int(3))};
@@ -68,38 +68,38 @@ std::optional<int64_t> Nanos(const std::optional<absl::Time>& time) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<JobRow>> SqliteRows::FindJob(const std::string& id) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_JOB_COLUMNS
-                                                                      " FROM jobs WHERE id = ? AND purged = 0"));
+absl::StatusOr<std::optional<JobRow>> SqlRows::FindJob(const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT " CHAINFLEET_JOB_COLUMNS " FROM jobs WHERE id = ? AND purged = 0"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id).Step());
   if (!found) return std::optional<JobRow>();
   CHAINFLEET_ASSIGN_OR_RETURN(JobRow row, ReadJob(s));
   return std::optional<JobRow>(std::move(row));
 }
 
-absl::StatusOr<std::optional<JobIntent>> SqliteRows::FindIntent(const std::string& id) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<std::optional<JobIntent>> SqlRows::FindIntent(const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT intent FROM jobs WHERE id = ? AND purged = 0"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id).Step());
   return found ? std::optional(static_cast<JobIntent>(s.Int(0))) : std::nullopt;
 }
 
-absl::StatusOr<std::optional<std::string>> SqliteRows::FindJobOfRequest(const std::string& request_id) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT id FROM jobs WHERE request_id = ?"));
+absl::StatusOr<std::optional<std::string>> SqlRows::FindJobOfRequest(const std::string& request_id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT id FROM jobs WHERE request_id = ?"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(request_id).Step());
   return found ? std::optional(s.Text(0)) : std::nullopt;
 }
 
-absl::StatusOr<bool> SqliteRows::InsertJob(JobRow* row) {
+absl::StatusOr<bool> SqlRows::InsertJob(JobRow* row) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
-      connection_->Prepare(
-          "INSERT OR IGNORE INTO jobs (id, request_id, dataset, plan, intent, created_ns, finished_ns) "
-          "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING sequence"));
+      SqlStatement s,
+      connection_->Prepare("INSERT INTO jobs (id, request_id, dataset, module, plan, intent, created_ns, finished_ns) "
+                           "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence"));
   const JobPlan& plan = *row->plan;
   s.Bind(row->id)
       .Bind(row->request_id.empty() ? std::nullopt : std::optional(row->request_id))
       .Bind(plan.dataset ? std::optional(plan.dataset->name) : std::nullopt)
+      .Bind(plan.module ? std::optional(plan.module->name) : std::nullopt)
       .Bind(EncodeJobPlan(plan))
       .Bind(static_cast<int64_t>(row->intent))
       .Bind(absl::ToUnixNanos(row->created_at))
@@ -109,31 +109,31 @@ absl::StatusOr<bool> SqliteRows::InsertJob(JobRow* row) {
   return inserted;
 }
 
-absl::Status SqliteRows::UpdateJob(const JobRow& row) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::Status SqlRows::UpdateJob(const JobRow& row) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("UPDATE jobs SET intent = ?, finished_ns = ? WHERE id = ?"));
   return s.Bind(static_cast<int64_t>(row.intent)).Bind(Nanos(row.finished_at)).Bind(row.id).Run();
 }
 
-absl::Status SqliteRows::PurgeJob(const std::string& id) {
+absl::Status SqlRows::PurgeJob(const std::string& id) {
   for (const char* sql : {"UPDATE jobs SET purged = 1 WHERE id = ?", "UPDATE segments SET deleted = 1 WHERE job = ?",
                           "DELETE FROM resume_points WHERE job = ?", "DELETE FROM snapshots WHERE job = ?"}) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare(sql));
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
     CHAINFLEET_RETURN_IF_ERROR(s.Bind(id).Run());
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<ChainRow>> SqliteRows::FindChain(const ChainId& id) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_CHAIN_COLUMNS
-                                                                      " FROM chains WHERE job = ? AND chain = ?"));
+absl::StatusOr<std::optional<ChainRow>> SqlRows::FindChain(const ChainId& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT " CHAINFLEET_CHAIN_COLUMNS
+                                                                   " FROM chains WHERE job = ? AND chain = ?"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Step());
   return found ? std::optional(ReadChain(s)) : std::nullopt;
 }
 
-absl::StatusOr<std::vector<ChainRow>> SqliteRows::ListChains(const std::string& job) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_CHAIN_COLUMNS
-                                                                      " FROM chains WHERE job = ? ORDER BY chain"));
+absl::StatusOr<std::vector<ChainRow>> SqlRows::ListChains(const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT " CHAINFLEET_CHAIN_COLUMNS
+                                                                   " FROM chains WHERE job = ? ORDER BY chain"));
   s.Bind(job);
   std::vector<ChainRow> rows;
   for (;;) {
@@ -143,18 +143,25 @@ absl::StatusOr<std::vector<ChainRow>> SqliteRows::ListChains(const std::string& 
   }
 }
 
-absl::StatusOr<int64_t> SqliteRows::CountUnfinishedChains(const std::string& job) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<int64_t> SqlRows::CountUnfinishedChains(const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT COUNT(*) FROM chains WHERE job = ? AND state IN (?, ?)"));
   s.Bind(job).Bind(static_cast<int64_t>(ChainState::kPending)).Bind(static_cast<int64_t>(ChainState::kLeased));
   CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
   return s.Int(0);
 }
 
-absl::Status SqliteRows::PutChain(const ChainRow& row) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
-                              connection_->Prepare("INSERT OR REPLACE INTO chains (" CHAINFLEET_CHAIN_COLUMNS
-                                                   ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+absl::Status SqlRows::PutChain(const ChainRow& row) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s,
+      connection_->Prepare(
+          "INSERT INTO chains (" CHAINFLEET_CHAIN_COLUMNS
+          ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, chain) DO UPDATE SET "
+          "state = excluded.state, lease_epoch = excluded.lease_epoch, worker = excluded.worker, "
+          "incarnation = excluded.incarnation, lease_committed = excluded.lease_committed, "
+          "attempts = excluded.attempts, step = excluded.step, num_draws = excluded.num_draws, "
+          "last_digest = excluded.last_digest, resume_sha256 = excluded.resume_sha256, reason = excluded.reason, "
+          "crashes = excluded.crashes"));
   return s.Bind(row.id.job)
       .Bind(int64_t{row.id.index})
       .Bind(static_cast<int64_t>(row.state))
@@ -172,9 +179,9 @@ absl::Status SqliteRows::PutChain(const ChainRow& row) {
       .Run();
 }
 
-absl::StatusOr<std::optional<ResumePoint>> SqliteRows::FindResumePoint(const ChainId& id) {
+absl::StatusOr<std::optional<ResumePoint>> SqlRows::FindResumePoint(const ChainId& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
+      SqlStatement s,
       connection_->Prepare("SELECT step, sha256, bytes, object FROM resume_points WHERE job = ? AND chain = ?"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Step());
   if (!found) return std::optional<ResumePoint>();
@@ -188,10 +195,13 @@ absl::StatusOr<std::optional<ResumePoint>> SqliteRows::FindResumePoint(const Cha
   return std::optional<ResumePoint>(std::move(point));
 }
 
-absl::Status SqliteRows::PutResumePoint(const ChainId& id, const ResumePoint& point) {
+absl::Status SqlRows::PutResumePoint(const ChainId& id, const ResumePoint& point) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s, connection_->Prepare("INSERT OR REPLACE INTO resume_points (job, chain, step, sha256, bytes, "
-                                              "object) VALUES (?, ?, ?, ?, ?, ?)"));
+      SqlStatement s,
+      connection_->Prepare(
+          "INSERT INTO resume_points (job, chain, step, sha256, bytes, object) VALUES (?, ?, ?, ?, ?, ?) "
+          "ON CONFLICT (job, chain) DO UPDATE SET step = excluded.step, sha256 = excluded.sha256, "
+          "bytes = excluded.bytes, object = excluded.object"));
   return s.Bind(id.job)
       .Bind(int64_t{id.index})
       .Bind(point.step)
@@ -201,17 +211,17 @@ absl::Status SqliteRows::PutResumePoint(const ChainId& id, const ResumePoint& po
       .Run();
 }
 
-absl::StatusOr<std::optional<DigestHex>> SqliteRows::FindDigest(const ChainId& id, int64_t first_index) {
+absl::StatusOr<std::optional<DigestHex>> SqlRows::FindDigest(const ChainId& id, int64_t first_index) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
+      SqlStatement s,
       connection_->Prepare("SELECT digest FROM segments WHERE job = ? AND chain = ? AND first_index = ?"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Bind(first_index).Step());
   return found ? std::optional(s.Text(0)) : std::nullopt;
 }
 
-absl::Status SqliteRows::InsertSegment(const SegmentRecord& record) {
+absl::Status SqlRows::InsertSegment(const SegmentRecord& record) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
+      SqlStatement s,
       connection_->Prepare(
           "INSERT INTO segments (job, chain, first_index, digest, object, record) VALUES (?, ?, ?, ?, ?, ?)"));
   return s.Bind(record.chain.job)
@@ -223,24 +233,24 @@ absl::Status SqliteRows::InsertSegment(const SegmentRecord& record) {
       .Run();
 }
 
-absl::StatusOr<bool> SqliteRows::MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<bool> SqlRows::MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("UPDATE segments SET corrupt = ? WHERE object = ? AND job = ?"));
   CHAINFLEET_RETURN_IF_ERROR(s.Bind(int64_t{corrupt}).Bind(object).Bind(job).Run());
   return connection_->changes() > 0;
 }
 
-absl::StatusOr<std::optional<Snapshot>> SqliteRows::NewestSnapshot(const std::string& job) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<std::optional<Snapshot>> SqlRows::NewestSnapshot(const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT job, number, draws_of_chain, created_ns FROM snapshots "
                                                    "WHERE job = ? ORDER BY number DESC LIMIT 1"));
   s.Bind(job);
   return ReadSnapshot(std::move(s));
 }
 
-absl::Status SqliteRows::InsertSnapshot(const Snapshot& snapshot) {
+absl::Status SqlRows::InsertSnapshot(const Snapshot& snapshot) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
+      SqlStatement s,
       connection_->Prepare("INSERT INTO snapshots (job, number, draws_of_chain, created_ns) VALUES (?, ?, ?, ?)"));
   return s.Bind(snapshot.job)
       .Bind(snapshot.number)
@@ -249,21 +259,9 @@ absl::Status SqliteRows::InsertSnapshot(const Snapshot& snapshot) {
       .Run();
 }
 
-absl::StatusOr<int64_t> SqliteRows::Generation() {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT generation FROM store"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
-  return s.Int(0);
-}
-
-absl::StatusOr<std::string> SqliteRows::Incarnation() {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT incarnation FROM store"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
-  return s.Text(0);
-}
-
-absl::StatusOr<std::vector<JobRow>> SqliteRows::ListJobs() {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s, connection_->Prepare("SELECT " CHAINFLEET_JOB_COLUMNS
-                                                                      " FROM jobs WHERE purged = 0 ORDER BY sequence"));
+absl::StatusOr<std::vector<JobRow>> SqlRows::ListJobs() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT " CHAINFLEET_JOB_COLUMNS
+                                                                   " FROM jobs WHERE purged = 0 ORDER BY sequence"));
   std::vector<JobRow> rows;
   for (;;) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
@@ -273,20 +271,19 @@ absl::StatusOr<std::vector<JobRow>> SqliteRows::ListJobs() {
   }
 }
 
-absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::ListSegments(const StateStore::SegmentQuery& query) {
+absl::StatusOr<std::vector<SegmentRecord>> SqlRows::ListSegments(const StateStore::SegmentQuery& query) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
+      SqlStatement s,
       connection_->Prepare("SELECT job, chain, record, corrupt, deleted FROM segments WHERE job = ?1 AND "
-                           "(chain, first_index) > (?2, ?3) AND (?4 IS NULL OR chain = ?4) "
+                           "(chain, first_index) > (?2, ?3) AND (CAST(?4 AS INTEGER) IS NULL OR chain = ?4) "
                            "ORDER BY chain, first_index LIMIT ?5"));
   s.Bind(query.job).Bind(int64_t{query.after_chain}).Bind(query.after_first_index);
   s.Bind(query.chain ? std::optional(int64_t{*query.chain}) : std::nullopt).Bind(int64_t{query.limit});
   return Segments(std::move(s));
 }
 
-absl::StatusOr<std::optional<SegmentRecord>> SqliteRows::FindSegment(const std::string& job,
-                                                                     const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<std::optional<SegmentRecord>> SqlRows::FindSegment(const std::string& job, const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT job, chain, record, corrupt, deleted FROM segments "
                                                    "WHERE object = ? AND job = ? LIMIT 1"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(object).Bind(job).Step());
@@ -295,17 +292,16 @@ absl::StatusOr<std::optional<SegmentRecord>> SqliteRows::FindSegment(const std::
   return std::optional<SegmentRecord>(std::move(record));
 }
 
-absl::StatusOr<std::optional<Snapshot>> SqliteRows::FindSnapshot(const std::string& job, int64_t number) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<std::optional<Snapshot>> SqlRows::FindSnapshot(const std::string& job, int64_t number) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT job, number, draws_of_chain, created_ns FROM snapshots "
                                                    "WHERE job = ? AND number = ?"));
   s.Bind(job).Bind(number);
   return ReadSnapshot(std::move(s));
 }
 
-absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::ListCorrupt(const StateStore::SegmentCursor& after,
-                                                                   int32_t limit) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<std::vector<SegmentRecord>> SqlRows::ListCorrupt(const StateStore::SegmentCursor& after, int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT job, chain, record, corrupt, deleted FROM segments "
                                                    "WHERE corrupt = 1 AND deleted = 0 AND (job, chain, first_index) > "
                                                    "(?, ?, ?) ORDER BY job, chain, first_index LIMIT ?"));
@@ -313,28 +309,27 @@ absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::ListCorrupt(const StateSt
   return Segments(std::move(s));
 }
 
-absl::StatusOr<int64_t> SqliteRows::CountCorrupt() {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqliteStatement s,
+absl::StatusOr<int64_t> SqlRows::CountCorrupt() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT COUNT(*) FROM segments WHERE corrupt = 1 AND deleted = 0"));
   CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
   return s.Int(0);
 }
 
-absl::StatusOr<bool> SqliteRows::MayCommit(const ChainId& chain, int64_t lease_epoch) {
+absl::StatusOr<bool> SqlRows::MayCommit(const ChainId& chain, int64_t lease_epoch) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<ChainRow> row, FindChain(chain));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<JobIntent> intent, FindIntent(chain.job));
   return row && intent && !IsFinal(row->state) && row->lease_epoch <= lease_epoch;
 }
 
-absl::StatusOr<ChainReferences> SqliteRows::ReferencesOfChain(const ChainId& chain) {
+absl::StatusOr<ChainReferences> SqlRows::ReferencesOfChain(const ChainId& chain) {
   ChainReferences references;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<ChainRow> row, FindChain(chain));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<JobIntent> intent, FindIntent(chain.job));
   if (row) references.lease_epoch = row->lease_epoch;
   references.is_final = !row || !intent || IsFinal(row->state);
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqliteStatement s,
-      connection_->Prepare("SELECT object FROM segments WHERE job = ? AND chain = ? AND deleted = 0"));
+      SqlStatement s, connection_->Prepare("SELECT object FROM segments WHERE job = ? AND chain = ? AND deleted = 0"));
   s.Bind(chain.job).Bind(int64_t{chain.index});
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, Texts(std::move(s)));
   references.objects.insert(objects.begin(), objects.end());
@@ -343,7 +338,7 @@ absl::StatusOr<ChainReferences> SqliteRows::ReferencesOfChain(const ChainId& cha
   return references;
 }
 
-absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::Segments(SqliteStatement statement) {
+absl::StatusOr<std::vector<SegmentRecord>> SqlRows::Segments(SqlStatement statement) {
   std::vector<SegmentRecord> records;
   for (;;) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool found, statement.Step());
@@ -353,7 +348,7 @@ absl::StatusOr<std::vector<SegmentRecord>> SqliteRows::Segments(SqliteStatement 
   }
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteRows::Texts(SqliteStatement statement) {
+absl::StatusOr<std::vector<std::string>> SqlRows::Texts(SqlStatement statement) {
   std::vector<std::string> texts;
   for (;;) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool found, statement.Step());

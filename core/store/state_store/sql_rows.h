@@ -1,19 +1,20 @@
-// The rows of the embedded store over one connection. Reading functions are shared by the writer and the readers.
+// The rows of a StateStore in an SQL database, over one connection. Reading functions are shared by the writer and the
+// readers.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/store/state_store/sqlite_connection.h"
+#include "core/store/state_store/sql_connection.h"
 #include "core/store/state_store/state_rows.h"
 #include "core/store/state_store/state_store.h"
 
 namespace chainfleet {
 
-class SqliteRows final : public StateRows {
+class SqlRows final : public StateRows {
  public:
-  explicit SqliteRows(SqliteConnection* connection) : connection_(connection) {}
+  explicit SqlRows(SqlConnection* connection) : connection_(connection) {}
 
   absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override;
   absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) override;
@@ -52,8 +53,6 @@ class SqliteRows final : public StateRows {
   absl::Status RemoveSweep(int64_t ticket) override;
 
   // Reads beyond what changes need.
-  absl::StatusOr<int64_t> Generation();
-  absl::StatusOr<std::string> Incarnation();
   absl::StatusOr<std::vector<JobRow>> ListJobs();
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
@@ -67,11 +66,11 @@ class SqliteRows final : public StateRows {
 
  private:
   // All rows of the columns job, chain, record, corrupt, deleted.
-  absl::StatusOr<std::vector<SegmentRecord>> Segments(SqliteStatement statement);
+  absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlStatement statement);
   // All rows of one text column.
-  absl::StatusOr<std::vector<std::string>> Texts(SqliteStatement statement);
+  absl::StatusOr<std::vector<std::string>> Texts(SqlStatement statement);
 
-  SqliteConnection* const connection_;
+  SqlConnection* const connection_;
 };
 
 }  // namespace chainfleet

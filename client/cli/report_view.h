@@ -1,0 +1,23 @@
+// What was measured of a job's chains, as people read it: ranges over the chains that have a number. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chainfleet/v1/jobs.pb.h"
+
+namespace chainfleet {
+
+// How hot the chains are with their mini-batches' noise, or that it was not measured.
+std::string DescribeHeat(const v1::Job& job);
+
+// The curvature and the bound on the step size that follows; empty if it was not measured.
+std::string DescribeCurvature(const v1::Job& job);
+
+// Of chains that see energies on mini-batches: what the noise is like, and whether it bends the law; else empty.
+std::string DescribeNoise(const v1::Job& job);
+
+// "chain 2: ...", the first few; then a line that counts the rest.
+std::vector<std::string> Warnings(const v1::Job& job);
+
+}  // namespace chainfleet

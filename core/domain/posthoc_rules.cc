@@ -1,0 +1,127 @@
+#include "core/domain/posthoc_rules.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+using Violations = std::vector<FieldViolation>;
+
+void ForEachLayer(const LayerList& layers, const std::function<void(const LayerSpec&)>& see) {
+  for (const LayerSpec& layer : layers) {
+    see(layer);
+    ForEachList(layer, [&](const char*, const LayerList& inner) { ForEachLayer(inner, see); });
+  }
+}
+
+bool IsGrouped(const LayerSpec& layer) {
+  const auto* conv = std::get_if<ConvLayer>(&layer.kind);
+  return conv != nullptr && conv->groups != 1;
+}
+
+bool HasWeights(const LayerSpec& layer) {
+  return std::holds_alternative<ConvLayer>(layer.kind) || std::holds_alternative<LinearLayer>(layer.kind);
+}
+
+Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
+  int weights = 0, grouped = 0;
+  if (spec.model.has_layers()) {
+    ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
+      weights += HasWeights(layer);
+      grouped += IsGrouped(layer);
+    });
+  }
+  Violations violations;
+  if (weights < 2) {
+    violations.push_back({"sampler.mc_dropout",
+                          "drops the inputs of linear and convolution layers but the first: the model has no second"});
+  }
+  if (grouped > 0) {
+    violations.push_back(
+        {"sampler.mc_dropout", "drops channels of ungrouped convolutions, the model has grouped ones"});
+  }
+  if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
+    violations.push_back({"prior", "mc_dropout takes a Gaussian prior of one precision, or none"});
+  }
+  return violations;
+}
+
+// The likelihood alone leaves directions without curvature (adding one number to all logits): without a prior the
+// Gaussian would have no bounds there.
+bool IsProper(const PriorSpec& prior) {
+  const auto* gaussian = std::get_if<GaussianPrior>(&prior.kind);
+  return gaussian != nullptr && gaussian->precision > 0 &&
+         std::all_of(gaussian->layers.begin(), gaussian->layers.end(), [](const auto& own) { return own.second > 0; });
+}
+
+Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
+  Violations violations;
+  const bool kronecker = laplace.structure == CurvatureStructure::kKronecker;
+  if (spec.model.has_data() && !IsProper(spec.prior)) {
+    violations.push_back({"prior", "laplace needs a Gaussian prior with precisions above 0"});
+  }
+  if (spec.model.is_network() && !spec.model.has_layers()) {
+    violations.push_back({"sampler.laplace", "needs the curvature of each layer, which a stored module does not tell"});
+    return violations;
+  }
+  if (spec.model.is_network()) {
+    bool other = false;
+    ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
+      other |= std::holds_alternative<FrnLayer>(layer.kind) || IsGrouped(layer);
+    });
+    if (kronecker && other) {
+      violations.push_back({"sampler.laplace.structure",
+                            "kronecker knows linear and ungrouped convolution layers, the model has others with "
+                            "parameters: take diagonal"});
+    }
+    return violations;
+  }
+  if (std::holds_alternative<GaussianMixturePotential>(std::get<PotentialKind>(spec.model.kind))) {
+    violations.push_back({"sampler.laplace", "needs a model or density with a curvature, a mixture has none here"});
+  } else if (kronecker) {
+    violations.push_back({"sampler.laplace.structure", "kronecker is for networks: take full or diagonal"});
+  }
+  return violations;
+}
+
+}  // namespace
+
+std::vector<FieldViolation> ValidatePostHoc(const JobSpec& spec) {
+  if (const auto* dropout = std::get_if<McDropoutSpec>(&spec.sampler.kind)) return Validate(*dropout, spec);
+  if (const auto* laplace = std::get_if<LaplaceSpec>(&spec.sampler.kind)) return Validate(*laplace, spec);
+  return {};
+}
+
+std::vector<FieldViolation> ValidatePostHocSize(const SamplerSpec& sampler,
+                                                const std::vector<ParameterShape>& parameters) {
+  const auto* laplace = std::get_if<LaplaceSpec>(&sampler.kind);
+  const int64_t size = NumParameters(parameters);
+  if (laplace == nullptr || laplace->structure != CurvatureStructure::kFull || size <= kMaxFullCurvatureParameters) {
+    return {};
+  }
+  return {{"sampler.laplace.structure", absl::StrCat("full is for up to ", kMaxFullCurvatureParameters,
+                                                     " parameters, the model has ", size, ": take kronecker")}};
+}
+
+int64_t CurvatureBytes(const SamplerSpec& sampler, const std::vector<ParameterShape>& parameters) {
+  const auto* laplace = std::get_if<LaplaceSpec>(&sampler.kind);
+  if (laplace == nullptr) return 0;
+  const int64_t size = NumParameters(parameters);
+  int64_t doubles = laplace->structure == CurvatureStructure::kDiagonal ? size : 0;
+  if (laplace->structure == CurvatureStructure::kFull) doubles = size * size;
+  if (laplace->structure == CurvatureStructure::kKronecker) {
+    for (const ParameterShape& parameter : parameters) {
+      if (parameter.shape.size() < 2) continue;
+      const int64_t outputs = parameter.shape[0], inputs = NumValues(parameter.shape) / outputs + 1;
+      doubles += outputs * outputs + inputs * inputs;
+    }
+  }
+  constexpr int64_t kSumsAndFactors = 2;
+  return kSumsAndFactors * doubles * static_cast<int64_t>(sizeof(double));
+}
+
+}  // namespace chainfleet

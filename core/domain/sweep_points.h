@@ -1,0 +1,25 @@
+// A job with a sweep as the jobs of its points. Point p has the chains p * spec.chains and the spec.chains - 1 after
+// it. Without a sweep there is one point, the job itself.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/domain/job_spec.h"
+
+namespace chainfleet {
+
+// Of all points.
+int32_t NumChains(const JobSpec& spec);
+
+// The point that a chain samples.
+int32_t PointOf(const JobSpec& spec, int32_t chain);
+
+// The job of one point alone: its numbers put in, no sweep. Whatever is about one posterior takes this.
+JobSpec SpecAt(const JobSpec& spec, int32_t point);
+
+// Too many points or chains; a number that the job lacks, at sweep.NAME; a value out of its bounds or given twice, at
+// sweep.NAME[i]. The rest of the job is taken to be valid.
+std::vector<FieldViolation> ValidateSweep(const JobSpec& spec);
+
+}  // namespace chainfleet

@@ -1,0 +1,20 @@
+// Bounds of every request to S3.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/limits.h"
+
+namespace chainfleet::limits {
+
+inline constexpr int kS3Attempts = 3;  // of a request, before its caller is told
+inline constexpr absl::Duration kS3ConnectTimeout = absl::Seconds(3);
+inline constexpr absl::Duration kS3Timeout = absl::Seconds(10);  // of a small request, and of a silence in a large
+inline constexpr absl::Duration kS3CompleteTimeout = absl::Seconds(60);  // a server may copy the parts of an object
+inline constexpr int64_t kS3BytesPerSecond = kMiB;                       // slower than this is given up
+inline constexpr int64_t kS3MaxReplyBytes = 4 * kMiB;                    // a page of 1,000 keys, or an error
+inline constexpr int64_t kS3MultipartBytes = 64 * kMiB;                  // larger objects are put in parts
+inline constexpr int64_t kS3PartBytes = 32 * kMiB;
+inline constexpr int kS3MaxPages = 10'000;  // of one listing
+
+}  // namespace chainfleet::limits

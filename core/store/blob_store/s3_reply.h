@@ -1,0 +1,31 @@
+// What S3 says in XML, read. Pure functions; a body that is no XML of the kind expected is INTERNAL.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// "NoSuchKey" and S3's sentence about it; both empty when the body holds no error.
+struct S3Error {
+  std::string code;
+  std::string message;
+};
+S3Error ReadS3Error(const std::string& body);
+
+// One page of ListObjectsV2.
+struct S3Listing {
+  std::vector<std::string> keys;   // as S3 orders them
+  std::string continuation_token;  // of the next page; empty: this was the last
+};
+absl::StatusOr<S3Listing> ReadS3Listing(const std::string& body);
+
+// Of CreateMultipartUpload.
+absl::StatusOr<std::string> ReadS3UploadId(const std::string& body);
+
+// The body of CompleteMultipartUpload: the parts' ETags, the first part first.
+std::string S3PartList(const std::vector<std::string>& etags);
+
+}  // namespace chainfleet

@@ -1,0 +1,84 @@
+#include "core/store/state_store/postgres_leader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/store/state_store/postgres_schema.h"
+#include "core/store/state_store/sql_state_store.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kWriterName[] = "chainfleet-leader";
+
+absl::StatusOr<std::string> ReadIncarnation(PostgresConnection* connection) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT incarnation FROM store"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return s.Text(0);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PostgresLeader>> PostgresLeader::Connect(PostgresOptions options) {
+  std::unique_ptr<PostgresLeader> leader(new PostgresLeader(std::move(options)));
+  CHAINFLEET_ASSIGN_OR_RETURN(leader->connection_, PostgresConnection::Open(leader->options_.uri, "chainfleet-lease"));
+  return leader;
+}
+
+absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
+  CHAINFLEET_ASSIGN_OR_RETURN(writer_, PostgresConnection::Open(options_.uri, kWriterName));
+  CHAINFLEET_RETURN_IF_ERROR(connection_->BeginWrite());
+  absl::StatusOr<Election> election = Elect();
+  if (const absl::Status done = election.ok() ? connection_->Commit() : election.status(); !done.ok()) {
+    connection_->Rollback();
+    generation_ = -1;
+    return done;
+  }
+  if (generation_ < 0) return election;
+  StoreOwnership ownership{"", generation_, "SELECT generation FROM leader FOR KEY SHARE"};
+  CHAINFLEET_ASSIGN_OR_RETURN(ownership.incarnation, ReadIncarnation(connection_.get()));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> reader,
+                              PostgresConnection::Open(options_.uri, "chainfleet-reader"));
+  election->store = std::make_unique<SqlStateStore>(std::move(writer_), std::move(reader), std::move(ownership));
+  return election;
+}
+
+absl::StatusOr<PostgresLeader::Election> PostgresLeader::Elect() {
+  CHAINFLEET_RETURN_IF_ERROR(PreparePostgresSchema(options_.fresh_incarnation, connection_.get()));
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT generation, address, backend_pid, renewed_at >= clock_timestamp() - "
+                                           "? * INTERVAL '1 millisecond' FROM leader"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(absl::ToInt64Milliseconds(options_.timeout)).Step().status());
+  const int64_t held = s.Int(0);
+  if (s.Text(3) == "t") return Election{nullptr, s.Text(1)};
+
+  // By name too: after a restart of the database another process may have that number.
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement end,
+                              connection_->Prepare("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                                                   "pid = ? AND application_name = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(end.Bind(s.Int(2)).Bind(std::string(kWriterName)).Run());
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement take, connection_->Prepare("UPDATE leader SET generation = generation + 1, address = ?, "
+                                              "backend_pid = ?, renewed_at = clock_timestamp() WHERE generation = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(take.Bind(options_.address).Bind(int64_t{writer_->backend_pid()}).Bind(held).Run());
+  generation_ = held + 1;
+  return Election{nullptr, options_.address};
+}
+
+absl::Status PostgresLeader::Renew() {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("UPDATE leader SET renewed_at = clock_timestamp() WHERE generation = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(generation_).Run());
+  if (connection_->changes() == 1) return absl::OkStatus();
+  return WithReason(
+      absl::UnavailableError(absl::StrCat("another coordinator leads now, this one led as generation ", generation_)),
+      "NOT_LEADER");
+}
+
+absl::Status PostgresLeader::Resign() {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("UPDATE leader SET renewed_at = '-infinity' WHERE generation = ?"));
+  return s.Bind(generation_).Run();
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,85 @@
+#include "core/store/state_store/postgres_schema.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+// kMigrations[v] leads from version v to v + 1. Never edit one that was released: append. Texts that are walked in
+// order are compared by bytes, whatever the database's own collation.
+constexpr const char* kMigrations[kPostgresSchemaVersion] = {R"sql(
+CREATE TABLE store (incarnation TEXT NOT NULL, schema_version BIGINT NOT NULL);
+CREATE TABLE leader (
+  generation BIGINT PRIMARY KEY, address TEXT NOT NULL, backend_pid INTEGER NOT NULL, renewed_at TIMESTAMPTZ NOT NULL);
+INSERT INTO leader VALUES (0, '', 0, '-infinity');
+CREATE TABLE jobs (
+  sequence BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT COLLATE "C" NOT NULL UNIQUE, request_id TEXT UNIQUE,
+  dataset TEXT, plan TEXT NOT NULL, intent BIGINT NOT NULL, created_ns BIGINT NOT NULL, finished_ns BIGINT,
+  purged BIGINT NOT NULL DEFAULT 0);
+CREATE INDEX jobs_by_dataset ON jobs (dataset) WHERE dataset IS NOT NULL;
+CREATE TABLE chains (
+  job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL, state BIGINT NOT NULL, lease_epoch BIGINT NOT NULL,
+  worker TEXT NOT NULL, incarnation TEXT NOT NULL, lease_committed BIGINT NOT NULL, attempts BIGINT NOT NULL,
+  step BIGINT NOT NULL, num_draws BIGINT NOT NULL, last_digest TEXT NOT NULL, resume_sha256 TEXT NOT NULL,
+  reason TEXT NOT NULL, crashes BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (job, chain));
+CREATE TABLE resume_points (
+  job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL, step BIGINT NOT NULL, sha256 TEXT NOT NULL, bytes BYTEA NOT NULL,
+  object TEXT, PRIMARY KEY (job, chain));
+CREATE TABLE segments (
+  job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL, first_index BIGINT NOT NULL, digest TEXT NOT NULL,
+  object TEXT NOT NULL, record TEXT NOT NULL, corrupt BIGINT NOT NULL DEFAULT 0, deleted BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (job, chain, first_index));
+CREATE INDEX segments_by_object ON segments (object);
+CREATE INDEX corrupt_segments ON segments (job, chain, first_index) WHERE corrupt = 1 AND deleted = 0;
+CREATE TABLE snapshots (
+  job TEXT COLLATE "C" NOT NULL, number BIGINT NOT NULL, draws_of_chain TEXT NOT NULL, created_ns BIGINT NOT NULL,
+  PRIMARY KEY (job, number));
+CREATE TABLE datasets (name TEXT COLLATE "C" PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE garbage (object TEXT COLLATE "C" PRIMARY KEY, deleting BIGINT NOT NULL DEFAULT 0);
+CREATE TABLE uploads (upload TEXT NOT NULL, object TEXT NOT NULL, PRIMARY KEY (upload, object));
+CREATE INDEX uploads_by_object ON uploads (object);
+CREATE TABLE sweeps (
+  ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL,
+  UNIQUE (job, chain));
+)sql",
+                                                             R"sql(
+CREATE TABLE models (name TEXT COLLATE "C" PRIMARY KEY, body TEXT NOT NULL);
+ALTER TABLE jobs ADD COLUMN module TEXT;
+CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
+)sql"};
+
+// 0: no tables yet.
+absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {
+  {
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT to_regclass('store') IS NULL"));
+    CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+    if (s.Text(0) == "t") return 0;
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT schema_version FROM store"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return s.Int(0);
+}
+
+}  // namespace
+
+absl::Status PreparePostgresSchema(const std::string& fresh_incarnation, PostgresConnection* connection) {
+  // Any number of our own: whoever prepares this database waits for whoever does so now.
+  CHAINFLEET_RETURN_IF_ERROR(connection->Execute("SELECT pg_advisory_xact_lock(7400)"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(connection));
+  if (version > kPostgresSchemaVersion) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("the state store has schema version ", version,
+                                                                 ", this program knows up to ", kPostgresSchemaVersion,
+                                                                 ": run the newer chainfleet-server")),
+                      "SCHEMA_TOO_NEW");
+  }
+  for (int64_t v = version; v < kPostgresSchemaVersion; ++v) {
+    CHAINFLEET_RETURN_IF_ERROR(connection->Execute(kMigrations[v]));
+  }
+  if (version == 0) {
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert, connection->Prepare("INSERT INTO store VALUES (?, ?)"));
+    return insert.Bind(fresh_incarnation).Bind(int64_t{kPostgresSchemaVersion}).Run();
+  }
+  return connection->Execute(absl::StrCat("UPDATE store SET schema_version = ", kPostgresSchemaVersion));
+}
+
+}  // namespace chainfleet

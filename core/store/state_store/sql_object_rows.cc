@@ -1,0 +1,146 @@
+// Of the rows of a store: data sets, models, garbage, uploads and sweeps.
+#include <utility>
+
+#include "core/store/state_store/record_json.h"
+#include "core/store/state_store/sql_rows.h"
+
+namespace chainfleet {
+
+absl::StatusOr<std::vector<Dataset>> SqlRows::ListDatasets() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT body FROM datasets ORDER BY name"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> bodies, Texts(std::move(s)));
+  std::vector<Dataset> datasets(bodies.size());
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    CHAINFLEET_ASSIGN_OR_RETURN(datasets[i], DecodeDataset(bodies[i]));
+  }
+  return datasets;
+}
+
+absl::Status SqlRows::InsertDataset(const Dataset& dataset) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("INSERT INTO datasets (name, body) VALUES (?, ?)"));
+  return s.Bind(dataset.name).Bind(EncodeDataset(dataset)).Run();
+}
+
+absl::Status SqlRows::DeleteDataset(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM datasets WHERE name = ?"));
+  return s.Bind(name).Run();
+}
+
+absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfDataset(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT id FROM jobs WHERE dataset = ? AND intent != ? ORDER BY id"));
+  s.Bind(name).Bind(static_cast<int64_t>(JobIntent::kDelete));
+  return Texts(std::move(s));
+}
+
+absl::StatusOr<std::vector<StoredModel>> SqlRows::ListModels() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT body FROM models ORDER BY name"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> bodies, Texts(std::move(s)));
+  std::vector<StoredModel> models(bodies.size());
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    CHAINFLEET_ASSIGN_OR_RETURN(models[i], DecodeModel(bodies[i]));
+  }
+  return models;
+}
+
+absl::Status SqlRows::InsertModel(const StoredModel& model) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("INSERT INTO models (name, body) VALUES (?, ?)"));
+  return s.Bind(model.name).Bind(EncodeModel(model)).Run();
+}
+
+absl::Status SqlRows::DeleteModel(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM models WHERE name = ?"));
+  return s.Bind(name).Run();
+}
+
+absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfModel(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT id FROM jobs WHERE module = ? AND intent != ? ORDER BY id"));
+  s.Bind(name).Bind(static_cast<int64_t>(JobIntent::kDelete));
+  return Texts(std::move(s));
+}
+
+absl::Status SqlRows::AddGarbage(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("INSERT INTO garbage (object) VALUES (?) ON CONFLICT DO NOTHING"));
+  return s.Bind(object).Run();
+}
+
+absl::Status SqlRows::RemoveGarbage(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM garbage WHERE object = ?"));
+  return s.Bind(object).Run();
+}
+
+absl::StatusOr<bool> SqlRows::StartDeleting(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("UPDATE garbage SET deleting = 1 WHERE object = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(object).Run());
+  return connection_->changes() > 0;
+}
+
+absl::StatusOr<bool> SqlRows::IsBeingDeleted(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("SELECT 1 FROM garbage WHERE object = ? AND deleting = 1"));
+  return s.Bind(object).Step();
+}
+
+absl::Status SqlRows::HoldObject(const std::string& upload, const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s,
+      connection_->Prepare("INSERT INTO uploads (upload, object) VALUES (?, ?) ON CONFLICT DO NOTHING"));
+  return s.Bind(upload).Bind(object).Run();
+}
+
+absl::StatusOr<std::vector<std::string>> SqlRows::ListHeld(const std::optional<std::string>& upload) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s,
+      connection_->Prepare("SELECT DISTINCT object FROM uploads WHERE CAST(?1 AS TEXT) IS NULL OR upload = ?1"));
+  s.Bind(upload);
+  return Texts(std::move(s));
+}
+
+absl::Status SqlRows::DropHeld(const std::optional<std::string>& upload) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("DELETE FROM uploads WHERE CAST(?1 AS TEXT) IS NULL OR upload = ?1"));
+  return s.Bind(upload).Run();
+}
+
+absl::StatusOr<bool> SqlRows::IsHeld(const std::string& object) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT 1 FROM uploads WHERE object = ? LIMIT 1"));
+  return s.Bind(object).Step();
+}
+
+absl::Status SqlRows::QueueSweep(const ChainId& chain) {  // again is later: with a new ticket
+  for (const char* sql :
+       {"DELETE FROM sweeps WHERE job = ? AND chain = ?", "INSERT INTO sweeps (job, chain) VALUES (?, ?)"}) {
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
+    CHAINFLEET_RETURN_IF_ERROR(s.Bind(chain.job).Bind(int64_t{chain.index}).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SqlRows::RemoveSweep(int64_t ticket) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM sweeps WHERE ticket = ?"));
+  return s.Bind(ticket).Run();
+}
+
+absl::StatusOr<std::vector<ChainSweep>> SqlRows::ListSweeps(int64_t after, int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s,
+      connection_->Prepare("SELECT ticket, job, chain FROM sweeps WHERE ticket > ? ORDER BY ticket LIMIT ?"));
+  s.Bind(after).Bind(int64_t{limit});
+  std::vector<ChainSweep> sweeps;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return sweeps;
+    sweeps.push_back({s.Int(0), {s.Text(1), static_cast<int32_t>(s.Int(2))}});
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> SqlRows::ListGarbage(const std::string& after, int32_t limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT object FROM garbage WHERE object > ? ORDER BY object LIMIT ?"));
+  s.Bind(after).Bind(int64_t{limit});
+  return Texts(std::move(s));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,138 @@
+#include "core/store/state_store/sql_state_store.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+#include "core/store/state_store/apply_change.h"
+#include "core/store/state_store/sql_rows.h"
+
+namespace chainfleet {
+namespace {
+
+// Reads on one connection see one state of the database.
+template <typename Read>
+auto InOneRead(SqlConnection* connection, Read read) -> decltype(read()) {
+  CHAINFLEET_RETURN_IF_ERROR(connection->BeginRead());
+  auto result = read();
+  connection->Rollback();
+  return result;
+}
+
+// UNAVAILABLE / NOT_LEADER if the store was taken over; else it is not until the transaction ends, if there is one.
+absl::Status CheckOwnership(const StoreOwnership& mine, SqlConnection* connection) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare(mine.generation_sql));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return CheckGeneration(mine.generation, s.Int(0));
+}
+
+}  // namespace
+
+struct SqlStateStore::Side {
+  explicit Side(std::unique_ptr<SqlConnection> opened) : connection(std::move(opened)), rows(connection.get()) {}
+  Mutex mutex;
+  const std::unique_ptr<SqlConnection> connection CHAINFLEET_GUARDED_BY(mutex);
+  SqlRows rows CHAINFLEET_GUARDED_BY(mutex);
+};
+
+SqlStateStore::SqlStateStore(std::unique_ptr<SqlConnection> writer, std::unique_ptr<SqlConnection> reader,
+                             StoreOwnership ownership)
+    : writer_(std::make_unique<Side>(std::move(writer))),
+      reader_(std::make_unique<Side>(std::move(reader))),
+      ownership_(std::move(ownership)) {}
+SqlStateStore::~SqlStateStore() = default;
+
+absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const StateChange> changes, absl::Time wall) {
+  MutexLock lock(&writer_->mutex);
+  SqlConnection& connection = *writer_->connection;
+  std::vector<ApplyResult> results;
+  const auto write = [&]() -> absl::Status {
+    CHAINFLEET_RETURN_IF_ERROR(connection.BeginWrite());
+    CHAINFLEET_RETURN_IF_ERROR(CheckOwnership(ownership_, &connection));
+    for (const StateChange& change : changes) {
+      CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, ApplyChange(change, wall, &writer_->rows));
+      results.push_back(std::move(result));
+    }
+    return connection.Commit();
+  };
+  const absl::Status status = write();
+  if (status.ok()) return results;
+  connection.Rollback();
+  if (absl::IsResourceExhausted(status)) {
+    results.assign(changes.size(), ApplyResult());
+    for (ApplyResult& result : results) result.status = status;
+    return results;
+  }
+  // A line may have ended because another coordinator took over: that is the better word for it.
+  const absl::Status ownership = CheckOwnership(ownership_, &connection);
+  return ReasonOf(ownership) == "NOT_LEADER" ? ownership : WithReason(status, "OUTCOME_UNKNOWN");
+}
+
+absl::StatusOr<StoredState> SqlStateStore::Load() {
+  MutexLock lock(&reader_->mutex);
+  SqlRows& rows = reader_->rows;
+  return InOneRead(reader_->connection.get(), [&]() -> absl::StatusOr<StoredState> {
+    StoredState state;
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<JobRow> jobs, rows.ListJobs());
+    for (JobRow& row : jobs) {
+      StoredJob stored{std::move(row), {}, {}};
+      CHAINFLEET_ASSIGN_OR_RETURN(stored.chains, rows.ListChains(stored.row.id));
+      CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_snapshot, rows.NewestSnapshot(stored.row.id));
+      state.jobs.push_back(std::move(stored));
+    }
+    CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows.ListDatasets());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows.ListModels());
+    return state;
+  });
+}
+
+absl::StatusOr<std::vector<SegmentRecord>> SqlStateStore::ListSegments(const SegmentQuery& query) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.ListSegments(query);
+}
+
+absl::StatusOr<SegmentRecord> SqlStateStore::FindSegment(const std::string& job, const std::string& object) {
+  MutexLock lock(&reader_->mutex);
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<SegmentRecord> record, reader_->rows.FindSegment(job, object));
+  if (!record) return absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object));
+  return *std::move(record);
+}
+
+absl::StatusOr<Snapshot> SqlStateStore::FindSnapshot(const std::string& job, int64_t number) {
+  MutexLock lock(&reader_->mutex);
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, reader_->rows.FindSnapshot(job, number));
+  if (!snapshot) return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+  return *std::move(snapshot);
+}
+
+absl::StatusOr<std::vector<SegmentRecord>> SqlStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.ListCorrupt(after, limit);
+}
+
+absl::StatusOr<int64_t> SqlStateStore::CountCorrupt() {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.CountCorrupt();
+}
+
+absl::StatusOr<bool> SqlStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
+  MutexLock lock(&reader_->mutex);
+  return InOneRead(reader_->connection.get(), [&] { return reader_->rows.MayCommit(chain, lease_epoch); });
+}
+
+absl::StatusOr<ChainReferences> SqlStateStore::ReferencesOfChain(const ChainId& chain) {
+  MutexLock lock(&reader_->mutex);
+  return InOneRead(reader_->connection.get(), [&] { return reader_->rows.ReferencesOfChain(chain); });
+}
+
+absl::StatusOr<std::vector<ChainSweep>> SqlStateStore::ListSweeps(int64_t after, int32_t limit) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.ListSweeps(after, limit);
+}
+
+absl::StatusOr<std::vector<std::string>> SqlStateStore::ListGarbage(const std::string& after, int32_t limit) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.ListGarbage(after, limit);
+}
+
+}  // namespace chainfleet

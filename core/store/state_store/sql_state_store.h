@@ -1,0 +1,46 @@
+// The StateStore over two connections to one SQL database: one writes, one reads.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/store/state_store/sql_connection.h"
+#include "core/store/state_store/state_store.h"
+
+namespace chainfleet {
+
+// What a taken-over database said.
+struct StoreOwnership {
+  std::string incarnation;
+  int64_t generation = 0;
+  // Reads the generation inside a write transaction, in a way that no one can raise it before the transaction's end.
+  const char* generation_sql = nullptr;
+};
+
+class SqlStateStore final : public StateStore {
+ public:
+  // Both connections are to a database whose tables are there and that `ownership` took over.
+  SqlStateStore(std::unique_ptr<SqlConnection> writer, std::unique_ptr<SqlConnection> reader, StoreOwnership ownership);
+  ~SqlStateStore() override;
+
+  std::string incarnation() const override { return ownership_.incarnation; }
+  int64_t generation() const override { return ownership_.generation; }
+  absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
+  absl::StatusOr<StoredState> Load() override;
+  absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
+  absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override;
+  absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override;
+  absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override;
+  absl::StatusOr<int64_t> CountCorrupt() override;
+  absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override;
+  absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override;
+  absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) override;
+  absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) override;
+
+ private:
+  struct Side;
+  const std::unique_ptr<Side> writer_, reader_;
+  const StoreOwnership ownership_;
+};
+
+}  // namespace chainfleet

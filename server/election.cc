@@ -1,0 +1,72 @@
+#include "server/election.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "core/base/log.h"
+#include "server/rpc/standby_server.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kElectionInterval = absl::Seconds(1);
+
+}  // namespace
+
+bool IsPostgres(const std::string& state) {
+  return absl::StartsWith(state, "postgres://") || absl::StartsWith(state, "postgresql://");
+}
+
+absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
+                                               const std::function<bool(absl::Duration)>& pause) {
+  std::unique_ptr<StandbyServer> standby;
+  std::string known;
+  CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresLeader> leader, PostgresLeader::Connect(options));
+  do {
+    absl::StatusOr<PostgresLeader::Election> election = leader->TakeOver();
+    if (!election.ok() && standby == nullptr) return election.status();
+    if (election.ok() && election->store != nullptr) return Lead{std::move(leader), std::move(election->store)};
+    if (standby == nullptr) {
+      CHAINFLEET_ASSIGN_OR_RETURN(standby, StandbyServer::Start(listen));
+    }
+    const std::string now = election.ok() ? election->leader_address : "";
+    standby->SetLeader(now);
+    if (!election.ok())
+      Log(LogLevel::kWarning, "standby cannot ask who leads", {{"error", election.status().ToString()}});
+    if (election.ok() && now != known) Log(LogLevel::kInfo, "standing by", {{"leader", known = now}});
+  } while (pause(kElectionInterval));
+  return std::nullopt;
+}
+
+LeadKeeper::LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration term, const Clock* clock,
+                       Executor* executor, std::function<void(const absl::Status&)> on_lost)
+    : leader_(std::move(leader)),
+      term_(term),
+      clock_(clock),
+      executor_(executor),
+      on_lost_(std::move(on_lost)),
+      renewed_(clock->Monotonic()) {
+  executor_->ScheduleAfter(term_ / 3, [this] { Renew(); });
+}
+
+LeadKeeper::~LeadKeeper() {
+  if (const absl::Status status = leader_->Resign(); !status.ok()) {
+    Log(LogLevel::kWarning, "the lead was not given up: a standby takes over when its term ends",
+        {{"error", status.ToString()}});
+  }
+}
+
+void LeadKeeper::Renew() {
+  const absl::Duration asked = clock_->Monotonic();
+  const absl::Status status = leader_->Renew();
+  if (status.ok()) {
+    renewed_ = asked;
+  } else {
+    Log(LogLevel::kWarning, "the lead was not renewed", {{"error", status.ToString()}});
+    // The commit transaction is what keeps draws safe; ending early only ends what could no longer be committed.
+    if (ReasonOf(status) == "NOT_LEADER" || clock_->Monotonic() - renewed_ >= term_) return on_lost_(status);
+  }
+  executor_->ScheduleAfter(term_ / 3, [this] { Renew(); });
+}
+
+}  // namespace chainfleet

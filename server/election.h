@@ -1,0 +1,50 @@
+// Who leads, of several coordinators on one PostgreSQL store: waiting for the lead and keeping it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/base/executor.h"
+#include "core/store/state_store/postgres_leader.h"
+
+namespace chainfleet {
+
+// True for what --state gives to PostgreSQL.
+bool IsPostgres(const std::string& state);
+
+struct Lead {
+  std::unique_ptr<PostgresLeader> leader;
+  std::unique_ptr<StateStore> store;
+};
+
+// Returns when this coordinator leads; until then answers on `listen` as a standby does. `pause` waits between
+// attempts and is false when it is time to end: then nothing is returned. Errors of the first attempt end it, later
+// ones are logged: a database that is away comes back.
+absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
+                                               const std::function<bool(absl::Duration)>& pause);
+
+// Renews the lead every third of the term, and gives it up when it is destroyed: by then nothing may be written any
+// more.
+class LeadKeeper {
+ public:
+  // `on_lost` runs at most once, when another leads or the term may have ended unrenewed. `executor` has a thread for
+  // this alone and ends before this does; neither it nor `clock` is owned.
+  LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration term, const Clock* clock, Executor* executor,
+             std::function<void(const absl::Status&)> on_lost);
+  ~LeadKeeper();
+
+ private:
+  void Renew();
+
+  const std::unique_ptr<PostgresLeader> leader_;
+  const absl::Duration term_;
+  const Clock* const clock_;
+  Executor* const executor_;
+  const std::function<void(const absl::Status&)> on_lost_;
+  absl::Duration renewed_;  // on the monotonic clock
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,22 @@
+// A gRPC server on a port, with the bounds that every server of this program has.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+struct ListeningServer {
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+};
+
+// Builds `builder`, to which the services were added, and listens on `address` ("127.0.0.1:7400", port 0: a free one).
+// Health is part of it. ALREADY_EXISTS / PORT_TAKEN.
+absl::StatusOr<ListeningServer> Listen(const std::string& address, grpc::ServerBuilder* builder);
+
+}  // namespace chainfleet

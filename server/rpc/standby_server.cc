@@ -1,0 +1,70 @@
+#include "server/rpc/standby_server.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/wire/grpc_status.h"
+#include "server/rpc/listen.h"
+
+namespace chainfleet {
+
+class StandbyServer::Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Refusal(const absl::Status& status) { Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+class StandbyServer::Refusals final : public grpc::CallbackGenericService {
+ public:
+  explicit Refusals(StandbyServer* owner) : owner_(owner) {}
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Refusal(owner_->Answer());
+  }
+
+ private:
+  StandbyServer* const owner_;
+};
+
+struct StandbyServer::Parts {
+  explicit Parts(StandbyServer* owner) : refusals(owner) {}
+  Refusals refusals;
+  std::unique_ptr<grpc::Server> server;
+};
+
+StandbyServer::StandbyServer() : parts_(std::make_unique<Parts>(this)) {}
+
+absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::string& address) {
+  std::unique_ptr<StandbyServer> made(new StandbyServer);
+  grpc::ServerBuilder builder;
+  builder.RegisterCallbackGenericService(&made->parts_->refusals);
+  CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));
+  made->parts_->server = std::move(listening.server);
+  made->parts_->server->GetHealthCheckService()->SetServingStatus(false);
+  return made;
+}
+
+StandbyServer::~StandbyServer() {
+  if (parts_->server == nullptr) return;
+  parts_->server->Shutdown();
+  parts_->server->Wait();
+}
+
+void StandbyServer::SetLeader(const std::string& address) {
+  MutexLock lock(&mutex_);
+  leader_ = address;
+}
+
+absl::Status StandbyServer::Answer() {
+  MutexLock lock(&mutex_);
+  return WithReason(
+      absl::UnavailableError(absl::StrCat("this coordinator is a standby; ",
+                                          leader_.empty() ? "nobody leads now, try again" : "the leader is " + leader_,
+                                          ". Give all coordinators in CHAINFLEET_ADDRESS")),
+      "NOT_LEADER");
+}
+
+}  // namespace chainfleet

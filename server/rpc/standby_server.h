@@ -1,0 +1,35 @@
+// What a coordinator that does not lead says to everyone: who does.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// Answers every call but health (NOT_SERVING) with UNAVAILABLE / NOT_LEADER and the leader's address. Thread-safe.
+class StandbyServer {
+ public:
+  // ALREADY_EXISTS / PORT_TAKEN.
+  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const std::string& address);
+  // Frees the port.
+  ~StandbyServer();
+
+  // "" while nobody leads.
+  void SetLeader(const std::string& address);
+
+ private:
+  class Refusal;
+  class Refusals;
+  struct Parts;
+  StandbyServer();
+  absl::Status Answer();
+
+  Mutex mutex_;
+  std::string leader_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# Trains and scores the samplers on real MNIST and prints accuracy, NLL, ECE and the entropy on notMNIST beside the papers'
+# figures, as a table in Markdown. About ten minutes on 2 quiet cores; not part of the tests.
+#   tests/bench/mnist_tables.sh DATA [BIN]
+# DATA holds mnist/ and notmnist/ with the IDX files (train-images-idx3-ubyte.gz, ..., notMNIST_small-images-idx3-ubyte.gz);
+# BIN the binaries (default: build/release/bin).
+set -euo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+data=${1:?usage: mnist_tables.sh DATA [BIN]}
+bin=$(cd "${2:-$here/build/release/bin}" && pwd)
+work=$(mktemp -d)
+export PATH=$bin:$PATH
+trap 'chainfleet down --data-dir "$work/fleet" >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
+
+say() { echo "mnist_tables: $*" >&2; }
+
+# seven_or_nine STEM: the rows of the two classes under their own IDX files, labels 0 and 1.
+seven_or_nine() {
+  python3 - "$data/mnist/$1" "$work/$1" <<'PY'
+import gzip, struct, sys
+source, target = sys.argv[1:]
+labels = gzip.open(f"{source}-labels-idx1-ubyte.gz").read()[8:]
+images = gzip.open(f"{source}-images-idx3-ubyte.gz").read()[16:]
+rows = [i for i, label in enumerate(labels) if label in (7, 9)]
+with gzip.open(f"{target}-labels-idx1-ubyte.gz", "wb") as f:
+    f.write(struct.pack(">II", 0x801, len(rows)) + bytes(labels[i] == 9 for i in rows))
+with gzip.open(f"{target}-images-idx3-ubyte.gz", "wb") as f:
+    f.write(struct.pack(">IIII", 0x803, len(rows), 28, 28) + b"".join(images[784 * i:784 * (i + 1)] for i in rows))
+PY
+}
+
+put() { chainfleet dataset put "$1" "$2-images-idx3-ubyte.gz" "$2-labels-idx1-ubyte.gz" >/dev/null; }
+
+# row LABEL DATA OOD PAPER: samples the job on standard input, scores it on DATA-test and prints a row.
+row() {
+  local job
+  say "$1"
+  cat >"$work/job.yaml"
+  job=$(chainfleet submit -f "$work/job.yaml" -o name)
+  chainfleet wait "$job" --timeout 3600s >/dev/null
+  chainfleet evaluate "$job" --dataset "$2-test" ${3:+--ood "$3"} -o json | python3 -c '
+import json, sys
+label, paper = sys.argv[1:]
+row = next(row for row in json.load(sys.stdin)["scores"] if row["what"] == "all")
+ood = row.get("ood_mean_predictive_entropy")
+draws, accuracy, nll, ece = row["num_draws"], 100 * row["accuracy"], row["nll"], 100 * row["ece"]
+entropy = "" if ood is None else f"{ood:.3f}"
+print(f"| {label} | {draws} | {accuracy:.2f} | {nll:.4f} | {ece:.2f} | {entropy} | {paper} |", flush=True)' "$1" "$4"
+}
+
+# network SAMPLER MODEL: a job for MNIST; 4 chains, two cycles of three epochs, the last epoch of each kept.
+network() {
+  cat <<YAML
+name: table
+model: {builtin: $2}
+dataset: {name: mnist}
+prior: {gaussian: {precision: 30}}
+sampler: {$1}
+learning_rate: {cyclical: {initial: 0.1, cycles: 2}}
+temperature: 1.0e-4
+batch_size: 128
+num_epochs: 6
+chains: 4
+collect: {last_epochs_of_cycle: 1}
+seed: 3
+YAML
+}
+
+# uncertainty MODEL: gradient uncertainty keeps theta where GU is low, 15 draws a chain after burn-in.
+uncertainty() {
+  cat <<YAML
+name: table
+model: {builtin: $1}
+dataset: {name: mnist}
+prior: {gaussian: {precision: 30}}
+sampler: {gradient_uncertainty: {}}
+learning_rate: {constant: 0.02}
+temperature: 1.0e-4
+batch_size: 128
+num_epochs: 6
+burn_in: {epochs: 3}
+chains: 4
+collect: {every_steps: 90}
+seed: 3
+YAML
+}
+
+# regression SAMPLER: softmax regression of 7 against 9.
+regression() {
+  cat <<YAML
+name: table
+model: {builtin: softmax_regression}
+dataset: {name: seven-nine}
+prior: {gaussian: {precision: 12}}
+sampler: {$1}
+learning_rate: {cyclical: {initial: 0.05, cycles: 4}}
+batch_size: 128
+num_epochs: 40
+burn_in: {cycles: 1}
+chains: 4
+collect: {last_epochs_of_cycle: 5}
+seed: 3
+YAML
+}
+
+# penalty MODEL: penalised Langevin proposals on 20 batches.
+penalty() {
+  cat <<YAML
+name: table
+model: {$1}
+dataset: {name: seven-nine}
+prior: {gaussian: {precision: 12}}
+sampler: {penalty_mh: {proposal: langevin, num_batches: 20}}
+step_size: {constant: $2}
+batch_size: 100
+num_steps: 12000
+burn_in: {steps: 6000}
+chains: 4
+collect: {every_steps: 100}
+seed: 3
+YAML
+}
+
+for stem in train t10k; do seven_or_nine "$stem"; done
+chainfleet up --data-dir "$work/fleet" --workers 2 --threads 1 --listen 127.0.0.1:0 --metrics-listen off >/dev/null
+CHAINFLEET_ADDRESS=127.0.0.1:$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["grpc"])' "$work/fleet/run/ports.json")
+export CHAINFLEET_ADDRESS
+put mnist "$data/mnist/train"; put mnist-test "$data/mnist/t10k"; put notmnist "$data/notmnist/notMNIST_small"
+put seven-nine "$work/train"; put seven-nine-test "$work/t10k"
+
+echo "| what | networks | accuracy % | NLL | ECE % | notMNIST entropy, nats | the papers |"
+echo "| --- | --- | --- | --- | --- | --- | --- |"
+network "sgld: {}" lenet5 | row "lenet5, MNIST, SGLD" mnist notmnist ""
+network "emcmc: {}" lenet5 | row "lenet5, MNIST, EMCMC" mnist notmnist ""
+network "entropy_sgld: {}" lenet5 | row "lenet5, MNIST, Entropy-SGLD" mnist notmnist ""
+uncertainty lenet5 | row "lenet5, MNIST, gradient uncertainty" mnist notmnist "five-layer CNN: 98.05 %, 1.355 nats"
+regression "sgld: {}" | row "softmax regression, 7 or 9, SGLD, T = 1" seven-nine "" ""
+regression "emcmc: {}" | row "softmax regression, 7 or 9, EMCMC, T = 1" seven-nine "" ""
+regression "entropy_sgld: {}" | row "softmax regression, 7 or 9, Entropy-SGLD, T = 1" seven-nine "" ""
+penalty "builtin: softmax_regression" 1.0e-6 | row "softmax regression, 7 or 9, penalty MH" seven-nine "" ""
+penalty "builtin: mlp, hidden: [16]" 1.0e-6 | row "mlp 784-16-2, 7 or 9, penalty MH" seven-nine "" ""

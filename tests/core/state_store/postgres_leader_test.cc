@@ -1,0 +1,117 @@
+// What only PostgreSQL promises: one of several coordinators leads. Needs the server of with_postgres.py.
+#include "core/store/state_store/postgres_leader.h"
+
+#include "core/store/state_store/postgres_schema.h"
+#include "tests/core/state_store/state_store_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+class PostgresLeaderTest : public testing::Test {
+ protected:
+  // A coordinator at `address` to which a leader is gone after `timeout`.
+  std::unique_ptr<PostgresLeader> Coordinator(const std::string& address, absl::Duration timeout = absl::Seconds(6)) {
+    return PostgresLeader::Connect({harness_.uri(), address, "s-" + address, timeout}).value();
+  }
+  static constexpr absl::Duration kAtOnce = -absl::Hours(1);
+  static absl::Status Write(StateStore* store, const std::string& job) {
+    return store->Apply(std::vector<StateChange>{change::CreateJob{PlanOf(job, 1), ""}}, absl::UnixEpoch()).status();
+  }
+  void Execute(const std::string& sql) {
+    const absl::Status done = PostgresConnection::Open(harness_.uri(), "test").value()->Execute(sql);
+    ASSERT_TRUE(done.ok()) << done;
+  }
+  PostgresHarness harness_{PostgresServer()};
+};
+
+TEST_F(PostgresLeaderTest, TheFirstLeadsAndTheSecondLearnsWhereItIs) {
+  const auto first = Coordinator("a:7400"), second = Coordinator("b:7400");
+  const auto elected = first->TakeOver();
+  ASSERT_NE(elected->store, nullptr);
+  EXPECT_EQ(elected->store->incarnation(), "s-a:7400");
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = second->TakeOver();
+    EXPECT_EQ(refused->store, nullptr);
+    EXPECT_EQ(refused->leader_address, "a:7400");
+    EXPECT_TRUE(first->Renew().ok());
+  }
+}
+
+TEST_F(PostgresLeaderTest, AStandbyTakesOverAndTheDeposedCanNeitherWriteNorRenew) {
+  const auto old = Coordinator("a:7400"), standby = Coordinator("b:7400", kAtOnce);
+  const auto before = old->TakeOver();
+  ASSERT_TRUE(Write(before->store.get(), "job-aaaaaa").ok());
+  const auto after = standby->TakeOver();
+  ASSERT_NE(after->store, nullptr);
+  EXPECT_EQ(after->store->generation(), before->store->generation() + 1);
+  EXPECT_EQ(after->store->incarnation(), before->store->incarnation());
+  EXPECT_EQ(ReasonOf(Write(before->store.get(), "job-bbbbbb")), "NOT_LEADER");
+  EXPECT_EQ(ReasonOf(old->Renew()), "NOT_LEADER");
+  EXPECT_TRUE(Write(after->store.get(), "job-cccccc").ok());
+  EXPECT_EQ(after->store->Load()->jobs.size(), 2u);
+}
+
+TEST_F(PostgresLeaderTest, ALeaderThatResignsIsFollowedAtOnce) {
+  const auto leader = Coordinator("a:7400"), standby = Coordinator("b:7400");
+  const auto elected = leader->TakeOver();
+  EXPECT_EQ(standby->TakeOver()->store, nullptr);
+  ASSERT_TRUE(leader->Resign().ok());
+  EXPECT_NE(standby->TakeOver()->store, nullptr);
+}
+
+TEST_F(PostgresLeaderTest, ATransactionTheOldLeaderLeftOpenDoesNotHoldUpTheNext) {
+  const auto old = Coordinator("a:7400");
+  const auto elected = old->TakeOver();
+  // As a leader that stopped in the middle of a write: it holds the row, and its line has the leader's name.
+  const auto hung = PostgresConnection::Open(harness_.uri(), "chainfleet-leader").value();
+  ASSERT_TRUE(hung->BeginWrite().ok());
+  ASSERT_TRUE(hung->Execute("SELECT generation FROM leader FOR KEY SHARE").ok());
+  Execute("UPDATE leader SET backend_pid = " + std::to_string(hung->backend_pid()));
+  EXPECT_NE(Coordinator("b:7400", kAtOnce)->TakeOver()->store, nullptr);
+  EXPECT_EQ(ReasonOf(hung->Commit()), "STORE_UNREACHABLE");
+}
+
+TEST_F(PostgresLeaderTest, RenewingDoesNotWaitForAnOpenWrite) {
+  const auto leader = Coordinator("a:7400");
+  const auto elected = leader->TakeOver();
+  const auto writer = PostgresConnection::Open(harness_.uri(), "writer").value();
+  ASSERT_TRUE(writer->BeginWrite().ok());
+  ASSERT_TRUE(writer->Execute("SELECT generation FROM leader FOR KEY SHARE").ok());
+  EXPECT_TRUE(leader->Renew().ok());
+}
+
+TEST_F(PostgresLeaderTest, ReadsGoOnAfterTheirLineBroke) {
+  const auto leader = Coordinator("a:7400");
+  const auto elected = leader->TakeOver();
+  ASSERT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok());
+  Execute(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'chainfleet-reader' AND "
+      "datname = current_database()");
+  EXPECT_EQ(ReasonOf(elected->store->Load().status()), "STORE_UNREACHABLE");
+  EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
+}
+
+TEST_F(PostgresLeaderTest, RefusesANewerSchemaWithBothVersions) {
+  Coordinator("a:7400")->TakeOver().value();
+  Execute("UPDATE store SET schema_version = 99");
+  const auto election = Coordinator("b:7400", kAtOnce)->TakeOver();
+  EXPECT_EQ(ReasonOf(election.status()), "SCHEMA_TOO_NEW");
+  EXPECT_THAT(std::string(election.status().message()),
+              testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr(std::to_string(kPostgresSchemaVersion))));
+}
+
+TEST_F(PostgresLeaderTest, RefusesADatabaseThatMayLoseItsCommits) {
+  const std::string name = harness_.uri().substr(harness_.uri().rfind('/') + 1);
+  Execute("ALTER DATABASE " + name + " SET synchronous_commit = off");
+  const auto refused = PostgresLeader::Connect({harness_.uri(), "a:7400", "s", absl::Seconds(6)});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("synchronous_commit"));
+}
+
+TEST_F(PostgresLeaderTest, AnUnreachableServerIsSaidToBeSo) {
+  const auto refused = PostgresLeader::Connect({"postgresql://127.0.0.1:1/x", "a:7400", "s", absl::Seconds(6)});
+  EXPECT_EQ(ReasonOf(refused.status()), "STORE_UNREACHABLE");
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,69 @@
+"""The main job with every object in a real S3 server (SeaweedFS), which dies under load."""
+import os
+import sys
+import unittest
+
+import fleet as fleets
+import journeys_test
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import real_server  # noqa: E402
+import with_s3  # noqa: E402
+
+UNAVAILABLE = 5
+
+
+class ObjectsInS3(journeys_test.Journeys):
+    def setUp(self):
+        self.s3 = with_s3.S3Server()
+        self.addCleanup(self.s3.close)
+        self.s3.start()
+        self.fleet = fleets.Fleet(environment={**self.s3.environment, "CHAINFLEET_BLOBS": f"s3://{with_s3.BUCKET}/fleet"})
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        self.fleet.put_fashion("fashion", 2000)
+
+    def test_a_killed_store_loses_no_draw(self):
+        job = self.fleet.submit(journeys_test.JOB.format(name="killed-store", epochs=120, keep=10))
+        before = journeys_test.first_job_with(self.fleet, job, 8)
+        self.s3.kill()
+        gone = self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("gone.npz"))
+        self.assertEqual(gone.returncode, UNAVAILABLE, gone.stderr)
+        self.assertIn(f"S3 at http://{self.s3.address} did not answer", gone.stderr)
+        self.assertNotIn(with_s3.ADMIN["AWS_SECRET_ACCESS_KEY"], gone.stderr + self.fleet.logs())
+        self.assertEqual(self.fleet.json("get", "jobs", job)["state"], "RUNNING")
+        self.s3.start()
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        self.assertGreaterEqual(int(self.fleet.json("get", "jobs", job)["num_draws"]), int(before["num_draws"]))
+        journeys_test.check_draws(self, self.fleet, job, per_chain=30)
+        self.assertFalse(os.path.exists(self.fleet.path("blobs")), "objects went into the data directory")
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet(workers=0)
+        self.addCleanup(self.fleet.close)
+
+    def refused(self, blobs, environment):
+        self.fleet.environment = {"CHAINFLEET_BLOBS": blobs, **environment}
+        done = self.fleet.run("up", "--data-dir", self.fleet.folder, "--listen", "127.0.0.1:0", "--workers", "0", "--timeout", "60s")
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
+    def test_a_server_starts_on_its_own_store_or_not_at_all(self):
+        with real_server.running(with_s3.S3Server()) as s3:
+            self.assertIn("s3://BUCKET", self.refused("file:///tmp", s3.environment))
+            self.assertIn("NoSuchBucket", self.refused("s3://no-such-bucket", s3.environment))
+            said = self.refused(f"s3://{with_s3.BUCKET}", {**s3.environment, "AWS_SECRET_ACCESS_KEY": "not-the-secret"})
+            self.assertIn("SignatureDoesNotMatch", said)
+            self.assertNotIn("not-the-secret", said)
+            self.fleet.environment = {**s3.environment, "CHAINFLEET_BLOBS": f"s3://{with_s3.BUCKET}/one"}
+            self.fleet.up()
+            self.fleet.run("down", "--data-dir", self.fleet.folder, check=True)
+            for other in ("", f"s3://{with_s3.BUCKET}/two"):
+                self.assertIn(f"with --blobs s3://{with_s3.BUCKET}/one/", self.refused(other, s3.environment))
+        self.assertIn("did not answer", self.refused(f"s3://{with_s3.BUCKET}/one", s3.environment))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,96 @@
+// Norms of each example's gradient of networks in ATen operations, against gradients of batches of one.
+#include "worker/numerics/models/example_norms.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/domain/model_spec.h"
+#include "tests/support/network_fixture.h"
+#include "worker/numerics/models/eager_potential.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kRows = 2, kImages = 5, kExamples = 40;
+
+// Every kind of layer with parameters that have norms by example, in every place where a chain's channels might be
+// taken for another's.
+LayerList EveryLayer() {
+  const LayerList branch = {{ConvLayer{.out_channels = 6, .padding = 1, .groups = 2, .bias = false}},
+                            {FrnLayer{.threshold = false}}};
+  const LayerList shortcut = {{ConvLayer{.out_channels = 6, .kernel = 1}}};
+  return {{ConvLayer{.out_channels = 4, .kernel = 3, .stride = 2, .padding = 1}},
+          {FrnLayer{}},
+          {ResidualLayer{branch, shortcut}},
+          {ConcatLayer{{{ConvLayer{.out_channels = 3, .kernel = 3, .padding = 1}}, {ReluLayer{}}}}},
+          {MaxPoolLayer{}},
+          {LinearLayer{.outputs = 7, .bias = false}},
+          {ReluLayer{}},
+          {LinearLayer{}}};
+}
+
+struct Case {
+  std::string name;
+  ModelSpec model;
+  ChainBatching batching;
+};
+
+class ExampleNorms : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ExampleNorms, AreThoseOfBatchesOfOne) {
+  const auto data = SyntheticImages(kExamples, {3, 11, 11});
+  NetworkShape network = *InferNetwork(GetParam().model, {3, 11, 11}, 10);
+  const auto layout = std::make_shared<const Layout>(network.parameters);
+  const NetworkSettings settings = {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, /*prior_precision=*/0};
+  const auto potential =
+      MakeEagerPotential(std::move(network), layout, data, settings, Device{}, GetParam().batching);
+  const ThetaArena theta = RandomTheta(layout, kRows);
+  const std::vector<int64_t> ids = SomeIds(kRows, kImages, kExamples);
+  ThetaArena gradient = theta.Clone(), plain = theta.Clone();
+  std::vector<double> energy(kRows), norms(kRows * kImages);
+  ASSERT_TRUE(potential->EvaluateWithNorms(theta, {ids.data(), kImages}, &gradient, energy.data(), norms.data()));
+  potential->Evaluate(theta, {ids.data(), kImages}, &plain, energy.data());
+  for (int64_t row = 0; row < kRows; ++row) {
+    const std::vector<float> with = gradient.ReadRow(row), without = plain.ReadRow(row);
+    for (size_t p = 0; p < with.size(); ++p) {
+      ASSERT_NEAR(with[p], without[p], 1e-4 * std::abs(without[p]) + 1e-4) << row << ", " << p;
+    }
+  }
+  for (int64_t i = 0; i < kImages; ++i) {
+    const int64_t one[] = {ids[i], ids[kImages + i]};
+    potential->Evaluate(theta, {one, 1}, &plain, energy.data());
+    for (int64_t row = 0; row < kRows; ++row) {
+      double norm = 0;
+      for (const float g : plain.ReadRow(row)) norm += std::pow(g / static_cast<double>(kExamples), 2);
+      EXPECT_NEAR(norms[row * kImages + i], norm, 1e-4 * norm) << row << ", " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Networks, ExampleNorms,
+    ::testing::Values(Case{"layers_apart", {LayeredModel{EveryLayer()}}, ChainBatching::kApart},
+                      Case{"layers_together", {LayeredModel{EveryLayer()}}, ChainBatching::kTogether},
+                      Case{"resnet20_frn", {BuiltinModel{"resnet20-frn", {}, 0.125}}, ChainBatching::kTogether}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(ExampleNormsOfBatchNorm, AreNone) {
+  const auto data = SyntheticImages(kExamples, {3, 11, 11});
+  NetworkShape network = *InferNetwork(
+      {LayeredModel{{{ConvLayer{.out_channels = 2}}, {BatchNormLayer{}}, {LinearLayer{}}}}}, {3, 11, 11}, 10);
+  const auto layout = std::make_shared<const Layout>(network.parameters);
+  const auto potential = MakeEagerPotential(std::move(network), layout, data, {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, 0},
+                                            Device{}, ChainBatching::kApart);
+  const ThetaArena theta = RandomTheta(layout, 1);
+  ThetaArena gradient = theta.Clone();
+  const std::vector<int64_t> ids = {0, 1};
+  double energy, norms[2];
+  EXPECT_FALSE(potential->EvaluateWithNorms(theta, {ids.data(), 2}, &gradient, &energy, norms));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,118 @@
+#include "worker/numerics/models/network_curvature.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/im2col.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/softmax.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "worker/numerics/models/eager_network.h"
+
+namespace chainfleet {
+namespace {
+
+// Calls `see` with the gradients by `inputs` of each column's product with the logits [n, K], column after column.
+void ForEachColumn(const at::Tensor& logits, const std::vector<at::Tensor>& inputs,
+                   const std::function<void(const std::vector<at::Tensor>& gradients)>& see) {
+  const at::Tensor p = at::softmax(logits.detach(), -1);
+  const int64_t classes = p.size(1);
+  for (int64_t k = 0; k < classes; ++k) {
+    at::Tensor column = -p;
+    column.select(1, k).add_(1);
+    column = column * p.select(1, k).sqrt().unsqueeze(1);
+    see(torch::autograd::grad({logits}, inputs, {column}, /*retain_graph=*/k + 1 < classes));
+  }
+}
+
+// [rows, features] of a layer's images [n, channels, height, width] or vectors [1, n, features].
+at::Tensor Rows(const at::Tensor& h) {
+  return h.dim() == 4 ? h.permute({0, 2, 3, 1}).reshape({-1, h.size(1)}) : h.squeeze(0);
+}
+
+at::Tensor Gram(const at::Tensor& rows) { return rows.t().matmul(rows).to(at::kDouble); }
+
+// [rows, inputs] that meet the weight: windows of images, and 1 for the bias.
+at::Tensor InputRows(const LayerTap& tap, bool bias) {
+  at::Tensor rows;
+  if (const auto* conv = std::get_if<ConvLayer>(&tap.layer->kind)) {
+    const std::vector<int64_t> kernel(2, conv->kernel), padding(2, conv->padding), stride(2, conv->stride);
+    rows = at::im2col(tap.input, kernel, {1, 1}, padding, stride).transpose(1, 2).flatten(0, 1);
+  } else {
+    rows = tap.input.squeeze(0);
+  }
+  return bias ? at::cat({rows, at::ones({rows.size(0), 1}, rows.options())}, 1) : rows;
+}
+
+bool HasBias(const PlacedLayer& layer) {
+  const auto* conv = std::get_if<ConvLayer>(&layer.kind);
+  return conv != nullptr ? conv->bias : std::get<LinearLayer>(layer.kind).bias;
+}
+
+void AddKronecker(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                  Curvature* sum) {
+  std::vector<LayerTap> taps;
+  // It is for x's sake that there is a graph: the weights' gradients are not wanted.
+  const at::Tensor logits =
+      EagerLogits(network, parameters, x.detach().requires_grad_(true), {.taps = &taps}).squeeze(0);
+  sum->layers.resize(taps.size());
+  std::vector<at::Tensor> outputs;
+  for (size_t l = 0; l < taps.size(); ++l) {
+    Curvature::Layer& layer = sum->layers[l];
+    layer.weight = static_cast<int64_t>(taps[l].layer->parameter);
+    layer.bias = HasBias(*taps[l].layer);
+    const at::Tensor rows = InputRows(taps[l], layer.bias).detach();
+    layer.positions += static_cast<double>(rows.size(0));
+    AddTo(&layer.inputs, Gram(rows));
+    outputs.push_back(taps[l].output);
+  }
+  ForEachColumn(logits, outputs, [&](const std::vector<at::Tensor>& gradients) {
+    for (size_t l = 0; l < taps.size(); ++l) AddTo(&sum->layers[l].outputs, Gram(Rows(gradients[l])));
+  });
+}
+
+// The examples as chains of one image each, so that autograd gives each one's own gradient.
+void AddByExample(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                  Curvature* sum) {
+  constexpr int64_t kGradientFloats = int64_t{16} << 20;
+  const int64_t all = x.size(1), size = NumParameters(network.parameters);
+  const int64_t most = std::clamp<int64_t>(kGradientFloats / size, 1, all);
+  for (int64_t first = 0; first < all; first += most) {
+    const int64_t count = std::min(most, all - first);
+    std::vector<at::Tensor> leaves;
+    for (const at::Tensor& parameter : parameters) {
+      std::vector<int64_t> shape = parameter.sizes().vec();
+      shape[0] = count;
+      leaves.push_back(parameter.expand(shape).detach().requires_grad_(true));
+    }
+    const at::Tensor logits = EagerLogits(network, leaves, x.narrow(1, first, count).transpose(0, 1)).squeeze(1);
+    ForEachColumn(logits, leaves, [&](const std::vector<at::Tensor>& gradients) {
+      std::vector<at::Tensor> flat;
+      for (const at::Tensor& gradient : gradients) flat.push_back(gradient.flatten(1));
+      const at::Tensor rows = at::cat(flat, 1);  // [count, D]
+      if (sum->structure == CurvatureStructure::kFull) {
+        const at::Tensor wide = rows.to(at::kDouble);
+        AddTo(&sum->full, wide.t().matmul(wide));
+      } else {
+        AddTo(&sum->diagonal, rows.square().sum(0, /*keepdim=*/false, at::kDouble));
+      }
+    });
+  }
+}
+
+}  // namespace
+
+void AddNetworkCurvature(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                         Curvature* sum) {
+  const c10::AutoGradMode autograd(true);
+  std::vector<at::Tensor> detached;
+  for (const at::Tensor& parameter : parameters) detached.push_back(parameter.detach());
+  if (sum->structure == CurvatureStructure::kKronecker) return AddKronecker(network, detached, x, sum);
+  AddByExample(network, detached, x, sum);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,17 @@
+// Vbar, the variance of the mini-batch gradient of U, as a chain's own batches have it.
+#pragma once
+
+#include <vector>
+
+#include "worker/numerics/samplers/sampler_state.h"
+
+namespace chainfleet {
+
+inline constexpr int64_t kVarianceBatches = 64;
+
+// [C]: at row r of `theta` the unbiased variance over kVarianceBatches batches of the full-scale gradient, mean over
+// coordinates. Batches are made as the job makes them (with replacement, or each the first of a permutation of its own)
+// from inputs.chains[r].key, which must be no key of the chain itself. 0 without data; not finite if a gradient is not.
+std::vector<double> MeasureGradientVariance(const StepInputs& inputs, ThetaArena* theta);
+
+}  // namespace chainfleet

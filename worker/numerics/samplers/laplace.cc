@@ -1,0 +1,139 @@
+#include "worker/numerics/samplers/laplace.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/base/check.h"
+#include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/samplers/anchored_langevin.h"
+#include "worker/numerics/samplers/laplace_gaussian.h"
+#include "worker/numerics/tensor_view.h"
+
+namespace chainfleet {
+namespace {
+
+enum : size_t { kTheta, kMomentum, kDraw };
+
+// What a row derives from the end of its training.
+struct Approximation {
+  Curvature curvature;
+  int64_t batches = 0;  // of the pass that `curvature` has seen; then it is given up for the Gaussian
+  std::optional<LaplaceGaussian> gaussian;
+};
+
+Approximation& Of(const std::shared_ptr<void>& derived) { return *static_cast<Approximation*>(derived.get()); }
+
+bool Any(const std::vector<ChainStep>& chains) {
+  return std::any_of(chains.begin(), chains.end(), [](const ChainStep& chain) { return chain.active; });
+}
+
+// Bits of a row on the host depend on no thread but its own.
+void ForEachActive(const std::vector<ChainStep>& chains, Device device, const std::function<void(int64_t)>& of_row) {
+  const auto if_active = [&](int64_t row) {
+    if (chains[row].active) of_row(row);
+  };
+  const auto rows = static_cast<int64_t>(chains.size());
+  if (!device.is_cuda()) return RunSingleThreaded(rows, if_active);
+  for (int64_t row = 0; row < rows; ++row) if_active(row);
+}
+
+}  // namespace
+
+std::vector<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* state) const {
+  const StepPlan& plan = *inputs.plan;
+  const auto training =
+      OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < plan.training_steps; });
+  const auto trained =
+      OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t >= plan.training_steps; });
+  std::vector<StepInfo> of_trained(inputs.chains.size());
+  // Before the others move: it is what may run out of memory.
+  if (Any(trained)) {
+    TakeCurvature(inputs, trained, state);
+    const auto sampling =
+        OnlyActive(trained, [&](const ChainStep& chain) { return chain.t >= plan.training_steps + plan.pass_steps; });
+    const std::vector<bool> drawn = Sample(inputs, sampling, state);
+    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, trained, inputs.scratch};
+    EvaluateBatches(some, state->arenas[kDraw]);
+    for (size_t row = 0; row < of_trained.size(); ++row) {
+      of_trained[row].energy = inputs.scratch->energy[row];
+      of_trained[row].finite = std::isfinite(of_trained[row].energy) && drawn[row];
+    }
+  }
+  if (!Any(training)) return of_trained;
+  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+  EvaluateBatches(some, state->theta());
+  std::vector<StepInfo> info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  for (size_t row = 0; row < info.size(); ++row) {
+    if (trained[row].active) info[row] = of_trained[row];
+  }
+  return info;
+}
+
+void Laplace::TakeCurvature(const StepInputs& inputs, const std::vector<ChainStep>& trained,
+                            SamplerState* state) const {
+  const StepPlan& plan = *inputs.plan;
+  const int64_t all = inputs.potential->num_examples(), n = std::max<int64_t>(1, inputs.batches->batch_size());
+  // Out of the state while sums grow: one that an error leaves half done must not be gone on with.
+  std::vector<std::shared_ptr<void>> derived = std::exchange(state->derived, {});
+  state->derived.resize(derived.size());
+  for (bool behind = true; behind;) {
+    behind = false;
+    std::vector<CurvatureSlice> slices(trained.size());
+    for (size_t row = 0; row < trained.size(); ++row) {
+      if (!trained[row].active) continue;
+      if (derived[row] == nullptr) {
+        auto fresh = std::make_shared<Approximation>();
+        fresh->curvature.structure = structure;
+        derived[row] = std::move(fresh);
+        state->arenas[kDraw].CopyRow(static_cast<int64_t>(row), state->theta());  // until there is one
+      }
+      Approximation& of_row = Of(derived[row]);
+      if (of_row.batches >= std::min(trained[row].t - plan.training_steps + 1, plan.pass_steps)) continue;
+      const int64_t first = of_row.batches++ * n;
+      slices[row] = {&of_row.curvature, first, std::min(n, all - first)};
+      behind = true;
+    }
+    if (!behind) break;
+    const bool known = inputs.potential->AddCurvature(state->theta(), slices.data());
+    CHAINFLEET_CHECK(known) << "a potential without this curvature was given to laplace";
+  }
+  state->derived = std::move(derived);
+}
+
+std::vector<bool> Laplace::Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling,
+                                  SamplerState* state) const {
+  std::vector<char> drawn(sampling.size(), 1);  // not bool: rows are written side by side
+  if (!Any(sampling)) return {drawn.begin(), drawn.end()};
+  ThetaArena& draw = state->arenas[kDraw];
+  ThetaArena& zero = inputs.scratch->Arena(0, draw);
+  RowsView(zero).zero_();
+  RunPass(
+      Pass::kNormalAround, {&draw, &zero}, sampling, [](int64_t, float* s) { s[0] = 1; }, RngStream::kProposal);
+  const std::vector<double> lambda = inputs.potential->PriorPrecisions();
+  ForEachActive(sampling, draw.device(), [&](int64_t row) {
+    Approximation& of_row = Of(state->derived[row]);
+    if (!of_row.gaussian) {
+      of_row.gaussian = LaplaceGaussian::Factor(of_row.curvature, lambda, draw.layout(), RowsView(draw).device());
+      of_row.curvature = {};
+    }
+    drawn[row] = of_row.gaussian.has_value();
+    if (!drawn[row]) return;
+    std::vector<at::Tensor> tensors, center;
+    for (size_t k = 0; k < draw.layout().spans().size(); ++k) {
+      tensors.push_back(ParameterView(draw, static_cast<int64_t>(k)).select(0, row));
+      center.push_back(ParameterView(state->theta(), static_cast<int64_t>(k)).select(0, row));
+    }
+    of_row.gaussian->Shape(tensors);
+    const double scale = std::sqrt(sampling[row].temperature);
+    for (size_t k = 0; k < tensors.size(); ++k) tensors[k].mul_(scale).add_(center[k]);
+  });
+  return {drawn.begin(), drawn.end()};
+}
+
+}  // namespace chainfleet

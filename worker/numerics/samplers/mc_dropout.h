@@ -1,0 +1,28 @@
+// MC dropout (Gal & Ghahramani, ICML 2016) by weights: W = M diag(z), z_j = 0 with probability `rate`, else
+// 1 / (1 - rate), for each input unit j of every linear and convolution layer but the first: a feature of a linear
+// layer, a channel of a convolution. One z a step (their Monte Carlo estimate with one sample of W for the mini-batch):
+//
+//   v <- b v + m o grad U_batch(m o theta) + prior;  theta <- theta - alpha v          m: z spread over theta
+//
+// with the prior's gradient at theta. After the training steps a step draws m o theta: a network like any other, whose
+// logits are those of theta with the units of one z dropped. Dropout layers of a network's own list are off: the
+// sampler's stand in for them.
+#pragma once
+
+#include <vector>
+
+#include "worker/numerics/samplers/sgd.h"
+
+namespace chainfleet {
+
+struct McDropout {
+  static constexpr const char* kArenas[] = {"theta", "momentum", "draw"};  // draw: m o theta of the last step
+  double rate = 0;
+  double momentum = 0;
+
+  std::string draw_arena() const { return "draw"; }
+  void InitRow(SamplerState*, int64_t) const {}
+  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+};
+
+}  // namespace chainfleet

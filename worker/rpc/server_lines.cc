@@ -1,0 +1,22 @@
+#include "worker/rpc/server_lines.h"
+
+#include "absl/strings/str_split.h"
+#include "worker/rpc/worker_channel.h"
+
+namespace chainfleet {
+
+ServerLines::ServerLines(const std::string& addresses, const std::vector<std::string>& purposes) {
+  for (const auto address : absl::StrSplit(addresses, ',')) {
+    stubs_.emplace_back();
+    for (const std::string& purpose : purposes) {
+      stubs_.back().push_back(v1::WorkerService::NewStub(DialServer(std::string(address), purpose)));
+    }
+  }
+}
+
+void ServerLines::Ended(size_t line, absl::StatusCode code) {
+  // Of the calls that were on this line only the first moves on.
+  if (code == absl::StatusCode::kUnavailable) current_.compare_exchange_strong(line, (line + 1) % stubs_.size());
+}
+
+}  // namespace chainfleet

@@ -65,9 +65,9 @@ void AddDelete(CLI::App* program, Invocation* run) {
                               "  chainfleet delete dataset fashion-mnist --yes",
                               [=] { return DeleteDataset(run, options->name, options->yes); });
   dataset->add_option("NAME", options->name, "Name of the data set")->required();
-  CLI::App* model = AddVerb(verb, run, "model", "Delete a TorchScript module that no job uses",
-                            "  chainfleet delete model mine --yes",
-                            [=] { return DeleteModel(run, options->name, options->yes); });
+  CLI::App* model =
+      AddVerb(verb, run, "model", "Delete a TorchScript module that no job uses",
+              "  chainfleet delete model mine --yes", [=] { return DeleteModel(run, options->name, options->yes); });
   model->add_option("NAME", options->name, "Name of the model")->required();
   for (CLI::App* app : {job, dataset, model}) {
     app->add_flag("--yes", options->yes, "Do not ask");

@@ -76,8 +76,8 @@ std::vector<FieldViolation> Validate(const JobSpec& spec);
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
 
 // The same with the data set itself (null for potentials without data): its targets are those the model learns, the
-// shapes fit, each layer that the prior names is there, a chain fits a machine. Of a stored module only a worker can say
-// the latter two.
+// shapes fit, each layer that the prior names is there, a chain fits a machine. Of a stored module only a worker can
+// say the latter two.
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
 
 // Inputs [input_shape...] are no images, or too small for the crop; paths below "augmentation".

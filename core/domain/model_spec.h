@@ -1,5 +1,5 @@
-// What is sampled: a network, built in, a job's own list of layers or a stored module, or an analytic potential. Shapes, parameter
-// counts and memory are inferred here, without torch, so that a bad model is refused at submit.
+// What is sampled: a network, built in, a job's own list of layers or a stored module, or an analytic potential.
+// Shapes, parameter counts and memory are inferred here, without torch, so that a bad model is refused at submit.
 #pragma once
 
 #include <cstdint>

@@ -114,8 +114,7 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   Violations violations;
   const bool layered = proto.layers_size() > 0;
   if ((proto.kind_case() != v1::JobSpec::Model::KIND_NOT_SET) == layered) {
-    return InvalidFields(
-        {{"model", "give exactly one of builtin: NAME (" + BuiltinNames() +
+    return InvalidFields({{"model", "give exactly one of builtin: NAME (" + BuiltinNames() +
                                         "), layers: [...], torchscript: NAME and potential"}});
   }
   BuiltinModel builtin{proto.builtin(), {}};

@@ -70,7 +70,7 @@ std::vector<StepKey> Keys() {
 
 // The image that each position of each chain's batch is to see, in that order, with its label.
 std::shared_ptr<const ResidentDataset> ChangedBefore(const ResidentDataset& data, const std::vector<int64_t>& ids) {
-  Dataset dataset = data.description();
+  const Dataset& dataset = data.description();
   const InputRows rows(dataset.input_type, data.input_bytes().data(), kShape, dataset.normalisation);
   std::vector<float> inputs, image(rows.row_size());
   std::vector<int32_t> labels;
@@ -82,16 +82,7 @@ std::shared_ptr<const ResidentDataset> ChangedBefore(const ResidentDataset& data
     inputs.insert(inputs.end(), changed.begin(), changed.end());
     labels.push_back(data.labels()[ids[i]]);
   }
-  std::vector<int64_t> shape = {kExamples};
-  shape.insert(shape.end(), kShape.begin(), kShape.end());
-  const std::string shard = WriteSafetensors(
-      {{"inputs", TensorType::kFloat32, shape, reinterpret_cast<const char*>(inputs.data()),
-        static_cast<int64_t>(inputs.size() * sizeof(float))},
-       {"labels", TensorType::kInt32, {kExamples}, reinterpret_cast<const char*>(labels.data()), kExamples * 4}},
-      {});
-  dataset.input_type = InputType::kFloat32;
-  dataset.normalisation = {};
-  return *ResidentDataset::Create(dataset, {shard});
+  return ImagesLike(dataset, inputs, labels);
 }
 
 using Make =
@@ -99,6 +90,7 @@ using Make =
 
 struct Outcome {
   std::vector<double> energy = std::vector<double>(kChains), losses = std::vector<double>(kExamples);
+  std::vector<double> norms = std::vector<double>(kExamples);  // zeros of networks with batch norm
   std::vector<std::vector<float>> gradient;
   bool operator==(const Outcome&) const = default;
 };
@@ -109,6 +101,9 @@ Outcome Evaluate(Potential& potential, const BatchRows& batch) {
   Outcome outcome;
   potential.Evaluate(theta, batch, &gradient, outcome.energy.data());
   potential.Losses(theta, batch, outcome.losses.data());
+  ThetaArena again = theta.Clone();
+  std::vector<double> energy(kChains);
+  potential.EvaluateWithNorms(theta, batch, &again, energy.data(), outcome.norms.data());
   for (int64_t c = 0; c < kChains; ++c) outcome.gradient.push_back(gradient.ReadRow(c));
   return outcome;
 }

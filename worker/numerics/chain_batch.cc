@@ -314,6 +314,9 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
                                                                std::shared_ptr<const std::string> module) {
   CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
+  if (plan->spec.precision == Precision::kTf32 && !where.is_cuda()) {
+    Log(LogLevel::kWarning, "precision tf32 is for GPUs: this worker's CPU computes in float32", {{"job", plan->job}});
+  }
   return CatchTorch(kWork, [&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
     CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where, module.get()));
     std::vector<FieldViolation> violations = Validate(plan->spec);

@@ -13,8 +13,8 @@ namespace chainfleet {
 
 class ResidentDataset;
 
-// The draws of one chain and one kind, stacked: theta is [num_draws, D] float32 in layout order, statistics of batch norm
-// after the D parameters.
+// The draws of one chain and one kind, stacked: theta is [num_draws, D] float32 in layout order, statistics of batch
+// norm after the D parameters.
 struct DrawStack {
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;

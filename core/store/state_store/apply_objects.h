@@ -1,8 +1,8 @@
 // The changes of apply_change that say which objects are wanted: those of data sets and models, and garbage.
 //
-// An object that a data set or a model has or an upload holds is no garbage, in every state that a transaction leaves behind. The
-// collector deletes an object only after StartDeleting, and while it is being deleted no upload may hold it. So what a
-// data set or a model has, exists: its upload held the objects before it wrote them.
+// An object that a data set or a model has or an upload holds is no garbage, in every state that a transaction leaves
+// behind. The collector deletes an object only after StartDeleting, and while it is being deleted no upload may hold
+// it. So what a data set or a model has, exists: its upload held the objects before it wrote them.
 #pragma once
 
 #include <optional>

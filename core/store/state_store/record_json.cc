@@ -202,7 +202,8 @@ void FromJson(const Json& j, Dataset* dataset) {
 }
 
 Json ToJson(const StoredModel& model) {
-  return {{"name", model.name}, {"object", ToJson(model.object)}, {"created_at_ns", absl::ToUnixNanos(model.created_at)}};
+  return {
+      {"name", model.name}, {"object", ToJson(model.object)}, {"created_at_ns", absl::ToUnixNanos(model.created_at)}};
 }
 
 void FromJson(const Json& j, StoredModel* model) {

@@ -167,8 +167,8 @@ TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
   spec.augmentation.crop_padding = -1;
   EXPECT_THAT(Paths(spec), ElementsAre("augmentation.crop_padding"));
   spec.augmentation.crop_padding = 4;
-  for (const SamplerKind& kind :
-       {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}), SamplerKind(LaplaceSpec{})}) {
+  for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}),
+                                  SamplerKind(LaplaceSpec{})}) {
     spec.sampler.kind = kind;
     spec.collect.kinds.clear();
     EXPECT_THAT(Paths(spec), ElementsAre("augmentation")) << spec.sampler.name();

@@ -126,6 +126,27 @@ TEST(TorchScript, RefusesArchivesWithoutTensorsOrCode) {
   EXPECT_THAT(Message(CheckTorchScript("")), HasSubstr("not a TorchScript archive"));
 }
 
+// An archive with the members of a TorchScript file.
+std::string ArchiveOf(const std::string& code) {
+  const auto bytes = [](const std::string& text) {
+    return Array{.type = ArrayType::kUint8, .shape = {static_cast<int64_t>(text.size())}, .bytes = text};
+  };
+  std::string archive = *WriteNpz({{"m/data", bytes("-")}, {"m/code/m", bytes(code)}});
+  // WriteNpz ends names with ".npy"; those of the same length need no other sizes.
+  for (const auto& [from, to] : {std::pair("m/data.npy", "m/data.pkl"), std::pair("m/code/m.npy", "m/code/mm.py")}) {
+    for (size_t at = 0; (at = archive.find(from, at)) != std::string::npos;) archive.replace(at, std::strlen(to), to);
+  }
+  return archive;
+}
+
+TEST(TorchScript, RefusesCodeThatOpensFiles) {
+  EXPECT_TRUE(CheckTorchScript(ArchiveOf("return torch.linear(x, self.saved)")).ok());
+  EXPECT_TRUE(CheckTorchScript(ArchiveOf("return self.unsave(x, save=2)")).ok());
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("_0 = torch.save(x, \"f\")"))), HasSubstr("m/code/mm.py calls save"));
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("x.save \\\n (\"f\")"))), HasSubstr("calls save"));
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.from_file(\"/etc/passwd\")"))), HasSubstr("calls from_file"));
+}
+
 TEST(Gzip, TellsCutDataApart) {
   // printf 'hello' | gzip -n
   const std::string hello("\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\x07\0\x86\xa6\x10\x36\x05\0\0\0", 25);

@@ -41,12 +41,12 @@ TEST(RecordJson, ModelsSurviveTheRoundTrip) {
                             {ConcatLayer{branch}},
                             {DropoutLayer{0.25}},
                             {LinearLayer{7}}};
-  for (const ModelSpec& model : {ModelSpec{LayeredModel{layers}}, ModelSpec{GaussianPotential{3, 0.5}},
-                                 ModelSpec{GaussianPotential{2, {}, {2, 1, 1, 2}, {7}}},
-                                 ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
-                                 ModelSpec{LinearRegressionPotential{0.25, false}},
-                                 ModelSpec{LogisticRegressionPotential{}}, ModelSpec{TorchScriptModel{"mine"}},
-                                 ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
+  for (const ModelSpec& model :
+       {ModelSpec{LayeredModel{layers}}, ModelSpec{GaussianPotential{3, 0.5}},
+        ModelSpec{GaussianPotential{2, {}, {2, 1, 1, 2}, {7}}},
+        ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
+        ModelSpec{LinearRegressionPotential{0.25, false}}, ModelSpec{LogisticRegressionPotential{}},
+        ModelSpec{TorchScriptModel{"mine"}}, ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
     JobPlan plan = *PlanOf("job-aaaaaa", 3, true);
     plan.spec.model = model;
     const auto read = DecodeJobPlan(EncodeJobPlan(plan));

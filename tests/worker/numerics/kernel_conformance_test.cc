@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/domain/sweep_points.h"
+#include "tests/support/script_file.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -69,7 +70,7 @@ std::vector<float> Flat(const Draws& draws) {
 class KernelConformance : public ::testing::TestWithParam<SamplerSpec> {
  protected:
   std::unique_ptr<ChainBatch> Make(const std::shared_ptr<JobPlan>& plan) {
-    auto batch = ChainBatch::Create(plan, data_, "cpu");
+    auto batch = ChainBatch::Create(plan, data_, "cpu", module_);
     EXPECT_TRUE(batch.ok()) << batch.status();
     return std::move(batch).value();
   }
@@ -93,6 +94,9 @@ class KernelConformance : public ::testing::TestWithParam<SamplerSpec> {
     return draws;
   }
 
+  void ExpectBatchEqualsSingleChains();
+  void ExpectResumeEqualsNoInterruption();
+
   Draws RunAlone(const std::shared_ptr<JobPlan>& plan, int32_t index) {
     const auto batch = Make(plan);
     EXPECT_TRUE(batch->AddChain(index, std::nullopt).ok());
@@ -101,6 +105,7 @@ class KernelConformance : public ::testing::TestWithParam<SamplerSpec> {
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
   const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam(), *data_);
+  std::shared_ptr<const std::string> module_;  // of models that are one
 };
 
 TEST_P(KernelConformance, SameKeyGivesTheSameDrawsAnotherKeyOthers) {
@@ -124,7 +129,44 @@ TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
   EXPECT_TRUE(chooses ? weight < planned : weight == planned) << weight << " of " << planned;
 }
 
-TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
+TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) { ExpectBatchEqualsSingleChains(); }
+
+// As a worker does when a group of chains is too large for its memory.
+TEST_P(KernelConformance, AGroupCutInPartsAtAnyStepKeepsItsBits) {
+  const std::vector<int32_t> chains = {4, 0, 1, 6, 3};
+  for (const int cut : {0, 7}) {
+    const auto first = Make(plan_), second = Make(plan_);
+    for (const int32_t chain : chains) ASSERT_TRUE(first->AddChain(chain, std::nullopt).ok());
+    Run(*first, -1, cut);
+    for (const int32_t chain : {0, 3}) {
+      ASSERT_TRUE(second->AddChain(chain, first->SaveResumePoint(chain)).ok());
+      first->RemoveChain(chain);
+    }
+    Run(*first, -1);
+    Run(*second, -1);
+    for (const int32_t chain : chains) {
+      const auto alone = Make(plan_);
+      ASSERT_TRUE(alone->AddChain(chain, std::nullopt).ok());
+      Run(*alone, -1);
+      const auto& part = chain == 0 || chain == 3 ? second : first;
+      EXPECT_EQ(part->SaveResumePoint(chain), alone->SaveResumePoint(chain)) << "cut after " << cut << ": " << chain;
+    }
+  }
+}
+
+// Images change by (chain, step, position): the conformance of all of the above is that of augmented batches.
+TEST_P(KernelConformance, SeesTheAugmentedImagesWhereAJobMayAskForIt) {
+  if (!plan_->spec.augmentation.any()) {
+    plan_->spec.augmentation.flip = true;
+    EXPECT_EQ(FieldViolationsOf(ChainBatch::Create(plan_, data_, "cpu").status()).at(0).path, "augmentation");
+    return;
+  }
+  const Draws changed = RunAlone(plan_, 0);
+  plan_->spec.augmentation = {};
+  EXPECT_NE(Flat(changed), Flat(RunAlone(plan_, 0)));
+}
+
+void KernelConformance::ExpectBatchEqualsSingleChains() {
   for (const int32_t index : {0, 1, 4}) {
     const auto together = Make(plan_);
     for (const int32_t chain : {4, 0, 1}) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
@@ -175,7 +217,9 @@ TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
   }
 }
 
-TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
+TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) { ExpectResumeEqualsNoInterruption(); }
+
+void KernelConformance::ExpectResumeEqualsNoInterruption() {
   const Draws whole = RunAlone(plan_, 1);
   // Up to the passes and draws that follow the last step of some.
   for (const int cut : {1, 5, 6, 13, kSteps - 1, kSteps + 2, kSteps + 8}) {
@@ -227,6 +271,57 @@ INSTANTIATE_TEST_SUITE_P(
         SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}},
         SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}),
     [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
+
+// The samplers that ask a network for no more than losses and gradients, on a user's module.
+class KernelOnAModule : public KernelConformance {
+ protected:
+  void SetUp() override {
+    module_ = std::make_shared<const std::string>(ScriptedMlp({784, 10}));
+    plan_->spec.model.kind = TorchScriptModel{"mine"};
+  }
+};
+
+TEST_P(KernelOnAModule, BatchOfChainsEqualsSingleChains) { ExpectBatchEqualsSingleChains(); }
+TEST_P(KernelOnAModule, ResumeAnywhereEqualsNoInterruption) { ExpectResumeEqualsNoInterruption(); }
+
+TEST_P(KernelOnAModule, DrawsAreThoseOfTheBuiltInUpToRounding) {
+  const std::vector<float> drawn = Flat(RunAlone(plan_, 2));
+  plan_->spec.model.kind = BuiltinModel{"softmax_regression", {}};
+  const std::vector<float> expected = Flat(RunAlone(plan_, 2));
+  ASSERT_EQ(drawn.size(), expected.size());
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(drawn[i]) - expected[i]));
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+  }
+  EXPECT_LT(worst, 1e-4 * largest);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Samplers, KernelOnAModule,
+    ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
+                      SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}},
+                      SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}}, SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
+                      SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
+                      SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwaSpec{.start_epoch = 2}},
+                      SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}, SamplerSpec{RandomWalkSpec{}},
+                      SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}},
+                      SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
+                      SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
+                      SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
+    [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
+
+TEST(KernelsThatKnowLayers, RefuseAModule) {
+  const auto data = SyntheticImages(kExamples);
+  for (const SamplerSpec& sampler :
+       {SamplerSpec{GradientUncertaintySpec{}}, SamplerSpec{McDropoutSpec{.rate = 0.2}}, SamplerSpec{LaplaceSpec{}}}) {
+    const auto plan = PlanFor(sampler, *data);
+    plan->spec.model.kind = TorchScriptModel{"mine"};
+    const auto violations = Validate(plan->spec);
+    ASSERT_EQ(violations.size(), 1u) << sampler.name();
+    EXPECT_EQ(violations[0].path, "sampler." + sampler.name());
+  }
+}
 
 // The samplers whose only randomness is scaled by the temperature.
 class NoiseOfKernel : public KernelConformance {};

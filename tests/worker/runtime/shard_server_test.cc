@@ -46,13 +46,14 @@ class ShardServerTest : public ::testing::Test {
   ObjectFetcher fetcher_{&server_, &executor_, RngKey{1}};
   InputCache inputs_{&fetcher_, &executor_};
   DrawCache draws_{&fetcher_, &executor_};
-  ShardServer shards_{
-      [this](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> { return std::make_unique<FakePredictor>(&clock_); },
-      &draws_,
-      &inputs_,
-      &executor_,
-      &clock_,
-      &observer_};
+  ShardServer shards_{[this](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> {
+                        return std::make_unique<FakePredictor>(&clock_);
+                      },
+                      &draws_,
+                      &inputs_,
+                      &executor_,
+                      &clock_,
+                      &observer_};
   std::vector<absl::StatusOr<ShardResult>> results_;
 
   // Two segments of two draws, steps 1..4; a draw's first coordinate is its step, theta_a's 10 times as much.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/formats/torch_script.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/script_file.h"
 #include "worker/numerics/chain_batch.h"
@@ -163,6 +164,15 @@ TEST(ScriptedNetwork, RefusesWhatIsNoFunctionOfThetaAndOneInput) {
   EXPECT_THAT(RefusalOf(ScriptedMlp({4, 3}, "self.seen.add_(1.0)\n  return self.logits(x)")),
               HasSubstr("changes a buffer"));
   EXPECT_EQ(RefusalOf(ScriptedMlp({4, 3}, "return self.logits(x) + self.seen")), "") << "a constant";
+}
+
+// What the server says of the files that LibTorch itself writes.
+TEST(ScriptedNetwork, IsRefusedByTheServerWhenItOpensFiles) {
+  EXPECT_TRUE(CheckTorchScript(ScriptedMlp({4, 5, 3})).ok());
+  for (const char* call : {"torch.save(x, \"f\")", "x.save(\"f\")", "x = torch.from_file(\"f\")"}) {
+    const absl::Status checked = CheckTorchScript(ScriptedMlp({4, 3}, std::string(call) + "\n  return self.logits(x)"));
+    EXPECT_THAT(std::string(checked.message()), HasSubstr("opens files")) << call;
+  }
 }
 
 TEST(ScriptedNetwork, CountsTiedWeightsOnce) {

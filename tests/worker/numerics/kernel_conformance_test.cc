@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/domain/sweep_points.h"
-#include "tests/support/script_file.h"
+#include "tests/support/chain_run.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -20,7 +20,6 @@ namespace {
 using ::testing::Each;
 using ::testing::Not;
 using ::testing::SizeIs;
-using Draws = std::vector<DrawTensors>;
 
 constexpr int kSteps = 24, kExamples = 96;
 
@@ -57,45 +56,13 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
   return plan;
 }
 
-std::vector<float> Flat(const Draws& draws) {
-  std::vector<float> flat;
-  for (const DrawTensors& draw : draws) {
-    flat.push_back(static_cast<float>(draw.step));
-    flat.push_back(static_cast<float>(draw.weight));
-    for (const auto& kind : draw.kinds) flat.insert(flat.end(), kind.begin(), kind.end());
-  }
-  return flat;
-}
-
 class KernelConformance : public ::testing::TestWithParam<SamplerSpec> {
  protected:
   std::unique_ptr<ChainBatch> Make(const std::shared_ptr<JobPlan>& plan) {
-    auto batch = ChainBatch::Create(plan, data_, "cpu", module_);
+    auto batch = ChainBatch::Create(plan, data_, "cpu");
     EXPECT_TRUE(batch.ok()) << batch.status();
     return std::move(batch).value();
   }
-
-  // Steps until every chain is done or not finite; the draws of chain `index`.
-  static Draws Run(ChainBatch& batch, int32_t index, int steps = 1000) {
-    Draws draws;
-    for (int i = 0; i < steps; ++i) {
-      const auto reports = batch.Step();
-      EXPECT_TRUE(reports.ok()) << reports.status();
-      bool any_left = false;
-      for (const RowReport& report : *reports) {
-        any_left |= report.finite && !report.done;
-        if (report.chain != index) continue;
-        if (report.draw_due) draws.push_back(batch.TakeDraw(index));
-        if (!report.done) continue;
-        if (auto held = batch.GiveUpHeld(index)) draws.push_back(*std::move(held));
-      }
-      if (!any_left) break;
-    }
-    return draws;
-  }
-
-  void ExpectBatchEqualsSingleChains();
-  void ExpectResumeEqualsNoInterruption();
 
   Draws RunAlone(const std::shared_ptr<JobPlan>& plan, int32_t index) {
     const auto batch = Make(plan);
@@ -105,7 +72,6 @@ class KernelConformance : public ::testing::TestWithParam<SamplerSpec> {
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
   const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam(), *data_);
-  std::shared_ptr<const std::string> module_;  // of models that are one
 };
 
 TEST_P(KernelConformance, SameKeyGivesTheSameDrawsAnotherKeyOthers) {
@@ -129,44 +95,7 @@ TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
   EXPECT_TRUE(chooses ? weight < planned : weight == planned) << weight << " of " << planned;
 }
 
-TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) { ExpectBatchEqualsSingleChains(); }
-
-// As a worker does when a group of chains is too large for its memory.
-TEST_P(KernelConformance, AGroupCutInPartsAtAnyStepKeepsItsBits) {
-  const std::vector<int32_t> chains = {4, 0, 1, 6, 3};
-  for (const int cut : {0, 7}) {
-    const auto first = Make(plan_), second = Make(plan_);
-    for (const int32_t chain : chains) ASSERT_TRUE(first->AddChain(chain, std::nullopt).ok());
-    Run(*first, -1, cut);
-    for (const int32_t chain : {0, 3}) {
-      ASSERT_TRUE(second->AddChain(chain, first->SaveResumePoint(chain)).ok());
-      first->RemoveChain(chain);
-    }
-    Run(*first, -1);
-    Run(*second, -1);
-    for (const int32_t chain : chains) {
-      const auto alone = Make(plan_);
-      ASSERT_TRUE(alone->AddChain(chain, std::nullopt).ok());
-      Run(*alone, -1);
-      const auto& part = chain == 0 || chain == 3 ? second : first;
-      EXPECT_EQ(part->SaveResumePoint(chain), alone->SaveResumePoint(chain)) << "cut after " << cut << ": " << chain;
-    }
-  }
-}
-
-// Images change by (chain, step, position): the conformance of all of the above is that of augmented batches.
-TEST_P(KernelConformance, SeesTheAugmentedImagesWhereAJobMayAskForIt) {
-  if (!plan_->spec.augmentation.any()) {
-    plan_->spec.augmentation.flip = true;
-    EXPECT_EQ(FieldViolationsOf(ChainBatch::Create(plan_, data_, "cpu").status()).at(0).path, "augmentation");
-    return;
-  }
-  const Draws changed = RunAlone(plan_, 0);
-  plan_->spec.augmentation = {};
-  EXPECT_NE(Flat(changed), Flat(RunAlone(plan_, 0)));
-}
-
-void KernelConformance::ExpectBatchEqualsSingleChains() {
+TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
   for (const int32_t index : {0, 1, 4}) {
     const auto together = Make(plan_);
     for (const int32_t chain : {4, 0, 1}) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
@@ -217,9 +146,7 @@ TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
   }
 }
 
-TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) { ExpectResumeEqualsNoInterruption(); }
-
-void KernelConformance::ExpectResumeEqualsNoInterruption() {
+TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
   const Draws whole = RunAlone(plan_, 1);
   // Up to the passes and draws that follow the last step of some.
   for (const int cut : {1, 5, 6, 13, kSteps - 1, kSteps + 2, kSteps + 8}) {
@@ -230,6 +157,19 @@ void KernelConformance::ExpectResumeEqualsNoInterruption() {
     for (DrawTensors& draw : Run(*after, 1)) draws.push_back(std::move(draw));
     EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
   }
+}
+
+TEST_P(KernelConformance, SeesAugmentedImagesWhereAJobMayAskForThem) {
+  if (!plan_->spec.augmentation.any()) {
+    plan_->spec.augmentation.flip = true;
+    const auto violations = FieldViolationsOf(ChainBatch::Create(plan_, data_, "cpu").status());
+    ASSERT_EQ(violations.size(), 1u);
+    EXPECT_EQ(violations[0].path, "augmentation");
+    return;
+  }
+  const Draws changed = RunAlone(plan_, 0);
+  plan_->spec.augmentation = {};
+  EXPECT_NE(Flat(changed), Flat(RunAlone(plan_, 0)));
 }
 
 TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
@@ -271,57 +211,6 @@ INSTANTIATE_TEST_SUITE_P(
         SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}},
         SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}),
     [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
-
-// The samplers that ask a network for no more than losses and gradients, on a user's module.
-class KernelOnAModule : public KernelConformance {
- protected:
-  void SetUp() override {
-    module_ = std::make_shared<const std::string>(ScriptedMlp({784, 10}));
-    plan_->spec.model.kind = TorchScriptModel{"mine"};
-  }
-};
-
-TEST_P(KernelOnAModule, BatchOfChainsEqualsSingleChains) { ExpectBatchEqualsSingleChains(); }
-TEST_P(KernelOnAModule, ResumeAnywhereEqualsNoInterruption) { ExpectResumeEqualsNoInterruption(); }
-
-TEST_P(KernelOnAModule, DrawsAreThoseOfTheBuiltInUpToRounding) {
-  const std::vector<float> drawn = Flat(RunAlone(plan_, 2));
-  plan_->spec.model.kind = BuiltinModel{"softmax_regression", {}};
-  const std::vector<float> expected = Flat(RunAlone(plan_, 2));
-  ASSERT_EQ(drawn.size(), expected.size());
-  double worst = 0, largest = 0;
-  for (size_t i = 0; i < drawn.size(); ++i) {
-    worst = std::max(worst, std::abs(static_cast<double>(drawn[i]) - expected[i]));
-    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-  }
-  EXPECT_LT(worst, 1e-4 * largest);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Samplers, KernelOnAModule,
-    ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
-                      SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}},
-                      SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}}, SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
-                      SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
-                      SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwaSpec{.start_epoch = 2}},
-                      SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}, SamplerSpec{RandomWalkSpec{}},
-                      SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}},
-                      SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
-                      SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
-                      SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
-    [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
-
-TEST(KernelsThatKnowLayers, RefuseAModule) {
-  const auto data = SyntheticImages(kExamples);
-  for (const SamplerSpec& sampler :
-       {SamplerSpec{GradientUncertaintySpec{}}, SamplerSpec{McDropoutSpec{.rate = 0.2}}, SamplerSpec{LaplaceSpec{}}}) {
-    const auto plan = PlanFor(sampler, *data);
-    plan->spec.model.kind = TorchScriptModel{"mine"};
-    const auto violations = Validate(plan->spec);
-    ASSERT_EQ(violations.size(), 1u) << sampler.name();
-    EXPECT_EQ(violations[0].path, "sampler." + sampler.name());
-  }
-}
 
 // The samplers whose only randomness is scaled by the temperature.
 class NoiseOfKernel : public KernelConformance {};

@@ -36,7 +36,9 @@ Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
     });
   }
   Violations violations;
-  if (weights < 2) {
+  if (spec.model.is_network() && !spec.model.has_layers()) {
+    violations.push_back({"sampler.mc_dropout", "drops inputs of layers, which a stored module does not tell"});
+  } else if (weights < 2) {
     violations.push_back({"sampler.mc_dropout",
                           "drops the inputs of linear and convolution layers but the first: the model has no second"});
   }

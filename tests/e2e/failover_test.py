@@ -51,11 +51,16 @@ class Coordinators(fleets.Fleet):
         with urllib.request.urlopen(f"http://{self.metrics_addresses[index]}/metrics", timeout=10) as reply:
             return "\nchainfleet_leader 1\n" in reply.read().decode()
 
-    def wait_until_served(self, by):
+    def wait_until(self, by, satisfied):
+        """Asks one server until its answer is the awaited one; returns that."""
         end = time.monotonic() + 60
-        while self.only(by, "get", "jobs").returncode != 0:  # each call has a patience of its own
+        while not satisfied(answer := self.only(by, "get", "jobs")):  # each call has a patience of its own
             if time.monotonic() > end:
-                raise AssertionError("nobody serves\n" + self.logs())
+                raise AssertionError(f"{answer}\n{self.logs()}")
+        return answer
+
+    def wait_until_served(self, by):
+        self.wait_until(by, lambda answer: answer.returncode == 0)
 
     def kill(self, name):
         self.processes[name].kill()
@@ -84,9 +89,8 @@ class Failover(unittest.TestCase):
     def test_a_standby_takes_over_from_a_killed_leader(self):
         self.fleet.start_server(1)
         job = self.fleet.submit(JOB.format(name="failover", epochs=120, keep=10))
-        refused = self.fleet.only(1, "get", "jobs")
+        refused = self.fleet.wait_until(1, lambda answer: self.fleet.addresses[0] in answer.stderr)
         self.assertEqual(refused.returncode, 5, refused.stderr)
-        self.assertIn(self.fleet.addresses[0], refused.stderr)
         self.assertEqual([self.fleet.leads(0), self.fleet.leads(1)], [True, False])
         first_job_with(self.fleet, job, 8)
         self.fleet.kill("server-0")

@@ -84,7 +84,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
 std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
                                               const std::vector<int64_t>& input_shape);
 
-// What the model learns from is not what the data set holds; path dataset.name.
+// What the model learns from is not what the data set holds; path dataset.name, of a network that of its likelihood.
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset);
 
 // Steps counted from 1: step t is the t-th update of a chain. Pure function of spec and N (N = 1 for analytic

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/domain/builtin_networks.h"
 #include "core/domain/layer_spec.h"
+#include "core/domain/likelihood_spec.h"
 #include "core/domain/network_shape.h"
 #include "core/domain/parameter_shape.h"
 #include "core/domain/potential_spec.h"
@@ -31,6 +33,7 @@ struct TorchScriptModel {
 
 struct ModelSpec {
   std::variant<BuiltinModel, PotentialKind, LayeredModel, TorchScriptModel> kind;
+  std::optional<LikelihoodKind> likelihood = {};  // of a network; none: categorical
   bool is_network() const { return !std::holds_alternative<PotentialKind>(kind); }
   bool has_layers() const { return is_network() && !std::holds_alternative<TorchScriptModel>(kind); }
   // True for networks and regressions: N examples, mini-batches, epochs and a prior. Others are the whole law, N = 1.
@@ -38,15 +41,19 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
+// Of a network.
+LikelihoodKind LikelihoodOf(const ModelSpec& model);
+
 // The layers of a network that has them and has passed Validate.
 LayerList LayersOf(const ModelSpec& model);
 
 // True for a network whose U(theta) on a mini-batch is no function of theta alone.
 bool HasBatchNorm(const ModelSpec& model);
 
-// A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and `num_classes` outputs; of a stored module
-// these alone, its parameters being unknown here. INVALID_ARGUMENT naming the field path if the model is unknown, no
-// network, or its shapes do not fit.
+// A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and the outputs of its likelihood, whose own
+// parameters come last; of a stored module inputs and outputs alone, its parameters being unknown here. `num_classes`
+// is 0 for float32 targets. INVALID_ARGUMENT naming the field path if the model is unknown, no network, or its shapes
+// do not fit.
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
                                           int64_t num_classes);
 
@@ -60,7 +67,7 @@ absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& mod
 int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& input_shape, int64_t num_classes,
                            int64_t batch_size);
 
-// Violations with paths below "model".
+// Violations with paths below "model" and "likelihood".
 std::vector<FieldViolation> Validate(const ModelSpec& model);
 
 }  // namespace chainfleet

@@ -11,6 +11,7 @@
 
 #include "core/domain/sweep_points.h"
 #include "tests/support/chain_run.h"
+#include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -186,6 +187,34 @@ TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
   if (!GetParam().is_metropolis()) {
     ASSERT_FALSE(next->empty()) << "the chain came to its end";
     EXPECT_FALSE(next->front().finite);
+  }
+}
+
+TEST_P(KernelConformance, EveryLikelihoodRunsAloneAsInABatchOrIsRefused) {
+  for (const LikelihoodKind& likelihood :
+       {LikelihoodKind(BernoulliLikelihood()), LikelihoodKind(GaussianLikelihood{.variance = 0.5}),
+        LikelihoodKind(GaussianLikelihood{.variance = {}, .learned = true}),
+        LikelihoodKind(HeteroscedasticGaussianLikelihood())}) {
+    const bool labels = std::holds_alternative<BernoulliLikelihood>(likelihood);
+    const auto data = Resident(MakeTable(kExamples, 3, labels));
+    plan_->dataset = data->description();
+    plan_->normalisation = data->description().normalisation;
+    plan_->spec.model = {BuiltinModel{"mlp", {4}}, likelihood};
+    SCOPED_TRACE(likelihood.index());
+    if (!Validate(plan_->spec).empty()) {
+      const auto* laplace = std::get_if<LaplaceSpec>(&GetParam().kind);
+      EXPECT_TRUE(laplace != nullptr && laplace->structure == CurvatureStructure::kKronecker &&
+                  !ParametersOf(likelihood).empty());
+      continue;
+    }
+    const auto alone = ChainBatch::Create(plan_, data, "cpu"), together = ChainBatch::Create(plan_, data, "cpu");
+    ASSERT_TRUE(alone.ok() && together.ok()) << alone.status();
+    ASSERT_TRUE((*alone)->AddChain(1, std::nullopt).ok());
+    for (const int32_t chain : {4, 1}) ASSERT_TRUE((*together)->AddChain(chain, std::nullopt).ok());
+    const Draws draws = Run(**alone, 1);
+    EXPECT_FALSE(draws.empty());
+    EXPECT_EQ(Flat(draws), Flat(Run(**together, 1)));
+    EXPECT_EQ((*alone)->SaveResumePoint(1), (*together)->SaveResumePoint(1));
   }
 }
 

@@ -17,6 +17,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
     return absl::InvalidArgumentError("job " + plan.job + ": a network needs a data set, the plan has none");
   }
   const Dataset& data = dataset->description();
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(plan.spec.model, data)));
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan.spec.model, data.input_shape, data.num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
   const at::Device where =
@@ -25,7 +26,8 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   if (script != nullptr) network = script->shape();
   auto layout = std::make_shared<const Layout>(network.parameters);
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(plan.spec.augmentation, data.input_shape)));
-  const NetworkSettings settings = {plan.normalisation, plan.spec.augmentation, plan.spec.prior.precision()};
+  const NetworkSettings settings = {plan.normalisation, plan.spec.augmentation, plan.spec.prior.precision(),
+                                    LikelihoodOf(plan.spec.model)};
   std::optional<Architecture> fused = FusedArchitecture(network);
   if (fused && !device.is_cuda()) {
     return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset), settings);

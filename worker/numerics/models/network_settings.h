@@ -3,6 +3,7 @@
 
 #include "core/domain/augmentation_spec.h"
 #include "core/domain/dataset.h"
+#include "core/domain/likelihood_spec.h"
 
 namespace chainfleet {
 
@@ -10,6 +11,7 @@ struct NetworkSettings {
   Normalisation normalisation;    // of the inputs; has passed CheckNormalisation
   AugmentationSpec augmentation;  // fits the inputs (ValidateForImages)
   double prior_precision = 0;
+  LikelihoodKind likelihood = CategoricalLikelihood();
 };
 
 }  // namespace chainfleet

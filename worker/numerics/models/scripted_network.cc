@@ -143,7 +143,7 @@ at::Tensor TrialInputs(const std::vector<int64_t>& input_shape, bool changed, at
   return x.view(shape).to(device);
 }
 
-absl::Status CheckForward(Copy* copy, const std::vector<int64_t>& input_shape, int64_t num_classes, at::Device device) {
+absl::Status CheckForward(Copy* copy, const std::vector<int64_t>& input_shape, int64_t num_outputs, at::Device device) {
   const c10::AutoGradMode autograd(false);
   std::vector<at::Tensor> buffers, before;
   for (const at::Tensor& buffer : copy->module.buffers()) {
@@ -153,9 +153,9 @@ absl::Status CheckForward(Copy* copy, const std::vector<int64_t>& input_shape, i
   const at::Tensor x = TrialInputs(input_shape, false, device);
   const std::string question = absl::StrCat("forward of inputs ", Render(x.sizes()));
   CHAINFLEET_ASSIGN_OR_RETURN(const at::Tensor logits, Try(question + " fails", [&] { return Run(copy, x); }));
-  if (logits.scalar_type() != at::kFloat || logits.sizes() != at::IntArrayRef({kTrialRows, num_classes})) {
+  if (logits.scalar_type() != at::kFloat || logits.sizes() != at::IntArrayRef({kTrialRows, num_outputs})) {
     return Refused(absl::StrCat(question, " gives ", c10::toString(logits.scalar_type()), " ", Render(logits.sizes()),
-                                "; float32 logits [n, ", num_classes, "] of the data set's classes are wanted"));
+                                "; float32 [n, ", num_outputs, "], what the likelihood takes, is wanted"));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const at::Tensor again, Try(question + " fails", [&] { return Run(copy, x); }));
   if (!SameBits(logits, again))
@@ -206,18 +206,24 @@ ScriptedNetwork::~ScriptedNetwork() = default;
 
 absl::StatusOr<std::shared_ptr<const ScriptedNetwork>> ScriptedNetwork::Load(const std::string& bytes,
                                                                              const std::vector<int64_t>& input_shape,
-                                                                             int64_t num_classes, at::Device device) {
+                                                                             int64_t num_outputs, at::Device device,
+                                                                             const std::vector<ParameterShape>& more) {
   CHAINFLEET_ASSIGN_OR_RETURN(torch::jit::Module module, Try("the file does not load", [&] {
                                 std::istringstream in(bytes);
                                 return torch::jit::load(in, device);
                               }));
   if (!module.find_method("forward")) return Refused("the module has no method forward(x)");
   module.eval();
-  NetworkShape shape{.input_shape = input_shape, .num_classes = num_classes};
+  NetworkShape shape{.input_shape = input_shape, .num_outputs = num_outputs};
   CHAINFLEET_ASSIGN_OR_RETURN(shape.parameters, ShapesOf(ParametersOf(module)));
+  const int64_t size = NumParameters(shape.parameters);
+  for (ParameterShape parameter : more) {
+    parameter.offset += size;
+    shape.parameters.push_back(std::move(parameter));
+  }
   auto copies = std::make_unique<Copies>(module);
   std::unique_ptr<Copy> trial = copies->Take();
-  CHAINFLEET_RETURN_IF_ERROR(CheckForward(trial.get(), input_shape, num_classes, device));
+  CHAINFLEET_RETURN_IF_ERROR(CheckForward(trial.get(), input_shape, num_outputs, device));
   copies->Return(std::move(trial));
   return std::shared_ptr<const ScriptedNetwork>(new ScriptedNetwork(std::move(shape), std::move(copies)));
 }
@@ -237,7 +243,8 @@ absl::StatusOr<std::shared_ptr<const ScriptedNetwork>> ScriptOf(const ModelSpec&
   if (module == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("model ", script->name, ": the plan comes without its file"));
   }
-  return ScriptedNetwork::Load(*module, network.input_shape, network.num_classes, device);
+  return ScriptedNetwork::Load(*module, network.input_shape, network.num_outputs, device,
+                               ParametersOf(LikelihoodOf(model)));
 }
 
 }  // namespace chainfleet

@@ -26,7 +26,9 @@ absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const
   }
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, index, 0), zip_fclose);
   std::string content(info.size, '\0');
-  if (!file || zip_fread(file.get(), content.data(), content.size()) != static_cast<zip_int64_t>(content.size())) {
+  char beyond;  // reading on to the end checks the CRC
+  if (!file || zip_fread(file.get(), content.data(), content.size()) != static_cast<zip_int64_t>(content.size()) ||
+      zip_fread(file.get(), &beyond, 1) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
   }
   return content;

@@ -170,7 +170,7 @@ TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
   for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}),
                                   SamplerKind(LaplaceSpec{})}) {
     spec.sampler.kind = kind;
-    spec.collect.kinds.clear();
+    spec.collect = {};
     EXPECT_THAT(Paths(spec), ElementsAre("augmentation")) << spec.sampler.name();
   }
   spec.sampler.kind = SgldSpec{};

@@ -7,6 +7,7 @@
 
 #include "core/formats/torch_script.h"
 #include "tests/support/network_fixture.h"
+#include "tests/support/regression_dataset.h"
 #include "tests/support/script_file.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/models/scripted_network.h"
@@ -127,6 +128,22 @@ TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
   const std::vector<double> p = predict(module, there), q = predict(builtin, there);
   ASSERT_EQ(p.size(), q.size());
   for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(p[i], q[i], 1e-5);
+}
+
+TEST(ScriptedNetwork, AnswersToAnyLikelihoodWhoseOwnParametersComeLast) {
+  const auto data = Resident(MakeTable(kExamples, 4, false));
+  const std::string file = ScriptedMlp({4, 8, 1});
+  const auto make = [&](const ModelSpec& model) {
+    return *MakeNetworkPotential(PlanOf(model, *data), data, Device(), &file);
+  };
+  const GaussianLikelihood learned{.variance = {}, .learned = true};
+  const auto module = make({TorchScriptModel{"mine"}, learned}), builtin = make({BuiltinModel{"mlp", {8}}, learned});
+  EXPECT_EQ(module->layout()->parameters().back().name, "likelihood.log_variance");
+  const Outcome here = Evaluate(*module, 0, 3), there = Evaluate(*builtin, 0, 3);
+  for (int c = 0; c < 3; ++c) {
+    EXPECT_NEAR(here.energy[c], there.energy[c], 1e-5 * std::abs(there.energy[c]));
+    EXPECT_LT(Distance(here.gradient[c], there.gradient[c]), 1e-5);
+  }
 }
 
 // What Load says of a module on inputs [4] of 3 classes.

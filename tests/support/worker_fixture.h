@@ -1,4 +1,5 @@
-// A whole worker but for its threads and its arithmetic: real session, uploader, loader and device loop over fakes.
+// A whole worker but for its threads and, unless a test brings it, its arithmetic: real session, uploader, loader and
+// device loop over fakes.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,17 @@ inline std::shared_ptr<const JobPlan> AnalyticPlan(const std::string& job, int32
 struct FakeWorker {
   FakeWorker(CoordinatorPort* port, ManualExecutor* executor, FakeClock* clock, FakeBatchScript* script,
              const std::string& name = "w0", int32_t slots = 4, int64_t upload_bytes = limits::kUploadQueueBytes)
+      : FakeWorker(
+            port, executor, clock,
+            [script, clock](std::shared_ptr<const JobPlan> plan, auto) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+              if (script->create_status) return *script->create_status;
+              return std::make_unique<FakeChainBatch>(script, clock, KindsOf(plan->spec).size());
+            },
+            name, slots, upload_bytes) {}
+
+  // Chains step in batches of `factory`.
+  FakeWorker(CoordinatorPort* port, ManualExecutor* executor, FakeClock* clock, ChainBatchFactory factory,
+             const std::string& name = "w0", int32_t slots = 4, int64_t upload_bytes = limits::kUploadQueueBytes)
       : held(clock),
         fetcher(port, executor, RngKey{1}),
         inputs(&fetcher, executor),
@@ -50,13 +62,7 @@ struct FakeWorker {
         draws(&fetcher, executor),
         shards([](auto, auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &inputs, executor,
                clock, &observer),
-        device(
-            {0.5},
-            [script, clock](std::shared_ptr<const JobPlan> plan, auto) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-              if (script->create_status) return *script->create_status;
-              return std::make_unique<FakeChainBatch>(script, clock, KindsOf(plan->spec).size());
-            },
-            &held, &uploader, &loader, &shards, &observer, clock),
+        device({0.5}, std::move(factory), &held, &uploader, &loader, &shards, &observer, clock),
         session({name, name + "-1", "host", {{"cpu", int64_t{1} << 30, slots}}, RngKey{3}}, port, &held, &uploader,
                 executor, clock) {
     held.SetListeners([] {}, [this] { session.Wake(); });

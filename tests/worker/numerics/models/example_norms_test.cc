@@ -37,17 +37,18 @@ struct Case {
   std::string name;
   ModelSpec model;
   ChainBatching batching;
+  int64_t side = 11;  // of the images
 };
 
 class ExampleNorms : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ExampleNorms, AreThoseOfBatchesOfOne) {
-  const auto data = SyntheticImages(kExamples, {3, 11, 11});
-  NetworkShape network = *InferNetwork(GetParam().model, {3, 11, 11}, 10);
+  const std::vector<int64_t> shape = {3, GetParam().side, GetParam().side};
+  const auto data = SyntheticImages(kExamples, shape);
+  NetworkShape network = *InferNetwork(GetParam().model, shape, 10);
   const auto layout = std::make_shared<const Layout>(network.parameters);
   const NetworkSettings settings = {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, /*prior_precision=*/0};
-  const auto potential =
-      MakeEagerPotential(std::move(network), layout, data, settings, Device{}, GetParam().batching);
+  const auto potential = MakeEagerPotential(std::move(network), layout, data, settings, Device{}, GetParam().batching);
   const ThetaArena theta = RandomTheta(layout, kRows);
   const std::vector<int64_t> ids = SomeIds(kRows, kImages, kExamples);
   ThetaArena gradient = theta.Clone(), plain = theta.Clone();
@@ -75,7 +76,9 @@ INSTANTIATE_TEST_SUITE_P(
     Networks, ExampleNorms,
     ::testing::Values(Case{"layers_apart", {LayeredModel{EveryLayer()}}, ChainBatching::kApart},
                       Case{"layers_together", {LayeredModel{EveryLayer()}}, ChainBatching::kTogether},
-                      Case{"resnet20_frn", {BuiltinModel{"resnet20-frn", {}, 0.125}}, ChainBatching::kTogether}),
+                      Case{"resnet20_frn", {BuiltinModel{"resnet20-frn", {}, 0.125}}, ChainBatching::kTogether},
+                      Case{"cnn5", {BuiltinModel{"cnn5", {}, 0.125}}, ChainBatching::kApart, 28},
+                      Case{"vgg16", {BuiltinModel{"vgg16", {}, 0.125}}, ChainBatching::kApart, 32}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ExampleNormsOfBatchNorm, AreNone) {
@@ -83,8 +86,8 @@ TEST(ExampleNormsOfBatchNorm, AreNone) {
   NetworkShape network = *InferNetwork(
       {LayeredModel{{{ConvLayer{.out_channels = 2}}, {BatchNormLayer{}}, {LinearLayer{}}}}}, {3, 11, 11}, 10);
   const auto layout = std::make_shared<const Layout>(network.parameters);
-  const auto potential = MakeEagerPotential(std::move(network), layout, data, {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, 0},
-                                            Device{}, ChainBatching::kApart);
+  const auto potential = MakeEagerPotential(
+      std::move(network), layout, data, {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, 0}, Device{}, ChainBatching::kApart);
   const ThetaArena theta = RandomTheta(layout, 1);
   ThetaArena gradient = theta.Clone();
   const std::vector<int64_t> ids = {0, 1};

@@ -73,7 +73,7 @@ class Worker final : private RuntimeObserver {
   CoordinatorClient client_;
   HeldChains held_;
   ObjectFetcher fetcher_;
-  DatasetCache datasets_;
+  InputCache inputs_;
   DrawCache draws_;
   ChainLoader loader_;
   DrawUploader uploader_;

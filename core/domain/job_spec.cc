@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/limits.h"
 #include "core/domain/posthoc_rules.h"
 #include "core/domain/sweep_points.h"
@@ -112,11 +113,24 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
     violations->push_back({"prior", "an analytic potential is the whole law: leave the prior out"});
 }
 
+void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
+  CheckBounds(spec.augmentation, "augmentation", violations);
+  if (!spec.augmentation.any()) return;
+  if (!spec.model.is_network()) {
+    violations->push_back({"augmentation", "is for networks on images, the model is an analytic potential"});
+  }
+  if (spec.sampler.is_metropolis() || spec.sampler.passes_over_data()) {
+    violations->push_back({"augmentation", absl::StrCat(spec.sampler.name(),
+                                                        " needs a potential that is a function of theta alone, "
+                                                        "which that of images changed at random is not")});
+  }
+}
+
 void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
   // Batch norm, whose examples have no gradients of their own, is refused with every sampler that needs full data.
-  if (!spec.model.is_network()) {
-    violations->push_back(
-        {"sampler.gradient_uncertainty", "needs the norm of each example's gradient, which networks have"});
+  if (!spec.model.has_layers()) {
+    violations->push_back({"sampler.gradient_uncertainty",
+                           "needs the norm of each example's gradient, which networks of known layers have"});
   }
   if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
     violations->push_back({"prior", "gradient_uncertainty takes a Gaussian prior of one precision, or none"});
@@ -216,6 +230,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   ValidateScheduling(spec, &violations);
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
+  ValidateAugmentation(spec, &violations);
   if (Validate(spec.model).empty()) Append(ValidatePostHoc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   // Its values are judged with the rest of the job.
@@ -260,6 +275,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
 }
 
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset) {
+  if (model.is_network()) return ValidateTargets(LikelihoodOf(model), model.likelihood.has_value(), dataset);
   const auto refuse = [&](const std::string& wanted) {
     return Violations{{"dataset.name", absl::StrCat(dataset.name, " has ",
                                                     dataset.target_type == TargetType::kFloat32
@@ -268,23 +284,38 @@ std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Datase
                                                     "; ", wanted)}};
   };
   const auto* potential = std::get_if<PotentialKind>(&model.kind);
-  if (potential != nullptr && std::holds_alternative<LinearRegressionPotential>(*potential)) {
+  if (std::holds_alternative<LinearRegressionPotential>(*potential)) {
     if (dataset.target_type == TargetType::kFloat32) return {};
     return refuse("linear_regression learns numbers: put it with --target-type float32");
   }
   if (dataset.target_type != TargetType::kLabels) {
     return refuse("the model learns classes: put it with --target-type label");
   }
-  if (potential != nullptr && dataset.num_classes != 2) return refuse("logistic_regression learns two");
+  if (dataset.num_classes != 2) return refuse("logistic_regression learns two");
   return {};
+}
+
+std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
+                                              const std::vector<int64_t>& input_shape) {
+  if (!augmentation.any()) return {};
+  if (input_shape.size() != 3) {
+    return {{"augmentation", absl::StrCat("needs images [channels, height, width], the data set has inputs [",
+                                          absl::StrJoin(input_shape, ", "), "]")}};
+  }
+  const int64_t side = std::min(input_shape[1], input_shape[2]);
+  if (augmentation.crop_padding < side) return {};
+  return {{"augmentation.crop_padding", absl::StrCat("must be below the sides of the images, ", input_shape[1], " by ",
+                                                     input_shape[2], ", is ", augmentation.crop_padding)}};
 }
 
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   if (dataset != nullptr) CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(spec.model, *dataset)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
   const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(spec.augmentation, input_shape)));
   const int64_t num_classes = dataset != nullptr ? dataset->num_classes : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
+  if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
   const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size) +

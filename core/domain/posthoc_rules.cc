@@ -29,14 +29,16 @@ bool HasWeights(const LayerSpec& layer) {
 
 Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
   int weights = 0, grouped = 0;
-  if (spec.model.is_network()) {
+  if (spec.model.has_layers()) {
     ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
       weights += HasWeights(layer);
       grouped += IsGrouped(layer);
     });
   }
   Violations violations;
-  if (weights < 2) {
+  if (spec.model.is_network() && !spec.model.has_layers()) {
+    violations.push_back({"sampler.mc_dropout", "drops inputs of layers, which a stored module does not tell"});
+  } else if (weights < 2) {
     violations.push_back({"sampler.mc_dropout",
                           "drops the inputs of linear and convolution layers but the first: the model has no second"});
   }
@@ -64,6 +66,10 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
   if (spec.model.has_data() && !IsProper(spec.prior)) {
     violations.push_back({"prior", "laplace needs a Gaussian prior with precisions above 0"});
   }
+  if (spec.model.is_network() && !spec.model.has_layers()) {
+    violations.push_back({"sampler.laplace", "needs the curvature of each layer, which a stored module does not tell"});
+    return violations;
+  }
   if (spec.model.is_network()) {
     bool other = false;
     ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
@@ -73,6 +79,12 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
       violations.push_back({"sampler.laplace.structure",
                             "kronecker knows linear and ungrouped convolution layers, the model has others with "
                             "parameters: take diagonal"});
+    }
+    if (kronecker && !ParametersOf(LikelihoodOf(spec.model)).empty()) {
+      violations.push_back(
+          {"sampler.laplace.structure",
+           "kronecker knows the parameters of layers, a learned variance is one beside them: take full "
+           "or diagonal"});
     }
     return violations;
   }

@@ -101,6 +101,8 @@ v1::JobSpec::Model ToProto(const ModelSpec& model) {
     BuiltinModel::Fields(*builtin, FieldWriter(&proto));
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
     LayersToProto(layered->layers, proto.mutable_layers());
+  } else if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) {
+    proto.set_torchscript(script->name);
   } else {
     ChoiceToProto(std::get<PotentialKind>(model.kind), proto.mutable_potential());
   }
@@ -112,8 +114,8 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   Violations violations;
   const bool layered = proto.layers_size() > 0;
   if ((proto.kind_case() != v1::JobSpec::Model::KIND_NOT_SET) == layered) {
-    return InvalidFields(
-        {{"model", "give exactly one of builtin: NAME (" + BuiltinNames() + "), layers: [...] and potential"}});
+    return InvalidFields({{"model", "give exactly one of builtin: NAME (" + BuiltinNames() +
+                                        "), layers: [...], torchscript: NAME and potential"}});
   }
   BuiltinModel builtin{proto.builtin(), {}};
   BuiltinModel::Fields(builtin, FieldReader(proto, "model", &violations));
@@ -127,6 +129,8 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
     model.kind = LayeredModel{LayersFromProto(proto.layers(), "model.layers", &violations)};
   } else if (proto.has_builtin()) {
     model.kind = std::move(builtin);
+  } else if (proto.has_torchscript()) {
+    model.kind = TorchScriptModel{proto.torchscript()};
   } else {
     ChoiceFromProto(proto.potential(), "model.potential", &model.kind.emplace<PotentialKind>(), &violations);
   }
@@ -134,17 +138,36 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   return model;
 }
 
+v1::JobSpec::Likelihood ToProto(const LikelihoodKind& likelihood) {
+  v1::JobSpec::Likelihood proto;
+  ChoiceToProto(likelihood, &proto);
+  return proto;
+}
+
+absl::StatusOr<LikelihoodKind> FromProto(const v1::JobSpec::Likelihood& proto) {
+  LikelihoodKind likelihood;
+  Violations violations;
+  ChoiceFromProto(proto, "likelihood", &likelihood, &violations);
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
+  return likelihood;
+}
+
 v1::JobSpec ToProto(const JobSpec& spec) {
   v1::JobSpec proto;
   proto.set_name(spec.name);
   *proto.mutable_model() = ToProto(spec.model);
   if (!spec.dataset.empty()) proto.mutable_dataset()->set_name(spec.dataset);
+  if (spec.model.likelihood) *proto.mutable_likelihood() = ToProto(*spec.model.likelihood);
   if (!spec.prior.is_flat()) ChoiceToProto(spec.prior.kind, proto.mutable_prior());
   ChoiceToProto(spec.sampler.kind, proto.mutable_sampler());
   ScheduleToProto(spec.schedule, &proto);
   proto.set_temperature(spec.temperature);
   proto.set_batch_size(spec.batch_size);
   proto.set_minibatches(spec.minibatches == Minibatches::kReshuffle ? "reshuffle" : "independent");
+  if (spec.augmentation.any()) {
+    AugmentationSpec::Fields(spec.augmentation, FieldWriter(proto.mutable_augmentation()));
+  }
+  proto.set_precision(EnumName(spec.precision));
   if (spec.num_epochs) proto.set_num_epochs(*spec.num_epochs);
   if (spec.num_steps) proto.set_num_steps(*spec.num_steps);
   if (spec.burn_in.cycles) proto.mutable_burn_in()->set_cycles(*spec.burn_in.cycles);
@@ -169,12 +192,17 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
     violations = FieldViolationsOf(model.status());
   }
   spec.dataset = proto.dataset().name();
+  if (proto.has_likelihood()) {
+    ChoiceFromProto(proto.likelihood(), "likelihood", &spec.model.likelihood.emplace(), &violations);
+  }
   if (proto.has_prior()) ChoiceFromProto(proto.prior(), "prior", &spec.prior.kind, &violations);
   ChoiceFromProto(proto.sampler(), "sampler", &spec.sampler.kind, &violations);
   spec.schedule = ScheduleFromProto(proto, &violations);
   if (proto.has_temperature()) spec.temperature = proto.temperature();
   if (proto.has_batch_size()) spec.batch_size = proto.batch_size();
   spec.minibatches = MinibatchesFromProto(proto.minibatches(), &violations);
+  AugmentationSpec::Fields(spec.augmentation, FieldReader(proto.augmentation(), "augmentation", &violations));
+  FieldReader(proto, "", &violations)("precision", spec.precision);
   if (proto.has_num_epochs()) spec.num_epochs = proto.num_epochs();
   if (proto.has_num_steps()) spec.num_steps = proto.num_steps();
   if (proto.has_burn_in()) spec.burn_in = BurnInFromProto(proto.burn_in(), &violations);

@@ -131,6 +131,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   SoloTurns turns;
   std::set<ChainId> preempted;  // leases that give way to a higher tier
   std::map<std::string, Dataset> datasets;
+  std::map<std::string, StoredModel> models;
   std::map<std::string, HeldCall> held;  // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due

@@ -44,6 +44,8 @@ std::string ToString(ReleasedChain::Why why) {
       return "hung";
     case ReleasedChain::Why::kStopped:
       return "stopped";
+    case ReleasedChain::Why::kInvalid:
+      return "found the job wrong";
   }
   return "gave it back";
 }
@@ -143,7 +145,7 @@ void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry&
   const LeaseEnd ending{told && released.why == ReleasedChain::Why::kStopped, true,
                         absl::StrCat("worker ", worker.id, " ", ToString(released.why),
                                      released.reason.empty() ? "" : ": ", released.reason),
-                        released.why == ReleasedChain::Why::kHung};
+                        released.why == ReleasedChain::Why::kHung, released.why == ReleasedChain::Why::kInvalid};
   if (!ending.ordered) chain->shunned_worker = worker.id;
   if (lease != nullptr) {
     leases.EndAt(lease, now, ending);

@@ -20,7 +20,8 @@ struct LeaseEnd {
   bool ordered = false;     // by the server: costs no attempt
   bool given_back = false;  // the worker has let go of the chain
   std::string reason;
-  bool crash = false;  // the worker's process is gone, or answers no more
+  bool crash = false;     // the worker's process is gone, or answers no more
+  bool hopeless = false;  // the chain's job is wrong
 };
 
 struct Lease {

@@ -202,6 +202,54 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
               ElementsAre("collect.kinds[1]"));
 }
 
+TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
+  using ::testing::ElementsAre;
+  JobSpec spec = FashionJob();
+  spec.augmentation = {.crop_padding = 4, .flip = true};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.augmentation.crop_padding = -1;
+  EXPECT_THAT(Paths(spec), ElementsAre("augmentation.crop_padding"));
+  spec.augmentation.crop_padding = 4;
+  for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}),
+                                  SamplerKind(LaplaceSpec{})}) {
+    spec.sampler.kind = kind;
+    spec.collect = {};
+    EXPECT_THAT(Paths(spec), ElementsAre("augmentation")) << spec.sampler.name();
+  }
+  spec.sampler.kind = SgldSpec{};
+  spec.model.kind = LogisticRegressionPotential{};
+  EXPECT_THAT(Paths(spec), ElementsAre("augmentation"));
+}
+
+TEST(JobSpec, CropsFitTheImages) {
+  const auto paths = [](const AugmentationSpec& augmentation, const std::vector<int64_t>& input_shape) {
+    std::vector<std::string> found;
+    for (const auto& violation : ValidateForImages(augmentation, input_shape)) found.push_back(violation.path);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(paths({27, true}, {1, 28, 30}), IsEmpty());
+  EXPECT_THAT(paths({28, true}, {1, 28, 30}), ElementsAre("augmentation.crop_padding"));
+  EXPECT_THAT(paths({0, true}, {784}), ElementsAre("augmentation"));
+  EXPECT_THAT(paths({}, {784}), IsEmpty());
+}
+
+TEST(JobSpec, AStoredModuleIsJudgedByItsNameAndItsDataAlone) {
+  using ::testing::ElementsAre;
+  JobSpec spec = FashionJob();
+  spec.model.kind = TorchScriptModel{"mine"};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.sampler.kind = MalaSpec{};
+  spec.collect.kinds.clear();
+  EXPECT_THAT(Paths(spec), IsEmpty()) << "its buffers are constants";
+  const Dataset images{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .num_classes = 10};
+  EXPECT_TRUE(CheckAgainstData(spec, &images).ok());
+  const Dataset targets{.name = "d", .input_shape = {3}, .num_rows = 60000, .target_type = TargetType::kFloat32};
+  EXPECT_FALSE(CheckAgainstData(spec, &targets).ok());
+  spec.model.kind = TorchScriptModel{"No Good"};
+  EXPECT_THAT(Paths(spec), ElementsAre("model.torchscript"));
+}
+
 TEST(JobSpec, AnalyticPotentialsTakeNoData) {
   JobSpec spec;
   spec.name = "gaussian";
@@ -232,11 +280,38 @@ TEST(JobSpec, TargetsAreThoseThatTheModelLearns) {
   const ModelSpec lenet5{BuiltinModel{"lenet5", {}}}, linear{LinearRegressionPotential{}},
       logistic{LogisticRegressionPotential{}};
   EXPECT_THAT(paths(lenet5, TargetType::kLabels, 10), IsEmpty());
-  EXPECT_THAT(paths(lenet5, TargetType::kFloat32, 0), ElementsAre("dataset.name"));
+  EXPECT_THAT(paths(lenet5, TargetType::kFloat32, 0), ElementsAre("likelihood"));
+  const auto with = [&](const LikelihoodKind& likelihood) { return ModelSpec{lenet5.kind, likelihood}; };
+  const ModelSpec categorical = with(CategoricalLikelihood()), bernoulli = with(BernoulliLikelihood()),
+                  gaussian = with(GaussianLikelihood{.variance = 1}),
+                  heteroscedastic = with(HeteroscedasticGaussianLikelihood());
+  EXPECT_THAT(paths(categorical, TargetType::kLabels, 10), IsEmpty());
+  EXPECT_THAT(paths(categorical, TargetType::kFloat32, 0), ElementsAre("likelihood.categorical"));
+  EXPECT_THAT(paths(bernoulli, TargetType::kLabels, 2), IsEmpty());
+  EXPECT_THAT(paths(bernoulli, TargetType::kLabels, 3), ElementsAre("likelihood.bernoulli"));
+  EXPECT_THAT(paths(bernoulli, TargetType::kFloat32, 0), ElementsAre("likelihood.bernoulli"));
+  EXPECT_THAT(paths(gaussian, TargetType::kFloat32, 0), IsEmpty());
+  EXPECT_THAT(paths(gaussian, TargetType::kLabels, 2), ElementsAre("likelihood.gaussian"));
+  EXPECT_THAT(paths(heteroscedastic, TargetType::kLabels, 2), ElementsAre("likelihood.heteroscedastic_gaussian"));
   EXPECT_THAT(paths(linear, TargetType::kFloat32, 0), IsEmpty());
   EXPECT_THAT(paths(linear, TargetType::kLabels, 10), ElementsAre("dataset.name"));
   EXPECT_THAT(paths(logistic, TargetType::kLabels, 2), IsEmpty());
   EXPECT_THAT(paths(logistic, TargetType::kLabels, 3), ElementsAre("dataset.name"));
+}
+
+TEST(JobSpec, AGaussianLikelihoodHasAVarianceOrLearnsIt) {
+  const auto paths = [](const ModelSpec& model) {
+    JobSpec spec = FashionJob();
+    spec.model = model;
+    return Paths(spec);
+  };
+  const BuiltinModel linear{"linear", {}};
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = 2}}), IsEmpty());
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = {}, .learned = true}}), IsEmpty());
+  EXPECT_THAT(paths({linear, GaussianLikelihood()}), ElementsAre("likelihood.gaussian"));
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = 2, .learned = true}}), ElementsAre("likelihood.gaussian"));
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = 0}}), ElementsAre("likelihood.gaussian.variance"));
+  EXPECT_THAT(paths({LinearRegressionPotential(), CategoricalLikelihood()}), ElementsAre("likelihood"));
 }
 
 TEST(JobSpec, APriorOfALayerThatTheModelLacksIsRefused) {

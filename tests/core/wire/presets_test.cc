@@ -100,6 +100,17 @@ TEST(Presets, SwagOfficialHasTheRatesOfEachNetwork) {
   }
 }
 
+TEST(Presets, ScriptsForCifarCropAndFlipAFileMaySayOtherwise) {
+  for (const char* name : {"emcmc-official", "emcmc-exact", "csgld-official", "csghmc-official", "swag-official"}) {
+    EXPECT_EQ(SpecOf(name).augmentation, (AugmentationSpec{4, true})) << name;
+  }
+  EXPECT_FALSE(SpecOf("pbnn-cd").augmentation.any());
+  v1::JobSpec proto;
+  proto.set_preset("emcmc-official");
+  proto.mutable_augmentation();
+  EXPECT_FALSE(FromProto(*ExpandPreset(proto, {kExamples, 10}))->augmentation.any());
+}
+
 TEST(Presets, PenaltyOnesDifferInPenaltyAndDataSize) {
   const auto seed = std::get<PenaltyMhSpec>(SpecOf("pbnn-seed", "resnet20-frn").sampler.kind);
   const auto cd = std::get<PenaltyMhSpec>(SpecOf("pbnn-cd", "resnet20-frn").sampler.kind);

@@ -25,6 +25,7 @@ absl::StatusOr<T> AsStatusOr(T value) {
 void FixWords(v1::JobSpec* spec, RandomMessage* random) {
   spec->clear_preset();  // filled in before a spec is read
   spec->set_minibatches(random->Below(2) == 0 ? "reshuffle" : "independent");
+  spec->set_precision(random->Below(2) == 0 ? "float32" : "tf32");
   for (std::string& kind : *spec->mutable_collect()->mutable_kinds()) {
     kind = random->Below(2) == 0 ? "theta" : "theta_a";
   }

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/domain/sweep_points.h"
+#include "tests/support/chain_run.h"
+#include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -19,7 +21,6 @@ namespace {
 using ::testing::Each;
 using ::testing::Not;
 using ::testing::SizeIs;
-using Draws = std::vector<DrawTensors>;
 
 constexpr int kSteps = 24, kExamples = 96;
 
@@ -56,20 +57,11 @@ std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
     spec.burn_in.steps = 10;
     spec.collect.every_steps = 1;
   }
+  if (!sampler.is_metropolis() && !sampler.passes_over_data()) spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
   return plan;
-}
-
-std::vector<float> Flat(const Draws& draws) {
-  std::vector<float> flat;
-  for (const DrawTensors& draw : draws) {
-    flat.push_back(static_cast<float>(draw.step));
-    flat.push_back(static_cast<float>(draw.weight));
-    for (const auto& kind : draw.kinds) flat.insert(flat.end(), kind.begin(), kind.end());
-  }
-  return flat;
 }
 
 class KernelConformance : public ::testing::TestWithParam<Case> {
@@ -78,25 +70,6 @@ class KernelConformance : public ::testing::TestWithParam<Case> {
     auto batch = ChainBatch::Create(plan, data_, "cpu");
     EXPECT_TRUE(batch.ok()) << batch.status();
     return std::move(batch).value();
-  }
-
-  // Steps until every chain is done or not finite; the draws of chain `index`.
-  static Draws Run(ChainBatch& batch, int32_t index, int steps = 1000) {
-    Draws draws;
-    for (int i = 0; i < steps; ++i) {
-      const auto reports = batch.Step();
-      EXPECT_TRUE(reports.ok()) << reports.status();
-      bool any_left = false;
-      for (const RowReport& report : *reports) {
-        any_left |= report.finite && !report.done;
-        if (report.chain != index) continue;
-        if (report.draw_due) draws.push_back(batch.TakeDraw(index));
-        if (!report.done) continue;
-        if (auto held = batch.GiveUpHeld(index)) draws.push_back(*std::move(held));
-      }
-      if (!any_left) break;
-    }
-    return draws;
   }
 
   Draws RunAlone(const std::shared_ptr<JobPlan>& plan, int32_t index) {
@@ -194,6 +167,19 @@ TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
   }
 }
 
+TEST_P(KernelConformance, SeesAugmentedImagesWhereAJobMayAskForThem) {
+  if (!plan_->spec.augmentation.any()) {
+    plan_->spec.augmentation.flip = true;
+    const auto violations = FieldViolationsOf(ChainBatch::Create(plan_, data_, "cpu").status());
+    ASSERT_EQ(violations.size(), 1u);
+    EXPECT_EQ(violations[0].path, "augmentation");
+    return;
+  }
+  const Draws changed = RunAlone(plan_, 0);
+  plan_->spec.augmentation = {};
+  EXPECT_NE(Flat(changed), Flat(RunAlone(plan_, 0)));
+}
+
 TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
   plan_->spec.schedule.kind = ConstantSchedule{1e30};
   const auto batch = Make(plan_);
@@ -208,6 +194,35 @@ TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
   if (!GetParam().sampler.is_metropolis()) {
     ASSERT_FALSE(next->empty()) << "the chain came to its end";
     EXPECT_FALSE(next->front().finite);
+  }
+}
+
+TEST_P(KernelConformance, EveryLikelihoodRunsAloneAsInABatchOrIsRefused) {
+  for (const LikelihoodKind& likelihood :
+       {LikelihoodKind(BernoulliLikelihood()), LikelihoodKind(GaussianLikelihood{.variance = 0.5}),
+        LikelihoodKind(GaussianLikelihood{.variance = {}, .learned = true}),
+        LikelihoodKind(HeteroscedasticGaussianLikelihood())}) {
+    const bool labels = std::holds_alternative<BernoulliLikelihood>(likelihood);
+    const auto data = Resident(MakeTable(kExamples, 3, labels));
+    plan_->dataset = data->description();
+    plan_->normalisation = data->description().normalisation;
+    plan_->spec.model = {BuiltinModel{"mlp", {4}}, likelihood};
+    plan_->spec.augmentation = {};
+    SCOPED_TRACE(likelihood.index());
+    if (!Validate(plan_->spec).empty()) {
+      const auto* laplace = std::get_if<LaplaceSpec>(&GetParam().sampler.kind);
+      EXPECT_TRUE(laplace != nullptr && laplace->structure == CurvatureStructure::kKronecker &&
+                  !ParametersOf(likelihood).empty());
+      continue;
+    }
+    const auto alone = ChainBatch::Create(plan_, data, "cpu"), together = ChainBatch::Create(plan_, data, "cpu");
+    ASSERT_TRUE(alone.ok() && together.ok()) << alone.status();
+    ASSERT_TRUE((*alone)->AddChain(1, std::nullopt).ok());
+    for (const int32_t chain : {4, 1}) ASSERT_TRUE((*together)->AddChain(chain, std::nullopt).ok());
+    const Draws draws = Run(**alone, 1);
+    EXPECT_FALSE(draws.empty());
+    EXPECT_EQ(Flat(draws), Flat(Run(**together, 1)));
+    EXPECT_EQ((*alone)->SaveResumePoint(1), (*together)->SaveResumePoint(1));
   }
 }
 
@@ -248,6 +263,7 @@ class NoiseOfKernel : public KernelConformance {
   NoiseOfKernel() {
     plan_->spec.minibatches = Minibatches::kReshuffle;
     plan_->spec.batch_size = kExamples;  // keys choose only the order of a batch, and the noise
+    plan_->spec.augmentation = {};
     plan_->spec.temperature = 0;
     start_ = Make(plan_);
     EXPECT_TRUE(start_->AddChain(0, std::nullopt).ok());

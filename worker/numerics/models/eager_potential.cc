@@ -4,7 +4,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -13,8 +12,11 @@
 #include <vector>
 
 #include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/likelihoods/likelihood.h"
+#include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/network_curvature.h"
+#include "worker/numerics/models/scripted_network.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
@@ -36,23 +38,29 @@ void CopyToHost(const at::Tensor& values, double* out) {
 class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
-                 std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision, Device device, ChainBatching batching)
+                 std::shared_ptr<const ResidentDataset> dataset, const NetworkSettings& settings, Device device,
+                 ChainBatching batching, std::shared_ptr<const ScriptedNetwork> script)
       : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        prior_precision_(prior_precision),
+        likelihood_(MakeLikelihood(settings.likelihood, dataset_->description().num_classes)),
+        augmentation_(settings.augmentation),
+        prior_precision_(settings.prior_precision),
         device_(TorchDevice(device)),
-        batching_(batching) {
+        batching_(batching),
+        script_(std::move(script)) {
     const Dataset& data = dataset_->description();
     const bool bytes = data.input_type == InputType::kUint8;
     // from_blob takes a mutable pointer; nothing writes through it.
     char* raw = const_cast<char*>(dataset_->input_bytes().data());
     inputs_ = at::from_blob(raw, {data.num_rows, dataset_->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat))
                   .to(device_);
-    labels_ = at::from_blob(const_cast<int32_t*>(dataset_->labels().data()), {data.num_rows}, at::dtype(at::kInt))
-                  .to(device_, at::kLong);
-    const InputRows rows(data.input_type, raw, network_.input_shape, normalisation);
+    const bool numbers = data.target_type == TargetType::kFloat32;
+    void* targets = numbers ? static_cast<void*>(const_cast<float*>(dataset_->targets().data()))
+                            : const_cast<int32_t*>(dataset_->labels().data());
+    targets_ = at::from_blob(targets, {data.num_rows}, at::dtype(numbers ? at::kFloat : at::kInt))
+                   .to(device_, numbers ? at::kFloat : at::kLong);
+    const InputRows rows(data.input_type, raw, network_.input_shape, settings.normalisation);
     scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
     shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);
   }
@@ -68,7 +76,8 @@ class EagerPotential final : public Potential {
 
   bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                          double* squared_norms) override {
-    if (!network_.statistics.empty()) return false;  // batch norm: examples have no gradients of their own
+    // With batch norm examples have no gradients of their own, and of a module the layers are not known.
+    if (!network_.statistics.empty() || script_ != nullptr) return false;
     EvaluateParts(theta, batch, gradient, energy, squared_norms);
     return true;
   }
@@ -81,11 +90,13 @@ class EagerPotential final : public Potential {
   }
 
   bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    if (script_ != nullptr) return false;
     ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
       for (int64_t row = first; row < first + count; ++row) {
         const auto [sum, begin, size] = slices[row];
         if (sum == nullptr) continue;
-        AddNetworkCurvature(network_, Parameters(theta, row, 1), Standardised(inputs_.narrow(0, begin, size), 1), sum);
+        AddNetworkCurvature(network_, *likelihood_, Parameters(theta, row, 1),
+                            Standardised(inputs_.narrow(0, begin, size), 1), sum);
       }
     });
     return true;
@@ -121,6 +132,10 @@ class EagerPotential final : public Potential {
   template <typename Part>
   void ForEachPart(int64_t all, const Part& part) const {
     if (batching_ == ChainBatching::kTogether) return part(0, all);
+    if (device_.is_cuda()) {
+      for (int64_t i = 0; i < all; ++i) part(i, 1);
+      return;
+    }
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
   }
 
@@ -141,12 +156,17 @@ class EagerPotential final : public Potential {
       const c10::AutoGradMode autograd(true);
       std::vector<at::Tensor> parameters = Parameters(theta, first, count);
       for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
-      std::vector<LayerTrace> traces;
+      Traces traces;
       const at::Tensor losses =
           BatchLosses(parameters, first, count, batch, squared_norms == nullptr ? nullptr : &traces);
       (losses.sum() * scale).backward();
       const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
-      for (size_t k = 0; k < parameters.size(); ++k) gradients[k].copy_(parameters[k].grad());
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        const at::Tensor& of_likelihood = parameters[k].grad();
+        // A module may have parameters that it does not use.
+        if (of_likelihood.defined()) gradients[k].copy_(of_likelihood);
+        if (!of_likelihood.defined()) gradients[k].zero_();
+      }
       const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, first, count);
       CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + prior, energy + first);
       if (squared_norms != nullptr) {
@@ -155,11 +175,18 @@ class EagerPotential final : public Potential {
     });
   }
 
-  // [chains, n] over all layers.
-  static at::Tensor SumOfNorms(const std::vector<LayerTrace>& traces, int64_t chains) {
+  // What a backward pass leaves for the norms of each example's gradient.
+  struct Traces {
+    std::vector<LayerTrace> layers;
+    at::Tensor log_variance;  // [chains, n], one for each example; undefined if the likelihood has none
+  };
+
+  // [chains, n] over all parameters.
+  static at::Tensor SumOfNorms(const Traces& traces, int64_t chains) {
     const c10::AutoGradMode autograd(false);
     at::Tensor sum;
-    for (const LayerTrace& trace : traces) {
+    if (traces.log_variance.defined()) sum = traces.log_variance.grad().to(at::kDouble).square();
+    for (const LayerTrace& trace : traces.layers) {
       const at::Tensor squares = SquaredExampleNorms(trace, chains);
       sum = sum.defined() ? sum + squares : squares;
     }
@@ -182,16 +209,38 @@ class EagerPotential final : public Potential {
     return (values * scale_ + shift_).view(shape);
   }
 
+  // Of the images of chains [first, first + count), [count * n].
+  std::vector<ImageChange> Changes(int64_t first, int64_t count, const BatchRows& batch) const {
+    std::vector<ImageChange> changes;
+    for (int64_t chain = first; chain < first + count; ++chain) {
+      const StepKey& step = batch.keys[chain];
+      for (int64_t i = 0; i < batch.size; ++i) {
+        changes.push_back(DrawImageChange(augmentation_, step.key, step.step, static_cast<uint32_t>(i)));
+      }
+    }
+    return changes;
+  }
+
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
-                         const BatchRows& batch, std::vector<LayerTrace>* traces = nullptr) const {
+                         const BatchRows& batch, Traces* traces = nullptr) const {
     const at::Tensor ids =
         at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
-    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first, .traces = traces};
-    const at::Tensor logits =
-        EagerLogits(network_, parameters, Standardised(inputs_.index_select(0, ids), count), mode);
-    const at::Tensor labels = labels_.index_select(0, ids).view({count, batch.size, 1});
-    return -at::log_softmax(logits, -1).gather(-1, labels).squeeze(-1);
+    const bool drops = batch.keys != nullptr && batch.dropout;
+    const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr,
+                           .traces = traces == nullptr ? nullptr : &traces->layers};
+    at::Tensor x = Standardised(inputs_.index_select(0, ids), count);
+    if (augmentation_.any() && batch.keys != nullptr) {
+      x = AugmentedImages(x.flatten(0, 1), Changes(first, count, batch)).view(x.sizes());
+    }
+    const at::Tensor outputs =
+        script_ != nullptr ? script_->Logits(parameters, x) : EagerLogits(network_, parameters, x, mode);
+    at::Tensor log_variance = likelihood_->has_log_variance() ? parameters.back() : at::Tensor();
+    if (log_variance.defined() && traces != nullptr) {
+      log_variance = traces->log_variance = log_variance.expand({count, batch.size});
+      log_variance.retain_grad();
+    }
+    return likelihood_->Losses(outputs, targets_.index_select(0, ids).view({count, batch.size}), log_variance);
   }
 
   // Batch `b` of the pass over all data: its statistics in one row of doubles, times its number of examples.
@@ -207,21 +256,24 @@ class EagerPotential final : public Potential {
   const NetworkShape network_;
   const std::shared_ptr<const Layout> layout_;
   const std::shared_ptr<const ResidentDataset> dataset_;
+  const std::unique_ptr<const Likelihood> likelihood_;
+  const AugmentationSpec augmentation_;
   const double prior_precision_;
   const at::Device device_;
   const ChainBatching batching_;
-  at::Tensor inputs_, labels_;  // [N, row_size] as stored, [N]
-  at::Tensor scale_, shift_;    // [channels, 1]
+  const std::shared_ptr<const ScriptedNetwork> script_;  // null: the network's layers
+  at::Tensor inputs_, targets_;                          // [N, row_size] as stored, [N] labels or numbers
+  at::Tensor scale_, shift_;                             // [channels, 1]
 };
 
 }  // namespace
 
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision, Device device,
-                                              ChainBatching batching) {
-  return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), normalisation,
-                                          prior_precision, device, batching);
+                                              const NetworkSettings& settings, Device device, ChainBatching batching,
+                                              std::shared_ptr<const ScriptedNetwork> script) {
+  return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), settings, device,
+                                          batching, std::move(script));
 }
 
 }  // namespace chainfleet

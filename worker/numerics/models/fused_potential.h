@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "core/domain/dataset.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/models/architecture.h"
+#include "worker/numerics/models/network_settings.h"
 #include "worker/numerics/potential.h"
 
 namespace chainfleet {
@@ -17,6 +17,6 @@ namespace chainfleet {
 std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
                                               std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision);
+                                              const NetworkSettings& settings);
 
 }  // namespace chainfleet

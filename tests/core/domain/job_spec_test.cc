@@ -202,6 +202,16 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
               ElementsAre("collect.kinds[1]"));
 }
 
+TEST(JobSpec, NoMoreChainsAreEnoughThanThereAre) {
+  JobSpec spec = FashionJob();
+  spec.scheduling.success_chains = spec.chains;
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.scheduling.success_chains = spec.chains + 1;
+  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
+  spec.scheduling.success_chains = 0;
+  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
+}
+
 TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
   using ::testing::ElementsAre;
   JobSpec spec = FashionJob();
@@ -210,7 +220,7 @@ TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
   spec.augmentation.crop_padding = -1;
   EXPECT_THAT(Paths(spec), ElementsAre("augmentation.crop_padding"));
   spec.augmentation.crop_padding = 4;
-  for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{}), SamplerKind(BarkerMhSpec{}),
+  for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{.proposal = Proposal::kLangevin}),
                                   SamplerKind(LaplaceSpec{})}) {
     spec.sampler.kind = kind;
     spec.collect = {};

@@ -104,9 +104,10 @@ TEST(Presets, ScriptsForCifarCropAndFlipAFileMaySayOtherwise) {
   for (const char* name : {"emcmc-official", "emcmc-exact", "csgld-official", "csghmc-official", "swag-official"}) {
     EXPECT_EQ(SpecOf(name).augmentation, (AugmentationSpec{4, true})) << name;
   }
-  EXPECT_FALSE(SpecOf("pbnn-cd").augmentation.any());
+  EXPECT_FALSE(SpecOf("pbnn-cd", "resnet20-frn").augmentation.any());
   v1::JobSpec proto;
   proto.set_preset("emcmc-official");
+  proto.mutable_model()->set_builtin("resnet18");
   proto.mutable_augmentation();
   EXPECT_FALSE(FromProto(*ExpandPreset(proto, {kExamples, 10}))->augmentation.any());
 }

@@ -193,9 +193,9 @@ TEST(PosteriorLaws, GaussianHasItsCovarianceAndMean) {
 }
 
 TEST(PosteriorLaws, MixtureOfIndependentCoordinatesHasItsMoments) {
-  const GaussianMixturePotential mixture{.weights = {1, 3}, .means = {-1, 1.2}, .stddev = {0.8, 0.6}, .dimension = 16};
+  const GaussianMixturePotential mixture{.weights = {1, 3}, .means = {-1, 1.2}, .stddev = {0.8, 0.6}, .dimension = 32};
   const double mean = (-1 + 3 * 1.2) / 4, square = (0.64 + 1 + 3 * (0.36 + 1.44)) / 4;
-  const Samples samples = ByCoordinate(RunHmc({mixture}, {.step_size = 0.4, .draws = 24}));
+  const Samples samples = ByCoordinate(RunHmc({mixture}, {.step_size = 0.4, .draws = 48}));
   EXPECT_THAT(Misfits(samples, {{mean}, {square - mean * mean}}), IsEmpty());
 }
 

@@ -51,9 +51,7 @@ inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
                         .sum_wp = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
                         .sum_wp2 = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
                         .sum_wh = std::vector<double>(rows.size()),
-                        .votes = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
-                        .draw_log_likelihood = {},
-                        .draw_hits = {}};
+                        .votes = std::vector<double>(rows.size() * static_cast<size_t>(num_classes))};
   for (const auto& [draw, w] : draws) {
     sum.sum_w += w;
     sum.sum_w2 += w * w;

@@ -79,6 +79,11 @@ void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(no
 
 void Dispatcher::Impl::Settle() {
   if (policy_due && now >= next_policy) RunPolicy();
+  if (!jobs.anything_waits()) {
+    waiting_since.reset();
+  } else if (!waiting_since) {
+    waiting_since = now;
+  }
   while (!held_by_age.empty() && held_by_age.begin()->first + options.sync_interval <= now) {
     const std::string worker = held_by_age.begin()->second;
     stirred.erase(worker);

@@ -98,6 +98,8 @@ class Dispatcher {
   // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current: asked before bytes are accepted.
   absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch);
   std::vector<WorkerView> ListWorkers();
+  // What a scaler and the metrics of the queue go by.
+  FleetDemand Demand();
 
  private:
   struct Impl;

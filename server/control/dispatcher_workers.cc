@@ -279,14 +279,30 @@ absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch) {
                     "LEASE_FENCED");
 }
 
-std::vector<WorkerView> Dispatcher::ListWorkers() {
-  Impl::Entered entered(impl_.get());
+std::vector<WorkerView> Dispatcher::Impl::Workers() const {
   std::vector<WorkerView> views;
-  for (const auto& [id, worker] : impl_->fleet.workers()) {
-    views.push_back({id, worker.host, worker.device, worker.chain_slots, impl_->leases.NumOfWorker(id),
-                     impl_->now - worker.last_sync, worker.draining});
+  for (const auto& [id, worker] : fleet.workers()) {
+    views.push_back({id, worker.host, worker.device, worker.chain_slots, leases.NumOfWorker(id), now - worker.last_sync,
+                     worker.draining});
   }
   return views;
+}
+
+std::vector<WorkerView> Dispatcher::ListWorkers() {
+  Impl::Entered entered(impl_.get());
+  return impl_->Workers();
+}
+
+FleetDemand Dispatcher::Demand() {
+  Impl::Entered entered(impl_.get());
+  FleetDemand demand{.workers = impl_->Workers()};
+  std::erase_if(demand.workers, [this](const WorkerView& w) { return w.since_sync > impl_->options.lease_ttl; });
+  for (const auto& [sequence, job] : impl_->jobs.queue()) demand.waiting += static_cast<int64_t>(job->pending.size());
+  for (const auto& [sequence, job] : impl_->jobs.suspect_queue()) {
+    demand.waiting += static_cast<int64_t>(job->suspects.size());
+  }
+  if (impl_->waiting_since) demand.waiting_for = impl_->now - *impl_->waiting_since;
+  return demand;
 }
 
 }  // namespace chainfleet

@@ -23,7 +23,7 @@ inline std::vector<float> Flat(const Draws& draws) {
 }
 
 // Steps until every chain is done or not finite; the draws of chain `index`.
-inline Draws Run(ChainBatch& batch, int32_t index, int steps = 1000) {
+inline Draws RunChain(ChainBatch& batch, int32_t index, int steps = 1000) {
   Draws draws;
   for (int i = 0; i < steps; ++i) {
     const auto reports = batch.Step();

@@ -75,7 +75,7 @@ class KernelConformance : public ::testing::TestWithParam<Case> {
   Draws RunAlone(const std::shared_ptr<JobPlan>& plan, int32_t index) {
     const auto batch = Make(plan);
     EXPECT_TRUE(batch->AddChain(index, std::nullopt).ok());
-    return Run(*batch, index);
+    return RunChain(*batch, index);
   }
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
@@ -107,7 +107,7 @@ TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
   for (const int32_t index : {0, 1, 4}) {
     const auto together = Make(plan_);
     for (const int32_t chain : {4, 0, 1}) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
-    EXPECT_EQ(Flat(Run(*together, index)), Flat(RunAlone(plan_, index))) << index;
+    EXPECT_EQ(Flat(RunChain(*together, index)), Flat(RunAlone(plan_, index))) << index;
   }
 }
 
@@ -148,7 +148,7 @@ TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
     alone->spec.chains = NumChains(plan_->spec);  // so that it has a chain of that index, and so of that key
     const auto single = Make(alone);
     ASSERT_TRUE(single->AddChain(index, std::nullopt).ok());
-    EXPECT_EQ(Flat(Run(*together, index)), Flat(Run(*single, index)))
+    EXPECT_EQ(Flat(RunChain(*together, index)), Flat(RunChain(*single, index)))
         << PointName(plan_->spec.sweep, PointOf(plan_->spec, index));
     EXPECT_EQ(together->SaveResumePoint(index), single->SaveResumePoint(index));
   }
@@ -160,9 +160,9 @@ TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
   for (const int cut : {1, 5, 6, 13, kSteps - 1, kSteps + 2, kSteps + 8}) {
     const auto before = Make(plan_), after = Make(plan_);
     ASSERT_TRUE(before->AddChain(1, std::nullopt).ok());
-    Draws draws = Run(*before, 1, cut);
+    Draws draws = RunChain(*before, 1, cut);
     ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
-    for (DrawTensors& draw : Run(*after, 1)) draws.push_back(std::move(draw));
+    for (DrawTensors& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
     EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
   }
 }
@@ -184,7 +184,7 @@ TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
   plan_->spec.schedule.kind = ConstantSchedule{1e30};
   const auto batch = Make(plan_);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
-  for (const DrawTensors& draw : Run(*batch, 0)) {
+  for (const DrawTensors& draw : RunChain(*batch, 0)) {
     for (const auto& kind : draw.kinds) {
       for (const float value : kind) ASSERT_TRUE(std::isfinite(value));
     }
@@ -219,10 +219,10 @@ TEST_P(KernelConformance, EveryLikelihoodRunsAloneAsInABatchOrIsRefused) {
     ASSERT_TRUE(alone.ok() && together.ok()) << alone.status();
     ASSERT_TRUE((*alone)->AddChain(1, std::nullopt).ok());
     for (const int32_t chain : {4, 1}) ASSERT_TRUE((*together)->AddChain(chain, std::nullopt).ok());
-    const Draws draws = Run(**alone, 1);
+    const Draws draws = RunChain(**alone, 1);
     const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
     EXPECT_TRUE(chooses || !draws.empty());
-    EXPECT_EQ(Flat(draws), Flat(Run(**together, 1)));
+    EXPECT_EQ(Flat(draws), Flat(RunChain(**together, 1)));
     EXPECT_EQ((*alone)->SaveResumePoint(1), (*together)->SaveResumePoint(1));
   }
 }
@@ -275,7 +275,7 @@ class NoiseOfKernel : public KernelConformance {
     plan->spec.seed = seed;
     const auto batch = Make(plan);
     EXPECT_TRUE(batch->AddChain(0, start_->SaveResumePoint(0)).ok());
-    return Flat(Run(*batch, 0));
+    return Flat(RunChain(*batch, 0));
   }
 
   std::unique_ptr<ChainBatch> start_;

@@ -49,7 +49,7 @@ class KernelOnAModule : public ::testing::TestWithParam<SamplerSpec> {
     for (const int32_t chain : chains) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
     return *std::move(batch);
   }
-  Draws RunAlone(int32_t index) { return Run(*BatchOf({index}), index); }
+  Draws RunAlone(int32_t index) { return RunChain(*BatchOf({index}), index); }
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
   const std::shared_ptr<const std::string> module_ = std::make_shared<const std::string>(ScriptedMlp({784, 10}));
@@ -65,7 +65,7 @@ TEST_P(KernelOnAModule, SameKeyGivesTheSameDrawsAnotherKeyOthers) {
 
 TEST_P(KernelOnAModule, BatchOfChainsEqualsSingleChains) {
   for (const int32_t index : {0, 4}) {
-    EXPECT_EQ(Flat(Run(*BatchOf({4, 0, 1}), index)), Flat(RunAlone(index))) << index;
+    EXPECT_EQ(Flat(RunChain(*BatchOf({4, 0, 1}), index)), Flat(RunAlone(index))) << index;
   }
 }
 
@@ -73,9 +73,9 @@ TEST_P(KernelOnAModule, ResumeEqualsNoInterruption) {
   const Draws whole = RunAlone(1);
   for (const int cut : {1, 13}) {
     const auto before = BatchOf({1}), after = BatchOf({});
-    Draws draws = Run(*before, 1, cut);
+    Draws draws = RunChain(*before, 1, cut);
     ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
-    for (DrawTensors& draw : Run(*after, 1)) draws.push_back(std::move(draw));
+    for (DrawTensors& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
     EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
   }
 }

@@ -42,9 +42,9 @@ class TorchScript(unittest.TestCase):
         job = self.fleet.submit(JOB.replace("NAME", "mine"))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         described = self.fleet.run("describe", job, check=True).stdout
-        self.assertIn("torchscript: mine", described)
+        self.assertIn('torchscript: "mine"', described)
         self.assertIn("crop_padding: 2", described)
-        self.assertIn("precision: float32", described)
+        self.assertIn('precision: "float32"', described)
         rows = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "fashion")["scores"]}
         self.assertGreater(rows["all"]["accuracy"], 0.5)
         self.assertLessEqual(rows["all"]["nll"], rows["single theta"]["nll"])

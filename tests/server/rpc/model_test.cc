@@ -52,11 +52,12 @@ class ModelTest : public RunningServer {
 };
 
 TEST_F(ModelTest, IsStoredByItsContentListedAndReadByWorkers) {
-  const auto model = Put("mine", Archive(1));
+  const std::string mine = Archive(1), yours = Archive(2);  // an archive tells when it was made
+  const auto model = Put("mine", mine);
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_TRUE(Put("mine", Archive(1)).ok()) << "the same again";
-  EXPECT_EQ(Put("mine", Archive(2)).status().code(), absl::StatusCode::kAlreadyExists);
-  ASSERT_TRUE(Put("yours", Archive(2)).ok());
+  EXPECT_TRUE(Put("mine", mine).ok()) << "the same again";
+  EXPECT_EQ(Put("mine", yours).status().code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(Put("yours", yours).ok());
   EXPECT_THAT(Names(), testing::ElementsAre("mine", "yours"));
   v1::GetBlobRequest request;
   *request.mutable_blob() = model->object();
@@ -64,7 +65,7 @@ TEST_F(ModelTest, IsStoredByItsContentListedAndReadByWorkers) {
   SetDeadline(&context);
   const auto bytes = ReadAll(workers_->GetBlob(&context, request));
   ASSERT_TRUE(bytes.ok()) << bytes.status();
-  EXPECT_EQ(*bytes, Archive(1));
+  EXPECT_EQ(*bytes, mine);
 }
 
 TEST_F(ModelTest, RefusesWhatIsNoModule) {

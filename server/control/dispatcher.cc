@@ -32,6 +32,7 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
     }
   }
   for (Dataset& dataset : state.datasets) datasets[dataset.name] = std::move(dataset);
+  for (StoredModel& model : state.models) models[model.name] = std::move(model);
 }
 
 void Dispatcher::Impl::Start() {

@@ -95,7 +95,10 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void EndTurns();
   void PlanTurns();
   void BeginTurns();
-  void GrantByAge();
+  void RetireSurplus();
+  void GrantInOrder();
+  void Preempt();
+  void PreemptSome(JobEntry* job, size_t wanted);
   bool IsUsable(const WorkerEntry& worker) const;
   bool MayStart(const ChainEntry& chain);
   std::vector<SuspectChain> WaitingSuspects(size_t limit);
@@ -127,7 +130,9 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   LeaseTable leases;
   Fleet fleet;
   SoloTurns turns;
+  std::set<ChainId> preempted;  // leases that give way to a higher tier
   std::map<std::string, Dataset> datasets;
+  std::map<std::string, StoredModel> models;
   std::map<std::string, HeldCall> held;  // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due

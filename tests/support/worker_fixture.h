@@ -56,12 +56,12 @@ struct FakeWorker {
              const std::string& name = "w0", int32_t slots = 4, int64_t upload_bytes = limits::kUploadQueueBytes)
       : held(clock),
         fetcher(port, executor, RngKey{1}),
-        datasets(&fetcher, executor),
-        loader(&fetcher, &datasets, executor),
+        inputs(&fetcher, executor),
+        loader(&fetcher, &inputs, executor),
         uploader({name, name + "-1", upload_bytes, RngKey{2}}, port, &held, executor, &observer),
         draws(&fetcher, executor),
-        shards([](auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &datasets, executor, clock,
-               &observer),
+        shards([](auto, auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &inputs, executor,
+               clock, &observer),
         device({0.5}, std::move(factory), &held, &uploader, &loader, &shards, &observer, clock),
         session({name, name + "-1", "host", {{"cpu", int64_t{1} << 30, slots}}, RngKey{3}}, port, &held, &uploader,
                 executor, clock) {
@@ -71,7 +71,7 @@ struct FakeWorker {
   CountingObserver observer;
   HeldChains held;
   ObjectFetcher fetcher;
-  DatasetCache datasets;
+  InputCache inputs;
   ChainLoader loader;
   DrawUploader uploader;
   DrawCache draws;

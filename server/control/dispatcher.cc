@@ -79,7 +79,7 @@ void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(no
 
 void Dispatcher::Impl::Settle() {
   if (policy_due && now >= next_policy) RunPolicy();
-  if (!jobs.anything_waits()) {
+  if (jobs.queue().empty() && jobs.suspect_queue().empty()) {
     waiting_since.reset();
   } else if (!waiting_since) {
     waiting_since = now;

@@ -30,6 +30,15 @@ absl::Duration Since(const std::optional<absl::Duration>& start, absl::Duration 
   return start ? now - *start : absl::ZeroDuration();
 }
 
+// `since` is when `holds` began to be true without a break.
+void Keep(bool holds, absl::Duration now, std::optional<absl::Duration>* since) {
+  if (!holds) {
+    since->reset();
+  } else if (!*since) {
+    *since = now;
+  }
+}
+
 }  // namespace
 
 struct ScaleLoop::State {
@@ -53,7 +62,7 @@ struct ScaleLoop::State {
   // Of the one pass that runs.
   absl::Duration now;
   std::map<std::string, Tracked> tracked;  // by job
-  std::optional<absl::Duration> calm_since;
+  std::optional<absl::Duration> calm_since, stuck_since;
   absl::Duration next_ask = -absl::InfiniteDuration();
   int failures = 0;              // to get a worker, since one joined
   std::set<std::string> broken;  // calls that failed the last time
@@ -147,17 +156,9 @@ void ScaleLoop::State::Track(const std::vector<ClusterJob>& jobs, const FleetDem
       seen.chains += worker.chains;
     }
     if (seen.live && !std::exchange(seen.joined, true)) failures = 0;
-    if (job.state != ClusterJob::State::kRunning || seen.chains > 0) {
-      seen.idle_since.reset();
-    } else if (!seen.idle_since) {
-      seen.idle_since = now;
-    }
+    Keep(job.state == ClusterJob::State::kRunning && seen.chains == 0, now, &seen.idle_since);
   }
-  if (fleet.waiting > 0) {
-    calm_since.reset();
-  } else if (!calm_since) {
-    calm_since = now;
-  }
+  Keep(fleet.waiting == 0, now, &calm_since);
 }
 
 ScaledWorker::State ScaleLoop::State::StateOf(const ClusterJob& job) const {
@@ -180,6 +181,8 @@ ScaleFacts ScaleLoop::State::FactsOf(const std::vector<ClusterJob>& jobs, const 
         jobs, [&](const ClusterJob& job) { return absl::StartsWith(worker.id, job.worker_prefix); });
     if (!ours) facts.other_slots += worker.chain_slots;
   }
+  Keep(facts.waiting > 0 && facts.free_slots > 0, now, &stuck_since);
+  facts.stuck_for = Since(stuck_since, now);
   return facts;
 }
 

@@ -29,7 +29,8 @@ Present CountPresent(const ScaleSettings& settings, const ScaleFacts& facts) {
 int64_t Desired(const ScaleSettings& settings, const ScaleFacts& facts, const Present& present) {
   int64_t wanted = WorkersFor(facts.waiting + facts.held - facts.other_slots, settings.chains_per_worker);
   // Slots are counted where they are: a worker may have fewer than it was asked to have.
-  const int64_t unserved = facts.waiting - facts.free_slots - present.slots_to_come;
+  const int64_t free_slots = facts.stuck_for < kStuckAfter ? facts.free_slots : 0;
+  const int64_t unserved = facts.waiting - free_slots - present.slots_to_come;
   if (unserved > 0) {
     wanted = std::max(wanted, present.workers + WorkersFor(unserved, settings.chains_per_worker));
   }

@@ -12,6 +12,8 @@ namespace chainfleet {
 
 // Chains wait this long before a worker is asked for: those that run may be about to take them.
 inline constexpr absl::Duration kAskAfter = absl::Seconds(5);
+// Chains that wait this long beside free slots cannot take them: memory, or a worker that failed them.
+inline constexpr absl::Duration kStuckAfter = absl::Minutes(1);
 
 struct ScaleSettings {
   int32_t min_workers = 0, max_workers = 16;     // of the cluster; workers that run elsewhere are not counted
@@ -36,6 +38,7 @@ struct ScaleFacts {
   int64_t waiting = 0;                // chains that want a slot
   absl::Duration waiting_for;         // since when some chain waits without a break; 0 if none does
   absl::Duration calm_for;            // since when none does; 0 if one does
+  absl::Duration stuck_for;           // since when some chain waits beside a free slot without a break
   int64_t held = 0;                   // chains that live workers have
   int64_t free_slots = 0;             // of live workers that take chains
   int64_t other_slots = 0;            // in all, of live workers that run elsewhere

@@ -256,10 +256,19 @@ TEST_F(ScaleLoopTest, WithdrawsWhatNobodyNeedsAnyMore) {
 TEST_F(ScaleLoopTest, LeavesChainsToWorkersThatRunElsewhere) {
   demand_.workers.push_back({"bare-metal", "host", "cuda:0", 8, 0});
   Waits(8);
-  PassesFor(absl::Minutes(1));
+  PassesFor(kStuckAfter / 2);
   EXPECT_EQ(cluster_.submits, 0);
   Waits(9);
-  PassesFor(absl::Minutes(1));
+  Pass();
+  EXPECT_EQ(cluster_.submits, 1);
+}
+
+TEST_F(ScaleLoopTest, AsksWhenChainsDoNotTakeTheSlotsThatAreFree) {
+  demand_.workers.push_back({"small-memory", "host", "cuda:0", 8, 1});
+  Waits(2);
+  PassesFor(kStuckAfter - absl::Seconds(1));
+  EXPECT_EQ(cluster_.submits, 0);
+  PassesFor(kScaleInterval);
   EXPECT_EQ(cluster_.submits, 1);
 }
 

@@ -86,6 +86,16 @@ TEST(ScalePolicy, AsksOnWhenWorkersHaveFewerSlotsThanTheyWereAskedToHave) {
   EXPECT_EQ(DecideScale(kSettings, facts), (ScaleDecision{.desired = 2, .ask = 1}));
 }
 
+TEST(ScalePolicy, DoesNotCountFreeSlotsThatNobodyTakes) {
+  ScaleFacts facts = Waiting(2, {Joined("1")});
+  facts.held = 1;
+  facts.free_slots = 3;
+  facts.stuck_for = kStuckAfter - absl::Milliseconds(1);
+  EXPECT_EQ(DecideScale(kSettings, facts).ask, 0);
+  facts.stuck_for = kStuckAfter;
+  EXPECT_EQ(DecideScale(kSettings, facts), (ScaleDecision{.desired = 2, .ask = 1}));
+}
+
 TEST(ScalePolicy, KeepsTheFloorWithoutAnyChain) {
   ScaleSettings settings = kSettings;
   settings.min_workers = 2;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/types_wire.h"
+#include "server/control/chain_objects.h"
 
 namespace chainfleet {
 
@@ -11,7 +12,8 @@ BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& ad
 
 absl::Status BlobUploadCall::TakeHeader(const v1::PutBlobRequest::Header& header) {
   ref_ = FromProto(header.blob());
-  return parts_.chain_objects().Admit(FromProto(header.chain()), header.lease_epoch(), ref_);
+  return ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher)
+      .Admit(FromProto(header.chain()), header.lease_epoch(), ref_);
 }
 
 absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
@@ -26,9 +28,8 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
 
 void BlobUploadCall::TakeEnd() {
   if (ref_.name.empty()) return finisher()->Finish(absl::InvalidArgumentError("PutBlob ended before its header"));
-  parts_.executor->Schedule([objects = parts_.chain_objects(), ref = ref_, bytes = bytes_, finisher = finisher()] {
-    finisher->Finish(objects.Put(ref, *bytes));
-  });
+  parts_.executor->Schedule([objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher), ref = ref_,
+                             bytes = bytes_, finisher = finisher()] { finisher->Finish(objects.Put(ref, *bytes)); });
 }
 
 }  // namespace chainfleet

@@ -8,7 +8,6 @@
 #include "core/base/executor.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
-#include "server/control/chain_objects.h"
 #include "server/control/dispatcher.h"
 #include "server/rpc/auth.h"
 #include "server/telemetry/server_metrics.h"
@@ -26,8 +25,6 @@ struct ServiceParts {
   ServerMetrics* metrics = nullptr;
   std::string data_directory;
   absl::Time started_at;
-
-  ChainObjects chain_objects() const { return {state, blobs, dispatcher}; }
 };
 
 }  // namespace chainfleet

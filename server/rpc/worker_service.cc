@@ -4,6 +4,7 @@
 #include "core/store/draw_codec/object_names.h"
 #include "core/wire/types_wire.h"
 #include "core/wire/worker_wire.h"
+#include "server/control/chain_objects.h"
 #include "server/rpc/blob_stream.h"
 #include "server/rpc/blob_upload_call.h"
 #include "server/rpc/message_stream.h"
@@ -31,19 +32,18 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
     if (parsed->commit.segment) {
       if (const absl::Status status = CheckSegment(*parsed->commit.segment); !status.ok()) return answer->Fail(status);
     }
-    parts_.executor->Schedule(
-        [answer, objects = parts_.chain_objects(), dispatcher = parts_.dispatcher, commit = *std::move(parsed)] {
-          if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok())
-            return answer->Fail(status);
-          dispatcher->CommitProgress(commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
-                                     [answer](absl::StatusOr<CommitReply> reply) {
-                                       answer->Answer(reply, [](const CommitReply& value) {
-                                         v1::CommitProgressReply rendered;
-                                         rendered.set_replayed(value.replayed);
-                                         return rendered;
-                                       });
-                                     });
-        });
+    parts_.executor->Schedule([answer, objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher),
+                               dispatcher = parts_.dispatcher, commit = *std::move(parsed)] {
+      if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok()) return answer->Fail(status);
+      dispatcher->CommitProgress(commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
+                                 [answer](absl::StatusOr<CommitReply> reply) {
+                                   answer->Answer(reply, [](const CommitReply& value) {
+                                     v1::CommitProgressReply rendered;
+                                     rendered.set_replayed(value.replayed);
+                                     return rendered;
+                                   });
+                                 });
+    });
   });
 }
 

@@ -42,6 +42,7 @@ absl::Status ServerNode::Open() {
 
 void ServerNode::Lose(const absl::Status& status) {
   if (!process_.alive()) return;
+  ++site_->refusals[ReasonOf(status)];
   site_->Note(absl::StrCat(process_.name(), " ends: ", status.ToString()));
   process_.Kill();
 }

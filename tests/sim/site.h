@@ -62,7 +62,7 @@ struct Site {
   absl::Duration collect_every = absl::Seconds(20);
 
   std::function<void(const std::string&)> trace;
-  std::map<std::string, int64_t> refusals;  // of commits and objects, by reason
+  std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
   bool power_was_lost = false;
   bool yielding = false;
 };

@@ -33,6 +33,11 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
 
 absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                                const std::function<bool(absl::Duration)>& pause) {
+  MetricsRegistry registry("server");
+  AddLeaderGauge(&registry).Set(0);
+  if (options.metrics_listen != "off") {
+    CHAINFLEET_RETURN_IF_ERROR(registry.Serve(options.metrics_listen).status());
+  }
   const PostgresOptions postgres{.uri = options.state,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
                                  .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};

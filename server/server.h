@@ -38,7 +38,7 @@ struct ServerOptions {
   int threads = 0;  // of the executor; 0: by the cores
 };
 
-// WaitToLead for --state postgresql://...
+// WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS / PORT_TAKEN.
 absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                                const std::function<bool(absl::Duration)>& pause);
 

@@ -11,6 +11,10 @@ const std::vector<double>& LatencyBounds() {
 
 }  // namespace
 
+Gauge& AddLeaderGauge(MetricsRegistry* registry) {
+  return registry->AddGauge("chainfleet_leader", "1 for the coordinator that leads, 0 for a standby.");
+}
+
 ServerMetrics::ServerMetrics(MetricsRegistry* registry)
     : registry_(registry),
       draws_(registry->AddGauge("chainfleet_draws", "Committed draws of all jobs that are not deleted.")),
@@ -21,6 +25,7 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
       workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),
       serving_workers_(
           registry->AddGauge("chainfleet_serving_workers", "Workers with an open stream for predictions.")) {
+  AddLeaderGauge(registry).Set(1);
   for (int state = 0; state <= static_cast<int>(JobState::kDeleting); ++state) {
     const auto value = static_cast<JobState>(state);
     jobs_[value] = &registry->AddGauge("chainfleet_jobs", "Jobs by state.", {{"state", ToString(value)}});

@@ -21,6 +21,9 @@ struct FleetCounts {
   int64_t workers = 0, serving_workers = 0;
 };
 
+// chainfleet_leader: a standby has this one alone.
+Gauge& AddLeaderGauge(MetricsRegistry* registry);
+
 // Thread-safe.
 class ServerMetrics {
  public:

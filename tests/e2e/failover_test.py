@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 import fleet as fleets
@@ -25,6 +26,7 @@ class Coordinators(fleets.Fleet):
         super().__init__()
         self.postgres = postgres
         self.addresses = [free_address(), free_address()]
+        self.metrics_addresses = [free_address(), free_address()]
         self.address = ",".join(self.addresses)
         self.processes = {}
         os.mkdir(self.path("run"))
@@ -37,7 +39,7 @@ class Coordinators(fleets.Fleet):
 
     def start_server(self, index):
         self.start(f"server-{index}", "chainfleet-server", "--data-dir", self.path("data"), "--listen", self.addresses[index],
-                   "--metrics-listen", "off", "--lease", "2s")
+                   "--metrics-listen", self.metrics_addresses[index], "--lease", "2s")
 
     def start_worker(self, index):
         self.start(f"worker-{index}", "chainfleet-worker", "--server", self.address, "--threads", "1", "--id", f"worker-{index}")
@@ -45,11 +47,20 @@ class Coordinators(fleets.Fleet):
     def only(self, index, *arguments, **options):
         return self.run(*arguments, env={"CHAINFLEET_ADDRESS": self.addresses[index]}, **options)
 
-    def wait_until_served(self, by):
+    def leads(self, index):
+        with urllib.request.urlopen(f"http://{self.metrics_addresses[index]}/metrics", timeout=10) as reply:
+            return "\nchainfleet_leader 1\n" in reply.read().decode()
+
+    def wait_until(self, by, satisfied):
+        """Asks one server until its answer is the awaited one; returns that."""
         end = time.monotonic() + 60
-        while self.only(by, "get", "jobs").returncode != 0:  # each call has a patience of its own
+        while not satisfied(answer := self.only(by, "get", "jobs")):  # each call has a patience of its own
             if time.monotonic() > end:
-                raise AssertionError("nobody serves\n" + self.logs())
+                raise AssertionError(f"{answer}\n{self.logs()}")
+        return answer
+
+    def wait_until_served(self, by):
+        self.wait_until(by, lambda answer: answer.returncode == 0)
 
     def kill(self, name):
         self.processes[name].kill()
@@ -78,13 +89,14 @@ class Failover(unittest.TestCase):
     def test_a_standby_takes_over_from_a_killed_leader(self):
         self.fleet.start_server(1)
         job = self.fleet.submit(JOB.format(name="failover", epochs=120, keep=10))
-        refused = self.fleet.only(1, "get", "jobs")
+        refused = self.fleet.wait_until(1, lambda answer: self.fleet.addresses[0] in answer.stderr)
         self.assertEqual(refused.returncode, 5, refused.stderr)
-        self.assertIn(self.fleet.addresses[0], refused.stderr)
+        self.assertEqual([self.fleet.leads(0), self.fleet.leads(1)], [True, False])
         first_job_with(self.fleet, job, 8)
         self.fleet.kill("server-0")
         killed = time.monotonic()
         self.fleet.wait_until_served(by=1)
+        self.assertTrue(self.fleet.leads(1))
         print(f"\nthe standby served {time.monotonic() - killed:.1f} s after the leader was killed", file=sys.stderr)
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)

@@ -23,7 +23,7 @@ constexpr double kPrecision = 2, kAlpha = 0.2, kTemperature = 0.7;
 
 // By point: the last draws of its chains on a Gaussian of independent coordinates.
 std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep, int steps) {
-  constexpr int64_t kDimension = 70000;
+  constexpr int64_t kDimension = 240'000;
   auto plan = std::make_shared<JobPlan>();
   JobSpec& spec = plan->spec;
   plan->job = "law-aaaaaa";

@@ -37,6 +37,7 @@ void FixSampler(v1::JobSpec::Sampler* sampler) {
     sampler->mutable_penalty_mh()->set_penalty("plain");
   }
   if (sampler->has_batched_mh()) sampler->mutable_batched_mh()->set_proposal("langevin");
+  if (sampler->has_laplace()) sampler->mutable_laplace()->set_structure("diagonal");
   if (sampler->has_barker_mh()) sampler->mutable_barker_mh()->set_proposal("langevin");
 }
 // A built-in with its settings, a potential, or layers.

@@ -115,10 +115,11 @@ std::vector<bool> Laplace::Sample(const StepInputs& inputs, const std::vector<Ch
   RowsView(zero).zero_();
   RunPass(
       Pass::kNormalAround, {&draw, &zero}, sampling, [](int64_t, float* s) { s[0] = 1; }, RngStream::kProposal);
-  const std::vector<double> lambda = inputs.potential->PriorPrecisions();
   ForEachActive(sampling, draw.device(), [&](int64_t row) {
     Approximation& of_row = Of(state->derived[row]);
     if (!of_row.gaussian) {
+      std::vector<double> lambda = inputs.potential->PriorPrecisions();
+      if (const auto& own = sampling[row].own.prior_precision) lambda.assign(lambda.size(), *own);
       of_row.gaussian = LaplaceGaussian::Factor(of_row.curvature, lambda, draw.layout(), RowsView(draw).device());
       of_row.curvature = {};
     }

@@ -51,40 +51,38 @@ void Chaos::AfterAWhile(Then then) {
 }
 
 void Chaos::KillWorker() {
-  const std::vector<WorkerNode*> live = world_->LiveWorkers();
-  if (live.empty()) return;
-  WorkerNode* const worker = dice_.Pick(live);
+  WorkerNode* const worker = world_->AnyWorker();
+  if (worker == nullptr) return;
   site_.Note("kill " + worker->process().name());
   worker->process().Kill();
   ++losses_;
 }
 
-void Chaos::StopWorker() {
-  const std::vector<WorkerNode*> live = world_->LiveWorkers();
-  if (live.empty()) return;
-  WorkerNode* const worker = dice_.Pick(live);
-  site_.Note("stop " + worker->process().name());
-  worker->process().Stop();
+void Chaos::Stop(Process* process) {
+  site_.Note("stop " + process->name());
+  process->Stop();
   ++losses_;
-  AfterAWhile([this, worker] {
-    site_.Note("continue " + worker->process().name());
-    worker->process().Continue();
+  AfterAWhile([this, process] {
+    site_.Note("continue " + process->name());
+    process->Continue();
   });
 }
 
+void Chaos::StopWorker() {
+  if (WorkerNode* const worker = world_->AnyWorker()) Stop(&worker->process());
+}
+
 void Chaos::HangWorker() {
-  const std::vector<WorkerNode*> live = world_->LiveWorkers();
-  if (live.empty()) return;
-  WorkerNode* const worker = dice_.Pick(live);
+  WorkerNode* const worker = world_->AnyWorker();
+  if (worker == nullptr) return;
   site_.Note("hang " + worker->process().name());
   worker->Hang(dice_.OneIn(3) ? absl::Minutes(6) : absl::Seconds(20));
   ++losses_;
 }
 
 void Chaos::DrainWorker() {
-  const std::vector<WorkerNode*> live = world_->LiveWorkers();
-  if (live.empty()) return;
-  WorkerNode* const worker = dice_.Pick(live);
+  WorkerNode* const worker = world_->AnyWorker();
+  if (worker == nullptr) return;
   if (worker->draining()) return;
   site_.Note("drain " + worker->process().name());
   worker->Drain();
@@ -92,9 +90,8 @@ void Chaos::DrainWorker() {
 }
 
 void Chaos::CutWorkerOff() {
-  const std::vector<WorkerNode*> live = world_->LiveWorkers();
-  if (live.empty()) return;
-  WorkerNode* const worker = dice_.Pick(live);
+  WorkerNode* const worker = world_->AnyWorker();
+  if (worker == nullptr) return;
   site_.Note("cut off " + worker->process().name());
   worker->line().Partition(true);
   ++losses_;
@@ -116,24 +113,14 @@ void Chaos::TroubleLines() {
 }
 
 void Chaos::KillServer() {
-  const std::vector<ServerNode*> live = world_->LiveServers();
-  if (live.empty()) return;
-  ServerNode* const server = dice_.Pick(live);
+  ServerNode* const server = world_->AnyServer();
+  if (server == nullptr) return;
   site_.Note("kill " + server->process().name());
   server->process().Kill();
 }
 
 void Chaos::StopServer() {
-  const std::vector<ServerNode*> live = world_->LiveServers();
-  if (live.empty()) return;
-  ServerNode* const server = dice_.Pick(live);
-  site_.Note("stop " + server->process().name());
-  server->process().Stop();
-  ++losses_;
-  AfterAWhile([this, server] {
-    site_.Note("continue " + server->process().name());
-    server->process().Continue();
-  });
+  if (ServerNode* const server = world_->AnyServer()) Stop(&server->process());
 }
 
 // The one that leads goes on believing so until the store tells it otherwise.

@@ -28,6 +28,7 @@ class Chaos {
   template <typename Then>
   void AfterAWhile(Then then);
 
+  void Stop(Process* process);
   void KillWorker();
   void StopWorker();
   void HangWorker();

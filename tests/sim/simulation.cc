@@ -73,6 +73,7 @@ class Simulation {
       stored.erase(found);
     }
     for (const auto& [id, job] : stored) Complain("job " + id + " was created twice");
+    for (const std::string& wrong : workload_.WrongVersions(&site_.reader)) Complain(wrong);
   }
 
   void JudgeEnd(const Workload::Job& job, const ChainRow& chain) {

@@ -100,7 +100,39 @@ Workload::Job Workload::DrawJob(int number) {
 }
 
 void Workload::Begin() {
+  PinVersions();
   for (Job& job : jobs_) world_->site().loop.ScheduleAfter(job.submit_after, [this, &job] { Submit(&job); });
+}
+
+// Once in a while somebody asks for predictions, which pin a version first.
+void Workload::PinVersions() {
+  Site& site = world_->site();
+  const Job& job = site.dice.Pick(jobs_);
+  ServerNode* const server = world_->AnyServer();
+  if (!job.id.empty() && server != nullptr) {
+    const bool refresh = site.dice.OneIn(2);
+    server->Call<Snapshot>(
+        [id = job.id, refresh](Dispatcher* dispatcher, Reply<Snapshot> done) {
+          dispatcher->PinSnapshot(id, 0, refresh, std::move(done));
+        },
+        [this](const absl::StatusOr<Snapshot>& pinned) {
+          if (pinned.ok()) pinned_.push_back(*pinned);
+        });
+  }
+  site.loop.ScheduleAfter(site.dice.Between(absl::Seconds(1), absl::Seconds(20)), [this] { PinVersions(); });
+}
+
+std::vector<std::string> Workload::WrongVersions(StateStore* state) const {
+  std::vector<std::string> wrong;
+  for (const Snapshot& pinned : pinned_) {
+    const absl::StatusOr<Snapshot> stored = state->FindSnapshot(pinned.job, pinned.number);
+    const bool deleted = absl::IsNotFound(stored.status()) && std::ranges::any_of(jobs_, [&](const Job& job) {
+                           return job.id == pinned.job && job.wished(JobIntent::kDelete);
+                         });
+    if (deleted || (stored.ok() && stored->draws_of_chain == pinned.draws_of_chain)) continue;
+    wrong.push_back(absl::StrCat("version ", pinned.number, " of job ", pinned.job, " is not what a user was told"));
+  }
+  return wrong;
 }
 
 void Workload::Submit(Job* job) {
@@ -136,9 +168,8 @@ void Workload::NextWish(Job* job) {
 void Workload::Try(Ask ask, Settled settled) {
   Site& site = world_->site();
   const auto is_settled = std::make_shared<bool>(false);
-  const std::vector<ServerNode*> live = world_->LiveServers();
-  if (!live.empty()) {
-    site.dice.Pick(live)->Call<JobView>(ask, [&site, is_settled, settled](const absl::StatusOr<JobView>& view) {
+  if (ServerNode* const server = world_->AnyServer()) {
+    server->Call<JobView>(ask, [&site, is_settled, settled](const absl::StatusOr<JobView>& view) {
       const bool lost = site.dice.OneIn(10);
       if (!lost && !*is_settled) *is_settled = settled(view);
     });

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/snapshot.h"
 #include "tests/sim/calm_run.h"
 #include "tests/sim/world.h"
 
@@ -41,6 +42,9 @@ class Workload {
   // Every wish was answered.
   bool answered() const;
 
+  // What users were told of versions that are not what the store says, a line each.
+  std::vector<std::string> WrongVersions(StateStore* state) const;
+
   // Of a chain of this run; null if no such job was made.
   const DrawPath* CalmPathOf(const ChainId& chain) const;
 
@@ -51,11 +55,13 @@ class Workload {
   Job DrawJob(int number);
   void Submit(Job* job);
   void NextWish(Job* job);
+  void PinVersions();
   // Until `settled` says that the answer is one.
   void Try(Ask ask, Settled settled);
 
   World* const world_;
   std::vector<Job> jobs_;
+  std::vector<Snapshot> pinned_;  // as answered
 };
 
 }  // namespace chainfleet

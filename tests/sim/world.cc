@@ -93,6 +93,16 @@ std::vector<WorkerNode*> World::LiveWorkers() const {
   return live;
 }
 
+ServerNode* World::AnyServer() const {
+  const std::vector<ServerNode*> live = LiveServers();
+  return live.empty() ? nullptr : site_->dice.Pick(live);
+}
+
+WorkerNode* World::AnyWorker() const {
+  const std::vector<WorkerNode*> live = LiveWorkers();
+  return live.empty() ? nullptr : site_->dice.Pick(live);
+}
+
 void World::StartServer(int address) {
   const size_t slot = static_cast<size_t>(address);
   if (servers_[slot] != nullptr) servers_[slot]->process().Kill();

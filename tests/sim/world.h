@@ -24,9 +24,12 @@ class World {
   // The process at each address, or none; with two addresses the newer process leads, the other may believe that it
   // does.
   const std::vector<ServerNode*>& servers() const { return servers_; }
-  // Running ones.
+  // Running ones, stopped ones too.
   std::vector<ServerNode*> LiveServers() const;
   std::vector<WorkerNode*> LiveWorkers() const;
+  // One of these, drawn; null if there is none.
+  ServerNode* AnyServer() const;
+  WorkerNode* AnyWorker() const;
   int num_addresses() const { return static_cast<int>(servers_.size()); }
 
   // In the place of whatever is there.

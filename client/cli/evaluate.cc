@@ -20,13 +20,30 @@ struct EvaluateOptions {
   std::string job, point, dataset, ood, calibrate;
 };
 
-Table ScoreTable(const std::string& first) {
+std::string NameOf(const v1::Scores& scores) {
+  if (scores.what() == "all") return "all draws";
+  if (!absl::StartsWith(scores.what(), "single")) return scores.what();
+  return "mean " + scores.what().substr(0, 6) + " draw" + scores.what().substr(6);
+}
+
+bool OfNumbers(const v1::Evaluation& evaluation) {
+  return evaluation.scores_size() > 0 && evaluation.scores(0).has_rmse();
+}
+
+Table ScoreTable(const std::string& first, bool numbers) {
+  if (numbers) return Table({first, ">DRAWS", ">RMSE", ">NLL", ">WITHIN 90 %"});
   return Table({first, ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC", ">TEMPERATURE"});
 }
+
 void AddScores(const std::string& first, const v1::Scores& scores, Table* table) {
-  table->AddRow({first, absl::StrCat(scores.num_draws()), Fixed(100 * scores.accuracy(), 2), Fixed(scores.nll(), 4),
-                 Fixed(scores.ece(), 4), Fixed(scores.brier(), 4),
-                 Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4),
+  const std::string draws = absl::StrCat(scores.num_draws());
+  if (scores.has_rmse()) {
+    // RMSE is in the target's units, whatever their size.
+    return table->AddRow({first, draws, absl::StrFormat("%.4g", scores.rmse()), Fixed(scores.nll(), 4),
+                          Fixed(scores.has_coverage_90() ? 100 * scores.coverage_90() : NAN, 2)});
+  }
+  table->AddRow({first, draws, Fixed(100 * scores.accuracy(), 2), Fixed(scores.nll(), 4), Fixed(scores.ece(), 4),
+                 Fixed(scores.brier(), 4), Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4),
                  Fixed(scores.has_temperature() ? scores.temperature() : NAN, 3)});
 }
 
@@ -46,20 +63,14 @@ std::string Heading(const v1::Evaluation& evaluation, const std::string& point) 
 }
 
 std::string EvaluationTable(const v1::Evaluation& evaluation) {
-  Table table = ScoreTable("");
-  for (const v1::Scores& scores : evaluation.scores()) {
-    const std::string what = scores.what() == "all" ? "all draws"
-                             : absl::StartsWith(scores.what(), "single")
-                                 ? "mean " + scores.what().substr(0, 6) + " draw" + scores.what().substr(6)
-                                 : scores.what();
-    AddScores(what, scores, &table);
-  }
+  Table table = ScoreTable("", OfNumbers(evaluation));
+  for (const v1::Scores& scores : evaluation.scores()) AddScores(NameOf(scores), scores, &table);
   return Heading(evaluation, evaluation.point()) + table.Render();
 }
 
 // One row a point: the average of all its draws.
 std::string PointsTable(const std::vector<v1::Evaluation>& evaluations) {
-  Table table = ScoreTable("POINT");
+  Table table = ScoreTable("POINT", OfNumbers(evaluations[0]));
   for (const v1::Evaluation& evaluation : evaluations) {
     if (evaluation.scores_size() > 0) AddScores(evaluation.point(), *evaluation.scores().rbegin(), &table);
   }
@@ -123,7 +134,7 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
   AddJobArgument(verb, &options->job);
   AddPointOption(verb, &options->point)
       ->description("Of a job with a sweep: the posterior meant, by number or values; all: a row each");
-  verb->add_option("--dataset", options->dataset, "Data set with labels")->required()->option_text("NAME");
+  verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->required()->option_text("NAME");
   verb->add_option("--ood", options->ood, "Data set of other inputs: AUROC of telling them apart by entropy")
       ->option_text("NAME");
   verb->add_option("--calibrate", options->calibrate,

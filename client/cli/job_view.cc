@@ -59,6 +59,15 @@ std::string DescribePrior(const v1::JobSpec::Prior& prior, double precision) {
                       absl::StrJoin(layers, ", ", absl::PairFormatter(" ")), ")");
 }
 
+std::string DescribeLikelihood(const v1::JobSpec::Likelihood& likelihood) {
+  if (likelihood.has_gaussian() && likelihood.gaussian().learned()) return "Gaussian likelihood of a learned variance";
+  if (likelihood.has_gaussian()) {
+    return absl::StrCat("Gaussian likelihood of variance ", likelihood.gaussian().variance());
+  }
+  if (likelihood.has_heteroscedastic_gaussian()) return "Gaussian likelihood of the network's own variance";
+  return likelihood.has_bernoulli() ? "Bernoulli likelihood" : "categorical likelihood";
+}
+
 // "1: eta=0.001".
 std::string PointLabel(const v1::Job& job, int32_t point) {
   return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
@@ -66,9 +75,11 @@ std::string PointLabel(const v1::Job& job, int32_t point) {
 
 // What is sampled, of the whole job or of one point of its sweep.
 std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
-  std::vector<std::string> parts = {
-      absl::StrCat("N = ", report.num_examples()), absl::StrCat("D = ", report.num_parameters()),
-      DescribePrior(job.spec().prior(), report.prior_precision()), absl::StrCat("T = ", report.temperature())};
+  std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples()),
+                                    absl::StrCat("D = ", report.num_parameters()),
+                                    DescribePrior(job.spec().prior(), report.prior_precision())};
+  if (job.spec().has_likelihood()) parts.push_back(DescribeLikelihood(job.spec().likelihood()));
+  parts.push_back(absl::StrCat("T = ", report.temperature()));
   // A full-data step size is alpha itself; h exists only as a mean-loss scale.
   if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
   parts.push_back(absl::StrCat("alpha = ", report.step_size()));

@@ -96,7 +96,7 @@ absl::StatusOr<v1::PredictResponse> PredictAll(Client* client, const PredictOpti
     // The same job and draws for all rows, whatever is committed or created meanwhile.
     request.set_job(reply.job_id());
     request.mutable_selection()->set_version(reply.version());
-    const int64_t reply_row_bytes = (2 * reply.num_classes() + 3) * 8;
+    const int64_t reply_row_bytes = std::max<int64_t>(2 * reply.num_classes() + 3, 4) * 8;
     rows_per_request = std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
     text.Show(absl::StrCat(row, " of ", num_rows, " rows"));
   }
@@ -110,21 +110,45 @@ Array DoubleArray(const google::protobuf::RepeatedField<double>& values, std::ve
       std::string(reinterpret_cast<const char*>(values.data()), static_cast<size_t>(values.size()) * sizeof(double))};
 }
 
+bool LearnsNumbers(const v1::PredictResponse& all) { return all.num_classes() == 0; }
+
+std::map<std::string, Array> ClassArrays(const v1::PredictResponse& all) {
+  const int64_t n = all.num_rows();
+  return {{"mean_probability", DoubleArray(all.mean_probability(), {n, all.num_classes()})},
+          {"predictive_entropy", DoubleArray(all.predictive_entropy(), {n})},
+          {"expected_entropy", DoubleArray(all.expected_entropy(), {n})},
+          {"mutual_information", DoubleArray(all.mutual_information(), {n})}};
+}
+
+std::map<std::string, Array> NumberArrays(const v1::PredictResponse& all) {
+  const int64_t n = all.num_rows();
+  return {{"mean", DoubleArray(all.mean(), {n})},
+          {"variance_aleatoric", DoubleArray(all.variance_aleatoric(), {n})},
+          {"variance_epistemic", DoubleArray(all.variance_epistemic(), {n})}};
+}
+
 absl::Status WriteNpzFile(const std::string& path, const v1::PredictResponse& all) {
-  const int64_t n = all.num_rows(), k = all.num_classes();
-  std::map<std::string, Array> arrays = {
-      {"mean_probability", DoubleArray(all.mean_probability(), {n, k})},
-      {"predictive_entropy", DoubleArray(all.predictive_entropy(), {n})},
-      {"expected_entropy", DoubleArray(all.expected_entropy(), {n})},
-      {"mutual_information", DoubleArray(all.mutual_information(), {n})},
-  };
-  // Unknown for a single chain.
-  if (all.monte_carlo_error_size() == n * k) arrays["monte_carlo_error"] = DoubleArray(all.monte_carlo_error(), {n, k});
+  std::map<std::string, Array> arrays = LearnsNumbers(all) ? NumberArrays(all) : ClassArrays(all);
+  // Of either; unknown for a single chain.
+  const Array& of = arrays[LearnsNumbers(all) ? "mean" : "mean_probability"];
+  if (static_cast<size_t>(all.monte_carlo_error_size()) * sizeof(double) == of.bytes.size()) {
+    arrays["monte_carlo_error"] = DoubleArray(all.monte_carlo_error(), of.shape);
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
   return WriteOutputFile(path, bytes);
 }
 
-std::string PredictionTable(const v1::PredictResponse& all, int64_t max_rows) {
+Table NumberTable(const v1::PredictResponse& all, int64_t max_rows) {
+  Table table({">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"});
+  for (int row = 0; row < std::min(max_rows, all.num_rows()); ++row) {
+    const std::string error = all.monte_carlo_error().empty() ? "-" : absl::StrCat(all.monte_carlo_error(row));
+    table.AddRow({absl::StrCat(row), absl::StrCat(all.mean(row)), error, absl::StrCat(all.variance_aleatoric(row)),
+                  absl::StrCat(all.variance_epistemic(row))});
+  }
+  return table;
+}
+
+Table ClassTable(const v1::PredictResponse& all, int64_t max_rows) {
   Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
   const int k = static_cast<int>(all.num_classes());
   for (int row = 0; row < std::min(max_rows, all.num_rows()); ++row) {
@@ -134,7 +158,11 @@ std::string PredictionTable(const v1::PredictResponse& all, int64_t max_rows) {
     table.AddRow({absl::StrCat(row), absl::StrCat(best), Fixed(begin[best], 4), Fixed(error, 4),
                   Fixed(all.predictive_entropy(row), 4), Fixed(all.mutual_information(row), 4)});
   }
-  std::string text = table.Render();
+  return table;
+}
+
+std::string PredictionTable(const v1::PredictResponse& all, int64_t max_rows) {
+  std::string text = (LearnsNumbers(all) ? NumberTable(all, max_rows) : ClassTable(all, max_rows)).Render();
   if (all.num_rows() > max_rows) {
     absl::StrAppend(&text, "... and ", all.num_rows() - max_rows, " more rows: --rows, or --output FILE.npz for all\n");
   }
@@ -161,15 +189,17 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
 
 void AddPredict(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<PredictOptions>();
-  CLI::App* verb = AddVerb(program, run, "predict",
-                           "Bayesian model average over a job's draws: class probabilities and how sure they are",
-                           "  chainfleet predict @latest --input x.npy\n"
-                           "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
-                           "--kinds theta --members 2\n\n"
-                           "p.npz holds mean_probability and monte_carlo_error [rows, classes], and "
-                           "predictive_entropy, expected_entropy and\n"
-                           "mutual_information [rows], in nats.",
-                           [=] { return Predict(run, *options); });
+  CLI::App* verb =
+      AddVerb(program, run, "predict",
+              "Bayesian model average over a job's draws: class probabilities, or numbers, and how sure they are",
+              "  chainfleet predict @latest --input x.npy\n"
+              "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
+              "--kinds theta --members 2\n\n"
+              "p.npz holds mean_probability and monte_carlo_error [rows, classes], and "
+              "predictive_entropy, expected_entropy and\n"
+              "mutual_information [rows], in nats. Of a job that learns numbers: mean, "
+              "monte_carlo_error,\nvariance_aleatoric and variance_epistemic [rows].",
+              [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job);
   AddPointOption(verb, &options->point);
   verb->add_option("--input", options->input, "uint8 or float32 .npy [rows, ...], or IDX images; .gz is fine")

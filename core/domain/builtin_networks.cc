@@ -43,7 +43,7 @@ class Parts {
 
 const LayerList kNormRelu = {{BatchNormLayer()}, {ReluLayer()}};
 
-LayerList SoftmaxRegression(const BuiltinModel&) { return {{LinearLayer()}}; }
+LayerList Linear(const BuiltinModel&) { return {{LinearLayer()}}; }
 
 LayerList Mlp(const BuiltinModel& model) {
   const Parts parts(model);
@@ -219,7 +219,8 @@ struct Builtin {
   bool has_stem;
 };
 
-constexpr Builtin kBuiltins[] = {{"softmax_regression", SoftmaxRegression, false},
+constexpr Builtin kBuiltins[] = {{"softmax_regression", Linear, false},
+                                 {"linear", Linear, false},
                                  {"mlp", Mlp, false},
                                  {"lenet5", Lenet5, false},
                                  {"cnn5", Cnn5, false},

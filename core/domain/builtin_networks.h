@@ -17,8 +17,8 @@ inline std::initializer_list<const char*> EnumNames(Stem) {
   return kNames;
 }
 
-// softmax_regression, mlp, lenet5, cnn5, resnet18, resnet20-frn, resnet50, preresnet164, wideresnet28x10, vgg16,
-// vgg16-bn, densenet161.
+// softmax_regression, linear (the same layer under a name for other likelihoods), mlp, lenet5, cnn5, resnet18,
+// resnet20-frn, resnet50, preresnet164, wideresnet28x10, vgg16, vgg16-bn, densenet161.
 struct BuiltinModel {
   std::string name;
   std::vector<int64_t> hidden;  // mlp only, widths of the hidden layers; empty means 200, 200

@@ -24,13 +24,16 @@ struct Scores {
   std::optional<double> ood_auroc;     // by predictive entropy, the shifted set positive
   std::optional<double> ood_auroc_mutual_information;
   std::optional<double> ood_mean_predictive_entropy;
+  // Of float32 targets, for which the scores of classes are NaN.
+  std::optional<double> rmse;         // of the mean; of single draws the root of their mean square
+  std::optional<double> coverage_90;  // targets within the central 90 % of the predictive distribution, 0..1
   std::optional<double> temperature;  // of calibrated averages: core/scores/temperature.h
 };
 
 struct Evaluation {
   std::string job;  // id
   int64_t version = 0;
-  std::string point;                 // of a sweep, by name
+  std::string point;                                      // of a sweep, by name
   std::string dataset, ood_dataset, calibration_dataset;  // the last two may be empty
   int64_t num_rows = 0;
   int64_t num_ood_rows = 0;

@@ -232,6 +232,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
 }
 
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset) {
+  if (model.is_network()) return ValidateTargets(LikelihoodOf(model), model.likelihood.has_value(), dataset);
   const auto refuse = [&](const std::string& wanted) {
     return Violations{{"dataset.name", absl::StrCat(dataset.name, " has ",
                                                     dataset.target_type == TargetType::kFloat32
@@ -240,14 +241,14 @@ std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Datase
                                                     "; ", wanted)}};
   };
   const auto* potential = std::get_if<PotentialKind>(&model.kind);
-  if (potential != nullptr && std::holds_alternative<LinearRegressionPotential>(*potential)) {
+  if (std::holds_alternative<LinearRegressionPotential>(*potential)) {
     if (dataset.target_type == TargetType::kFloat32) return {};
     return refuse("linear_regression learns numbers: put it with --target-type float32");
   }
   if (dataset.target_type != TargetType::kLabels) {
     return refuse("the model learns classes: put it with --target-type label");
   }
-  if (potential != nullptr && dataset.num_classes != 2) return refuse("logistic_regression learns two");
+  if (dataset.num_classes != 2) return refuse("logistic_regression learns two");
   return {};
 }
 

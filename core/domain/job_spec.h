@@ -68,7 +68,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
 // shapes fit, each layer that the prior names is there, a chain fits a machine.
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
 
-// What the model learns from is not what the data set holds; path dataset.name.
+// What the model learns from is not what the data set holds; path dataset.name, of a network that of its likelihood.
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset);
 
 // Steps counted from 1: step t is the t-th update of a chain. Pure function of spec and N (N = 1 for analytic

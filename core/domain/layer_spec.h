@@ -36,7 +36,7 @@ struct ConvLayer {
   bool operator==(const ConvLayer&) const = default;
 };
 
-// W x + b; images are flattened first. Without `outputs` one per class. Tensors: weight, bias.
+// W x + b; images are flattened first. Without `outputs` as many as the likelihood needs. Tensors: weight, bias.
 struct LinearLayer {
   static constexpr char kName[] = "linear";
   std::optional<int64_t> outputs;

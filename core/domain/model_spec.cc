@@ -1,9 +1,26 @@
 #include "core/domain/model_spec.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace chainfleet {
+namespace {
+
+// After the network's own; statistics move on.
+void AddParameters(const std::vector<ParameterShape>& more, NetworkShape* network) {
+  const int64_t start = NumParameters(network->parameters), size = NumParameters(more);
+  for (ParameterShape parameter : more) {
+    parameter.offset += start;
+    network->parameters.push_back(std::move(parameter));
+  }
+  for (ParameterShape& statistic : network->statistics) statistic.offset += size;
+}
+
+}  // namespace
+
+LikelihoodKind LikelihoodOf(const ModelSpec& model) { return model.likelihood.value_or(CategoricalLikelihood()); }
 
 LayerList LayersOf(const ModelSpec& model) {
   if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) return layered->layers;
@@ -16,12 +33,16 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
                                           int64_t num_classes) {
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(Validate(model)));
   if (!model.is_network()) return absl::InvalidArgumentError("model: an analytic potential has no layers");
-  if (num_classes < 2 || input_shape.empty() || NumValues(input_shape) < 1) {
+  const LikelihoodKind likelihood = LikelihoodOf(model);
+  const int64_t outputs = NumOutputs(likelihood, num_classes);
+  const bool categorical = std::holds_alternative<CategoricalLikelihood>(likelihood);
+  if (outputs < (categorical ? 2 : 1) || input_shape.empty() || NumValues(input_shape) < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("a network needs inputs and at least 2 classes, the data set has inputs [",
                      absl::StrJoin(input_shape, ", "), "] and ", num_classes, " classes"));
   }
-  absl::StatusOr<NetworkShape> network = InferNetwork(LayersOf(model), input_shape, num_classes, "model.layers");
+  absl::StatusOr<NetworkShape> network = InferNetwork(LayersOf(model), input_shape, outputs, "model.layers");
+  if (network.ok()) AddParameters(ParametersOf(likelihood), &*network);
   const auto* builtin = std::get_if<BuiltinModel>(&model.kind);
   if (network.ok() || builtin == nullptr) return network;
   // Its layers are nothing the user wrote.
@@ -63,9 +84,19 @@ int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& i
 }
 
 std::vector<FieldViolation> Validate(const ModelSpec& model) {
-  if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) return Validate(*builtin);
-  if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) return Validate(layered->layers, "model.layers");
-  return Validate(std::get<PotentialKind>(model.kind));
+  std::vector<FieldViolation> violations;
+  if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) {
+    violations = Validate(*builtin);
+  } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
+    violations = Validate(layered->layers, "model.layers");
+  } else {
+    violations = Validate(std::get<PotentialKind>(model.kind));
+    if (model.likelihood) violations.push_back({"likelihood", "an analytic potential has its own: leave it out"});
+    return violations;
+  }
+  const std::vector<FieldViolation> more = Validate(LikelihoodOf(model));
+  violations.insert(violations.end(), more.begin(), more.end());
+  return violations;
 }
 
 }  // namespace chainfleet

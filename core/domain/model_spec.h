@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/domain/builtin_networks.h"
 #include "core/domain/layer_spec.h"
+#include "core/domain/likelihood_spec.h"
 #include "core/domain/network_shape.h"
 #include "core/domain/parameter_shape.h"
 #include "core/domain/potential_spec.h"
@@ -24,11 +26,15 @@ struct LayeredModel {
 
 struct ModelSpec {
   std::variant<BuiltinModel, PotentialKind, LayeredModel> kind;
+  std::optional<LikelihoodKind> likelihood = {};  // of a network; none: categorical
   bool is_network() const { return !std::holds_alternative<PotentialKind>(kind); }
   // True for networks and regressions: N examples, mini-batches, epochs and a prior. Others are the whole law, N = 1.
   bool has_data() const { return is_network() || IsRegression(std::get<PotentialKind>(kind)); }
   bool operator==(const ModelSpec&) const = default;
 };
+
+// Of a network.
+LikelihoodKind LikelihoodOf(const ModelSpec& model);
 
 // The layers of a network that has passed Validate.
 LayerList LayersOf(const ModelSpec& model);
@@ -36,8 +42,9 @@ LayerList LayersOf(const ModelSpec& model);
 // True for a network whose U(theta) on a mini-batch is no function of theta alone.
 bool HasBatchNorm(const ModelSpec& model);
 
-// A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and `num_classes` outputs. INVALID_ARGUMENT
-// naming the field path if the model is unknown, no network, or its shapes do not fit.
+// A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and the outputs of its likelihood, whose own
+// parameters come last; `num_classes` is 0 for float32 targets. INVALID_ARGUMENT naming the field path if the model is
+// unknown, no network, or its shapes do not fit.
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
                                           int64_t num_classes);
 
@@ -51,7 +58,7 @@ absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& mod
 int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& input_shape, int64_t num_classes,
                            int64_t batch_size);
 
-// Violations with paths below "model".
+// Violations with paths below "model" and "likelihood".
 std::vector<FieldViolation> Validate(const ModelSpec& model);
 
 }  // namespace chainfleet

@@ -24,7 +24,7 @@ const char* ShortName(const LayerKind& kind) {
 
 class Inference {
  public:
-  explicit Inference(int64_t num_classes) : num_classes_(num_classes) {}
+  explicit Inference(int64_t num_outputs) : num_outputs_(num_outputs) {}
 
   absl::StatusOr<std::vector<PlacedLayer>> Place(const LayerList& layers, Shape shape, const std::string& path,
                                                  const std::string& prefix) {
@@ -100,7 +100,7 @@ class Inference {
 
   absl::Status Infer(const LinearLayer& linear, const std::string&, PlacedLayer* layer) {
     layer->kind = linear;
-    const int64_t inputs = NumValues(layer->input), outputs = linear.outputs.value_or(num_classes_);
+    const int64_t inputs = NumValues(layer->input), outputs = linear.outputs.value_or(num_outputs_);
     layer->output = {outputs};
     Parameter(*layer, "weight", {outputs, inputs}, inputs);
     if (linear.bias) Parameter(*layer, "bias", {outputs}, inputs);
@@ -199,24 +199,24 @@ class Inference {
     return absl::OkStatus();
   }
 
-  const int64_t num_classes_;
+  const int64_t num_outputs_;
   std::string path_;  // of the layer at hand
 };
 
 }  // namespace
 
-absl::StatusOr<NetworkShape> InferNetwork(const LayerList& layers, const Shape& input_shape, int64_t num_classes,
+absl::StatusOr<NetworkShape> InferNetwork(const LayerList& layers, const Shape& input_shape, int64_t num_outputs,
                                           const std::string& path) {
-  Inference inference(num_classes);
+  Inference inference(num_outputs);
   CHAINFLEET_ASSIGN_OR_RETURN(inference.network.layers, inference.Place(layers, input_shape, path, ""));
   NetworkShape network = std::move(inference.network);
   network.input_shape = input_shape;
-  network.num_classes = num_classes;
+  network.num_outputs = num_outputs;
   const PlacedLayer& last = network.layers.back();
-  if (last.output != Shape{num_classes}) {
+  if (last.output != Shape{num_outputs}) {
     return InvalidFields({{absl::StrCat(path, "[", layers.size() - 1, "]"),
-                           absl::StrCat(last.name, ": the last layer gives ", Text(last.output), ", the data set has ",
-                                        num_classes, " classes")}});
+                           absl::StrCat(last.name, ": the last layer gives ", Text(last.output),
+                                        ", the likelihood takes ", Text({num_outputs}))}});
   }
   int64_t offset = NumParameters(network.parameters);
   for (ParameterShape& statistic : network.statistics) {

@@ -23,8 +23,8 @@ struct PlacedLayer {
 
 struct NetworkShape {
   std::vector<int64_t> input_shape;
-  int64_t num_classes = 0;
-  std::vector<PlacedLayer> layers;         // the last one's output is [num_classes]
+  int64_t num_outputs = 0;
+  std::vector<PlacedLayer> layers;         // the last one's output is [num_outputs]
   std::vector<ParameterShape> parameters;  // what is sampled, in layout order
   std::vector<ParameterShape> statistics;  // of batch norm, kept with a draw: offsets go on where the parameters end
   int64_t activation_floats = 0;           // of one example, outputs of all layers together
@@ -34,6 +34,6 @@ struct NetworkShape {
 // INVALID_ARGUMENT with a violation at the first layer whose input does not fit ("model.layers[3]", with the layer's
 // name and the shapes), paths below `path`; `layers` have passed Validate.
 absl::StatusOr<NetworkShape> InferNetwork(const LayerList& layers, const std::vector<int64_t>& input_shape,
-                                          int64_t num_classes, const std::string& path);
+                                          int64_t num_outputs, const std::string& path);
 
 }  // namespace chainfleet

@@ -74,6 +74,12 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
                             "kronecker knows linear and ungrouped convolution layers, the model has others with "
                             "parameters: take diagonal"});
     }
+    if (kronecker && !ParametersOf(LikelihoodOf(spec.model)).empty()) {
+      violations.push_back(
+          {"sampler.laplace.structure",
+           "kronecker knows the parameters of layers, a learned variance is one beside them: take full "
+           "or diagonal"});
+    }
     return violations;
   }
   if (std::holds_alternative<GaussianMixturePotential>(std::get<PotentialKind>(spec.model.kind))) {

@@ -41,7 +41,7 @@ struct PredictPlan {
   std::string job;
   ModelSpec model;
   std::vector<int64_t> input_shape;
-  int64_t num_classes = 0;
+  int64_t num_classes = 0;  // 0: float32 targets
   Normalisation normalisation;
 };
 
@@ -52,24 +52,33 @@ struct ShardRequest {
   std::vector<DrawKind> kinds;                // which kinds to use, kept apart in the sums
   std::shared_ptr<const InputTensor> inputs;  // exactly one of the two
   std::optional<DatasetRows> rows;
-  bool per_draw_scores = false;  // with dataset rows: log likelihood and hits per draw
+  bool per_draw_scores = false;  // with dataset rows: hold them against their targets
 };
 
 // Sums over the draws of one chain and one kind, S draws, n inputs, K classes; rows-major float64. w: the draw's
-// weight, p: its class probabilities, H: entropy in nats. They add up over chains, in chain order.
+// weight, p: its class probabilities, H: entropy in nats; of float32 targets m and v: its mean and variance, d and c:
+// its density and distribution function at the row's target. They add up over chains, in chain order.
 struct PartialPrediction {
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;
   int64_t num_draws = 0;    // S, corrupt ones left out
   int64_t num_rows = 0;     // n
-  int64_t num_classes = 0;  // K
+  int64_t num_classes = 0;  // K, 0 for float32 targets
   double sum_w = 0, sum_w2 = 0;
-  std::vector<double> sum_wp;               // [n, K]
-  std::vector<double> sum_wp2;              // [n, K], w p^2
-  std::vector<double> sum_wh;               // [n]
-  std::vector<double> votes;                // [n, K], w of the draws whose largest class it is
-  std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(label), empty unless asked
-  std::vector<int64_t> draw_hits;           // [S] rows whose largest class is the label, empty unless asked
+
+  // Labels; empty else.
+  std::vector<double> sum_wp;      // [n, K]
+  std::vector<double> sum_wp2;     // [n, K], w p^2
+  std::vector<double> sum_wh;      // [n]
+  std::vector<double> votes;       // [n, K], w of the draws whose largest class it is
+  std::vector<int64_t> draw_hits;  // [S] rows whose largest class is the label, empty unless asked
+
+  // Float32 targets; empty else.
+  std::vector<double> sum_wm, sum_wm2, sum_wv;  // [n]
+  std::vector<double> log_sum_wd;               // [n] the sum's logarithm, empty unless asked
+  std::vector<double> sum_wc;                   // [n] empty unless asked
+
+  std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target), empty unless asked
 };
 
 struct ShardResult {
@@ -78,7 +87,8 @@ struct ShardResult {
   std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
 };
 
-// The Bayesian model average over the draws of a version. Rows-major float64, entropies in nats.
+// The Bayesian model average over the draws of a version. Rows-major float64, entropies in nats. Arrays that the kind
+// of target has not are empty.
 struct Prediction {
   std::string job;  // id
   int64_t version = 0;
@@ -91,7 +101,11 @@ struct Prediction {
   std::vector<double> predictive_entropy;  // [n] H of the mean
   std::vector<double> expected_entropy;    // [n] mean of the draws' H
   std::vector<double> mutual_information;  // [n] their difference
-  std::vector<double> monte_carlo_error;   // [n, K] of mean_probability, jackknife over chains; empty: unknown
+  std::vector<double> mean;                // [n] of float32 targets
+  std::vector<double> variance_aleatoric;  // [n] mean of the draws' variances
+  std::vector<double> variance_epistemic;  // [n] variance of the draws' means
+  // [n, K] of mean_probability or [n] of mean, jackknife over chains; empty: unknown.
+  std::vector<double> monte_carlo_error;
 };
 
 }  // namespace chainfleet

@@ -134,11 +134,26 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   return model;
 }
 
+v1::JobSpec::Likelihood ToProto(const LikelihoodKind& likelihood) {
+  v1::JobSpec::Likelihood proto;
+  ChoiceToProto(likelihood, &proto);
+  return proto;
+}
+
+absl::StatusOr<LikelihoodKind> FromProto(const v1::JobSpec::Likelihood& proto) {
+  LikelihoodKind likelihood;
+  Violations violations;
+  ChoiceFromProto(proto, "likelihood", &likelihood, &violations);
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
+  return likelihood;
+}
+
 v1::JobSpec ToProto(const JobSpec& spec) {
   v1::JobSpec proto;
   proto.set_name(spec.name);
   *proto.mutable_model() = ToProto(spec.model);
   if (!spec.dataset.empty()) proto.mutable_dataset()->set_name(spec.dataset);
+  if (spec.model.likelihood) *proto.mutable_likelihood() = ToProto(*spec.model.likelihood);
   if (!spec.prior.is_flat()) ChoiceToProto(spec.prior.kind, proto.mutable_prior());
   ChoiceToProto(spec.sampler.kind, proto.mutable_sampler());
   ScheduleToProto(spec.schedule, &proto);
@@ -168,6 +183,9 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
     violations = FieldViolationsOf(model.status());
   }
   spec.dataset = proto.dataset().name();
+  if (proto.has_likelihood()) {
+    ChoiceFromProto(proto.likelihood(), "likelihood", &spec.model.likelihood.emplace(), &violations);
+  }
   if (proto.has_prior()) ChoiceFromProto(proto.prior(), "prior", &spec.prior.kind, &violations);
   ChoiceFromProto(proto.sampler(), "sampler", &spec.sampler.kind, &violations);
   spec.schedule = ScheduleFromProto(proto, &violations);

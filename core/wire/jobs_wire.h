@@ -16,6 +16,9 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);
 
 v1::JobSpec::Model ToProto(const ModelSpec& model);
 absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto);
+// Beside the model on the wire, part of it in the domain.
+v1::JobSpec::Likelihood ToProto(const LikelihoodKind& likelihood);
+absl::StatusOr<LikelihoodKind> FromProto(const v1::JobSpec::Likelihood& proto);
 
 v1::Job::Intent ToProto(JobIntent intent);
 absl::StatusOr<JobIntent> FromProto(v1::Job::Intent proto);

@@ -19,6 +19,7 @@ v1::PredictPlan PlanToProto(const PredictPlan& plan) {
   *proto.mutable_model() = ToProto(plan.model);
   proto.mutable_input_shape()->Add(plan.input_shape.begin(), plan.input_shape.end());
   proto.set_num_classes(plan.num_classes);
+  if (plan.model.likelihood) *proto.mutable_likelihood() = ToProto(*plan.model.likelihood);
   *proto.mutable_normalisation() = ToProto(plan.normalisation);
   return proto;
 }
@@ -29,6 +30,9 @@ absl::StatusOr<PredictPlan> PlanFromProto(const v1::PredictPlan& proto) {
   CHAINFLEET_ASSIGN_OR_RETURN(plan.model, FromProto(proto.model()));
   plan.input_shape = FromProto(proto.input_shape());
   plan.num_classes = proto.num_classes();
+  if (proto.has_likelihood()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(plan.model.likelihood, FromProto(proto.likelihood()));
+  }
   plan.normalisation = FromProto(proto.normalisation());
   return plan;
 }
@@ -60,6 +64,11 @@ v1::PartialPrediction PartialToProto(const PartialPrediction& partial) {
   Fill(partial.votes, proto.mutable_votes());
   Fill(partial.draw_log_likelihood, proto.mutable_draw_log_likelihood());
   proto.mutable_draw_hits()->Add(partial.draw_hits.begin(), partial.draw_hits.end());
+  Fill(partial.sum_wm, proto.mutable_sum_wm());
+  Fill(partial.sum_wm2, proto.mutable_sum_wm2());
+  Fill(partial.sum_wv, proto.mutable_sum_wv());
+  Fill(partial.log_sum_wd, proto.mutable_log_sum_wd());
+  Fill(partial.sum_wc, proto.mutable_sum_wc());
   return proto;
 }
 
@@ -78,6 +87,11 @@ absl::StatusOr<PartialPrediction> PartialFromProto(const v1::PartialPrediction& 
   partial.votes = FromProto(proto.votes());
   partial.draw_log_likelihood = FromProto(proto.draw_log_likelihood());
   partial.draw_hits = FromProto(proto.draw_hits());
+  partial.sum_wm = FromProto(proto.sum_wm());
+  partial.sum_wm2 = FromProto(proto.sum_wm2());
+  partial.sum_wv = FromProto(proto.sum_wv());
+  partial.log_sum_wd = FromProto(proto.log_sum_wd());
+  partial.sum_wc = FromProto(proto.sum_wc());
   return partial;
 }
 
@@ -95,6 +109,8 @@ v1::Scores ScoresToProto(const Scores& scores) {
   proto.set_mean_mutual_information(scores.mean_mutual_information);
   if (scores.ood_mean_predictive_entropy) proto.set_ood_mean_predictive_entropy(*scores.ood_mean_predictive_entropy);
   if (scores.ood_auroc_mutual_information) proto.set_ood_auroc_mutual_information(*scores.ood_auroc_mutual_information);
+  if (scores.rmse) proto.set_rmse(*scores.rmse);
+  if (scores.coverage_90) proto.set_coverage_90(*scores.coverage_90);
   if (scores.temperature) proto.set_temperature(*scores.temperature);
   return proto;
 }
@@ -115,6 +131,8 @@ Scores ScoresFromProto(const v1::Scores& proto) {
   if (proto.has_ood_auroc_mutual_information()) {
     scores.ood_auroc_mutual_information = proto.ood_auroc_mutual_information();
   }
+  if (proto.has_rmse()) scores.rmse = proto.rmse();
+  if (proto.has_coverage_90()) scores.coverage_90 = proto.coverage_90();
   if (proto.has_temperature()) scores.temperature = proto.temperature();
   return scores;
 }
@@ -211,6 +229,9 @@ v1::PredictResponse ToProto(const Prediction& prediction) {
   Fill(prediction.expected_entropy, proto.mutable_expected_entropy());
   Fill(prediction.mutual_information, proto.mutable_mutual_information());
   Fill(prediction.monte_carlo_error, proto.mutable_monte_carlo_error());
+  Fill(prediction.mean, proto.mutable_mean());
+  Fill(prediction.variance_aleatoric, proto.mutable_variance_aleatoric());
+  Fill(prediction.variance_epistemic, proto.mutable_variance_epistemic());
   proto.set_version(prediction.version);
   proto.set_draws_used(prediction.draws_used);
   proto.set_point(prediction.point);
@@ -233,6 +254,9 @@ Prediction FromProto(const v1::PredictResponse& proto) {
   prediction.expected_entropy = FromProto(proto.expected_entropy());
   prediction.mutual_information = FromProto(proto.mutual_information());
   prediction.monte_carlo_error = FromProto(proto.monte_carlo_error());
+  prediction.mean = FromProto(proto.mean());
+  prediction.variance_aleatoric = FromProto(proto.variance_aleatoric());
+  prediction.variance_epistemic = FromProto(proto.variance_epistemic());
   return prediction;
 }
 

@@ -12,17 +12,23 @@
 namespace chainfleet {
 namespace {
 
+// first: what the Monte Carlo error is of, wp or wm; second: wh or wm2; third: wv.
 struct Sums {
   int64_t num_draws = 0;
   double w = 0;
-  std::vector<double> wp, wh;
+  std::vector<double> first, second, third;
 
-  void Add(double more_w, const std::vector<double>& more_wp, const std::vector<double>& more_wh) {
-    wp.resize(more_wp.size());
-    wh.resize(more_wh.size());
+  void Add(double more_w, const std::vector<double>& more_first, const std::vector<double>& more_second,
+           const std::vector<double>& more_third) {
     w += more_w;
-    std::ranges::transform(wp, more_wp, wp.begin(), std::plus<>());
-    std::ranges::transform(wh, more_wh, wh.begin(), std::plus<>());
+    AddTo(more_first, &first);
+    AddTo(more_second, &second);
+    AddTo(more_third, &third);
+  }
+
+  static void AddTo(const std::vector<double>& more, std::vector<double>* sum) {
+    sum->resize(more.size());
+    std::ranges::transform(*sum, more, sum->begin(), std::plus<>());
   }
 };
 
@@ -36,21 +42,25 @@ std::vector<Sums> SumByChain(const std::vector<const PartialPrediction*>& partia
     }
     previous = partial;
     chains.back().num_draws = std::min(chains.back().num_draws, partial->num_draws);
-    chains.back().Add(partial->sum_w, partial->sum_wp, partial->sum_wh);
+    if (partial->num_classes > 0) {
+      chains.back().Add(partial->sum_w, partial->sum_wp, partial->sum_wh, {});
+    } else {
+      chains.back().Add(partial->sum_w, partial->sum_wm, partial->sum_wm2, partial->sum_wv);
+    }
   }
   return chains;
 }
 
-// Jackknife standard error of sum_c wp_c / sum_c w_c, element by element.
+// Jackknife standard error of sum_c first_c / sum_c w_c, element by element.
 std::vector<double> JackknifeError(const std::vector<Sums>& chains, const Sums& total) {
   const double count = static_cast<double>(chains.size());
   if (chains.size() < 2) return {};
-  std::vector<double> error(total.wp.size());
+  std::vector<double> error(total.first.size());
   std::vector<double> without(chains.size());
   for (size_t i = 0; i < error.size(); ++i) {
     double mean = 0, squares = 0;
     for (size_t c = 0; c < chains.size(); ++c) {
-      without[c] = (total.wp[i] - chains[c].wp[i]) / (total.w - chains[c].w);
+      without[c] = (total.first[i] - chains[c].first[i]) / (total.w - chains[c].w);
       mean += without[c] / count;
     }
     for (const double value : without) squares += (value - mean) * (value - mean);
@@ -69,6 +79,13 @@ void AddEntropies(Prediction* average) {
   }
 }
 
+// mean of m^2 - (mean of m)^2; below 0 only by rounding.
+std::vector<double> VarianceOfMeans(const std::vector<double>& mean, const std::vector<double>& mean_square) {
+  std::vector<double> variance;
+  for (size_t i = 0; i < mean.size(); ++i) variance.push_back(std::max(mean_square[i] - mean[i] * mean[i], 0.0));
+  return variance;
+}
+
 void Append(const std::vector<double>& from, std::vector<double>* to) {
   to->insert(to->end(), from.begin(), from.end());
 }
@@ -83,18 +100,25 @@ Prediction Average(std::vector<const PartialPrediction*> partials) {
   Sums total;
   for (const Sums& chain : chains) {
     total.num_draws += chain.num_draws;
-    total.Add(chain.w, chain.wp, chain.wh);
+    total.Add(chain.w, chain.first, chain.second, chain.third);
   }
   Prediction average;
   average.draws_used = total.num_draws;
   average.num_rows = partials.front()->num_rows;
   average.num_classes = partials.front()->num_classes;
   average.monte_carlo_error = JackknifeError(chains, total);
-  for (double& p : total.wp) p /= total.w;
-  for (double& h : total.wh) h /= total.w;
-  average.mean_probability = std::move(total.wp);
-  average.expected_entropy = std::move(total.wh);
-  AddEntropies(&average);
+  for (auto* sums : {&total.first, &total.second, &total.third}) {
+    for (double& sum : *sums) sum /= total.w;
+  }
+  if (average.num_classes > 0) {
+    average.mean_probability = std::move(total.first);
+    average.expected_entropy = std::move(total.second);
+    AddEntropies(&average);
+  } else {
+    average.variance_epistemic = VarianceOfMeans(total.first, total.second);
+    average.mean = std::move(total.first);
+    average.variance_aleatoric = std::move(total.third);
+  }
   return average;
 }
 
@@ -111,6 +135,9 @@ void AppendRows(Prediction block, Prediction* whole) {
   Append(block.predictive_entropy, &whole->predictive_entropy);
   Append(block.expected_entropy, &whole->expected_entropy);
   Append(block.mutual_information, &whole->mutual_information);
+  Append(block.mean, &whole->mean);
+  Append(block.variance_aleatoric, &whole->variance_aleatoric);
+  Append(block.variance_epistemic, &whole->variance_epistemic);
 }
 
 }  // namespace chainfleet

@@ -34,7 +34,7 @@ absl::Status CheckFinite(const InputTensor& inputs, uint64_t row_bytes) {
 }  // namespace
 
 absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, const std::vector<DrawKind>& asked) {
-  if (!draws.plan->model.is_network()) {
+  if (!draws.plan->model.has_data()) {
     return absl::InvalidArgumentError("job " + draws.plan->job +
                                       " samples an analytic potential: it makes no predictions");
   }
@@ -72,6 +72,10 @@ absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan) {
     return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", dataset.num_rows,
                                                    " rows of shape ", Render(dataset.input_shape), ": job ", plan.job,
                                                    " takes ", Render(plan.input_shape)));
+  }
+  if (plan.num_classes == 0 && dataset.target_type == TargetType::kLabels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data set ", dataset.name, " has labels: job ", plan.job, " learns float32 targets"));
   }
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #include "server/predict/fan_out.h"
 #include "server/predict/label_reader.h"
 #include "server/predict/pinned_call.h"
+#include "server/predict/scored_numbers.h"
 #include "server/predict/scored_rows.h"
 
 namespace chainfleet {
@@ -31,8 +32,10 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   // One data set: what it is, and its rows as they are scored.
   struct Pass {
     Dataset dataset;
-    bool labelled = true;  // its labels are wanted
+    bool labelled = true;  // its labels or targets are wanted
     std::optional<ScoredRows> rows = {};
+    std::optional<ScoredNumbers> numbers = {};  // instead, of float32 targets
+    int64_t draws_used() const { return rows ? rows->draws_used() : numbers->draws_used(); }
   };
 
   absl::Status OnPinned() override {
@@ -47,12 +50,29 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
       return InvalidFields({{"ece_bins", absl::StrCat("is ", query_.ece_bins, ": must be at least 1")}});
     }
     CHAINFLEET_RETURN_IF_ERROR(Add(query_.dataset, &scored_));
+    if (LearnsNumbers()) return RefuseClasses();
     if (!query_.ood_dataset.empty()) {
       CHAINFLEET_RETURN_IF_ERROR(Add(query_.ood_dataset, &ood_.emplace()));
       ood_->labelled = false;
     }
     if (query_.calibration_dataset.empty()) return absl::OkStatus();
     return Add(query_.calibration_dataset, &held_out_.emplace());
+  }
+
+  bool LearnsNumbers() const { return draws().plan->num_classes == 0; }
+
+  // What is asked of classes alone.
+  absl::Status RefuseClasses() const {
+    std::vector<FieldViolation> violations;
+    if (!query_.ood_dataset.empty()) {
+      violations.push_back({"ood_dataset", "inputs are told apart by the entropy of classes: job " + draws().plan->job +
+                                               " learns numbers"});
+    }
+    if (!query_.calibration_dataset.empty()) {
+      violations.push_back({"calibration_dataset", "temperatures scale probabilities of classes: job " +
+                                                       draws().plan->job + " learns numbers"});
+    }
+    return InvalidFields(violations);
   }
 
   absl::Status Add(const std::string& dataset, Pass* pass) {
@@ -63,23 +83,37 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     return absl::OkStatus();
   }
 
-  // The next pass: reads its labels first, if they are wanted.
+  // The next pass: reads its labels or targets first, if they are wanted.
   void Start() {
     Pass* pass = waiting_.front();
-    if (!pass->labelled) return Run(pass, {});
+    if (!pass->labelled) return Run(pass, std::vector<int32_t>());
     executor_->Schedule([this, pass, self = shared_from_this()] {
-      auto labels = ReadLabels(*blobs_, pass->dataset, draws().plan->num_classes);
-      strand().Schedule([this, pass, self, labels = std::move(labels)]() mutable {
-        if (finished()) return;
-        if (!labels.ok()) return Finish(labels.status());
-        Run(pass, *std::move(labels));
-      });
+      if (LearnsNumbers()) return Deliver(pass, ReadNumbers(*blobs_, pass->dataset));
+      Deliver(pass, ReadLabels(*blobs_, pass->dataset, draws().plan->num_classes));
+    });
+  }
+
+  template <typename T>
+  void Deliver(Pass* pass, absl::StatusOr<std::vector<T>> targets) {
+    strand().Schedule([this, pass, self = shared_from_this(), targets = std::move(targets)]() mutable {
+      if (finished()) return;
+      if (!targets.ok()) return Finish(targets.status());
+      Run(pass, *std::move(targets));
     });
   }
 
   void Run(Pass* pass, std::vector<int32_t> labels) {
     const bool per_draw_scores = !labels.empty();
     pass->rows.emplace(kinds_, pass->dataset.num_rows, draws().plan->num_classes, std::move(labels));
+    Run(pass, per_draw_scores);
+  }
+
+  void Run(Pass* pass, std::vector<float> targets) {
+    pass->numbers.emplace(kinds_, std::move(targets));
+    Run(pass, /*per_draw_scores=*/true);
+  }
+
+  void Run(Pass* pass, bool per_draw_scores) {
     FanOut::Plan plan;
     plan.kinds = kinds_;
     plan.num_rows = pass->dataset.num_rows;
@@ -94,7 +128,8 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
-    pass->rows->Add(rows, partials);
+    if (pass->rows) pass->rows->Add(rows, partials);
+    if (pass->numbers) pass->numbers->Add(rows, partials);
     rows_done_ += rows.num_rows;
     progress_({rows_done_, rows_total_});
   }
@@ -111,9 +146,9 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   absl::StatusOr<Evaluation> Result() const {
     Evaluation result;
-    result.draws_used = scored_.rows->draws_used();
+    result.draws_used = scored_.draws_used();
     for (const auto* pass : {&ood_, &held_out_}) {
-      if (*pass) result.draws_used = std::min(result.draws_used, (*pass)->rows->draws_used());
+      if (*pass) result.draws_used = std::min(result.draws_used, (*pass)->draws_used());
     }
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result.draws_used, 1));
     result.job = draws().plan->job;
@@ -125,6 +160,10 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     if (ood_) {
       result.ood_dataset = ood_->dataset.name;
       result.num_ood_rows = ood_->dataset.num_rows;
+    }
+    if (scored_.numbers) {
+      result.scores = scored_.numbers->Table();
+      return result;
     }
     result.scores = ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
     if (held_out_) {

@@ -15,7 +15,8 @@ int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_work
       std::max<int64_t>(num_draws * static_cast<int64_t>(num_kinds) / std::max<int64_t>(num_workers, 1), 1);
   int64_t input_bytes = sizeof(float);
   for (const int64_t extent : draws.plan->input_shape) input_bytes *= extent;
-  const int64_t sum_bytes = static_cast<int64_t>(sizeof(double)) * (3 * draws.plan->num_classes + 1);
+  const int64_t sum_bytes =
+      static_cast<int64_t>(sizeof(double)) * std::max<int64_t>(3 * draws.plan->num_classes + 1, 5);
   const int64_t rows =
       std::min(limits::kShardForwardPasses / passes_per_row, limits::kShardBytes / std::max(input_bytes, sum_bytes));
   return std::clamp(rows, limits::kMinShardRows, limits::kMaxShardRows);

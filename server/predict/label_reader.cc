@@ -10,18 +10,41 @@
 namespace chainfleet {
 namespace {
 
-absl::Status AppendLabels(const BlobStore& blobs, const DatasetShard& shard, std::vector<int32_t>* labels) {
+struct Kind {
+  const char* tensor;
+  TensorType type;
+  const char* words;
+};
+constexpr Kind kLabels = {"labels", TensorType::kInt32, "int32 labels"};
+constexpr Kind kNumbers = {"targets", TensorType::kFloat32, "float32 targets"};
+
+template <typename T>
+absl::Status AppendShard(const BlobStore& blobs, const Kind& kind, const DatasetShard& shard, std::vector<T>* targets) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, blobs.Get(shard.object.name));
   CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ParseSafetensors(bytes));
-  const TensorView* view = file.Find("labels");
-  if (view == nullptr || view->type != TensorType::kInt32 || view->shape != std::vector<int64_t>{shard.num_rows} ||
-      shard.first_row != static_cast<int64_t>(labels->size())) {
+  const TensorView* view = file.Find(kind.tensor);
+  if (view == nullptr || view->type != kind.type || view->shape != std::vector<int64_t>{shard.num_rows} ||
+      shard.first_row != static_cast<int64_t>(targets->size())) {
     return absl::DataLossError(
-        absl::StrCat("no int32 labels for rows ", shard.first_row, " to ", shard.first_row + shard.num_rows - 1));
+        absl::StrCat("no ", kind.words, " for rows ", shard.first_row, " to ", shard.first_row + shard.num_rows - 1));
   }
-  labels->resize(labels->size() + static_cast<size_t>(shard.num_rows));
-  std::memcpy(labels->data() + shard.first_row, view->data, static_cast<size_t>(view->size_bytes));
+  targets->resize(targets->size() + static_cast<size_t>(shard.num_rows));
+  std::memcpy(targets->data() + shard.first_row, view->data, static_cast<size_t>(view->size_bytes));
   return absl::OkStatus();
+}
+
+template <typename T>
+absl::StatusOr<std::vector<T>> ReadAll(const BlobStore& blobs, const Kind& kind, const Dataset& dataset) {
+  std::vector<T> targets;
+  for (const DatasetShard& shard : dataset.shards) {
+    if (const absl::Status status = AppendShard(blobs, kind, shard, &targets); !status.ok()) {
+      return absl::DataLossError(absl::StrCat("data set ", dataset.name, ", object ", shard.object.name, ": ",
+                                              std::string(status.message()), "; put the data set again"));
+    }
+  }
+  if (static_cast<int64_t>(targets.size()) == dataset.num_rows) return targets;
+  return absl::DataLossError(absl::StrCat("data set ", dataset.name, " has ", targets.size(), " ", kind.words, " for ",
+                                          dataset.num_rows, " rows"));
 }
 
 }  // namespace
@@ -29,23 +52,19 @@ absl::Status AppendLabels(const BlobStore& blobs, const DatasetShard& shard, std
 absl::StatusOr<std::vector<int32_t>> ReadLabels(const BlobStore& blobs, const Dataset& dataset, int64_t num_classes) {
   if (dataset.target_type != TargetType::kLabels) {
     return absl::InvalidArgumentError(
-        absl::StrCat("data set ", dataset.name, " has float32 targets, scores need labels"));
+        absl::StrCat("data set ", dataset.name, " has float32 targets, the job's scores need labels"));
   }
-  std::vector<int32_t> labels;
-  for (const DatasetShard& shard : dataset.shards) {
-    if (const absl::Status status = AppendLabels(blobs, shard, &labels); !status.ok()) {
-      return absl::DataLossError(absl::StrCat("data set ", dataset.name, ", object ", shard.object.name, ": ",
-                                              std::string(status.message()), "; put the data set again"));
-    }
-  }
-  if (static_cast<int64_t>(labels.size()) != dataset.num_rows) {
-    return absl::DataLossError(
-        absl::StrCat("data set ", dataset.name, " has ", labels.size(), " labels for ", dataset.num_rows, " rows"));
-  }
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<int32_t> labels, ReadAll<int32_t>(blobs, kLabels, dataset));
   const auto bad = std::ranges::find_if(labels, [&](int32_t label) { return label < 0 || label >= num_classes; });
   if (bad == labels.end()) return labels;
   return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has label ", *bad, " in row ",
                                                  bad - labels.begin(), ": the job has classes 0 to ", num_classes - 1));
+}
+
+absl::StatusOr<std::vector<float>> ReadNumbers(const BlobStore& blobs, const Dataset& dataset) {
+  if (dataset.target_type == TargetType::kFloat32) return ReadAll<float>(blobs, kNumbers, dataset);
+  return absl::InvalidArgumentError(
+      absl::StrCat("data set ", dataset.name, " has labels, the job's scores need float32 targets"));
 }
 
 }  // namespace chainfleet

@@ -14,9 +14,14 @@ namespace {
 bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
   const size_t rows = static_cast<size_t>(NumRows(request)), classes = static_cast<size_t>(request.plan->num_classes);
   const size_t scores = request.per_draw_scores ? static_cast<size_t>(p.num_draws) : 0;
+  const size_t labels = classes > 0 ? rows : 0, numbers = rows - labels;
+  const size_t held = request.per_draw_scores ? numbers : 0;
   return p.num_rows == static_cast<int64_t>(rows) && p.num_classes == request.plan->num_classes &&
          p.sum_wp.size() == rows * classes && p.sum_wp2.size() == rows * classes && p.votes.size() == rows * classes &&
-         p.sum_wh.size() == rows && p.draw_log_likelihood.size() == scores && p.draw_hits.size() == scores;
+         p.sum_wh.size() == labels && p.draw_log_likelihood.size() == scores &&
+         p.draw_hits.size() == (classes > 0 ? scores : 0) && p.sum_wm.size() == numbers &&
+         p.sum_wm2.size() == numbers && p.sum_wv.size() == numbers && p.log_sum_wd.size() == held &&
+         p.sum_wc.size() == held;
 }
 
 absl::Status Bad(const std::string& what) {

@@ -114,6 +114,16 @@ TEST(JobView, AcceptanceIsShownOfMetropolisChainsAndNoiseThatBendsTheLawIsNamed)
                         "0.9 % of steps beyond correction"));
 }
 
+TEST(JobView, TheLikelihoodIsSaidWhereTheJobNamesOne) {
+  v1::Job job = RunningJob();
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), Not(HasSubstr("likelihood")));
+  job.mutable_spec()->mutable_likelihood()->mutable_gaussian()->set_variance(0.25);
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr(", Gaussian likelihood of variance 0.25, T = "));
+  job.mutable_spec()->mutable_likelihood()->mutable_gaussian()->set_learned(true);
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
+              HasSubstr(", Gaussian likelihood of a learned variance, T = "));
+}
+
 TEST(JobView, ShowsWhatWasMeasuredAsRangesOverTheChains) {
   v1::Job job = RunningJob();
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),

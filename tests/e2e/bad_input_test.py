@@ -38,13 +38,6 @@ collect: {every_steps: 200}
 """
 
 
-def write_npy(path, descr, shape, data):
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
-    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
-
-
 class BadInput(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -108,12 +101,12 @@ class BadInput(unittest.TestCase):
 
     def test_predict_input_of_the_wrong_shape(self):
         path = self.fleet.path("x.npy")
-        write_npy(path, "<f4", (2, 10), b"\0" * 80)
+        fleets.write_npy(path, "<f4", (2, 10), b"\0" * 80)
         self.refused(1, "[2, 10]", "28", arguments=["predict", self.job, "--input", path])
 
     def test_predict_input_of_the_wrong_type(self):
         path = self.fleet.path("x.npy")
-        write_npy(path, "<i8", (1, 1, 28, 28), b"\0" * 8 * 784)
+        fleets.write_npy(path, "<i8", (1, 1, 28, 28), b"\0" * 8 * 784)
         self.refused(1, "i8", arguments=["predict", self.job, "--input", path])
 
     def test_broken_data_set_file(self):

@@ -15,6 +15,13 @@ BIN = os.environ["CHAINFLEET_BIN"]
 FASHION = "/usr/share/datasets/fashion-mnist"
 
 
+def write_npy(path, descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+
+
 class Fleet:
     """Owns a data directory and everything started in it; `close` leaves no process behind."""
 

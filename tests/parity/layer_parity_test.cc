@@ -119,6 +119,16 @@ INSTANTIATE_TEST_SUITE_P(AtOneEighth, BuiltinParity,
                            return name;
                          });
 
+class ImagenetStemParity : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ImagenetStemParity, AgreesWithThePlainNetwork) {
+  ExpectParity(BuiltinLayers({GetParam(), {}, 0.125, Stem::kImagenet}), {3, 64, 64});
+}
+
+INSTANTIATE_TEST_SUITE_P(AtOneEighth, ImagenetStemParity,
+                         ::testing::Values("resnet18", "resnet50", "densenet161", "vgg16"),
+                         [](const auto& info) { return std::string(info.param); });
+
 struct Fixture {
   explicit Fixture(const LayerList& layers, int64_t rows = 300)
       : data(SyntheticImages(rows, {2, 17, 14})), layers(layers) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/sim/small_batch.h"
+#include "tests/support/tight_batch.h"
 
 namespace chainfleet {
 
@@ -16,7 +16,7 @@ WorkerNode::WorkerNode(Site* site, CoordinatorPort* coordinator, const std::stri
       worker_(&line_, &process_, &process_,
               [limit = device.max_chains](auto plan, auto dataset) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
                 CHAINFLEET_ASSIGN_OR_RETURN(auto batch, ChainBatch::Create(std::move(plan), std::move(dataset), "cpu"));
-                return std::make_unique<SmallBatch>(std::move(batch), limit);
+                return std::make_unique<TightBatch>(std::move(batch), limit);
               },
               {name, process_.name(), device.slots, device.upload_bytes}),
       device_(device) {

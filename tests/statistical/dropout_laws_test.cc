@@ -15,7 +15,7 @@ namespace {
 
 TEST(DropoutLaws, UnitsFallOutIndependentlyAtTheirRateAndWeightsKeepTheirMean) {
   constexpr double kRate = 0.2;
-  constexpr int64_t kHidden = 2000, kDraws = 200, kUnits = kHidden * kDraws;
+  constexpr int64_t kHidden = 2000, kDraws = 1050, kUnits = kHidden * kDraws;
   const auto data = SyntheticImages(16, {1, 2, 2}, 3);
   auto plan = std::make_shared<JobPlan>();
   plan->job = "dropout-aaaaaa";
@@ -60,6 +60,7 @@ TEST(DropoutLaws, UnitsFallOutIndependentlyAtTheirRateAndWeightsKeepTheirMean) {
   EXPECT_NEAR(mean, 1, 4 * error / (1 - kRate));
   // Pairs: each event has probability rate^2 and shares a unit with two others.
   const double both = kRate * kRate, spread = std::sqrt((both * (1 - both) + 2 * both * kRate * (1 - kRate)) / kUnits);
+  EXPECT_LT(spread, 0.004 * both);
   EXPECT_NEAR(next_too / kUnits, both, 4 * spread);
   EXPECT_NEAR(again / kUnits, both, 4 * spread);
 }

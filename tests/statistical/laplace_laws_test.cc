@@ -140,6 +140,49 @@ TEST(LaplaceLaws, FullOfALogisticRegressionIsItsHessian) {
   ExpectCovariance(outcome, precision);
 }
 
+// One linear layer is the regression, through the curvature of networks.
+TEST(LaplaceLaws, FullOfALinearNetworkOfNormalsIsItsPosteriorCovariance) {
+  const Table table = MakeTable(60, 29, false);
+  Matrix precision(30, kPrecision);
+  for (int64_t i = 0; i < 60; ++i) precision.Add(1 / 4.0, InputsOf(table, i));
+  const ModelSpec network = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = 4}};
+  ExpectCovariance(DrawFrom(network, CurvatureStructure::kFull, Resident(table), 5000), precision);
+}
+
+// The learned log variance s is the last parameter: half a unit of information an example, and exp(-s) for the means.
+TEST(LaplaceLaws, FullWithALearnedVarianceCountsItsInformation) {
+  const Table table = MakeTable(60, 29, false);
+  const ModelSpec network = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = {}, .learned = true}};
+  const Outcome outcome = DrawFrom(network, CurvatureStructure::kFull, Resident(table), 5000);
+  Matrix precision(31, kPrecision);
+  for (int64_t i = 0; i < 60; ++i) {
+    Values x = InputsOf(table, i);
+    x.push_back(0);
+    precision.Add(std::exp(-outcome.theta[30]), x);
+  }
+  precision.at(30, 30) += 60 / 2.0;
+  ExpectCovariance(outcome, precision);
+}
+
+TEST(LaplaceLaws, KroneckerOfABernoulliLayerIsThatOfItsInputsAndOutput) {
+  const Table table = MakeTable(60, 29, true);
+  const ModelSpec network = {BuiltinModel{"linear", {}}, BernoulliLikelihood()};
+  const Outcome outcome = DrawFrom(network, CurvatureStructure::kKronecker, Resident(table), 5000);
+  Matrix inputs(30), precision(30, kPrecision);
+  double information = 0;
+  for (int64_t i = 0; i < 60; ++i) {
+    const Values x = InputsOf(table, i);
+    double logit = 0;
+    for (int64_t j = 0; j < 30; ++j) logit += x[j] * outcome.theta[j];
+    information += 1 / (2 + std::exp(logit) + std::exp(-logit)) / 60;
+    inputs.Add(1, x);
+  }
+  for (int64_t i = 0; i < 30; ++i) {
+    for (int64_t j = 0; j < 30; ++j) precision.at(i, j) += information * inputs.at(i, j);
+  }
+  ExpectCovariance(outcome, precision);
+}
+
 TEST(LaplaceLaws, FullOfACorrelatedGaussianIsThatGaussian) {
   const Outcome outcome = DrawFrom({GaussianPotential{.dimension = 3, .covariance = {4, 2, 0.5, 2, 3, 1, 0.5, 1, 2}}},
                                    CurvatureStructure::kFull, nullptr, 50'000);

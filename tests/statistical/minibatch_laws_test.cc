@@ -134,6 +134,22 @@ TEST(SghmcLaws, IndependentBatchesHeatAsTheLawSays) {
   EXPECT_THAT(Misfits(samples, law), IsEmpty());
 }
 
+// Kick, half drift, friction, half drift, the kick with a gradient of variance V: no closed form, its recursion. For
+// alpha k -> 0 it is (T + alpha (2 - a) / (4 a) V) / k.
+TEST(SghmcLaws, IndependentBatchesHeatBaoaAsTheLawSays) {
+  const Quadratic q = PosteriorWith(0);
+  const double a = 0.5, c = 1 - a, e = std::sqrt(q.step_size);
+  const testing::LinearStep kick{{{1, 0}, {-e * q.k, 1}}, testing::Outer({0, e * std::sqrt(q.gradient_variance)})},
+      drift{{{1, e / 2}, {0, 1}}, testing::Zeros(2)},
+      friction{{{1, 0}, {0, c}}, testing::Outer({0, std::sqrt(q.temperature * (1 - c * c))})};
+  const testing::LinearStep whole = Then(Then(Then(kick, drift), friction), drift);
+  const auto sigma = testing::CovarianceAfter(2, 2000, [&](int64_t) { return whole; });
+  EXPECT_GT(sigma[0][0], 1.5 * q.temperature / q.k) << "the noise must matter here";
+  Samples samples = RunChains(Sghmc{a, SghmcScheme::kBaoa}, Minibatches::kIndependent, 0);
+  samples.theta_a.clear();  // the momentum
+  EXPECT_THAT(Misfits(samples, {sigma[0][0], 0, 0}), IsEmpty());
+}
+
 TEST(SgldLaws, ReshuffledBatchesHeatLess) {
   EXPECT_THAT(Misfits(RunChains(Sgld{}, Minibatches::kReshuffle, 0),
                       StationaryLaw(PosteriorWith(0), Minibatches::kReshuffle, 0)),

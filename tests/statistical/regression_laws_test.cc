@@ -147,7 +147,8 @@ Law FiniteStepLaw(double coupling, double noise = double{kData} * kData / kBatch
 using Samples = std::vector<std::vector<double>>;
 
 // By point of the sweep.
-std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep) {
+std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep,
+                              const ModelSpec& model = {LinearRegressionPotential{kNoiseVariance}}) {
   constexpr int kChains = 4096, kBurnIn = 4, kStepsBetween = 12;
   const int looks = 48 * NumPoints(sweep);
   EXPECT_TRUE(InitializeDevice("cpu", 1).ok());
@@ -158,7 +159,7 @@ std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep
   plan->normalisation = data->description().normalisation;
   plan->spec.name = "law";
   plan->spec.dataset = "table";
-  plan->spec.model.kind = LinearRegressionPotential{kNoiseVariance};
+  plan->spec.model = model;
   plan->spec.prior.kind = GaussianPrior{kPrecision};
   plan->spec.sampler = sampler;
   plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{kAlpha}};
@@ -228,6 +229,12 @@ TEST(RegressionLaws, SgldUnderMinibatchNoiseHasTheLawOfTheFiniteStep) {
   EXPECT_THAT(Misfits(samples, FiniteStepLaw(0, without_replacement)), Not(IsEmpty()));
   EXPECT_THAT(Misfits(samples, FiniteStepLaw(0, double{kData} * kData / kBatch, 0.98 * kPrecision)), Not(IsEmpty()))
       << "prior 2 % too weak";
+}
+
+// One linear layer with a Gaussian likelihood is the same posterior, through the kernels of networks.
+TEST(RegressionLaws, LinearNetworkHasTheLawOfLinearRegression) {
+  const ModelSpec network = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = kNoiseVariance}};
+  EXPECT_THAT(Misfits(RunSweep({SgldSpec{}}, {}, network)[0], FiniteStepLaw(0)), IsEmpty());
 }
 
 TEST(RegressionLaws, EachPriorPrecisionOfASweepHasItsOwnLaw) {

@@ -98,6 +98,7 @@ TEST(SwagLaws, CoordinatesSpreadByTheDiagonalPart) {
     }
     const double mean = sum / kDimension, variance = squares / kDimension - mean * mean;
     const double law = scale * Spread(Snapshots());
+    EXPECT_LE(std::sqrt(2.0 / kDimension), 0.004) << "measured too roughly to mean it";
     EXPECT_NEAR(variance, law, 4 * law * std::sqrt(2.0 / kDimension)) << diagonal;
     if (diagonal) {
       EXPECT_NEAR(mean, Mean(Snapshots()), 4 * std::sqrt(law / kDimension));

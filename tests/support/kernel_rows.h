@@ -35,10 +35,11 @@ inline Estimate EstimateOf(const std::vector<double>& values) {
 class KernelRows {
  public:
   KernelRows(Kernel kernel, Potential* potential, int64_t batch_size, int64_t rows, uint64_t seed, double step_size,
-             double temperature = 1)
+             double temperature = 1, StepPlan plan = {})
       : kernel_(std::move(kernel)),
         potential_(potential),
         batches_(Minibatches::kReshuffle, potential->num_examples(), batch_size),
+        plan_(plan),
         scratch_(ThetaArena(potential->layout(), Device{})) {
     (void)InitializeDevice("cpu", 1);  // rows as short as these only make threads wait for each other
     for (size_t i = 0; i < ArenaNames(kernel_).size(); ++i) state_.arenas.emplace_back(potential->layout(), Device{});
@@ -64,6 +65,7 @@ class KernelRows {
 
   int64_t rows() const { return static_cast<int64_t>(chains_.size()); }
   double theta(int64_t row) const { return state_.theta().row(row)[0]; }
+  const SamplerState& state() const { return state_; }
   ChainStep& chain(int64_t row) { return chains_[row]; }
 
  private:

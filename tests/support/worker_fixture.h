@@ -1,4 +1,5 @@
-// A whole worker but for its threads and its arithmetic: real session, uploader, loader and device loop over fakes.
+// A whole worker but for its threads and, unless a test brings it, its arithmetic: real session, uploader, loader and
+// device loop over fakes.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +47,7 @@ struct FakeWorker {
     int32_t slots = 4;
     int64_t upload_bytes = limits::kUploadQueueBytes;
   };
+  // Chains step in batches of `batches`.
   FakeWorker(CoordinatorPort* port, Executor* executor, const Clock* clock, ChainBatchFactory batches,
              const Options& options)
       : held(clock),

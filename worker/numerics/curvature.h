@@ -1,6 +1,7 @@
 // The Gauss-Newton matrix of a sum of -log likelihoods at one theta: sum_i J_i' H_i J_i, J_i the Jacobian of the
-// model's outputs for example i, H_i the Hessian of its -log likelihood by them; exactly the Hessian of a model that is
-// linear in theta, and for class probabilities the Fisher information.
+// model's outputs for example i, H_i their Fisher information. For class probabilities, and normals of a given
+// variance, H_i is the Hessian of -log likelihood by the outputs, and the sum that of a model that is linear in theta;
+// of a mean and a log variance s it is diag(exp(-s), 1/2).
 #pragma once
 
 #include <ATen/core/Tensor.h>

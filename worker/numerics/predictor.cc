@@ -3,28 +3,35 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/device.h"
-#include "worker/numerics/models/block_classifier.h"
+#include "worker/numerics/likelihoods/likelihood.h"
+#include "worker/numerics/models/block_network.h"
+#include "worker/numerics/models/fused_network.h"
 #include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/prediction_sums.h"
 #include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 namespace {
 
 // On the CPU whatever the device: a prediction is forward only, and its bits are promised. Each image's numbers are
-// computed alone (models/block_classifier.h), so cutting rows into blocks and requests changes no bit.
-class NetworkPredictor final : public Predictor {
+// computed alone (models/block_network.h), so cutting rows into blocks and requests changes no bit.
+class BlockPredictor final : public Predictor {
  public:
-  NetworkPredictor(std::shared_ptr<const PredictPlan> plan, NetworkShape network)
+  // `draw_size`: parameters and statistics.
+  BlockPredictor(std::shared_ptr<const PredictPlan> plan, const std::vector<ParameterShape>& parameters,
+                 int64_t draw_size, std::unique_ptr<const Likelihood> likelihood,
+                 std::function<std::unique_ptr<BlockNetwork>()> make_block)
       : plan_(std::move(plan)),
-        network_(std::move(network)),
-        draw_size_(NumParameters(network_.statistics.empty() ? network_.parameters : network_.statistics)) {}
+        draw_size_(draw_size),
+        likelihood_(std::move(likelihood)),
+        log_variance_at_(parameters.back().offset),
+        make_block_(std::move(make_block)) {}
 
   absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) override {
     const std::vector<int64_t>& shape = inputs.shape;
@@ -35,7 +42,7 @@ class NetworkPredictor final : public Predictor {
                                                      "]"));
     }
     const int64_t item = inputs.type == InputType::kUint8 ? 1 : sizeof(float);
-    const int64_t size = shape[0] * NumValues(network_.input_shape) * item;
+    const int64_t size = shape[0] * NumValues(plan_->input_shape) * item;
     if (shape[0] < 0 || static_cast<int64_t>(inputs.bytes.size()) != size) {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
@@ -55,15 +62,25 @@ class NetworkPredictor final : public Predictor {
       return absl::InvalidArgumentError(absl::StrCat("data set ", description.name, " has ", description.num_rows,
                                                      " rows, asked for ", num_rows, " from ", first_row));
     }
-    if (per_draw_scores && description.num_classes > plan_->num_classes) {
-      return absl::InvalidArgumentError(absl::StrCat("data set ", description.name, " has ", description.num_classes,
-                                                     " classes, job ", plan_->job, " knows ", plan_->num_classes));
-    }
+    if (per_draw_scores) CHAINFLEET_RETURN_IF_ERROR(CheckTargets(description));
+    const std::vector<float> targets = per_draw_scores ? data.TargetNumbers() : std::vector<float>();
     return Run(draws, description.input_type, data.input_bytes(), first_row, num_rows,
-               per_draw_scores ? data.labels().data() : nullptr);
+               per_draw_scores ? targets.data() : nullptr);
   }
 
  private:
+  absl::Status CheckTargets(const Dataset& dataset) const {
+    const bool numbers = dataset.target_type == TargetType::kFloat32;
+    if (numbers != (plan_->num_classes == 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ",
+                                                     numbers ? "float32 targets" : "labels", ", job ", plan_->job,
+                                                     " learns ", numbers ? "classes" : "numbers"));
+    }
+    if (dataset.num_classes <= plan_->num_classes) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", dataset.num_classes,
+                                                   " classes, job ", plan_->job, " knows ", plan_->num_classes));
+  }
+
   absl::Status CheckDraws(const DrawStack& draws) const {
     if (draws.weights.size() != draws.theta.size()) {
       return absl::InvalidArgumentError(absl::StrCat("chain ", ToString(draws.chain), ": ", draws.theta.size(),
@@ -79,9 +96,9 @@ class NetworkPredictor final : public Predictor {
     return absl::OkStatus();
   }
 
-  // Rows [first, first + n) of `bytes`; `labels` of row 0 on, or null.
+  // Rows [first, first + n) of `bytes`; `targets` of row 0 on, or null.
   absl::StatusOr<PartialPrediction> Run(const DrawStack& draws, InputType type, const std::string& bytes, int64_t first,
-                                        int64_t n, const int32_t* labels) {
+                                        int64_t n, const float* targets) {
     CHAINFLEET_RETURN_IF_ERROR(CheckDraws(draws));
     PartialPrediction sums;
     sums.chain = draws.chain;
@@ -95,97 +112,79 @@ class NetworkPredictor final : public Predictor {
     }
     const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
     return CatchTorch(absl::StrCat("a prediction of ", n, " rows"), [&]() -> absl::StatusOr<PartialPrediction> {
-      AddBlocks(draws, rows, first, labels, &sums);
+      PredictionSums adder(likelihood_.get(), targets != nullptr, &sums);
+      while (static_cast<int64_t>(threads_.size()) < at::get_num_threads()) {
+        threads_.push_back({make_block_(), LaneBuffer<float>(adder.scratch_size())});
+      }
+      RunSingleThreaded((n + kMaxBlockRows - 1) / kMaxBlockRows, [&](int64_t block) {
+        const int64_t start = block * kMaxBlockRows, count = std::min(n - start, kMaxBlockRows);
+        const float* of_block = targets == nullptr ? nullptr : targets + first + start;
+        Thread* thread = &threads_[at::get_thread_num()];
+        thread->network->Read(rows, first + start, count);
+        AddBlock(draws, start, count, of_block, thread, &adder);
+      });
+      adder.Finish();
       return std::move(sums);
     });
   }
 
-  void AddBlocks(const DrawStack& draws, const InputRows& rows, int64_t first, const int32_t* labels,
-                 PartialPrediction* sums) {
-    const int64_t n = sums->num_rows, classes = sums->num_classes;
-    sums->sum_wp.assign(n * classes, 0);
-    sums->sum_wp2.assign(n * classes, 0);
-    sums->sum_wh.assign(n, 0);
-    sums->votes.assign(n * classes, 0);
-    Scores scores;
-    if (labels != nullptr) {
-      scores.log_likelihood.resize(sums->num_draws * n);
-      scores.hit.resize(sums->num_draws * n);
-    }
-    while (static_cast<int64_t>(classifiers_.size()) < at::get_num_threads()) {
-      classifiers_.push_back(MakeBlockClassifier(network_));
-    }
-    RunSingleThreaded((n + kMaxBlockImages - 1) / kMaxBlockImages, [&](int64_t block) {
-      AddBlock(draws, rows, first, block, labels, classifiers_[at::get_thread_num()].get(), sums, &scores);
-    });
-    if (labels != nullptr) SumScores(scores, sums->num_draws, n, sums);
-  }
-
-  struct Scores {
-    std::vector<double> log_likelihood;  // [S, n]
-    std::vector<uint8_t> hit;            // [S, n]
+  struct Thread {
+    std::unique_ptr<BlockNetwork> network;
+    LaneBuffer<float> scratch;
   };
 
-  static void SumScores(const Scores& scores, int64_t num_draws, int64_t n, PartialPrediction* sums) {
-    for (int64_t s = 0; s < num_draws; ++s) {
-      const auto log_likelihood = scores.log_likelihood.begin() + s * n;
-      const auto hit = scores.hit.begin() + s * n;
-      sums->draw_log_likelihood.push_back(std::accumulate(log_likelihood, log_likelihood + n, 0.0));
-      sums->draw_hits.push_back(std::accumulate(hit, hit + n, int64_t{0}));
-    }
-  }
-
-  // All draws over the images of one block, which are read once.
-  static void AddBlock(const DrawStack& draws, const InputRows& rows, int64_t first, int64_t block,
-                       const int32_t* labels, BlockClassifier* classifier, PartialPrediction* sums, Scores* scores) {
-    const int64_t n = sums->num_rows, classes = sums->num_classes;
-    const int64_t start = block * kMaxBlockImages, images = std::min(n - start, kMaxBlockImages);
-    classifier->Read(rows, first + start, images);
+  // All draws over the rows [start, start + count) that the thread has read.
+  void AddBlock(const DrawStack& draws, int64_t start, int64_t count, const float* targets, Thread* thread,
+                PredictionSums* sums) const {
     for (size_t s = 0; s < draws.theta.size(); ++s) {
-      const BlockScores& seen = classifier->Classify(draws.theta[s]->data());
-      for (int64_t i = 0; i < images; ++i) {
-        const int64_t row = start + i;
-        const int64_t best = AddImage(seen.probability.data() + i * classes, draws.weights[s], row, sums);
-        if (labels == nullptr) continue;
-        const int32_t label = labels[first + row];
-        scores->log_likelihood[s * n + row] =
-            static_cast<double>(seen.logit[i * classes + label]) - seen.log_normaliser[i];
-        scores->hit[s * n + row] = best == label;
+      const float* draw = draws.theta[s]->data();
+      const float* outputs = thread->network->Outputs(draw);
+      for (int64_t i = 0; i < count; i += kLanes) {
+        LaneExamples examples{.outputs = outputs + i * likelihood_->num_outputs()};
+        examples.targets = targets == nullptr ? nullptr : targets + i;
+        examples.count = std::min(kLanes, count - i);
+        if (likelihood_->has_log_variance()) examples.log_variance = draw[log_variance_at_];
+        sums->Add(examples, start + i, static_cast<int64_t>(s), draws.weights[s], thread->scratch.data());
       }
     }
   }
 
-  // Adds the probabilities p[K] of one row under one draw; its largest class (the first of equals).
-  static int64_t AddImage(const float* p, double w, int64_t row, PartialPrediction* sums) {
-    const int64_t classes = sums->num_classes;
-    int64_t best = 0;
-    double entropy = 0;
-    for (int64_t k = 0; k < classes; ++k) {
-      const double pk = p[k];
-      if (pk > p[best]) best = k;
-      if (pk != 0) entropy -= pk * std::log(pk);  // NaN stays NaN
-      sums->sum_wp[row * classes + k] += w * pk;
-      sums->sum_wp2[row * classes + k] += w * pk * pk;
-    }
-    sums->sum_wh[row] += w * entropy;
-    sums->votes[row * classes + best] += w;
-    return best;
-  }
-
   const std::shared_ptr<const PredictPlan> plan_;
-  const NetworkShape network_;
-  const int64_t draw_size_;                                    // parameters and statistics
-  std::vector<std::unique_ptr<BlockClassifier>> classifiers_;  // one per thread
+  const int64_t draw_size_;
+  const std::unique_ptr<const Likelihood> likelihood_;
+  const int64_t log_variance_at_;  // in a draw, of a likelihood that has it
+  const std::function<std::unique_ptr<BlockNetwork>()> make_block_;
+  std::vector<Thread> threads_;
 };
+
+// The likelihood that an analytic regression is made of.
+LikelihoodKind LikelihoodOf(const PotentialKind& regression) {
+  const auto* linear = std::get_if<LinearRegressionPotential>(&regression);
+  if (linear == nullptr) return BernoulliLikelihood();
+  return GaussianLikelihood{.variance = linear->noise_variance};
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
                                                              const std::string& device) {
   CHAINFLEET_RETURN_IF_ERROR(ParseDevice(device).status());
-  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan->model, plan->input_shape, plan->num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan->normalisation, plan->input_shape));
-  return std::make_unique<NetworkPredictor>(std::move(plan), std::move(network));
+  if (plan->model.is_network()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan->model, plan->input_shape, plan->num_classes));
+    const int64_t draw_size = NumParameters(network.statistics.empty() ? network.parameters : network.statistics);
+    auto likelihood = MakeLikelihood(LikelihoodOf(plan->model), plan->num_classes);
+    return std::make_unique<BlockPredictor>(std::move(plan), network.parameters, draw_size, std::move(likelihood),
+                                            [network] { return MakeBlockNetwork(network); });
+  }
+  if (!plan->model.has_data()) {
+    return absl::InvalidArgumentError("job " + plan->job + " samples an analytic potential: it makes no predictions");
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ParameterShape> parameters,
+                              InferParameters(plan->model, plan->input_shape, plan->num_classes));
+  auto likelihood = MakeLikelihood(LikelihoodOf(std::get<PotentialKind>(plan->model.kind)), plan->num_classes);
+  return std::make_unique<BlockPredictor>(std::move(plan), parameters, NumParameters(parameters), std::move(likelihood),
+                                          [parameters] { return MakeLinearBlock(parameters); });
 }
 
 }  // namespace chainfleet

@@ -13,8 +13,8 @@ namespace chainfleet {
 
 class ResidentDataset;
 
-// The draws of one chain and one kind, stacked: theta is [num_draws, D] float32 in layout order, statistics of batch norm
-// after the D parameters.
+// The draws of one chain and one kind, stacked: theta is [num_draws, D] float32 in layout order, statistics of batch
+// norm after the D parameters.
 struct DrawStack {
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;
@@ -30,11 +30,11 @@ class Predictor {
                                                            const std::string& device);
   virtual ~Predictor() = default;
 
-  // Softmax probabilities in float32, sums in float64, draws in order: the same bits however the rows are cut into
+  // Outputs and probabilities in float32, sums in float64, draws in order: the same bits however the rows are cut into
   // requests. INVALID_ARGUMENT if shapes or types do not fit the plan.
   virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) = 0;
 
-  // The same over rows of `data`; with `per_draw_scores` also log likelihood and hits of each draw against the labels.
+  // The same over rows of `data`; with `per_draw_scores` also held against its labels or targets.
   virtual absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data,
                                                         int64_t first_row, int64_t num_rows, bool per_draw_scores) = 0;
 };

@@ -5,56 +5,20 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/softplus.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
-#include <optional>
 
 #include "worker/numerics/curvature.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/kernels/square_sum.h"
+#include "worker/numerics/likelihoods/scalar_losses.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
-
-// -log p(target | prediction) and its first and second derivative by the prediction.
-struct Normal {
-  double noise_variance;
-  double Loss(double prediction, double target, double* slope) const {
-    const double gap = prediction - target;
-    *slope = gap / noise_variance;
-    return (gap * gap / noise_variance + std::log(2 * std::numbers::pi * noise_variance)) / 2;
-  }
-  at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const {
-    const at::Tensor gap = prediction - target;
-    *slope = gap / noise_variance;
-    return (gap.square() / noise_variance + std::log(2 * std::numbers::pi * noise_variance)) / 2;
-  }
-  at::Tensor Curvature(const at::Tensor& prediction) const { return at::full_like(prediction, 1 / noise_variance); }
-};
-
-// Targets are 0 or 1.
-struct Bernoulli {
-  double Loss(double prediction, double target, double* slope) const {
-    *slope = 1 / (1 + std::exp(-prediction)) - target;
-    return std::max(prediction, 0.0) + std::log1p(std::exp(-std::abs(prediction))) - prediction * target;
-  }
-  at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const {
-    *slope = at::sigmoid(prediction) - target;
-    return at::softplus(prediction) - prediction * target;
-  }
-  at::Tensor Curvature(const at::Tensor& prediction) const {
-    return at::sigmoid(prediction) * at::sigmoid(-prediction);
-  }
-};
 
 // Standardised inputs [N, d] and targets [N].
 struct Examples {
@@ -65,10 +29,9 @@ struct Examples {
 Examples ReadExamples(const ResidentDataset& dataset, const Normalisation& normalisation) {
   const Dataset& data = dataset.description();
   const InputRows rows(data.input_type, dataset.input_bytes().data(), data.input_shape, normalisation);
-  Examples examples{data.num_rows, rows.row_size(), {}, dataset.targets()};
+  Examples examples{data.num_rows, rows.row_size(), {}, dataset.TargetNumbers()};
   examples.x.resize(examples.count * examples.width);
   for (int64_t i = 0; i < examples.count; ++i) rows.Read(i, examples.x.data() + i * examples.width);
-  if (examples.target.empty()) examples.target.assign(dataset.labels().begin(), dataset.labels().end());
   return examples;
 }
 
@@ -213,11 +176,11 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeRegressionPotential(const JobPlan
   const double precision = plan.spec.prior.precision();
   const auto& kind = std::get<PotentialKind>(plan.spec.model.kind);
   if (const auto* linear = std::get_if<LinearRegressionPotential>(&kind)) {
-    return std::make_unique<Regression<Normal>>(Normal{linear->noise_variance}, std::move(examples), std::move(layout),
-                                                precision, device);
+    return std::make_unique<Regression<NormalLoss>>(NormalLoss{linear->noise_variance}, std::move(examples),
+                                                    std::move(layout), precision, device);
   }
-  return std::make_unique<Regression<Bernoulli>>(Bernoulli(), std::move(examples), std::move(layout), precision,
-                                                 device);
+  return std::make_unique<Regression<LogisticLoss>>(LogisticLoss(), std::move(examples), std::move(layout), precision,
+                                                    device);
 }
 
 }  // namespace chainfleet

@@ -108,6 +108,7 @@ Json ToJson(const JobSpec& spec) {
          {"collect", std::move(collect)},
          {"seed", spec.seed},
          {"resume_point_every_steps", spec.resume_point_every_steps}};
+  if (spec.model.likelihood) j["likelihood"] = ChoiceToJson(*spec.model.likelihood);
   if (!spec.sweep.empty()) SweepSpec::Fields(spec.sweep, JsonFieldWriter(&j["sweep"]));
   Put(&j, "num_epochs", spec.num_epochs);
   Put(&j, "num_steps", spec.num_steps);
@@ -117,6 +118,7 @@ Json ToJson(const JobSpec& spec) {
 void FromJson(const Json& j, JobSpec* spec) {
   Take(j, "name", &spec->name);
   FromJson(j.at("model"), &spec->model);
+  if (j.contains("likelihood")) ChoiceFromJson(j["likelihood"], &spec->model.likelihood.emplace());
   Take(j, "dataset", &spec->dataset);
   ChoiceFromJson(j.at("prior"), &spec->prior.kind);
   ChoiceFromJson(j.at("sampler"), &spec->sampler.kind);

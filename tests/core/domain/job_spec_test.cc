@@ -189,11 +189,38 @@ TEST(JobSpec, TargetsAreThoseThatTheModelLearns) {
   const ModelSpec lenet5{BuiltinModel{"lenet5", {}}}, linear{LinearRegressionPotential{}},
       logistic{LogisticRegressionPotential{}};
   EXPECT_THAT(paths(lenet5, TargetType::kLabels, 10), IsEmpty());
-  EXPECT_THAT(paths(lenet5, TargetType::kFloat32, 0), ElementsAre("dataset.name"));
+  EXPECT_THAT(paths(lenet5, TargetType::kFloat32, 0), ElementsAre("likelihood"));
+  const auto with = [&](const LikelihoodKind& likelihood) { return ModelSpec{lenet5.kind, likelihood}; };
+  const ModelSpec categorical = with(CategoricalLikelihood()), bernoulli = with(BernoulliLikelihood()),
+                  gaussian = with(GaussianLikelihood{.variance = 1}),
+                  heteroscedastic = with(HeteroscedasticGaussianLikelihood());
+  EXPECT_THAT(paths(categorical, TargetType::kLabels, 10), IsEmpty());
+  EXPECT_THAT(paths(categorical, TargetType::kFloat32, 0), ElementsAre("likelihood.categorical"));
+  EXPECT_THAT(paths(bernoulli, TargetType::kLabels, 2), IsEmpty());
+  EXPECT_THAT(paths(bernoulli, TargetType::kLabels, 3), ElementsAre("likelihood.bernoulli"));
+  EXPECT_THAT(paths(bernoulli, TargetType::kFloat32, 0), ElementsAre("likelihood.bernoulli"));
+  EXPECT_THAT(paths(gaussian, TargetType::kFloat32, 0), IsEmpty());
+  EXPECT_THAT(paths(gaussian, TargetType::kLabels, 2), ElementsAre("likelihood.gaussian"));
+  EXPECT_THAT(paths(heteroscedastic, TargetType::kLabels, 2), ElementsAre("likelihood.heteroscedastic_gaussian"));
   EXPECT_THAT(paths(linear, TargetType::kFloat32, 0), IsEmpty());
   EXPECT_THAT(paths(linear, TargetType::kLabels, 10), ElementsAre("dataset.name"));
   EXPECT_THAT(paths(logistic, TargetType::kLabels, 2), IsEmpty());
   EXPECT_THAT(paths(logistic, TargetType::kLabels, 3), ElementsAre("dataset.name"));
+}
+
+TEST(JobSpec, AGaussianLikelihoodHasAVarianceOrLearnsIt) {
+  const auto paths = [](const ModelSpec& model) {
+    JobSpec spec = FashionJob();
+    spec.model = model;
+    return Paths(spec);
+  };
+  const BuiltinModel linear{"linear", {}};
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = 2}}), IsEmpty());
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = {}, .learned = true}}), IsEmpty());
+  EXPECT_THAT(paths({linear, GaussianLikelihood()}), ElementsAre("likelihood.gaussian"));
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = 2, .learned = true}}), ElementsAre("likelihood.gaussian"));
+  EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = 0}}), ElementsAre("likelihood.gaussian.variance"));
+  EXPECT_THAT(paths({LinearRegressionPotential(), CategoricalLikelihood()}), ElementsAre("likelihood"));
 }
 
 TEST(JobSpec, APriorOfALayerThatTheModelLacksIsRefused) {

@@ -58,7 +58,7 @@ TEST(ModelSpec, AnUnknownModelIsToldTheKnownOnes) {
   const auto violations = Validate(Builtin("lenet6"));
   ASSERT_EQ(violations.size(), 1u);
   EXPECT_EQ(violations[0].path, "model.builtin");
-  EXPECT_THAT(violations[0].message, HasSubstr("softmax_regression, mlp, lenet5, cnn5"));
+  EXPECT_THAT(violations[0].message, HasSubstr("softmax_regression, linear, mlp, lenet5, cnn5"));
   EXPECT_EQ(Validate(Builtin("lenet5", {10}))[0].path, "model.hidden");
   EXPECT_EQ(Validate(Builtin("mlp", {10, 0}))[0].path, "model.hidden[1]");
 }

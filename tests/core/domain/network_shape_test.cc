@@ -69,7 +69,7 @@ TEST(NetworkShape, AMisfitNamesTheLayerAndTheShapes) {
       "residual1.branch.conv2: 3 groups must divide the 8 channels of inputs [8, 7, 7] and the 4 output channels");
   EXPECT_EQ(Misfit({{ConcatLayer{{{conv}}}}}, {1, 9, 9}).message,
             "concat1: the branch gives [8, 7, 7] beside inputs [1, 9, 9]: all but the channels must agree");
-  EXPECT_EQ(Misfit({{LinearLayer{11}}}, {5}).message, "fc1: the last layer gives [11], the data set has 10 classes");
+  EXPECT_EQ(Misfit({{LinearLayer{11}}}, {5}).message, "fc1: the last layer gives [11], the likelihood takes [10]");
   EXPECT_THAT(Misfit({{FrnLayer()}}, {5}).message, HasSubstr("frn1: needs inputs [channels"));
 }
 

@@ -88,6 +88,17 @@ TEST(PostHocRules, LaplaceNamesWhatAStructureLacks) {
   EXPECT_THAT(Paths(spec), ElementsAre("sampler.laplace.structure"));
 }
 
+TEST(PostHocRules, KroneckerKnowsNoParameterBesideTheLayers) {
+  JobSpec spec = Job(LaplaceSpec{});
+  spec.model.likelihood = GaussianLikelihood{.variance = {}, .learned = true};
+  EXPECT_THAT(Paths(spec), ElementsAre("sampler.laplace.structure"));
+  spec.model.likelihood = HeteroscedasticGaussianLikelihood();
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.model.likelihood = GaussianLikelihood{.variance = {}, .learned = true};
+  spec.sampler.kind = LaplaceSpec{.structure = CurvatureStructure::kDiagonal};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+}
+
 TEST(PostHocRules, AMixtureHasNoCurvature) {
   JobSpec spec;
   spec.name = "mixture";

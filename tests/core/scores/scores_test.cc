@@ -8,6 +8,7 @@
 #include "core/scores/classification.h"
 #include "core/scores/entropy.h"
 #include "core/scores/ranking.h"
+#include "core/scores/regression.h"
 #include "core/scores/temperature.h"
 
 namespace chainfleet {
@@ -26,7 +27,28 @@ TEST(Scores, ImpossibleLabelCostsMuchButIsFinite) {
   EXPECT_NEAR(NegativeLogLikelihood(p, 2, std::vector<int32_t>{1}), 708.4, 0.1);
 }
 
+TEST(Scores, RegressionByHand) {
+  const std::vector<float> targets = {1, 2, 4};
+  EXPECT_DOUBLE_EQ(RootMeanSquareError(std::vector<double>{1, 4, 3}, targets), std::sqrt(5.0 / 3));
+  EXPECT_DOUBLE_EQ(CentralCoverage(std::vector<double>{0.04, 0.06, 0.5, 0.94, 0.96}, 0.9), 0.6);
+  EXPECT_NEAR(NormalDistribution(3, 1, 4), 0.8413447460685429, 1e-15);
+  EXPECT_NEAR(NormalDistribution(-30, 0, 1), 4.906713927148187e-198, 1e-205) << "no loss far out";
+}
+
+TEST(Scores, LogAddExpNeitherOverflowsNorLosesZero) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_DOUBLE_EQ(LogAddExp(std::log(2.0), std::log(3.0)), std::log(5.0));
+  EXPECT_DOUBLE_EQ(LogAddExp(-1000, -1000), -1000 + std::log(2.0));
+  EXPECT_DOUBLE_EQ(LogAddExp(1000, 0), 1000);
+  EXPECT_EQ(LogAddExp(-infinity, -infinity), -infinity);
+  EXPECT_EQ(LogAddExp(-infinity, 3), 3);
+  EXPECT_TRUE(std::isnan(LogAddExp(std::nan(""), 3)));
+  EXPECT_TRUE(std::isnan(LogAddExp(3, std::nan(""))));
+}
+
 TEST(Scores, NothingScoresZero) {
+  EXPECT_EQ(RootMeanSquareError({}, {}), 0);
+  EXPECT_EQ(CentralCoverage({}, 0.9), 0);
   EXPECT_EQ(Accuracy({}, 3, {}), 0);
   EXPECT_EQ(NegativeLogLikelihood({}, 3, {}), 0);
   EXPECT_EQ(ExpectedCalibrationError(ReliabilityBins({}, {}, 15, Binning::kEqualMass)), 0);

@@ -49,6 +49,33 @@ TEST(Aggregator, JackknifesOverChainsAsByHand) {
   EXPECT_THAT(average.monte_carlo_error, ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
 }
 
+// Means 1, 3 (weight 2) and 4 on one row, variances 1, 4 and 1: E = 11/4, aleatoric 10/4, E m^2 = 35/4.
+TEST(Aggregator, AveragesNumbersAsByHand) {
+  const auto moments = [](const ChainId& chain, DrawKind, int64_t draw, int64_t) {
+    if (chain.index == 1) return std::vector<double>{4, 1};
+    return draw == 0 ? std::vector<double>{1, 1} : std::vector<double>{3, 4};
+  };
+  const Prediction average =
+      AverageOf({testing::SumNumberDraws({"j", 0}, DrawKind::kTheta, {{0, 1}, {1, 2}}, {0}, moments),
+                 testing::SumNumberDraws({"j", 1}, DrawKind::kTheta, {{0, 1}}, {0}, moments)});
+  EXPECT_EQ(average.draws_used, 3);
+  EXPECT_EQ(average.num_classes, 0);
+  EXPECT_THAT(average.mean, ElementsAre(DoubleNear(2.75, 1e-15)));
+  EXPECT_THAT(average.variance_aleatoric, ElementsAre(DoubleNear(2.5, 1e-15)));
+  EXPECT_THAT(average.variance_epistemic, ElementsAre(DoubleNear(8.75 - 2.75 * 2.75, 1e-14)));
+  // Without chain 0: 4; without chain 1: 7/3.
+  EXPECT_THAT(average.monte_carlo_error, ElementsAre(DoubleNear((4 - 7.0 / 3) / 2, 1e-12)));
+  EXPECT_THAT(average.mean_probability, IsEmpty());
+  EXPECT_THAT(average.predictive_entropy, IsEmpty());
+  Prediction whole;
+  AppendRows(average, &whole);
+  AppendRows(average, &whole);
+  EXPECT_EQ(whole.num_rows, 2);
+  EXPECT_THAT(whole.mean, ElementsAre(2.75, 2.75));
+  EXPECT_EQ(whole.variance_aleatoric.size(), 2u);
+  EXPECT_EQ(whole.variance_epistemic.size(), 2u);
+}
+
 TEST(Aggregator, TakesBothKindsOfAChainAsOneJackknifeGroup) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.9), OneDraw(0, DrawKind::kThetaA, 1, 0.7),
                                         OneDraw(1, DrawKind::kTheta, 1, 0.5), OneDraw(1, DrawKind::kThetaA, 1, 0.3)});

@@ -25,9 +25,9 @@ using Mood = testing::FakeShardPort::Mood;
 
 struct World {
   explicit World(const testing::Probabilities& probabilities, std::optional<uint64_t> seed = std::nullopt,
-                 const std::vector<int64_t>& draws_of_chain = {2, 1})
+                 const std::vector<int64_t>& draws_of_chain = {2, 1}, int64_t num_classes = 2)
       : executor(&clock, seed),
-        catalog(&executor, draws_of_chain, 2),
+        catalog(&executor, draws_of_chain, num_classes),
         port(&executor, probabilities),
         queue(&executor, &port),
         evaluator(&executor, &catalog, &blobs, &queue) {
@@ -54,6 +54,17 @@ struct World {
       dataset.num_rows += count;
       port.labels[name].insert(port.labels[name].end(), part.begin(), part.end());
     }
+    catalog.datasets[name] = dataset;
+  }
+
+  void AddNumbers(const std::string& name, const std::vector<float>& targets) {
+    const int64_t count = static_cast<int64_t>(targets.size());
+    Dataset dataset{.name = name, .input_shape = {1}, .num_rows = count, .target_type = TargetType::kFloat32};
+    dataset.shards = {{0, count, {name, 0, ""}}};
+    const auto* data = reinterpret_cast<const char*>(targets.data());
+    ASSERT_TRUE(
+        blobs.Put(name, WriteSafetensors({{"targets", TensorType::kFloat32, {count}, data, 4 * count}}, {})).ok());
+    port.numbers[name] = targets;
     catalog.datasets[name] = dataset;
   }
 
@@ -123,6 +134,61 @@ TEST(Evaluation, ScoresSingleDrawsAndAveragesAsByHand) {
   EXPECT_GT(all.mean_mutual_information, 0);
   EXPECT_NEAR(result->scores[3].mean_mutual_information, 0, 1e-14);
   EXPECT_FALSE(all.ood_auroc.has_value());
+}
+
+// Two chains (2 and 1 draws); theta's means 1, 3, 5 on row 0 and 0, 0, 3 on row 1, variance 4; theta_a's 2, variance 1.
+std::vector<double> NumbersByHand(const ChainId& chain, DrawKind kind, int64_t draw, int64_t row) {
+  if (kind == DrawKind::kThetaA) return {2, 1};
+  const double mean[2][3] = {{1, 3, 5}, {0, 0, 3}};
+  return {mean[row][chain.index == 0 ? draw : 2], 4};
+}
+
+double Density(double gap, double variance) {
+  return std::exp(-gap * gap / (2 * variance)) / std::sqrt(2 * std::acos(-1) * variance);
+}
+
+TEST(Evaluation, ScoresNumbersAsByHand) {
+  World world(NumbersByHand, std::nullopt, {2, 1}, 0);
+  world.AddNumbers("data", {3, 9});
+  const absl::StatusOr<Evaluation> result = world.Evaluate("data");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Names(*result), ElementsAre("single theta", "single theta_a", "theta", "theta_a", "all"));
+  EXPECT_EQ(result->draws_used, 3);
+
+  const Scores& single = result->scores[0];  // errors 2, 0, 2 and 9, 9, 6
+  EXPECT_EQ(single.num_draws, 3);
+  EXPECT_NEAR(*single.rmse, std::sqrt((4 + 0 + 4 + 81 + 81 + 36) / 6.0), 1e-12);
+  double log_likelihood = 0;
+  for (const double gap : {2, 0, 2, 9, 9, 6}) log_likelihood += std::log(Density(gap, 4));
+  EXPECT_NEAR(single.nll, -log_likelihood / 6, 1e-12);
+  EXPECT_FALSE(single.coverage_90.has_value());
+  EXPECT_TRUE(std::isnan(single.accuracy));
+
+  const Scores& theta = result->scores[2];  // means 3 and 1
+  EXPECT_NEAR(*theta.rmse, std::sqrt((0 + 64) / 2.0), 1e-12);
+  const double first = (2 * Density(2, 4) + Density(0, 4)) / 3, second = (2 * Density(9, 4) + Density(6, 4)) / 3;
+  EXPECT_NEAR(theta.nll, -(std::log(first) + std::log(second)) / 2, 1e-12);
+  EXPECT_EQ(*theta.coverage_90, 0.5);  // 9 is 3 deviations off at the nearest draw
+
+  const Scores& all = result->scores[4];  // with theta_a: means 2.5 and 1.5
+  EXPECT_EQ(all.num_draws, 6);
+  EXPECT_NEAR(*all.rmse, std::sqrt((0.25 + 56.25) / 2), 1e-12);
+  const double all_first = (3 * first + 3 * Density(1, 1)) / 6, all_second = (3 * second + 3 * Density(7, 1)) / 6;
+  EXPECT_NEAR(all.nll, -(std::log(all_first) + std::log(all_second)) / 2, 1e-12);
+}
+
+TEST(Evaluation, RefusesWhatOnlyClassesHaveForAJobThatLearnsNumbers) {
+  World world(NumbersByHand, std::nullopt, {2, 1}, 0);
+  world.AddNumbers("data", {3, 9});
+  world.AddDataset("labels", {{0, 1}});
+  const absl::Status labels = world.Evaluate("labels").status();
+  EXPECT_EQ(labels.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(labels.message()), HasSubstr("learns float32 targets"));
+  EXPECT_THAT(std::string(world.Evaluate("data", "data").status().message()), HasSubstr("ood_dataset"));
+  EXPECT_THAT(std::string(world.Evaluate("data", "", {}, "data").status().message()), HasSubstr("calibration_dataset"));
+  World classes(ByHand);
+  classes.AddNumbers("data", {3, 9});
+  EXPECT_THAT(std::string(classes.Evaluate("data").status().message()), HasSubstr("need labels"));
 }
 
 TEST(Evaluation, SeparatesTheShiftedSetByBothEntropies) {

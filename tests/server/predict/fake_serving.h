@@ -51,9 +51,7 @@ inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
                         .sum_wp = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
                         .sum_wp2 = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
                         .sum_wh = std::vector<double>(rows.size()),
-                        .votes = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
-                        .draw_log_likelihood = {},
-                        .draw_hits = {}};
+                        .votes = std::vector<double>(rows.size() * static_cast<size_t>(num_classes))};
   for (const auto& [draw, w] : draws) {
     sum.sum_w += w;
     sum.sum_w2 += w * w;
@@ -80,6 +78,42 @@ inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
   return sum;
 }
 
+// The same of float32 targets: `of` gives a draw's mean and variance of a row.
+inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
+                                        const std::vector<std::pair<int64_t, double>>& draws,
+                                        const std::vector<int64_t>& rows, const Probabilities& of,
+                                        const std::vector<float>* targets = nullptr) {
+  PartialPrediction sum;
+  sum.chain = chain;
+  sum.kind = kind;
+  sum.num_draws = static_cast<int64_t>(draws.size());
+  sum.num_rows = static_cast<int64_t>(rows.size());
+  for (auto* values : {&sum.sum_wm, &sum.sum_wm2, &sum.sum_wv}) values->resize(rows.size());
+  std::vector<double> density(rows.size()), distribution(rows.size());
+  for (const auto& [draw, w] : draws) {
+    sum.sum_w += w;
+    sum.sum_w2 += w * w;
+    double log_likelihood = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<double> moments = of(chain, kind, draw, rows[i]);
+      sum.sum_wm[i] += w * moments[0];
+      sum.sum_wm2[i] += w * moments[0] * moments[0];
+      sum.sum_wv[i] += w * moments[1];
+      if (targets == nullptr) continue;
+      const double z = ((*targets)[static_cast<size_t>(rows[i])] - moments[0]) / std::sqrt(moments[1]);
+      const double p = std::exp(-z * z / 2) / std::sqrt(2 * std::acos(-1) * moments[1]);
+      density[i] += w * p;
+      distribution[i] += w * (1 + std::erf(z / std::sqrt(2))) / 2;
+      log_likelihood += std::log(p);
+    }
+    if (targets != nullptr) sum.draw_log_likelihood.push_back(log_likelihood);
+  }
+  if (targets == nullptr) return sum;
+  for (const double value : density) sum.log_sum_wd.push_back(std::log(value));
+  sum.sum_wc = distribution;
+  return sum;
+}
+
 // Answers through the executor, so in any order the executor likes.
 class FakeShardPort final : public ShardPort {
  public:
@@ -95,6 +129,7 @@ class FakeShardPort final : public ShardPort {
   std::map<std::string, Mood> workers;
   std::set<std::string> corrupt;                       // object names
   std::map<std::string, std::vector<int32_t>> labels;  // by data set name
+  std::map<std::string, std::vector<float>> numbers;   // likewise
   std::vector<Sent> sent;
   std::vector<uint64_t> cancelled;
   int32_t most_in_flight = 0;  // on one worker
@@ -202,6 +237,12 @@ class FakeShardPort final : public ShardPort {
         }
       }
       for (const DrawKind kind : request.kinds) {
+        if (request.plan->num_classes == 0) {
+          const std::vector<float>* targets =
+              request.per_draw_scores ? &numbers.at(request.rows->dataset.name) : nullptr;
+          result.partials.push_back(SumNumberDraws(chain.chain, kind, draws, RowsOf(request), probabilities_, targets));
+          continue;
+        }
         const std::vector<int32_t>* of = request.per_draw_scores ? &labels.at(request.rows->dataset.name) : nullptr;
         result.partials.push_back(
             SumDraws(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities_, of));

@@ -72,6 +72,37 @@ TEST(CheckShardResult, RefusesEveryDefect) {
   }
 }
 
+TEST(CheckShardResult, RefusesEveryDefectOfSumsOverNumbers) {
+  ShardRequest request = Request();
+  auto plan = std::make_shared<PredictPlan>(*request.plan);
+  plan->num_classes = 0;
+  request.plan = plan;
+  request.chains.pop_back();
+  request.kinds.pop_back();
+  const std::vector<float> targets = {0.5, 1.5};
+  const ShardResult good = {
+      .shard_id = 0,
+      .partials = {testing::SumNumberDraws(request.chains[0].chain, DrawKind::kTheta, {{0, 1}, {1, 1}}, {0, 1},
+                                           testing::ArbitraryProbabilities(2), &targets)},
+      .corrupt_objects = {}};
+  EXPECT_TRUE(CheckShardResult(request, good).ok());
+  using Numbers = std::vector<double> PartialPrediction::*;
+  for (const Numbers array :
+       {&PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv,
+        &PartialPrediction::log_sum_wd, &PartialPrediction::sum_wc, &PartialPrediction::draw_log_likelihood}) {
+    ShardResult result = good;
+    (result.partials[0].*array).pop_back();
+    EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT");
+  }
+  for (const Numbers array : {&PartialPrediction::sum_wp, &PartialPrediction::sum_wh, &PartialPrediction::votes}) {
+    ShardResult result = good;
+    (result.partials[0].*array).push_back(1);
+    EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT");
+  }
+  request.per_draw_scores = false;
+  EXPECT_FALSE(CheckShardResult(request, good).ok());
+}
+
 TEST(CheckShardResult, RefusesKindsAndScoresNobodyAskedFor) {
   ShardRequest request = Request();
   request.kinds = {DrawKind::kTheta};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/domain/sweep_points.h"
+#include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -23,8 +24,15 @@ using Draws = std::vector<DrawTensors>;
 
 constexpr int kSteps = 24, kExamples = 96;
 
+// A sampler, and a schedule of its own where it is one with a schedule.
+struct Case {
+  SamplerSpec sampler;
+  std::optional<ScheduleKind> schedule = std::nullopt;
+};
+
 // 24 steps in epochs of 6 on a softmax regression of 28x28 images.
-std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDataset& data) {
+std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
+  const SamplerSpec& sampler = of.sampler;
   auto plan = std::make_shared<JobPlan>();
   plan->job = "conformance-aaaaaa";
   JobSpec& spec = plan->spec;
@@ -39,7 +47,7 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
   spec.dataset = data.description().name;
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;
-  spec.schedule = {StepScale::kStepSize, ConstantSchedule{2e-4}};
+  spec.schedule = {StepScale::kStepSize, of.schedule.value_or(ConstantSchedule{2e-4})};
   spec.temperature = 0.5;
   spec.batch_size = 16;
   spec.num_steps = kSteps;
@@ -65,7 +73,7 @@ std::vector<float> Flat(const Draws& draws) {
   return flat;
 }
 
-class KernelConformance : public ::testing::TestWithParam<SamplerSpec> {
+class KernelConformance : public ::testing::TestWithParam<Case> {
  protected:
   std::unique_ptr<ChainBatch> Make(const std::shared_ptr<JobPlan>& plan) {
     auto batch = ChainBatch::Create(plan, data_, "cpu");
@@ -115,11 +123,11 @@ TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
   double weight = 0;
   for (const DrawTensors& draw : draws) {
     weight += draw.weight;
-    EXPECT_THAT(draw.kinds, SizeIs(GetParam().has_anchor() ? 2 : 1));
+    EXPECT_THAT(draw.kinds, SizeIs(GetParam().sampler.has_anchor() ? 2 : 1));
     EXPECT_THAT(draw.kinds, Each(SizeIs(NumParameters(batch->parameters()))));
   }
   const auto planned = static_cast<double>(PlanSteps(plan_->spec, kExamples).NumDraws());
-  const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().kind);  // its draws itself
+  const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
   EXPECT_TRUE(chooses ? weight < planned : weight == planned) << weight << " of " << planned;
 }
 
@@ -198,70 +206,150 @@ TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
   }
   const auto next = batch->Step();
   ASSERT_TRUE(next.ok());
-  if (!GetParam().is_metropolis()) {
+  if (!GetParam().sampler.is_metropolis()) {
     ASSERT_FALSE(next->empty()) << "the chain came to its end";
     EXPECT_FALSE(next->front().finite);
   }
 }
 
-std::string NameOf(const ::testing::TestParamInfo<SamplerSpec>& info) {
-  const auto* sghmc = std::get_if<SghmcSpec>(&info.param.kind);
-  return info.param.name() + (sghmc != nullptr && sghmc->scheme == SghmcScheme::kBaoa ? "_baoa" : "");
+TEST_P(KernelConformance, EveryLikelihoodRunsAloneAsInABatchOrIsRefused) {
+  for (const LikelihoodKind& likelihood :
+       {LikelihoodKind(BernoulliLikelihood()), LikelihoodKind(GaussianLikelihood{.variance = 0.5}),
+        LikelihoodKind(GaussianLikelihood{.variance = {}, .learned = true}),
+        LikelihoodKind(HeteroscedasticGaussianLikelihood())}) {
+    const bool labels = std::holds_alternative<BernoulliLikelihood>(likelihood);
+    const auto data = Resident(MakeTable(kExamples, 3, labels));
+    plan_->dataset = data->description();
+    plan_->normalisation = data->description().normalisation;
+    plan_->spec.model = {BuiltinModel{"mlp", {4}}, likelihood};
+    SCOPED_TRACE(likelihood.index());
+    if (!Validate(plan_->spec).empty()) {
+      const auto* laplace = std::get_if<LaplaceSpec>(&GetParam().sampler.kind);
+      EXPECT_TRUE(laplace != nullptr && laplace->structure == CurvatureStructure::kKronecker &&
+                  !ParametersOf(likelihood).empty());
+      continue;
+    }
+    const auto alone = ChainBatch::Create(plan_, data, "cpu"), together = ChainBatch::Create(plan_, data, "cpu");
+    ASSERT_TRUE(alone.ok() && together.ok()) << alone.status();
+    ASSERT_TRUE((*alone)->AddChain(1, std::nullopt).ok());
+    for (const int32_t chain : {4, 1}) ASSERT_TRUE((*together)->AddChain(chain, std::nullopt).ok());
+    const Draws draws = Run(**alone, 1);
+    const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
+    EXPECT_TRUE(chooses || !draws.empty());
+    EXPECT_EQ(Flat(draws), Flat(Run(**together, 1)));
+    EXPECT_EQ((*alone)->SaveResumePoint(1), (*together)->SaveResumePoint(1));
+  }
 }
+
+std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
+  const auto* sghmc = std::get_if<SghmcSpec>(&info.param.sampler.kind);
+  return info.param.sampler.name() + (sghmc != nullptr && sghmc->scheme == SghmcScheme::kBaoa ? "_baoa" : "") +
+         (info.param.schedule ? "_cyclical_" : "_") + std::to_string(info.index);
+}
+
+constexpr CyclicalSchedule kCyclical{2e-4, 1e-6, 2};
 
 INSTANTIATE_TEST_SUITE_P(
     Samplers, KernelConformance,
-    ::testing::Values(
-        SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
-        SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}}, SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
-        SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}}, SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
-        SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{GradientUncertaintySpec{}},
-        SamplerSpec{SwaSpec{.start_epoch = 2}}, SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}},
-        SamplerSpec{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}, SamplerSpec{RandomWalkSpec{}},
-        SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}}, SamplerSpec{PenaltyMhSpec{.num_batches = 5}},
-        SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
-        SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
-        SamplerSpec{BarkerMhSpec{.num_batches = 5}}, SamplerSpec{McDropoutSpec{.rate = 0.2, .draws = 4}},
-        SamplerSpec{LaplaceSpec{.draws = 4}},
-        SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}},
-        SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}),
-    [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
+    ::testing::Values(Case{{SgldSpec{}}}, Case{{SgldSpec{.noise_free_fraction = 0.5}}, kCyclical},
+                      Case{{EmcmcSpec{0.01, true}}}, Case{{EmcmcSpec{0.01, false, 0.5}}, kCyclical},
+                      Case{{EmcmcGibbsSpec{0.01, 4}}}, Case{{SgdSpec{}}}, Case{{SghmcSpec{}}},
+                      Case{{SghmcSpec{.noise_free_fraction = 0.5}}, kCyclical},
+                      Case{{SghmcSpec{.scheme = SghmcScheme::kBaoa}}}, Case{{EntropySgdSpec{0.01, 4, 0.75}}},
+                      Case{{EntropySgldSpec{0.01, 4, 0.75}}}, Case{{SamSpec{}}}, Case{{BsamSpec{.parts = 4}}},
+                      Case{{GradientUncertaintySpec{}}}, Case{{GradientUncertaintySpec{.threshold = 0}}},
+                      Case{{SwaSpec{.start_epoch = 2}}}, Case{{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}},
+                      Case{{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}}, Case{{RandomWalkSpec{}}},
+                      Case{{MalaSpec{}}}, Case{{HmcSpec{3}}}, Case{{PenaltyMhSpec{.num_batches = 5}}},
+                      Case{{PenaltyMhSpec{.num_batches = 5, .penalty = Penalty::kPlain}}},
+                      Case{{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}}},
+                      Case{{BatchedMhSpec{.num_batches = 2}}},
+                      Case{{BatchedMhSpec{.proposal = Proposal::kLangevin, .num_batches = 2}}},
+                      Case{{TemperedMhSpec{48}}}, Case{{BarkerMhSpec{.num_batches = 5}}},
+                      Case{{BarkerMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}}},
+                      Case{{McDropoutSpec{.rate = 0.2, .draws = 4}}}, Case{{LaplaceSpec{.draws = 4}}},
+                      Case{{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}}},
+                      Case{{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}}),
+    NameOf);
 
-// The samplers whose only randomness is scaled by the temperature.
-class NoiseOfKernel : public KernelConformance {};
+// Temperature 0 on all data: two seeds, from one start.
+class NoiseOfKernel : public KernelConformance {
+ protected:
+  NoiseOfKernel() {
+    plan_->spec.minibatches = Minibatches::kReshuffle;
+    plan_->spec.batch_size = kExamples;  // keys choose only the order of a batch, and the noise
+    plan_->spec.temperature = 0;
+    start_ = Make(plan_);
+    EXPECT_TRUE(start_->AddChain(0, std::nullopt).ok());
+  }
 
-TEST_P(NoiseOfKernel, ZeroTemperatureLeavesOnlyTheDrift) {
-  plan_->spec.minibatches = Minibatches::kReshuffle;
-  plan_->spec.batch_size = kExamples;  // every batch is the whole data set: keys choose only its order and the noise
-  plan_->spec.temperature = 0;
-  const auto start = Make(plan_);
-  ASSERT_TRUE(start->AddChain(0, std::nullopt).ok());
-  const auto run_from_start_of_0 = [&](uint64_t seed) {
+  std::vector<float> RunFromStartOf0(uint64_t seed) {
     auto plan = std::make_shared<JobPlan>(*plan_);
     plan->spec.seed = seed;
     const auto batch = Make(plan);
-    EXPECT_TRUE(batch->AddChain(0, start->SaveResumePoint(0)).ok());
+    EXPECT_TRUE(batch->AddChain(0, start_->SaveResumePoint(0)).ok());
     return Flat(Run(*batch, 0));
-  };
-  const std::vector<float> a = run_from_start_of_0(1), b = run_from_start_of_0(2);
-  ASSERT_EQ(a.size(), b.size());
+  }
+
+  std::unique_ptr<ChainBatch> start_;
+};
+
+// Whether two runs differ by no more than another order of summation.
+bool AreOneDrift(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return false;
   double worst = 0, largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
     largest = std::max(largest, std::abs(static_cast<double>(a[i])));
   }
-  EXPECT_LT(worst, 1e-5 * largest);  // another order of summation
-  plan_->spec.temperature = 0.5;
-  EXPECT_NE(run_from_start_of_0(1), a);
+  return worst < 1e-5 * largest;
 }
 
-INSTANTIATE_TEST_SUITE_P(Samplers, NoiseOfKernel,
-                         ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01}},
-                                           SamplerSpec{EmcmcGibbsSpec{0.01, 4}}, SamplerSpec{SghmcSpec{}},
-                                           SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
-                                           SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
-                                           SamplerSpec{LaplaceSpec{.draws = 4}}),
-                         [](const auto& info) { return NameOf(info) + "_" + std::to_string(info.index); });
+class NoiseOfTheTemperature : public NoiseOfKernel {};
+
+TEST_P(NoiseOfTheTemperature, EndsAtZeroAndLeavesOnlyTheDrift) {
+  const std::vector<float> cold = RunFromStartOf0(1);
+  EXPECT_TRUE(AreOneDrift(cold, RunFromStartOf0(2)));
+  plan_->spec.temperature = 0.5;
+  EXPECT_FALSE(AreOneDrift(cold, RunFromStartOf0(1)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Samplers, NoiseOfTheTemperature,
+    ::testing::Values(Case{{SgldSpec{}}}, Case{{EmcmcSpec{0.01}}}, Case{{EmcmcSpec{0.01, true}}},
+                      Case{{EmcmcGibbsSpec{0.01, 4}}}, Case{{SghmcSpec{}}},
+                      Case{{SghmcSpec{.scheme = SghmcScheme::kBaoa}}}, Case{{EntropySgdSpec{0.01, 4, 0.75}}},
+                      Case{{GradientUncertaintySpec{.threshold = 1e6}}},  // every step is one with noise
+                      Case{{MalaSpec{}}}, Case{{HmcSpec{3}}}, Case{{LaplaceSpec{.draws = 4}}}),
+    NameOf);
+
+// Optimisers, whatever the temperature.
+class NoNoise : public NoiseOfKernel {};
+
+TEST_P(NoNoise, IsInADescentAtAnyTemperature) {
+  const std::vector<float> cold = RunFromStartOf0(1);
+  plan_->spec.temperature = 0.5;
+  EXPECT_TRUE(AreOneDrift(cold, RunFromStartOf0(2)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Samplers, NoNoise,
+                         ::testing::Values(Case{{SgdSpec{}}}, Case{{SamSpec{}}}, Case{{SwaSpec{.start_epoch = 2}}}),
+                         NameOf);
+
+// Noise that T does not scale: entropy_sgld's on theta is sqrt(h eta) by its definition; bsam's and SWAG's are those of
+// Gaussians of their own, mc_dropout's is which units fall out; random-walk proposals have the step size as their
+// width, T is only in what they are accepted for. Kernels on mini-batches also keep the noise of which examples they
+// see; of penalty_mh, batched_mh and barker_mh it is gone only where the M disjoint batches of a step are all data.
+class NoiseOfItsOwn : public NoiseOfKernel {};
+
+TEST_P(NoiseOfItsOwn, IsThereAtTemperatureZero) { EXPECT_FALSE(AreOneDrift(RunFromStartOf0(1), RunFromStartOf0(2))); }
+
+INSTANTIATE_TEST_SUITE_P(Samplers, NoiseOfItsOwn,
+                         ::testing::Values(Case{{EntropySgldSpec{0.01, 4, 0.75}}}, Case{{BsamSpec{.parts = 4}}},
+                                           Case{{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}},
+                                           Case{{McDropoutSpec{.rate = 0.2, .draws = 4}}}, Case{{RandomWalkSpec{}}},
+                                           Case{{TemperedMhSpec{48}}}),
+                         NameOf);
 
 }  // namespace
 }  // namespace chainfleet

@@ -7,25 +7,45 @@
 #include <string>
 
 #include "tests/support/kernel_rows.h"
-#include "worker/numerics/potential_factory.h"
 
 namespace chainfleet {
 namespace {
 
 using testing::KernelRows;
 
-constexpr double kCurvature = 2.5;
+constexpr double kCurvature = 2.5, kPrior = 1.5;
 
-std::unique_ptr<Potential> Quadratic() {
-  JobPlan plan;
-  plan.spec.model.kind = PotentialKind(GaussianPotential{1, kCurvature});
-  return std::move(*MakePotential(plan, nullptr, Device{}));
-}
+// U = k x^2 / 2, kPrior of k being the prior's, from one example whose gradient has a norm.
+class Quadratic final : public Potential {
+ public:
+  const std::shared_ptr<const Layout>& layout() const override { return layout_; }
+  int64_t num_examples() const override { return 1; }
+  double prior_precision() const override { return kPrior; }
+  void Evaluate(const ThetaArena& theta, const BatchRows&, ThetaArena* gradient, double* energy) override {
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      gradient->row(row)[0] = static_cast<float>((kCurvature - kPrior) * theta.row(row)[0]);
+      energy[row] = 0;
+    }
+  }
+  bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+                         double* squared_norms) override {
+    Evaluate(theta, batch, gradient, energy);
+    for (int64_t row = 0; row < theta.rows(); ++row) squared_norms[row] = std::pow(gradient->row(row)[0], 2);
+    return true;
+  }
+  void Losses(const ThetaArena&, const BatchRows&, double*) override {}
+  void LogPrior(const ThetaArena&, const double*, double*) override {}
 
-// The distance from the mode after `steps` steps from 1 without noise.
+ private:
+  const std::shared_ptr<const Layout> layout_ = testing::OneParameter();
+};
+
+// The distance from the mode after `steps` training steps from 1 without noise.
 double Distance(const SamplerSpec& sampler, double step_size, int steps) {
-  const auto potential = Quadratic();
-  KernelRows rows(*MakeKernel(sampler), potential.get(), 0, 1, 1, step_size, /*temperature=*/0);
+  Quadratic potential;
+  const bool has_examples = std::holds_alternative<GradientUncertaintySpec>(sampler.kind);
+  KernelRows rows(*MakeKernel(sampler), &potential, has_examples ? 1 : 0, 1, 1, step_size, /*temperature=*/0,
+                  {.training_steps = steps + 1});
   rows.Set([](int64_t) { return 1.0; });
   for (int i = 0; i < steps; ++i) rows.Step();
   return std::abs(rows.theta(0));
@@ -39,7 +59,7 @@ struct Case {
 class StableBelowTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(StableBelowTest, IsWhereTheKernelOnAQuadraticBeginsToDiverge) {
-  const auto bound = StableBelow(GetParam().sampler, kCurvature, 0);
+  const auto bound = StableBelow(GetParam().sampler, kCurvature, kPrior);
   ASSERT_TRUE(bound.has_value());
   EXPECT_LT(Distance(GetParam().sampler, 0.99 * *bound, 3000), 1e-3);
   EXPECT_FALSE(Distance(GetParam().sampler, 1.01 * *bound, 3000) < 1e3);
@@ -48,13 +68,30 @@ TEST_P(StableBelowTest, IsWhereTheKernelOnAQuadraticBeginsToDiverge) {
 INSTANTIATE_TEST_SUITE_P(Samplers, StableBelowTest,
                          ::testing::Values(Case{"sgld", {SgldSpec{}}}, Case{"emcmc", {EmcmcSpec{.eta = 0.7}}},
                                            Case{"emcmc_stiff", {EmcmcSpec{.eta = 0.01}}},
+                                           Case{"emcmc_decay", {EmcmcSpec{.eta = 0.7, .anchor_decay = true}}},
                                            Case{"gibbs1", {EmcmcGibbsSpec{.eta = 0.7, .inner_steps = 1}}},
                                            Case{"gibbs2", {EmcmcGibbsSpec{.eta = 0.7, .inner_steps = 2}}},
                                            Case{"gibbs3", {EmcmcGibbsSpec{.eta = 0.7, .inner_steps = 3}}},
+                                           Case{"entropy_sgd", {EntropySgdSpec{.eta = 0.05}}},
+                                           Case{"entropy_sgd1", {EntropySgdSpec{.eta = 0.7, .inner_steps = 1}}},
+                                           Case{"entropy_sgd5", {EntropySgdSpec{.eta = 0.7, .inner_steps = 5}}},
                                            Case{"friction", {SghmcSpec{.friction = 0.3}}},
                                            Case{"baoa", {SghmcSpec{.friction = 0.3, .scheme = SghmcScheme::kBaoa}}},
-                                           Case{"sgd", {SgdSpec{.momentum = 0.6}}}),
+                                           Case{"sgd", {SgdSpec{.momentum = 0.6}}},
+                                           // A climb so short that circling it is near the minimum.
+                                           Case{"sam", {SamSpec{.rho = 1e-6, .momentum = 0.6}}},
+                                           Case{"swa", {SwaSpec{.momentum = 0.6}}},
+                                           Case{"swag", {SwagSpec{.momentum = 0.6}}},
+                                           Case{"mc_dropout", {McDropoutSpec{.momentum = 0.6}}},
+                                           Case{"laplace", {LaplaceSpec{.momentum = 0.6}}},
+                                           Case{"gradient_uncertainty", {GradientUncertaintySpec{.threshold = 0}}}),
                          [](const auto& info) { return info.param.name; });
+
+// Its noise on theta does not end at T = 0: the same bound by the same recursion.
+TEST(StableBelow, EntropySgldHasTheBoundOfEntropySgd) {
+  EXPECT_EQ(StableBelow({EntropySgldSpec{0.7, 5}}, 3, 0), StableBelow({EntropySgdSpec{0.7, 5}}, 3, 0));
+  EXPECT_DOUBLE_EQ(*StableBelow({EntropySgdSpec{0.2, 20}}, 3, 0), 2.0 / 8);  // that of the inner chain
+}
 
 TEST(StableBelow, MatchesThePublishedFormulas) {
   const double k = 3, g = 5;

@@ -215,6 +215,21 @@ TEST(MetropolisKernels, RowAtRestIsLeftAsItIs) {
   }
 }
 
+TEST(MakeKernel, TakesEverySettingOfTheMinibatchSamplers) {
+  using Rule = MinibatchMh::Rule;
+  const auto expect = [](const SamplerSpec& spec, Rule rule, int64_t num_batches, double data_size) {
+    const auto kernel = std::get<MinibatchMh>(*MakeKernel(spec));
+    EXPECT_EQ(kernel.rule, rule) << spec.name();
+    EXPECT_EQ(kernel.proposal, Proposal::kLangevin) << spec.name();
+    EXPECT_EQ(kernel.num_batches, num_batches) << spec.name();
+    EXPECT_EQ(kernel.data_size, data_size) << spec.name();
+  };
+  expect({PenaltyMhSpec{Proposal::kLangevin, 30, Penalty::kCorrected, 500}}, Rule::kPenalty, 30, 500);
+  expect({PenaltyMhSpec{Proposal::kLangevin, 31, Penalty::kPlain}}, Rule::kPlainPenalty, 31, 0);
+  expect({BatchedMhSpec{Proposal::kLangevin, 32}}, Rule::kNone, 32, 0);
+  expect({BarkerMhSpec{Proposal::kLangevin, 33}}, Rule::kBarker, 33, 0);
+}
+
 // Every kept step is in one draw's weight, and the draws' weighted moments are those of the law.
 TEST(MetropolisKernels, DrawsWeighTheKeptStepsTheyWereHeldFor) {
   constexpr int kChains = 400, kSteps = 300, kBurnIn = 40;

@@ -7,6 +7,7 @@
 
 #include "tests/support/network_fixture.h"
 #include "tests/support/plain_network.h"
+#include "tests/support/regression_dataset.h"
 #include "worker/numerics/curvature.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/tensor_view.h"
@@ -133,6 +134,60 @@ TEST(NetworkCurvature, KroneckerFactorsAreThoseOfEveryLayer) {
     EXPECT_EQ(sum.layers[l].positions, l == 0 ? 9 * kExamples : kExamples);
     ExpectClose(sum.layers[l].inputs, inputs[l]);
     ExpectClose(sum.layers[l].outputs, outputs[l]);
+  }
+}
+
+// Of numbers: a table of inputs under an mlp, row 1 of two as the chain looked at. The Fisher information of a normal
+// is diag(1/v, 1/2) by its mean and log variance; a learned log variance is the last parameter.
+TEST(NetworkCurvature, OfNormalsIsThatOfTheirMeansAndLogVariances) {
+  const auto data = Resident(MakeTable(kExamples, 3, false));
+  const double variance = 0.3;
+  for (const LikelihoodKind& likelihood :
+       {LikelihoodKind(GaussianLikelihood{.variance = variance}), LikelihoodKind(HeteroscedasticGaussianLikelihood()),
+        LikelihoodKind(GaussianLikelihood{.variance = {}, .learned = true})}) {
+    SCOPED_TRACE(likelihood.index());
+    const LayerList layers = {{LinearLayer{.outputs = 5}}, {ReluLayer{}}, {LinearLayer{}}};
+    const NetworkShape shape = *InferNetwork({LayeredModel{layers}, likelihood}, {3}, 0);
+    const auto layout = std::make_shared<const Layout>(shape.parameters);
+    const auto potential = MakeEagerPotential(shape, layout, data, data->description().normalisation, 1, Device(),
+                                              ChainBatching::kApart, likelihood);
+    const ThetaArena theta = RandomTheta(layout, 2);
+    at::Tensor wanted = at::zeros({layout->num_parameters(), layout->num_parameters()}, at::kDouble);
+    for (int64_t i = 0; i < kExamples; ++i) {
+      std::vector<at::Tensor> w;
+      for (size_t k = 0; k < layout->spans().size(); ++k) {
+        w.push_back(ParameterView(theta, k).select(0, 1).to(at::kDouble).detach().clone().requires_grad_(true));
+      }
+      std::vector<double> x;
+      for (int64_t j = 0; j < 3; ++j) {
+        x.push_back((reinterpret_cast<const float*>(data->input_bytes().data())[3 * i + j] - 0.3) / 1.7);
+      }
+      const at::Tensor hidden = at::relu(at::tensor(x, at::kDouble).view({1, 3}).matmul(w[0].t()) + w[1]);
+      const at::Tensor outputs = (hidden.matmul(w[2].t()) + w[3]).squeeze(0);
+      const bool fixed = std::holds_alternative<GaussianLikelihood>(likelihood) && w.size() == 4;
+      const at::Tensor log_variance = w.size() == 5 ? w[4].squeeze(0) : fixed ? at::Tensor() : outputs[1];
+      const double v = fixed ? variance : std::exp(log_variance.item<double>());
+      const auto add = [&](const at::Tensor& output, double information) {
+        std::vector<at::Tensor> flat;
+        for (const at::Tensor& leaf : w) leaf.mutable_grad() = at::zeros_like(leaf);
+        output.backward({}, /*retain_graph=*/true);
+        for (const at::Tensor& leaf : w) flat.push_back(leaf.grad().flatten());
+        const at::Tensor gradient = at::cat(flat);
+        wanted += information * at::outer(gradient, gradient);
+      };
+      add(outputs[0], 1 / v);
+      if (!fixed) add(log_variance, 0.5);
+    }
+    for (const CurvatureStructure structure : {CurvatureStructure::kFull, CurvatureStructure::kDiagonal}) {
+      Curvature sum{.structure = structure};
+      const CurvatureSlice slices[2] = {{}, {&sum, 0, kExamples}};
+      EXPECT_TRUE(potential->AddCurvature(theta, slices));
+      if (structure == CurvatureStructure::kFull) {
+        ExpectClose(sum.full, wanted);
+      } else {
+        ExpectClose(sum.diagonal, wanted.diag());
+      }
+    }
   }
 }
 

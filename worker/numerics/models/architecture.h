@@ -1,5 +1,5 @@
 // The networks that the fused CPU kernels run: convolutions with ReLU and 2x2 max pool, then dense layers with ReLU
-// between them, then a softmax over classes.
+// between them.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Architecture {
   std::vector<int64_t> input_shape;     // of one example: [channels, height, width], or any for dense networks
   int64_t padding = 0;                  // zeros around the image, in pixels: the first convolution's
   std::vector<ConvShape> convolutions;  // the first one's input is padded
-  std::vector<DenseShape> dense;        // at least one; the last one's outputs are the logits
+  std::vector<DenseShape> dense;        // at least one; the last one's outputs are the network's
   int64_t input_size() const { return NumValues(input_shape); }
-  int64_t num_classes() const { return dense.back().outputs; }
+  int64_t num_outputs() const { return dense.back().outputs; }
 };
 
 // The network for the fused kernels, or nothing if any of its layers is not theirs.

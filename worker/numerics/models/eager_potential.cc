@@ -4,7 +4,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/single_threaded.h"
@@ -37,10 +37,11 @@ class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                  std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision, Device device, ChainBatching batching)
+                 double prior_precision, Device device, ChainBatching batching, const LikelihoodKind& likelihood)
       : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
+        likelihood_(MakeLikelihood(likelihood, dataset_->description().num_classes)),
         prior_precision_(prior_precision),
         device_(TorchDevice(device)),
         batching_(batching) {
@@ -50,8 +51,11 @@ class EagerPotential final : public Potential {
     char* raw = const_cast<char*>(dataset_->input_bytes().data());
     inputs_ = at::from_blob(raw, {data.num_rows, dataset_->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat))
                   .to(device_);
-    labels_ = at::from_blob(const_cast<int32_t*>(dataset_->labels().data()), {data.num_rows}, at::dtype(at::kInt))
-                  .to(device_, at::kLong);
+    const bool numbers = data.target_type == TargetType::kFloat32;
+    void* targets = numbers ? static_cast<void*>(const_cast<float*>(dataset_->targets().data()))
+                            : const_cast<int32_t*>(dataset_->labels().data());
+    targets_ = at::from_blob(targets, {data.num_rows}, at::dtype(numbers ? at::kFloat : at::kInt))
+                   .to(device_, numbers ? at::kFloat : at::kLong);
     const InputRows rows(data.input_type, raw, network_.input_shape, normalisation);
     scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
     shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);
@@ -85,7 +89,8 @@ class EagerPotential final : public Potential {
       for (int64_t row = first; row < first + count; ++row) {
         const auto [sum, begin, size] = slices[row];
         if (sum == nullptr) continue;
-        AddNetworkCurvature(network_, Parameters(theta, row, 1), Standardised(inputs_.narrow(0, begin, size), 1), sum);
+        AddNetworkCurvature(network_, *likelihood_, Parameters(theta, row, 1),
+                            Standardised(inputs_.narrow(0, begin, size), 1), sum);
       }
     });
     return true;
@@ -141,7 +146,7 @@ class EagerPotential final : public Potential {
       const c10::AutoGradMode autograd(true);
       std::vector<at::Tensor> parameters = Parameters(theta, first, count);
       for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
-      std::vector<LayerTrace> traces;
+      Traces traces;
       const at::Tensor losses =
           BatchLosses(parameters, first, count, batch, squared_norms == nullptr ? nullptr : &traces);
       (losses.sum() * scale).backward();
@@ -155,11 +160,18 @@ class EagerPotential final : public Potential {
     });
   }
 
-  // [chains, n] over all layers.
-  static at::Tensor SumOfNorms(const std::vector<LayerTrace>& traces, int64_t chains) {
+  // What a backward pass leaves for the norms of each example's gradient.
+  struct Traces {
+    std::vector<LayerTrace> layers;
+    at::Tensor log_variance;  // [chains, n], one for each example; undefined if the likelihood has none
+  };
+
+  // [chains, n] over all parameters.
+  static at::Tensor SumOfNorms(const Traces& traces, int64_t chains) {
     const c10::AutoGradMode autograd(false);
     at::Tensor sum;
-    for (const LayerTrace& trace : traces) {
+    if (traces.log_variance.defined()) sum = traces.log_variance.grad().to(at::kDouble).square();
+    for (const LayerTrace& trace : traces.layers) {
       const at::Tensor squares = SquaredExampleNorms(trace, chains);
       sum = sum.defined() ? sum + squares : squares;
     }
@@ -184,14 +196,19 @@ class EagerPotential final : public Potential {
 
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
-                         const BatchRows& batch, std::vector<LayerTrace>* traces = nullptr) const {
+                         const BatchRows& batch, Traces* traces = nullptr) const {
     const at::Tensor ids =
         at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
-    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first, .traces = traces};
-    const at::Tensor logits =
+    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first,
+                           .traces = traces == nullptr ? nullptr : &traces->layers};
+    const at::Tensor outputs =
         EagerLogits(network_, parameters, Standardised(inputs_.index_select(0, ids), count), mode);
-    const at::Tensor labels = labels_.index_select(0, ids).view({count, batch.size, 1});
-    return -at::log_softmax(logits, -1).gather(-1, labels).squeeze(-1);
+    at::Tensor log_variance = likelihood_->has_log_variance() ? parameters.back() : at::Tensor();
+    if (log_variance.defined() && traces != nullptr) {
+      log_variance = traces->log_variance = log_variance.expand({count, batch.size});
+      log_variance.retain_grad();
+    }
+    return likelihood_->Losses(outputs, targets_.index_select(0, ids).view({count, batch.size}), log_variance);
   }
 
   // Batch `b` of the pass over all data: its statistics in one row of doubles, times its number of examples.
@@ -207,11 +224,12 @@ class EagerPotential final : public Potential {
   const NetworkShape network_;
   const std::shared_ptr<const Layout> layout_;
   const std::shared_ptr<const ResidentDataset> dataset_;
+  const std::unique_ptr<const Likelihood> likelihood_;
   const double prior_precision_;
   const at::Device device_;
   const ChainBatching batching_;
-  at::Tensor inputs_, labels_;  // [N, row_size] as stored, [N]
-  at::Tensor scale_, shift_;    // [channels, 1]
+  at::Tensor inputs_, targets_;  // [N, row_size] as stored, [N] labels or numbers
+  at::Tensor scale_, shift_;     // [channels, 1]
 };
 
 }  // namespace
@@ -219,9 +237,9 @@ class EagerPotential final : public Potential {
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const Normalisation& normalisation, double prior_precision, Device device,
-                                              ChainBatching batching) {
+                                              ChainBatching batching, const LikelihoodKind& likelihood) {
   return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), normalisation,
-                                          prior_precision, device, batching);
+                                          prior_precision, device, batching, likelihood);
 }
 
 }  // namespace chainfleet

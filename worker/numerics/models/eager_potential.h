@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/domain/dataset.h"
+#include "core/domain/likelihood_spec.h"
 #include "core/domain/network_shape.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/potential.h"
@@ -19,6 +20,7 @@ enum class ChainBatching { kTogether, kApart };
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const Normalisation& normalisation, double prior_precision, Device device,
-                                              ChainBatching batching);
+                                              ChainBatching batching,
+                                              const LikelihoodKind& likelihood = CategoricalLikelihood());
 
 }  // namespace chainfleet

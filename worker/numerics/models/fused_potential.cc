@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
-#include "worker/numerics/kernels/softmax.h"
 #include "worker/numerics/kernels/square_sum.h"
+#include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/fused_network.h"
 #include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/single_threaded.h"
@@ -28,10 +29,12 @@ class FusedPotential final : public Potential {
  public:
   FusedPotential(Architecture architecture, NetworkShape network, std::shared_ptr<const Layout> layout,
                  std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision)
+                 double prior_precision, const LikelihoodKind& likelihood)
       : shape_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
+        likelihood_(MakeLikelihood(likelihood, dataset_->description().num_classes)),
+        targets_(dataset_->TargetNumbers()),
         prior_precision_(prior_precision),
         rows_(dataset_->description().input_type, dataset_->input_bytes().data(), architecture.input_shape,
               normalisation),
@@ -51,13 +54,16 @@ class FusedPotential final : public Potential {
     Evaluate(theta, batch, gradient, energy, squared_norms);
     // The backward pass began with deltas times N/n.
     const double scale = DataScale(batch);
-    for (int64_t i = 0; i < theta.rows() * batch.size; ++i) squared_norms[i] /= scale * scale;
+    for (int64_t i = 0; i < theta.rows() * batch.size; ++i) {
+      squared_norms[i] /= scale * scale;
+      if (likelihood_->has_log_variance()) squared_norms[i] += slopes_[i] * slopes_[i];
+    }
     return true;
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
-      Forward(theta.row(row), batch.row(row), batch.size, slice, 1, work, losses + row * batch.size);
+      Forward(theta.row(row), batch, row, slice, 1, work, losses);
     };
     Run(theta.rows(), batch.size, slice, nullptr, 0);
   }
@@ -74,7 +80,7 @@ class FusedPotential final : public Potential {
       for (size_t k = 0; k < layout_->spans().size(); ++k) {
         parameters.push_back(ParameterView(theta, static_cast<int64_t>(k)).narrow(0, row, 1));
       }
-      AddNetworkCurvature(shape_, parameters, x, sum);
+      AddNetworkCurvature(shape_, *likelihood_, parameters, x, sum);
     });
     return true;
   }
@@ -95,8 +101,7 @@ class FusedPotential final : public Potential {
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
       // First of all: it brings theta into the cache for the products.
       if (slice == 0) energy[row] = -LogPriorOf(theta, batch.prior_precisions, row);
-      Forward(theta.row(row), batch.row(row), batch.size, slice, static_cast<float>(scale), work,
-              losses_.data() + row * batch.size);
+      Forward(theta.row(row), batch, row, slice, static_cast<float>(scale), work, losses_.data());
       double* norms = squared_norms == nullptr ? nullptr : squared_norms + row * batch.size;
       network_.Backward(theta.row(row), batch.size, slice, work, norms);
     };
@@ -109,7 +114,16 @@ class FusedPotential final : public Potential {
       double sum = 0;
       for (int64_t i = 0; i < batch.size; ++i) sum += losses[i];
       energy[row] += scale * sum;
+      if (!likelihood_->has_log_variance()) continue;
+      const auto slopes = slopes_.begin() + row * batch.size;
+      *LogVariance(gradient->row(row)) = static_cast<float>(scale * std::accumulate(slopes, slopes + batch.size, 0.0));
     }
+  }
+
+  // The likelihood's own parameter in a row, the layout's last tensor.
+  template <typename Float>
+  Float* LogVariance(Float* row) const {
+    return row + layout_->spans().back().padded;
   }
 
   // N / n.
@@ -126,6 +140,7 @@ class FusedPotential final : public Potential {
     const int64_t threads = at::get_num_threads(), slices = NumSlices(images);
     if (images > workspace_images_) workspaces_.clear();
     workspace_images_ = std::max(workspace_images_, images);
+    if (likelihood_->has_log_variance()) slopes_.resize(chains * images);
     while (static_cast<int64_t>(workspaces_.size()) < threads) {
       workspaces_.emplace_back(network_.architecture(), workspace_images_, true, with_norms_);
     }
@@ -148,28 +163,26 @@ class FusedPotential final : public Potential {
     }
   }
 
-  // Losses of the slice's images and `scale` times their gradient by the logits.
-  void Forward(const float* theta, const int64_t* ids, int64_t images, int64_t slice, float scale,
-               NetworkWorkspace* work, double* losses) const {
-    network_.Gather(rows_, ids, images, slice, work);
-    network_.Forward(theta, images, slice, work);
-    const int64_t classes = network_.architecture().num_classes();
+  // Losses (and slopes_) of the slice's images of chain `row`, and `scale` times their gradient by the outputs.
+  void Forward(const float* theta, const BatchRows& batch, int64_t row, int64_t slice, float scale,
+               NetworkWorkspace* work, double* losses) {
+    const int64_t* ids = batch.row(row);
+    network_.Gather(rows_, ids, batch.size, slice, work);
+    network_.Forward(theta, batch.size, slice, work);
+    const int64_t outputs = network_.architecture().num_outputs();
     const NetworkWorkspace::Dense& top = work->dense.back();
-    const int64_t last = std::min(images, (slice + 1) * kSliceImages);
+    const int64_t last = std::min(batch.size, (slice + 1) * kSliceImages);
     for (int64_t first = slice * kSliceImages; first < last; first += kLanes) {
-      const float* logits = top.y.data() + first * classes;
-      float* delta = top.dy.data() + first * classes;
-      alignas(64) float log_normaliser[kLanes];
-      Softmax(logits, classes, delta, log_normaliser);
-      float scales[kLanes] = {};
-      for (int64_t l = 0; l < std::min(kLanes, last - first); ++l) {
-        const int64_t at = dataset_->labels()[ids[first + l]] * kLanes + l;
-        losses[first + l] = static_cast<double>(log_normaliser[l]) - logits[at];
-        delta[at] -= 1;
-        scales[l] = scale;
-      }
-      for (int64_t k = 0; k < classes; ++k) {
-        for (int64_t l = 0; l < kLanes; ++l) delta[k * kLanes + l] *= scales[l];
+      float targets[kLanes];
+      LaneExamples examples{.outputs = top.y.data() + first * outputs, .targets = targets};
+      examples.count = std::min(kLanes, last - first);
+      for (int64_t l = 0; l < examples.count; ++l) targets[l] = targets_[ids[first + l]];
+      if (likelihood_->has_log_variance()) examples.log_variance = *LogVariance(theta);
+      LaneLosses seen;
+      likelihood_->Evaluate(examples, scale, top.dy.data() + first * outputs, &seen);
+      std::copy_n(seen.loss, examples.count, losses + row * batch.size + first);
+      if (likelihood_->has_log_variance()) {
+        std::copy_n(seen.slope, examples.count, slopes_.begin() + row * batch.size + first);
       }
     }
   }
@@ -177,6 +190,8 @@ class FusedPotential final : public Potential {
   NetworkShape shape_;
   std::shared_ptr<const Layout> layout_;
   std::shared_ptr<const ResidentDataset> dataset_;
+  const std::unique_ptr<const Likelihood> likelihood_;
+  const std::vector<float> targets_;  // [N]
   double prior_precision_;
   InputRows rows_;
   FusedNetwork network_;
@@ -184,6 +199,7 @@ class FusedPotential final : public Potential {
   int64_t workspace_images_ = 0;
   bool with_norms_ = false;     // workspaces have room for EvaluateWithNorms
   std::vector<double> losses_;  // [C, n]
+  std::vector<double> slopes_;  // [C, n] of a likelihood with a log variance, by it
 };
 
 }  // namespace
@@ -191,9 +207,10 @@ class FusedPotential final : public Potential {
 std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
                                               std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision) {
+                                              const Normalisation& normalisation, double prior_precision,
+                                              const LikelihoodKind& likelihood) {
   return std::make_unique<FusedPotential>(std::move(architecture), std::move(network), std::move(layout),
-                                          std::move(dataset), normalisation, prior_precision);
+                                          std::move(dataset), normalisation, prior_precision, likelihood);
 }
 
 }  // namespace chainfleet

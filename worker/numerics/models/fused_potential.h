@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/domain/dataset.h"
+#include "core/domain/likelihood_spec.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/models/architecture.h"
 #include "worker/numerics/potential.h"
@@ -17,6 +18,7 @@ namespace chainfleet {
 std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
                                               std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision);
+                                              const Normalisation& normalisation, double prior_precision,
+                                              const LikelihoodKind& likelihood);
 
 }  // namespace chainfleet

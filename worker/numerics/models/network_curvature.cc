@@ -4,7 +4,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/im2col.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/softmax.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -16,16 +15,13 @@
 namespace chainfleet {
 namespace {
 
-// Calls `see` with the gradients by `inputs` of each column's product with the logits [n, K], column after column.
-void ForEachColumn(const at::Tensor& logits, const std::vector<at::Tensor>& inputs,
+// Calls `see` with the gradients by `inputs` of each column's product with the outputs [n, K], column after column.
+void ForEachColumn(const Likelihood& likelihood, const at::Tensor& outputs, const std::vector<at::Tensor>& inputs,
                    const std::function<void(const std::vector<at::Tensor>& gradients)>& see) {
-  const at::Tensor p = at::softmax(logits.detach(), -1);
-  const int64_t classes = p.size(1);
-  for (int64_t k = 0; k < classes; ++k) {
-    at::Tensor column = -p;
-    column.select(1, k).add_(1);
-    column = column * p.select(1, k).sqrt().unsqueeze(1);
-    see(torch::autograd::grad({logits}, inputs, {column}, /*retain_graph=*/k + 1 < classes));
+  const int64_t columns = outputs.size(1);
+  for (int64_t k = 0; k < columns; ++k) {
+    const at::Tensor column = likelihood.FisherColumn(outputs.detach(), k);
+    see(torch::autograd::grad({outputs}, inputs, {column}, /*retain_graph=*/k + 1 < columns));
   }
 }
 
@@ -53,11 +49,11 @@ bool HasBias(const PlacedLayer& layer) {
   return conv != nullptr ? conv->bias : std::get<LinearLayer>(layer.kind).bias;
 }
 
-void AddKronecker(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
-                  Curvature* sum) {
+void AddKronecker(const NetworkShape& network, const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,
+                  const at::Tensor& x, Curvature* sum) {
   std::vector<LayerTap> taps;
   // It is for x's sake that there is a graph: the weights' gradients are not wanted.
-  const at::Tensor logits =
+  const at::Tensor network_outputs =
       EagerLogits(network, parameters, x.detach().requires_grad_(true), {.taps = &taps}).squeeze(0);
   sum->layers.resize(taps.size());
   std::vector<at::Tensor> outputs;
@@ -70,14 +66,14 @@ void AddKronecker(const NetworkShape& network, const std::vector<at::Tensor>& pa
     AddTo(&layer.inputs, Gram(rows));
     outputs.push_back(taps[l].output);
   }
-  ForEachColumn(logits, outputs, [&](const std::vector<at::Tensor>& gradients) {
+  ForEachColumn(likelihood, network_outputs, outputs, [&](const std::vector<at::Tensor>& gradients) {
     for (size_t l = 0; l < taps.size(); ++l) AddTo(&sum->layers[l].outputs, Gram(Rows(gradients[l])));
   });
 }
 
 // The examples as chains of one image each, so that autograd gives each one's own gradient.
-void AddByExample(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
-                  Curvature* sum) {
+void AddByExample(const NetworkShape& network, const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,
+                  const at::Tensor& x, Curvature* sum) {
   constexpr int64_t kGradientFloats = int64_t{16} << 20;
   const int64_t all = x.size(1), size = NumParameters(network.parameters);
   const int64_t most = std::clamp<int64_t>(kGradientFloats / size, 1, all);
@@ -89,8 +85,9 @@ void AddByExample(const NetworkShape& network, const std::vector<at::Tensor>& pa
       shape[0] = count;
       leaves.push_back(parameter.expand(shape).detach().requires_grad_(true));
     }
-    const at::Tensor logits = EagerLogits(network, leaves, x.narrow(1, first, count).transpose(0, 1)).squeeze(1);
-    ForEachColumn(logits, leaves, [&](const std::vector<at::Tensor>& gradients) {
+    at::Tensor outputs = EagerLogits(network, leaves, x.narrow(1, first, count).transpose(0, 1)).squeeze(1);
+    if (likelihood.has_log_variance()) outputs = at::cat({outputs, leaves.back()}, 1);
+    ForEachColumn(likelihood, outputs, leaves, [&](const std::vector<at::Tensor>& gradients) {
       std::vector<at::Tensor> flat;
       for (const at::Tensor& gradient : gradients) flat.push_back(gradient.flatten(1));
       const at::Tensor rows = at::cat(flat, 1);  // [count, D]
@@ -106,13 +103,13 @@ void AddByExample(const NetworkShape& network, const std::vector<at::Tensor>& pa
 
 }  // namespace
 
-void AddNetworkCurvature(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
-                         Curvature* sum) {
+void AddNetworkCurvature(const NetworkShape& network, const Likelihood& likelihood,
+                         const std::vector<at::Tensor>& parameters, const at::Tensor& x, Curvature* sum) {
   const c10::AutoGradMode autograd(true);
   std::vector<at::Tensor> detached;
   for (const at::Tensor& parameter : parameters) detached.push_back(parameter.detach());
-  if (sum->structure == CurvatureStructure::kKronecker) return AddKronecker(network, detached, x, sum);
-  AddByExample(network, detached, x, sum);
+  if (sum->structure == CurvatureStructure::kKronecker) return AddKronecker(network, likelihood, detached, x, sum);
+  AddByExample(network, likelihood, detached, x, sum);
 }
 
 }  // namespace chainfleet

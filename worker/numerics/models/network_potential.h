@@ -1,4 +1,4 @@
-// The potential of a network with categorical likelihood and a Gaussian prior on every parameter.
+// The potential of a network with one of the likelihoods and a Gaussian prior on every parameter.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@ namespace chainfleet {
 
 class ResidentDataset;
 
-// U = precision/2 |theta|^2 + (N/n) sum over the batch of -log p(label). On a CPU the fused kernels (fused_network.h)
+// U = precision/2 |theta|^2 + (N/n) sum over the batch of -log p(target). On a CPU the fused kernels (fused_network.h)
 // if the network is theirs, else ATen operations, chain by chain; on a GPU batched ATen operations (eager_network.h).
-// INVALID_ARGUMENT if the plan's model is no network that fits the data, or `dataset` is null.
+// INVALID_ARGUMENT if the plan's model is no network that fits the data and its targets, or `dataset` is null.
 absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
                                                                 std::shared_ptr<const ResidentDataset> dataset,
                                                                 Device device);

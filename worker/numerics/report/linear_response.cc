@@ -33,14 +33,45 @@ double BoundOf(const EmcmcGibbsSpec& sampler, double k, double) {
   return (1 + std::pow(1 + 2 * g / k, 1 / static_cast<double>(sampler.inner_steps))) / (k + g);
 }
 
-double BoundOf(const EntropySgdSpec& sampler, double k, double) { return 2 / (k + 1 / sampler.eta); }
-double BoundOf(const EntropySgldSpec& sampler, double k, double) { return 2 / (k + 1 / sampler.eta); }
+// Whether L inner steps, then theta <- m, shrink (theta, s). With r = 1 - alpha (k + g), c = g / (k + g) and a the
+// weight of the old mean: s' = r^L s + (1 - r^L) c theta, and m has the part a^L + q of s and 1 - a^L - q of c theta,
+// q = (1 - a) sum over j = 1..L of a^(L - j) r^j. An eigenvalue leaves the unit circle at -1.
+bool EntropyShrinks(int64_t inner_steps, double a, double k, double g, double alpha) {
+  const double r = 1 - alpha * (k + g), c = g / (k + g), steps = static_cast<double>(inner_steps);
+  const double kept = std::pow(a, steps), shrunk = std::pow(r, steps), q = (1 - a) * r * (shrunk - kept) / (r - a);
+  const double of_theta = c * (1 - kept - q), determinant = of_theta * shrunk - (kept + q) * c * (1 - shrunk);
+  return 1 + of_theta + shrunk + determinant > 0 && determinant < 1;
+}
+
+double EntropyBound(double eta, int64_t inner_steps, double averaging, double k) {
+  const double g = 1 / eta, inner = 2 / (k + g);
+  double low = 1 / (k + g), high = inner;  // r from 0 to -1
+  if (EntropyShrinks(inner_steps, averaging, k, g, (1 - 1e-9) * inner)) return inner;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (EntropyShrinks(inner_steps, averaging, k, g, middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+double BoundOf(const EntropySgdSpec& sampler, double k, double) {
+  return EntropyBound(sampler.eta, sampler.inner_steps, sampler.averaging, k);
+}
+double BoundOf(const EntropySgldSpec& sampler, double k, double) {
+  return EntropyBound(sampler.eta, sampler.inner_steps, sampler.averaging, k);
+}
 double BoundOf(const SghmcSpec& sampler, double k, double) {
   return sampler.scheme == SghmcScheme::kFriction ? 2 * (2 - sampler.friction) / k : 4 / k;
 }
-double BoundOf(const SgdSpec& sampler, double k, double) { return 2 * (1 + sampler.momentum) / k; }
-double BoundOf(const SwaSpec& sampler, double k, double) { return 2 * (1 + sampler.momentum) / k; }
-double BoundOf(const SwagSpec& sampler, double k, double) { return 2 * (1 + sampler.momentum) / k; }
+
+double HeavyBallBound(double momentum, double k) { return 2 * (1 + momentum) / k; }
+double BoundOf(const SgdSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
+double BoundOf(const SwaSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
+double BoundOf(const SwagSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
+double BoundOf(const McDropoutSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
+double BoundOf(const LaplaceSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
+// What the climb adds to a gradient is at most rho k: it moves where a chain ends up, not whether it stays.
+double BoundOf(const SamSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
 double BoundOf(const HmcSpec&, double k, double) { return 2 / std::sqrt(k); }
 
 }  // namespace

@@ -17,9 +17,10 @@ namespace chainfleet {
 std::optional<double> Mobility(const SamplerSpec& sampler, double step_size);
 
 // The step size that a chain on U = k x^2 / 2 must stay below, k = `curvature` (below 0 counts as 0): where the
-// recursion's spectral radius reaches 1. `prior_precision` is felt by theta_a under anchor_decay. Of Entropy-SGD that
-// of the inner chain around a theta at rest. Nothing if no step is too large, and for samplers that are not linear
-// (sam, bsam) or cannot diverge (Metropolis; hmc has the bound of leapfrog, beyond which nothing is accepted).
+// recursion's spectral radius reaches 1. `prior_precision` is felt by theta_a under anchor_decay. Of mc_dropout that of
+// the network with all units in use; of sam that of its descent, within which it circles a minimum at a distance of the
+// order of rho. Nothing if no step is too large, for bsam, whose steps are scaled parameter by parameter, and for
+// samplers that cannot diverge (Metropolis; hmc has the bound of leapfrog, beyond which nothing is accepted).
 std::optional<double> StableBelow(const SamplerSpec& sampler, double curvature, double prior_precision);
 
 // Whether StableBelow knows the sampler at all.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/base/check.h"
@@ -25,8 +26,9 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
     if (!chains[row].active) continue;
     const double of_examples = std::accumulate(norms.begin() + row * n, norms.begin() + (row + 1) * n, 0.0);
     const double uncertainty = squares[row].sum / (scale * scale) - of_examples;
-    kept[row] = Decide(*inputs.plan, chains[row].t, settings.scale_free ? uncertainty / of_examples : uncertainty,
-                       &state->numbers[row]);
+    // Examples without a gradient neither agree nor disagree.
+    const double divisor = settings.scale_free && of_examples != 0 ? of_examples : 1;
+    kept[row] = Decide(*inputs.plan, chains[row].t, uncertainty / divisor, &state->numbers[row]);
     if (kept[row]) {
       state->arenas[1].CopyRow(row, state->theta());
     } else {
@@ -42,14 +44,16 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
 bool GradientUncertainty::Decide(const StepPlan& plan, int64_t t, double value, std::vector<double>* numbers) const {
   if (t < plan.burn_in_steps) {
     const int64_t every = (plan.burn_in_steps + kMaxValues - 1) / kMaxValues;
-    if (!settings.threshold && t % every == 0) numbers->push_back(value);
+    // Norms that overflowed compare with nothing, and a sort would not bear it.
+    if (!settings.threshold && t % every == 0 && !std::isnan(value)) numbers->push_back(value);
     return false;
   }
   if (numbers->front() == 0) {
     std::vector<double> values(numbers->begin() + 1, numbers->end());
     std::sort(values.begin(), values.end());
     const auto at = static_cast<size_t>(settings.quantile * static_cast<double>(values.size()));
-    *numbers = {1, values[std::min(at, values.size() - 1)]};
+    // Without values to learn from nothing is below.
+    *numbers = {1, values.empty() ? -std::numeric_limits<double>::infinity() : values[std::min(at, values.size() - 1)]};
   }
   return value < numbers->back();
 }

@@ -1,7 +1,7 @@
 // Sampling with gradient uncertainty (Park et al., "Sampling-based Bayesian inference with gradient uncertainty"). With
 // X_i the gradient of example i's -log likelihood, over a batch
 //
-//   GU = sum over i != j of <X_i, X_j> = |sum X_i|^2 - sum |X_i|^2,   scale-free: GU / sum |X_i|^2
+//   GU = sum over i != j of <X_i, X_j> = |sum X_i|^2 - sum |X_i|^2,   scale-free: GU / sum |X_i|^2, 0 if all X_i are 0
 //
 // GU below the threshold: theta is kept as a draw and the step has noise, N(0, 2 alpha T); else plain SGD. Without a
 // threshold it is the `quantile` of the values seen in burn-in, which is noise-free.

@@ -37,13 +37,15 @@ struct Case {
   std::string name;
   ModelSpec model;
   ChainBatching batching;
+  int64_t side = 11;  // of the images
 };
 
 class ExampleNorms : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ExampleNorms, AreThoseOfBatchesOfOne) {
-  const auto data = SyntheticImages(kExamples, {3, 11, 11});
-  NetworkShape network = *InferNetwork(GetParam().model, {3, 11, 11}, 10);
+  const std::vector<int64_t> shape = {3, GetParam().side, GetParam().side};
+  const auto data = SyntheticImages(kExamples, shape);
+  NetworkShape network = *InferNetwork(GetParam().model, shape, 10);
   const auto layout = std::make_shared<const Layout>(network.parameters);
   Normalisation normalisation = {{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}};
   const auto potential = MakeEagerPotential(std::move(network), layout, data, normalisation, /*prior_precision=*/0,
@@ -75,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
     Networks, ExampleNorms,
     ::testing::Values(Case{"layers_apart", {LayeredModel{EveryLayer()}}, ChainBatching::kApart},
                       Case{"layers_together", {LayeredModel{EveryLayer()}}, ChainBatching::kTogether},
-                      Case{"resnet20_frn", {BuiltinModel{"resnet20-frn", {}, 0.125}}, ChainBatching::kTogether}),
+                      Case{"resnet20_frn", {BuiltinModel{"resnet20-frn", {}, 0.125}}, ChainBatching::kTogether},
+                      Case{"cnn5", {BuiltinModel{"cnn5", {}, 0.125}}, ChainBatching::kApart, 28},
+                      Case{"vgg16", {BuiltinModel{"vgg16", {}, 0.125}}, ChainBatching::kApart, 32}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ExampleNormsOfBatchNorm, AreNone) {

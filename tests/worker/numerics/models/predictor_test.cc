@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tests/support/network_fixture.h"
+#include "tests/support/regression_dataset.h"
 
 namespace chainfleet {
 namespace {
@@ -121,6 +122,95 @@ TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
     }
     EXPECT_NEAR(sums->draw_log_likelihood[s], log_likelihood, 1e-4);
     EXPECT_EQ(sums->draw_hits[s], hits);
+  }
+}
+
+// y = W x + b with two inputs: W, then b, then what the likelihood adds.
+DrawStack NumberDraws(const std::vector<std::vector<float>>& thetas) {
+  DrawStack draws{.chain = {"houses-aaaaaa", 0}, .kind = DrawKind::kTheta, .weights = {1, 2.5}, .theta = {}};
+  for (const auto& theta : thetas) draws.theta.push_back(std::make_shared<const std::vector<float>>(theta));
+  return draws;
+}
+
+struct NumberCase {
+  ModelSpec model;
+  std::vector<std::vector<float>> thetas;
+  double variance[2];  // of the draws, at row 0 if it depends on it
+};
+
+TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
+  const BuiltinModel linear{"linear", {}};
+  const NumberCase cases[] = {
+      {{linear, GaussianLikelihood{.variance = 0.7}}, {{1, -2, 0.5}, {0, 3, -1}}, {0.7, 0.7}},
+      {{linear, GaussianLikelihood{.variance = {}, .learned = true}},
+       {{1, -2, 0.5, -1}, {0, 3, -1, 0.25}},
+       {std::exp(-1.0), std::exp(0.25)}},
+      {{linear, HeteroscedasticGaussianLikelihood()},
+       {{1, -2, 0, 0, 0.5, -1}, {0, 3, 0, 0, -1, 0.25}},
+       {std::exp(-1.0), std::exp(0.25)}},
+      {{LinearRegressionPotential{.noise_variance = 0.7}}, {{1, -2, 0.5}, {0, 3, -1}}, {0.7, 0.7}}};
+  const auto data = Resident(MakeTable(9, 2, false));
+  for (const NumberCase& c : cases) {
+    auto plan = std::make_shared<PredictPlan>();
+    plan->model = c.model;
+    plan->input_shape = {2};
+    plan->normalisation = data->description().normalisation;
+    const auto predictor = MakePredictor(plan);
+    const auto sums = predictor->PredictRows(NumberDraws(c.thetas), *data, 2, 5, true);
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    EXPECT_EQ(sums->num_classes, 0);
+    ASSERT_EQ(sums->sum_wm.size(), 5u);
+    ASSERT_EQ(sums->draw_log_likelihood.size(), 2u);
+    double log_likelihood[2] = {};
+    for (int64_t row = 0; row < 5; ++row) {
+      const float* stored = reinterpret_cast<const float*>(data->input_bytes().data()) + 2 * (row + 2);
+      const double y = data->targets()[row + 2];
+      double wm = 0, wm2 = 0, wv = 0, density = 0, distribution = 0;
+      for (const int s : {0, 1}) {
+        const std::vector<float>& theta = c.thetas[s];
+        const double bias = theta.size() == 6 ? theta[4] : theta[2];
+        const double mean = theta[0] * (stored[0] - 0.3) / 1.7 + theta[1] * (stored[1] - 0.3) / 1.7 + bias;
+        const double w = s == 0 ? 1 : 2.5, v = c.variance[s];
+        wm += w * mean;
+        wm2 += w * mean * mean;
+        wv += w * v;
+        const double log_density = -(y - mean) * (y - mean) / (2 * v) - std::log(2 * std::acos(-1) * v) / 2;
+        log_likelihood[s] += log_density;
+        density += w * std::exp(log_density);
+        distribution += w * (1 + std::erf((y - mean) / std::sqrt(2 * v))) / 2;
+      }
+      EXPECT_NEAR(sums->sum_wm[row], wm, 1e-5);
+      EXPECT_NEAR(sums->sum_wm2[row], wm2, 1e-4);
+      EXPECT_NEAR(sums->sum_wv[row], wv, 1e-6);
+      EXPECT_NEAR(sums->log_sum_wd[row], std::log(density), 1e-4);
+      EXPECT_NEAR(sums->sum_wc[row], distribution, 1e-5);
+    }
+    for (const int s : {0, 1}) EXPECT_NEAR(sums->draw_log_likelihood[s], log_likelihood[s], 1e-3);
+    EXPECT_FALSE(predictor->PredictRows(NumberDraws(c.thetas), *Resident(MakeTable(9, 2, true)), 0, 9, true).ok());
+  }
+}
+
+// The logistic regression and a network of one logit see classes as a softmax of (0, logit) does.
+TEST(Predictor, ALogitIsAClassifierOfTwo) {
+  const auto data = Resident(MakeTable(9, 2, true));
+  const DrawStack draws = NumberDraws({{1, -2, 0.5}, {0, 3, -1}});
+  for (const ModelSpec& model :
+       {ModelSpec{LogisticRegressionPotential()}, ModelSpec{BuiltinModel{"linear", {}}, BernoulliLikelihood()}}) {
+    auto plan = std::make_shared<PredictPlan>();
+    plan->model = model;
+    plan->input_shape = {2};
+    plan->num_classes = 2;
+    plan->normalisation = data->description().normalisation;
+    const auto softmax = Plan("softmax_regression", {2}, 2, data->description().normalisation);
+    const auto sums = MakePredictor(plan)->PredictRows(draws, *data, 0, 9, true);
+    const auto expected = MakePredictor(softmax)->PredictRows(NumberDraws({{0, 0, 1, -2, 0, 0.5}, {0, 0, 0, 3, 0, -1}}),
+                                                              *data, 0, 9, true);
+    ASSERT_TRUE(sums.ok() && expected.ok()) << sums.status();
+    for (int64_t i = 0; i < 18; ++i) EXPECT_NEAR(sums->sum_wp[i], expected->sum_wp[i], 1e-6);
+    for (int64_t row = 0; row < 9; ++row) EXPECT_NEAR(sums->sum_wh[row], expected->sum_wh[row], 1e-6);
+    EXPECT_EQ(sums->votes, expected->votes);
+    EXPECT_EQ(sums->draw_hits, expected->draw_hits);
+    for (const int s : {0, 1}) EXPECT_NEAR(sums->draw_log_likelihood[s], expected->draw_log_likelihood[s], 1e-5);
   }
 }
 

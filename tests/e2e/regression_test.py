@@ -1,0 +1,102 @@
+"""Numbers to predict, through the real binaries: a network that learns its noise beside the regression of closed form."""
+import random
+import struct
+import unittest
+
+import fleet as fleets
+
+NOISE = 0.3
+
+COMMON = """
+dataset: {name: plane}
+prior: {gaussian: {precision: 0.01}}
+sampler: {mala: {}}
+step_size: {constant: 2.0e-4}
+num_steps: 6000
+burn_in: {steps: 2000}
+chains: 4
+collect: {every_steps: 40}
+seed: 3
+"""
+NETWORK = "name: network\nmodel: {builtin: linear}\nlikelihood: {gaussian: {learned: true}}" + COMMON
+CLOSED_FORM = "name: closed\nmodel: {potential: {linear_regression: {noise_variance: 0.09}}}" + COMMON
+
+
+class Regression(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        source = random.Random(5)
+        for name, rows in (("plane", 400), ("plane-test", 400)):
+            path = self.fleet.path(name + ".csv")
+            with open(path, "w") as f:
+                f.write("a,b,y\n")
+                for _ in range(rows):
+                    a, b = source.gauss(0, 1), source.gauss(0, 1)
+                    f.write(f"{a},{b},{1 + 2 * a - b + source.gauss(0, NOISE)}\n")
+            self.fleet.run("dataset", "put", name, path, "--target", "y", "--target-type", "float32", check=True)
+
+    def test_a_network_learns_its_noise_and_agrees_with_the_closed_form(self):
+        inputs = [(0.0, 0.0), (1.0, -1.0), (30.0, 0.0)]
+        fleets.write_npy(self.fleet.path("x.npy"), "<f4", (3, 2), b"".join(struct.pack("<2f", *row) for row in inputs))
+        predictions = []
+        for text in (NETWORK, CLOSED_FORM):
+            job = self.fleet.submit(text)
+            self.fleet.run("wait", job, "--timeout", "240s", check=True)
+            table = self.fleet.json("evaluate", job, "--dataset", "plane-test")["scores"]
+            rows = {row["what"]: row for row in table}
+            self.assertAlmostEqual(rows["all"]["rmse"], NOISE, delta=0.05)
+            self.assertAlmostEqual(rows["all"]["nll"], 0.215, delta=0.12)  # (1 + log(2 pi .09)) / 2
+            self.assertAlmostEqual(rows["all"]["coverage_90"], 0.9, delta=0.06)
+            self.assertLess(rows["all"]["nll"], rows["single theta"]["nll"])
+            prediction = self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"))
+            self.assertEqual(len(prediction["monte_carlo_error"]), len(inputs))
+            for row, (a, b) in enumerate(inputs):
+                self.assertAlmostEqual(prediction["mean"][row], 1 + 2 * a - b, delta=0.08 * (1 + abs(a)))
+                self.assertAlmostEqual(prediction["variance_aleatoric"][row], NOISE * NOISE, delta=0.02)
+            # Far out the slope's uncertainty counts for 30^2 times as much.
+            self.assertGreater(prediction["variance_epistemic"][2], 50 * prediction["variance_epistemic"][0])
+            predictions.append(prediction)
+        for row in range(2):
+            self.assertAlmostEqual(predictions[0]["mean"][row], predictions[1]["mean"][row], delta=0.02)
+        self.fleet.run("predict", job, "--input", self.fleet.path("x.npy"), "--output", self.fleet.path("p.npz"), check=True)
+        printed = self.fleet.run("predict", job, "--input", self.fleet.path("x.npy"), check=True).stdout
+        self.assertIn("VARIANCE EPISTEMIC", printed)
+
+    def test_each_point_of_a_sweep_predicts_with_its_own_draws(self):
+        job = self.fleet.submit(NETWORK.replace("name: network", "name: sweep") + "sweep: {prior_precision: [0.01, 2000]}\n")
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        fleets.write_npy(self.fleet.path("x.npy"), "<f4", (1, 2), struct.pack("<2f", 1.0, -1.0))
+        means = [self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"), "--point", point)["mean"][0]
+                 for point in ("0", "prior_precision=2000")]
+        self.assertAlmostEqual(means[0], 4, delta=0.2)
+        self.assertLess(means[1], 3)  # a strong prior shrinks slopes and intercept
+        table = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "all", check=True).stdout
+        self.assertIn("RMSE", table)
+        self.assertIn("prior_precision=2000", table)
+        for option in ("--ood", "--calibrate"):
+            refused = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "0", option, "plane-test")
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("ood_dataset" if option == "--ood" else "calibration_dataset", refused.stderr)
+
+    def test_a_table_with_text_or_nan_is_refused_with_its_cell(self):
+        for cell in ("many", "nan", ""):
+            path = self.fleet.path("broken.csv")
+            with open(path, "w") as f:
+                f.write(f"a,y\n1,2\n3,{cell}\n")
+            refused = self.fleet.run("dataset", "put", "broken", path, "--target", "y", "--target-type", "float32")
+            self.assertNotEqual(refused.returncode, 0, cell)
+            self.assertIn("line 3", refused.stderr)
+
+    def test_a_likelihood_that_does_not_fit_the_targets_is_refused_with_its_path(self):
+        for likelihood, path in (("", "likelihood: missing"), ("likelihood: {bernoulli: {}}", "likelihood.bernoulli"),
+                                 ("likelihood: {gaussian: {}}", "likelihood.gaussian"),
+                                 ("likelihood: {gaussian: {variance: -1}}", "likelihood.gaussian.variance")):
+            refused = self.fleet.submit_status("name: bad\nmodel: {builtin: mlp}\n" + likelihood + COMMON)
+            self.assertNotEqual(refused.returncode, 0, likelihood)
+            self.assertIn(path, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,43 @@
+#include "worker/numerics/likelihoods/likelihood.h"
+#include "worker/numerics/likelihoods/scalar_losses.h"
+
+namespace chainfleet {
+namespace {
+
+// loss = log(1 + exp(z)) - z y for the logit z; by z: p - y, p = P(label = 1).
+class Bernoulli final : public Likelihood {
+ public:
+  Bernoulli() : Likelihood(1, 2) {}
+
+  void Evaluate(const LaneExamples& examples, float scale, float* delta, LaneLosses* losses) const override {
+    std::fill_n(delta, kLanes, 0.0f);
+    for (int64_t l = 0; l < examples.count; ++l) {
+      double slope;
+      losses->loss[l] = LogisticLoss().Loss(examples.outputs[l], examples.targets[l], &slope);
+      delta[l] = scale * static_cast<float>(slope);
+    }
+  }
+
+  at::Tensor Losses(const at::Tensor& outputs, const at::Tensor& targets, const at::Tensor&) const override {
+    at::Tensor slope;
+    return LogisticLoss().Loss(outputs.squeeze(-1), targets, &slope);
+  }
+
+  at::Tensor FisherColumn(const at::Tensor& outputs, int64_t) const override {
+    return LogisticLoss().Curvature(outputs).sqrt();
+  }
+
+  void Probabilities(const float* outputs, float* probability) const override {
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const double odds = std::exp(-static_cast<double>(outputs[l]));  // against label 1
+      probability[l] = static_cast<float>(1 - 1 / (1 + odds));
+      probability[kLanes + l] = static_cast<float>(1 / (1 + odds));
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Likelihood> MakeBernoulli() { return std::make_unique<Bernoulli>(); }
+
+}  // namespace chainfleet

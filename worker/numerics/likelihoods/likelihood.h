@@ -1,0 +1,73 @@
+// What a likelihood makes of the outputs of a network: losses and their gradients to sample by, and what a draw says of
+// an example. One file per likelihood (core/domain/likelihood_spec.h).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "core/domain/likelihood_spec.h"
+#include "worker/numerics/kernels/lanes.h"
+
+namespace chainfleet {
+
+// Up to 16 examples side by side (kernels/lanes.h), K outputs.
+struct LaneExamples {
+  const float* outputs = nullptr;  // [K][16]
+  const float* targets = nullptr;  // [count], labels as numbers
+  int64_t count = 0;
+  double log_variance = 0;  // the chain's, of a likelihood that has it
+};
+
+struct LaneLosses {
+  double loss[kLanes];   // -log p(target | outputs); from `count` on arbitrary
+  double slope[kLanes];  // its derivative by the log variance of a likelihood that has it
+};
+
+// Immutable. Thread-safe.
+class Likelihood {
+ public:
+  virtual ~Likelihood() = default;
+
+  int64_t num_outputs() const { return num_outputs_; }
+  int64_t num_classes() const { return num_classes_; }  // 0: of float32 targets
+  // The last parameter of the layout is its own.
+  bool has_log_variance() const { return has_log_variance_; }
+
+  // The losses, and delta [K][16]: `scale` times their gradient by the outputs, zero from `count` on. An example's
+  // numbers depend on nothing but itself.
+  virtual void Evaluate(const LaneExamples& examples, float scale, float* delta, LaneLosses* losses) const = 0;
+
+  // The losses [C, n] in ATen operations that autograd follows, for outputs [C, n, K] and targets [C, n] (int64 labels
+  // or float32); `log_variance` [C, 1], undefined if the likelihood has none.
+  virtual at::Tensor Losses(const at::Tensor& outputs, const at::Tensor& targets,
+                            const at::Tensor& log_variance) const = 0;
+
+  // Column `column`, [n, K], of a root of each example's Fisher information of its outputs [n, K]; a log variance
+  // counts as the last output. There are K columns.
+  virtual at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const = 0;
+
+  // Of labels: probability [num_classes][16] from outputs [K][16].
+  virtual void Probabilities(const float* outputs, float* probability) const;
+  // Of float32 targets: mean[16] and variance[16].
+  virtual void Moments(const float* outputs, double log_variance, double* mean, double* variance) const;
+
+ protected:
+  Likelihood(int64_t num_outputs, int64_t num_classes, bool has_log_variance = false)
+      : num_outputs_(num_outputs), num_classes_(num_classes), has_log_variance_(has_log_variance) {}
+
+ private:
+  const int64_t num_outputs_, num_classes_;
+  const bool has_log_variance_;
+};
+
+// `spec` has passed Validate. `num_classes` as the data set says.
+std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int64_t num_classes);
+
+std::unique_ptr<const Likelihood> MakeCategorical(int64_t num_classes);
+std::unique_ptr<const Likelihood> MakeBernoulli();
+std::unique_ptr<const Likelihood> MakeGaussian(const GaussianLikelihood& spec);
+std::unique_ptr<const Likelihood> MakeHeteroscedasticGaussian();
+
+}  // namespace chainfleet

@@ -1,0 +1,42 @@
+// -log p(target | prediction) of one number, and its derivatives: of networks with one output and of the analytic
+// regressions. Doubles, and tensors of one shape on any device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace chainfleet {
+
+// N(prediction, variance).
+struct NormalLoss {
+  double variance;
+  // `slope`: the derivative by the prediction. That by log variance is (1 - slope (prediction - target)) / 2.
+  double Loss(double prediction, double target, double* slope) const {
+    const double gap = prediction - target;
+    *slope = gap / variance;
+    return (gap * gap / variance + std::log(2 * std::numbers::pi * variance)) / 2;
+  }
+  at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const;
+  at::Tensor Curvature(const at::Tensor& prediction) const;  // the second derivative, whatever the target
+};
+
+// The loss of N(prediction, exp(log_variance)), gap = prediction - target; autograd follows both.
+at::Tensor NormalLosses(const at::Tensor& gap, const at::Tensor& log_variance);
+
+// Column 0 or 1, [n, 2], of a root of the Fisher information diag(1/v, 1/2) of means and log variances [n, 2].
+at::Tensor NormalFisherColumn(const at::Tensor& outputs, int64_t column);
+
+// Of a logit; targets are 0 or 1.
+struct LogisticLoss {
+  double Loss(double prediction, double target, double* slope) const {
+    *slope = 1 / (1 + std::exp(-prediction)) - target;
+    return std::max(prediction, 0.0) + std::log1p(std::exp(-std::abs(prediction))) - prediction * target;
+  }
+  at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const;
+  at::Tensor Curvature(const at::Tensor& prediction) const;  // the second derivative, whatever the target
+};
+
+}  // namespace chainfleet

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "server/control/upkeep.h"
@@ -116,20 +117,22 @@ bool ScaleLoop::State::Worked(const char* call, const absl::Status& status) {
   return false;
 }
 
+// A node that is broken takes many jobs at once: together they are one failure.
 void ScaleLoop::State::NoteLost(const std::vector<ClusterJob>& jobs) {
   std::set<std::string> listed;
   for (const ClusterJob& job : jobs) listed.insert(job.id);
+  std::vector<std::string> lost;
   std::erase_if(tracked, [&](const auto& entry) {
     const auto& [id, job] = entry;
     if (listed.contains(id)) return false;
-    if (!job.joined && !job.unwanted) {
-      ++lost_jobs;
-      DelayNextAsk();
-      Log(LogLevel::kWarning, scaler->name() + " job ended before its worker joined: see the job's output file",
-          {{"cluster_job", id}, {"next_in", absl::FormatDuration(next_ask - now)}});
-    }
+    if (!job.joined && !job.unwanted) lost.push_back(id);
     return true;
   });
+  if (lost.empty()) return;
+  lost_jobs += static_cast<int64_t>(lost.size());
+  DelayNextAsk();
+  Log(LogLevel::kWarning, scaler->name() + " jobs ended before their workers joined: see the jobs' output files",
+      {{"cluster_jobs", absl::StrJoin(lost, ",")}, {"next_in", absl::FormatDuration(next_ask - now)}});
 }
 
 void ScaleLoop::State::Track(const std::vector<ClusterJob>& jobs, const FleetDemand& fleet) {
@@ -188,7 +191,8 @@ void ScaleLoop::State::LetGo(const std::string& job) {
   seen.let_go_at = now;
   seen.unwanted = true;
   Log(LogLevel::kInfo, "let an idle worker of " + scaler->name() + " go",
-      {{"cluster_job", job}, {"idle_for", absl::FormatDuration(Since(seen.idle_since, now))}});
+      {{"cluster_job", job},
+       {"idle_for", absl::FormatDuration(absl::Trunc(Since(seen.idle_since, now), absl::Seconds(1)))}});
 }
 
 void ScaleLoop::State::EndOverdue(const std::vector<ClusterJob>& jobs) {

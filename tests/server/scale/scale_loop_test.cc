@@ -163,6 +163,17 @@ TEST_F(ScaleLoopTest, TakesAJobThatEndsBeforeItsWorkerJoinedForAFailure) {
   EXPECT_GE(loop_->counts().lost_jobs, cluster_.submits - 1);
 }
 
+TEST_F(ScaleLoopTest, TakesManyJobsThatEndTogetherForOneFailure) {
+  Waits(32);
+  executor_.RunUntilIdle();
+  ASSERT_EQ(cluster_.submits, kSubmitsPerPass);
+  cluster_.jobs.clear();
+  Pass();
+  EXPECT_EQ(loop_->counts().lost_jobs, kSubmitsPerPass);
+  PassesFor(kFirstScaleBackoff);
+  EXPECT_EQ(cluster_.submits, 2 * kSubmitsPerPass);
+}
+
 TEST_F(ScaleLoopTest, ReplacesAWorkerThatDiedWithoutDelay) {
   Waits(4);
   Pass();

@@ -60,7 +60,7 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
     status = absl::InvalidArgumentError("a worker needs an id and an incarnation");
   }
   if (!status.ok()) return impl.Say<SynchronizeReply>(done, status);
-  const absl::StatusOr<Fleet::Seen> seen = impl.fleet.See(request, impl.now);
+  const absl::StatusOr<Fleet::Seen> seen = impl.fleet.See(request, impl.now, impl.options.lease_ttl);
   if (!seen.ok()) return impl.Say<SynchronizeReply>(done, seen.status());
   const WorkerEntry& worker = *seen->worker;
   if (const auto older = impl.TakeHeld(worker.id)) {

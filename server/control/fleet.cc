@@ -11,15 +11,17 @@ constexpr size_t kFormerIncarnations = 8;
 
 }  // namespace
 
-absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::Duration now) {
+absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term) {
   const auto stale = [&](const std::string& what) {
     return WithReason(absl::AbortedError(absl::StrCat("worker ", request.worker, ": ", what)), "STALE_SEQ");
   };
   const auto [entry, inserted] = workers_.try_emplace(request.worker);
   WorkerEntry& worker = entry->second;
   const bool is_new = inserted || worker.incarnation != request.incarnation;
-  if (std::ranges::find(worker.former_incarnations, request.incarnation) != worker.former_incarnations.end()) {
-    return stale("another process runs under this id now");
+  const auto former = std::ranges::find(worker.former_incarnations, request.incarnation);
+  if (former != worker.former_incarnations.end()) {
+    if (now - worker.last_sync < term) return stale("another process runs under this id now");
+    worker.former_incarnations.erase(former);
   }
   if (!is_new && request.seq < worker.seq) {
     return stale(absl::StrCat("seq ", request.seq, " is older than ", worker.seq));

@@ -30,8 +30,10 @@ class Fleet {
     WorkerEntry* worker;
     bool is_new;  // worker or incarnation
   };
-  // Takes over what the worker says of itself. ABORTED / STALE_SEQ for a lower seq or a former incarnation.
-  absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now);
+  // Takes over what the worker says of itself. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
+  // the present one has been silent for `term`: after a restart of the server a belated call of a dead process may be
+  // taken for the newer one.
+  absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   WorkerEntry* Find(const std::string& id);
   // Forgets workers not seen since `before`.

@@ -4,32 +4,13 @@
 #include "core/store/draw_codec/object_names.h"
 #include "core/wire/types_wire.h"
 #include "core/wire/worker_wire.h"
+#include "server/control/chain_objects.h"
 #include "server/rpc/blob_stream.h"
 #include "server/rpc/blob_upload_call.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
-namespace {
-
-// The objects a commit names exist, with the sizes it says. FAILED_PRECONDITION / BLOB_MISSING.
-absl::Status CheckObjects(const BlobStore& blobs, const ProgressCommit& commit) {
-  const auto check = [&](const BlobRef& ref) -> absl::Status {
-    const absl::StatusOr<int64_t> size = blobs.SizeBytes(ref.name);
-    if (size.ok() && *size == ref.size_bytes) return absl::OkStatus();
-    if (!size.ok() && !absl::IsNotFound(size.status())) return size.status();
-    return WithReason(absl::FailedPreconditionError(absl::StrCat("object ", ref.name, " of chain ",
-                                                                 ToString(commit.chain), " is not in the store with ",
-                                                                 ref.size_bytes, " bytes: put it again")),
-                      "BLOB_MISSING");
-  };
-  if (commit.segment) CHAINFLEET_RETURN_IF_ERROR(check(commit.segment->object));
-  if (commit.resume_point.object) CHAINFLEET_RETURN_IF_ERROR(check(*commit.resume_point.object));
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1::SynchronizeRequest* request,
                                                      v1::SynchronizeReply* response) {
   return ServeUnary(response, [&](auto answer) {
@@ -51,19 +32,18 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
     if (parsed->commit.segment) {
       if (const absl::Status status = CheckSegment(*parsed->commit.segment); !status.ok()) return answer->Fail(status);
     }
-    parts_.executor->Schedule(
-        [answer, blobs = parts_.blobs, dispatcher = parts_.dispatcher, commit = *std::move(parsed)] {
-          if (const absl::Status status = CheckObjects(*blobs, commit.commit); !status.ok())
-            return answer->Fail(status);
-          dispatcher->CommitProgress(commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
-                                     [answer](absl::StatusOr<CommitReply> reply) {
-                                       answer->Answer(reply, [](const CommitReply& value) {
-                                         v1::CommitProgressReply rendered;
-                                         rendered.set_replayed(value.replayed);
-                                         return rendered;
-                                       });
-                                     });
-        });
+    parts_.executor->Schedule([answer, objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher),
+                               dispatcher = parts_.dispatcher, commit = *std::move(parsed)] {
+      if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok()) return answer->Fail(status);
+      dispatcher->CommitProgress(commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
+                                 [answer](absl::StatusOr<CommitReply> reply) {
+                                   answer->Answer(reply, [](const CommitReply& value) {
+                                     v1::CommitProgressReply rendered;
+                                     rendered.set_replayed(value.replayed);
+                                     return rendered;
+                                   });
+                                 });
+    });
   });
 }
 

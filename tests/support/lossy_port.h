@@ -9,34 +9,30 @@
 #include <utility>
 
 #include "core/base/executor.h"
-#include "core/base/mutex.h"
 #include "worker/runtime/coordinator_port.h"
 
 namespace chainfleet {
 
 struct PortFaults {
-  double drop_request = 0;                          // probability that the server never sees the call
-  double drop_reply = 0;                            // ... that it acts on it and the caller never hears
-  double duplicate = 0;                             // ... that it sees the call twice
-  absl::Duration max_delay = absl::ZeroDuration();  // of each way, uniform
+  double drop_request = 0;                             // probability that the server never sees the call
+  double drop_reply = 0;                               // ... that it acts on it and the caller never hears
+  double duplicate = 0;                                // ... that it sees the call twice
+  absl::Duration max_delay = absl::ZeroDuration();     // of each way, uniform: calls and replies overtake each other
+  absl::Duration max_lateness = absl::ZeroDuration();  // of a duplicate, on top
 };
 
-// Lost calls end as DEADLINE_EXCEEDED after their deadline. Thread-safe; deterministic on a seeded executor.
+// Calls without a reply end as DEADLINE_EXCEEDED after their deadline. For one loop; deterministic on a seeded
+// executor. What is on its way belongs to `network` and outlives a caller whose tasks are dropped; `caller` counts the
+// deadlines and hears the replies.
 class LossyPort final : public CoordinatorPort {
  public:
-  LossyPort(CoordinatorPort* target, Executor* executor, uint64_t seed)
-      : target_(target), executor_(executor), random_(seed) {}
+  LossyPort(CoordinatorPort* target, Executor* network, Executor* caller, uint64_t seed)
+      : target_(target), network_(network), caller_(caller), random_(seed) {}
 
-  void SetFaults(const PortFaults& faults) {
-    MutexLock lock(&mutex_);
-    faults_ = faults;
-  }
+  void SetFaults(const PortFaults& faults) { faults_ = faults; }
 
   // Nothing passes, in either direction, until it is joined again.
-  void Partition(bool cut) {
-    MutexLock lock(&mutex_);
-    cut_ = cut;
-  }
+  void Partition(bool cut) { cut_ = cut; }
 
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override {
     Pass<SynchronizeReply>(deadline, std::move(done), [this, request, deadline](Done<SynchronizeReply> reply) {
@@ -64,48 +60,39 @@ class LossyPort final : public CoordinatorPort {
  private:
   static constexpr absl::Duration kCallDeadline = absl::Seconds(10);
 
-  bool Happens(double probability) {
-    MutexLock lock(&mutex_);
-    return std::uniform_real_distribution<double>()(random_) < probability;
-  }
-  absl::Duration Delay() {
-    MutexLock lock(&mutex_);
-    return faults_.max_delay * std::uniform_real_distribution<double>()(random_);
-  }
-  bool LosesRequest() { return Cut() || Happens(faults().drop_request); }
-  bool LosesReply() { return Cut() || Happens(faults().drop_reply); }
-  bool Cut() const {
-    MutexLock lock(&mutex_);
-    return cut_;
-  }
-  PortFaults faults() const {
-    MutexLock lock(&mutex_);
-    return faults_;
-  }
+  bool Happens(double probability) { return std::uniform_real_distribution<double>()(random_) < probability; }
+  absl::Duration UpTo(absl::Duration limit) { return limit * std::uniform_real_distribution<double>()(random_); }
 
   template <typename T>
   void Pass(absl::Duration deadline, Done<T> done, std::function<void(Done<T>)> call) {
-    const auto lose = [this, deadline, done] {
-      executor_->ScheduleAfter(deadline, [done] { done(absl::DeadlineExceededError("lost on the way")); });
+    const auto waiting = std::make_shared<Done<T>>(std::move(done));
+    const auto answer = [waiting](absl::StatusOr<T> reply) {
+      if (const Done<T> first = std::exchange(*waiting, nullptr)) first(std::move(reply));
     };
-    if (LosesRequest()) return lose();
-    if (Happens(faults().duplicate)) {
-      executor_->ScheduleAfter(Delay(), [call] { call([](const absl::StatusOr<T>&) {}); });
+    caller_->ScheduleAfter(deadline, [answer] { answer(absl::DeadlineExceededError("lost on the way")); });
+    if (Happens(faults_.duplicate)) {
+      network_->ScheduleAfter(UpTo(faults_.max_delay) + UpTo(faults_.max_lateness), [this, call] {
+        if (!cut_) call([](const absl::StatusOr<T>&) {});
+      });
     }
-    executor_->ScheduleAfter(Delay(), [this, call, done, lose] {
-      call([this, done, lose](absl::StatusOr<T> reply) {
-        if (LosesReply()) return lose();
-        executor_->ScheduleAfter(Delay(), [done, reply = std::move(reply)] { done(reply); });
+    if (Happens(faults_.drop_request)) return;
+    network_->ScheduleAfter(UpTo(faults_.max_delay), [this, call, answer] {
+      if (cut_) return;
+      call([this, answer](absl::StatusOr<T> reply) {
+        if (cut_ || Happens(faults_.drop_reply)) return;
+        network_->ScheduleAfter(UpTo(faults_.max_delay), [this, answer, reply = std::move(reply)] {
+          if (!cut_) caller_->Schedule([answer, reply] { answer(reply); });
+        });
       });
     });
   }
 
   CoordinatorPort* const target_;
-  Executor* const executor_;
-  mutable Mutex mutex_;
-  std::mt19937_64 random_ CHAINFLEET_GUARDED_BY(mutex_);
-  PortFaults faults_ CHAINFLEET_GUARDED_BY(mutex_);
-  bool cut_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  Executor* const network_;
+  Executor* const caller_;
+  std::mt19937_64 random_;
+  PortFaults faults_;
+  bool cut_ = false;
 };
 
 }  // namespace chainfleet

@@ -1,13 +1,14 @@
-// An Executor that runs nothing until a test says so: in order, or in an order drawn from a seed.
+// An Executor that runs nothing until a test says so: by due time, ties in order or in an order drawn from a seed.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
+#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "core/base/executor.h"
@@ -19,7 +20,7 @@ namespace chainfleet {
 // Thread-safe; tasks run in the thread that calls Run*. Tasks left over are dropped with it.
 class ManualExecutor final : public Executor {
  public:
-  // Without a seed tasks run by due time, then in the order they came; with one, any due task may be next.
+  // Tasks run by due time; those due at the same time in the order they came, with a seed in any order.
   explicit ManualExecutor(FakeClock* clock, std::optional<uint64_t> seed = std::nullopt) : clock_(clock) {
     if (seed) random_.emplace(*seed);
   }
@@ -29,7 +30,7 @@ class ManualExecutor final : public Executor {
   void ScheduleAfter(absl::Duration delay, std::function<void()> task) override {
     const absl::Duration due = clock_->Monotonic() + std::max(delay, absl::ZeroDuration());
     MutexLock lock(&mutex_);
-    tasks_.push_back({due, next_sequence_++, std::move(task)});
+    tasks_.emplace(Key{due, random_ ? (*random_)() : 0, next_sequence_++}, std::move(task));
   }
 
   // Runs one due task; false if there is none.
@@ -38,10 +39,10 @@ class ManualExecutor final : public Executor {
     {
       const absl::Duration now = clock_->Monotonic();
       MutexLock lock(&mutex_);
-      const std::optional<size_t> index = Choose(now);
-      if (!index) return false;
-      task = std::move(tasks_[*index].run);
-      tasks_.erase(tasks_.begin() + static_cast<int64_t>(*index));
+      const auto first = tasks_.begin();
+      if (first == tasks_.end() || std::get<absl::Duration>(first->first) > now) return false;
+      task = std::move(first->second);
+      tasks_.erase(first);
     }
     task();
     return true;
@@ -76,11 +77,8 @@ class ManualExecutor final : public Executor {
   // Monotonic time of the next task; none if there is no task.
   std::optional<absl::Duration> NextDue() const {
     MutexLock lock(&mutex_);
-    std::optional<absl::Duration> next;
-    for (const Task& task : tasks_) {
-      if (!next || task.due < *next) next = task.due;
-    }
-    return next;
+    if (tasks_.empty()) return std::nullopt;
+    return std::get<absl::Duration>(tasks_.begin()->first);
   }
 
   size_t num_tasks() const {
@@ -89,29 +87,11 @@ class ManualExecutor final : public Executor {
   }
 
  private:
-  struct Task {
-    absl::Duration due;
-    uint64_t sequence;
-    std::function<void()> run;
-  };
-
-  std::optional<size_t> Choose(absl::Duration now) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::vector<size_t> due;
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      if (tasks_[i].due <= now) due.push_back(i);
-    }
-    if (due.empty()) return std::nullopt;
-    if (random_) return due[(*random_)() % due.size()];
-    size_t best = due.front();
-    for (const size_t i : due) {
-      if (std::pair(tasks_[i].due, tasks_[i].sequence) < std::pair(tasks_[best].due, tasks_[best].sequence)) best = i;
-    }
-    return best;
-  }
+  using Key = std::tuple<absl::Duration, uint64_t, uint64_t>;  // when due, drawn, number
 
   FakeClock* const clock_;
   mutable Mutex mutex_;
-  std::vector<Task> tasks_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::map<Key, std::function<void()>> tasks_ CHAINFLEET_GUARDED_BY(mutex_);
   uint64_t next_sequence_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   std::optional<std::mt19937_64> random_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -41,6 +41,30 @@ inline std::shared_ptr<const JobPlan> AnalyticPlan(const std::string& job, int32
 
 // One process. Destroying it while tasks wait on the executor is not allowed: drop those first.
 struct FakeWorker {
+  struct Options {
+    std::string name = "w0";
+    std::string incarnation = "w0-1";
+    int32_t slots = 4;
+    int64_t upload_bytes = limits::kUploadQueueBytes;
+  };
+  // Chains step in batches of `batches`.
+  FakeWorker(CoordinatorPort* port, Executor* executor, const Clock* clock, ChainBatchFactory batches,
+             const Options& options)
+      : held(clock),
+        fetcher(port, executor, RngKey{1}),
+        inputs(&fetcher, executor),
+        loader(&fetcher, &inputs, executor),
+        uploader({options.name, options.incarnation, options.upload_bytes, RngKey{2}}, port, &held, executor,
+                 &observer),
+        draws(&fetcher, executor),
+        shards([](auto, auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &inputs, executor,
+               clock, &observer),
+        device({0.5}, std::move(batches), &held, &uploader, &loader, &shards, &observer, clock),
+        session({options.name, options.incarnation, "host", {{"cpu", int64_t{1} << 30, options.slots}}, RngKey{3}},
+                port, &held, &uploader, executor, clock) {
+    held.SetListeners([] {}, [this] { session.Wake(); });
+  }
+  // Steps batches that give the draws of `script`.
   FakeWorker(CoordinatorPort* port, ManualExecutor* executor, FakeClock* clock, FakeBatchScript* script,
              const std::string& name = "w0", int32_t slots = 4, int64_t upload_bytes = limits::kUploadQueueBytes)
       : FakeWorker(
@@ -49,24 +73,7 @@ struct FakeWorker {
               if (script->create_status) return *script->create_status;
               return std::make_unique<FakeChainBatch>(script, clock, KindsOf(plan->spec).size());
             },
-            name, slots, upload_bytes) {}
-
-  // Chains step in batches of `factory`.
-  FakeWorker(CoordinatorPort* port, ManualExecutor* executor, FakeClock* clock, ChainBatchFactory factory,
-             const std::string& name = "w0", int32_t slots = 4, int64_t upload_bytes = limits::kUploadQueueBytes)
-      : held(clock),
-        fetcher(port, executor, RngKey{1}),
-        inputs(&fetcher, executor),
-        loader(&fetcher, &inputs, executor),
-        uploader({name, name + "-1", upload_bytes, RngKey{2}}, port, &held, executor, &observer),
-        draws(&fetcher, executor),
-        shards([](auto, auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &inputs, executor,
-               clock, &observer),
-        device({0.5}, std::move(factory), &held, &uploader, &loader, &shards, &observer, clock),
-        session({name, name + "-1", "host", {{"cpu", int64_t{1} << 30, slots}}, RngKey{3}}, port, &held, &uploader,
-                executor, clock) {
-    held.SetListeners([] {}, [this] { session.Wake(); });
-  }
+            {name, name + "-1", slots, upload_bytes}) {}
 
   CountingObserver observer;
   HeldChains held;

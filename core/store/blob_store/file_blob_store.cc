@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<FileBlobStore>> FileBlobStore::Open(FileSystem* f
   std::unique_ptr<FileBlobStore> store(new FileBlobStore(file_system, folder));
   const std::string temp = absl::StrCat(folder, "/", kTempFolder);
   CHAINFLEET_RETURN_IF_ERROR(file_system->CreateFolders(temp));
+  CHAINFLEET_RETURN_IF_ERROR(file_system->SyncFolder(FolderOf(folder)));  // of which our own folder is an entry
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> leftovers, file_system->ListFiles(temp));
   for (const std::string& file : leftovers)
     CHAINFLEET_RETURN_IF_ERROR(file_system->Remove(absl::StrCat(temp, "/", file)));

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/base/mutex.h"
+#include "tests/support/forgetful_disk.h"
 
 namespace chainfleet {
 namespace {
@@ -178,6 +179,17 @@ TEST_F(FileBlobStoreTest, AFolderThatCannotBeSyncedFailsThePut) {
   disk_.sync_status = absl::OkStatus();
   EXPECT_TRUE(store->Put("a/second", "x").ok()) << "tried again";
   EXPECT_TRUE(disk_.IsDurable(folder_ + "/a/second"));
+}
+
+// The store's own folder and all below it were made by this run, and nothing but the store synced them.
+TEST(FileBlobStoreOnAForgetfulDisk, WhatWasPutOutlivesALossOfPower) {
+  for (uint64_t seed = 0; seed < 32; ++seed) {
+    ForgetfulDisk disk("/data", seed);
+    const auto files = disk.Mount([] { return true; });
+    ASSERT_TRUE(FileBlobStore::Open(files.get(), "/data/blobs").value()->Put("a/b/c", "bytes").ok());
+    disk.LosePower();
+    EXPECT_EQ(FileBlobStore::Open(files.get(), "/data/blobs").value()->Get("a/b/c").value_or("gone"), "bytes") << seed;
+  }
 }
 
 }  // namespace

@@ -123,6 +123,8 @@ TEST(JobTable, ReportedStepFallsBackToTheCommittedOneWhenTheLeaseEnds) {
   EXPECT_EQ(ViewOf(*job).chains[0].step, 50);
 }
 
+constexpr absl::Duration kTerm = absl::Seconds(15);
+
 SynchronizeRequest From(const std::string& incarnation, uint64_t seq) {
   SynchronizeRequest request;
   request.worker = "w";
@@ -134,22 +136,33 @@ SynchronizeRequest From(const std::string& incarnation, uint64_t seq) {
 
 TEST(Fleet, RefusesALowerSeqButNotARepeat) {
   Fleet fleet;
-  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration())->is_new);
-  EXPECT_FALSE(fleet.See(From("one", 5), absl::ZeroDuration())->is_new);
-  EXPECT_EQ(ReasonOf(fleet.See(From("one", 4), absl::ZeroDuration()).status()), "STALE_SEQ");
+  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm)->is_new);
+  EXPECT_FALSE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm)->is_new);
+  EXPECT_EQ(ReasonOf(fleet.See(From("one", 4), absl::ZeroDuration(), kTerm).status()), "STALE_SEQ");
 }
 
-TEST(Fleet, FormerIncarnationNeverComesBack) {
+TEST(Fleet, RefusesAFormerIncarnationWhileThePresentOneSpeaks) {
   Fleet fleet;
-  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration()).ok());
-  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration())->is_new);
-  EXPECT_EQ(ReasonOf(fleet.See(From("one", 6), absl::ZeroDuration()).status()), "STALE_SEQ");
+  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm).ok());
+  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration(), kTerm)->is_new);
+  EXPECT_EQ(ReasonOf(fleet.See(From("one", 6), kTerm - absl::Seconds(1), kTerm).status()), "STALE_SEQ");
   EXPECT_EQ(fleet.Find("w")->incarnation, "two");
+}
+
+// A server that was started anew heard "two" and then a belated call of "one", which is dead: "two" is not lost for it.
+TEST(Fleet, HearsAFormerIncarnationOnceThePresentOneIsSilent) {
+  Fleet fleet;
+  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration(), kTerm)->is_new);
+  EXPECT_TRUE(fleet.See(From("one", 7), absl::Seconds(1), kTerm)->is_new);
+  EXPECT_EQ(ReasonOf(fleet.See(From("two", 2), absl::Seconds(5), kTerm).status()), "STALE_SEQ");
+  EXPECT_TRUE(fleet.See(From("two", 3), absl::Seconds(1) + kTerm, kTerm)->is_new);
+  EXPECT_FALSE(fleet.See(From("two", 4), absl::Seconds(2) + kTerm, kTerm)->is_new);
+  EXPECT_EQ(ReasonOf(fleet.See(From("one", 8), absl::Seconds(3) + kTerm, kTerm).status()), "STALE_SEQ");
 }
 
 TEST(Fleet, AddsUpDevicesAndForgetsTheSilent) {
   Fleet fleet;
-  const WorkerEntry* worker = fleet.See(From("one", 1), absl::Seconds(10))->worker;
+  const WorkerEntry* worker = fleet.See(From("one", 1), absl::Seconds(10), kTerm)->worker;
   EXPECT_EQ(worker->chain_slots, 18);
   EXPECT_EQ(worker->device, "cpu,cuda:0");
   fleet.ForgetSilent(absl::Seconds(10));

@@ -17,8 +17,12 @@ TEST_P(LossyLine, AJobEndsWithOnePathPerChain) {
   FakeClock clock;
   ManualExecutor executor(&clock, GetParam());
   FakeCoordinator server(&executor);
-  LossyPort port(&server, &executor, GetParam());
-  port.SetFaults({.drop_request = 0.15, .drop_reply = 0.15, .duplicate = 0.1, .max_delay = absl::Milliseconds(300)});
+  LossyPort port(&server, &executor, &executor, GetParam());
+  port.SetFaults({.drop_request = 0.15,
+                  .drop_reply = 0.15,
+                  .duplicate = 0.1,
+                  .max_delay = absl::Milliseconds(300),
+                  .max_lateness = absl::Seconds(20)});
   FakeBatchScript script;
   script.total_steps = 60;
   FakeWorker worker(&port, &executor, &clock, &script);

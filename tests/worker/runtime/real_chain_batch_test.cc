@@ -13,6 +13,7 @@
 
 #include "core/store/draw_codec/segment_codec.h"
 #include "tests/support/fake_coordinator.h"
+#include "tests/support/tight_batch.h"
 #include "tests/support/worker_fixture.h"
 
 namespace chainfleet {
@@ -22,34 +23,6 @@ using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-// A real batch that has memory for the steps of so many chains.
-class TightBatch final : public ChainBatch {
- public:
-  TightBatch(std::unique_ptr<ChainBatch> batch, size_t most, std::vector<size_t>* refused)
-      : batch_(std::move(batch)), most_(most), refused_(refused) {}
-
-  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
-    return batch_->AddChain(index, resume_point);
-  }
-  void RemoveChain(int32_t index) override { batch_->RemoveChain(index); }
-  std::vector<int32_t> chains() const override { return batch_->chains(); }
-  absl::StatusOr<std::vector<RowReport>> Step() override {
-    if (chains().size() <= most_ || ++steps_ < 7) return batch_->Step();
-    refused_->push_back(chains().size());
-    return absl::ResourceExhaustedError("out of memory");
-  }
-  DrawTensors TakeDraw(int32_t index) const override { return batch_->TakeDraw(index); }
-  std::optional<DrawTensors> GiveUpHeld(int32_t index) override { return batch_->GiveUpHeld(index); }
-  std::string SaveResumePoint(int32_t index) const override { return batch_->SaveResumePoint(index); }
-  const std::vector<ParameterShape>& parameters() const override { return batch_->parameters(); }
-
- private:
-  const std::unique_ptr<ChainBatch> batch_;
-  const size_t most_;
-  std::vector<size_t>* const refused_;
-  int steps_ = 0;  // of too many chains: memory runs out in the middle of a run
-};
 
 std::shared_ptr<JobPlan> GaussianPlan(const SamplerSpec& sampler, double step_size, int32_t chains) {
   auto plan = std::make_shared<JobPlan>();
@@ -83,9 +56,9 @@ Left RunJob(const std::shared_ptr<JobPlan>& plan, size_t memory_for = 1000) {
   const ChainBatchFactory factory = [&](std::shared_ptr<const JobPlan> of,
                                         const JobInputs& inputs) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
     CHAINFLEET_ASSIGN_OR_RETURN(auto batch, ChainBatch::Create(std::move(of), inputs.dataset, "cpu"));
-    return std::make_unique<TightBatch>(std::move(batch), memory_for, &left.refused);
+    return std::make_unique<TightBatch>(std::move(batch), memory_for, 6, &left.refused);
   };
-  FakeWorker worker(&server, &executor, &clock, factory, "w0", 16);
+  FakeWorker worker(&server, &executor, &clock, factory, {.slots = 16});
   server.AddChains(plan, plan->spec.chains);
   worker.session.Start();
   RunWorker(&worker, &executor, &clock, absl::Seconds(20));

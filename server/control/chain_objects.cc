@@ -1,0 +1,53 @@
+#include "server/control/chain_objects.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
+
+namespace chainfleet {
+
+absl::Status ChainObjects::Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref) const {
+  const auto name = ParseChainObjectName(ref.name);
+  if (!name || name->store_incarnation != state_->incarnation() || name->chain != chain ||
+      name->lease_epoch != lease_epoch) {
+    return InvalidFields({{"header.blob.name", absl::StrCat("\"", ref.name, "\" is no object of chain ",
+                                                            ToString(chain), " at lease epoch ", lease_epoch)}});
+  }
+  if (ref.size_bytes <= 0 || ref.size_bytes > limits::kMaxBlobBytes) {
+    return InvalidFields(
+        {{"header.blob.size_bytes", absl::StrCat("must be 1 to ", limits::kMaxBlobBytes, ", is ", ref.size_bytes)}});
+  }
+  return dispatcher_->CheckLease(chain, lease_epoch);
+}
+
+absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) const {
+  if (static_cast<int64_t>(bytes.size()) != ref.size_bytes || Sha256Hex(bytes) != ref.sha256) {
+    return WithReason(absl::DataLossError(absl::StrCat("the ", bytes.size(), " bytes that arrived for object ",
+                                                       ref.name, " do not match its size and SHA-256")),
+                      "DIGEST_MISMATCH");
+  }
+  CHAINFLEET_RETURN_IF_ERROR(blobs_->Put(ref.name, bytes));
+  // The store is asked after the object was put: what ends the lease later queues the chain by itself.
+  const auto name = ParseChainObjectName(ref.name);
+  const absl::StatusOr<bool> current = state_->MayCommit(name->chain, name->lease_epoch);
+  if (!current.ok() || !*current) dispatcher_->QueueSweep(name->chain);
+  return absl::OkStatus();
+}
+
+absl::Status ChainObjects::CheckPresent(const ProgressCommit& commit) const {
+  const auto check = [&](const BlobRef& ref) -> absl::Status {
+    const absl::StatusOr<int64_t> size = blobs_->SizeBytes(ref.name);
+    if (size.ok() && *size == ref.size_bytes) return absl::OkStatus();
+    if (!size.ok() && !absl::IsNotFound(size.status())) return size.status();
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("object ", ref.name, " of chain ",
+                                                                 ToString(commit.chain), " is not in the store with ",
+                                                                 ref.size_bytes, " bytes: put it again")),
+                      "BLOB_MISSING");
+  };
+  if (commit.segment) CHAINFLEET_RETURN_IF_ERROR(check(commit.segment->object));
+  if (commit.resume_point.object) CHAINFLEET_RETURN_IF_ERROR(check(*commit.resume_point.object));
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

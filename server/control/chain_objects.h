@@ -1,0 +1,37 @@
+// The objects of a chain as a coordinator takes them from its worker: who may put which, and what must be there before
+// a commit may name it (protocol 3).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/store/blob_store/blob_store.h"
+#include "core/store/state_store/state_store.h"
+#include "server/control/dispatcher.h"
+
+namespace chainfleet {
+
+// Thread-safe; all three outlive it.
+class ChainObjects {
+ public:
+  ChainObjects(StateStore* state, BlobStore* blobs, Dispatcher* dispatcher)
+      : state_(state), blobs_(blobs), dispatcher_(dispatcher) {}
+
+  // Before its bytes are accepted. INVALID_ARGUMENT: a worker writes below its own chain and its own epoch, nowhere
+  // else. FAILED_PRECONDITION / LEASE_FENCED. Does not block.
+  absl::Status Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref) const;
+
+  // An admitted object, durable when it returns OK; if its lease has passed meanwhile the chain is looked through once
+  // more. Blocks. DATA_LOSS / DIGEST_MISMATCH: these are not the bytes of `ref`. Errors of BlobStore::Put.
+  absl::Status Put(const BlobRef& ref, const std::string& bytes) const;
+
+  // The objects that a commit names exist, with the sizes it says. Blocks. FAILED_PRECONDITION / BLOB_MISSING.
+  absl::Status CheckPresent(const ProgressCommit& commit) const;
+
+ private:
+  StateStore* const state_;
+  BlobStore* const blobs_;
+  Dispatcher* const dispatcher_;
+};
+
+}  // namespace chainfleet

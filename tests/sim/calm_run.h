@@ -1,0 +1,25 @@
+// The draws of a chain that nothing ever happened to.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "core/domain/worker_protocol.h"
+#include "core/store/draw_codec/segment_codec.h"
+
+namespace chainfleet {
+
+// A chain's draws in order. Draws of one state beside each other are one: a Metropolis chain counts a state up to the
+// end of its lease, and the same state goes on counting under the next.
+using DrawPath = std::vector<SegmentDraw>;
+
+bool SameState(const SegmentDraw& a, const SegmentDraw& b);  // to the byte
+
+// Appends, or adds to the last draw if the state is the same.
+void AppendDraw(const SegmentDraw& draw, DrawPath* path);
+
+// Every chain of `plan`, an analytic potential, stepped from start to end in one batch, without worker, server or
+// store.
+std::map<int32_t, DrawPath> CalmRun(const JobPlan& plan);
+
+}  // namespace chainfleet

@@ -1,0 +1,57 @@
+// The judge of a run: whatever died, hung or was lost, the committed draws of each chain are one path of one Markov
+// chain, each readable with its checksum.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/store/blob_store/blob_store.h"
+#include "core/store/state_store/state_store.h"
+#include "tests/sim/calm_run.h"
+#include "tests/sim/history.h"
+
+namespace chainfleet {
+
+// Reads through the interfaces alone: of the simulated stores as well as of the real ones after real faults. Whoever
+// cannot see the order of the store's transactions leaves grants and acceptances out of the history.
+class HistoryChecker {
+ public:
+  // The calm path of a chain; null if it is not known. Pointers stay valid.
+  using CalmPath = std::function<const DrawPath*(const ChainId& chain)>;
+
+  // Nothing is owned; nobody writes meanwhile.
+  HistoryChecker(StateStore* state, const BlobStore* blobs, CalmPath calm);
+
+  // What is wrong, a line each; empty if the promise was kept.
+  //
+  // Of the order of events: epochs rise, an epoch has one holder, nothing is accepted from an epoch but the newest.
+  // Of the records: indices without gaps, each segment's parent is the one before, steps and epochs rise, the chain's
+  // row agrees; each object has the size and bytes its record says, and its digest follows from its content. Of both:
+  // what was acknowledged is there. Of the draws: those of the calm run, to the byte, all of them if the chain came to
+  // its end.
+  std::vector<std::string> Check(const History& history);
+
+  // Objects that no chain refers to any more. After the collector has run over a quiet store there are none.
+  std::vector<std::string> FindGarbage();
+
+ private:
+  struct Path;
+
+  bool Complain(const ChainId& chain, const std::string& what);  // false
+  void CheckEvents(const ChainId& chain, const std::vector<History::Event>& events);
+  void CheckAcknowledged(const ChainId& chain, const std::vector<History::Event>& events, const Path& path);
+  void CheckRow(const ChainRow& row, const Path& path);
+  void CheckDraws(const ChainId& chain, bool ended, const Path& path);
+  Path ReadPath(const ChainId& chain);
+  void ReadRecord(const SegmentRecord& record, Path* path);
+  bool ReadObject(const SegmentRecord& record, Path* path);
+
+  StateStore* const state_;
+  const BlobStore* const blobs_;
+  const CalmPath calm_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace chainfleet

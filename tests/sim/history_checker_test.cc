@@ -1,0 +1,210 @@
+// The judge must find each way of breaking the promise: a short true history, and what is wrong with it when one thing
+// is made so.
+#include "tests/sim/history_checker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/store/blob_store/memory_blob_store.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
+#include "core/store/state_store/memory_state_store.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Event = History::Event;
+
+const ChainId kChain{"job-aaaaaa", 0};
+const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
+
+SegmentDraw DrawAt(int64_t step) { return {step, 1, {{static_cast<float>(step), 0.5f}}}; }
+
+// A chain of draws at steps 1, 2, ...; two to a segment, written as a store that checks nothing would.
+class HistoryCheckerTest : public testing::Test {
+ protected:
+  HistoryCheckerTest() {
+    auto plan = std::make_shared<JobPlan>();
+    plan->job = kChain.job;
+    plan->spec.chains = 1;
+    Apply(change::CreateJob{plan, ""});
+    for (int64_t step = 1; step <= 6; ++step) calm_.push_back(DrawAt(step));
+  }
+
+  ApplyResult Apply(StateChange change) {
+    const std::vector<StateChange> changes{std::move(change)};
+    return store_.Apply(changes, kNow).value().front();
+  }
+  void Grant(int64_t epoch) {
+    ASSERT_TRUE(Apply(change::GrantLease{kChain, epoch, "w", "w-" + std::to_string(epoch)}).status.ok());
+    history_.Add(kChain, {.lease_epoch = epoch, .holder = "w-" + std::to_string(epoch)});
+  }
+  SegmentContent Content(std::vector<SegmentDraw> draws) const {
+    return {kChain, num_draws_, last_digest_, {DrawKind::kTheta}, std::move(draws)};
+  }
+  // The next commit as a worker makes it.
+  change::CommitProgress CommitOf(int64_t epoch, const SegmentContent& content) {
+    const EncodedSegment encoded = EncodeSegment(content, {{"theta", {2}, 0, 0}});
+    change::CommitProgress change;
+    change.worker = "w";
+    change.incarnation = "w-" + std::to_string(epoch);
+    ProgressCommit& commit = change.commit;
+    commit.chain = kChain;
+    commit.lease_epoch = epoch;
+    commit.resume_point = {content.draws.back().step, "state", std::nullopt, Sha256Hex("state")};
+    Segment segment;
+    segment.first_index = content.first_index;
+    for (const SegmentDraw& draw : content.draws) {
+      segment.steps.push_back(draw.step);
+      segment.weights.push_back(draw.weight);
+    }
+    segment.kinds = content.kinds;
+    segment.digest = encoded.digest;
+    segment.parent_digest = content.parent_digest;
+    segment.object = {SegmentObjectName("s1", kChain, epoch, encoded.digest),
+                      static_cast<int64_t>(encoded.bytes.size()), Sha256Hex(encoded.bytes)};
+    EXPECT_TRUE(blobs_.Put(segment.object.name, encoded.bytes).ok());
+    commit.segment = std::move(segment);
+    return change;
+  }
+  void Commit(const change::CommitProgress& change) {
+    ASSERT_TRUE(Apply(change).status.ok());
+    Remember(change, Event::Kind::kAccepted);
+    Remember(change, Event::Kind::kAcknowledged);
+    num_draws_ += change.commit.segment->num_draws();
+    last_digest_ = change.commit.segment->digest;
+    last_object_ = change.commit.segment->object.name;
+  }
+  void Remember(const change::CommitProgress& change, Event::Kind kind) {
+    history_.Add(kChain, {.kind = kind,
+                          .lease_epoch = change.commit.lease_epoch,
+                          .holder = change.incarnation,
+                          .step = change.commit.resume_point.step,
+                          .first_index = change.commit.segment->first_index,
+                          .digest = change.commit.segment->digest});
+  }
+  void CommitSteps(int64_t epoch, std::vector<int64_t> steps) {
+    std::vector<SegmentDraw> draws;
+    for (const int64_t step : steps) draws.push_back(DrawAt(step));
+    Commit(CommitOf(epoch, Content(std::move(draws))));
+  }
+  // Two workers in turn.
+  void LiveWell() {
+    Grant(1);
+    CommitSteps(1, {1, 2});
+    Apply(change::EndLease{kChain, 1, false, false, "lost"});
+    Grant(2);
+    CommitSteps(2, {3, 4});
+  }
+  std::vector<std::string> Check() {
+    HistoryChecker checker(&store_, &blobs_, [this](const ChainId&) { return &calm_; });
+    return checker.Check(history_);
+  }
+
+  MemoryStateStore store_{std::make_shared<MemoryDatabase>("s1")};
+  MemoryBlobStore blobs_;
+  History history_;
+  DrawPath calm_;
+  int64_t num_draws_ = 0;
+  DigestHex last_digest_ = FirstParentDigest();
+  std::string last_object_;
+};
+
+TEST_F(HistoryCheckerTest, FindsNothingWrongWithATrueHistory) {
+  LiveWell();
+  EXPECT_THAT(Check(), IsEmpty());
+}
+
+TEST_F(HistoryCheckerTest, FindsACommitOfAFencedEpoch) {
+  LiveWell();
+  history_.Add(kChain, {.kind = Event::Kind::kAccepted, .lease_epoch = 1, .holder = "w-1", .step = 5});
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("step 5 was accepted from lease epoch 1 of w-1, fenced by 2 of w-2")));
+}
+
+TEST_F(HistoryCheckerTest, FindsAnEpochThatWasGrantedTwice) {
+  LiveWell();
+  history_.Add(kChain, {.lease_epoch = 2, .holder = "w-3"});
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("lease epoch 2 of w-3 was granted after 2 of w-2")));
+}
+
+TEST_F(HistoryCheckerTest, FindsAnAcknowledgedDrawThatIsLost) {
+  LiveWell();
+  history_.Add(kChain, {.kind = Event::Kind::kAcknowledged, .lease_epoch = 2, .first_index = 4, .digest = "d"});
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("draw 4 was acknowledged under lease epoch 2 and is lost")));
+}
+
+TEST_F(HistoryCheckerTest, FindsAnObjectThatIsGone) {
+  LiveWell();
+  ASSERT_TRUE(blobs_.Delete(last_object_).ok());
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("the object of draw 2, " + last_object_ + ": NOT_FOUND")));
+}
+
+TEST_F(HistoryCheckerTest, FindsAFlippedBit) {
+  LiveWell();
+  std::string bytes = blobs_.Get(last_object_).value();
+  bytes.back() ^= 1;
+  ASSERT_TRUE(blobs_.Replace(last_object_, bytes).ok());
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("has other bytes than its record says")));
+}
+
+TEST_F(HistoryCheckerTest, FindsARecordThatTellsOfOtherDraws) {
+  Grant(1);
+  change::CommitProgress commit = CommitOf(1, Content({DrawAt(1), DrawAt(2)}));
+  commit.commit.segment->weights[1] = 2;
+  Commit(commit);
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("holds other draws than its record says")));
+}
+
+TEST_F(HistoryCheckerTest, FindsADigestThatDoesNotFollowFromTheDraws) {
+  Grant(1);
+  change::CommitProgress commit = CommitOf(1, Content({DrawAt(1)}));
+  commit.commit.segment->digest = DigestHex(64, 'a');
+  Commit(commit);
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("has another digest")));
+}
+
+TEST_F(HistoryCheckerTest, FindsDrawsThatAreNotThoseOfACalmRun) {
+  Grant(1);
+  SegmentDraw other = DrawAt(2);
+  other.theta[0][1] = 0.25f;
+  Commit(CommitOf(1, Content({DrawAt(1), other})));
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("state 1 at step 2 is not the one of a calm run")));
+}
+
+TEST_F(HistoryCheckerTest, FindsAChainThatEndsShortOfItsDraws) {
+  Grant(1);
+  change::CommitProgress commit = CommitOf(1, Content({DrawAt(1), DrawAt(2)}));
+  commit.commit.ends_as = ChainState::kSucceeded;
+  Commit(commit);
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("ended with 2 draws, a calm run has 6")));
+}
+
+TEST_F(HistoryCheckerTest, CountsAStateThatWasCutByAHandBackAsOne) {
+  calm_ = {DrawAt(1)};
+  calm_[0].weight = 3;
+  calm_[0].step = 3;
+  Grant(1);
+  SegmentDraw first = DrawAt(1), further = DrawAt(1);
+  further.weight = 2;
+  further.step = 3;
+  Commit(CommitOf(1, Content({first})));
+  change::CommitProgress last = CommitOf(1, Content({further}));
+  last.commit.ends_as = ChainState::kSucceeded;
+  Commit(last);
+  EXPECT_THAT(Check(), IsEmpty());
+}
+
+TEST_F(HistoryCheckerTest, FindsObjectsThatNothingRefersTo) {
+  LiveWell();
+  HistoryChecker checker(&store_, &blobs_, [](const ChainId&) { return nullptr; });
+  EXPECT_THAT(checker.FindGarbage(), IsEmpty());
+  const std::string left = ResumeObjectName("s1", kChain, 1, Sha256Hex("left"));
+  ASSERT_TRUE(blobs_.Put(left, "left").ok());
+  EXPECT_THAT(checker.FindGarbage(), ElementsAre(left));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,66 @@
+// A whole coordinator in one simulated process: dispatcher, collector and verifier over its stores, and the door that
+// gRPC is in production.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/control/chain_objects.h"
+#include "server/control/dispatcher.h"
+#include "server/control/draw_verifier.h"
+#include "server/control/garbage_collector.h"
+#include "tests/sim/simulated_stores.h"
+#include "worker/runtime/coordinator_port.h"
+
+namespace chainfleet {
+
+// Calls run on its process; while that is dead or stopped nothing answers. Stays where it is until the run is over,
+// long after its death: tasks and calls on their way refer to it.
+class ServerNode final : public CoordinatorPort {
+ public:
+  // Takes the database over. If the stores cannot be opened the process is dead.
+  ServerNode(Site* site, const std::string& name);
+
+  Process& process() { return process_; }
+  Dispatcher& dispatcher() { return *dispatcher_; }
+
+  // `call` on its process; replies of a dead process go nowhere.
+  template <typename T>
+  void Call(std::function<void(Dispatcher*, Reply<T>)> call, Reply<T> done) {
+    process_.Schedule([this, call = std::move(call), done = Living(std::move(done))] { call(&*dispatcher_, done); });
+  }
+
+  void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override;
+  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
+                      Done<CommitReply> done) override;
+  void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
+               Done<bool> done) override;
+  void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override;
+
+ private:
+  absl::Status Open();
+  void Lose(const absl::Status& status);
+  void KeepLead();
+
+  template <typename T>
+  Done<T> Living(Done<T> done) {
+    return [this, done = std::move(done)](absl::StatusOr<T> reply) {
+      if (process_.alive()) done(std::move(reply));
+    };
+  }
+  void NoteRefusal(const absl::Status& status);
+  void Acknowledge(const ProgressCommit& commit, const std::string& incarnation);
+
+  Site* const site_;
+  Process process_;
+  std::unique_ptr<FileSystem> files_;
+  std::unique_ptr<BlobStore> folder_;
+  std::unique_ptr<SimulatedStateStore> state_;
+  std::unique_ptr<SimulatedBlobStore> blobs_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<ChainObjects> objects_;
+  std::unique_ptr<GarbageCollector> collector_;
+  std::unique_ptr<DrawVerifier> verifier_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,136 @@
+#include "tests/sim/simulation.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/store/blob_store/file_blob_store.h"
+#include "core/store/draw_codec/sha256.h"
+#include "tests/sim/chaos.h"
+#include "tests/sim/history_checker.h"
+#include "tests/sim/workload.h"
+#include "tests/sim/world.h"
+
+namespace chainfleet {
+namespace {
+
+// From the end of the faults to the end of every job: a few leases and delayed attempts, a purge, and the work itself.
+constexpr absl::Duration kProgressBound = absl::Minutes(15);
+
+class Simulation {
+ public:
+  Simulation(uint64_t seed, const std::function<void(const std::string&)>& trace)
+      : site_(seed, trace), world_(&site_), workload_(&world_), chaos_(&world_) {}
+
+  SimulationReport Run() {
+    const absl::Duration length = site_.dice.Between(absl::ZeroDuration(), absl::Minutes(2));
+    workload_.Begin();
+    chaos_.Begin(length);
+    site_.loop.RunFor(length);
+    const absl::Duration bound = site_.time.Monotonic() + kProgressBound;
+    while (!AllEnded() && site_.time.Monotonic() < bound) site_.loop.RunFor(absl::Seconds(1));
+    site_.loop.RunFor(2 * site_.collect_every + absl::Seconds(10));
+    JudgeEnds();
+    JudgeStores();
+    Count();
+    return std::move(report_);
+  }
+
+ private:
+  void Complain(const std::string& what) { report_.complaints.push_back(what); }
+
+  std::map<std::string, StoredJob> StoredJobs() {
+    std::map<std::string, StoredJob> jobs;
+    StoredState state = site_.reader.Load().value();
+    for (StoredJob& job : state.jobs) jobs.emplace(job.row.id, std::move(job));
+    return jobs;
+  }
+
+  bool AllEnded() {
+    if (!workload_.answered()) return false;
+    for (const auto& [id, job] : StoredJobs()) {
+      if (job.row.intent == JobIntent::kDelete) return false;
+      for (const ChainRow& chain : job.chains) {
+        if (!IsFinal(chain.state)) return false;
+      }
+    }
+    return true;
+  }
+
+  void JudgeEnds() {
+    std::map<std::string, StoredJob> stored = StoredJobs();
+    for (const Workload::Job& job : workload_.jobs()) {
+      const auto found = stored.find(job.id);
+      if (found == stored.end()) {
+        if (job.intent != JobIntent::kDelete)
+          Complain(absl::StrCat("job ", job.request_id, " ", job.id, " is not there"));
+        continue;
+      }
+      const JobIntent intent = found->second.row.intent;
+      if (job.intent > JobIntent::kPause && intent < job.intent) {
+        Complain(absl::StrCat("job ", job.id, " was to ", ToString(job.intent), " and is to ", ToString(intent)));
+      }
+      for (const ChainRow& chain : found->second.chains) JudgeEnd(job, chain);
+      stored.erase(found);
+    }
+    for (const auto& [id, job] : stored) Complain("job " + id + " was created twice");
+    for (const std::string& wrong : workload_.WrongVersions(&site_.reader)) Complain(wrong);
+  }
+
+  void JudgeEnd(const Workload::Job& job, const ChainRow& chain) {
+    ++report_.ends[ToString(chain.state)];
+    const bool stopped = job.wished(JobIntent::kFinish) || job.wished(JobIntent::kCancel);
+    const bool may_fail = chaos_.num_losses() >= limits::kMaxAttemptsWithoutProgress;
+    const bool expected = chain.state == job.calm_end() || (chain.state == ChainState::kCancelled && stopped) ||
+                          (chain.state == ChainState::kFailed && may_fail);
+    if (expected) return;
+    Complain(absl::StrCat("chain ", ToString(chain.id), " ends ", ToString(chain.state), " at step ", chain.step, ", ",
+                          ToString(job.intent), ": ", chain.reason));
+  }
+
+  // First what is there and should not be; then, over a disk that has lost the power, what should be and is not.
+  void JudgeStores() {
+    std::unique_ptr<FileSystem> files = site_.disk.Mount([] { return true; });
+    std::unique_ptr<BlobStore> folder;
+    BlobStore* objects = &site_.bucket;
+    if (!site_.objects_in_bucket) {
+      folder = FileBlobStore::Open(files.get(), "/data/blobs").value();
+      objects = folder.get();
+    }
+    HistoryChecker checker(&site_.reader, objects,
+                           [this](const ChainId& chain) { return workload_.CalmPathOf(chain); });
+    if (!site_.power_was_lost) {  // which may bring deleted files back
+      for (const std::string& name : checker.FindGarbage())
+        Complain(name + " is referred to by nothing and still there");
+    }
+    site_.disk.LosePower();
+    for (std::string& complaint : checker.Check(site_.history)) Complain(std::move(complaint));
+  }
+
+  void Count() {
+    std::string journal;
+    for (const auto& [chain, events] : site_.history.events()) {
+      for (const History::Event& event : events) {
+        report_.grants += event.kind == History::Event::Kind::kGranted;
+        report_.commits += event.kind == History::Event::Kind::kAccepted;
+        absl::StrAppend(&journal, ToString(chain), " ", event.kind, " ", event.lease_epoch, event.holder, " ",
+                        event.step, " ", event.digest, "\n");
+      }
+    }
+    report_.refusals = site_.refusals;
+    report_.journal = Sha256Hex(journal);
+  }
+
+  Site site_;
+  World world_;
+  Workload workload_;
+  Chaos chaos_;
+  SimulationReport report_;
+};
+
+}  // namespace
+
+SimulationReport RunSimulation(uint64_t seed, const std::function<void(const std::string&)>& trace) {
+  return Simulation(seed, trace).Run();
+}
+
+}  // namespace chainfleet

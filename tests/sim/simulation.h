@@ -1,0 +1,24 @@
+// One run of the fleet from one seed: jobs, users and faults, then calm, then judgement.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace chainfleet {
+
+struct SimulationReport {
+  std::vector<std::string> complaints;  // empty: the promises were kept
+  int64_t grants = 0, commits = 0;
+  std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
+  std::map<std::string, int64_t> ends;      // chains by their last state
+  std::string journal;                      // digest of all events in order: equal for equal seeds and builds
+};
+
+// Single-threaded, by virtual time; every choice is drawn from `seed`. `trace` takes a line for each event, or is
+// empty.
+SimulationReport RunSimulation(uint64_t seed, const std::function<void(const std::string&)>& trace = {});
+
+}  // namespace chainfleet

@@ -1,0 +1,70 @@
+// What the processes of a simulated run stand on and what outlives each of them: time, the one loop, disk and stores.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/store/blob_store/memory_blob_store.h"
+#include "core/store/state_store/memory_state_store.h"
+#include "tests/sim/dice.h"
+#include "tests/sim/history.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/forgetful_disk.h"
+#include "tests/support/manual_executor.h"
+
+namespace chainfleet {
+
+// What is wrong with the stores right now.
+struct StoreFaults {
+  bool state_full = false;  // no change is written
+  bool bucket_away = false;
+  // What happens to the next commit of changes, once. kUnknown: it may have happened, the coordinator cannot tell.
+  enum class NextCommit { kNothing, kDieBefore, kDieAfter, kUnknownBefore, kUnknownAfter } next_commit{};
+  // Of the changes to the disk until the one at which the process dies; 0: none does.
+  int64_t die_at_disk_change = 0;
+};
+
+// For one thread. Members go in the order that their users need.
+struct Site {
+  // `trace`: takes a line for each event; empty: nobody reads them.
+  Site(uint64_t seed, std::function<void(const std::string&)> trace_in)
+      : dice(seed), loop(&time, seed), disk("/data", seed), trace(std::move(trace_in)) {}
+
+  void Note(const std::string& what) {
+    if (trace) trace(absl::FormatDuration(time.Monotonic() - absl::Hours(1)) + "  " + what);
+  }
+
+  // Where a real process would wait for a store: now and then others run meanwhile.
+  void Yield() {
+    if (yielding || !dice.OneIn(4)) return;
+    yielding = true;
+    for (int64_t i = dice.Between(1, 4); i > 0 && loop.RunOne(); --i) {
+    }
+    yielding = false;
+  }
+
+  Dice dice;
+  FakeClock time;
+  ManualExecutor loop;
+  History history;
+  ForgetfulDisk disk;
+  MemoryBlobStore bucket;
+  std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>("s1");
+  MemoryStateStore reader{database};  // opened before any coordinator: reads for the judge, writes nothing
+  StoreFaults faults;
+
+  // Fixed for the run.
+  bool objects_in_bucket = false;  // as in S3; else on the disk
+  absl::Duration lease_ttl = absl::Seconds(15);
+  absl::Duration collect_every = absl::Seconds(20);
+
+  std::function<void(const std::string&)> trace;
+  std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
+  bool power_was_lost = false;
+  bool yielding = false;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,196 @@
+#include "tests/sim/workload.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kAskAgainAfter = absl::Seconds(3);
+
+JobSpec Analytic(int64_t dimension, SamplerSpec sampler, double step_size, int64_t steps) {
+  JobSpec spec;
+  spec.model.kind = PotentialKind(GaussianPotential{dimension, 1.0});
+  spec.sampler = std::move(sampler);
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{step_size}};
+  spec.num_steps = steps;
+  spec.chains = 4;
+  spec.seed = 7;
+  return spec;
+}
+
+// What is sampled; how it is cut into commits is drawn for each job, and changes no draw.
+std::vector<JobSpec> MakeCatalogue() {
+  std::vector<JobSpec> all;
+  all.push_back(Analytic(3, {EmcmcSpec{.eta = 0.1}}, 0.1, 40));
+  all.push_back(Analytic(2, {SgldSpec{}}, 0.1, 60));
+  all.back().collect.every_steps = 3;
+  all.push_back(Analytic(2, {RandomWalkSpec{}}, 1.0, 50));  // states are held, and weigh
+  all.push_back(Analytic(2, {MalaSpec{}}, 0.8, 40));
+  all.back().collect.every_steps = 4;
+  all.back().burn_in.steps = 8;
+  all.push_back(Analytic(4, {SghmcSpec{}}, 0.05, 50));
+  all.back().schedule.kind = CyclicalSchedule{.initial = 0.05, .final = 0, .cycles = 5};
+  all.back().burn_in.cycles = 2;
+  all.push_back(Analytic(2, {SgldSpec{}}, 0.1, 30));
+  all.back().chains = 1;
+  all.back().sweep.step_size = {0.05, 0.1, 0.2};
+  all.back().sweep.temperature = {1, 2};
+  all.push_back(Analytic(16400, {SgldSpec{}}, 0.1, 10));  // resume points that are objects
+  all.back().chains = 2;
+  all.push_back(Analytic(2, {SgldSpec{}}, 1e6, 40));  // diverges
+  return all;
+}
+
+const std::vector<JobSpec>& Catalogue() {
+  static const auto* const all = new std::vector<JobSpec>(MakeCatalogue());
+  return *all;
+}
+
+// Once for all runs of the process.
+const std::map<int32_t, DrawPath>& CalmRunOf(size_t kind) {
+  static auto* const runs = new std::map<size_t, std::map<int32_t, DrawPath>>;
+  const auto found = runs->find(kind);
+  if (found != runs->end()) return found->second;
+  JobPlan plan;
+  plan.job = "calm";
+  plan.spec = Catalogue()[kind];
+  plan.spec.name = plan.job;
+  return (*runs)[kind] = CalmRun(plan);
+}
+
+}  // namespace
+
+ChainState Workload::Job::calm_end() const {
+  return kind + 1 == Catalogue().size() ? ChainState::kDiverged : ChainState::kSucceeded;
+}
+
+bool Workload::Job::wished(JobIntent wish) const {
+  return std::ranges::any_of(wishes, [wish](const Wish& w) { return w.intent == wish; });
+}
+
+Workload::Workload(World* world) : world_(world) {
+  for (int64_t i = world->site().dice.Between(1, 3); i > 0; --i) jobs_.push_back(DrawJob(static_cast<int>(i)));
+}
+
+Workload::Job Workload::DrawJob(int number) {
+  Dice& dice = world_->site().dice;
+  Job job;
+  job.kind = static_cast<size_t>(dice.Between(0, static_cast<int64_t>(Catalogue().size()) - 1));
+  job.spec = Catalogue()[job.kind];
+  job.spec.name = absl::StrCat("job", number);
+  if (job.spec.sweep.empty()) job.spec.chains = static_cast<int32_t>(dice.Between(1, job.spec.chains));
+  job.spec.collect.segment_draws = dice.Pick<int64_t>({0, 1, 2, 7});
+  job.spec.resume_point_every_steps = dice.Pick<int64_t>({0, 1, 5, 17});
+  job.request_id = absl::StrCat("request-", number);
+  job.submit_after = dice.Between(absl::ZeroDuration(), absl::Seconds(20));
+  const auto wish = [&](JobIntent intent) {
+    job.wishes.push_back({dice.Between(absl::ZeroDuration(), absl::Seconds(15)), intent});
+  };
+  while (dice.OneIn(3)) {
+    wish(JobIntent::kPause);
+    wish(JobIntent::kRun);
+  }
+  if (dice.OneIn(4)) wish(dice.Pick<JobIntent>({JobIntent::kFinish, JobIntent::kCancel, JobIntent::kDelete}));
+  if (!job.wishes.empty() && job.wishes.back().intent == JobIntent::kCancel && dice.OneIn(2)) wish(JobIntent::kDelete);
+  return job;
+}
+
+void Workload::Begin() {
+  PinVersions();
+  for (Job& job : jobs_) world_->site().loop.ScheduleAfter(job.submit_after, [this, &job] { Submit(&job); });
+}
+
+// Once in a while somebody asks for predictions, which pin a version first.
+void Workload::PinVersions() {
+  Site& site = world_->site();
+  const Job& job = site.dice.Pick(jobs_);
+  ServerNode* const server = world_->AnyServer();
+  if (!job.id.empty() && server != nullptr) {
+    const bool refresh = site.dice.OneIn(2);
+    server->Call<Snapshot>(
+        [id = job.id, refresh](Dispatcher* dispatcher, Reply<Snapshot> done) {
+          dispatcher->PinSnapshot(id, 0, refresh, std::move(done));
+        },
+        [this](const absl::StatusOr<Snapshot>& pinned) {
+          if (pinned.ok()) pinned_.push_back(*pinned);
+        });
+  }
+  site.loop.ScheduleAfter(site.dice.Between(absl::Seconds(1), absl::Seconds(20)), [this] { PinVersions(); });
+}
+
+std::vector<std::string> Workload::WrongVersions(StateStore* state) const {
+  std::vector<std::string> wrong;
+  for (const Snapshot& pinned : pinned_) {
+    const absl::StatusOr<Snapshot> stored = state->FindSnapshot(pinned.job, pinned.number);
+    const bool deleted = absl::IsNotFound(stored.status()) && std::ranges::any_of(jobs_, [&](const Job& job) {
+                           return job.id == pinned.job && job.wished(JobIntent::kDelete);
+                         });
+    if (deleted || (stored.ok() && stored->draws_of_chain == pinned.draws_of_chain)) continue;
+    wrong.push_back(absl::StrCat("version ", pinned.number, " of job ", pinned.job, " is not what a user was told"));
+  }
+  return wrong;
+}
+
+void Workload::Submit(Job* job) {
+  Try([job](Dispatcher* dispatcher,
+            Reply<JobView> done) { dispatcher->CreateJob(job->spec, job->request_id, false, std::move(done)); },
+      [this, job](const absl::StatusOr<JobView>& view) {
+        if (!view.ok()) return false;
+        world_->site().Note("job " + view->id + " is there");
+        job->id = view->id;
+        NextWish(job);
+        return true;
+      });
+}
+
+void Workload::NextWish(Job* job) {
+  if (job->wishes_done == job->wishes.size()) return;
+  const Job::Wish wish = job->wishes[job->wishes_done];
+  const auto ask = [job, wish](Dispatcher* dispatcher, Reply<JobView> done) {
+    dispatcher->SetIntent(job->id, wish.intent, std::move(done));
+  };
+  const auto settled = [this, job, wish](const absl::StatusOr<JobView>& view) {
+    const bool gone = absl::IsNotFound(view.status());
+    if (!view.ok() && !absl::IsFailedPrecondition(view.status()) && !gone) return false;
+    world_->site().Note(absl::StrCat("job ", job->id, " to ", ToString(wish.intent), ": ", view.status().ToString()));
+    if (view.ok() || gone) job->intent = wish.intent;
+    ++job->wishes_done;
+    NextWish(job);
+    return true;
+  };
+  world_->site().loop.ScheduleAfter(wish.after, [this, ask, settled] { Try(ask, settled); });
+}
+
+void Workload::Try(Ask ask, Settled settled) {
+  Site& site = world_->site();
+  const auto is_settled = std::make_shared<bool>(false);
+  if (ServerNode* const server = world_->AnyServer()) {
+    server->Call<JobView>(ask, [&site, is_settled, settled](const absl::StatusOr<JobView>& view) {
+      const bool lost = site.dice.OneIn(10);
+      if (!lost && !*is_settled) *is_settled = settled(view);
+    });
+  }
+  site.loop.ScheduleAfter(kAskAgainAfter, [this, ask, settled, is_settled] {
+    if (!std::exchange(*is_settled, true)) Try(ask, settled);
+  });
+}
+
+bool Workload::answered() const {
+  for (const Job& job : jobs_) {
+    if (job.id.empty() || job.wishes_done < job.wishes.size()) return false;
+  }
+  return true;
+}
+
+const DrawPath* Workload::CalmPathOf(const ChainId& chain) const {
+  for (const Job& job : jobs_) {
+    if (job.id == chain.job) return &CalmRunOf(job.kind).at(chain.index);
+  }
+  return nullptr;
+}
+
+}  // namespace chainfleet

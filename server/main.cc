@@ -1,5 +1,6 @@
 // chainfleet-server: parses its flags, runs the Server until a signal, ends in order.
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
+#include "server/scale/command.h"
 #include "server/server.h"
 
 namespace chainfleet {
@@ -21,7 +23,29 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 struct Flags {
   ServerOptions server;
   std::string blobs, lease = "15s", port_file, log_level = "info";
+  std::string scale = "off", scale_script, scale_idle = "5m";
+  ScaleSettings scale_settings;
 };
+
+void AddScaleFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--scale", flags->scale,
+                  "slurm: ask Slurm for workers when chains wait, let them go when idle; off: others start workers")
+      ->check(CLI::IsMember({"off", "slurm"}))
+      ->capture_default_str();
+  app->add_option("--scale-script", flags->scale_script,
+                  "The batch script of one worker, such as deploy/slurm/chainfleet-worker.sbatch");
+  app->add_option("--scale-min", flags->scale_settings.min_workers, "Workers to keep, idle or not")
+      ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
+  app->add_option("--scale-max", flags->scale_settings.max_workers, "Workers to have at most, waiting ones included")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app->add_option("--scale-chains", flags->scale_settings.chains_per_worker, "Chains that one worker takes")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app->add_option("--scale-idle", flags->scale_idle, "How long a worker without a chain is kept")
+      ->capture_default_str();
+}
 
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
@@ -48,6 +72,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--port-file", flags->port_file, "Write {\"grpc\": PORT, \"metrics\": PORT} here once serving");
   app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the cores")
       ->capture_default_str();
+  AddScaleFlags(app, flags);
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
                   "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");
@@ -79,6 +104,41 @@ absl::Status WritePortFile(const std::string& path, const Server& server) {
 int Fail(const absl::Status& status) {
   std::cerr << "chainfleet-server: " << std::string(status.message()) << "\n";
   return kFailed;
+}
+
+int WrongUsage(const std::string& what) {
+  std::cerr << "chainfleet-server: " << what << "\n";
+  return kUsage;
+}
+
+// What --scale slurm needs, found wanting now and not when the first chain waits.
+absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
+  const auto bad = [](const std::string& what) { return absl::InvalidArgumentError(what); };
+  SlurmOptions slurm{.scale = flags.scale_settings, .script = flags.scale_script};
+  if (!absl::ParseDuration(flags.scale_idle, &slurm.scale.idle_after) || slurm.scale.idle_after < absl::Seconds(1)) {
+    return bad(absl::StrCat("--scale-idle ", flags.scale_idle, ": give a duration of at least 1s, like 5m"));
+  }
+  if (slurm.scale.min_workers > slurm.scale.max_workers) {
+    return bad(
+        absl::StrCat("--scale-min ", slurm.scale.min_workers, " is above --scale-max ", slurm.scale.max_workers));
+  }
+  if (flags.scale_script.empty()) {
+    return bad("--scale slurm needs --scale-script, such as deploy/slurm/chainfleet-worker.sbatch");
+  }
+  const absl::StatusOr<std::string> script = RealFileSystem()->ReadRange(flags.scale_script, 0, 2);
+  if (!script.ok()) return bad(absl::StrCat("--scale-script: ", std::string(script.status().message())));
+  if (*script != "#!") return bad(absl::StrCat("--scale-script ", flags.scale_script, " does not begin with #!"));
+  for (const char* program : {"sbatch", "squeue", "scancel"}) {
+    const absl::StatusOr<std::string> found = FindProgram(program, EnvironmentVariable("PATH"));
+    if (!found.ok()) {
+      return bad(absl::StrCat("--scale slurm: ", std::string(found.status().message()),
+                              ": run the server where jobs can be submitted (Debian: slurm-client)"));
+    }
+  }
+  slurm.address = EnvironmentVariable("CHAINFLEET_ADDRESS");
+  if (slurm.address.empty()) slurm.address = flags.server.advertise;
+  for (char** variable = environ; *variable != nullptr; ++variable) slurm.environment.push_back(*variable);
+  return slurm;
 }
 
 int Run(const Flags& flags) {
@@ -129,12 +189,15 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
-    std::cerr << "chainfleet-server: --lease " << flags.lease << ": give a duration of at least 100ms, like 15s\n";
-    return kUsage;
+    return WrongUsage(absl::StrCat("--lease ", flags.lease, ": give a duration of at least 100ms, like 15s"));
   }
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
-    std::cerr << "chainfleet-server: --state " << flags.server.state << ": give sqlite or postgresql://...\n";
-    return kUsage;
+    return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));
+  }
+  if (flags.scale == "slurm") {
+    absl::StatusOr<SlurmOptions> slurm = ReadSlurmOptions(flags);
+    if (!slurm.ok()) return WrongUsage(std::string(slurm.status().message()));
+    flags.server.slurm = *std::move(slurm);
   }
   if (!flags.blobs.empty()) {
     absl::StatusOr<S3Settings> s3 = ReadS3Settings(flags.blobs, EnvironmentVariable, *RealFileSystem());

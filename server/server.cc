@@ -1,6 +1,9 @@
 #include "server/server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <thread>
 #include <utility>
 
@@ -11,6 +14,7 @@
 #include "core/store/blob_store/object_place.h"
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
+#include "server/scale/slurm_scaler.h"
 
 namespace chainfleet {
 namespace {
@@ -27,6 +31,17 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
           .lease_grace = options.lease / 3,
           .id_key = RngKey{RandomBits()},
           .on_store_lost = std::move(on_store_lost)};
+}
+
+// HOST:PORT for other hosts; 0.0.0.0 and [::] become the name of this one.
+std::string ReachableAddress(const std::string& listen, int port) {
+  std::string host = listen.substr(0, listen.rfind(':'));
+  if (host.empty() || host == "0.0.0.0" || host == "[::]") {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    host = name.data();
+  }
+  return absl::StrCat(host, ":", port);
 }
 
 }  // namespace
@@ -96,7 +111,8 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   // Tasks wait for the disk more than they compute: more threads than cores.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int store_calls = options.threads > 0 ? options.threads : options.s3 ? kS3Calls : std::max(8, 2 * cores);
-  threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads);
+  const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
+  threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
   auth_ = std::make_unique<Authenticator>(options.token);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
@@ -123,7 +139,24 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
       grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));
+  if (options.slurm) StartScaling(*options.slurm, options.listen);
   return ServeMetrics(options.metrics_listen);
+}
+
+void Server::StartScaling(const SlurmOptions& options, const std::string& listen) {
+  const std::string address = options.address.empty() ? ReachableAddress(listen, port()) : options.address;
+  const CommandRunner run =
+      [this, environment = SlurmEnvironment(options.environment, {address, options.scale.chains_per_worker})](
+          const std::vector<std::string>& argv) { return RunCommand(clock_, argv, environment); };
+  scaler_ = std::make_unique<SlurmScaler>(state_->incarnation(), options.script, run);
+  scale_loop_ = std::make_unique<ScaleLoop>(
+      options.scale, scaler_.get(), [this] { return dispatcher_->Demand(); }, &clock_, threads_.get());
+  Log(LogLevel::kInfo, "workers are asked of Slurm when chains wait",
+      {{"job_name", SlurmJobName(state_->incarnation())},
+       {"workers_dial", address},
+       {"min", options.scale.min_workers},
+       {"max", options.scale.max_workers}});
+  scale_loop_->Start();
 }
 
 absl::Status Server::ServeMetrics(const std::string& address) {
@@ -148,10 +181,22 @@ void Server::ShowFleet() {
     }
     page_token = page->next_page_token;
   } while (!page_token.empty());
-  counts.workers = static_cast<int64_t>(dispatcher_->ListWorkers().size());
+  const FleetDemand demand = dispatcher_->Demand();
+  counts.workers = static_cast<int64_t>(demand.workers.size());
+  for (const WorkerView& worker : demand.workers) counts.chain_slots += worker.draining ? 0 : worker.chain_slots;
+  counts.waiting_chains = demand.waiting;
+  counts.waiting_for = demand.waiting_for;
   counts.serving_workers = static_cast<int64_t>(shards_->Workers().size());
   if (const auto corrupt = state_->CountCorrupt(); corrupt.ok()) counts.corrupt_segments = *corrupt;
   metrics_.Show(counts);
+  if (scale_loop_ == nullptr) return;
+  const ScaleCounts scale = scale_loop_->counts();
+  metrics_.ShowScale({.desired = scale.desired,
+                      .pending = scale.pending,
+                      .running = scale.running,
+                      .ending = scale.ending,
+                      .errors = scale.errors,
+                      .lost_jobs = scale.lost_jobs});
 }
 
 }  // namespace chainfleet

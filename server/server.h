@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "core/base/clock.h"
@@ -23,8 +24,17 @@
 #include "server/election.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
+#include "server/scale/scale_loop.h"
 
 namespace chainfleet {
+
+// Workers as Slurm jobs, asked for when chains wait.
+struct SlurmOptions {
+  ScaleSettings scale;
+  std::string script;                    // what sbatch gets
+  std::string address;                   // where workers find the coordinators; empty: this one
+  std::vector<std::string> environment;  // of this process, NAME=VALUE
+};
 
 struct ServerOptions {
   std::string data_directory;
@@ -35,10 +45,12 @@ struct ServerOptions {
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   std::string token;                              // empty: everyone may call
   absl::Duration lease = limits::kLeaseTtl;
-  int threads = 0;  // of the executor; 0: by the cores
+  int threads = 0;                    // of the executor; 0: by the cores
+  std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them
 };
 
-// WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS / PORT_TAKEN.
+// WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS /
+// PORT_TAKEN.
 absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                                const std::function<bool(absl::Duration)>& pause);
 
@@ -65,6 +77,7 @@ class Server {
   absl::Status OpenBlobs(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
+  void StartScaling(const SlurmOptions& options, const std::string& listen);
   void ShowFleet();
 
   // Destroyed from the last to the first: RPCs, then the executor's threads with the tasks that are due, then what
@@ -84,6 +97,8 @@ class Server {
   std::unique_ptr<ShardQueue> queue_;
   std::unique_ptr<PredictRouter> router_;
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Scaler> scaler_;
+  std::unique_ptr<ScaleLoop> scale_loop_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<BoundedExecutor> store_calls_;
   std::unique_ptr<GarbageCollector> garbage_;

@@ -38,6 +38,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--chain-slots", worker.chain_slots, "Chains to hold at once; 0: 16 on a CPU, 64 on a GPU")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  app->add_option("--memory-gib", worker.memory_gib,
+                  "Device memory for chains; 0: all of the host's on a CPU, unknown on a GPU")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");
   app->add_option("--serve-share", worker.serve_share, "Share of the device for predictions while chains run")
       ->check(CLI::Range(0.01, 1.0))

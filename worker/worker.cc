@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,8 @@ DiskCache Disk(const WorkerOptions& options) {
 
 DeviceReport Report(const WorkerOptions& options) {
   const bool cpu = options.device == "cpu";
-  const int64_t memory = cpu ? int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) : 0;
+  const int64_t host = cpu ? int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) : 0;
+  const int64_t memory = options.memory_gib > 0 ? std::llround(options.memory_gib * 0x1p30) : host;
   const int slots = options.chain_slots > 0 ? options.chain_slots : (cpu ? 16 : 64);
   return {options.device, memory, slots};
 }
@@ -52,16 +54,17 @@ Worker::Worker(const WorkerOptions& options)
       client_({options.server, options.token, HostName(), DeviceKind(options), kNumericsVersion}),
       held_(&clock_),
       fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
-      datasets_(&fetcher_, pool_.get()),
+      inputs_(&fetcher_, pool_.get()),
       draws_(&fetcher_, pool_.get()),
-      loader_(&fetcher_, &datasets_, pool_.get()),
+      loader_(&fetcher_, &inputs_, pool_.get()),
       uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &client_, &held_, pool_.get(), this),
-      shards_([device = options.device](auto plan) { return Predictor::Create(std::move(plan), device); }, &draws_,
-              &datasets_, pool_.get(), &clock_, this),
+      shards_([device = options.device](auto plan,
+                                        auto module) { return Predictor::Create(std::move(plan), device, module); },
+              &draws_, &inputs_, pool_.get(), &clock_, this),
       device_(
           {options.serve_share},
-          [device = options.device](auto plan, auto dataset) {
-            return ChainBatch::Create(std::move(plan), std::move(dataset), device);
+          [device = options.device](auto plan, const JobInputs& inputs) {
+            return ChainBatch::Create(std::move(plan), inputs.dataset, device, inputs.module);
           },
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
       session_({id_, incarnation_, HostName(), {Report(options)}, Fold(jitter_, 2)}, &client_, &held_, &uploader_,

@@ -30,6 +30,7 @@ struct WorkerOptions {
   std::string cache_directory;  // data sets between runs; empty: in memory only
   int threads = 1;              // of the CPU's kernels
   int chain_slots = 0;          // chains to hold at once; 0: 16 on a CPU, 64 on a GPU
+  double memory_gib = 0;        // of the device for chains; 0: the host's on a CPU, unknown on a GPU
   double serve_share = 0.5;     // of the device for predictions while chains run
   int metrics_port = 0;         // 0: none
 };
@@ -72,7 +73,7 @@ class Worker final : private RuntimeObserver {
   CoordinatorClient client_;
   HeldChains held_;
   ObjectFetcher fetcher_;
-  DatasetCache datasets_;
+  InputCache inputs_;
   DrawCache draws_;
   ChainLoader loader_;
   DrawUploader uploader_;

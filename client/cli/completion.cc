@@ -22,24 +22,24 @@ void AddCases(const CLI::App& app, const std::string& path, std::string* cases) 
 }  // namespace
 
 void AddCompletion(CLI::App* program, Invocation* run) {
-  CLI::App* verb =
-      AddVerb(program, run, "completion", "Print the completion script of a shell",
-              "  source <(chainfleet completion bash)", [=] {
-                std::string cases;
-                AddCases(*program, "", &cases);
-                // The verb is the words before the cursor that are no options; file names otherwise.
-                std::cout << "_chainfleet() {\n"
-                             "  local verb=\"${COMP_WORDS[*]:1:2}\" words= current=${COMP_WORDS[COMP_CWORD]}\n"
-                             "  [ \"$COMP_CWORD\" -gt 2 ] || verb=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
-                             "  case $verb in get\\ *|delete\\ *|dataset\\ *) ;; *) verb=${verb%% *} ;; esac\n"
-                             "  case \"$verb\" in\n"
-                          << cases
-                          << "  esac\n"
-                             "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-                             "}\n"
-                             "complete -o default -F _chainfleet chainfleet\n";
-                return absl::OkStatus();
-              });
+  CLI::App* verb = AddVerb(
+      program, run, "completion", "Print the completion script of a shell", "  source <(chainfleet completion bash)",
+      [=] {
+        std::string cases;
+        AddCases(*program, "", &cases);
+        // The verb is the words before the cursor that are no options; file names otherwise.
+        std::cout << "_chainfleet() {\n"
+                     "  local verb=\"${COMP_WORDS[*]:1:2}\" words= current=${COMP_WORDS[COMP_CWORD]}\n"
+                     "  [ \"$COMP_CWORD\" -gt 2 ] || verb=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
+                     "  case $verb in get\\ *|delete\\ *|dataset\\ *|model\\ *) ;; *) verb=${verb%% *} ;; esac\n"
+                     "  case \"$verb\" in\n"
+                  << cases
+                  << "  esac\n"
+                     "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+                     "}\n"
+                     "complete -o default -F _chainfleet chainfleet\n";
+        return absl::OkStatus();
+      });
   verb->add_option("SHELL", "bash")->required()->check(CLI::IsMember({"bash"}));
 }
 

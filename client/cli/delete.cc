@@ -40,6 +40,14 @@ absl::Status DeleteDataset(Invocation* run, const std::string& name, bool yes) {
   return absl::OkStatus();
 }
 
+absl::Status DeleteModel(Invocation* run, const std::string& name, bool yes) {
+  CHAINFLEET_RETURN_IF_ERROR(Confirm(yes, absl::StrCat("model ", name)));
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_RETURN_IF_ERROR(client.DeleteModel(name));
+  std::cout << name << " deleted\n";
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddDelete(CLI::App* program, Invocation* run) {
@@ -48,7 +56,7 @@ void AddDelete(CLI::App* program, Invocation* run) {
     bool yes = false;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* verb = AddGroup(program, "delete", "Delete a job with its draws, or a data set");
+  CLI::App* verb = AddGroup(program, "delete", "Delete a job with its draws, a data set or a model");
   CLI::App* job =
       AddVerb(verb, run, "job", "Delete a job and all its draws", "  chainfleet delete job fashion-emcmc-a1b2c3 --yes",
               [=] { return DeleteJob(run, options->name, options->yes); });
@@ -57,7 +65,11 @@ void AddDelete(CLI::App* program, Invocation* run) {
                               "  chainfleet delete dataset fashion-mnist --yes",
                               [=] { return DeleteDataset(run, options->name, options->yes); });
   dataset->add_option("NAME", options->name, "Name of the data set")->required();
-  for (CLI::App* app : {job, dataset}) {
+  CLI::App* model =
+      AddVerb(verb, run, "model", "Delete a TorchScript module that no job uses",
+              "  chainfleet delete model mine --yes", [=] { return DeleteModel(run, options->name, options->yes); });
+  model->add_option("NAME", options->name, "Name of the model")->required();
+  for (CLI::App* app : {job, dataset, model}) {
     app->add_flag("--yes", options->yes, "Do not ask");
     AddServerOptions(app, run);
   }

@@ -75,9 +75,10 @@ std::string PointLabel(const v1::Job& job, int32_t point) {
 
 // What is sampled, of the whole job or of one point of its sweep.
 std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
-  std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples()),
-                                    absl::StrCat("D = ", report.num_parameters()),
-                                    DescribePrior(job.spec().prior(), report.prior_precision())};
+  std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
+  // Of a stored module only its workers know.
+  if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
+  parts.push_back(DescribePrior(job.spec().prior(), report.prior_precision()));
   if (job.spec().has_likelihood()) parts.push_back(DescribeLikelihood(job.spec().likelihood()));
   parts.push_back(absl::StrCat("T = ", report.temperature()));
   // A full-data step size is alpha itself; h exists only as a mean-loss scale.

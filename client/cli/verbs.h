@@ -16,6 +16,7 @@ void AddWait(CLI::App* program, Invocation* run);
 void AddIntents(CLI::App* program, Invocation* run);  // pause, resume, abort, cancel
 void AddDelete(CLI::App* program, Invocation* run);
 void AddDataset(CLI::App* program, Invocation* run);
+void AddModel(CLI::App* program, Invocation* run);
 void AddPredict(CLI::App* program, Invocation* run);
 void AddEvaluate(CLI::App* program, Invocation* run);
 void AddExport(CLI::App* program, Invocation* run);

@@ -58,15 +58,16 @@ absl::StatusOr<std::vector<Item>> AllPages(Request request, const FetchPage& fet
   return all;
 }
 
-// Writes one file of a PutDataset stream. Returns false if the server closed the stream; its status says why.
-absl::StatusOr<bool> SendFile(const std::string& path, grpc::ClientWriter<v1::PutDatasetRequest>* writer, int64_t* sent,
+// Writes one file of an upload: its first message, to which `begin` adds the size, and then its bytes. Returns false if
+// the server closed the stream; its status says why.
+template <typename Request>
+absl::StatusOr<bool> SendFile(const std::string& path, const std::function<Request(int64_t size)>& begin,
+                              grpc::ClientWriter<Request>* writer, int64_t* sent,
                               const std::function<void(int64_t)>& on_sent) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   if (!file.seekg(0)) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  v1::PutDatasetRequest request;
-  request.mutable_file()->set_file_name(path.substr(path.rfind('/') + 1));
-  request.mutable_file()->set_size_bytes(size);
+  Request request = begin(size);
   bool open = writer->Write(request);
   std::string* data = request.mutable_data();
   while (open) {
@@ -79,6 +80,19 @@ absl::StatusOr<bool> SendFile(const std::string& path, grpc::ClientWriter<v1::Pu
   }
   if (file.bad()) return absl::InternalError(absl::StrCat("reading ", path, " failed"));
   return open;
+}
+
+// The end of an upload whose last file was `sent`, or not for the error there.
+template <typename Request>
+absl::Status FinishUpload(const absl::StatusOr<bool>& sent, grpc::ClientContext* context,
+                          grpc::ClientWriter<Request>* writer) {
+  if (!sent.ok()) {
+    context->TryCancel();  // half an upload must not look like a whole one
+    writer->Finish();
+    return sent.status();
+  }
+  if (*sent) writer->WritesDone();
+  return FromGrpc(writer->Finish());
 }
 
 }  // namespace
@@ -257,19 +271,18 @@ absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Head
     v1::PutDatasetRequest first;
     *first.mutable_header() = header;
     first.mutable_header()->set_num_files(static_cast<int32_t>(paths.size()));
-    bool open = writer->Write(first);
+    absl::StatusOr<bool> open = writer->Write(first);
     int64_t sent = 0;
-    for (size_t i = 0; i < paths.size() && open; ++i) {
-      const auto still_open = SendFile(paths[i], writer.get(), &sent, on_sent);
-      if (!still_open.ok()) {
-        context->TryCancel();  // half a data set must not look like a whole one
-        writer->Finish();
-        return still_open.status();
-      }
-      open = *still_open;
+    for (size_t i = 0; i < paths.size() && open.ok() && *open; ++i) {
+      const auto begin = [&](int64_t size) {
+        v1::PutDatasetRequest file;
+        file.mutable_file()->set_file_name(paths[i].substr(paths[i].rfind('/') + 1));
+        file.mutable_file()->set_size_bytes(size);
+        return file;
+      };
+      open = SendFile<v1::PutDatasetRequest>(paths[i], begin, writer.get(), &sent, on_sent);
     }
-    if (open) writer->WritesDone();
-    return FromGrpc(writer->Finish());
+    return FinishUpload(open, context, writer.get());
   }));
   return dataset;
 }
@@ -285,6 +298,38 @@ absl::Status Client::DeleteDataset(const std::string& name) {
   v1::DeleteDatasetRequest request;
   request.set_name(name);
   return Call<v1::JobService>(&v1::JobService::Stub::DeleteDataset, request).status();
+}
+
+absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const std::string& path,
+                                                 const std::function<void(int64_t)>& on_sent) {
+  v1::StoredModel model;
+  CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
+    const auto stub = Stub<v1::JobService>();
+    const auto writer = stub->PutModel(context, &model);
+    const auto begin = [&](int64_t size) {
+      v1::PutModelRequest header;
+      header.mutable_header()->set_name(name);
+      header.mutable_header()->set_size_bytes(size);
+      return header;
+    };
+    int64_t sent = 0;
+    return FinishUpload(SendFile<v1::PutModelRequest>(path, begin, writer.get(), &sent, on_sent), context,
+                        writer.get());
+  }));
+  return model;
+}
+
+absl::StatusOr<std::vector<v1::StoredModel>> Client::ListModels() {
+  return AllPages<v1::StoredModel>(
+      v1::ListModelsRequest(),
+      [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListModels, page); },
+      [](auto& reply) { return reply.mutable_models(); });
+}
+
+absl::Status Client::DeleteModel(const std::string& name) {
+  v1::DeleteModelRequest request;
+  request.set_name(name);
+  return Call<v1::JobService>(&v1::JobService::Stub::DeleteModel, request).status();
 }
 
 absl::StatusOr<v1::PredictResponse> Client::Predict(const v1::PredictRequest& request) {

@@ -61,6 +61,12 @@ class Client {
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets();
   absl::Status DeleteDataset(const std::string& name);
 
+  // Sends a TorchScript file.
+  absl::StatusOr<v1::StoredModel> PutModel(const std::string& name, const std::string& path,
+                                           const std::function<void(int64_t)>& on_sent);
+  absl::StatusOr<std::vector<v1::StoredModel>> ListModels();
+  absl::Status DeleteModel(const std::string& name);
+
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
   absl::StatusOr<v1::Evaluation> Evaluate(const v1::EvaluateRequest& request,
                                           const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress);

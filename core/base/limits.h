@@ -17,6 +17,7 @@ inline constexpr int64_t kMaxMessageBytes = 16 * kMiB;          // any gRPC mess
 inline constexpr int64_t kChunkBytes = 512 * kKiB;              // of a streamed blob or partial prediction
 inline constexpr int64_t kInlineResumePointBytes = 64 * kKiB;   // below this it travels in CommitProgress
 inline constexpr int64_t kMaxDatasetUploadBytes = 2048 * kMiB;  // all files of one PutDataset
+inline constexpr int64_t kMaxModelBytes = 1024 * kMiB;          // a TorchScript file
 inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
 
@@ -65,6 +66,7 @@ inline constexpr absl::Duration kResumePointInterval = absl::Seconds(30);  // at
 inline constexpr absl::Duration kDrainDeadline = absl::Seconds(30);
 inline constexpr int64_t kDrawCacheBytes = 512 * kMiB;
 inline constexpr int64_t kDatasetCacheBytes = 2048 * kMiB;
+inline constexpr int64_t kModelCacheBytes = 512 * kMiB;
 inline constexpr int64_t kDiskCacheBytes = 8192 * kMiB;
 inline constexpr int kMaxQueuedShards = 16;
 inline constexpr int kMaxPredictors = 8;  // networks kept ready for shards

@@ -55,12 +55,12 @@ absl::Status CheckIntentMove(JobIntent from, JobIntent to) {
                                                     ToString(to), ": intents only tighten"));
 }
 
-JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains) {
+JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains, bool enough) {
   if (intent == JobIntent::kDelete) return JobState::kDeleting;
   const auto all = [&](auto test) { return std::all_of(chains.begin(), chains.end(), test); };
   const auto any = [&](ChainState state) { return std::find(chains.begin(), chains.end(), state) != chains.end(); };
   if (all([](ChainState s) { return IsFinal(s); })) {
-    if (all([](ChainState s) { return s == ChainState::kSucceeded; })) return JobState::kSucceeded;
+    if (enough || all([](ChainState s) { return s == ChainState::kSucceeded; })) return JobState::kSucceeded;
     if (intent == JobIntent::kCancel) return JobState::kCancelled;
     if (intent == JobIntent::kFinish) return JobState::kSucceededEarly;
     return any(ChainState::kFailed) || any(ChainState::kDiverged) ? JobState::kFailed : JobState::kCancelled;

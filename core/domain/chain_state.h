@@ -41,7 +41,8 @@ bool IsFinal(JobState state);
 // Intents only tighten: RUN <-> PAUSE -> FINISH -> CANCEL -> DELETE. FAILED_PRECONDITION names both.
 absl::Status CheckIntentMove(JobIntent from, JobIntent to);
 
-// A job succeeds when every chain succeeded, fails when all are final and at least one FAILED or DIVERGED.
-JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains);
+// A job succeeds when all chains are final and every one succeeded, or as many as it asked for (`enough`); it fails
+// when all are final, that is not so, and at least one FAILED or DIVERGED.
+JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains, bool enough = false);
 
 }  // namespace chainfleet

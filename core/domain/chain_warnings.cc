@@ -26,7 +26,7 @@ std::string OfRounding(const RunReport& report, double n) {
 std::string OfPenalty(const MetropolisStats& seen, int64_t num_batches) {
   if (!(seen.guarded > kMostGuarded)) return "";
   return absl::StrFormat(
-      "biased: %.2g %% of the steps saw noisier energy differences than %d batches can correct; take a larger "
+      "biased: %.1f %% of the steps saw noisier energy differences than %d batches can correct; take a larger "
       "num_batches, a larger batch or a shorter proposal",
       100 * seen.guarded, num_batches);
 }

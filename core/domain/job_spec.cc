@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/limits.h"
 #include "core/domain/posthoc_rules.h"
 #include "core/domain/sweep_points.h"
@@ -83,6 +85,15 @@ void ValidateCollect(const JobSpec& spec, Violations* violations) {
   }
 }
 
+void ValidateScheduling(const JobSpec& spec, Violations* violations) {
+  const size_t before = violations->size();
+  CheckBounds(spec.scheduling, "scheduling", violations);
+  if (violations->size() == before && spec.scheduling.success_chains.value_or(0) > spec.chains) {
+    violations->push_back({"scheduling.success_chains", absl::StrCat("must be at most the ", spec.chains,
+                                                                     " chains, is ", *spec.scheduling.success_chains)});
+  }
+}
+
 void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
   if (spec.model.has_data()) {
     if (spec.dataset.empty())
@@ -102,11 +113,24 @@ void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
     violations->push_back({"prior", "an analytic potential is the whole law: leave the prior out"});
 }
 
+void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
+  CheckBounds(spec.augmentation, "augmentation", violations);
+  if (!spec.augmentation.any()) return;
+  if (!spec.model.is_network()) {
+    violations->push_back({"augmentation", "is for networks on images, the model is an analytic potential"});
+  }
+  if (spec.sampler.is_metropolis() || spec.sampler.passes_over_data()) {
+    violations->push_back({"augmentation", absl::StrCat(spec.sampler.name(),
+                                                        " needs a potential that is a function of theta alone, "
+                                                        "which that of images changed at random is not")});
+  }
+}
+
 void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
   // Batch norm, whose examples have no gradients of their own, is refused with every sampler that needs full data.
-  if (!spec.model.is_network()) {
-    violations->push_back(
-        {"sampler.gradient_uncertainty", "needs the norm of each example's gradient, which networks have"});
+  if (!spec.model.has_layers()) {
+    violations->push_back({"sampler.gradient_uncertainty",
+                           "needs the norm of each example's gradient, which networks of known layers have"});
   }
   if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
     violations->push_back({"prior", "gradient_uncertainty takes a Gaussian prior of one precision, or none"});
@@ -119,8 +143,25 @@ void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintyS
   }
 }
 
+// Its step size is a standard deviation of theta or a leapfrog step, which no rate on a mean loss stands for.
+bool StepIsALength(const SamplerSpec& sampler) {
+  return std::visit(
+      [](const auto& s) {
+        using Spec = std::remove_cvref_t<decltype(s)>;
+        if constexpr (requires { s.proposal; }) return s.proposal == Proposal::kRandomWalk;
+        return std::is_same_v<Spec, RandomWalkSpec> || std::is_same_v<Spec, TemperedMhSpec> ||
+               std::is_same_v<Spec, HmcSpec>;
+      },
+      sampler.kind);
+}
+
 // What a sampler asks of the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
+  if (spec.schedule.scale == StepScale::kLearningRate && StepIsALength(spec.sampler)) {
+    violations->push_back({"learning_rate", absl::StrCat(spec.sampler.name(),
+                                                         " moves theta by a length, not by a rate on the mean loss: "
+                                                         "give step_size")});
+  }
   if (const auto* sampler = std::get_if<GradientUncertaintySpec>(&spec.sampler.kind)) {
     ValidateGradientUncertainty(spec, *sampler, violations);
   }
@@ -156,7 +197,7 @@ void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violat
   const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
   if (sgld == nullptr) return;
   const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
-  const double noise = spec.schedule.initial_value() / scale * sgld->gradient_noise;
+  const double noise = spec.schedule.largest_value() / scale * sgld->gradient_noise;
   if (noise > 2 * spec.temperature) {
     violations->push_back(
         {"sampler.sgld.gradient_noise",
@@ -186,8 +227,10 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   if (spec.chains > limits::kMaxChainsPerJob) {
     violations.push_back({"chains", absl::StrCat("must be at most ", limits::kMaxChainsPerJob, ", is ", spec.chains)});
   }
+  ValidateScheduling(spec, &violations);
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
+  ValidateAugmentation(spec, &violations);
   if (Validate(spec.model).empty()) Append(ValidatePostHoc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   // Its values are judged with the rest of the job.
@@ -252,12 +295,27 @@ std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Datase
   return {};
 }
 
+std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
+                                              const std::vector<int64_t>& input_shape) {
+  if (!augmentation.any()) return {};
+  if (input_shape.size() != 3) {
+    return {{"augmentation", absl::StrCat("needs images [channels, height, width], the data set has inputs [",
+                                          absl::StrJoin(input_shape, ", "), "]")}};
+  }
+  const int64_t side = std::min(input_shape[1], input_shape[2]);
+  if (augmentation.crop_padding < side) return {};
+  return {{"augmentation.crop_padding", absl::StrCat("must be below the sides of the images, ", input_shape[1], " by ",
+                                                     input_shape[2], ", is ", augmentation.crop_padding)}};
+}
+
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   if (dataset != nullptr) CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(spec.model, *dataset)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
   const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(spec.augmentation, input_shape)));
   const int64_t num_classes = dataset != nullptr ? dataset->num_classes : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
+  if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
   const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size) +

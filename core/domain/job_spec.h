@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/domain/augmentation_spec.h"
 #include "core/domain/dataset.h"
 #include "core/domain/draw.h"
 #include "core/domain/model_spec.h"
 #include "core/domain/prior_spec.h"
 #include "core/domain/sampler_spec.h"
 #include "core/domain/schedule_spec.h"
+#include "core/domain/scheduling_spec.h"
 #include "core/domain/sweep_spec.h"
 
 namespace chainfleet {
@@ -22,6 +24,14 @@ namespace chainfleet {
 // `reshuffle`: a keyed permutation per data epoch, the N mod n tail left out. `independent`: n indices with
 // replacement.
 enum class Minibatches { kReshuffle, kIndependent };
+
+// How a GPU multiplies in products and convolutions: kTf32 rounds their inputs to 10 bits of mantissa. A CPU does not
+// know it.
+enum class Precision { kFloat32, kTf32 };
+inline std::initializer_list<const char*> EnumNames(Precision) {
+  static constexpr std::initializer_list<const char*> kNames = {"float32", "tf32"};
+  return kNames;
+}
 
 // At most one is set; none means no burn-in. Draws and traces start after it.
 struct BurnIn {
@@ -48,6 +58,8 @@ struct JobSpec {
   double temperature = 1;
   int64_t batch_size = 128;
   Minibatches minibatches = Minibatches::kReshuffle;
+  AugmentationSpec augmentation;
+  Precision precision = Precision::kFloat32;
   std::optional<int64_t> num_epochs, num_steps;  // exactly one
   BurnIn burn_in;
   int32_t chains = 1;  // of each point
@@ -55,6 +67,7 @@ struct JobSpec {
   Collect collect;
   uint64_t seed = 0;
   int64_t resume_point_every_steps = 0;  // 0: by time, see worker/runtime
+  SchedulingSpec scheduling;
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -65,8 +78,13 @@ std::vector<FieldViolation> Validate(const JobSpec& spec);
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
 
 // The same with the data set itself (null for potentials without data): its targets are those the model learns, the
-// shapes fit, each layer that the prior names is there, a chain fits a machine.
+// shapes fit, each layer that the prior names is there, a chain fits a machine. Of a stored module only a worker can
+// say the latter two.
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
+
+// Inputs [input_shape...] are no images, or too small for the crop; paths below "augmentation".
+std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
+                                              const std::vector<int64_t>& input_shape);
 
 // What the model learns from is not what the data set holds; path dataset.name, of a network that of its likelihood.
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset);

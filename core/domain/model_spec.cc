@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/ids.h"
 
 namespace chainfleet {
 namespace {
@@ -27,7 +28,7 @@ LayerList LayersOf(const ModelSpec& model) {
   return BuiltinLayers(std::get<BuiltinModel>(model.kind));
 }
 
-bool HasBatchNorm(const ModelSpec& model) { return model.is_network() && HasBatchNorm(LayersOf(model)); }
+bool HasBatchNorm(const ModelSpec& model) { return model.has_layers() && HasBatchNorm(LayersOf(model)); }
 
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
                                           int64_t num_classes) {
@@ -41,6 +42,7 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
         absl::StrCat("a network needs inputs and at least 2 classes, the data set has inputs [",
                      absl::StrJoin(input_shape, ", "), "] and ", num_classes, " classes"));
   }
+  if (!model.has_layers()) return NetworkShape{.input_shape = input_shape, .num_outputs = outputs};
   absl::StatusOr<NetworkShape> network = InferNetwork(LayersOf(model), input_shape, outputs, "model.layers");
   if (network.ok()) AddParameters(ParametersOf(likelihood), &*network);
   const auto* builtin = std::get_if<BuiltinModel>(&model.kind);
@@ -89,6 +91,9 @@ std::vector<FieldViolation> Validate(const ModelSpec& model) {
     violations = Validate(*builtin);
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
     violations = Validate(layered->layers, "model.layers");
+  } else if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) {
+    const absl::Status named = CheckName("model", script->name);
+    if (!named.ok()) violations.push_back({"model.torchscript", std::string(named.message())});
   } else {
     violations = Validate(std::get<PotentialKind>(model.kind));
     if (model.likelihood) violations.push_back({"likelihood", "an analytic potential has its own: leave it out"});

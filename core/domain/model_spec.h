@@ -1,5 +1,5 @@
-// What is sampled: a network, built in or a job's own list of layers, or an analytic potential. Shapes, parameter
-// counts and memory are inferred here, without torch, so that a bad model is refused at submit.
+// What is sampled: a network, built in, a job's own list of layers or a stored module, or an analytic potential.
+// Shapes, parameter counts and memory are inferred here, without torch, so that a bad model is refused at submit.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,18 @@ struct LayeredModel {
   bool operator==(const LayeredModel&) const = default;
 };
 
+// A module that was stored under this name (stored_model.h). What it is made of, and whether it fits the data, only a
+// worker that loads it can say.
+struct TorchScriptModel {
+  std::string name;
+  bool operator==(const TorchScriptModel&) const = default;
+};
+
 struct ModelSpec {
-  std::variant<BuiltinModel, PotentialKind, LayeredModel> kind;
+  std::variant<BuiltinModel, PotentialKind, LayeredModel, TorchScriptModel> kind;
   std::optional<LikelihoodKind> likelihood = {};  // of a network; none: categorical
   bool is_network() const { return !std::holds_alternative<PotentialKind>(kind); }
+  bool has_layers() const { return is_network() && !std::holds_alternative<TorchScriptModel>(kind); }
   // True for networks and regressions: N examples, mini-batches, epochs and a prior. Others are the whole law, N = 1.
   bool has_data() const { return is_network() || IsRegression(std::get<PotentialKind>(kind)); }
   bool operator==(const ModelSpec&) const = default;
@@ -36,15 +44,16 @@ struct ModelSpec {
 // Of a network.
 LikelihoodKind LikelihoodOf(const ModelSpec& model);
 
-// The layers of a network that has passed Validate.
+// The layers of a network that has them and has passed Validate.
 LayerList LayersOf(const ModelSpec& model);
 
 // True for a network whose U(theta) on a mini-batch is no function of theta alone.
 bool HasBatchNorm(const ModelSpec& model);
 
 // A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and the outputs of its likelihood, whose own
-// parameters come last; `num_classes` is 0 for float32 targets. INVALID_ARGUMENT naming the field path if the model is
-// unknown, no network, or its shapes do not fit.
+// parameters come last; of a stored module inputs and outputs alone, its parameters being unknown here. `num_classes`
+// is 0 for float32 targets. INVALID_ARGUMENT naming the field path if the model is unknown, no network, or its shapes
+// do not fit.
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
                                           int64_t num_classes);
 
@@ -54,7 +63,7 @@ absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& mod
                                                             int64_t num_classes);
 
 // Rough bytes of device memory for one chain with batches of `batch_size`: parameters, gradients, state and
-// activations.
+// activations; 0 if the parameters are unknown.
 int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& input_shape, int64_t num_classes,
                            int64_t batch_size);
 

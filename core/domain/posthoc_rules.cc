@@ -29,14 +29,16 @@ bool HasWeights(const LayerSpec& layer) {
 
 Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
   int weights = 0, grouped = 0;
-  if (spec.model.is_network()) {
+  if (spec.model.has_layers()) {
     ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
       weights += HasWeights(layer);
       grouped += IsGrouped(layer);
     });
   }
   Violations violations;
-  if (weights < 2) {
+  if (spec.model.is_network() && !spec.model.has_layers()) {
+    violations.push_back({"sampler.mc_dropout", "drops inputs of layers, which a stored module does not tell"});
+  } else if (weights < 2) {
     violations.push_back({"sampler.mc_dropout",
                           "drops the inputs of linear and convolution layers but the first: the model has no second"});
   }
@@ -63,6 +65,10 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
   const bool kronecker = laplace.structure == CurvatureStructure::kKronecker;
   if (spec.model.has_data() && !IsProper(spec.prior)) {
     violations.push_back({"prior", "laplace needs a Gaussian prior with precisions above 0"});
+  }
+  if (spec.model.is_network() && !spec.model.has_layers()) {
+    violations.push_back({"sampler.laplace", "needs the curvature of each layer, which a stored module does not tell"});
+    return violations;
   }
   if (spec.model.is_network()) {
     bool other = false;

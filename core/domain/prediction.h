@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/domain/dataset.h"
+#include "core/domain/draw.h"
 #include "core/domain/job_spec.h"
 
 namespace chainfleet {
@@ -43,6 +44,7 @@ struct PredictPlan {
   std::vector<int64_t> input_shape;
   int64_t num_classes = 0;  // 0: float32 targets
   Normalisation normalisation;
+  std::optional<BlobRef> module;  // of a model that is a stored module
 };
 
 struct ShardRequest {

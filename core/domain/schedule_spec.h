@@ -1,6 +1,7 @@
 // The step size over a run, as values. t counts steps from 0, "the run" is all of a chain's training steps.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <variant>
 #include <vector>
@@ -15,6 +16,7 @@ struct ConstantSchedule {
   static constexpr char kName[] = "constant";
   double value = 0;
   double initial_value() const { return value; }
+  double largest_value() const { return value; }
   static void Fields(auto& self, auto&& visit) { visit("value", self.value, Above(0)); }
   bool operator==(const ConstantSchedule&) const = default;
 };
@@ -24,6 +26,7 @@ struct LinearSchedule {
   static constexpr char kName[] = "linear";
   double initial = 0, final = 0;
   double initial_value() const { return initial; }
+  double largest_value() const { return std::max(initial, final); }
   static void Fields(auto& self, auto&& visit) {
     visit("initial", self.initial, Above(0));
     visit("final", self.final, AtLeast(0));
@@ -36,6 +39,7 @@ struct ExponentialSchedule {
   static constexpr char kName[] = "exponential";
   double initial = 0, final = 0;
   double initial_value() const { return initial; }
+  double largest_value() const { return std::max(initial, final); }
   static void Fields(auto& self, auto&& visit) {
     visit("initial", self.initial, Above(0));
     visit("final", self.final, Above(0));
@@ -50,6 +54,7 @@ struct StepSchedule {
   double factor = 0.1;
   double at = 0.5;
   double initial_value() const { return initial; }
+  double largest_value() const { return initial * std::max(1.0, factor); }
   static void Fields(auto& self, auto&& visit) {
     visit("initial", self.initial, Above(0));
     visit("factor", self.factor, Above(0));
@@ -65,6 +70,7 @@ struct CyclicalSchedule {
   double initial = 0, final = 0;
   int64_t cycles = 1;
   double initial_value() const { return initial; }
+  double largest_value() const { return std::max(initial, final); }
   static void Fields(auto& self, auto&& visit) {
     visit("initial", self.initial, Above(0));
     visit("final", self.final, AtLeast(0));
@@ -80,6 +86,7 @@ struct SwagSchedule {
   double initial = 0, final = 0;
   int64_t start_epoch = 1;
   double initial_value() const { return initial; }
+  double largest_value() const { return std::max(initial, final); }
   static void Fields(auto& self, auto&& visit) {
     visit("initial", self.initial, Above(0));
     visit("final", self.final, Above(0));
@@ -104,6 +111,9 @@ struct ScheduleSpec {
   }
   double initial_value() const {
     return std::visit([](const auto& schedule) { return schedule.initial_value(); }, kind);
+  }
+  double largest_value() const {
+    return std::visit([](const auto& schedule) { return schedule.largest_value(); }, kind);
   }
   bool operator==(const ScheduleSpec&) const = default;
 };

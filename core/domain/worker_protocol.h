@@ -12,6 +12,7 @@
 #include "core/domain/dataset.h"
 #include "core/domain/job_spec.h"
 #include "core/domain/progress_record.h"
+#include "core/domain/stored_model.h"
 
 namespace chainfleet {
 
@@ -24,8 +25,9 @@ inline constexpr int32_t kOldestProtocolVersion = 1;
 struct JobPlan {
   std::string job;  // id
   JobSpec spec;
-  std::optional<Dataset> dataset;  // none for analytic potentials
-  Normalisation normalisation;     // of the training set, recorded with the job
+  std::optional<Dataset> dataset;     // none for analytic potentials
+  Normalisation normalisation;        // of the training set, recorded with the job
+  std::optional<StoredModel> module;  // of a model that is a stored module
 };
 
 // A chain leased to the worker, with all it needs to go on from the last commit.
@@ -53,12 +55,19 @@ struct HeldChain {
 
 // A lease given back without a commit: the worker cannot or must not go on. The lease ends at once. kRefused: not on
 // this worker (its build or device cannot, or it drains). kFailed: an error, named in `reason`. kHung: the device does
-// not answer. kStopped: as it was ordered to, or before its first step.
+// not answer. kStopped: as it was ordered to, or before its first step. kInvalid: the job itself is wrong, as any
+// worker would find; the chain has failed.
 struct ReleasedChain {
   ChainId chain;
   int64_t lease_epoch = 0;
-  enum class Why { kRefused = 0, kFailed = 1, kHung = 3, kStopped = 4 } why = Why::kRefused;  // as on the wire
-  std::string reason;                                                                         // for people
+  enum class Why {
+    kRefused = 0,
+    kFailed = 1,
+    kHung = 3,
+    kStopped = 4,
+    kInvalid = 5
+  } why = Why::kRefused;  // as on the wire
+  std::string reason;     // for people
 };
 
 // The worker's whole state, each time: a lost or repeated call changes nothing that the next one does not mend.

@@ -69,7 +69,9 @@ class FieldReader {
       Get(field, &text);
       const std::optional<T> known = EnumFromName<T>(text);
       if (known) value = *known;
-      if (!known) violations_->push_back({path_ + "." + name, "\"" + text + "\"; allowed: " + AllEnumNames<T>()});
+      if (!known)
+        violations_->push_back(
+            {path_.empty() ? name : path_ + "." + name, "\"" + text + "\"; allowed: " + AllEnumNames<T>()});
     } else {
       Get(field, &value);
     }

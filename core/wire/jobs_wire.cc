@@ -101,6 +101,8 @@ v1::JobSpec::Model ToProto(const ModelSpec& model) {
     BuiltinModel::Fields(*builtin, FieldWriter(&proto));
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
     LayersToProto(layered->layers, proto.mutable_layers());
+  } else if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) {
+    proto.set_torchscript(script->name);
   } else {
     ChoiceToProto(std::get<PotentialKind>(model.kind), proto.mutable_potential());
   }
@@ -112,8 +114,8 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   Violations violations;
   const bool layered = proto.layers_size() > 0;
   if ((proto.kind_case() != v1::JobSpec::Model::KIND_NOT_SET) == layered) {
-    return InvalidFields(
-        {{"model", "give exactly one of builtin: NAME (" + BuiltinNames() + "), layers: [...] and potential"}});
+    return InvalidFields({{"model", "give exactly one of builtin: NAME (" + BuiltinNames() +
+                                        "), layers: [...], torchscript: NAME and potential"}});
   }
   BuiltinModel builtin{proto.builtin(), {}};
   BuiltinModel::Fields(builtin, FieldReader(proto, "model", &violations));
@@ -127,6 +129,8 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
     model.kind = LayeredModel{LayersFromProto(proto.layers(), "model.layers", &violations)};
   } else if (proto.has_builtin()) {
     model.kind = std::move(builtin);
+  } else if (proto.has_torchscript()) {
+    model.kind = TorchScriptModel{proto.torchscript()};
   } else {
     ChoiceFromProto(proto.potential(), "model.potential", &model.kind.emplace<PotentialKind>(), &violations);
   }
@@ -160,6 +164,10 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_temperature(spec.temperature);
   proto.set_batch_size(spec.batch_size);
   proto.set_minibatches(spec.minibatches == Minibatches::kReshuffle ? "reshuffle" : "independent");
+  if (spec.augmentation.any()) {
+    AugmentationSpec::Fields(spec.augmentation, FieldWriter(proto.mutable_augmentation()));
+  }
+  proto.set_precision(EnumName(spec.precision));
   if (spec.num_epochs) proto.set_num_epochs(*spec.num_epochs);
   if (spec.num_steps) proto.set_num_steps(*spec.num_steps);
   if (spec.burn_in.cycles) proto.mutable_burn_in()->set_cycles(*spec.burn_in.cycles);
@@ -170,6 +178,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   CollectToProto(spec.collect, proto.mutable_collect());
   proto.set_seed(spec.seed);
   proto.set_resume_point_every_steps(spec.resume_point_every_steps);
+  SchedulingSpec::Fields(spec.scheduling, FieldWriter(proto.mutable_scheduling()));
   return proto;
 }
 
@@ -192,6 +201,8 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   if (proto.has_temperature()) spec.temperature = proto.temperature();
   if (proto.has_batch_size()) spec.batch_size = proto.batch_size();
   spec.minibatches = MinibatchesFromProto(proto.minibatches(), &violations);
+  AugmentationSpec::Fields(spec.augmentation, FieldReader(proto.augmentation(), "augmentation", &violations));
+  FieldReader(proto, "", &violations)("precision", spec.precision);
   if (proto.has_num_epochs()) spec.num_epochs = proto.num_epochs();
   if (proto.has_num_steps()) spec.num_steps = proto.num_steps();
   if (proto.has_burn_in()) spec.burn_in = BurnInFromProto(proto.burn_in(), &violations);
@@ -200,6 +211,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   spec.collect = CollectFromProto(proto.collect(), &violations);
   spec.seed = proto.seed();
   spec.resume_point_every_steps = proto.resume_point_every_steps();
+  SchedulingSpec::Fields(spec.scheduling, FieldReader(proto.scheduling(), "scheduling", &violations));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
   return spec;
 }

@@ -10,9 +10,15 @@
 
 namespace chainfleet {
 
-// `spec` with its preset filled in for `num_examples` N, on which prior (lambda = N wd) and temperature may depend, and
-// the preset's name cleared. A message that `spec` sets of its own (sampler, learning_rate, ...) replaces the preset's
-// whole. INVALID_ARGUMENT at "preset" listing the names if it is none of them.
-absl::StatusOr<v1::JobSpec> ExpandPreset(const v1::JobSpec& spec, int64_t num_examples);
+// The data that a preset's numbers may depend on.
+struct PresetData {
+  int64_t num_examples = 1;  // N: prior (lambda = N wd) and temperature
+  int64_t num_classes = 0;   // with 100 the scripts take their settings for CIFAR-100
+};
+
+// `spec` with its preset filled in for this data and the built-in network it names (the scripts have numbers of their
+// own for some), and the preset's name cleared. A message that `spec` sets of its own (sampler, learning_rate, ...)
+// replaces the preset's whole. INVALID_ARGUMENT at "preset" listing the names if it is none of them.
+absl::StatusOr<v1::JobSpec> ExpandPreset(const v1::JobSpec& spec, const PresetData& data);
 
 }  // namespace chainfleet

@@ -188,6 +188,18 @@ Normalisation FromProto(const v1::Normalisation& proto) {
   return {.mean = FromProto(proto.mean()), .stddev = FromProto(proto.stddev())};
 }
 
+v1::StoredModel ToProto(const StoredModel& model) {
+  v1::StoredModel proto;
+  proto.set_name(model.name);
+  *proto.mutable_object() = ToProto(model.object);
+  *proto.mutable_created_at() = ToProto(model.created_at);
+  return proto;
+}
+
+StoredModel FromProto(const v1::StoredModel& proto) {
+  return {proto.name(), FromProto(proto.object()), FromProto(proto.created_at())};
+}
+
 v1::Dataset ToProto(const Dataset& dataset) {
   v1::Dataset proto;
   proto.set_name(dataset.name);

@@ -12,6 +12,7 @@
 #include "core/domain/dataset.h"
 #include "core/domain/draw.h"
 #include "core/domain/progress_record.h"
+#include "core/domain/stored_model.h"
 
 namespace chainfleet {
 
@@ -41,6 +42,8 @@ v1::ChainStats ToProto(const ChainStats& stats);
 ChainStats FromProto(const v1::ChainStats& proto);
 v1::Normalisation ToProto(const Normalisation& normalisation);
 Normalisation FromProto(const v1::Normalisation& proto);
+v1::StoredModel ToProto(const StoredModel& model);
+StoredModel FromProto(const v1::StoredModel& proto);
 v1::Dataset ToProto(const Dataset& dataset);
 absl::StatusOr<Dataset> FromProto(const v1::Dataset& proto);
 

@@ -128,6 +128,7 @@ v1::JobPlan ToProto(const JobPlan& plan) {
   *proto.mutable_spec() = ToProto(plan.spec);
   if (plan.dataset) *proto.mutable_dataset() = ToProto(*plan.dataset);
   *proto.mutable_normalisation() = ToProto(plan.normalisation);
+  if (plan.module) *proto.mutable_module() = ToProto(*plan.module);
   return proto;
 }
 
@@ -139,6 +140,7 @@ absl::StatusOr<JobPlan> FromProto(const v1::JobPlan& proto) {
     CHAINFLEET_ASSIGN_OR_RETURN(plan.dataset, FromProto(proto.dataset()));
   }
   plan.normalisation = FromProto(proto.normalisation());
+  if (proto.has_module()) plan.module = FromProto(proto.module());
   return plan;
 }
 

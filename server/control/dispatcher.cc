@@ -32,6 +32,7 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
     }
   }
   for (Dataset& dataset : state.datasets) datasets[dataset.name] = std::move(dataset);
+  for (StoredModel& model : state.models) models[model.name] = std::move(model);
 }
 
 void Dispatcher::Impl::Start() {
@@ -78,6 +79,11 @@ void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(no
 
 void Dispatcher::Impl::Settle() {
   if (policy_due && now >= next_policy) RunPolicy();
+  if (!jobs.anything_waits()) {
+    waiting_since.reset();
+  } else if (!waiting_since) {
+    waiting_since = now;
+  }
   while (!held_by_age.empty() && held_by_age.begin()->first + options.sync_interval <= now) {
     const std::string worker = held_by_age.begin()->second;
     stirred.erase(worker);

@@ -85,6 +85,11 @@ class Dispatcher {
   absl::StatusOr<Page<Dataset>> ListDatasets(int32_t page_size, const std::string& page_token);
   void DeleteDataset(const std::string& name, Reply<bool> done);
 
+  // TorchScript files, in the same way.
+  void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done);
+  absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
+  void DeleteModel(const std::string& name, Reply<bool> done);
+
   // Workers (protocol 4). Synchronize may be held up to the sync interval while there is nothing to say.
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
   // `record` is what the segment's record says of its making; its chain and segment are those of `commit`.
@@ -93,6 +98,8 @@ class Dispatcher {
   // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current: asked before bytes are accepted.
   absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch);
   std::vector<WorkerView> ListWorkers();
+  // What a scaler and the metrics of the queue go by.
+  FleetDemand Demand();
 
  private:
   struct Impl;

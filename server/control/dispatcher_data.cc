@@ -15,6 +15,23 @@ bool IsCurrent(const JobEntry& job, const Snapshot& snapshot) {
   return true;
 }
 
+// A page of `all`, in the order of their names; the token belongs to lists of `kind`.
+template <typename Stored>
+absl::StatusOr<Page<Stored>> PageOf(const std::map<std::string, Stored>& all, const std::string& kind,
+                                    int32_t page_size, const std::string& page_token) {
+  const auto limit = static_cast<size_t>(ClampPageSize(page_size));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf(kind, page_token));
+  Page<Stored> page;
+  for (auto i = all.upper_bound(after); i != all.end(); ++i) {
+    if (page.items.size() == limit) {
+      page.next_page_token = MakePageToken(kind, page.items.back().name);
+      break;
+    }
+    page.items.push_back(i->second);
+  }
+  return page;
+}
+
 }  // namespace
 
 void Dispatcher::Impl::Persist(const StateChange& change) {
@@ -97,18 +114,8 @@ absl::StatusOr<Dataset> Dispatcher::GetDataset(const std::string& name) {
 }
 
 absl::StatusOr<Page<Dataset>> Dispatcher::ListDatasets(int32_t page_size, const std::string& page_token) {
-  const size_t limit = static_cast<size_t>(ClampPageSize(page_size));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf("datasets", page_token));
   Impl::Entered entered(impl_.get());
-  Page<Dataset> page;
-  for (auto i = impl_->datasets.upper_bound(after); i != impl_->datasets.end(); ++i) {
-    if (page.items.size() == limit) {
-      page.next_page_token = MakePageToken("datasets", page.items.back().name);
-      break;
-    }
-    page.items.push_back(i->second);
-  }
-  return page;
+  return PageOf(impl_->datasets, "datasets", page_size, page_token);
 }
 
 void Dispatcher::DeleteDataset(const std::string& name, Reply<bool> done) {
@@ -116,6 +123,29 @@ void Dispatcher::DeleteDataset(const std::string& name, Reply<bool> done) {
   impl_->Change(change::DeleteDataset{name}, [name, done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<bool>(done, result.status);
     i.datasets.erase(name);
+    i.Say<bool>(done, true);
+  });
+}
+
+void Dispatcher::PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::PutModel{model, upload}, [done](Impl& i, const ApplyResult& result) {
+    if (!result.status.ok()) return i.Say<StoredModel>(done, result.status);
+    i.models[result.model->name] = *result.model;
+    i.Say<StoredModel>(done, *result.model);
+  });
+}
+
+absl::StatusOr<Page<StoredModel>> Dispatcher::ListModels(int32_t page_size, const std::string& page_token) {
+  Impl::Entered entered(impl_.get());
+  return PageOf(impl_->models, "models", page_size, page_token);
+}
+
+void Dispatcher::DeleteModel(const std::string& name, Reply<bool> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::DeleteModel{name}, [name, done](Impl& i, const ApplyResult& result) {
+    if (!result.status.ok()) return i.Say<bool>(done, result.status);
+    i.models.erase(name);
     i.Say<bool>(done, true);
   });
 }

@@ -95,7 +95,10 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void EndTurns();
   void PlanTurns();
   void BeginTurns();
-  void GrantByAge();
+  void RetireSurplus();
+  void GrantInOrder();
+  void Preempt();
+  void PreemptSome(JobEntry* job, size_t wanted);
   bool IsUsable(const WorkerEntry& worker) const;
   bool MayStart(const ChainEntry& chain);
   std::vector<SuspectChain> WaitingSuspects(size_t limit);
@@ -112,6 +115,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
   void Commit(change::CommitProgress commit, Reply<CommitReply> done);
+  std::vector<WorkerView> Workers() const;
 
   absl::Duration LeaseEndsAfter(absl::Duration from) const { return from + options.lease_ttl + options.lease_grace; }
 
@@ -126,7 +130,9 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   LeaseTable leases;
   Fleet fleet;
   SoloTurns turns;
+  std::set<ChainId> preempted;  // leases that give way to a higher tier
   std::map<std::string, Dataset> datasets;
+  std::map<std::string, StoredModel> models;
   std::map<std::string, HeldCall> held;  // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due
@@ -135,7 +141,8 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   std::set<std::pair<absl::Duration, std::string>> purges;             // deleted jobs, by time
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;
-  std::optional<absl::Duration> next_attempt;  // the earliest not_before that the policy has met
+  std::optional<absl::Duration> waiting_since;  // since when something waits without a break
+  std::optional<absl::Duration> next_attempt;   // the earliest not_before that the policy has met
   std::optional<absl::Duration> armed;
   uint64_t ids_made = 0, watches_made = 0, uploads_begun = 0;
   std::vector<std::function<void()>> outbox;

@@ -34,6 +34,16 @@ void Dispatcher::CreateJob(const JobSpec& spec, const std::string& request_id, b
     plan.dataset = dataset->second;
     plan.normalisation = dataset->second.normalisation;
   }
+  if (const auto* script = std::get_if<TorchScriptModel>(&spec.model.kind)) {
+    const auto module = impl.models.find(script->name);
+    if (module == impl.models.end()) {
+      return impl.Say<JobView>(done,
+                               WithReason(absl::NotFoundError(absl::StrCat("model.torchscript: no model ", script->name,
+                                                                           ": put it with `chainfleet model put`")),
+                                          "MODEL_NOT_FOUND"));
+    }
+    plan.module = module->second;
+  }
   const absl::Status fits = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr);
   if (!fits.ok()) return impl.Say<JobView>(done, fits);
   if (validate_only) {

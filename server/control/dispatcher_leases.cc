@@ -39,7 +39,7 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
   const auto crash = CrashOf(ending, leases.Find(id));
   const bool alone = crash == change::EndLease::Crash::kAlone && chain->row.suspect();
   const std::string reason = absl::StrCat(ending.reason, alone ? ", with this chain alone on it" : "");
-  ChangeChain(chain, change::EndLease{id, epoch, ending.ordered, ending.given_back, reason, crash},
+  ChangeChain(chain, change::EndLease{id, epoch, ending.ordered, ending.given_back, reason, crash, ending.hopeless},
               [id, ending, before = chain->row](Impl& impl, const ApplyResult& result) {
                 if (result.status.ok()) impl.OnAttemptEnded(id, before, ending);
                 Lease* lease = impl.leases.Find(id);
@@ -72,6 +72,7 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   const ChainId id = chain->row.id;
   Lease lease{id, epoch, worker.id, worker.incarnation, LeaseEndsAfter(now)};
   lease.listed = listed;
+  lease.bytes = jobs.Find(id.job)->chain_bytes;
   leases.Put(std::move(lease));
   ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation},
               [id](Impl& impl, const ApplyResult& result) { impl.OnGranted(id, result); });

@@ -21,9 +21,11 @@ void Dispatcher::Impl::RunPolicy() {
     return;
   }
   fleet.ForgetSilent(now - kForgetWorkerAfter);
+  RetireSurplus();
   PlanTurns();
   BeginTurns();
-  GrantByAge();
+  GrantInOrder();
+  Preempt();
 }
 
 bool Dispatcher::Impl::IsUsable(const WorkerEntry& worker) const {
@@ -54,7 +56,7 @@ void Dispatcher::Impl::EndTurns() {
 
 std::vector<SuspectChain> Dispatcher::Impl::WaitingSuspects(size_t limit) {
   std::vector<SuspectChain> waiting;
-  for (const auto& [sequence, job] : jobs.suspect_queue()) {
+  for (const auto& [place, job] : jobs.suspect_queue()) {
     for (const int32_t index : job->suspects) {
       if (waiting.size() >= limit) return waiting;
       const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
@@ -97,21 +99,38 @@ void Dispatcher::Impl::BeginTurns() {
   }
 }
 
-void Dispatcher::Impl::GrantByAge() {
+// Its point has as many successes as the job asks for: what it has drawn is served, and that is the end of it.
+void Dispatcher::Impl::RetireSurplus() {
+  std::vector<ChainEntry*> retired;
+  for (const auto& [place, job] : jobs.surplus_queue()) {
+    for (const int32_t index : job->surplus) {
+      ChainEntry* chain = &job->chains[static_cast<size_t>(index)];
+      if (!chain->in_flight && retired.size() < limits::kStateWriterBatch) retired.push_back(chain);
+    }
+  }
+  for (ChainEntry* chain : retired) {
+    ChangeChain(
+        chain, change::RetireChain{chain->row.id, "as many chains succeeded as the job asks for"},
+        [](Impl& impl, const ApplyResult& result) { impl.policy_due = impl.policy_due || !result.status.ok(); });
+  }
+}
+
+void Dispatcher::Impl::GrantInOrder() {
   std::vector<FreeSlots> free;
   int32_t total_free = 0;
   for (const auto& [id, worker] : fleet.workers()) {
     const int32_t slots = worker.chain_slots - leases.NumOfWorker(id);
     if (!IsUsable(worker) || slots <= 0 || turns.Keeps(id)) continue;
-    free.push_back({id, slots});
+    FreeSlots& place = free.emplace_back(FreeSlots{id, slots, worker.host, std::nullopt, slots == worker.chain_slots});
+    if (worker.memory_bytes > 0) place.bytes = worker.memory_bytes - leases.BytesOfWorker(id);
     total_free += slots;
   }
   total_free = std::min<int32_t>(total_free, limits::kStateWriterBatch);
   std::vector<QueuedJob> queue;
   int32_t queued = 0;
-  for (const auto& [sequence, job] : jobs.queue()) {
+  for (const auto& [place, job] : jobs.queue()) {
     if (queued >= total_free) break;
-    QueuedJob& entry = queue.emplace_back(QueuedJob{job->row.id, {}, {}});
+    QueuedJob& entry = queue.emplace_back(QueuedJob{job->row.id, {}, {}, job->chain_bytes});
     for (const int32_t index : job->pending) {
       const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
       if (MayStart(chain)) entry.chains.push_back({index, chain.shunned_worker});
@@ -121,11 +140,44 @@ void Dispatcher::Impl::GrantByAge() {
     }
     queued += static_cast<int32_t>(entry.chains.size());
   }
-  const std::vector<Assignment> assignments = AssignByAge(queue, free, limits::kStateWriterBatch);
+  const std::vector<Assignment> assignments = AssignInOrder(queue, free, limits::kStateWriterBatch);
   policy_due = policy_due || assignments.size() == static_cast<size_t>(limits::kStateWriterBatch);
   for (const Assignment& a : assignments) {
     ChainEntry* chain = jobs.Find(a.chain);
     GrantLease(chain, chain->row.lease_epoch + 1, *fleet.Find(a.worker), false);
+  }
+}
+
+// Chains that wait in vain take the places of the lowest tier, there of the youngest job. A chain that gives way
+// commits a resume point first and waits like any other, which costs it no attempt.
+void Dispatcher::Impl::Preempt() {
+  std::erase_if(preempted, [this](const ChainId& id) {
+    const Lease* lease = leases.Find(id);
+    return lease == nullptr || !lease->preempted;
+  });
+  auto lowest = jobs.running().rbegin();
+  size_t wanted = 0;
+  for (const auto& [place, job] : jobs.queue()) {
+    if (lowest == jobs.running().rend() || place.priority <= lowest->first.priority) break;
+    for (const int32_t index : job->pending) {
+      wanted += MayStart(job->chains[static_cast<size_t>(index)]) ? 1 : 0;
+    }
+    for (; lowest != jobs.running().rend() && preempted.size() < wanted; ++lowest) {
+      if (place.priority <= lowest->first.priority) break;
+      PreemptSome(lowest->second, wanted);
+    }
+  }
+}
+
+void Dispatcher::Impl::PreemptSome(JobEntry* job, size_t wanted) {
+  for (auto chain = job->chains.rbegin(); chain != job->chains.rend() && preempted.size() < wanted; ++chain) {
+    Lease* lease = leases.Find(chain->row.id);
+    if (lease == nullptr || lease->preempted || lease->ending || turns.HasTurn(chain->row.id)) continue;
+    const WorkerEntry* worker = fleet.Find(lease->worker);
+    if (worker == nullptr || !IsUsable(*worker)) continue;
+    lease->preempted = true;
+    preempted.insert(lease->chain);
+    stirred.insert(lease->worker);
   }
 }
 

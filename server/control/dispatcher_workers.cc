@@ -44,6 +44,8 @@ std::string ToString(ReleasedChain::Why why) {
       return "hung";
     case ReleasedChain::Why::kStopped:
       return "stopped";
+    case ReleasedChain::Why::kInvalid:
+      return "found the job wrong";
   }
   return "gave it back";
 }
@@ -92,7 +94,10 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
 }
 
 bool Dispatcher::Impl::MustStop(const ChainId& chain, const WorkerEntry& worker) {
-  return worker.draining || jobs.Find(chain.job)->row.intent != JobIntent::kRun || turns.Displaces(worker.id, chain);
+  const JobEntry& job = *jobs.Find(chain.job);
+  const Lease* lease = leases.Find(chain);
+  return worker.draining || job.row.intent != JobIntent::kRun || turns.Displaces(worker.id, chain) ||
+         job.HasEnough(chain.index) || (lease != nullptr && lease->preempted);
 }
 
 Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
@@ -100,8 +105,8 @@ Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, c
   if (chain == nullptr || chain->row.lease_epoch != held_chain.lease_epoch) return Verdict::kFenced;
   const ChainRow& row = chain->row;
   if (row.state == ChainState::kCancelled) return Verdict::kDrop;
-  // It gave the chain back and has not read the reply yet.
-  if (row.worker.empty()) return Verdict::kNothing;
+  // It gave the chain back and has not read the reply yet, or the chain was retired after its lease had ended.
+  if (row.worker.empty()) return IsFinal(row.state) ? Verdict::kDrop : Verdict::kNothing;
   if (row.worker != worker.id || row.incarnation != worker.incarnation) return Verdict::kFenced;
   // It ended the chain and has not read the reply yet.
   if (IsFinal(row.state)) return Verdict::kNothing;
@@ -140,7 +145,7 @@ void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry&
   const LeaseEnd ending{told && released.why == ReleasedChain::Why::kStopped, true,
                         absl::StrCat("worker ", worker.id, " ", ToString(released.why),
                                      released.reason.empty() ? "" : ": ", released.reason),
-                        released.why == ReleasedChain::Why::kHung};
+                        released.why == ReleasedChain::Why::kHung, released.why == ReleasedChain::Why::kInvalid};
   if (!ending.ordered) chain->shunned_worker = worker.id;
   if (lease != nullptr) {
     leases.EndAt(lease, now, ending);
@@ -274,14 +279,30 @@ absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch) {
                     "LEASE_FENCED");
 }
 
-std::vector<WorkerView> Dispatcher::ListWorkers() {
-  Impl::Entered entered(impl_.get());
+std::vector<WorkerView> Dispatcher::Impl::Workers() const {
   std::vector<WorkerView> views;
-  for (const auto& [id, worker] : impl_->fleet.workers()) {
-    views.push_back({id, worker.host, worker.device, worker.chain_slots, impl_->leases.NumOfWorker(id),
-                     impl_->now - worker.last_sync, worker.draining});
+  for (const auto& [id, worker] : fleet.workers()) {
+    views.push_back({id, worker.host, worker.device, worker.chain_slots, leases.NumOfWorker(id), now - worker.last_sync,
+                     worker.draining});
   }
   return views;
+}
+
+std::vector<WorkerView> Dispatcher::ListWorkers() {
+  Impl::Entered entered(impl_.get());
+  return impl_->Workers();
+}
+
+FleetDemand Dispatcher::Demand() {
+  Impl::Entered entered(impl_.get());
+  FleetDemand demand{.workers = impl_->Workers()};
+  std::erase_if(demand.workers, [this](const WorkerView& w) { return w.since_sync > impl_->options.lease_ttl; });
+  for (const auto& [sequence, job] : impl_->jobs.queue()) demand.waiting += static_cast<int64_t>(job->pending.size());
+  for (const auto& [sequence, job] : impl_->jobs.suspect_queue()) {
+    demand.waiting += static_cast<int64_t>(job->suspects.size());
+  }
+  if (impl_->waiting_since) demand.waiting_for = impl_->now - *impl_->waiting_since;
+  return demand;
 }
 
 }  // namespace chainfleet

@@ -39,9 +39,11 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.chains_listed = request.chains.size();
   worker.device.clear();
   worker.chain_slots = 0;
+  worker.memory_bytes = 0;
   for (const DeviceReport& device : request.devices) {
     absl::StrAppend(&worker.device, worker.device.empty() ? "" : ",", device.name);
     worker.chain_slots += device.chain_slots;
+    worker.memory_bytes += device.memory_bytes;
   }
   return Seen{&worker, is_new};
 }

@@ -16,6 +16,7 @@ struct WorkerEntry {
   std::string id, incarnation, host, device;
   uint64_t seq = 0;
   int32_t chain_slots = 0;
+  int64_t memory_bytes = 0;  // of all devices; 0: unknown
   size_t chains_listed = 0;  // in its last call: what its process really has
   bool draining = false;
   absl::Duration last_sync;                     // monotonic

@@ -1,6 +1,8 @@
 #include "server/control/job_table.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <utility>
 
 namespace chainfleet {
@@ -9,6 +11,8 @@ JobEntry* JobTable::Add(StoredJob stored) {
   JobEntry job;
   const JobPlan& plan = *stored.row.plan;
   job.total_steps = PlanSteps(plan.spec, plan.dataset ? plan.dataset->num_rows : 1).total_steps;
+  const Dataset data = plan.dataset.value_or(Dataset());
+  job.chain_bytes = EstimateChainBytes(plan.spec.model, data.input_shape, data.num_classes, plan.spec.batch_size);
   job.row = std::move(stored.row);
   job.newest_snapshot = std::move(stored.newest_snapshot);
   for (ChainRow& row : stored.chains) {
@@ -42,35 +46,53 @@ void JobTable::Update(const ChainRow& row) {
   ++job->version;
 }
 
-void JobTable::Derive(JobEntry* job) {
-  std::vector<ChainState> states;
+void JobTable::Sort(JobEntry* job) {
   job->pending.clear();
   job->suspects.clear();
+  job->surplus.clear();
+  job->num_leased = 0;
   for (const ChainEntry& chain : job->chains) {
-    states.push_back(chain.row.state);
-    if (chain.row.state == ChainState::kPending && job->row.intent == JobIntent::kRun) {
-      (chain.row.suspect() ? job->suspects : job->pending).insert(chain.row.id.index);
-    }
+    const int32_t index = chain.row.id.index;
+    job->num_leased += chain.row.state == ChainState::kLeased ? 1 : 0;
+    if (chain.row.state != ChainState::kPending || job->row.intent != JobIntent::kRun) continue;
+    (job->HasEnough(index) ? job->surplus : chain.row.suspect() ? job->suspects : job->pending).insert(index);
   }
-  job->state = DeriveJobState(job->row.intent, states);
-  ++job->version;
-  const auto list = [job](const std::set<int32_t>& chains, std::map<int64_t, JobEntry*>* queue) {
-    if (chains.empty()) {
-      queue->erase(job->row.sequence);
+  const auto list = [job](bool waits, JobQueue* queue) {
+    const QueuePlace place{job->priority(), job->row.sequence};
+    if (waits) {
+      (*queue)[place] = job;
     } else {
-      (*queue)[job->row.sequence] = job;
+      queue->erase(place);
     }
   };
-  list(job->pending, &queue_);
-  list(job->suspects, &suspect_queue_);
+  list(!job->pending.empty(), &queue_);
+  list(!job->suspects.empty(), &suspect_queue_);
+  list(!job->surplus.empty(), &surplus_queue_);
+  list(job->num_leased > 0, &running_);
+}
+
+void JobTable::Derive(JobEntry* job) {
+  const JobSpec& spec = job->row.plan->spec;
+  std::vector<ChainState> states;
+  std::vector<int64_t> succeeded(static_cast<size_t>(NumPoints(spec.sweep)));
+  for (const ChainEntry& chain : job->chains) {
+    states.push_back(chain.row.state);
+    if (chain.row.state == ChainState::kSucceeded) ++succeeded[static_cast<size_t>(PointOf(spec, chain.row.id.index))];
+  }
+  const int64_t needed = spec.scheduling.success_chains.value_or(std::numeric_limits<int64_t>::max());
+  job->enough.clear();
+  for (const int64_t count : succeeded) job->enough.push_back(count >= needed);
+  job->state = DeriveJobState(job->row.intent, states, std::ranges::all_of(job->enough, std::identity()));
+  ++job->version;
+  Sort(job);
 }
 
 void JobTable::Remove(const std::string& id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
-  by_age_.erase(found->second.row.sequence);
-  queue_.erase(found->second.row.sequence);
-  suspect_queue_.erase(found->second.row.sequence);
+  const QueuePlace place{found->second.priority(), found->second.row.sequence};
+  by_age_.erase(place.sequence);
+  for (JobQueue* queue : {&queue_, &suspect_queue_, &surplus_queue_, &running_}) queue->erase(place);
   jobs_.erase(found);
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "core/domain/snapshot.h"
+#include "core/domain/sweep_points.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/views.h"
 
@@ -30,10 +31,28 @@ struct JobEntry {
   std::optional<Snapshot> newest_snapshot;
   JobState state = JobState::kPending;  // derived
   int64_t total_steps = 0;              // of one chain
+  int64_t chain_bytes = 0;              // estimated memory of one
   uint64_t version = 1;                 // rises with every change that shows
-  // Indices of PENDING chains while the intent is RUN: those that may share a worker, and those that may not.
-  std::set<int32_t> pending, suspects;
+  // Indices of PENDING chains while the intent is RUN: those that may share a worker, those that may not, and those
+  // that are not needed any more.
+  std::set<int32_t> pending, suspects, surplus;
+  int32_t num_leased = 0;
+  std::vector<bool> enough;  // by point of the sweep: as many chains succeeded as the job asks for
+
+  Priority priority() const { return row.plan->spec.scheduling.priority; }
+  // The chain's point has its successes.
+  bool HasEnough(int32_t index) const { return enough[static_cast<size_t>(PointOf(row.plan->spec, index))]; }
 };
+
+// Who waits first: the higher tier, then the older job.
+struct QueuePlace {
+  Priority priority;
+  int64_t sequence;
+  bool operator<(const QueuePlace& other) const {
+    return priority != other.priority ? priority > other.priority : sequence < other.sequence;
+  }
+};
+using JobQueue = std::map<QueuePlace, JobEntry*>;
 
 // Not thread-safe. Pointers stay valid until the job is removed.
 class JobTable {
@@ -50,16 +69,20 @@ class JobTable {
 
   // By age, oldest first.
   const std::map<int64_t, JobEntry*>& by_age() const { return by_age_; }
-  // Those with pending chains, and those with pending suspects, by age.
-  const std::map<int64_t, JobEntry*>& queue() const { return queue_; }
-  const std::map<int64_t, JobEntry*>& suspect_queue() const { return suspect_queue_; }
-  bool anything_waits() const { return !queue_.empty() || !suspect_queue_.empty(); }
+  // Those with pending chains, with pending suspects, with chains to retire, and with leased chains.
+  const JobQueue& queue() const { return queue_; }
+  const JobQueue& suspect_queue() const { return suspect_queue_; }
+  const JobQueue& surplus_queue() const { return surplus_queue_; }
+  const JobQueue& running() const { return running_; }
+  bool anything_waits() const { return !queue_.empty() || !suspect_queue_.empty() || !surplus_queue_.empty(); }
 
  private:
   void Derive(JobEntry* job);
+  void Sort(JobEntry* job);  // its chains by what they wait for
 
   std::map<std::string, JobEntry> jobs_;
-  std::map<int64_t, JobEntry*> by_age_, queue_, suspect_queue_;
+  std::map<int64_t, JobEntry*> by_age_;
+  JobQueue queue_, suspect_queue_, surplus_queue_, running_;
 };
 
 JobView ViewOf(const JobEntry& job);

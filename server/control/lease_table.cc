@@ -54,6 +54,14 @@ std::vector<Lease*> LeaseTable::OfWorker(const std::string& worker) {
   return leases;
 }
 
+int64_t LeaseTable::BytesOfWorker(const std::string& worker) const {
+  int64_t bytes = 0;
+  if (const auto chains = of_worker_.find(worker); chains != of_worker_.end()) {
+    for (const ChainId& chain : chains->second) bytes += leases_.at(chain).bytes;
+  }
+  return bytes;
+}
+
 int32_t LeaseTable::NumOfWorker(const std::string& worker) const {
   const auto chains = of_worker_.find(worker);
   return chains == of_worker_.end() ? 0 : static_cast<int32_t>(chains->second.size());

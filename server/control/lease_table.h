@@ -20,7 +20,8 @@ struct LeaseEnd {
   bool ordered = false;     // by the server: costs no attempt
   bool given_back = false;  // the worker has let go of the chain
   std::string reason;
-  bool crash = false;  // the worker's process is gone, or answers no more
+  bool crash = false;     // the worker's process is gone, or answers no more
+  bool hopeless = false;  // the chain's job is wrong
 };
 
 struct Lease {
@@ -28,11 +29,13 @@ struct Lease {
   int64_t epoch = 0;
   std::string worker, incarnation;
   absl::Duration ends;                 // term and grace
+  int64_t bytes = 0;                   // estimated memory of the chain
   bool confirmed = false;              // its grant is committed
   bool listed = false;                 // the worker has said that it holds the chain
   bool delivered = false;              // the grant was in a reply
   bool in_company = false;             // some other chain was leased to the same process meanwhile
   bool told_to_stop = false;           // the worker was asked to hand the chain back
+  bool preempted = false;              // a chain of a higher tier waits for its place
   std::shared_ptr<const Grant> grant;  // until the worker lists it; none after a restart of the server
   std::optional<LeaseEnd> ending;
 
@@ -53,6 +56,7 @@ class LeaseTable {
   // Of all incarnations, by chain.
   std::vector<Lease*> OfWorker(const std::string& worker);
   int32_t NumOfWorker(const std::string& worker) const;
+  int64_t BytesOfWorker(const std::string& worker) const;
 
   // Leases that end by `now`, earliest first.
   std::vector<Lease*> EndedBy(absl::Duration now);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,15 @@ struct QueuedJob {
   std::string job;
   std::vector<PendingChain> chains;     // by index
   std::map<std::string, int32_t> held;  // chains of this job by worker
+  int64_t chain_bytes = 0;              // estimated memory of one
 };
 
 struct FreeSlots {
   std::string worker;
   int32_t slots = 0;
+  std::string host;
+  std::optional<int64_t> bytes;  // of memory that no chain is estimated to need; none: unknown
+  bool idle = false;             // has no chain
 };
 
 struct Assignment {
@@ -36,10 +41,12 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
-// Jobs in the order given; each chain goes to the worker with the fewest chains of its job, then the most free slots,
-// then the lowest id: the chains of a job spread evenly over the free workers. At most `limit` assignments.
-std::vector<Assignment> AssignByAge(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
-                                    int32_t limit);
+// Jobs in the order given; each chain goes to the host with the fewest chains of its job, there to the worker with the
+// fewest, then the most free slots, then the lowest id: the chains of a job spread evenly over hosts and workers. A
+// worker without memory for a chain takes it only when it is idle, for the estimate may be wrong and there is no more
+// to be had. At most `limit` assignments.
+std::vector<Assignment> AssignInOrder(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
+                                      int32_t limit);
 
 // A worker that could be given to one suspect chain alone.
 struct SoloWorker {

@@ -50,6 +50,13 @@ struct WorkerView {
   bool draining = false;         // hands its chains back and takes no others
 };
 
+// What the fleet is asked to do and who is there to do it, at one moment.
+struct FleetDemand {
+  int64_t waiting = 0;              // chains of running jobs that nobody holds
+  absl::Duration waiting_for;       // since when some chain waits without a break; 0 if none does
+  std::vector<WorkerView> workers;  // by id, those that synchronized within a lease
+};
+
 // One page of something; `next_page_token` is empty on the last.
 template <typename T>
 struct Page {

@@ -15,6 +15,7 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobView& job) {
   plan->job = job.id;
   plan->model = job.plan->spec.model;
   plan->normalisation = job.plan->normalisation;
+  if (job.plan->module) plan->module = job.plan->module->object;
   if (job.plan->dataset) {
     plan->input_shape = job.plan->dataset->input_shape;
     plan->num_classes = job.plan->dataset->num_classes;

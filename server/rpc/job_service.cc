@@ -19,6 +19,7 @@
 #include "server/rpc/dataset_upload_call.h"
 #include "server/rpc/job_render.h"
 #include "server/rpc/job_watch.h"
+#include "server/rpc/model_upload_call.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
@@ -96,12 +97,12 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
 
 absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
   if (proto.preset().empty()) return FromProto(proto);
-  int64_t num_examples = 1;
+  PresetData data;
   if (!proto.dataset().name().empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset, parts_.dispatcher->GetDataset(proto.dataset().name()));
-    num_examples = dataset.num_rows;
+    data = {dataset.num_rows, dataset.num_classes};
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, num_examples));
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, data));
   return FromProto(full);
 }
 
@@ -228,6 +229,34 @@ grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     parts_.dispatcher->DeleteDataset(request->name(), [answer](absl::StatusOr<bool> deleted) {
       answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
+    });
+  });
+}
+
+grpc::ServerReadReactor<v1::PutModelRequest>* JobService::PutModel(Context* context, v1::StoredModel* response) {
+  return new ModelUploadCall(parts_, parts_.auth->Check(*context), response);
+}
+
+grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::ListModelsRequest* request,
+                                                 v1::ListModelsResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    answer->Answer(parts_.dispatcher->ListModels(PageSize(request->page_size()), request->page_token()),
+                   [](const Page<StoredModel>& page) {
+                     v1::ListModelsResponse list;
+                     for (const StoredModel& model : page.items) *list.add_models() = ToProto(model);
+                     list.set_next_page_token(page.next_page_token);
+                     return list;
+                   });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::DeleteModelRequest* request,
+                                                  v1::DeleteModelResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    parts_.dispatcher->DeleteModel(request->name(), [answer](absl::StatusOr<bool> deleted) {
+      answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });
     });
   });
 }

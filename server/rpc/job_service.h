@@ -38,6 +38,11 @@ class JobService final : public v1::JobService::CallbackService {
                                          v1::ListDatasetsResponse* response) override;
   grpc::ServerUnaryReactor* DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
                                           v1::DeleteDatasetResponse* response) override;
+  grpc::ServerReadReactor<v1::PutModelRequest>* PutModel(Context* context, v1::StoredModel* response) override;
+  grpc::ServerUnaryReactor* ListModels(Context* context, const v1::ListModelsRequest* request,
+                                       v1::ListModelsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteModel(Context* context, const v1::DeleteModelRequest* request,
+                                        v1::DeleteModelResponse* response) override;
   grpc::ServerUnaryReactor* ListWorkers(Context* context, const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override;
   grpc::ServerUnaryReactor* GetServerInfo(Context* context, const v1::GetServerInfoRequest* request,

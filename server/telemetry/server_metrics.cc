@@ -24,7 +24,11 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
                                            "Segments whose draws are left out because they are marked corrupt.")),
       workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),
       serving_workers_(
-          registry->AddGauge("chainfleet_serving_workers", "Workers with an open stream for predictions.")) {
+          registry->AddGauge("chainfleet_serving_workers", "Workers with an open stream for predictions.")),
+      chain_slots_(registry->AddGauge("chainfleet_chain_slots", "Chains that the workers take in all.")),
+      waiting_chains_(registry->AddGauge("chainfleet_waiting_chains", "Chains of running jobs that want a worker.")),
+      waiting_seconds_(
+          registry->AddGauge("chainfleet_waiting_seconds", "How long some chain has been waiting without a break.")) {
   AddLeaderGauge(registry).Set(1);
   for (int state = 0; state <= static_cast<int>(JobState::kDeleting); ++state) {
     const auto value = static_cast<JobState>(state);
@@ -69,6 +73,25 @@ void ServerMetrics::Show(const FleetCounts& counts) {
   corrupt_segments_.Set(static_cast<double>(counts.corrupt_segments));
   workers_.Set(static_cast<double>(counts.workers));
   serving_workers_.Set(static_cast<double>(counts.serving_workers));
+  chain_slots_.Set(static_cast<double>(counts.chain_slots));
+  waiting_chains_.Set(static_cast<double>(counts.waiting_chains));
+  waiting_seconds_.Set(absl::ToDoubleSeconds(counts.waiting_for));
+}
+
+void ServerMetrics::ShowScale(const ScaleShown& shown) {
+  const std::initializer_list<std::pair<const char*, int64_t>> states = {
+      {"desired", shown.desired}, {"pending", shown.pending}, {"running", shown.running}, {"ending", shown.ending}};
+  for (const auto& [state, count] : states) {
+    registry_->AddGauge("chainfleet_scale_workers", "Workers of the cluster by state.", {{"state", state}})
+        .Set(static_cast<double>(count));
+  }
+  MutexLock lock(&mutex_);
+  registry_->AddCounter("chainfleet_scale_errors_total", "Calls of the cluster that failed.")
+      .Add(static_cast<double>(shown.errors - scale_shown_.errors));
+  registry_
+      ->AddCounter("chainfleet_scale_lost_jobs_total", "Jobs of the cluster that ended before their worker joined.")
+      .Add(static_cast<double>(shown.lost_jobs - scale_shown_.lost_jobs));
+  scale_shown_ = shown;
 }
 
 }  // namespace chainfleet

@@ -16,9 +16,18 @@ namespace chainfleet {
 struct FleetCounts {
   std::map<JobState, int64_t> jobs;
   std::map<ChainState, int64_t> chains;
-  int64_t draws = 0;  // committed, of all jobs there are
+  int64_t draws = 0;             // committed, of all jobs there are
   int64_t corrupt_segments = 0;  // marked and not deleted
   int64_t workers = 0, serving_workers = 0;
+  int64_t chain_slots = 0;     // of workers that take chains
+  int64_t waiting_chains = 0;  // of jobs that run
+  absl::Duration waiting_for;  // since when some chain waits without a break
+};
+
+// What the elastic mode shows: workers of the cluster by state, and totals since the start.
+struct ScaleShown {
+  int64_t desired = 0, pending = 0, running = 0, ending = 0;
+  int64_t errors = 0, lost_jobs = 0;
 };
 
 // chainfleet_leader: a standby has this one alone.
@@ -34,6 +43,8 @@ class ServerMetrics {
   // A committed draw object was found damaged or missing.
   void CountCorruptDraw() { corrupt_draws_.Add(); }
   void Show(const FleetCounts& counts);
+  // These series are there from the first call on.
+  void ShowScale(const ScaleShown& shown);
 
  private:
   MetricsRegistry* const registry_;
@@ -44,7 +55,11 @@ class ServerMetrics {
   Gauge& corrupt_segments_;
   Gauge& workers_;
   Gauge& serving_workers_;
+  Gauge& chain_slots_;
+  Gauge& waiting_chains_;
+  Gauge& waiting_seconds_;
   Mutex mutex_;
+  ScaleShown scale_shown_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, Counter*> rpcs_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::string, Histogram*> durations_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -70,7 +70,7 @@ void RunEager(benchmark::State& state, const std::string& model, bool anchor) {
   const ModelSpec spec{BuiltinModel{model, {}}};
   const auto layout = std::make_shared<const Layout>(*InferParameters(spec, data.input_shape, data.num_classes));
   const auto potential = MakeEagerPotential(*InferNetwork(spec, data.input_shape, data.num_classes), layout, Images(),
-                                            data.normalisation, 25, Device(), ChainBatching::kTogether);
+                                            {data.normalisation, {}, 25}, Device(), ChainBatching::kTogether);
   const MinibatchPlan minibatches(Minibatches::kReshuffle, data.num_rows, kBatch);
   std::vector<ThetaArena> theta, theta_a, gradient;
   for (int64_t c = 0; c < chains; ++c) {

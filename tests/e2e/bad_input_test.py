@@ -38,15 +38,8 @@ collect: {every_steps: 200}
 """
 
 
-class BadInput(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.fleet = fleets.Fleet(workers=1)
-        cls.fleet.up()
-        cls.addClassCleanup(cls.fleet.close)
-        cls.fleet.put_fashion("fashion", 500)
-        cls.job = cls.fleet.submit(GOOD)
-        cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
+class Refusals(unittest.TestCase):
+    """Owns a `fleet` that its subclasses start."""
 
     def refused(self, exit_status, *words, arguments=None, job=None):
         """The command fails with this status and one error that has all the words; returns it."""
@@ -61,6 +54,17 @@ class BadInput(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
         return done.stderr
+
+
+class BadInput(Refusals):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = fleets.Fleet(workers=1)
+        cls.fleet.up()
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.put_fashion("fashion", 500)
+        cls.job = cls.fleet.submit(GOOD)
+        cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
 
     def tearDown(self):
         self.assertEqual(len(self.fleet.json("get", "draws", self.job)["segments"]) > 0, True)

@@ -36,6 +36,9 @@ class OnBothDevices : public ::testing::TestWithParam<SamplerSpec> {
     plan->spec.batch_size = 16;
     plan->spec.num_steps = kSteps;
     plan->spec.chains = kChains;
+    if (!GetParam().is_metropolis() && !GetParam().passes_over_data()) {
+      plan->spec.augmentation = {.crop_padding = 3, .flip = true};
+    }
     plan->dataset = data.description();
     plan->normalisation = data.description().normalisation;
     return plan;
@@ -74,6 +77,19 @@ TEST_P(OnBothDevices, ChainsOfANetworkGoTheSameWay) {
     EXPECT_LT(std::sqrt(error / size), 1e-4) << model;
   }
 }
+
+using Tf32 = OnBothDevices;
+
+TEST_P(Tf32, RoundsTheJobThatAskedForItAndNoOther) {
+  const auto data = SyntheticImages(96);
+  const auto plan = Plan("mlp", *data), rounded = Plan("mlp", *data);
+  rounded->spec.precision = Precision::kTf32;
+  const std::vector<float> before = LastDraw(plan, data, "cuda:0");
+  EXPECT_NE(LastDraw(rounded, data, "cuda:0"), before);
+  EXPECT_EQ(LastDraw(plan, data, "cuda:0"), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Samplers, Tf32, ::testing::Values(SamplerSpec{SgldSpec{}}));
 
 INSTANTIATE_TEST_SUITE_P(Samplers, OnBothDevices,
                          ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01}},

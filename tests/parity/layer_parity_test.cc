@@ -137,7 +137,7 @@ struct Fixture {
     at::set_num_threads(2);
   }
   std::unique_ptr<Potential> Make(ChainBatching batching = ChainBatching::kApart) const {
-    return MakeEagerPotential(network, layout, data, data->description().normalisation, 25, Device(), batching);
+    return MakeEagerPotential(network, layout, data, {data->description().normalisation, {}, 25}, Device(), batching);
   }
   std::shared_ptr<const ResidentDataset> data;
   LayerList layers;

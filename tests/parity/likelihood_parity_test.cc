@@ -134,7 +134,7 @@ TEST(LikelihoodParity, FusedPotentialAgreesWithTheEagerOne) {
     ASSERT_TRUE(fused.ok()) << fused.status();
     const auto eager =
         MakeEagerPotential(*InferNetwork(plan.spec.model, {4}, c.classes > 0 ? 2 : 0), (*fused)->layout(), data,
-                           plan.normalisation, 3, Device(), ChainBatching::kTogether, c.kind);
+                           {plan.normalisation, {}, 3, c.kind}, Device(), ChainBatching::kTogether);
     const ThetaArena theta = RandomTheta((*fused)->layout(), 3);
     ThetaArena fused_gradient = theta.Clone(), eager_gradient = theta.Clone();
     const std::vector<int64_t> ids = SomeIds(3, 37, 70);
@@ -164,8 +164,9 @@ TEST(LikelihoodParity, SquaredNormsCountTheLogVariance) {
   potentials.push_back(*std::move(fused));
   const auto layout = potentials[0]->layout();
   for (const ChainBatching batching : {ChainBatching::kApart, ChainBatching::kTogether}) {
-    potentials.push_back(MakeEagerPotential(*InferNetwork(plan.spec.model, {4}, 0), layout, data, plan.normalisation, 0,
-                                            Device(), batching, *plan.spec.model.likelihood));
+    potentials.push_back(MakeEagerPotential(*InferNetwork(plan.spec.model, {4}, 0), layout, data,
+                                            {plan.normalisation, {}, 0, *plan.spec.model.likelihood}, Device(),
+                                            batching));
   }
   const ThetaArena theta = RandomTheta(layout, 2);
   ThetaArena gradient = theta.Clone();

@@ -98,7 +98,7 @@ TEST(NetworkParity, EagerPotentialAgreesWithTheFusedOne) {
     const auto fused = MakeNetwork(model, data);
     const auto eager =
         MakeEagerPotential(*InferNetwork({BuiltinModel{model, {}}}, {1, 28, 28}, 10), fused->layout(), data,
-                           data->description().normalisation, 25, Device(), ChainBatching::kTogether);
+                           {data->description().normalisation, {}, 25}, Device(), ChainBatching::kTogether);
     const ThetaArena theta = RandomTheta(fused->layout(), 3);
     ThetaArena fused_gradient = theta.Clone(), eager_gradient = theta.Clone();
     const std::vector<int64_t> ids = SomeIds(3, 40, 300);

@@ -84,7 +84,7 @@ TEST(MinibatchScaling, EagerNetworkIsUnbiasedOverAllBatches) {
     const auto layout =
         std::make_shared<const Layout>(*InferParameters(spec, description.input_shape, description.num_classes));
     ExpectUnbiased(*MakeEagerPotential(*InferNetwork(spec, description.input_shape, description.num_classes), layout,
-                                       data, description.normalisation, kPrecision, Device(),
+                                       data, {description.normalisation, {}, kPrecision}, Device(),
                                        ChainBatching::kTogether));
   }
 }

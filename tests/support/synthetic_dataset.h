@@ -41,4 +41,28 @@ inline std::shared_ptr<const ResidentDataset> SyntheticImages(int64_t num_rows,
   return *resident;
 }
 
+// Standardised images, one label each, in place of those of `like`.
+inline std::shared_ptr<const ResidentDataset> ImagesLike(const Dataset& like, const std::vector<float>& inputs,
+                                                         const std::vector<int32_t>& labels) {
+  Dataset dataset = like;
+  dataset.num_rows = static_cast<int64_t>(labels.size());
+  dataset.shards = {{0, dataset.num_rows, {}}};
+  dataset.input_type = InputType::kFloat32;
+  dataset.normalisation = {};
+  std::vector<int64_t> shape = {dataset.num_rows};
+  shape.insert(shape.end(), like.input_shape.begin(), like.input_shape.end());
+  const std::string shard =
+      WriteSafetensors({{"inputs", TensorType::kFloat32, shape, reinterpret_cast<const char*>(inputs.data()),
+                         static_cast<int64_t>(inputs.size() * sizeof(float))},
+                        {"labels",
+                         TensorType::kInt32,
+                         {dataset.num_rows},
+                         reinterpret_cast<const char*>(labels.data()),
+                         dataset.num_rows * 4}},
+                       {});
+  auto resident = ResidentDataset::Create(dataset, {shard});
+  CHAINFLEET_CHECK(resident.ok()) << resident.status().ToString();
+  return *resident;
+}
+
 }  // namespace chainfleet

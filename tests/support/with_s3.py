@@ -10,11 +10,10 @@ import hmac
 import http.client
 import json
 import os
-import socket
 import subprocess
 import time
 
-from real_server import RealServer, run_beside
+from real_server import RealServer, free_ports, run_beside
 
 PROGRAM = os.path.join(os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet"), "seaweedfs-4.48/bin/weed")
 BUCKET = "chainfleet"
@@ -24,21 +23,12 @@ ACTIONS = {"admin": ["Admin", "Read", "List", "Tagging", "Write"], "reader": [f"
 READY_WITHIN_SECONDS = 60
 
 
-def _free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
-
-
 class S3Server(RealServer):
     def __init__(self):
         super().__init__("s3", parent="/dev/shm" if os.path.isdir("/dev/shm") else None)
         roles = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port",
                  "s3.port.grpc"]
-        self.ports = dict(zip(roles, _free_ports(len(roles))))
+        self.ports = dict(zip(roles, free_ports(len(roles))))
         self.address = f"127.0.0.1:{self.ports['s3.port']}"
         self.environment = {**ADMIN, "AWS_ENDPOINT_URL": f"http://{self.address}", "AWS_REGION": "us-east-1", "NO_PROXY": "127.0.0.1"}
         identities = [{"name": who["AWS_ACCESS_KEY_ID"], "actions": ACTIONS[who["AWS_ACCESS_KEY_ID"]], "credentials": [

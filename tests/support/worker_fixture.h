@@ -52,13 +52,13 @@ struct FakeWorker {
              const Options& options)
       : held(clock),
         fetcher(port, executor, RngKey{1}),
-        datasets(&fetcher, executor),
-        loader(&fetcher, &datasets, executor),
+        inputs(&fetcher, executor),
+        loader(&fetcher, &inputs, executor),
         uploader({options.name, options.incarnation, options.upload_bytes, RngKey{2}}, port, &held, executor,
                  &observer),
         draws(&fetcher, executor),
-        shards([](auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &datasets, executor, clock,
-               &observer),
+        shards([](auto, auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &inputs, executor,
+               clock, &observer),
         device({0.5}, std::move(batches), &held, &uploader, &loader, &shards, &observer, clock),
         session({options.name, options.incarnation, "host", {{"cpu", int64_t{1} << 30, options.slots}}, RngKey{3}},
                 port, &held, &uploader, executor, clock) {
@@ -78,7 +78,7 @@ struct FakeWorker {
   CountingObserver observer;
   HeldChains held;
   ObjectFetcher fetcher;
-  DatasetCache datasets;
+  InputCache inputs;
   ChainLoader loader;
   DrawUploader uploader;
   DrawCache draws;

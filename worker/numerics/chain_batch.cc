@@ -10,6 +10,7 @@
 #include "worker/numerics/holding_time.h"
 #include "worker/numerics/minibatch.h"
 #include "worker/numerics/potential_factory.h"
+#include "worker/numerics/precision_scope.h"
 #include "worker/numerics/report/chain_reporter.h"
 #include "worker/numerics/samplers/kernel.h"
 #include "worker/numerics/step_size_schedule.h"
@@ -70,6 +71,7 @@ class KernelBatch final : public ChainBatch {
       : plan_(std::move(plan)),
         potential_(std::move(potential)),
         kernel_(std::move(kernel)),
+        device_(device),
         names_(ArenaNames(kernel_)),
         steps_(PlanSteps(plan_->spec, potential_->num_examples())),
         points_(PointsOf(plan_->spec, steps_, potential_->num_examples())),
@@ -156,6 +158,7 @@ class KernelBatch final : public ChainBatch {
     if (!any_active) return std::vector<RowReport>();
     CHAINFLEET_RETURN_IF_ERROR(MeasureWhatIsDue(chains));
     return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
+      const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       return Report(chains, std::visit([&](const auto& kernel) { return kernel.Step(inputs, &state_); }, kernel_));
     });
@@ -164,6 +167,7 @@ class KernelBatch final : public ChainBatch {
   DrawTensors TakeDraw(int32_t index) const override {
     const int64_t row = RowOf(index);
     if (held_) return Weighted(*rows_[row].due);
+    const PrecisionScope precision(plan_->spec.precision, device_);
     DrawTensors draw;
     draw.step = rows_[row].step;
     for (const DrawKind kind : KindsOf(plan_->spec)) {
@@ -289,6 +293,7 @@ class KernelBatch final : public ChainBatch {
   const std::shared_ptr<const JobPlan> plan_;
   const std::unique_ptr<Potential> potential_;
   const Kernel kernel_;
+  const Device device_;
   const std::vector<std::string> names_;  // of state_.arenas
   const StepPlan steps_;
   const std::vector<Point> points_;  // of the sweep, or the only one
@@ -305,11 +310,15 @@ class KernelBatch final : public ChainBatch {
 
 absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<const JobPlan> plan,
                                                                std::shared_ptr<const ResidentDataset> dataset,
-                                                               const std::string& device) {
+                                                               const std::string& device,
+                                                               std::shared_ptr<const std::string> module) {
   CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
+  if (plan->spec.precision == Precision::kTf32 && !where.is_cuda()) {
+    Log(LogLevel::kWarning, "precision tf32 is for GPUs: this worker's CPU computes in float32", {{"job", plan->job}});
+  }
   return CatchTorch(kWork, [&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where));
+    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where, module.get()));
     std::vector<FieldViolation> violations = Validate(plan->spec);
     const auto for_data = ValidateForData(plan->spec, potential->num_examples());
     violations.insert(violations.end(), for_data.begin(), for_data.end());

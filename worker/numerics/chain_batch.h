@@ -38,11 +38,13 @@ struct RowReport {
 
 class ChainBatch {
  public:
-  // `dataset` is null for analytic potentials. UNIMPLEMENTED or INVALID_ARGUMENT if the plan asks for what this build
-  // lacks; FAILED_PRECONDITION if `device` ("cpu", "cuda:0") is not available.
+  // `dataset` is null for analytic potentials, `module` (bytes of a TorchScript file) for all models that are none.
+  // UNIMPLEMENTED or INVALID_ARGUMENT if the plan asks for what this build lacks; INVALID_ARGUMENT with field
+  // violations if the job is wrong; FAILED_PRECONDITION if `device` ("cpu", "cuda:0") is not available.
   static absl::StatusOr<std::unique_ptr<ChainBatch>> Create(std::shared_ptr<const JobPlan> plan,
                                                             std::shared_ptr<const ResidentDataset> dataset,
-                                                            const std::string& device);
+                                                            const std::string& device,
+                                                            std::shared_ptr<const std::string> module = nullptr);
   virtual ~ChainBatch() = default;
 
   // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). INVALID_ARGUMENT if they do

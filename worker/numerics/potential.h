@@ -24,9 +24,10 @@ struct StepKey {
 struct BatchRows {
   const int64_t* ids = nullptr;
   int64_t size = 0;               // n
-  const StepKey* keys = nullptr;  // [C]: units drop out by these; null: dropout is off
+  const StepKey* keys = nullptr;  // [C]: units drop out and images are augmented by these; null: neither
   // [C], in place of Potential::prior_precision(), which then is not read: chains of a sweep; null: the potential's.
   const double* prior_precisions = nullptr;
+  bool dropout = true;  // false: units stay whatever the keys
   const int64_t* row(int64_t r) const { return ids + r * size; }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/base/status.h"
 #include "core/domain/worker_protocol.h"
@@ -11,9 +12,11 @@ namespace chainfleet {
 
 class ResidentDataset;
 
-// Networks (models/network_potential.h) and regressions need `dataset`; other analytic potentials ignore it.
-// INVALID_ARGUMENT or UNIMPLEMENTED if this build lacks the model.
+// Networks (models/network_potential.h) and regressions need `dataset`; other analytic potentials ignore it. `module`:
+// bytes of the TorchScript file of a model that is one. INVALID_ARGUMENT or UNIMPLEMENTED if this build lacks the
+// model.
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
-                                                         std::shared_ptr<const ResidentDataset> dataset, Device device);
+                                                         std::shared_ptr<const ResidentDataset> dataset, Device device,
+                                                         const std::string* module = nullptr);
 
 }  // namespace chainfleet

@@ -12,6 +12,7 @@
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/block_network.h"
 #include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/scripted_network.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/prediction_sums.h"
 #include "worker/numerics/torch_errors.h"
@@ -164,18 +165,26 @@ LikelihoodKind LikelihoodOf(const PotentialKind& regression) {
   return GaussianLikelihood{.variance = linear->noise_variance};
 }
 
+absl::StatusOr<std::unique_ptr<Predictor>> OfNetwork(std::shared_ptr<const PredictPlan> plan,
+                                                     const std::string* module) {
+  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan->model, plan->input_shape, plan->num_classes));
+  CHAINFLEET_ASSIGN_OR_RETURN(auto script, ScriptOf(plan->model, module, network, at::kCPU));
+  if (script != nullptr) network = script->shape();
+  const int64_t draw_size = NumParameters(network.statistics.empty() ? network.parameters : network.statistics);
+  auto likelihood = MakeLikelihood(LikelihoodOf(plan->model), plan->num_classes);
+  return std::make_unique<BlockPredictor>(std::move(plan), network.parameters, draw_size, std::move(likelihood),
+                                          [network, script] { return MakeBlockNetwork(network, script); });
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
-                                                             const std::string& device) {
+                                                             const std::string& device,
+                                                             std::shared_ptr<const std::string> module) {
   CHAINFLEET_RETURN_IF_ERROR(ParseDevice(device).status());
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan->normalisation, plan->input_shape));
   if (plan->model.is_network()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan->model, plan->input_shape, plan->num_classes));
-    const int64_t draw_size = NumParameters(network.statistics.empty() ? network.parameters : network.statistics);
-    auto likelihood = MakeLikelihood(LikelihoodOf(plan->model), plan->num_classes);
-    return std::make_unique<BlockPredictor>(std::move(plan), network.parameters, draw_size, std::move(likelihood),
-                                            [network] { return MakeBlockNetwork(network); });
+    return CatchTorch("a predictor", [&] { return OfNetwork(std::move(plan), module.get()); });
   }
   if (!plan->model.has_data()) {
     return absl::InvalidArgumentError("job " + plan->job + " samples an analytic potential: it makes no predictions");

@@ -25,9 +25,10 @@ struct DrawStack {
 // Stateless but for device buffers. Not thread-safe.
 class Predictor {
  public:
-  // `device` as for ChainBatch. INVALID_ARGUMENT for a model this build lacks.
+  // `device` and `module` as for ChainBatch. INVALID_ARGUMENT for a model this build lacks.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(std::shared_ptr<const PredictPlan> plan,
-                                                           const std::string& device);
+                                                           const std::string& device,
+                                                           std::shared_ptr<const std::string> module = nullptr);
   virtual ~Predictor() = default;
 
   // Outputs and probabilities in float32, sums in float64, draws in order: the same bits however the rows are cut into

@@ -17,19 +17,21 @@ int64_t BytesOf(const SegmentDraw& draw) {
   return bytes;
 }
 
-// What another worker may be able to do is refused; what fails everywhere has failed.
+// What another worker may be able to do is refused; what fails everywhere has failed; with wrong fields no attempt is
+// worth while.
 ReleasedChain::Why WhyOf(const absl::Status& status) {
+  if (!FieldViolationsOf(status).empty()) return ReleasedChain::Why::kInvalid;
   return absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status) ? ReleasedChain::Why::kRefused
                                                                              : ReleasedChain::Why::kFailed;
 }
 
 }  // namespace
 
-ChainBatchRunner::ChainBatchRunner(std::shared_ptr<const JobPlan> plan, std::shared_ptr<const ResidentDataset> dataset,
-                                   ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader,
-                                   RuntimeObserver* observer, const Clock* clock)
+ChainBatchRunner::ChainBatchRunner(std::shared_ptr<const JobPlan> plan, JobInputs inputs, ChainBatchFactory factory,
+                                   HeldChains* held, DrawUploader* uploader, RuntimeObserver* observer,
+                                   const Clock* clock)
     : plan_(std::move(plan)),
-      dataset_(std::move(dataset)),
+      inputs_(std::move(inputs)),
       factory_(std::move(factory)),
       held_(held),
       uploader_(uploader),
@@ -42,7 +44,7 @@ absl::StatusOr<ChainBatchRunner::Part*> ChainBatchRunner::PartWithRoom() {
     if (part->rows.size() < max_rows_) return part.get();
   }
   auto part = std::make_unique<Part>();
-  CHAINFLEET_ASSIGN_OR_RETURN(part->batch, factory_(plan_, dataset_));
+  CHAINFLEET_ASSIGN_OR_RETURN(part->batch, factory_(plan_, inputs_));
   parts_.push_back(std::move(part));
   return parts_.back().get();
 }
@@ -287,7 +289,7 @@ void ChainBatchRunner::Split(Part* part) {
   const size_t half = inside.size() / 2;
   max_rows_ = inside.size() - half;
   Log(LogLevel::kWarning, "out of memory: the batch is split", {{"job", plan_->job}, {"chains", inside.size()}});
-  absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, dataset_);
+  absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, inputs_);
   auto other = std::make_unique<Part>();
   if (batch.ok()) other->batch = *std::move(batch);
   for (size_t i = inside.size() - half; i < inside.size(); ++i) {

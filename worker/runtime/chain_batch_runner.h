@@ -20,8 +20,8 @@
 namespace chainfleet {
 
 // ChainBatch::Create on this worker's device, or a fake.
-using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatch>>(
-    std::shared_ptr<const JobPlan> plan, std::shared_ptr<const ResidentDataset> dataset)>;
+using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatch>>(std::shared_ptr<const JobPlan> plan,
+                                                                                    const JobInputs& inputs)>;
 
 // Not thread-safe: the device loop drives it. Chains share one ChainBatch until memory does not suffice; then the batch
 // is split in half, again and again. Chains join and leave at step boundaries, and the others go on unchanged.
@@ -32,11 +32,10 @@ using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatc
 // limits::kResumePointInterval. No batch steps while one of its uploads waits for room.
 class ChainBatchRunner {
  public:
-  ChainBatchRunner(std::shared_ptr<const JobPlan> plan, std::shared_ptr<const ResidentDataset> dataset,
-                   ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader, RuntimeObserver* observer,
-                   const Clock* clock);
+  ChainBatchRunner(std::shared_ptr<const JobPlan> plan, JobInputs inputs, ChainBatchFactory factory, HeldChains* held,
+                   DrawUploader* uploader, RuntimeObserver* observer, const Clock* clock);
 
-  // A chain whose plan or resume point this build cannot take is released with the reason.
+  // A chain whose plan or resume point this build cannot take is released with the reason, and one whose job is wrong.
   void Join(const LoadedChain& chain);
 
   // At a step boundary: forgets chains that are no longer held, hands back those that are asked for, closes old drafts,
@@ -95,7 +94,7 @@ class ChainBatchRunner {
   void Split(Part* part);
 
   const std::shared_ptr<const JobPlan> plan_;
-  const std::shared_ptr<const ResidentDataset> dataset_;
+  const JobInputs inputs_;
   const ChainBatchFactory factory_;
   HeldChains* const held_;
   DrawUploader* const uploader_;

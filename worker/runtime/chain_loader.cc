@@ -8,20 +8,31 @@
 namespace chainfleet {
 
 // The shards of one data set on their way, fetched one after the other: they share one channel anyway.
-struct DatasetCache::Assembly {
+struct InputCache::Assembly {
   Dataset dataset;
   std::vector<std::string> shards;
   Done<LoadingCache<ResidentDataset>::Loaded> done;
 };
 
-void DatasetCache::Get(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done) {
+void InputCache::GetDataset(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done) {
   const auto load = [this, &dataset](Done<LoadingCache<ResidentDataset>::Loaded> loaded) {
     FetchNext(std::make_shared<Assembly>(Assembly{dataset, {}, std::move(loaded)}));
   };
-  cache_.Get(dataset.digest, load, std::move(done));
+  datasets_.Get(dataset.digest, load, std::move(done));
 }
 
-void DatasetCache::FetchNext(const std::shared_ptr<Assembly>& assembly) {
+void InputCache::GetModule(const BlobRef& file, Done<std::shared_ptr<const std::string>> done) {
+  const auto load = [this, &file](Done<LoadingCache<std::string>::Loaded> loaded) {
+    fetcher_->Fetch(file, /*on_disk=*/true,
+                    [loaded = std::move(loaded)](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+                      if (!bytes.ok()) return loaded(bytes.status());
+                      loaded(LoadingCache<std::string>::Loaded{*bytes, static_cast<int64_t>((*bytes)->size())});
+                    });
+  };
+  modules_.Get(file.sha256, load, std::move(done));
+}
+
+void InputCache::FetchNext(const std::shared_ptr<Assembly>& assembly) {
   if (assembly->shards.size() == assembly->dataset.shards.size()) {
     executor_->Schedule([assembly] {
       auto resident = ResidentDataset::Create(assembly->dataset, assembly->shards);
@@ -46,15 +57,28 @@ void ChainLoader::Load(const LeasedChain& chain, Done<LoadedChain> done) {
   loaded->chain = chain;
   const auto& dataset = chain.grant.plan->dataset;
   if (!dataset) {
-    executor_->Schedule([this, loaded, done = std::move(done)] { LoadResumePoint(loaded, done); });
+    executor_->Schedule([this, loaded, done = std::move(done)] { LoadModule(loaded, done); });
     return;
   }
-  datasets_->Get(*dataset, [this, loaded, done = std::move(done)](
-                               const absl::StatusOr<std::shared_ptr<const ResidentDataset>>& resident) {
+  inputs_->GetDataset(*dataset, [this, loaded, done = std::move(done)](
+                                    const absl::StatusOr<std::shared_ptr<const ResidentDataset>>& resident) {
     if (!resident.ok()) return done(Annotate(resident.status(), "data set " + loaded->chain.grant.plan->spec.dataset));
-    loaded->dataset = *resident;
-    LoadResumePoint(loaded, done);
+    loaded->inputs.dataset = *resident;
+    LoadModule(loaded, done);
   });
+}
+
+void ChainLoader::LoadModule(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
+  const auto& module = loaded->chain.grant.plan->module;
+  if (!module) return LoadResumePoint(loaded, done);
+  inputs_->GetModule(module->object,
+                     [this, loaded, done](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+                       if (!bytes.ok()) {
+                         return done(Annotate(bytes.status(), "model " + loaded->chain.grant.plan->module->name));
+                       }
+                       loaded->inputs.module = *bytes;
+                       LoadResumePoint(loaded, done);
+                     });
 }
 
 void ChainLoader::LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {

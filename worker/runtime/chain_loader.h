@@ -1,4 +1,4 @@
-// Gets a granted chain ready to step: its data set in memory, its resume point at hand.
+// Gets a granted chain ready to step: its data set in memory, its module and its resume point at hand.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,31 @@
 
 namespace chainfleet {
 
-struct LoadedChain {
-  LeasedChain chain;
+// What the chains of a job read beside its plan.
+struct JobInputs {
   std::shared_ptr<const ResidentDataset> dataset;  // null for analytic potentials
-  std::optional<std::string> resume_point;         // none: starts at step 0
+  std::shared_ptr<const std::string> module;       // bytes of a TorchScript file; null for models that are none
 };
 
-// Data sets decoded once per process, by digest; shared by chains and prediction shards. Thread-safe.
-class DatasetCache {
+struct LoadedChain {
+  LeasedChain chain;
+  JobInputs inputs;
+  std::optional<std::string> resume_point;  // none: starts at step 0
+};
+
+// Data sets decoded, and TorchScript files as they are, once per process, by digest; shared by chains and prediction
+// shards. Thread-safe.
+class InputCache {
  public:
-  DatasetCache(ObjectFetcher* fetcher, Executor* executor, int64_t capacity_bytes = limits::kDatasetCacheBytes)
-      : fetcher_(fetcher), executor_(executor), cache_(capacity_bytes, executor) {}
+  InputCache(ObjectFetcher* fetcher, Executor* executor, int64_t dataset_bytes = limits::kDatasetCacheBytes)
+      : fetcher_(fetcher),
+        executor_(executor),
+        datasets_(dataset_bytes, executor),
+        modules_(limits::kModelCacheBytes, executor) {}
 
   // Errors of ObjectFetcher; DATA_LOSS if the shards are not what the description says.
-  void Get(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done);
+  void GetDataset(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done);
+  void GetModule(const BlobRef& file, Done<std::shared_ptr<const std::string>> done);
 
  private:
   struct Assembly;
@@ -35,23 +46,25 @@ class DatasetCache {
 
   ObjectFetcher* const fetcher_;
   Executor* const executor_;
-  LoadingCache<ResidentDataset> cache_;
+  LoadingCache<ResidentDataset> datasets_;
+  LoadingCache<std::string> modules_;
 };
 
 // Thread-safe.
 class ChainLoader {
  public:
-  ChainLoader(ObjectFetcher* fetcher, DatasetCache* datasets, Executor* executor)
-      : fetcher_(fetcher), datasets_(datasets), executor_(executor) {}
+  ChainLoader(ObjectFetcher* fetcher, InputCache* inputs, Executor* executor)
+      : fetcher_(fetcher), inputs_(inputs), executor_(executor) {}
 
   // Errors of ObjectFetcher; DATA_LOSS if an inline resume point does not match its digest.
   void Load(const LeasedChain& chain, Done<LoadedChain> done);
 
  private:
+  void LoadModule(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
   void LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
 
   ObjectFetcher* const fetcher_;
-  DatasetCache* const datasets_;
+  InputCache* const inputs_;
   Executor* const executor_;
 };
 

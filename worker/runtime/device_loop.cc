@@ -95,7 +95,7 @@ void DeviceLoop::Admit(const LoadedChain& loaded) {
   auto& runner = runners_[grant.chain.job];
   if (runner == nullptr) {
     runner =
-        std::make_unique<ChainBatchRunner>(grant.plan, loaded.dataset, factory_, held_, uploader_, observer_, clock_);
+        std::make_unique<ChainBatchRunner>(grant.plan, loaded.inputs, factory_, held_, uploader_, observer_, clock_);
   }
   runner->Join(loaded);
 }

@@ -29,6 +29,7 @@ struct ShardServer::Shard {
   int loading = 0;
   absl::Status load_status;
   std::shared_ptr<const ResidentDataset> dataset;
+  std::shared_ptr<const std::string> module;
   bool cancelled = false;
 
   ShardResult result;
@@ -63,11 +64,11 @@ DrawStack ShardServer::Shard::Stack(size_t chain, DrawKind kind) const {
   return stack;
 }
 
-ShardServer::ShardServer(PredictorFactory factory, DrawCache* draws, DatasetCache* datasets, Executor* executor,
+ShardServer::ShardServer(PredictorFactory factory, DrawCache* draws, InputCache* inputs, Executor* executor,
                          const Clock* clock, RuntimeObserver* observer)
     : factory_(std::move(factory)),
       draws_(draws),
-      datasets_(datasets),
+      inputs_(inputs),
       executor_(executor),
       clock_(clock),
       observer_(observer) {}
@@ -88,7 +89,7 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
   {
     MutexLock lock(&mutex_);
     if (shards_.size() < limits::kMaxQueuedShards && shards_.emplace(id, shard).second) {
-      shard->loading = 1;  // the data set, or nothing: keeps the shard from being ready before all loads are started
+      shard->loading = 1;  // the inputs, or nothing: keeps the shard from being ready before all loads are started
     }
   }
   if (shard->loading == 0) {
@@ -104,12 +105,22 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
 }
 
 void ShardServer::LoadDataset(const std::shared_ptr<Shard>& shard) {
-  if (!shard->request.rows) return OnLoaded(shard, absl::OkStatus());
-  datasets_->Get(shard->request.rows->dataset,
-                 [this, shard](const absl::StatusOr<std::shared_ptr<const ResidentDataset>>& dataset) {
-                   if (dataset.ok()) shard->dataset = *dataset;
-                   OnLoaded(shard, dataset.status());
-                 });
+  if (!shard->request.rows) return LoadModule(shard);
+  inputs_->GetDataset(shard->request.rows->dataset,
+                      [this, shard](const absl::StatusOr<std::shared_ptr<const ResidentDataset>>& dataset) {
+                        if (!dataset.ok()) return OnLoaded(shard, dataset.status());
+                        shard->dataset = *dataset;
+                        LoadModule(shard);
+                      });
+}
+
+void ShardServer::LoadModule(const std::shared_ptr<Shard>& shard) {
+  const std::optional<BlobRef>& module = shard->request.plan->module;
+  if (!module) return OnLoaded(shard, absl::OkStatus());
+  inputs_->GetModule(*module, [this, shard](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+    if (bytes.ok()) shard->module = *bytes;
+    OnLoaded(shard, bytes.status());
+  });
 }
 
 void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {
@@ -210,7 +221,7 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
   const DrawStack stack = shard->Stack(chain, request.kinds[shard->next_unit % request.kinds.size()]);
   ++shard->next_unit;
   if (stack.theta.empty()) return absl::OkStatus();  // all corrupt, or a kind the job does not keep
-  CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(request.plan));
+  CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
   absl::StatusOr<PartialPrediction> partial =
       shard->dataset == nullptr ? predictor->Predict(stack, *request.inputs)
                                 : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row,
@@ -220,13 +231,14 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Predictor*> ShardServer::PredictorFor(const std::shared_ptr<const PredictPlan>& plan) {
+absl::StatusOr<Predictor*> ShardServer::PredictorFor(const Shard& shard) {
+  const std::shared_ptr<const PredictPlan>& plan = shard.request.plan;
   const auto it = std::find_if(predictors_.begin(), predictors_.end(),
                                [&plan](const auto& entry) { return entry.first == plan->job; });
   if (it != predictors_.end()) {
     predictors_.splice(predictors_.begin(), predictors_, it);
   } else {
-    CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<Predictor> predictor, factory_(plan));
+    CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<Predictor> predictor, factory_(plan, shard.module));
     predictors_.emplace_front(plan->job, std::move(predictor));
     if (predictors_.size() > limits::kMaxPredictors) predictors_.pop_back();
   }

@@ -21,15 +21,15 @@
 namespace chainfleet {
 
 // Predictor::Create on this worker's device, or a fake.
-using PredictorFactory =
-    std::function<absl::StatusOr<std::unique_ptr<Predictor>>(std::shared_ptr<const PredictPlan> plan)>;
+using PredictorFactory = std::function<absl::StatusOr<std::unique_ptr<Predictor>>(
+    std::shared_ptr<const PredictPlan> plan, std::shared_ptr<const std::string> module)>;
 
 // Submit and Cancel are thread-safe; ServeOne belongs to the device loop's thread. Bounded: limits::kMaxQueuedShards.
 // Before it is destroyed, executor and port must have stopped calling.
 class ShardServer {
  public:
-  ShardServer(PredictorFactory factory, DrawCache* draws, DatasetCache* datasets, Executor* executor,
-              const Clock* clock, RuntimeObserver* observer);
+  ShardServer(PredictorFactory factory, DrawCache* draws, InputCache* inputs, Executor* executor, const Clock* clock,
+              RuntimeObserver* observer);
 
   // Called when a shard is ready to run. Set once, before any other call.
   void SetListener(std::function<void()> on_ready) { on_ready_ = std::move(on_ready); }
@@ -54,14 +54,15 @@ class ShardServer {
 
   void LoadMore(const std::shared_ptr<Shard>& shard);
   void LoadDataset(const std::shared_ptr<Shard>& shard);
+  void LoadModule(const std::shared_ptr<Shard>& shard);
   void OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status status);
   absl::Status RunUnit(Shard* shard);
-  absl::StatusOr<Predictor*> PredictorFor(const std::shared_ptr<const PredictPlan>& plan);
+  absl::StatusOr<Predictor*> PredictorFor(const Shard& shard);
   void Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result);
 
   const PredictorFactory factory_;
   DrawCache* const draws_;
-  DatasetCache* const datasets_;
+  InputCache* const inputs_;
   Executor* const executor_;
   const Clock* const clock_;
   RuntimeObserver* const observer_;

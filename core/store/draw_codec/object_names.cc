@@ -31,6 +31,10 @@ std::string DatasetObjectName(const std::string& store_incarnation, const Digest
   return absl::StrCat(store_incarnation, "/datasets/", sha256);
 }
 
+std::string ModelObjectName(const std::string& store_incarnation, const DigestHex& sha256) {
+  return absl::StrCat(store_incarnation, "/models/", sha256);
+}
+
 std::optional<ChainObjectName> ParseChainObjectName(const std::string& name) {
   static const std::regex* const kForm = new std::regex(
       "([a-z0-9-]+)/([a-z0-9-]+)/(0|[1-9][0-9]{0,8})/(segments|resume)/e(0|[1-9][0-9]{0,17})-([0-9a-f]{64})");
@@ -48,8 +52,8 @@ std::optional<ChainObjectName> ParseChainObjectName(const std::string& name) {
 }
 
 bool IsObjectName(const std::string& name) {
-  static const std::regex* const kDataset = new std::regex("[a-z0-9-]+/datasets/[0-9a-f]{64}");
-  return ParseChainObjectName(name).has_value() || (name.size() <= kMaxNameBytes && std::regex_match(name, *kDataset));
+  static const std::regex* const kContent = new std::regex("[a-z0-9-]+/(datasets|models)/[0-9a-f]{64}");
+  return ParseChainObjectName(name).has_value() || (name.size() <= kMaxNameBytes && std::regex_match(name, *kContent));
 }
 
 }  // namespace chainfleet

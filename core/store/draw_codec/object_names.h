@@ -3,6 +3,7 @@
 //   {store incarnation}/{job}/{chain}/segments/e{lease epoch}-{digest}
 //   {store incarnation}/{job}/{chain}/resume/e{lease epoch}-{digest}
 //   {store incarnation}/datasets/{digest}
+//   {store incarnation}/models/{digest}
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ std::string SegmentObjectName(const std::string& store_incarnation, const ChainI
 std::string ResumeObjectName(const std::string& store_incarnation, const ChainId& chain, int64_t lease_epoch,
                              const DigestHex& sha256);
 std::string DatasetObjectName(const std::string& store_incarnation, const DigestHex& sha256);
+std::string ModelObjectName(const std::string& store_incarnation, const DigestHex& sha256);
 
 // Everything of one chain starts with this: what garbage collection lists.
 std::string ChainObjectPrefix(const std::string& store_incarnation, const ChainId& chain);

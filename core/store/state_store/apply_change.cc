@@ -91,6 +91,14 @@ class Applier {
             "DATASET_NOT_FOUND"));
       }
     }
+    if (c.plan->module) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto module, FindModel(c.plan->module->name, rows_));
+      if (!module || module->object.sha256 != c.plan->module->object.sha256) {
+        return Refused(WithReason(
+            absl::NotFoundError(absl::StrCat("no model ", c.plan->module->name, ": put it again, then submit")),
+            "MODEL_NOT_FOUND"));
+      }
+    }
     JobRow row;
     row.id = c.plan->job;
     row.request_id = c.request_id;
@@ -173,7 +181,8 @@ class Applier {
     if (row->state == ChainState::kLeased) {
       if (!c.ordered && !row->lease_committed) CountAttempt(c.crash, &*row);
       row->reason = c.reason;
-      row->state = row->attempts >= limits::kMaxAttemptsWithoutProgress ? ChainState::kFailed : Rested(*intent);
+      const bool failed = c.hopeless || row->attempts >= limits::kMaxAttemptsWithoutProgress;
+      row->state = failed ? ChainState::kFailed : Rested(*intent);
     }
     if (c.given_back) row->worker = row->incarnation = "";
     return PutChain(*std::move(row));
@@ -204,6 +213,19 @@ class Applier {
     }
     if (absl::Status path = CheckPath(commit, *row); !path.ok()) return Refused(std::move(path));
     CHAINFLEET_RETURN_IF_ERROR(WriteProgress(c, *intent, &*row));
+    return PutChain(*std::move(row));
+  }
+
+  absl::StatusOr<ApplyResult> operator()(const change::RetireChain& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(c.chain));
+    if (!row) return Refused(NoSuchJob(c.chain.job));
+    if (row->state != ChainState::kPending) {
+      return Refused(absl::FailedPreconditionError(
+          absl::StrCat("chain ", ToString(c.chain), " cannot be retired: it is ", ToString(row->state))));
+    }
+    row->state = ChainState::kSucceeded;
+    row->reason = c.reason;
+    row->worker = row->incarnation = "";
     return PutChain(*std::move(row));
   }
 
@@ -240,6 +262,8 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::EndUpload& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::PutDataset& c) { return ApplyToObjects(c, wall_, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::DeleteDataset& c) { return ApplyToObjects(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::PutModel& c) { return ApplyToObjects(c, wall_, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::DeleteModel& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::StartDeleting& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) { return ApplyToObjects(c, rows_); }
 

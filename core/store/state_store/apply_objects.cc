@@ -17,14 +17,22 @@ ApplyResult Refused(absl::Status status) {
   return result;
 }
 
+std::vector<std::string> ObjectsOf(const Dataset& dataset) {
+  std::vector<std::string> objects;
+  for (const DatasetShard& shard : dataset.shards) objects.push_back(shard.object.name);
+  return objects;
+}
+std::vector<std::string> ObjectsOf(const StoredModel& model) { return {model.object.name}; }
+
 // Those that lost a reference become garbage, unless they have another.
-template <typename Objects>
-absl::Status Condemn(const Objects& objects, StateRows* rows) {
+absl::Status Condemn(const std::vector<std::string>& objects, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Dataset> datasets, rows->ListDatasets());
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, rows->ListModels());
   std::set<std::string> wanted;
   for (const Dataset& dataset : datasets) {
-    for (const DatasetShard& shard : dataset.shards) wanted.insert(shard.object.name);
+    for (std::string& object : ObjectsOf(dataset)) wanted.insert(std::move(object));
   }
+  for (const StoredModel& model : models) wanted.insert(model.object.name);
   for (const std::string& object : objects) {
     if (wanted.contains(object)) continue;
     CHAINFLEET_ASSIGN_OR_RETURN(const bool held, rows->IsHeld(object));
@@ -40,29 +48,64 @@ absl::Status End(const std::optional<std::string>& upload, StateRows* rows) {
   return Condemn(held, rows);
 }
 
-// Registers the data set, or returns the one that is there.
+absl::Status ExistsOtherwise(const char* kind, const std::string& name) {
+  return absl::AlreadyExistsError(
+      absl::StrCat(kind, " ", name, " exists with other content: delete it or choose another name"));
+}
+
+// OK if `upload` holds all of them.
+absl::Status CheckHeld(const std::string& what, const std::string& upload, const std::vector<std::string>& objects,
+                       StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> held, rows->ListHeld(upload));
+  for (const std::string& object : objects) {
+    if (std::ranges::find(held, object) != held.end()) continue;
+    return WithReason(absl::FailedPreconditionError(
+                          absl::StrCat(what, ": upload ", upload, " does not hold object ", object, ": put it again")),
+                      "NOT_HELD");
+  }
+  return absl::OkStatus();
+}
+
+// Registers what is put, or returns what is there.
 absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(c.dataset.name, rows));
   if (result.dataset) {
-    if (result.dataset->digest != c.dataset.digest) {
-      result.status = absl::AlreadyExistsError(
-          absl::StrCat("dataset ", c.dataset.name, " exists with other content: delete it or choose another name"));
-    }
+    if (result.dataset->digest != c.dataset.digest) result.status = ExistsOtherwise("dataset", c.dataset.name);
     return result;
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> held, rows->ListHeld(c.upload));
-  for (const DatasetShard& shard : c.dataset.shards) {
-    if (std::ranges::find(held, shard.object.name) != held.end()) continue;
-    return Refused(WithReason(
-        absl::FailedPreconditionError(absl::StrCat("dataset ", c.dataset.name, ": upload ", c.upload,
-                                                   " does not hold object ", shard.object.name, ": put it again")),
-        "NOT_HELD"));
-  }
+  const std::string what = absl::StrCat("dataset ", c.dataset.name);
+  if (absl::Status held = CheckHeld(what, c.upload, ObjectsOf(c.dataset), rows); !held.ok()) return Refused(held);
   result.dataset = c.dataset;
   result.dataset->created_at = wall;
   CHAINFLEET_RETURN_IF_ERROR(rows->InsertDataset(*result.dataset));
   return result;
+}
+absl::StatusOr<ApplyResult> Register(const change::PutModel& c, absl::Time wall, StateRows* rows) {
+  ApplyResult result;
+  CHAINFLEET_ASSIGN_OR_RETURN(result.model, FindModel(c.model.name, rows));
+  if (result.model) {
+    if (result.model->object.sha256 != c.model.object.sha256) result.status = ExistsOtherwise("model", c.model.name);
+    return result;
+  }
+  const std::string what = absl::StrCat("model ", c.model.name);
+  if (absl::Status held = CheckHeld(what, c.upload, ObjectsOf(c.model), rows); !held.ok()) return Refused(held);
+  result.model = c.model;
+  result.model->created_at = wall;
+  CHAINFLEET_RETURN_IF_ERROR(rows->InsertModel(*result.model));
+  return result;
+}
+
+absl::Status InUse(const std::string& what, const std::vector<std::string>& jobs) {
+  return WithReason(absl::FailedPreconditionError(
+                        absl::StrCat(what, " is used by ", absl::StrJoin(jobs, ", "), ": delete these jobs first")),
+                    "IN_USE");
+}
+
+template <typename Stored>
+std::optional<Stored> Named(const std::string& name, std::vector<Stored> all) {
+  const auto found = std::ranges::find(all, name, &Stored::name);
+  return found == all.end() ? std::nullopt : std::optional<Stored>(std::move(*found));
 }
 
 }  // namespace
@@ -71,9 +114,10 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRo
   for (const std::string& object : c.objects) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool deleting, rows->IsBeingDeleted(object));
     if (!deleting) continue;
-    return Refused(WithReason(
-        absl::AbortedError(absl::StrCat("object ", object, " of a deleted dataset is going right now: put it again")),
-        "BEING_DELETED"));
+    return Refused(
+        WithReason(absl::AbortedError(absl::StrCat("object ", object,
+                                                   " of a deleted dataset or model is going right now: put it again")),
+                   "BEING_DELETED"));
   }
   for (const std::string& object : c.objects) {
     CHAINFLEET_RETURN_IF_ERROR(rows->RemoveGarbage(object));
@@ -97,16 +141,25 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, State
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Dataset> dataset, FindDataset(c.name, rows));
   if (!dataset) return Refused(absl::NotFoundError(absl::StrCat("no dataset ", c.name)));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfDataset(c.name));
-  if (!jobs.empty()) {
-    return Refused(
-        WithReason(absl::FailedPreconditionError(absl::StrCat("dataset ", c.name, " is used by ",
-                                                              absl::StrJoin(jobs, ", "), ": delete these jobs first")),
-                   "IN_USE"));
-  }
+  if (!jobs.empty()) return Refused(InUse(absl::StrCat("dataset ", c.name), jobs));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteDataset(c.name));
-  std::vector<std::string> objects;
-  for (const DatasetShard& shard : dataset->shards) objects.push_back(shard.object.name);
-  CHAINFLEET_RETURN_IF_ERROR(Condemn(objects, rows));
+  CHAINFLEET_RETURN_IF_ERROR(Condemn(ObjectsOf(*dataset), rows));
+  return ApplyResult();
+}
+
+absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time wall, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, Register(c, wall, rows));
+  CHAINFLEET_RETURN_IF_ERROR(End(c.upload, rows));
+  return result;
+}
+
+absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, FindModel(c.name, rows));
+  if (!model) return Refused(absl::NotFoundError(absl::StrCat("no model ", c.name)));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfModel(c.name));
+  if (!jobs.empty()) return Refused(InUse(absl::StrCat("model ", c.name), jobs));
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteModel(c.name));
+  CHAINFLEET_RETURN_IF_ERROR(Condemn(ObjectsOf(*model), rows));
   return ApplyResult();
 }
 
@@ -126,8 +179,12 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, State
 
 absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& name, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Dataset> datasets, rows->ListDatasets());
-  const auto found = std::ranges::find(datasets, name, &Dataset::name);
-  return found == datasets.end() ? std::nullopt : std::optional<Dataset>(std::move(*found));
+  return Named(name, std::move(datasets));
+}
+
+absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& name, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<StoredModel> models, rows->ListModels());
+  return Named(name, std::move(models));
 }
 
 }  // namespace chainfleet

@@ -1,8 +1,8 @@
-// The changes of apply_change that say which objects are wanted: those of data sets, and garbage.
+// The changes of apply_change that say which objects are wanted: those of data sets and models, and garbage.
 //
-// An object that a data set has or an upload holds is no garbage, in every state that a transaction leaves behind. The
-// collector deletes an object only after StartDeleting, and while it is being deleted no upload may hold it. So what a
-// data set has, exists: its upload held the objects before it wrote them.
+// An object that a data set or a model has or an upload holds is no garbage, in every state that a transaction leaves
+// behind. The collector deletes an object only after StartDeleting, and while it is being deleted no upload may hold
+// it. So what a data set or a model has, exists: its upload held the objects before it wrote them.
 #pragma once
 
 #include <optional>
@@ -19,9 +19,12 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRo
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::EndUpload& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Time wall, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::StartDeleting& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, StateRows* rows);
 
 absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& name, StateRows* rows);
+absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& name, StateRows* rows);
 
 }  // namespace chainfleet

@@ -131,6 +131,29 @@ class MemoryRows final : public StateRows {
     }
     return ids;
   }
+  absl::StatusOr<std::vector<StoredModel>> ListModels() override {
+    std::vector<StoredModel> all;
+    for (const auto& [name, model] : models) all.push_back(model);
+    return all;
+  }
+  absl::Status InsertModel(const StoredModel& model) override {
+    models[model.name] = model;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteModel(const std::string& name) override {
+    models.erase(name);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) override {
+    std::vector<std::string> ids;
+    for (const auto& [id, job] : jobs) {
+      if (job.row.intent != JobIntent::kDelete && job.row.plan->module && job.row.plan->module->name == name) {
+        ids.push_back(id);
+      }
+    }
+    return ids;
+  }
+
   absl::Status AddGarbage(const std::string& object) override {
     garbage.emplace(object, false);
     return absl::OkStatus();
@@ -183,6 +206,7 @@ class MemoryRows final : public StateRows {
   std::map<ChainId, ResumePoint> resume_points;
   std::map<SegmentKey, SegmentRecord> segments;
   std::map<std::string, Dataset> datasets;
+  std::map<std::string, StoredModel> models;
   std::map<std::string, bool> garbage;                 // to whether it is being deleted
   std::set<std::pair<std::string, std::string>> held;  // upload and object
   std::map<int64_t, ChainId> sweeps;                   // by ticket
@@ -236,6 +260,7 @@ absl::StatusOr<StoredState> MemoryStateStore::Load() {
   }
   std::ranges::sort(state.jobs, {}, [](const StoredJob& job) { return job.row.sequence; });
   CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, t.rows.ListDatasets());
+  CHAINFLEET_ASSIGN_OR_RETURN(state.models, t.rows.ListModels());
   return state;
 }
 

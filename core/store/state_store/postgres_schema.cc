@@ -41,6 +41,11 @@ CREATE INDEX uploads_by_object ON uploads (object);
 CREATE TABLE sweeps (
   ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL,
   UNIQUE (job, chain));
+)sql",
+                                                             R"sql(
+CREATE TABLE models (name TEXT COLLATE "C" PRIMARY KEY, body TEXT NOT NULL);
+ALTER TABLE jobs ADD COLUMN module TEXT;
+CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 )sql"};
 
 // 0: no tables yet.

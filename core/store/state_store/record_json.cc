@@ -70,12 +70,17 @@ Json ToJson(const ModelSpec& model) {
     return j;
   }
   if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) return {{"layers", ToJson(layered->layers)}};
+  if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) return {{"torchscript", script->name}};
   return ChoiceToJson(std::get<PotentialKind>(model.kind));
 }
 
 void FromJson(const Json& j, ModelSpec* model) {
   if (j.contains("layers")) {
     FromJson(j["layers"], &model->kind.emplace<LayeredModel>().layers);
+    return;
+  }
+  if (j.contains("torchscript")) {
+    model->kind = TorchScriptModel{j["torchscript"].get<std::string>()};
     return;
   }
   if (!j.contains("builtin")) return ChoiceFromJson(j, &model->kind.emplace<PotentialKind>());
@@ -103,13 +108,16 @@ Json ToJson(const JobSpec& spec) {
          {"temperature", spec.temperature},
          {"batch_size", spec.batch_size},
          {"minibatches", static_cast<int>(spec.minibatches)},
+         {"precision", EnumName(spec.precision)},
          {"burn_in", std::move(burn_in)},
          {"chains", spec.chains},
          {"collect", std::move(collect)},
          {"seed", spec.seed},
          {"resume_point_every_steps", spec.resume_point_every_steps}};
   if (spec.model.likelihood) j["likelihood"] = ChoiceToJson(*spec.model.likelihood);
+  if (spec.augmentation.any()) AugmentationSpec::Fields(spec.augmentation, JsonFieldWriter(&j["augmentation"]));
   if (!spec.sweep.empty()) SweepSpec::Fields(spec.sweep, JsonFieldWriter(&j["sweep"]));
+  SchedulingSpec::Fields(spec.scheduling, JsonFieldWriter(&j["scheduling"]));
   Put(&j, "num_epochs", spec.num_epochs);
   Put(&j, "num_steps", spec.num_steps);
   return j;
@@ -127,10 +135,14 @@ void FromJson(const Json& j, JobSpec* spec) {
   Take(j, "temperature", &spec->temperature);
   Take(j, "batch_size", &spec->batch_size);
   TakeEnum(j, "minibatches", &spec->minibatches);
+  if (j.contains("augmentation")) AugmentationSpec::Fields(spec->augmentation, JsonFieldReader(j["augmentation"]));
+  const JsonFieldReader fields(j);
+  fields("precision", spec->precision);
   Take(j, "num_epochs", &spec->num_epochs);
   Take(j, "num_steps", &spec->num_steps);
   Take(j, "chains", &spec->chains);
   if (j.contains("sweep")) SweepSpec::Fields(spec->sweep, JsonFieldReader(j["sweep"]));
+  if (j.contains("scheduling")) SchedulingSpec::Fields(spec->scheduling, JsonFieldReader(j["scheduling"]));
   Take(j, "seed", &spec->seed);
   Take(j, "resume_point_every_steps", &spec->resume_point_every_steps);
   const Json burn_in = j.value("burn_in", Json::object()), collect = j.value("collect", Json::object());
@@ -193,9 +205,21 @@ void FromJson(const Json& j, Dataset* dataset) {
   dataset->created_at = absl::FromUnixNanos(j.value("created_at_ns", int64_t{0}));
 }
 
+Json ToJson(const StoredModel& model) {
+  return {
+      {"name", model.name}, {"object", ToJson(model.object)}, {"created_at_ns", absl::ToUnixNanos(model.created_at)}};
+}
+
+void FromJson(const Json& j, StoredModel* model) {
+  model->name = j.at("name").get<std::string>();
+  FromJson(j.at("object"), &model->object);
+  model->created_at = absl::FromUnixNanos(j.value("created_at_ns", int64_t{0}));
+}
+
 Json ToJson(const JobPlan& plan) {
   Json j{{"job", plan.job}, {"spec", ToJson(plan.spec)}, {"normalisation", ToJson(plan.normalisation)}};
   if (plan.dataset) j["dataset"] = ToJson(*plan.dataset);
+  if (plan.module) j["module"] = ToJson(*plan.module);
   return j;
 }
 
@@ -204,6 +228,7 @@ void FromJson(const Json& j, JobPlan* plan) {
   FromJson(j.at("spec"), &plan->spec);
   FromJson(j.at("normalisation"), &plan->normalisation);
   if (j.contains("dataset")) FromJson(j["dataset"], &plan->dataset.emplace());
+  if (j.contains("module")) FromJson(j["module"], &plan->module.emplace());
 }
 
 Json ToJson(const SegmentRecord& record) {
@@ -263,6 +288,8 @@ std::string EncodeJobPlan(const JobPlan& plan) { return Dump(ToJson(plan)); }
 absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text) { return Decode<JobPlan>(text); }
 std::string EncodeDataset(const Dataset& dataset) { return Dump(ToJson(dataset)); }
 absl::StatusOr<Dataset> DecodeDataset(const std::string& text) { return Decode<Dataset>(text); }
+std::string EncodeModel(const StoredModel& model) { return Dump(ToJson(model)); }
+absl::StatusOr<StoredModel> DecodeModel(const std::string& text) { return Decode<StoredModel>(text); }
 std::string EncodeSegmentRecord(const SegmentRecord& record) { return Dump(ToJson(record)); }
 absl::StatusOr<SegmentRecord> DecodeSegmentRecord(const std::string& text) { return Decode<SegmentRecord>(text); }
 std::string EncodeBlobRef(const BlobRef& ref) { return Dump(ToJson(ref)); }

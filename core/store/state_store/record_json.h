@@ -19,6 +19,9 @@ absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text);
 std::string EncodeDataset(const Dataset& dataset);
 absl::StatusOr<Dataset> DecodeDataset(const std::string& text);
 
+std::string EncodeModel(const StoredModel& model);
+absl::StatusOr<StoredModel> DecodeModel(const std::string& text);
+
 // Without chain, corrupt and deleted: those are columns.
 std::string EncodeSegmentRecord(const SegmentRecord& record);
 absl::StatusOr<SegmentRecord> DecodeSegmentRecord(const std::string& text);

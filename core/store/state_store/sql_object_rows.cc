@@ -1,4 +1,4 @@
-// Of the rows of a store: data sets, garbage, uploads and sweeps.
+// Of the rows of a store: data sets, models, garbage, uploads and sweeps.
 #include <utility>
 
 #include "core/store/state_store/record_json.h"
@@ -29,6 +29,33 @@ absl::Status SqlRows::DeleteDataset(const std::string& name) {
 absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfDataset(const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement s, connection_->Prepare("SELECT id FROM jobs WHERE dataset = ? AND intent != ? ORDER BY id"));
+  s.Bind(name).Bind(static_cast<int64_t>(JobIntent::kDelete));
+  return Texts(std::move(s));
+}
+
+absl::StatusOr<std::vector<StoredModel>> SqlRows::ListModels() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT body FROM models ORDER BY name"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> bodies, Texts(std::move(s)));
+  std::vector<StoredModel> models(bodies.size());
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    CHAINFLEET_ASSIGN_OR_RETURN(models[i], DecodeModel(bodies[i]));
+  }
+  return models;
+}
+
+absl::Status SqlRows::InsertModel(const StoredModel& model) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("INSERT INTO models (name, body) VALUES (?, ?)"));
+  return s.Bind(model.name).Bind(EncodeModel(model)).Run();
+}
+
+absl::Status SqlRows::DeleteModel(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM models WHERE name = ?"));
+  return s.Bind(name).Run();
+}
+
+absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfModel(const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT id FROM jobs WHERE module = ? AND intent != ? ORDER BY id"));
   s.Bind(name).Bind(static_cast<int64_t>(JobIntent::kDelete));
   return Texts(std::move(s));
 }

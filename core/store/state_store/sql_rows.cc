@@ -93,12 +93,13 @@ absl::StatusOr<std::optional<std::string>> SqlRows::FindJobOfRequest(const std::
 absl::StatusOr<bool> SqlRows::InsertJob(JobRow* row) {
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement s,
-      connection_->Prepare("INSERT INTO jobs (id, request_id, dataset, plan, intent, created_ns, finished_ns) "
-                           "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence"));
+      connection_->Prepare("INSERT INTO jobs (id, request_id, dataset, module, plan, intent, created_ns, finished_ns) "
+                           "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence"));
   const JobPlan& plan = *row->plan;
   s.Bind(row->id)
       .Bind(row->request_id.empty() ? std::nullopt : std::optional(row->request_id))
       .Bind(plan.dataset ? std::optional(plan.dataset->name) : std::nullopt)
+      .Bind(plan.module ? std::optional(plan.module->name) : std::nullopt)
       .Bind(EncodeJobPlan(plan))
       .Bind(static_cast<int64_t>(row->intent))
       .Bind(absl::ToUnixNanos(row->created_at))

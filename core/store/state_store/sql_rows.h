@@ -37,6 +37,10 @@ class SqlRows final : public StateRows {
   absl::Status InsertDataset(const Dataset& dataset) override;
   absl::Status DeleteDataset(const std::string& name) override;
   absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) override;
+  absl::StatusOr<std::vector<StoredModel>> ListModels() override;
+  absl::Status InsertModel(const StoredModel& model) override;
+  absl::Status DeleteModel(const std::string& name) override;
+  absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) override;
   absl::Status AddGarbage(const std::string& object) override;
   absl::Status RemoveGarbage(const std::string& object) override;
   absl::StatusOr<bool> StartDeleting(const std::string& object) override;

@@ -81,6 +81,7 @@ absl::StatusOr<StoredState> SqlStateStore::Load() {
       state.jobs.push_back(std::move(stored));
     }
     CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows.ListDatasets());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows.ListModels());
     return state;
   });
 }

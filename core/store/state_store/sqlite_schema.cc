@@ -43,6 +43,11 @@ CREATE TABLE sweeps (
   ticket INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, chain INTEGER NOT NULL, UNIQUE (job, chain));
 INSERT INTO sweeps (job, chain) SELECT job, chain FROM chains WHERE lease_epoch > 0;
 CREATE INDEX corrupt_segments ON segments (job, chain, first_index) WHERE corrupt = 1 AND deleted = 0;
+)sql",
+    R"sql(
+CREATE TABLE models (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+ALTER TABLE jobs ADD COLUMN module TEXT;
+CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 )sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {

@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-inline constexpr int kSqliteSchemaVersion = 3;
+inline constexpr int kSqliteSchemaVersion = 4;
 
 // Makes or migrates the tables and takes the store over, in one transaction: `fresh_incarnation` names a new store.
 // FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote it.

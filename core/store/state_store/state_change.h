@@ -48,7 +48,7 @@ struct JobRow {
 namespace change {
 
 // The job with `plan->spec.chains` PENDING chains. ALREADY_EXISTS / REQUEST_ID_USED with the older job in the result;
-// NOT_FOUND / DATASET_NOT_FOUND if its data set is gone.
+// NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND if its data set or its module is gone.
 struct CreateJob {
   std::shared_ptr<const JobPlan> plan;
   std::string request_id;
@@ -70,8 +70,8 @@ struct GrantLease {
 };
 
 // A lease ends without a commit: the chain is PENDING, or FAILED with `reason` after
-// limits::kMaxAttemptsWithoutProgress. A crash in company counts as long as the chain is no suspect, and fails no
-// chain.
+// limits::kMaxAttemptsWithoutProgress, or at once if its job is wrong. A crash in company counts as long as the chain
+// is no suspect, and fails no chain.
 struct EndLease {
   // Whether the worker's process was lost with it, and other chains were leased to that process as well.
   enum class Crash { kNone, kInCompany, kAlone };
@@ -81,6 +81,7 @@ struct EndLease {
   bool given_back = false;  // the worker has let go: it may no longer commit or lease again under this epoch
   std::string reason;
   Crash crash = Crash::kNone;
+  bool hopeless = false;  // its job is wrong, every attempt would end so
 };
 
 // protocol 2. `record` holds the worker's side of the segment's record; it is ignored without a segment.
@@ -88,6 +89,12 @@ struct CommitProgress {
   ProgressCommit commit;
   std::string worker, incarnation;
   SegmentRecord record;
+};
+
+// A PENDING chain is not needed any more: it ends as SUCCEEDED where it is. FAILED_PRECONDITION in any other state.
+struct RetireChain {
+  ChainId chain;
+  std::string reason;
 };
 
 // A new version if draws were committed since the newest one, which is returned otherwise.
@@ -107,14 +114,15 @@ struct PurgeJob {
   std::string job;
 };
 
-// Before the objects of a data set are written: `upload`, a name never used before, holds them until it ends, so that
-// they are no garbage. ABORTED / BEING_DELETED if one is, then none is held.
+// Before the objects of a data set or of a model are written: `upload`, a name never used before, holds them until it
+// ends, so that they are no garbage. ABORTED / BEING_DELETED if one is, then none is held.
 struct BeginUpload {
   std::string upload;
   std::vector<std::string> objects;
 };
 
-// What it held becomes garbage, unless a data set or another upload has it. None: all uploads, for their process died.
+// What it held becomes garbage, unless a data set, a model or another upload has it. None: all uploads, for their
+// process died.
 struct EndUpload {
   std::optional<std::string> upload;
 };
@@ -129,6 +137,16 @@ struct PutDataset {
 // FAILED_PRECONDITION / IN_USE naming the jobs. Its objects, unless another data set or an upload has them, become
 // garbage.
 struct DeleteDataset {
+  std::string name;
+};
+
+// The same for a TorchScript file, which is one object.
+struct PutModel {
+  StoredModel model;
+  std::string upload;
+};
+
+struct DeleteModel {
   std::string name;
 };
 
@@ -157,8 +175,9 @@ struct EndSweep {
 }  // namespace change
 
 using StateChange = std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease,
-                                 change::CommitProgress, change::CreateSnapshot, change::MarkCorrupt, change::PurgeJob,
-                                 change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
+                                 change::CommitProgress, change::RetireChain, change::CreateSnapshot,
+                                 change::MarkCorrupt, change::PurgeJob, change::BeginUpload, change::EndUpload,
+                                 change::PutDataset, change::DeleteDataset, change::PutModel, change::DeleteModel,
                                  change::StartDeleting, change::ForgetGarbage, change::QueueSweep, change::EndSweep>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
@@ -170,6 +189,7 @@ struct ApplyResult {
   std::optional<Snapshot> snapshot;
   std::optional<ResumePoint> resume_point;  // of GrantLease
   std::optional<Dataset> dataset;           // of PutDataset
+  std::optional<StoredModel> model;         // of PutModel
   std::vector<std::string> objects;         // of StartDeleting
 };
 

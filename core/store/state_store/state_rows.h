@@ -51,6 +51,12 @@ class StateRows {
   // Ids of the jobs that use it and whose intent is not DELETE.
   virtual absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) = 0;
 
+  virtual absl::StatusOr<std::vector<StoredModel>> ListModels() = 0;
+  virtual absl::Status InsertModel(const StoredModel& model) = 0;
+  virtual absl::Status DeleteModel(const std::string& name) = 0;
+  // As JobsOfDataset, by the module of their plans.
+  virtual absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) = 0;
+
   // Garbage is condemned first, then being deleted. Adding what is there changes nothing.
   virtual absl::Status AddGarbage(const std::string& object) = 0;
   virtual absl::Status RemoveGarbage(const std::string& object) = 0;

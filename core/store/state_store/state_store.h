@@ -26,6 +26,7 @@ struct StoredJob {
 struct StoredState {
   std::vector<StoredJob> jobs;  // not purged ones, by sequence
   std::vector<Dataset> datasets;
+  std::vector<StoredModel> models;
 };
 
 // What garbage collection must know of a chain, from one read.

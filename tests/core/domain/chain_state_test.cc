@@ -44,6 +44,8 @@ TEST(JobState, IsDerivedFromIntentAndChains) {
   EXPECT_EQ(derive(JobIntent::kRun, {kSucceeded, kDiverged}), JobState::kFailed);
   EXPECT_EQ(derive(JobIntent::kCancel, {kSucceeded, kCancelled}), JobState::kCancelled);
   EXPECT_EQ(derive(JobIntent::kDelete, {kSucceeded}), JobState::kDeleting);
+  EXPECT_EQ(DeriveJobState(JobIntent::kRun, {kSucceeded, kDiverged}, /*enough=*/true), JobState::kSucceeded);
+  EXPECT_EQ(DeriveJobState(JobIntent::kRun, {kSucceeded, kLeased}, /*enough=*/true), JobState::kRunning);
 }
 
 }  // namespace

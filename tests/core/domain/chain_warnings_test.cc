@@ -49,7 +49,7 @@ TEST(ChainWarnings, CallAMetropolisRunBiasedAboveOnePercentOfGuardedSteps) {
   EXPECT_THAT(WarningsOf(stats, spec, kExamples), IsEmpty());
   stats.metropolis->guarded = 0.02;
   EXPECT_THAT(WarningsOf(stats, spec, kExamples),
-              ElementsAre(AllOf(HasSubstr("biased: 2 %"), HasSubstr("24 batches"), HasSubstr("larger num_batches"))));
+              ElementsAre(AllOf(HasSubstr("biased: 2.0 %"), HasSubstr("24 batches"), HasSubstr("larger num_batches"))));
 }
 
 }  // namespace

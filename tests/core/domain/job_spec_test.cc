@@ -119,6 +119,49 @@ TEST(StepPlan, CountsALongRunAtOnce) {
   EXPECT_EQ(PlanSteps(spec, 60000).NumDraws(), limits::kMaxStepsPerChain / 2);
 }
 
+TEST(JobSpec, ALengthIsNoLearningRate) {
+  const std::vector<SamplerKind> lengths = {RandomWalkSpec{}, HmcSpec{},       TemperedMhSpec{100},
+                                            PenaltyMhSpec{},  BatchedMhSpec{}, BarkerMhSpec{}};
+  JobSpec spec = FashionJob();
+  spec.collect = {.every_steps = 10};
+  for (const SamplerKind& sampler : lengths) {
+    spec.sampler.kind = sampler;
+    spec.schedule.scale = StepScale::kLearningRate;
+    EXPECT_THAT(Paths(spec), ::testing::ElementsAre("learning_rate")) << spec.sampler.name();
+    spec.schedule.scale = StepScale::kStepSize;
+    EXPECT_THAT(Paths(spec), IsEmpty()) << spec.sampler.name();
+  }
+  spec.schedule.scale = StepScale::kLearningRate;
+  for (const SamplerKind& sampler :
+       {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{.proposal = Proposal::kLangevin})}) {
+    spec.sampler.kind = sampler;
+    EXPECT_THAT(Paths(spec), IsEmpty()) << spec.sampler.name();
+  }
+}
+
+TEST(JobSpec, TheCorrectedNoiseFitsTheLargestStepOfTheRun) {
+  JobSpec spec = FashionJob();
+  spec.sampler.kind = SgldSpec{.gradient_noise = 10};
+  spec.temperature = 0.01;
+  spec.burn_in = {};
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.001}};
+  spec.collect = {.every_steps = 10};
+  const std::vector<ScheduleKind> calm = {ConstantSchedule{0.002},           LinearSchedule{0.001, 0.002},
+                                          ExponentialSchedule{0.001, 0.002}, StepSchedule{0.001, 2, 0.5},
+                                          CyclicalSchedule{0.002, 0, 1},     SwagSchedule{0.001, 0.002, 1}};
+  const std::vector<ScheduleKind> hot = {ConstantSchedule{0.0021},           LinearSchedule{0.001, 0.0021},
+                                         ExponentialSchedule{0.001, 0.0021}, StepSchedule{0.001, 2.1, 0.5},
+                                         CyclicalSchedule{0.0021, 0, 1},     SwagSchedule{0.001, 0.0021, 1}};
+  for (size_t i = 0; i < hot.size(); ++i) {
+    spec.schedule.kind = calm[i];
+    EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty()) << i;
+    spec.schedule.kind = hot[i];
+    const auto refused = ValidateForData(spec, 60000);
+    ASSERT_EQ(refused.size(), 1u) << i;
+    EXPECT_EQ(refused[0].path, "sampler.sgld.gradient_noise");
+  }
+}
+
 TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
   const auto paths_after = [](auto change) {
     JobSpec spec = FashionJob();
@@ -157,6 +200,64 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
                 s.collect.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
               }),
               ElementsAre("collect.kinds[1]"));
+}
+
+TEST(JobSpec, NoMoreChainsAreEnoughThanThereAre) {
+  JobSpec spec = FashionJob();
+  spec.scheduling.success_chains = spec.chains;
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.scheduling.success_chains = spec.chains + 1;
+  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
+  spec.scheduling.success_chains = 0;
+  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
+}
+
+TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
+  using ::testing::ElementsAre;
+  JobSpec spec = FashionJob();
+  spec.augmentation = {.crop_padding = 4, .flip = true};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.augmentation.crop_padding = -1;
+  EXPECT_THAT(Paths(spec), ElementsAre("augmentation.crop_padding"));
+  spec.augmentation.crop_padding = 4;
+  for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{.proposal = Proposal::kLangevin}),
+                                  SamplerKind(LaplaceSpec{})}) {
+    spec.sampler.kind = kind;
+    spec.collect = {};
+    EXPECT_THAT(Paths(spec), ElementsAre("augmentation")) << spec.sampler.name();
+  }
+  spec.sampler.kind = SgldSpec{};
+  spec.model.kind = LogisticRegressionPotential{};
+  EXPECT_THAT(Paths(spec), ElementsAre("augmentation"));
+}
+
+TEST(JobSpec, CropsFitTheImages) {
+  const auto paths = [](const AugmentationSpec& augmentation, const std::vector<int64_t>& input_shape) {
+    std::vector<std::string> found;
+    for (const auto& violation : ValidateForImages(augmentation, input_shape)) found.push_back(violation.path);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(paths({27, true}, {1, 28, 30}), IsEmpty());
+  EXPECT_THAT(paths({28, true}, {1, 28, 30}), ElementsAre("augmentation.crop_padding"));
+  EXPECT_THAT(paths({0, true}, {784}), ElementsAre("augmentation"));
+  EXPECT_THAT(paths({}, {784}), IsEmpty());
+}
+
+TEST(JobSpec, AStoredModuleIsJudgedByItsNameAndItsDataAlone) {
+  using ::testing::ElementsAre;
+  JobSpec spec = FashionJob();
+  spec.model.kind = TorchScriptModel{"mine"};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.sampler.kind = MalaSpec{};
+  spec.collect.kinds.clear();
+  EXPECT_THAT(Paths(spec), IsEmpty()) << "its buffers are constants";
+  const Dataset images{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .num_classes = 10};
+  EXPECT_TRUE(CheckAgainstData(spec, &images).ok());
+  const Dataset targets{.name = "d", .input_shape = {3}, .num_rows = 60000, .target_type = TargetType::kFloat32};
+  EXPECT_FALSE(CheckAgainstData(spec, &targets).ok());
+  spec.model.kind = TorchScriptModel{"No Good"};
+  EXPECT_THAT(Paths(spec), ElementsAre("model.torchscript"));
 }
 
 TEST(JobSpec, AnalyticPotentialsTakeNoData) {
@@ -278,7 +379,7 @@ TEST(JobSpec, SamplersThatSubsampleNeedADataSet) {
   JobSpec spec;
   spec.name = "gauss";
   spec.model.kind = GaussianPotential{4, 1};
-  spec.schedule.kind = ConstantSchedule{0.1};
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
   spec.num_steps = 100;
   for (const SamplerKind& kind : {SamplerKind(RandomWalkSpec{}), SamplerKind(MalaSpec{}), SamplerKind(HmcSpec{})}) {
     spec.sampler.kind = kind;

@@ -8,6 +8,8 @@
 #include "core/formats/idx.h"
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
+#include "core/formats/torch_script.h"
+#include "core/formats/zip.h"
 
 namespace chainfleet {
 namespace {
@@ -98,6 +100,52 @@ TEST(Npz, RoundTrips) {
 }
 
 TEST(Npz, RefusesWhatIsNoArchive) { EXPECT_FALSE(ReadNpz("PK not really").ok()); }
+
+TEST(Zip, NamesADamagedMember) {
+  std::string bytes = *WriteNpz({{"a", Floats({3}, {1, 2, 3})}});
+  const size_t value = bytes.find(std::string("\0\0\x80\x3f", 4));  // 1.0f
+  ASSERT_NE(value, std::string::npos);
+  bytes[value] ^= 1;
+  EXPECT_THAT(Message(ReadNpz(bytes).status()), HasSubstr("a.npy is damaged"));
+}
+
+TEST(Zip, StopsAtTheFirstError) {
+  const std::string bytes = *WriteNpz({{"a", Floats({1}, {1})}, {"b", Floats({1}, {2})}});
+  std::vector<std::string> seen;
+  const absl::Status status = ForEachZipMember(bytes, ".npz", [&](const std::string& name, const std::string&) {
+    seen.push_back(name);
+    return absl::OutOfRangeError("enough");
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(seen, ElementsAre("a.npy"));
+}
+
+TEST(TorchScript, RefusesArchivesWithoutTensorsOrCode) {
+  EXPECT_THAT(Message(CheckTorchScript(*WriteNpz({{"a", Floats({1}, {1})}}))), HasSubstr("holds other members"));
+  EXPECT_THAT(Message(CheckTorchScript("import os")), HasSubstr("not a TorchScript archive"));
+  EXPECT_THAT(Message(CheckTorchScript("")), HasSubstr("not a TorchScript archive"));
+}
+
+// An archive with the members of a TorchScript file.
+std::string ArchiveOf(const std::string& code) {
+  const auto bytes = [](const std::string& text) {
+    return Array{.type = ArrayType::kUint8, .shape = {static_cast<int64_t>(text.size())}, .bytes = text};
+  };
+  std::string archive = *WriteNpz({{"m/data", bytes("-")}, {"m/code/m", bytes(code)}});
+  // WriteNpz ends names with ".npy"; those of the same length need no other sizes.
+  for (const auto& [from, to] : {std::pair("m/data.npy", "m/data.pkl"), std::pair("m/code/m.npy", "m/code/mm.py")}) {
+    for (size_t at = 0; (at = archive.find(from, at)) != std::string::npos;) archive.replace(at, std::strlen(to), to);
+  }
+  return archive;
+}
+
+TEST(TorchScript, RefusesCodeThatOpensFiles) {
+  EXPECT_TRUE(CheckTorchScript(ArchiveOf("return torch.linear(x, self.saved)")).ok());
+  EXPECT_TRUE(CheckTorchScript(ArchiveOf("return self.unsave(x, save=2)")).ok());
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("_0 = torch.save(x, \"f\")"))), HasSubstr("m/code/mm.py calls save"));
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("x.save \\\n (\"f\")"))), HasSubstr("calls save"));
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.from_file(\"/etc/passwd\")"))), HasSubstr("calls from_file"));
+}
 
 TEST(Gzip, TellsCutDataApart) {
   // printf 'hello' | gzip -n

@@ -108,6 +108,36 @@ TEST_P(ObjectChanges, UploadsOfADeadProcessEndTogether) {
   EXPECT_THAT(Garbage(), ElementsAre("shard-1", "shard-2"));
 }
 
+TEST_P(ObjectChanges, AModelIsKeptOnceByItsContent) {
+  const StoredModel mine = {"mine", {"module-0", 12, DigestOf(3)}, {}};
+  const ApplyResult put = Put(mine);
+  ASSERT_TRUE(put.status.ok()) << put.status;
+  EXPECT_EQ(put.model->created_at, wall_);
+  EXPECT_TRUE(Put(mine).status.ok()) << "the same again";
+  EXPECT_TRUE(absl::IsAlreadyExists(Put({"mine", {"module-1", 12, DigestOf(4)}, {}}).status));
+  EXPECT_THAT(Garbage(), ElementsAre("module-1"));
+  store_ = harness_->Open();
+  ASSERT_EQ(store_->Load()->models.size(), 1u);
+  EXPECT_EQ(store_->Load()->models[0].object, mine.object);
+  EXPECT_EQ(ReasonOf(Apply(change::PutModel{{"other", {"module-2", 1, DigestOf(5)}, {}}, "none"}).status), "NOT_HELD");
+}
+
+TEST_P(ObjectChanges, AModelGoesWhenNoJobUsesIt) {
+  const StoredModel mine = {"mine", {"module-0", 12, DigestOf(3)}, {}};
+  auto plan = std::make_shared<JobPlan>(*PlanOf("job-aaaaaa", 1));
+  plan->module = mine;
+  EXPECT_EQ(ReasonOf(Apply(change::CreateJob{plan, ""}).status), "MODEL_NOT_FOUND");
+  Put(mine);
+  ASSERT_TRUE(Apply(change::CreateJob{plan, ""}).status.ok());
+  const absl::Status used = Apply(change::DeleteModel{"mine"}).status;
+  EXPECT_EQ(ReasonOf(used), "IN_USE");
+  EXPECT_THAT(std::string(used.message()), testing::HasSubstr("job-aaaaaa"));
+  Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete});
+  EXPECT_TRUE(Apply(change::DeleteModel{"mine"}).status.ok());
+  EXPECT_THAT(Garbage(), ElementsAre("module-0"));
+  EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteModel{"mine"}).status));
+}
+
 TEST_P(ObjectChanges, GarbageComesByPages) {
   for (const char* object : {"a", "b", "c"}) {
     Begin(object, object);

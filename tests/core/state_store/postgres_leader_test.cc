@@ -100,6 +100,16 @@ TEST_F(PostgresLeaderTest, RefusesANewerSchemaWithBothVersions) {
               testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr(std::to_string(kPostgresSchemaVersion))));
 }
 
+TEST_F(PostgresLeaderTest, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
+  ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
+  Execute("DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; UPDATE store SET schema_version = 1");
+  const auto elected = Coordinator("b:7400", kAtOnce)->TakeOver();
+  ASSERT_TRUE(elected.ok()) << elected.status();
+  EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
+  EXPECT_TRUE(elected->store->Load()->models.empty());
+  EXPECT_TRUE(Write(elected->store.get(), "job-bbbbbb").ok());
+}
+
 TEST_F(PostgresLeaderTest, RefusesADatabaseThatMayLoseItsCommits) {
   const std::string name = harness_.uri().substr(harness_.uri().rfind('/') + 1);
   Execute("ALTER DATABASE " + name + " SET synchronous_commit = off");

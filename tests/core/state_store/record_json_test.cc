@@ -14,6 +14,8 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.schedule = {StepScale::kStepSize, CyclicalSchedule{0.2, 1e-300, 4}};
   plan.spec.temperature = 1e-4;
   plan.spec.minibatches = Minibatches::kIndependent;
+  plan.spec.augmentation = {.crop_padding = 4, .flip = true};
+  plan.spec.precision = Precision::kTf32;
   plan.spec.num_steps.reset();
   plan.spec.num_epochs = 12;
   plan.spec.burn_in.cycles = 2;
@@ -21,11 +23,15 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.seed = ~uint64_t{0};
   plan.spec.sweep = {.temperature = {0.1 + 0.2, 1}, .eta = {7}};
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
+  plan.module = {"mine", {"store/models/m", 12, DigestOf(3)}, absl::FromUnixSeconds(9)};
   const auto read = DecodeJobPlan(EncodeJobPlan(plan));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->spec, plan.spec);
   EXPECT_EQ(read->normalisation, plan.normalisation);
   EXPECT_EQ(read->dataset->shards, plan.dataset->shards);
+  EXPECT_EQ(read->module->name, "mine");
+  EXPECT_EQ(read->module->object, plan.module->object);
+  EXPECT_EQ(read->module->created_at, plan.module->created_at);
   EXPECT_EQ(read->dataset->normalisation, plan.dataset->normalisation);
 }
 
@@ -40,8 +46,10 @@ TEST(RecordJson, ModelsSurviveTheRoundTrip) {
         ModelSpec{GaussianPotential{2, {}, {2, 1, 1, 2}, {7}}},
         ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
         ModelSpec{LinearRegressionPotential{0.25, false}}, ModelSpec{LogisticRegressionPotential{}},
+        ModelSpec{TorchScriptModel{"mine"}},
         ModelSpec{BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = 0.25}},
         ModelSpec{BuiltinModel{"mlp", {}}, GaussianLikelihood{.variance = {}, .learned = true}},
+        ModelSpec{TorchScriptModel{"mine"}, HeteroscedasticGaussianLikelihood()},
         ModelSpec{BuiltinModel{"mlp", {}}, HeteroscedasticGaussianLikelihood()},
         ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
     JobPlan plan = *PlanOf("job-aaaaaa", 3, true);

@@ -50,6 +50,7 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   ASSERT_TRUE((*older)
                   ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
                             "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
+                            "DROP TABLE models; DROP INDEX jobs_by_module; ALTER TABLE jobs DROP COLUMN module; "
                             "INSERT INTO garbage VALUES ('left-over'); PRAGMA user_version = 1")
                   .ok());
   const auto store = harness.Open();

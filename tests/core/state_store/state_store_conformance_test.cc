@@ -187,6 +187,21 @@ TEST_P(AnyStateStore, ListsSegmentsByPageInOrder) {
   EXPECT_EQ(store_->ListSegments({.job = "job-aaaaaa", .chain = 1})->size(), 3u);
 }
 
+TEST_P(AnyStateStore, OnlyAPendingChainIsRetired) {
+  Create("job-aaaaaa", 2);
+  Apply(change::CommitProgress{CommitAt(Grant(chain_, 1).chains.at(0), 10)});
+  EXPECT_TRUE(absl::IsFailedPrecondition(Apply(change::RetireChain{chain_, "enough"}).status)) << "it is leased";
+  Apply(change::EndLease{chain_, 1, /*ordered=*/true, /*given_back=*/false, "stopped"});
+  const ApplyResult result = Apply(change::RetireChain{chain_, "enough"});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.chains.at(0).state, ChainState::kSucceeded);
+  EXPECT_EQ(result.chains.at(0).reason, "enough");
+  EXPECT_EQ(result.chains.at(0).num_draws, 1);
+  EXPECT_EQ(result.chains.at(0).worker, "");
+  EXPECT_FALSE(result.job.has_value() && result.job->finished_at.has_value()) << "chain 1 is not final";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Apply(change::RetireChain{chain_, "enough"}).status)) << "it is final";
+}
+
 TEST_P(AnyStateStore, CorruptSegmentIsMarked) {
   Create("job-aaaaaa", 1);
   const change::CommitProgress c = CommitAt(Grant(chain_, 1).chains.at(0), 10);

@@ -61,6 +61,11 @@ class StateStoreTest : public testing::TestWithParam<StoreKind> {
     EXPECT_TRUE(Apply(change::BeginUpload{upload, objects}).status.ok());
     return Apply(change::PutDataset{dataset, upload});
   }
+  ApplyResult Put(const StoredModel& model) {
+    const std::string upload = "upload-" + std::to_string(++uploads_);
+    EXPECT_TRUE(Apply(change::BeginUpload{upload, {model.object.name}}).status.ok());
+    return Apply(change::PutModel{model, upload});
+  }
   std::vector<std::string> Garbage() { return store_->ListGarbage("", 10).value(); }
   ApplyResult Grant(const ChainId& chain, int64_t epoch, const std::string& worker = "w1") {
     return Apply(change::GrantLease{chain, epoch, worker, worker + "-life"});

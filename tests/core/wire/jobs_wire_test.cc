@@ -74,6 +74,8 @@ TEST(JobSpecWire, SaysWhichWordsAreAllowed) {
   proto.mutable_collect()->add_kinds("theta");
   proto.mutable_collect()->add_kinds("Theta_A");
   EXPECT_NE(ViolationAt(proto, "minibatches").find("independent"), std::string::npos);
+  proto.set_precision("float16");
+  EXPECT_NE(ViolationAt(proto, "precision").find("float32, tf32"), std::string::npos);
   EXPECT_NE(ViolationAt(proto, "collect.kinds[1]").find("theta_a"), std::string::npos);
   EXPECT_EQ(ViolationAt(proto, "collect.kinds[0]"), "");
 }

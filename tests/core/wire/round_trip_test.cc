@@ -25,6 +25,7 @@ absl::StatusOr<T> AsStatusOr(T value) {
 void FixWords(v1::JobSpec* spec, RandomMessage* random) {
   spec->clear_preset();  // filled in before a spec is read
   spec->set_minibatches(random->Below(2) == 0 ? "reshuffle" : "independent");
+  spec->set_precision(random->Below(2) == 0 ? "float32" : "tf32");
   for (std::string& kind : *spec->mutable_collect()->mutable_kinds()) {
     kind = random->Below(2) == 0 ? "theta" : "theta_a";
   }
@@ -39,6 +40,10 @@ void FixSampler(v1::JobSpec::Sampler* sampler) {
   if (sampler->has_batched_mh()) sampler->mutable_batched_mh()->set_proposal("langevin");
   if (sampler->has_laplace()) sampler->mutable_laplace()->set_structure("diagonal");
   if (sampler->has_barker_mh()) sampler->mutable_barker_mh()->set_proposal("langevin");
+}
+void FixScheduling(v1::JobSpec::Scheduling* scheduling) {
+  scheduling->set_priority("high");
+  if (scheduling->has_success_chains()) scheduling->set_success_chains(3);
 }
 // A built-in with its settings, a potential, or layers.
 void FixModel(v1::JobSpec::Model* model, RandomMessage* random) {
@@ -58,6 +63,7 @@ void Fix(v1::JobSpec* spec, RandomMessage* random) {
   FixWords(spec, random);
   FixModel(spec->mutable_model(), random);
   FixSampler(spec->mutable_sampler());
+  FixScheduling(spec->mutable_scheduling());
 }
 void Fix(v1::JobPlan* plan, RandomMessage* random) { Fix(plan->mutable_spec(), random); }
 void Fix(v1::ShardRequest* request, RandomMessage* random) {

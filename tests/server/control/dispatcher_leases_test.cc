@@ -131,6 +131,15 @@ TEST_F(DispatcherLeases, SixAttemptsFail) {
   EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kFailed);
 }
 
+TEST_F(DispatcherLeases, AChainWhoseJobIsWrongFailsAtOnce) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  GiveBack(&worker, chain, ReleasedChain::Why::kInvalid, "model.torchscript: gives Float [3, 2]");
+  Sync(&worker);
+  EXPECT_EQ(Chain(chain).state, ChainState::kFailed);
+  EXPECT_THAT(Chain(chain).reason, HasSubstr("found the job wrong: model.torchscript"));
+}
+
 TEST_F(DispatcherLeases, EachFailedAttemptDoublesTheDelayBeforeTheNext) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

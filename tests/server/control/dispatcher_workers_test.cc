@@ -231,5 +231,38 @@ TEST_F(DispatcherWorkers, ReportsShowInViews) {
   EXPECT_EQ(workers[0].chains, 1);
 }
 
+TEST_F(DispatcherTest, TellsWhatWaitsAndSinceWhen) {
+  EXPECT_EQ(dispatcher_->Demand().waiting_for, absl::ZeroDuration());
+  Create("job", 3);
+  const std::string paused = Create("paused", 8);
+  ASSERT_TRUE(SetIntent(paused, JobIntent::kPause).ok());
+  executor_.RunFor(absl::Seconds(7));
+  FleetDemand demand = dispatcher_->Demand();
+  EXPECT_EQ(demand.waiting, 3);
+  EXPECT_EQ(demand.waiting_for, absl::Seconds(7));
+  FakeWorker worker("w1", 2);
+  Sync(&worker);
+  demand = dispatcher_->Demand();
+  EXPECT_EQ(demand.waiting, 1);
+  ASSERT_EQ(demand.workers.size(), 1u);
+  EXPECT_EQ(demand.workers[0].chains, 2);
+  FakeWorker other("w2", 2);
+  Sync(&other);
+  demand = dispatcher_->Demand();
+  EXPECT_EQ(demand.waiting, 0);
+  EXPECT_EQ(demand.waiting_for, absl::ZeroDuration());
+}
+
+TEST_F(DispatcherTest, CountsOnlyWorkersHeardOfWithinALease) {
+  FakeWorker worker("w1"), silent("w2");
+  Sync(&silent);
+  executor_.RunFor(limits::kLeaseTtl);
+  Sync(&worker);
+  executor_.RunFor(absl::Seconds(1));
+  const FleetDemand demand = dispatcher_->Demand();
+  ASSERT_EQ(demand.workers.size(), 1u);
+  EXPECT_EQ(demand.workers[0].id, "w1");
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -67,6 +67,7 @@ StoredJob Job(int64_t sequence, const std::string& id, const std::string& name, 
   plan.job = id;
   plan.spec.name = name;
   plan.spec.num_steps = 10;
+  plan.spec.chains = 2;
   plan.spec.model.kind = GaussianPotential{};
   plan.spec.schedule.kind = ConstantSchedule{0.1};
   StoredJob job;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/domain/sweep_points.h"
+#include "tests/support/chain_run.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
@@ -20,7 +21,6 @@ namespace {
 using ::testing::Each;
 using ::testing::Not;
 using ::testing::SizeIs;
-using Draws = std::vector<DrawTensors>;
 
 constexpr int kSteps = 24, kExamples = 96;
 
@@ -57,20 +57,11 @@ std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
     spec.burn_in.steps = 10;
     spec.collect.every_steps = 1;
   }
+  if (!sampler.is_metropolis() && !sampler.passes_over_data()) spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
   return plan;
-}
-
-std::vector<float> Flat(const Draws& draws) {
-  std::vector<float> flat;
-  for (const DrawTensors& draw : draws) {
-    flat.push_back(static_cast<float>(draw.step));
-    flat.push_back(static_cast<float>(draw.weight));
-    for (const auto& kind : draw.kinds) flat.insert(flat.end(), kind.begin(), kind.end());
-  }
-  return flat;
 }
 
 class KernelConformance : public ::testing::TestWithParam<Case> {
@@ -81,29 +72,10 @@ class KernelConformance : public ::testing::TestWithParam<Case> {
     return std::move(batch).value();
   }
 
-  // Steps until every chain is done or not finite; the draws of chain `index`.
-  static Draws Run(ChainBatch& batch, int32_t index, int steps = 1000) {
-    Draws draws;
-    for (int i = 0; i < steps; ++i) {
-      const auto reports = batch.Step();
-      EXPECT_TRUE(reports.ok()) << reports.status();
-      bool any_left = false;
-      for (const RowReport& report : *reports) {
-        any_left |= report.finite && !report.done;
-        if (report.chain != index) continue;
-        if (report.draw_due) draws.push_back(batch.TakeDraw(index));
-        if (!report.done) continue;
-        if (auto held = batch.GiveUpHeld(index)) draws.push_back(*std::move(held));
-      }
-      if (!any_left) break;
-    }
-    return draws;
-  }
-
   Draws RunAlone(const std::shared_ptr<JobPlan>& plan, int32_t index) {
     const auto batch = Make(plan);
     EXPECT_TRUE(batch->AddChain(index, std::nullopt).ok());
-    return Run(*batch, index);
+    return RunChain(*batch, index);
   }
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
@@ -135,7 +107,7 @@ TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {
   for (const int32_t index : {0, 1, 4}) {
     const auto together = Make(plan_);
     for (const int32_t chain : {4, 0, 1}) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
-    EXPECT_EQ(Flat(Run(*together, index)), Flat(RunAlone(plan_, index))) << index;
+    EXPECT_EQ(Flat(RunChain(*together, index)), Flat(RunAlone(plan_, index))) << index;
   }
 }
 
@@ -176,7 +148,7 @@ TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
     alone->spec.chains = NumChains(plan_->spec);  // so that it has a chain of that index, and so of that key
     const auto single = Make(alone);
     ASSERT_TRUE(single->AddChain(index, std::nullopt).ok());
-    EXPECT_EQ(Flat(Run(*together, index)), Flat(Run(*single, index)))
+    EXPECT_EQ(Flat(RunChain(*together, index)), Flat(RunChain(*single, index)))
         << PointName(plan_->spec.sweep, PointOf(plan_->spec, index));
     EXPECT_EQ(together->SaveResumePoint(index), single->SaveResumePoint(index));
   }
@@ -188,18 +160,31 @@ TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
   for (const int cut : {1, 5, 6, 13, kSteps - 1, kSteps + 2, kSteps + 8}) {
     const auto before = Make(plan_), after = Make(plan_);
     ASSERT_TRUE(before->AddChain(1, std::nullopt).ok());
-    Draws draws = Run(*before, 1, cut);
+    Draws draws = RunChain(*before, 1, cut);
     ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
-    for (DrawTensors& draw : Run(*after, 1)) draws.push_back(std::move(draw));
+    for (DrawTensors& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
     EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
   }
+}
+
+TEST_P(KernelConformance, SeesAugmentedImagesWhereAJobMayAskForThem) {
+  if (!plan_->spec.augmentation.any()) {
+    plan_->spec.augmentation.flip = true;
+    const auto violations = FieldViolationsOf(ChainBatch::Create(plan_, data_, "cpu").status());
+    ASSERT_EQ(violations.size(), 1u);
+    EXPECT_EQ(violations[0].path, "augmentation");
+    return;
+  }
+  const Draws changed = RunAlone(plan_, 0);
+  plan_->spec.augmentation = {};
+  EXPECT_NE(Flat(changed), Flat(RunAlone(plan_, 0)));
 }
 
 TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
   plan_->spec.schedule.kind = ConstantSchedule{1e30};
   const auto batch = Make(plan_);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
-  for (const DrawTensors& draw : Run(*batch, 0)) {
+  for (const DrawTensors& draw : RunChain(*batch, 0)) {
     for (const auto& kind : draw.kinds) {
       for (const float value : kind) ASSERT_TRUE(std::isfinite(value));
     }
@@ -222,6 +207,7 @@ TEST_P(KernelConformance, EveryLikelihoodRunsAloneAsInABatchOrIsRefused) {
     plan_->dataset = data->description();
     plan_->normalisation = data->description().normalisation;
     plan_->spec.model = {BuiltinModel{"mlp", {4}}, likelihood};
+    plan_->spec.augmentation = {};
     SCOPED_TRACE(likelihood.index());
     if (!Validate(plan_->spec).empty()) {
       const auto* laplace = std::get_if<LaplaceSpec>(&GetParam().sampler.kind);
@@ -233,10 +219,10 @@ TEST_P(KernelConformance, EveryLikelihoodRunsAloneAsInABatchOrIsRefused) {
     ASSERT_TRUE(alone.ok() && together.ok()) << alone.status();
     ASSERT_TRUE((*alone)->AddChain(1, std::nullopt).ok());
     for (const int32_t chain : {4, 1}) ASSERT_TRUE((*together)->AddChain(chain, std::nullopt).ok());
-    const Draws draws = Run(**alone, 1);
+    const Draws draws = RunChain(**alone, 1);
     const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
     EXPECT_TRUE(chooses || !draws.empty());
-    EXPECT_EQ(Flat(draws), Flat(Run(**together, 1)));
+    EXPECT_EQ(Flat(draws), Flat(RunChain(**together, 1)));
     EXPECT_EQ((*alone)->SaveResumePoint(1), (*together)->SaveResumePoint(1));
   }
 }
@@ -278,6 +264,7 @@ class NoiseOfKernel : public KernelConformance {
   NoiseOfKernel() {
     plan_->spec.minibatches = Minibatches::kReshuffle;
     plan_->spec.batch_size = kExamples;  // keys choose only the order of a batch, and the noise
+    plan_->spec.augmentation = {};
     plan_->spec.temperature = 0;
     start_ = Make(plan_);
     EXPECT_TRUE(start_->AddChain(0, std::nullopt).ok());
@@ -288,7 +275,7 @@ class NoiseOfKernel : public KernelConformance {
     plan->spec.seed = seed;
     const auto batch = Make(plan);
     EXPECT_TRUE(batch->AddChain(0, start_->SaveResumePoint(0)).ok());
-    return Flat(Run(*batch, 0));
+    return Flat(RunChain(*batch, 0));
   }
 
   std::unique_ptr<ChainBatch> start_;

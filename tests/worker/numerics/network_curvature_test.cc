@@ -23,8 +23,8 @@ struct Fixture {
     const auto shape = InferNetwork({LayeredModel{layers}}, {2, 6, 6}, kClasses);
     CHAINFLEET_CHECK(shape.ok()) << shape.status().ToString();
     layout = std::make_shared<const Layout>(shape->parameters);
-    potential =
-        MakeEagerPotential(*shape, layout, data, data->description().normalisation, 1, Device(), ChainBatching::kApart);
+    potential = MakeEagerPotential(*shape, layout, data, {data->description().normalisation, {}, 1}, Device(),
+                                   ChainBatching::kApart);
     theta = std::make_unique<ThetaArena>(RandomTheta(layout, 2));
   }
 
@@ -149,8 +149,8 @@ TEST(NetworkCurvature, OfNormalsIsThatOfTheirMeansAndLogVariances) {
     const LayerList layers = {{LinearLayer{.outputs = 5}}, {ReluLayer{}}, {LinearLayer{}}};
     const NetworkShape shape = *InferNetwork({LayeredModel{layers}, likelihood}, {3}, 0);
     const auto layout = std::make_shared<const Layout>(shape.parameters);
-    const auto potential = MakeEagerPotential(shape, layout, data, data->description().normalisation, 1, Device(),
-                                              ChainBatching::kApart, likelihood);
+    const auto potential = MakeEagerPotential(
+        shape, layout, data, {data->description().normalisation, {}, 1, likelihood}, Device(), ChainBatching::kApart);
     const ThetaArena theta = RandomTheta(layout, 2);
     at::Tensor wanted = at::zeros({layout->num_parameters(), layout->num_parameters()}, at::kDouble);
     for (int64_t i = 0; i < kExamples; ++i) {
@@ -196,7 +196,7 @@ TEST(NetworkCurvature, FusedNetworksHaveTheSame) {
   const auto fused = MakeNetwork("lenet5", data);
   const auto eager =
       MakeEagerPotential(*InferNetwork({BuiltinModel{"lenet5", {}}}, {1, 28, 28}, 10), fused->layout(), data,
-                         data->description().normalisation, 25, Device(), ChainBatching::kTogether);
+                         {data->description().normalisation, {}, 25}, Device(), ChainBatching::kTogether);
   const ThetaArena theta = RandomTheta(fused->layout(), 2);
   Curvature a[2], b[2];
   for (Curvature* sums : {a, b}) sums[0].structure = sums[1].structure = CurvatureStructure::kKronecker;

@@ -59,12 +59,12 @@ class ShardPredictStreamTest : public ::testing::Test {
   FakeCoordinator coordinator_{&pool_};
   CountingObserver observer_;
   ObjectFetcher fetcher_{&coordinator_, &pool_, RngKey{1}};
-  DatasetCache datasets_{&fetcher_, &pool_};
+  InputCache inputs_{&fetcher_, &pool_};
   DrawCache draws_{&fetcher_, &pool_};
   ShardServer shards_{
-      [](auto) -> absl::StatusOr<std::unique_ptr<Predictor>> { return std::make_unique<WidePredictor>(); },
+      [](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> { return std::make_unique<WidePredictor>(); },
       &draws_,
-      &datasets_,
+      &inputs_,
       &pool_,
       &clock_,
       &observer_};

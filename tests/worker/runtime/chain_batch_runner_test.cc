@@ -211,6 +211,15 @@ TEST_F(ChainBatchRunnerTest, RefusesAPlanThisBuildLacks) {
   EXPECT_EQ(server_.chains[chain_].reason, "no such sampler");
 }
 
+TEST_F(ChainBatchRunnerTest, SaysThatAJobIsWrong) {
+  script_.create_status = InvalidFields({{"model.torchscript", "gives Float [3, 2]"}});
+  Start(Plan(1));
+  Run(absl::Seconds(30));
+  ASSERT_FALSE(server_.released.empty());
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kInvalid);
+  EXPECT_NE(server_.released[0].reason.find("model.torchscript: gives Float [3, 2]"), std::string::npos);
+}
+
 TEST_F(ChainBatchRunnerTest, PausesAChainWhoseLeaseEndedAndStepsTheOthers) {
   script_.total_steps = 1000;
   Start(Plan(2));

@@ -54,8 +54,8 @@ Left RunJob(const std::shared_ptr<JobPlan>& plan, size_t memory_for = 1000) {
   ManualExecutor executor{&clock};
   FakeCoordinator server{&executor};
   const ChainBatchFactory factory = [&](std::shared_ptr<const JobPlan> of,
-                                        auto data) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto batch, ChainBatch::Create(std::move(of), std::move(data), "cpu"));
+                                        const JobInputs& inputs) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto batch, ChainBatch::Create(std::move(of), inputs.dataset, "cpu"));
     return std::make_unique<TightBatch>(std::move(batch), memory_for, 6, &left.refused);
   };
   FakeWorker worker(&server, &executor, &clock, factory, {.slots = 16});

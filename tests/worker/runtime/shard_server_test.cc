@@ -44,15 +44,16 @@ class ShardServerTest : public ::testing::Test {
   FakeCoordinator server_{&executor_};
   CountingObserver observer_;
   ObjectFetcher fetcher_{&server_, &executor_, RngKey{1}};
-  DatasetCache datasets_{&fetcher_, &executor_};
+  InputCache inputs_{&fetcher_, &executor_};
   DrawCache draws_{&fetcher_, &executor_};
-  ShardServer shards_{
-      [this](auto) -> absl::StatusOr<std::unique_ptr<Predictor>> { return std::make_unique<FakePredictor>(&clock_); },
-      &draws_,
-      &datasets_,
-      &executor_,
-      &clock_,
-      &observer_};
+  ShardServer shards_{[this](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> {
+                        return std::make_unique<FakePredictor>(&clock_);
+                      },
+                      &draws_,
+                      &inputs_,
+                      &executor_,
+                      &clock_,
+                      &observer_};
   std::vector<absl::StatusOr<ShardResult>> results_;
 
   // Two segments of two draws, steps 1..4; a draw's first coordinate is its step, theta_a's 10 times as much.
@@ -192,7 +193,7 @@ TEST_F(ShardServerTest, ACancelWhileLoadingFreesItsPlace) {
 TEST_F(ShardServerTest, ServingTakesNoMoreThanItsShareWhileChainsRun) {
   HeldChains held(&clock_);
   DrawUploader uploader({"w0", "w0-1", 1 << 20, RngKey{1}}, &server_, &held, &executor_, &observer_);
-  ChainLoader loader(&fetcher_, &datasets_, &executor_);
+  ChainLoader loader(&fetcher_, &inputs_, &executor_);
   FakeBatchScript script;
   script.total_steps = 100000;
   DeviceLoop device(

@@ -12,6 +12,7 @@
 #include "worker/numerics/kernels/lanes.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/scripted_network.h"
 
 namespace chainfleet {
 namespace {
@@ -53,7 +54,8 @@ class FusedBlock final : public BlockNetwork {
 // would change bits.
 class EagerBlock final : public BlockNetwork {
  public:
-  explicit EagerBlock(NetworkShape network) : network_(std::move(network)) {
+  EagerBlock(NetworkShape network, std::shared_ptr<const ScriptedNetwork> script)
+      : network_(std::move(network)), script_(std::move(script)) {
     std::vector<int64_t> shape = {1, kMaxBlockRows};
     shape.insert(shape.end(), network_.input_shape.begin(), network_.input_shape.end());
     x_ = at::zeros(shape, at::kFloat);
@@ -67,9 +69,7 @@ class EagerBlock final : public BlockNetwork {
 
   const float* Outputs(const float* draw) override {
     const c10::AutoGradMode autograd(false);
-    const std::vector<at::Tensor> statistics = Views(network_.statistics, draw);
-    const at::Tensor outputs = EagerLogits(network_, Views(network_.parameters, draw), x_, {.statistics = &statistics});
-    lanes_ = outputs.view({kSliceGroups, kLanes, network_.num_outputs}).transpose(1, 2).contiguous();
+    lanes_ = OutputsOf(draw).view({kSliceGroups, kLanes, network_.num_outputs}).transpose(1, 2).contiguous();
     return lanes_.const_data_ptr<float>();
   }
 
@@ -85,7 +85,14 @@ class EagerBlock final : public BlockNetwork {
     return views;
   }
 
+  at::Tensor OutputsOf(const float* draw) const {
+    if (script_ != nullptr) return script_->Logits(Views(network_.parameters, draw), x_);
+    const std::vector<at::Tensor> statistics = Views(network_.statistics, draw);
+    return EagerLogits(network_, Views(network_.parameters, draw), x_, {.statistics = &statistics});
+  }
+
   const NetworkShape network_;
+  const std::shared_ptr<const ScriptedNetwork> script_;
   at::Tensor x_;      // [1, kMaxBlockRows, input_shape...]
   at::Tensor lanes_;  // outputs as they are handed out
 };
@@ -118,11 +125,12 @@ class LinearBlock final : public BlockNetwork {
 
 }  // namespace
 
-std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network) {
+std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network,
+                                               std::shared_ptr<const ScriptedNetwork> script) {
   if (std::optional<Architecture> fused = FusedArchitecture(network)) {
     return std::make_unique<FusedBlock>(*std::move(fused), network.parameters);
   }
-  return std::make_unique<EagerBlock>(network);
+  return std::make_unique<EagerBlock>(network, std::move(script));
 }
 
 std::unique_ptr<BlockNetwork> MakeLinearBlock(const std::vector<ParameterShape>& parameters) {

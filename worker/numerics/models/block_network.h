@@ -10,6 +10,8 @@
 
 namespace chainfleet {
 
+class ScriptedNetwork;
+
 // Each example's numbers are the same whatever else is in its block, and wherever in it. Not thread-safe: one per
 // thread; on several threads at once only inside RunSingleThreaded.
 class BlockNetwork {
@@ -25,8 +27,10 @@ class BlockNetwork {
 
 inline constexpr int64_t kMaxBlockRows = 64;
 
-// The fused kernels if the network is theirs, else ATen operations.
-std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network);
+// The fused kernels if the network is theirs, else ATen operations. `script`: the network is a module, and `network`
+// its shape.
+std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network,
+                                               std::shared_ptr<const ScriptedNetwork> script = nullptr);
 
 // One output, weights . x + intercept in double: of the analytic regressions. `parameters` are theirs.
 std::unique_ptr<BlockNetwork> MakeLinearBlock(const std::vector<ParameterShape>& parameters);

@@ -13,8 +13,10 @@
 
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/likelihoods/likelihood.h"
+#include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/network_curvature.h"
+#include "worker/numerics/models/scripted_network.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
 
@@ -36,15 +38,17 @@ void CopyToHost(const at::Tensor& values, double* out) {
 class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
-                 std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision, Device device, ChainBatching batching, const LikelihoodKind& likelihood)
+                 std::shared_ptr<const ResidentDataset> dataset, const NetworkSettings& settings, Device device,
+                 ChainBatching batching, std::shared_ptr<const ScriptedNetwork> script)
       : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        likelihood_(MakeLikelihood(likelihood, dataset_->description().num_classes)),
-        prior_precision_(prior_precision),
+        likelihood_(MakeLikelihood(settings.likelihood, dataset_->description().num_classes)),
+        augmentation_(settings.augmentation),
+        prior_precision_(settings.prior_precision),
         device_(TorchDevice(device)),
-        batching_(batching) {
+        batching_(batching),
+        script_(std::move(script)) {
     const Dataset& data = dataset_->description();
     const bool bytes = data.input_type == InputType::kUint8;
     // from_blob takes a mutable pointer; nothing writes through it.
@@ -56,7 +60,7 @@ class EagerPotential final : public Potential {
                             : const_cast<int32_t*>(dataset_->labels().data());
     targets_ = at::from_blob(targets, {data.num_rows}, at::dtype(numbers ? at::kFloat : at::kInt))
                    .to(device_, numbers ? at::kFloat : at::kLong);
-    const InputRows rows(data.input_type, raw, network_.input_shape, normalisation);
+    const InputRows rows(data.input_type, raw, network_.input_shape, settings.normalisation);
     scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
     shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);
   }
@@ -72,7 +76,8 @@ class EagerPotential final : public Potential {
 
   bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                          double* squared_norms) override {
-    if (!network_.statistics.empty()) return false;  // batch norm: examples have no gradients of their own
+    // With batch norm examples have no gradients of their own, and of a module the layers are not known.
+    if (!network_.statistics.empty() || script_ != nullptr) return false;
     EvaluateParts(theta, batch, gradient, energy, squared_norms);
     return true;
   }
@@ -85,6 +90,7 @@ class EagerPotential final : public Potential {
   }
 
   bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
+    if (script_ != nullptr) return false;
     ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
       for (int64_t row = first; row < first + count; ++row) {
         const auto [sum, begin, size] = slices[row];
@@ -126,6 +132,10 @@ class EagerPotential final : public Potential {
   template <typename Part>
   void ForEachPart(int64_t all, const Part& part) const {
     if (batching_ == ChainBatching::kTogether) return part(0, all);
+    if (device_.is_cuda()) {
+      for (int64_t i = 0; i < all; ++i) part(i, 1);
+      return;
+    }
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
   }
 
@@ -151,7 +161,12 @@ class EagerPotential final : public Potential {
           BatchLosses(parameters, first, count, batch, squared_norms == nullptr ? nullptr : &traces);
       (losses.sum() * scale).backward();
       const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
-      for (size_t k = 0; k < parameters.size(); ++k) gradients[k].copy_(parameters[k].grad());
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        const at::Tensor& of_likelihood = parameters[k].grad();
+        // A module may have parameters that it does not use.
+        if (of_likelihood.defined()) gradients[k].copy_(of_likelihood);
+        if (!of_likelihood.defined()) gradients[k].zero_();
+      }
       const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, first, count);
       CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + prior, energy + first);
       if (squared_norms != nullptr) {
@@ -194,15 +209,32 @@ class EagerPotential final : public Potential {
     return (values * scale_ + shift_).view(shape);
   }
 
+  // Of the images of chains [first, first + count), [count * n].
+  std::vector<ImageChange> Changes(int64_t first, int64_t count, const BatchRows& batch) const {
+    std::vector<ImageChange> changes;
+    for (int64_t chain = first; chain < first + count; ++chain) {
+      const StepKey& step = batch.keys[chain];
+      for (int64_t i = 0; i < batch.size; ++i) {
+        changes.push_back(DrawImageChange(augmentation_, step.key, step.step, static_cast<uint32_t>(i)));
+      }
+    }
+    return changes;
+  }
+
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
                          const BatchRows& batch, Traces* traces = nullptr) const {
     const at::Tensor ids =
         at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
-    const ForwardMode mode{.dropout = batch.keys == nullptr ? nullptr : batch.keys + first,
+    const bool drops = batch.keys != nullptr && batch.dropout;
+    const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr,
                            .traces = traces == nullptr ? nullptr : &traces->layers};
+    at::Tensor x = Standardised(inputs_.index_select(0, ids), count);
+    if (augmentation_.any() && batch.keys != nullptr) {
+      x = AugmentedImages(x.flatten(0, 1), Changes(first, count, batch)).view(x.sizes());
+    }
     const at::Tensor outputs =
-        EagerLogits(network_, parameters, Standardised(inputs_.index_select(0, ids), count), mode);
+        script_ != nullptr ? script_->Logits(parameters, x) : EagerLogits(network_, parameters, x, mode);
     at::Tensor log_variance = likelihood_->has_log_variance() ? parameters.back() : at::Tensor();
     if (log_variance.defined() && traces != nullptr) {
       log_variance = traces->log_variance = log_variance.expand({count, batch.size});
@@ -225,21 +257,23 @@ class EagerPotential final : public Potential {
   const std::shared_ptr<const Layout> layout_;
   const std::shared_ptr<const ResidentDataset> dataset_;
   const std::unique_ptr<const Likelihood> likelihood_;
+  const AugmentationSpec augmentation_;
   const double prior_precision_;
   const at::Device device_;
   const ChainBatching batching_;
-  at::Tensor inputs_, targets_;  // [N, row_size] as stored, [N] labels or numbers
-  at::Tensor scale_, shift_;     // [channels, 1]
+  const std::shared_ptr<const ScriptedNetwork> script_;  // null: the network's layers
+  at::Tensor inputs_, targets_;                          // [N, row_size] as stored, [N] labels or numbers
+  at::Tensor scale_, shift_;                             // [channels, 1]
 };
 
 }  // namespace
 
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision, Device device,
-                                              ChainBatching batching, const LikelihoodKind& likelihood) {
-  return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), normalisation,
-                                          prior_precision, device, batching, likelihood);
+                                              const NetworkSettings& settings, Device device, ChainBatching batching,
+                                              std::shared_ptr<const ScriptedNetwork> script) {
+  return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), settings, device,
+                                          batching, std::move(script));
 }
 
 }  // namespace chainfleet

@@ -3,24 +3,24 @@
 
 #include <memory>
 
-#include "core/domain/dataset.h"
-#include "core/domain/likelihood_spec.h"
 #include "core/domain/network_shape.h"
 #include "worker/numerics/dataset/resident_dataset.h"
+#include "worker/numerics/models/network_settings.h"
 #include "worker/numerics/potential.h"
 
 namespace chainfleet {
+
+class ScriptedNetwork;
 
 // kTogether: all chains in one call, the way of a GPU. kApart: each chain on a thread of its own, so that a chain's
 // bits depend neither on the others nor on the threads; the way of a CPU.
 enum class ChainBatching { kTogether, kApart };
 
-// Keeps a copy of the data set on `device`, in its stored type. Gradients by autograd through detached leaf views of
-// the arena.
+// Keeps a copy of the data set on `device`, in its stored type. `script`: the network is a module, which goes kApart,
+// and `network` its shape. Gradients by autograd through detached leaf views of the arena.
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision, Device device,
-                                              ChainBatching batching,
-                                              const LikelihoodKind& likelihood = CategoricalLikelihood());
+                                              const NetworkSettings& settings, Device device, ChainBatching batching,
+                                              std::shared_ptr<const ScriptedNetwork> script = nullptr);
 
 }  // namespace chainfleet

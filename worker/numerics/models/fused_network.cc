@@ -30,6 +30,7 @@ NetworkWorkspace::NetworkWorkspace(const Architecture& architecture, int64_t ima
   const int64_t slices = NumSlices(images), lanes = NumGroups(images) * kLanes;
   const bool dense_input = architecture.convolutions.empty();
   if (!dense_input) staging = LaneBuffer<float>(slices * kLanes * RowStride(architecture.input_size()));
+  if (training) unchanged = LaneBuffer<float>(slices * RowStride(architecture.input_size()));
   x = LaneBuffer<float>(lanes * (dense_input ? architecture.input_size() : architecture.convolutions[0].input_size()));
   for (const ConvShape& shape : architecture.convolutions) {
     Conv& conv = convolutions.emplace_back();
@@ -63,7 +64,7 @@ FusedNetwork::FusedNetwork(Architecture architecture, std::vector<int64_t> offse
 }
 
 void FusedNetwork::Gather(const InputRows& rows, const int64_t* ids, int64_t images, int64_t slice,
-                          NetworkWorkspace* work) const {
+                          NetworkWorkspace* work, const ImageChange* changes) const {
   const bool dense_input = architecture_.convolutions.empty();
   const int64_t size = architecture_.input_size(), stride = RowStride(size);
   const int64_t first_group = slice * kSliceGroups;
@@ -74,7 +75,14 @@ void FusedNetwork::Gather(const InputRows& rows, const int64_t* ids, int64_t ima
     for (int64_t i = 0; i < count; ++i) {
       const int64_t image = g * kLanes + i;
       rows.Prefetch(ids[std::min(image + 4, images - 1)]);
-      rows.Read(ids[image], staged + i * stride);
+      if (changes == nullptr) {
+        rows.Read(ids[image], staged + i * stride);
+        continue;
+      }
+      float* const unchanged = work->unchanged.data() + slice * stride;
+      rows.Read(ids[image], unchanged);
+      const std::vector<int64_t>& shape = architecture_.input_shape;
+      ChangeImage(shape[0], shape[1], shape[2], changes[image - slice * kSliceImages], unchanged, staged + i * stride);
     }
     if (dense_input) {
       RowsToLanes(staged, stride, count, size, work->x.data() + g * size * kLanes);

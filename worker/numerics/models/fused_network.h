@@ -10,6 +10,7 @@
 
 #include "hwy/aligned_allocator.h"
 #include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/kernels/augment.h"
 #include "worker/numerics/kernels/lanes.h"
 #include "worker/numerics/models/architecture.h"
 
@@ -45,8 +46,9 @@ struct NetworkWorkspace {
     LaneBuffer<float> y, dy;  // [group][outputs][16]
     LaneBuffer<float> rows;   // inputs as [image][RowStride(inputs)]
   };
-  LaneBuffer<float> staging;  // [slice][16][RowStride(input)]: rows on their way into lanes, convolutional networks
-  LaneBuffer<float> x;        // [group][padded input][16]
+  LaneBuffer<float> staging;    // [slice][16][RowStride(input)]: rows on their way into lanes, convolutional networks
+  LaneBuffer<float> unchanged;  // [slice][RowStride(input)]: an image before its change
+  LaneBuffer<float> x;          // [group][padded input][16]
   std::vector<Conv> convolutions;
   std::vector<Dense> dense;
 };
@@ -59,8 +61,10 @@ class FusedNetwork {
 
   const Architecture& architecture() const { return architecture_; }
 
-  // Reads the images of `slice`: `ids[i]` is the row of image i, i < images.
-  void Gather(const InputRows& rows, const int64_t* ids, int64_t images, int64_t slice, NetworkWorkspace* work) const;
+  // Reads the images of `slice`: `ids[i]` is the row of image i, i < images. `changes`: of the slice's images, which
+  // are [channels, height, width]; null: none.
+  void Gather(const InputRows& rows, const int64_t* ids, int64_t images, int64_t slice, NetworkWorkspace* work,
+              const ImageChange* changes = nullptr) const;
 
   // Logits of `slice`, [group][classes][16] at dense.back().y, from what Gather left there.
   void Forward(const float* theta, int64_t images, int64_t slice, NetworkWorkspace* work) const;

@@ -28,16 +28,16 @@ std::vector<int64_t> PaddedOffsets(const Layout& layout) {
 class FusedPotential final : public Potential {
  public:
   FusedPotential(Architecture architecture, NetworkShape network, std::shared_ptr<const Layout> layout,
-                 std::shared_ptr<const ResidentDataset> dataset, const Normalisation& normalisation,
-                 double prior_precision, const LikelihoodKind& likelihood)
+                 std::shared_ptr<const ResidentDataset> dataset, const NetworkSettings& settings)
       : shape_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        likelihood_(MakeLikelihood(likelihood, dataset_->description().num_classes)),
+        likelihood_(MakeLikelihood(settings.likelihood, dataset_->description().num_classes)),
         targets_(dataset_->TargetNumbers()),
-        prior_precision_(prior_precision),
+        augmentation_(settings.augmentation),
+        prior_precision_(settings.prior_precision),
         rows_(dataset_->description().input_type, dataset_->input_bytes().data(), architecture.input_shape,
-              normalisation),
+              settings.normalisation),
         network_(std::move(architecture), PaddedOffsets(*layout_)) {}
 
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }
@@ -163,11 +163,22 @@ class FusedPotential final : public Potential {
     }
   }
 
+  void Gather(const BatchRows& batch, int64_t row, int64_t slice, NetworkWorkspace* work) const {
+    ImageChange changes[kSliceImages];
+    const bool changed = augmentation_.any() && batch.keys != nullptr;
+    const int64_t first = slice * kSliceImages, last = std::min(batch.size, first + kSliceImages);
+    for (int64_t i = first; changed && i < last; ++i) {
+      const StepKey& step = batch.keys[row];
+      changes[i - first] = DrawImageChange(augmentation_, step.key, step.step, static_cast<uint32_t>(i));
+    }
+    network_.Gather(rows_, batch.row(row), batch.size, slice, work, changed ? changes : nullptr);
+  }
+
   // Losses (and slopes_) of the slice's images of chain `row`, and `scale` times their gradient by the outputs.
   void Forward(const float* theta, const BatchRows& batch, int64_t row, int64_t slice, float scale,
                NetworkWorkspace* work, double* losses) {
     const int64_t* ids = batch.row(row);
-    network_.Gather(rows_, ids, batch.size, slice, work);
+    Gather(batch, row, slice, work);
     network_.Forward(theta, batch.size, slice, work);
     const int64_t outputs = network_.architecture().num_outputs();
     const NetworkWorkspace::Dense& top = work->dense.back();
@@ -192,6 +203,7 @@ class FusedPotential final : public Potential {
   std::shared_ptr<const ResidentDataset> dataset_;
   const std::unique_ptr<const Likelihood> likelihood_;
   const std::vector<float> targets_;  // [N]
+  AugmentationSpec augmentation_;
   double prior_precision_;
   InputRows rows_;
   FusedNetwork network_;
@@ -207,10 +219,9 @@ class FusedPotential final : public Potential {
 std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
                                               std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision,
-                                              const LikelihoodKind& likelihood) {
+                                              const NetworkSettings& settings) {
   return std::make_unique<FusedPotential>(std::move(architecture), std::move(network), std::move(layout),
-                                          std::move(dataset), normalisation, prior_precision, likelihood);
+                                          std::move(dataset), settings);
 }
 
 }  // namespace chainfleet

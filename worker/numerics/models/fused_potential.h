@@ -3,10 +3,9 @@
 
 #include <memory>
 
-#include "core/domain/dataset.h"
-#include "core/domain/likelihood_spec.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/models/architecture.h"
+#include "worker/numerics/models/network_settings.h"
 #include "worker/numerics/potential.h"
 
 namespace chainfleet {
@@ -18,7 +17,6 @@ namespace chainfleet {
 std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
                                               std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
-                                              const Normalisation& normalisation, double prior_precision,
-                                              const LikelihoodKind& likelihood);
+                                              const NetworkSettings& settings);
 
 }  // namespace chainfleet

@@ -6,12 +6,13 @@
 #include "worker/numerics/models/architecture.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/models/fused_potential.h"
+#include "worker/numerics/models/scripted_network.h"
 
 namespace chainfleet {
 
 absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
                                                                 std::shared_ptr<const ResidentDataset> dataset,
-                                                                Device device) {
+                                                                Device device, const std::string* module) {
   if (dataset == nullptr) {
     return absl::InvalidArgumentError("job " + plan.job + ": a network needs a data set, the plan has none");
   }
@@ -19,16 +20,21 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(plan.spec.model, data)));
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan.spec.model, data.input_shape, data.num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
+  const at::Device where =
+      device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index)) : at::Device(at::kCPU);
+  CHAINFLEET_ASSIGN_OR_RETURN(auto script, ScriptOf(plan.spec.model, module, network, where));
+  if (script != nullptr) network = script->shape();
   auto layout = std::make_shared<const Layout>(network.parameters);
-  const double precision = plan.spec.prior.precision();
-  const LikelihoodKind likelihood = LikelihoodOf(plan.spec.model);
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(plan.spec.augmentation, data.input_shape)));
+  const NetworkSettings settings = {plan.normalisation, plan.spec.augmentation, plan.spec.prior.precision(),
+                                    LikelihoodOf(plan.spec.model)};
   std::optional<Architecture> fused = FusedArchitecture(network);
   if (fused && !device.is_cuda()) {
-    return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset),
-                              plan.normalisation, precision, likelihood);
+    return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset), settings);
   }
-  return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), plan.normalisation, precision,
-                            device, device.is_cuda() ? ChainBatching::kTogether : ChainBatching::kApart, likelihood);
+  const bool together = device.is_cuda() && script == nullptr;
+  return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), settings, device,
+                            together ? ChainBatching::kTogether : ChainBatching::kApart, std::move(script));
 }
 
 }  // namespace chainfleet

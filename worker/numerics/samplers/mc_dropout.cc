@@ -62,7 +62,7 @@ std::vector<StepInfo> McDropout::Step(const StepInputs& inputs, SamplerState* st
   for (const TensorMask& mask : masks) ParameterView(masked, mask.tensor).mul_(mask.factors);
 
   BatchRows batch = FillBatches(inputs, masked);
-  batch.keys = nullptr;
+  batch.dropout = false;
   inputs.potential->Evaluate(masked, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
   for (const TensorMask& mask : masks) ParameterView(inputs.scratch->gradient, mask.tensor).mul_(mask.factors);
 

@@ -47,9 +47,8 @@ TEST_P(ExampleNorms, AreThoseOfBatchesOfOne) {
   const auto data = SyntheticImages(kExamples, shape);
   NetworkShape network = *InferNetwork(GetParam().model, shape, 10);
   const auto layout = std::make_shared<const Layout>(network.parameters);
-  Normalisation normalisation = {{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}};
-  const auto potential = MakeEagerPotential(std::move(network), layout, data, normalisation, /*prior_precision=*/0,
-                                            Device{}, GetParam().batching);
+  const NetworkSettings settings = {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, /*prior_precision=*/0};
+  const auto potential = MakeEagerPotential(std::move(network), layout, data, settings, Device{}, GetParam().batching);
   const ThetaArena theta = RandomTheta(layout, kRows);
   const std::vector<int64_t> ids = SomeIds(kRows, kImages, kExamples);
   ThetaArena gradient = theta.Clone(), plain = theta.Clone();
@@ -87,8 +86,8 @@ TEST(ExampleNormsOfBatchNorm, AreNone) {
   NetworkShape network = *InferNetwork(
       {LayeredModel{{{ConvLayer{.out_channels = 2}}, {BatchNormLayer{}}, {LinearLayer{}}}}}, {3, 11, 11}, 10);
   const auto layout = std::make_shared<const Layout>(network.parameters);
-  const auto potential = MakeEagerPotential(std::move(network), layout, data, {{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, 0,
-                                            Device{}, ChainBatching::kApart);
+  const auto potential = MakeEagerPotential(
+      std::move(network), layout, data, {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, 0}, Device{}, ChainBatching::kApart);
   const ThetaArena theta = RandomTheta(layout, 1);
   ThetaArena gradient = theta.Clone();
   const std::vector<int64_t> ids = {0, 1};

@@ -1,0 +1,31 @@
+// What a job asks of the scheduler: who goes first, and how many chains are enough.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/base/limits.h"
+#include "core/domain/fields.h"
+
+namespace chainfleet {
+
+// Chains of a higher tier are granted first, and take the place of running ones of a lower tier.
+enum class Priority { kLow, kNormal, kHigh };
+inline std::initializer_list<const char*> EnumNames(Priority) {
+  static constexpr std::initializer_list<const char*> kNames = {"low", "normal", "high"};
+  return kNames;
+}
+
+struct SchedulingSpec {
+  Priority priority = Priority::kNormal;
+  // Of each point, the job's success: the point's other chains then end where they are, as SUCCEEDED, their draws
+  // served. None: all chains must succeed.
+  std::optional<int64_t> success_chains;
+  static void Fields(auto& self, auto&& visit) {
+    visit("priority", self.priority);
+    visit("success_chains", self.success_chains, Between(1, limits::kMaxChainsPerJob));
+  }
+  bool operator==(const SchedulingSpec&) const = default;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,17 @@
+// A TorchScript file that a user stored under a name; content-addressed, read by workers alone.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "core/domain/draw.h"
+
+namespace chainfleet {
+
+struct StoredModel {
+  std::string name;
+  BlobRef object;  // its SHA-256 tells two models of one name apart
+  absl::Time created_at;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,48 @@
+#include "core/formats/torch_script.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/formats/zip.h"
+
+namespace chainfleet {
+namespace {
+
+bool IsInName(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// Whether `code` has `name` as a whole word before a parenthesis.
+bool Calls(const std::string& code, const std::string& name) {
+  for (size_t at = 0; (at = code.find(name, at)) != std::string::npos; at += name.size()) {
+    const size_t next = code.find_first_not_of(" \t\r\n\\", at + name.size());
+    if ((at == 0 || !IsInName(code[at - 1])) && next != std::string::npos && code[next] == '(') return true;
+  }
+  return false;
+}
+
+absl::Status CheckCode(const std::string& member, const std::string& code) {
+  // All operators of LibTorch that open files by a name, as functions or as methods.
+  for (const char* opens_files : {"save", "from_file"}) {
+    if (!Calls(code, opens_files)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(member, " calls ", opens_files, ", which opens files: a module computes logits and nothing else"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTorchScript(const std::string& bytes) {
+  bool tensors = false, code = false;
+  const auto look = [&](const std::string& name, const std::string& content) -> absl::Status {
+    tensors |= name.ends_with("/data.pkl");
+    const bool is_code = name.find("/code/") != std::string::npos;
+    code |= is_code;
+    return is_code && name.ends_with(".py") ? CheckCode(name, content) : absl::OkStatus();
+  };
+  CHAINFLEET_RETURN_IF_ERROR(ForEachZipMember(bytes, "TorchScript", look));
+  if (tensors && code) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("not a TorchScript archive: it holds ",
+                                                 tensors ? "tensors without code" : "other members",
+                                                 "; save the module with torch.jit.script(module).save(path)"));
+}
+
+}  // namespace chainfleet

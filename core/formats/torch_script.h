@@ -1,0 +1,15 @@
+// What can be said of a TorchScript file without LibTorch.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// INVALID_ARGUMENT unless `bytes` are a zip archive whose members match their CRCs and are code and tensors, as
+// torch.jit.save writes them, and none of its code calls an operator that opens files (torch.save, torch.from_file).
+// That guards against mistakes, not against an enemy. Whether the code is a network, only a worker can say.
+absl::Status CheckTorchScript(const std::string& bytes);
+
+}  // namespace chainfleet

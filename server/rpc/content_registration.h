@@ -1,0 +1,26 @@
+// The way of what users put, once its bytes were looked at, into the two stores: its objects are held so that they are
+// no garbage, written, and registered.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "server/rpc/services.h"
+
+namespace chainfleet {
+
+// Either `put` or `fail` is called, once.
+struct ContentRegistration {
+  std::vector<std::string> objects;                    // names
+  std::function<absl::Status()> store;                 // writes them; blocking
+  std::function<void(const std::string& upload)> put;  // registers them, which ends the upload in any case
+  std::function<void(const absl::Status&)> fail;
+};
+
+// Returns at once; the work is done on the executor. While one of the objects is being deleted it is begun again,
+// limits::kUploadStarts times in all.
+void Register(const ServiceParts& parts, ContentRegistration registration);
+
+}  // namespace chainfleet

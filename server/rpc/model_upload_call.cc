@@ -1,0 +1,79 @@
+#include "server/rpc/model_upload_call.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/ids.h"
+#include "core/base/limits.h"
+#include "core/formats/torch_script.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
+#include "core/wire/types_wire.h"
+#include "server/rpc/content_registration.h"
+
+namespace chainfleet {
+
+ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::StoredModel* response)
+    : parts_(parts), response_(response) {
+  Begin(admitted);
+}
+
+absl::Status ModelUploadCall::Take(const v1::PutModelRequest& message) {
+  switch (message.part_case()) {
+    case v1::PutModelRequest::kHeader:
+      return TakeHeader(message.header());
+    case v1::PutModelRequest::kData:
+      if (name_.empty()) break;
+      if (static_cast<int64_t>(bytes_->size() + message.data().size()) > announced_bytes_) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("model ", name_, " has more bytes than its header's ", announced_bytes_));
+      }
+      *bytes_ += message.data();
+      return absl::OkStatus();
+    case v1::PutModelRequest::PART_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("the first message of PutModel must be the header, the others data");
+}
+
+absl::Status ModelUploadCall::TakeHeader(const v1::PutModelRequest::Header& header) {
+  if (!name_.empty()) return absl::InvalidArgumentError("PutModel has a second header");
+  CHAINFLEET_RETURN_IF_ERROR(CheckName("model", header.name()));
+  if (header.size_bytes() > limits::kMaxModelBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "model ", header.name(), " is over the ", limits::kMaxModelBytes / limits::kMiB, " MiB that a file may have"));
+  }
+  name_ = header.name();
+  announced_bytes_ = header.size_bytes();
+  return absl::OkStatus();
+}
+
+void ModelUploadCall::TakeEnd() {
+  if (name_.empty() || static_cast<int64_t>(bytes_->size()) != announced_bytes_) {
+    return finisher()->Finish(
+        absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", bytes_->size(), " of ",
+                                                announced_bytes_, " bytes came; send it again")));
+  }
+  parts_.executor->Schedule([parts = parts_, name = name_, bytes = bytes_, finisher = finisher(),
+                             response = response_] {
+    if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
+      return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
+    }
+    const DigestHex sha256 = Sha256Hex(*bytes);
+    const StoredModel model = {
+        name, {ModelObjectName(parts.state->incarnation(), sha256), static_cast<int64_t>(bytes->size()), sha256}, {}};
+    Register(parts, {.objects = {model.object.name},
+                     .store = [blobs = parts.blobs, object = model.object.name,
+                               bytes] { return PutContentAddressed(blobs, object, *bytes); },
+                     .put =
+                         [model, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
+                           dispatcher->PutModel(
+                               model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
+                                 finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
+                               });
+                         },
+                     .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+  });
+}
+
+}  // namespace chainfleet

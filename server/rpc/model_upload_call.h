@@ -1,0 +1,29 @@
+// PutModel: collects the file, then checks, stores and registers it off the RPC threads.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "chainfleet/v1/jobs.pb.h"
+#include "server/rpc/services.h"
+#include "server/rpc/upload_call.h"
+
+namespace chainfleet {
+
+class ModelUploadCall final : public UploadCall<v1::PutModelRequest> {
+ public:
+  ModelUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::StoredModel* response);
+
+ private:
+  absl::Status Take(const v1::PutModelRequest& message) override;
+  absl::Status TakeHeader(const v1::PutModelRequest::Header& header);
+  void TakeEnd() override;
+
+  const ServiceParts parts_;
+  v1::StoredModel* const response_;
+  std::string name_;
+  int64_t announced_bytes_ = 0;
+  std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();
+};
+
+}  // namespace chainfleet

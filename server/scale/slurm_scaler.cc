@@ -1,0 +1,99 @@
+#include "server/scale/slurm_scaler.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+// What we do not know may still become a worker: it is counted as one.
+ClusterJob::State StateOf(const std::string& word) {
+  for (const char* running : {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING"}) {
+    if (word == running) return ClusterJob::State::kRunning;
+  }
+  for (const char* ending : {"COMPLETING", "STAGE_OUT", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL",
+                             "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"}) {
+    if (word == ending) return ClusterJob::State::kEnding;
+  }
+  return ClusterJob::State::kPending;
+}
+
+bool IsJobId(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// --parsable prints JOB or JOB;CLUSTER.
+absl::StatusOr<std::string> ParseSubmitted(const std::string& output) {
+  const std::string job = output.substr(0, output.find_first_of(";\n"));
+  if (IsJobId(job)) return job;
+  return absl::InternalError(absl::StrCat("sbatch --parsable printed no job: ", output.substr(0, 200)));
+}
+
+}  // namespace
+
+std::string SlurmJobName(const std::string& store_incarnation) { return "chainfleet-" + store_incarnation; }
+
+SlurmScaler::SlurmScaler(const std::string& store_incarnation, std::string script, CommandRunner run)
+    : job_name_(SlurmJobName(store_incarnation)), script_(std::move(script)), run_(std::move(run)) {}
+
+absl::StatusOr<std::vector<ClusterJob>> SlurmScaler::List() {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string output, run_({"squeue", "--me", "--noheader", "--name=" + job_name_,
+                                                              "--sort=i", "--format=%A|%T"}));
+  std::vector<ClusterJob> jobs;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t bar = line.find('|');
+    const std::string id = line.substr(0, bar);
+    if (bar == std::string::npos || !IsJobId(id)) {
+      return absl::InternalError(absl::StrCat("squeue printed what is no job: ", line.substr(0, 200)));
+    }
+    jobs.push_back({id, StateOf(line.substr(bar + 1)), absl::StrCat("slurm-", id, "-")});
+  }
+  return jobs;
+}
+
+absl::StatusOr<std::string> SlurmScaler::Submit() {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string output, run_({"sbatch", "--parsable", "--job-name=" + job_name_,
+                                                              "--ntasks=1", "--export=ALL", script_}));
+  return ParseSubmitted(output);
+}
+
+absl::Status SlurmScaler::Withdraw(const std::string& job) {
+  return run_({"scancel", "--state=PENDING", job}).status();
+}
+
+// To the tasks alone: the batch shell would pass it on, and a worker ends at once at the second.
+absl::Status SlurmScaler::Drain(const std::string& job) { return run_({"scancel", "--signal=TERM", job}).status(); }
+
+absl::Status SlurmScaler::Kill(const std::string& job) { return run_({"scancel", job}).status(); }
+
+std::vector<std::string> SlurmEnvironment(const std::vector<std::string>& ours, const SlurmWorkerSettings& settings) {
+  constexpr std::array kWanted = {"PATH=",
+                                  "HOME=",
+                                  "USER=",
+                                  "LOGNAME=",
+                                  "LANG=",
+                                  "LD_LIBRARY_PATH=",
+                                  "SLURM_CONF=",
+                                  "SBATCH_",
+                                  "OMP_",
+                                  "CHAINFLEET_TOKEN=",
+                                  "CHAINFLEET_TOKEN_FILE=",
+                                  "CHAINFLEET_BIN="};
+  std::vector<std::string> environment;
+  for (const std::string& variable : ours) {
+    if (std::ranges::any_of(kWanted, [&](const char* wanted) { return absl::StartsWith(variable, wanted); })) {
+      environment.push_back(variable);
+    }
+  }
+  environment.push_back("CHAINFLEET_ADDRESS=" + settings.address);
+  environment.push_back(absl::StrCat("CHAINFLEET_CHAIN_SLOTS=", settings.chain_slots));
+  return environment;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,227 @@
+"""deploy/kubernetes, deploy/systemd and deploy/docker against the Kubernetes schemas, systemd's own check and the real binaries."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+BIN = os.environ["CHAINFLEET_BIN"]
+DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
+sys.path[:0] = [os.path.join(ROOT, "tests", "e2e"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
+KUBERNETES_VERSIONS = ("1.28.0", "1.35.0")  # the oldest and the newest that the manifests are for
+METRIC = re.compile(r"\bchainfleet_[a-z0-9_]+")
+
+
+def read(*parts):
+    with open(os.path.join(ROOT, *parts)) as f:
+        return f.read()
+
+
+def flags_of(program):
+    """Every --flag of a binary, with its default or ""."""
+    return dict(re.findall(r"^ +(--[a-z-]+)(?: [A-Z]+(?:=(\S+))?)?", said(os.path.join(BIN, program), "--help"), re.M))
+
+
+def said(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def libraries(program):
+    """What `program` names itself, by the path where it is found."""
+    named = re.findall(r"NEEDED.*\[(lib.*)\]", said("readelf", "-d", program))
+    return {name: path for name, path in re.findall(r"(\S+) => (\S+)", said("ldd", program)) if name in named}
+
+
+def closure(packages):
+    """The packages and all that they depend on."""
+    depends = {}
+    for line in said("dpkg-query", "-W", "-f", "${Package}\t${Pre-Depends}, ${Depends}\n").split("\n")[:-1]:
+        package, _, wanted = line.partition("\t")
+        depends[package] = re.findall(r"[a-z0-9][a-z0-9+.-]+(?=[\s,:(|]|$)", re.sub(r"\([^)]*\)", "", wanted))
+    found, open_ends = set(), list(packages)
+    while open_ends:
+        package = open_ends.pop()
+        if package not in found:
+            found.add(package)
+            open_ends += depends.get(package, [])
+    return found
+
+
+class Manifests:
+    """The documents of deploy/kubernetes by kind and name, and the containers in them."""
+
+    def __init__(self):
+        import yaml
+        self.rules = yaml.safe_load(read("deploy", "kubernetes", "adapter-rules.yaml"))["rules"]["external"]
+        self.documents = []
+        for path in sorted(glob.glob(os.path.join(ROOT, "deploy", "kubernetes", "*.yaml"))):
+            if not path.endswith("adapter-rules.yaml"):
+                with open(path) as f:
+                    self.documents += list(yaml.safe_load_all(f))
+
+    def get(self, kind, name):
+        return next(d for d in self.documents if d["kind"] == kind and d["metadata"]["name"] == name)
+
+    def pods(self):
+        return [d["spec"]["template"] for d in self.documents if d["kind"] == "Deployment"]
+
+    def containers(self):
+        return [container for pod in self.pods() for container in pod["spec"]["containers"]]
+
+    def flag(self, container, name):
+        return next(a.split("=", 1)[1] for a in container["args"] if a.startswith(name + "="))
+
+
+class Kubernetes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.manifests = Manifests()
+        cls.server, cls.worker = (cls.manifests.get("Deployment", f"chainfleet-{part}")["spec"]["template"]["spec"]["containers"][0]
+                                  for part in ("server", "worker"))
+
+    def test_every_document_fits_its_schema(self):
+        import kubernetes_validate
+        self.assertGreaterEqual(len(self.manifests.documents), 8)
+        for document in self.manifests.documents:
+            for version in KUBERNETES_VERSIONS:
+                with self.subTest(kind=document["kind"], name=document["metadata"]["name"], version=version):
+                    kubernetes_validate.validate(document, version, strict=True)
+
+    def test_the_schemas_refuse_what_is_wrong(self):
+        import kubernetes_validate
+        document = self.manifests.get("HorizontalPodAutoscaler", "chainfleet-worker")
+        for wrong in ({"maxReplicas": "many"}, {"maxReplica": 3}):
+            with self.assertRaises(kubernetes_validate.ValidationError):
+                kubernetes_validate.validate({**document, "spec": {**document["spec"], **wrong}}, KUBERNETES_VERSIONS[-1], strict=True)
+
+    def test_programs_and_flags_are_those_of_the_binaries(self):
+        for container in self.manifests.containers():
+            flags = flags_of(container["command"][0])
+            for argument in container["args"]:
+                self.assertIn(argument.split("=", 1)[0], flags, container["name"])
+
+    def test_one_image_that_the_dockerfile_builds(self):
+        for container in self.manifests.containers():
+            self.assertIn(f"-t {container['image'].partition(':')[0]} ", read("deploy", "docker", "Dockerfile"))
+
+    def test_ports_are_those_that_the_programs_listen_on(self):
+        ports = {port["name"]: port["containerPort"] for port in self.server["ports"]}
+        defaults = flags_of("chainfleet-server")
+        for name, flag in (("grpc", "--listen"), ("metrics", "--metrics-listen")):
+            self.assertEqual(self.manifests.flag(self.server, flag), f"0.0.0.0:{ports[name]}")
+            self.assertTrue(defaults[flag].endswith(f":{ports[name]}"), defaults[flag])
+        self.assertEqual(self.manifests.flag(self.server, "--advertise"), f"$(POD_IP):{ports['grpc']}")
+        self.assertEqual(self.server["readinessProbe"]["grpc"]["port"], ports["grpc"])
+        service = {port["name"]: port["port"] for port in self.manifests.get("Service", "chainfleet")["spec"]["ports"]}
+        self.assertEqual(service, ports)
+        self.assertEqual(self.manifests.flag(self.worker, "--server"), f"chainfleet:{service['grpc']}")
+        self.assertEqual(self.worker["ports"], [{"name": "metrics", "containerPort": int(self.manifests.flag(self.worker, "--metrics-port"))}])
+        for pod in self.manifests.pods():
+            container = pod["spec"]["containers"][0]
+            metrics = next(port["containerPort"] for port in container["ports"] if port["name"] == "metrics")
+            self.assertEqual(pod["metadata"]["annotations"]["prometheus.io/port"], str(metrics))
+            named = {port["name"] for port in container["ports"]}
+            for probe in (value for key, value in container.items() if key.endswith("Probe")):
+                for way in ("tcpSocket", "httpGet"):
+                    self.assertIn(probe.get(way, {"port": "metrics"})["port"], named)
+
+    def test_references_lead_somewhere(self):
+        secrets = {d["metadata"]["name"] for d in self.manifests.documents if d["kind"] == "Secret"}
+        for container in self.manifests.containers():
+            for source in container["envFrom"]:
+                self.assertIn(source["secretRef"]["name"], secrets)
+        labels = [pod["metadata"]["labels"] for pod in self.manifests.pods()]
+        for document in self.manifests.documents:
+            selector = document.get("spec", {}).get("selector")
+            if selector:
+                self.assertIn(selector.get("matchLabels", selector), labels)
+        scaled = self.manifests.get("HorizontalPodAutoscaler", "chainfleet-worker")["spec"]["scaleTargetRef"]
+        self.manifests.get(scaled["kind"], scaled["name"])
+
+    def test_secrets_hold_what_the_programs_read(self):
+        for name in ("server", "worker"):
+            with open(os.path.join(BIN, f"chainfleet-{name}"), "rb") as f:
+                program = f.read()
+            for variable in self.manifests.get("Secret", f"chainfleet-{name}")["stringData"]:
+                self.assertIn(variable.encode(), program, f"chainfleet-{name} never reads {variable}")
+
+    def test_the_worker_has_longer_to_end_than_its_drain_takes(self):
+        seconds = int(re.search(r"kDrainDeadline = absl::Seconds\((\d+)\)", read("core", "base", "limits.h")).group(1))
+        spec = self.manifests.get("Deployment", "chainfleet-worker")["spec"]["template"]["spec"]
+        self.assertGreater(spec["terminationGracePeriodSeconds"], seconds)
+
+    def test_the_scaler_goes_by_a_metric_that_the_rule_makes(self):
+        external = self.manifests.get("HorizontalPodAutoscaler", "chainfleet-worker")["spec"]["metrics"][0]["external"]
+        rule = next(r for r in self.manifests.rules if r["name"]["as"] == external["metric"]["name"])
+        self.assertIn(rule["seriesQuery"], METRIC.findall(rule["metricsQuery"]))
+        self.assertEqual(external["target"]["averageValue"], self.manifests.flag(self.worker, "--chain-slots"))
+
+    def test_metrics_and_probes_are_served_by_a_real_fleet(self):
+        import fleet as fleets
+        import urllib.request
+        fleet = fleets.Fleet(workers=1)
+        self.addCleanup(fleet.close)
+        fleet.up()
+        with urllib.request.urlopen(f"http://{fleet.metrics_address}/metrics", timeout=10) as reply:
+            scrape = reply.read().decode()
+        for rule in self.manifests.rules:
+            for name in METRIC.findall(rule["metricsQuery"]):
+                self.assertTrue(f"| `{name}` |" in read("docs", "metrics.md"), f"{name} is not in docs/metrics.md")
+            for series in re.findall(r"chainfleet_[a-z_]+(?:{[^}]*})?", rule["metricsQuery"]):
+                self.assertTrue(f"\n{series} " in scrape, f"the server does not serve {series}")
+        self.assertEqual(self.worker["livenessProbe"]["httpGet"], {"path": "/metrics", "port": "metrics"})
+
+
+class Systemd(unittest.TestCase):
+    UNITS = sorted(glob.glob(os.path.join(ROOT, "deploy", "systemd", "*.service")))
+
+    def test_units_start_programs_with_flags_that_they_have(self):
+        self.assertEqual(len(self.UNITS), 2)
+        for unit in self.UNITS:
+            path, *arguments = re.search(r"^ExecStart=(.*)$", read(unit), re.M).group(1).split()
+            flags = flags_of(os.path.basename(path))
+            for argument in arguments:
+                if argument.startswith("--"):
+                    self.assertIn(argument, flags, unit)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd is not installed")
+    def test_systemd_finds_nothing_to_say(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copies = []
+            for unit in self.UNITS:
+                copies.append(os.path.join(folder, os.path.basename(unit).replace("@.", "@cpu.")))
+                with open(copies[-1], "w") as f:
+                    f.write(read(unit).replace("/usr/bin/", BIN + "/"))
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *copies], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Docker(unittest.TestCase):
+    def test_what_it_copies_and_runs_is_there(self):
+        text = read("deploy", "docker", "Dockerfile").replace("\\\n", " ")
+        for script in re.findall(r"\bdeploy/[a-z_]+\.sh", text):
+            self.assertTrue(os.access(os.path.join(ROOT, script), os.X_OK), script)
+        self.assertIn(os.path.basename(os.path.dirname(os.path.realpath(self.libtorch()))), text)
+        for name in ("chainfleet", "chainfleet-server", "chainfleet-worker"):
+            self.assertIn(f"/opt/chainfleet/bin/{name}", text)
+
+    def libtorch(self):
+        """The folder that the worker finds LibTorch by."""
+        return os.path.dirname(os.path.dirname(libraries(os.path.join(BIN, "chainfleet-worker"))["libtorch_cpu.so"]))
+
+    def test_the_image_has_the_libraries_that_the_binaries_name(self):
+        last_stage = read("deploy", "docker", "Dockerfile").replace("\\\n", " ").rpartition("FROM ")[2]
+        installed = closure(re.search(r"--no-install-recommends ([^&]*)", last_stage).group(1).split())
+        for name in ("chainfleet", "chainfleet-server", "chainfleet-worker"):
+            for library, path in libraries(os.path.join(BIN, name)).items():
+                if not path.startswith(DEPS):
+                    owners = {line.partition(":")[0] for line in said("dpkg", "-S", f"*/{library}").split("\n")}
+                    self.assertTrue(owners & installed, f"{name} needs {library} of {owners}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

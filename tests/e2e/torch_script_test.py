@@ -1,0 +1,77 @@
+"""A user's TorchScript module from its file to a prediction, and modules that are wrong."""
+import os
+import subprocess
+import unittest
+
+import fleet as fleets
+
+JOB = """
+name: scripted
+model: {torchscript: NAME}
+dataset: {name: fashion}
+prior: {gaussian: {precision: 10}}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.1}
+temperature: 1.0e-4
+batch_size: 50
+num_epochs: 10
+chains: 2
+augmentation: {crop_padding: 2, flip: true}
+collect: {last_epochs_of_cycle: 2}
+seed: 7
+"""
+
+
+class TorchScript(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        self.fleet.put_fashion("fashion", 1000)
+
+    def put(self, name, *sizes):
+        path = self.fleet.path(name + ".pt")
+        subprocess.run([os.environ["CHAINFLEET_SCRIPT_FILE"], path, *map(str, sizes)], check=True)
+        self.fleet.run("model", "put", name, path, check=True)
+        return path
+
+    def test_a_module_samples_and_predicts(self):
+        path = self.put("mine", 784, 32, 10)
+        models = self.fleet.json("model", "list")["models"]
+        self.assertEqual([model["name"] for model in models], ["mine"])
+        job = self.fleet.submit(JOB.replace("NAME", "mine"))
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        described = self.fleet.run("describe", job, check=True).stdout
+        self.assertIn('torchscript: "mine"', described)
+        self.assertIn("crop_padding: 2", described)
+        self.assertIn('precision: "float32"', described)
+        rows = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "fashion")["scores"]}
+        self.assertGreater(rows["all"]["accuracy"], 0.5)
+        self.assertLessEqual(rows["all"]["nll"], rows["single theta"]["nll"])
+        refused = self.fleet.run("delete", "model", "mine", "--yes")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(job, refused.stderr)
+        with open(path, "rb") as f:
+            damaged = f.read()[:-100]
+        with open(path, "wb") as f:
+            f.write(damaged)
+        refused = self.fleet.run("model", "put", "broken", path)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("TorchScript", refused.stderr)
+
+    def test_a_module_of_other_shapes_fails_its_job_at_once(self):
+        self.put("narrow", 784, 3)
+        job = self.fleet.submit(JOB.replace("NAME", "narrow"))
+        self.assertEqual(self.fleet.run("wait", job, "--timeout", "60s").returncode, 1)
+        chains = self.fleet.json("get", "chains", job)["chains"]
+        for chain in chains:
+            self.assertEqual(chain["state"], "FAILED")
+            self.assertIn("model.torchscript: forward of inputs [3, 1, 28, 28] gives Float [3, 3]", chain["reason"])
+            self.assertEqual(int(chain["lease_epoch"]), 1)
+        missing = self.fleet.submit_status(JOB.replace("NAME", "nowhere"))
+        self.assertEqual(missing.returncode, 3, missing.stderr)
+        self.assertIn("model.torchscript", missing.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

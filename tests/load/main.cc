@@ -1,0 +1,154 @@
+// chainfleet-load: many workers without compute against one real server. tests/load/load.sh starts the server, too.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/lib/client.h"
+#include "core/base/random_bits.h"
+#include "core/base/thread_pool.h"
+#include "tests/load/load_worker.h"
+#include "worker/rpc/coordinator_client.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kConnections = 16, kThreads = 4, kChainsPerJob = 1000;
+constexpr absl::Duration kTick = absl::Seconds(5);
+
+struct Options {
+  std::string address = "127.0.0.1:7400";
+  int workers = 1000, chains = 20'000;
+  double commits_per_second = 2000;
+  int64_t draws = 0;
+  int seconds = 60;
+  int server_pid = 0;
+};
+
+struct ServerUse {
+  double cpu_seconds = 0, resident_mib = 0;
+};
+
+// Of /proc, which says nothing of a process that is gone: then all is 0.
+ServerUse UseOf(int pid) {
+  ServerUse use;
+  std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+  std::string text;
+  std::getline(stat, text);
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  use.cpu_seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  std::ifstream statm(absl::StrCat("/proc/", pid, "/statm"));
+  double pages = 0;
+  statm >> pages >> pages;
+  use.resident_mib = pages * static_cast<double>(sysconf(_SC_PAGESIZE)) / 0x1p20;
+  return use;
+}
+
+// Chains that never end: the workers do not step.
+absl::StatusOr<std::string> Submit(Client* client, int chains) {
+  v1::CreateJobRequest request;
+  request.set_request_id(absl::StrCat("load-", absl::Hex(RandomBits())));
+  v1::JobSpec& spec = *request.mutable_spec();
+  spec.set_name("load");
+  spec.mutable_model()->mutable_potential()->mutable_gaussian()->set_dimension(10);
+  spec.mutable_sampler()->mutable_sgld();
+  spec.mutable_step_size()->set_constant(0.1);
+  spec.set_num_steps(1'000'000'000);
+  spec.mutable_collect()->set_every_steps(100);
+  spec.set_chains(chains);
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->CreateJob(request));
+  return job.id();
+}
+
+void Print(const LoadStats::Report& report, const ServerUse& before, const ServerUse& after, double seconds) {
+  const auto percentiles = [](const Latencies& l) {
+    return absl::StrFormat("p50 %.1f ms, p99 %.1f ms, of %d", l.Percentile(0.5), l.Percentile(0.99), l.count());
+  };
+  std::cout << absl::StrFormat("%-22s %.0f/s\n", "commits", static_cast<double>(report.commits.count()) / seconds)
+            << absl::StrFormat("%-22s %s\n", "commit latency", percentiles(report.commits))
+            << absl::StrFormat("%-22s %s\n", "scheduling delay", percentiles(report.scheduling))
+            << absl::StrFormat("%-22s %d\n", "draws", report.draws)
+            << absl::StrFormat("%-22s %.2f cores\n", "server CPU", (after.cpu_seconds - before.cpu_seconds) / seconds)
+            << absl::StrFormat("%-22s %.0f MiB, %.0f MiB at the start\n", "server memory", after.resident_mib,
+                               before.resident_mib);
+  for (const auto& [what, count] : report.failures)
+    std::cout << absl::StrFormat("%-22s %d %s\n", "failed", count, what);
+}
+
+absl::Status Run(const Options& options) {
+  SystemClock clock;
+  ClientOptions client_options;
+  client_options.addresses = {options.address};
+  Client client(client_options, &clock, PauseThread);
+  LoadStats stats;
+  std::vector<std::unique_ptr<CoordinatorClient>> connections;
+  for (int i = 0; i < kConnections; ++i) {
+    connections.push_back(
+        std::make_unique<CoordinatorClient>(CoordinatorClient::Options{options.address, "", "load", "cpu", 1}));
+  }
+  auto threads = std::make_unique<ThreadPool>(kThreads);
+  std::vector<std::unique_ptr<LoadWorker>> workers;
+  for (int i = 0; i < options.workers; ++i) {
+    const LoadWorkerOptions worker{.id = absl::StrFormat("load-%04d", i),
+                                   .chain_slots = (options.chains + options.workers - 1) / options.workers,
+                                   .commit_period = absl::Seconds(options.chains / options.commits_per_second),
+                                   .draws = options.draws};
+    workers.push_back(std::make_unique<LoadWorker>(worker, connections[static_cast<size_t>(i % kConnections)].get(),
+                                                   &clock, threads.get(), &stats));
+    workers.back()->Start();
+  }
+  PauseThread(kTick);
+  const ServerUse before = UseOf(options.server_pid);
+  const absl::Duration began = clock.Monotonic();
+  for (int left = options.chains; left > 0; left -= kChainsPerJob) {
+    const absl::Duration now = clock.Monotonic();
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string job, Submit(&client, std::min(left, kChainsPerJob)));
+    stats.Submitted(job, now);
+  }
+  while (clock.Monotonic() - began < absl::Seconds(options.seconds)) {
+    PauseThread(kTick);
+    const LoadStats::Report report = stats.Take();
+    std::cerr << absl::StrFormat("%4.0f s: %d chains granted, %d commits, %.0f MiB\n",
+                                 absl::ToDoubleSeconds(clock.Monotonic() - began), report.scheduling.count(),
+                                 report.commits.count(), UseOf(options.server_pid).resident_mib);
+  }
+  const double seconds = absl::ToDoubleSeconds(clock.Monotonic() - began);
+  Print(stats.Take(), before, UseOf(options.server_pid), seconds);
+  for (const auto& worker : workers) worker->Stop();
+  for (const auto& connection : connections) connection->Stop();
+  threads.reset();
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Loads a chainfleet server with workers that only synchronize and commit.");
+  app.add_option("--address", options.address, "The server")->capture_default_str();
+  app.add_option("--workers", options.workers, "Workers")->check(CLI::Range(1, 100'000))->capture_default_str();
+  app.add_option("--chains", options.chains, "Chains, of jobs of 1,000")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--commits", options.commits_per_second, "Commits a second, of all chains")->capture_default_str();
+  app.add_option("--draws", options.draws, "Draws in each commit")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "How long")->capture_default_str();
+  app.add_option("--server-pid", options.server_pid, "Process whose CPU and memory are told")->required();
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = Run(options);
+  if (!status.ok()) std::cerr << "chainfleet-load: " << status << "\n";
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace chainfleet
+
+int main(int argc, char** argv) { return chainfleet::Main(argc, argv); }

@@ -1,0 +1,144 @@
+// Who goes first, who gives way, and how many chains are enough.
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+class DispatcherTiers : public DispatcherTest {
+ protected:
+  std::string CreateAt(Priority priority, const std::string& name, int chains) {
+    JobSpec spec = SmallSpec(name, chains);
+    spec.scheduling.priority = priority;
+    return TryCreate(spec).value().id;
+  }
+  // As a worker does that was told to: a resume point, and the chain back.
+  void HandBack(FakeWorker* worker, const ChainId& chain) {
+    ASSERT_THAT(worker->stops, testing::Contains(Pair(chain, StopOrder::How::kHandBack)));
+    Advance(worker, chain, ChainState::kPending);
+  }
+};
+
+TEST_F(DispatcherTiers, AHigherTierIsGrantedBeforeAnOlderJob) {
+  CreateAt(Priority::kLow, "low", 1);
+  CreateAt(Priority::kNormal, "normal", 1);
+  const std::string high = CreateAt(Priority::kHigh, "high", 1);
+  FakeWorker worker("w1", 1);
+  Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 1u);
+  EXPECT_EQ(worker.chains.begin()->first.job, high);
+}
+
+TEST_F(DispatcherTiers, AHigherTierTakesThePlaceOfTheYoungestOfTheLowest) {
+  FakeWorker worker("w1", 3);
+  const std::string normal = CreateAt(Priority::kNormal, "normal", 1), old = CreateAt(Priority::kLow, "old", 1),
+                    young = CreateAt(Priority::kLow, "young", 1);
+  Sync(&worker);
+  Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 3u);
+  const std::string high = CreateAt(Priority::kHigh, "high", 1);
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(ChainId{young, 0}, StopOrder::How::kHandBack)));
+  HandBack(&worker, {young, 0});
+  Sync(&worker);
+  EXPECT_TRUE(worker.chains.contains({high, 0}));
+  const ChainView gave_way = Chain({young, 0});
+  EXPECT_EQ(gave_way.state, ChainState::kPending);
+  EXPECT_EQ(gave_way.attempts, 0) << "what the server ordered is free";
+  EXPECT_EQ(gave_way.num_draws, 1);
+  Advance(&worker, {high, 0}, ChainState::kSucceeded);
+  Sync(&worker);
+  ASSERT_TRUE(worker.chains.contains({young, 0})) << "it goes on when there is room again";
+  EXPECT_EQ(worker.chains.at({young, 0}).progress.step, 10) << "from its resume point";
+}
+
+TEST_F(DispatcherTiers, OnlyAsManyGiveWayAsWait) {
+  FakeWorker first("w1", 4), second("w2", 4);
+  const std::string low = CreateAt(Priority::kLow, "low", 8);
+  Sync(&first);
+  Sync(&second);
+  Sync(&first);
+  Sync(&second);
+  ASSERT_EQ(first.chains.size() + second.chains.size(), 8u);
+  CreateAt(Priority::kHigh, "high", 3);
+  for (int round = 0; round < 3; ++round) {
+    Sync(&first);
+    Sync(&second);
+    EXPECT_EQ(first.stops.size() + second.stops.size(), 3u) << round;
+  }
+}
+
+TEST_F(DispatcherTiers, EqualTiersWaitForEachOther) {
+  FakeWorker worker("w1", 1);
+  CreateAt(Priority::kHigh, "first", 1);
+  Sync(&worker);
+  Sync(&worker);
+  CreateAt(Priority::kHigh, "second", 1);
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, IsEmpty());
+}
+
+TEST_F(DispatcherTiers, EnoughSuccessesEndTheOthersWhereTheyAre) {
+  JobSpec spec = SmallSpec("job", 4);
+  spec.scheduling.success_chains = 2;
+  const std::string job = TryCreate(spec).value().id;
+  FakeWorker worker("w1", 3);  // one chain never starts
+  Sync(&worker);
+  Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 3u);
+  Advance(&worker, {job, 2});
+  Advance(&worker, {job, 0}, ChainState::kSucceeded);
+  EXPECT_EQ(dispatcher_->GetJob(job)->state, JobState::kRunning);
+  Sync(&worker);
+  Advance(&worker, {job, 1}, ChainState::kSucceeded);
+  Sync(&worker);
+  for (auto held = worker.chains; const auto& [chain, lease] : held) HandBack(&worker, chain);
+  executor_.RunFor(limits::kSyncInterval);
+  const JobView view = dispatcher_->GetJob(job).value();
+  EXPECT_EQ(view.state, JobState::kSucceeded);
+  EXPECT_TRUE(view.finished_at.has_value());
+  for (const ChainView& chain : view.chains) EXPECT_EQ(chain.state, ChainState::kSucceeded) << chain.id.index;
+  EXPECT_EQ(view.chains[2].num_draws, 2) << "what it drew is kept";
+  Sync(&worker);
+  EXPECT_THAT(worker.chains, IsEmpty());
+}
+
+TEST_F(DispatcherTiers, AFailedChainIsForgivenWhileEnoughSucceed) {
+  JobSpec spec = SmallSpec("job", 3);
+  spec.scheduling.success_chains = 2;
+  const std::string job = TryCreate(spec).value().id;
+  FakeWorker worker("w1", 3);
+  Sync(&worker);
+  Sync(&worker);
+  Advance(&worker, {job, 0}, ChainState::kDiverged);
+  Advance(&worker, {job, 1}, ChainState::kSucceeded);
+  Advance(&worker, {job, 2}, ChainState::kSucceeded);
+  EXPECT_EQ(dispatcher_->GetJob(job)->state, JobState::kSucceeded);
+}
+
+TEST_F(DispatcherTiers, EachPointOfASweepNeedsItsOwnSuccesses) {
+  JobSpec spec = SmallSpec("job", 2);
+  spec.sweep.temperature = {1, 2};  // chains 0 and 1, 2 and 3
+  spec.scheduling.success_chains = 1;
+  const std::string job = TryCreate(spec).value().id;
+  FakeWorker worker("w1", 4);
+  Sync(&worker);
+  Sync(&worker);
+  Advance(&worker, {job, 0}, ChainState::kSucceeded);
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, UnorderedElementsAre(Pair(ChainId{job, 1}, StopOrder::How::kHandBack)));
+  HandBack(&worker, {job, 1});
+  EXPECT_EQ(dispatcher_->GetJob(job)->state, JobState::kRunning);
+  Advance(&worker, {job, 3}, ChainState::kSucceeded);
+  Sync(&worker);
+  HandBack(&worker, {job, 2});
+  executor_.RunFor(limits::kSyncInterval);
+  EXPECT_EQ(dispatcher_->GetJob(job)->state, JobState::kSucceeded);
+}
+
+}  // namespace
+}  // namespace chainfleet

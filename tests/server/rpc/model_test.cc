@@ -1,0 +1,111 @@
+// TorchScript files over the wire. The archives are made by hand: nothing on the server runs them.
+#include <string>
+#include <vector>
+
+#include "core/formats/npz.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::HasSubstr;
+
+// An archive with the members of a TorchScript file; `salt` tells two apart.
+std::string Archive(int64_t salt) {
+  const Array none{ArrayType::kInt64, {1}, std::string(reinterpret_cast<const char*>(&salt), 8)};
+  std::string bytes = *WriteNpz({{"m/data", none}, {"m/code/m", none}});
+  // Member names of the same length: WriteNpz ends them with ".npy".
+  for (size_t at = 0; (at = bytes.find("m/data.npy", at)) != std::string::npos;) bytes.replace(at, 10, "m/data.pkl");
+  return bytes;
+}
+
+class ModelTest : public RunningServer {
+ protected:
+  absl::StatusOr<v1::StoredModel> Put(const std::string& name, const std::string& bytes, int64_t announced = -1) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::StoredModel model;
+    const auto writer = jobs_->PutModel(&context, &model);
+    v1::PutModelRequest message;
+    message.mutable_header()->set_name(name);
+    message.mutable_header()->set_size_bytes(announced < 0 ? static_cast<int64_t>(bytes.size()) : announced);
+    writer->Write(message);
+    message.set_data(bytes);
+    writer->Write(message);
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    if (!status.ok()) return FromGrpc(status);
+    return model;
+  }
+  absl::Status Delete(const std::string& name) {
+    v1::DeleteModelRequest request;
+    request.set_name(name);
+    return Call(*jobs_, &v1::JobService::Stub::DeleteModel, request).status();
+  }
+  std::vector<std::string> Names() {
+    const auto list = Call(*jobs_, &v1::JobService::Stub::ListModels, v1::ListModelsRequest());
+    EXPECT_TRUE(list.ok()) << list.status();
+    std::vector<std::string> names;
+    for (const v1::StoredModel& model : list->models()) names.push_back(model.name());
+    return names;
+  }
+};
+
+TEST_F(ModelTest, IsStoredByItsContentListedAndReadByWorkers) {
+  const std::string mine = Archive(1), yours = Archive(2);  // an archive tells when it was made
+  const auto model = Put("mine", mine);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE(Put("mine", mine).ok()) << "the same again";
+  EXPECT_EQ(Put("mine", yours).status().code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(Put("yours", yours).ok());
+  EXPECT_THAT(Names(), testing::ElementsAre("mine", "yours"));
+  v1::GetBlobRequest request;
+  *request.mutable_blob() = model->object();
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto bytes = ReadAll(workers_->GetBlob(&context, request));
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(*bytes, mine);
+}
+
+TEST_F(ModelTest, RefusesWhatIsNoModule) {
+  EXPECT_THAT(std::string(Put("mine", "import os").status().message()), HasSubstr("model mine: not a TorchScript"));
+  std::string damaged = Archive(1);
+  damaged.resize(damaged.size() / 2);
+  EXPECT_EQ(Put("mine", damaged).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Put("mine", Archive(1), 1'000'000).status().message()), HasSubstr("broke off"));
+  EXPECT_THAT(std::string(Put("mine", Archive(1), 10).status().message()), HasSubstr("more bytes"));
+  EXPECT_EQ(Put("mine", Archive(1), int64_t{1} << 40).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Put("No Good", Archive(1)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Names(), testing::IsEmpty());
+}
+
+TEST_F(ModelTest, AJobNeedsOneThatIsThereAndHoldsIt) {
+  v1::JobSpec spec;
+  spec.set_name("scripted");
+  spec.mutable_model()->set_torchscript("mine");
+  spec.mutable_dataset()->set_name("digits");
+  spec.mutable_sampler()->mutable_sgld();
+  spec.mutable_step_size()->set_constant(1e-3);
+  spec.set_num_steps(10);
+  spec.set_batch_size(10);
+  Dataset dataset{.name = "digits", .input_shape = {1, 2, 2}, .num_rows = 100, .num_classes = 10};
+  Waited<absl::StatusOr<std::string>> upload;
+  dispatcher_.BeginUpload({}, upload.Take());
+  Waited<absl::StatusOr<Dataset>> put;
+  dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
+  ASSERT_TRUE((*put.Get()).ok());
+  const auto without = CreateJob(spec);
+  EXPECT_EQ(ReasonOf(without.status()), "MODEL_NOT_FOUND") << without.status();
+  ASSERT_TRUE(Put("mine", Archive(1)).ok());
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->spec().model().torchscript(), "mine");
+  EXPECT_EQ(ReasonOf(Delete("mine")), "IN_USE");
+  ASSERT_TRUE(SetIntent(job->id(), v1::Job::DELETE).ok());
+  EXPECT_TRUE(Delete("mine").ok());
+  EXPECT_THAT(Names(), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,98 @@
+#include "server/scale/slurm_scaler.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+using State = ClusterJob::State;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+class SlurmScalerTest : public testing::Test {
+ protected:
+  std::string command_;  // the last, with spaces between
+  absl::StatusOr<std::string> answer_ = "";
+  SlurmScaler scaler_{"s1f", "/scripts/worker.sbatch", [this](const std::vector<std::string>& argv) {
+                        command_ = absl::StrJoin(argv, " ");
+                        return answer_;
+                      }};
+};
+
+TEST_F(SlurmScalerTest, ListsItsOwnJobsByName) {
+  answer_ = "7|RUNNING\n8|COMPLETING\n12|PENDING\n13|CONFIGURING\n14|SUSPENDED\n15|SOMETHING_NEW\n";
+  const auto jobs = scaler_.List();
+  ASSERT_TRUE(jobs.ok());
+  EXPECT_EQ(command_, "squeue --me --noheader --name=chainfleet-s1f --sort=i --format=%A|%T");
+  std::vector<std::string> ids;
+  std::vector<State> states;
+  for (const ClusterJob& job : *jobs) {
+    ids.push_back(job.id);
+    states.push_back(job.state);
+  }
+  EXPECT_THAT(ids, ElementsAre("7", "8", "12", "13", "14", "15"));
+  EXPECT_THAT(states, ElementsAre(State::kRunning, State::kEnding, State::kPending, State::kPending, State::kRunning,
+                                  State::kPending));
+  EXPECT_EQ(jobs->front().worker_prefix, "slurm-7-");  // of no other job: 70 begins with 7, too
+}
+
+TEST_F(SlurmScalerTest, DoesNotTakeAWarningForAnEmptyQueue) {
+  answer_ = "slurm_load_jobs: something odd\n";
+  EXPECT_EQ(scaler_.List().status().code(), absl::StatusCode::kInternal);
+  answer_ = absl::UnavailableError("exit 1");
+  EXPECT_EQ(scaler_.List().status().code(), absl::StatusCode::kUnavailable);
+  answer_ = "";
+  EXPECT_TRUE(scaler_.List()->empty());
+}
+
+TEST_F(SlurmScalerTest, SubmitsOneTaskUnderItsName) {
+  answer_ = "42\n";
+  EXPECT_EQ(*scaler_.Submit(), "42");
+  EXPECT_EQ(command_, "sbatch --parsable --job-name=chainfleet-s1f --ntasks=1 --export=ALL /scripts/worker.sbatch");
+  answer_ = "43;cluster-b\n";
+  EXPECT_EQ(*scaler_.Submit(), "43");
+  answer_ = "Submitted, I think\n";
+  EXPECT_THAT(std::string(scaler_.Submit().status().message()), HasSubstr("Submitted, I think"));
+}
+
+TEST_F(SlurmScalerTest, WithdrawsOnlyWhatStillWaits) {
+  EXPECT_TRUE(scaler_.Withdraw("42").ok());
+  EXPECT_EQ(command_, "scancel --state=PENDING 42");
+}
+
+TEST_F(SlurmScalerTest, DrainsByASignalToTheTasksAlone) {
+  EXPECT_TRUE(scaler_.Drain("42").ok());
+  EXPECT_EQ(command_, "scancel --signal=TERM 42");
+  EXPECT_TRUE(scaler_.Kill("42").ok());
+  EXPECT_EQ(command_, "scancel 42");
+}
+
+TEST(SlurmEnvironment, GivesWorkersNoPasswordOfAStore) {
+  const std::vector<std::string> ours = {"PATH=/usr/bin",
+                                         "HOME=/home/a",
+                                         "SLURM_CONF=/etc/s",
+                                         "SBATCH_PARTITION=gpu",
+                                         "CHAINFLEET_TOKEN=t",
+                                         "CHAINFLEET_STATE=postgresql://u:secret@db/c",
+                                         "CHAINFLEET_BLOBS=s3:/",
+                                         "AWS_SECRET_ACCESS_KEY=secret",
+                                         "PGPASSWORD=secret",
+                                         "CHAINFLEET_ADDRESS=old:1",
+                                         "PATHOLOGY=x"};
+  const auto environment = SlurmEnvironment(ours, {"a:7400,b:7400", 16});
+  EXPECT_THAT(environment, UnorderedElementsAre("PATH=/usr/bin", "HOME=/home/a", "SLURM_CONF=/etc/s",
+                                                "SBATCH_PARTITION=gpu", "CHAINFLEET_TOKEN=t",
+                                                "CHAINFLEET_ADDRESS=a:7400,b:7400", "CHAINFLEET_CHAIN_SLOTS=16"));
+  EXPECT_THAT(environment, Not(Contains(HasSubstr("secret"))));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,123 @@
+// The samplers that ask a network for no more than losses and gradients, on a user's TorchScript module; those that
+// must know its layers refuse it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/chain_run.h"
+#include "tests/support/script_file.h"
+#include "tests/support/synthetic_dataset.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kExamples = 96;
+
+// 24 steps in epochs of 6, chains of any sampler.
+std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDataset& data) {
+  auto plan = std::make_shared<JobPlan>();
+  plan->job = "scripted-aaaaaa";
+  JobSpec& spec = plan->spec;
+  spec.name = "scripted";
+  spec.model.kind = TorchScriptModel{"mine"};
+  spec.dataset = data.description().name;
+  if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
+  spec.sampler = sampler;
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{2e-4}};
+  spec.temperature = 0.5;
+  spec.batch_size = 16;
+  spec.num_steps = 24;
+  spec.chains = 8;
+  if (sampler.posterior_draws() == 0) spec.collect.every_steps = 3;
+  if (!sampler.is_metropolis()) spec.augmentation = {.crop_padding = 3, .flip = true};
+  spec.seed = 11;
+  plan->dataset = data.description();
+  plan->normalisation = data.description().normalisation;
+  return plan;
+}
+
+class KernelOnAModule : public ::testing::TestWithParam<SamplerSpec> {
+ protected:
+  std::unique_ptr<ChainBatch> BatchOf(const std::vector<int32_t>& chains) {
+    auto batch = ChainBatch::Create(plan_, data_, "cpu", module_);
+    EXPECT_TRUE(batch.ok()) << batch.status();
+    for (const int32_t chain : chains) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
+    return *std::move(batch);
+  }
+  Draws RunAlone(int32_t index) { return RunChain(*BatchOf({index}), index); }
+
+  const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
+  const std::shared_ptr<const std::string> module_ = std::make_shared<const std::string>(ScriptedMlp({784, 10}));
+  const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam(), *data_);
+};
+
+TEST_P(KernelOnAModule, SameKeyGivesTheSameDrawsAnotherKeyOthers) {
+  const Draws draws = RunAlone(2);
+  ASSERT_FALSE(draws.empty());
+  EXPECT_EQ(Flat(draws), Flat(RunAlone(2)));
+  EXPECT_NE(Flat(draws), Flat(RunAlone(3)));
+}
+
+TEST_P(KernelOnAModule, BatchOfChainsEqualsSingleChains) {
+  for (const int32_t index : {0, 4}) {
+    EXPECT_EQ(Flat(RunChain(*BatchOf({4, 0, 1}), index)), Flat(RunAlone(index))) << index;
+  }
+}
+
+TEST_P(KernelOnAModule, ResumeEqualsNoInterruption) {
+  const Draws whole = RunAlone(1);
+  for (const int cut : {1, 13}) {
+    const auto before = BatchOf({1}), after = BatchOf({});
+    Draws draws = RunChain(*before, 1, cut);
+    ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
+    for (DrawTensors& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
+    EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
+  }
+}
+
+TEST_P(KernelOnAModule, DrawsAreThoseOfTheBuiltInUpToRounding) {
+  const std::vector<float> drawn = Flat(RunAlone(2));
+  plan_->spec.model.kind = BuiltinModel{"softmax_regression", {}};
+  const std::vector<float> expected = Flat(RunAlone(2));
+  ASSERT_EQ(drawn.size(), expected.size());
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(drawn[i]) - expected[i]));
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+  }
+  EXPECT_LT(worst, 1e-4 * largest);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Samplers, KernelOnAModule,
+    ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
+                      SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}},
+                      SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}}, SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
+                      SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
+                      SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwaSpec{.start_epoch = 2}},
+                      SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}, SamplerSpec{RandomWalkSpec{}},
+                      SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}},
+                      SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
+                      SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
+                      SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
+    [](const auto& info) { return info.param.name() + "_" + std::to_string(info.index); });
+
+TEST(KernelsThatKnowLayers, RefuseAModule) {
+  const auto data = SyntheticImages(kExamples);
+  for (const SamplerSpec& sampler : {SamplerSpec{GradientUncertaintySpec{1.0}}, SamplerSpec{McDropoutSpec{.rate = 0.2}},
+                                     SamplerSpec{LaplaceSpec{}}}) {
+    const auto plan = PlanFor(sampler, *data);
+    plan->spec.augmentation = {};
+    const auto violations = Validate(plan->spec);
+    ASSERT_EQ(violations.size(), 1u) << sampler.name();
+    EXPECT_EQ(violations[0].path, "sampler." + sampler.name());
+  }
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,17 @@
+// What a job says of its network's potential beside the layers.
+#pragma once
+
+#include "core/domain/augmentation_spec.h"
+#include "core/domain/dataset.h"
+#include "core/domain/likelihood_spec.h"
+
+namespace chainfleet {
+
+struct NetworkSettings {
+  Normalisation normalisation;    // of the inputs; has passed CheckNormalisation
+  AugmentationSpec augmentation;  // fits the inputs (ValidateForImages)
+  double prior_precision = 0;
+  LikelihoodKind likelihood = CategoricalLikelihood();
+};
+
+}  // namespace chainfleet

@@ -14,8 +14,7 @@ WorkerNode::WorkerNode(Site* site, CoordinatorPort* coordinator, const std::stri
       process_(absl::StrCat(name, "-", number), &site->time, &site->loop, &site->dice),
       line_(coordinator, &site->loop, &process_, site->dice.Next()),
       worker_(&line_, &process_, &process_,
-              [limit = device.max_chains](auto plan,
-                                          const JobInputs& inputs) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+              [limit = device.max_chains](auto plan, const auto& inputs) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
                 CHAINFLEET_ASSIGN_OR_RETURN(auto batch, ChainBatch::Create(std::move(plan), inputs.dataset, "cpu"));
                 return std::make_unique<TightBatch>(std::move(batch), limit);
               },

@@ -135,7 +135,7 @@ class Round:
         """Returns what the judge found wrong."""
         for name in self.servers:
             self.start(name)
-        self.fleet.wait_until_served()
+        self.await_("a server serves", lambda: self.fleet.run("get", "jobs").returncode == 0)
         self.fleet.put_fashion("fashion", ROWS)
         for name in self.workers:
             self.start(name)

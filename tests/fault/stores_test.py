@@ -1,5 +1,7 @@
 """What becomes of the stores: databases and object stores that die under load, full disks, flipped bits, two servers."""
+import contextlib
 import os
+import sqlite3
 import subprocess
 import unittest
 
@@ -77,6 +79,32 @@ class DamagedDraw(FaultTest):
         with open(path, "wb") as f:
             f.write(right)
         self.judge()
+
+
+class Judge(FaultTest):
+    """It finds what is made wrong behind the back of a fleet that nothing happened to."""
+
+    def setUp(self):
+        fleet = self.start(workers=1)
+        self.job = fleet.submit(SGLD.format(epochs=20, seed=6))
+        fleet.finish(self.job)
+        self.judge()
+
+    def change_state(self, statement):
+        with contextlib.closing(sqlite3.connect(os.path.join(self.fleet.data(0), "state.db"))) as database, database:
+            self.assertGreater(database.execute(statement).rowcount, 0, statement)
+
+    def test_draws_of_another_seed(self):
+        self.change_state("""UPDATE jobs SET plan = replace(plan, '"seed":6', '"seed":7')""")
+        code, found = self.fleet.verdict()
+        self.assertEqual((code, found.count("is not the one of a calm run")), (1, 3), found)
+
+    def test_a_draw_that_clients_saw_is_lost(self):
+        self.change_state("DELETE FROM segments WHERE chain = 1 AND first_index = 0")
+        code, found = self.fleet.verdict()
+        self.assertEqual(code, 1)
+        self.assertIn(f"chain {self.job}/1: draw 0 was acknowledged under lease epoch 1 and is lost", found)
+        self.assertIn("nothing refers to", found)
 
 
 class TwoServers(FaultTest):

@@ -8,7 +8,10 @@ import time
 import unittest
 
 from deaths_test import COMMIT
+from started_fleet import PATIENCE
 from struck_fleet import EMCMC, ROWS, FaultTest, stops
+from with_postgres import Postgres
+from with_s3 import BUCKET, S3Server
 
 LEASE_SECONDS = 2
 HOURS = 3600
@@ -30,6 +33,29 @@ class Stopped(FaultTest):
         fleet.signal("worker-1", signal.SIGCONT)
         fleet.wait_for("the worker hears that it is fenced", lambda: re.search(FENCED, fleet.log_of("worker-1")))
         fleet.finish(job)
+        self.judge()
+
+
+class Deposed(FaultTest):
+    def test_a_leader_that_sleeps_through_its_term(self):
+        postgres, s3 = Postgres(), S3Server()
+        for server in (postgres, s3):
+            self.addCleanup(server.close)
+            server.start()
+        fleet = self.start(servers=2, environment={"CHAINFLEET_STATE": postgres.uri + "/postgres", **s3.environment,
+                                                   "CHAINFLEET_BLOBS": f"s3://{BUCKET}/fleet"})
+        fleet.start_server(1)
+        job = fleet.submit(EMCMC.format(epochs=400, keep=6, seed=9))
+        fleet.wait_for_draws(job, 8)
+        fleet.remember(job)
+        fleet.signal("server-0", signal.SIGSTOP)
+        fleet.wait_until_served(by=1)
+        fleet.signal("server-0", signal.SIGCONT)
+        self.assertNotEqual(fleet.processes["server-0"].wait(PATIENCE), 0, "a leader that was deposed ends")
+        self.assertIn("NOT_LEADER", fleet.log_of("server-0"))
+        fleet.start_server(0)
+        fleet.finish(job)
+        self.assertTrue(fleet.leads(1))
         self.judge()
 
 

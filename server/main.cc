@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
@@ -62,6 +63,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Where draws and data sets live: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
                   "data directory")
       ->envname("CHAINFLEET_BLOBS");
+  app->add_option(
+         "--s3-public-endpoint", flags->server.s3_public_endpoint,
+         "http(s)://HOST[:PORT] of S3 as workers reach it, for they put draws there by themselves; default: as "
+         "this server; off: they send them through it")
+      ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -85,6 +91,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "Examples:\n"
       "  chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 --metrics-listen 0.0.0.0:7401\n"
       "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json");
+}
+
+bool IsPublicEndpoint(const std::string& text) {
+  return text.empty() || text == "off" || absl::StartsWith(text, "http://") || absl::StartsWith(text, "https://");
 }
 
 int PortOf(const std::string& address) {
@@ -193,6 +203,10 @@ int Main(int argc, char** argv) {
   }
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
     return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));
+  }
+  if (!IsPublicEndpoint(flags.server.s3_public_endpoint)) {
+    return WrongUsage(absl::StrCat("--s3-public-endpoint ", flags.server.s3_public_endpoint,
+                                   ": give http://HOST[:PORT], https://HOST[:PORT] or off"));
   }
   if (flags.scale == "slurm") {
     absl::StatusOr<SlurmOptions> slurm = ReadSlurmOptions(flags);

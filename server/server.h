@@ -16,7 +16,7 @@
 #include "core/metrics/metrics.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/blob_store/http_transport.h"
-#include "core/store/blob_store/s3_settings.h"
+#include "core/store/blob_store/s3_client.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
 #include "server/control/draw_verifier.h"
@@ -38,9 +38,10 @@ struct SlurmOptions {
 
 struct ServerOptions {
   std::string data_directory;
-  std::string state = "sqlite";  // in the data directory, or postgresql://...
-  std::string advertise;         // where others reach this coordinator; empty: `listen`
-  std::optional<S3Settings> s3;  // where objects live; none: in the data directory
+  std::string state = "sqlite";    // in the data directory, or postgresql://...
+  std::string advertise;           // where others reach this coordinator; empty: `listen`
+  std::optional<S3Settings> s3;    // where objects live; none: in the data directory
+  std::string s3_public_endpoint;  // of S3, as workers reach it; empty: as here; "off": objects come through the server
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   std::string token;                              // empty: everyone may call
@@ -75,6 +76,7 @@ class Server {
   Server() = default;
   absl::Status OpenStores(const ServerOptions& options);
   absl::Status OpenBlobs(const ServerOptions& options);
+  void SignUploads(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   void StartScaling(const SlurmOptions& options, const std::string& listen);
@@ -87,11 +89,13 @@ class Server {
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<HttpTransport> s3_transport_;
   std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<S3Client> s3_public_;  // signs, sends nothing
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   std::string metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<UploadSigner> uploads_;
   std::unique_ptr<ShardStreams> shards_;
   std::unique_ptr<DispatcherDrawCatalog> catalog_;
   std::unique_ptr<ShardQueue> queue_;

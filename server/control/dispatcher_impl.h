@@ -17,6 +17,7 @@
 #include "server/control/fleet.h"
 #include "server/control/job_table.h"
 #include "server/control/lease_table.h"
+#include "server/control/preemption.h"
 #include "server/control/scheduling_policy.h"
 #include "server/control/solo_turns.h"
 #include "server/control/state_writer.h"
@@ -96,9 +97,16 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void PlanTurns();
   void BeginTurns();
   void RetireSurplus();
+  std::vector<ChainEntry*> WaitingSurplus(size_t limit);
+  std::vector<FreeSlots> FreeFleet() const;  // the workers that may be given more, those without a free slot too
   void GrantInOrder();
+  // Returns how many chains were granted, at most `limit`.
+  size_t GrantSome(JobEntry* job, size_t limit, Placement* placement);
   void Preempt();
-  void PreemptSome(JobEntry* job, size_t wanted);
+  std::vector<ChainId> ChainsToGiveWay();
+  // Those that run on `free` workers in tiers below, in the order in which they have to give way. Those that are
+  // leaving count as free already.
+  std::vector<RunningChain> ChainsBelow(Priority tier, std::vector<FreeSlots>* free);
   bool IsUsable(const WorkerEntry& worker) const;
   bool MayStart(const ChainEntry& chain);
   std::vector<SuspectChain> WaitingSuspects(size_t limit);

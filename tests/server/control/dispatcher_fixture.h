@@ -43,6 +43,7 @@ struct FakeWorker {
   };
   std::string id, incarnation;
   int32_t slots;
+  int64_t memory_bytes = int64_t{1} << 30;
   uint64_t seq = 0;
   int32_t protocol_version = kProtocolVersion;
   bool draining = false;
@@ -64,7 +65,7 @@ struct FakeWorker {
     request.seq = ++seq;
     request.host = "host-of-" + id;
     request.store_incarnation = store_incarnation;
-    request.devices = {{"cpu", int64_t{1} << 30, slots}};
+    request.devices = {{"cpu", memory_bytes, slots}};
     for (const auto& [chain, held] : chains) request.chains.push_back({chain, held.epoch, held.progress.step, {}});
     request.released = std::exchange(released, {});
     request.draining = draining;

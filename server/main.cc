@@ -25,6 +25,7 @@ struct Flags {
   std::string blobs, lease = "15s", port_file, log_level = "info";
   std::string scale = "off", scale_script, scale_idle = "5m";
   ScaleSettings scale_settings;
+  bool restored = false, keep_objects = false;
 };
 
 void AddScaleFlags(CLI::App* app, Flags* flags) {
@@ -72,6 +73,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--port-file", flags->port_file, "Write {\"grpc\": PORT, \"metrics\": PORT} here once serving");
   app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the cores")
       ->capture_default_str();
+  app->add_flag(
+      "--restored", flags->restored,
+      "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
+      "object");
+  app->add_flag("--keep-objects", flags->keep_objects, "Delete no object, while a backup is taken");
   AddScaleFlags(app, flags);
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
@@ -194,6 +200,8 @@ int Main(int argc, char** argv) {
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
     return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));
   }
+  flags.server.opening = flags.restored ? Opening::kRestored : Opening::kUsual;
+  flags.server.collect_garbage = !flags.keep_objects;
   if (flags.scale == "slurm") {
     absl::StatusOr<SlurmOptions> slurm = ReadSlurmOptions(flags);
     if (!slurm.ok()) return WrongUsage(std::string(slurm.status().message()));

@@ -14,6 +14,7 @@
 #include "core/store/blob_store/object_place.h"
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
+#include "server/control/restored_store.h"
 #include "server/scale/slurm_scaler.h"
 
 namespace chainfleet {
@@ -55,7 +56,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
   }
   const PostgresOptions postgres{.uri = options.state,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
-                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};
+                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits())),
+                                 .opening = options.opening};
   return WaitToLead(postgres, options.listen, pause);
 }
 
@@ -86,9 +88,25 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   }
   lock_ = *std::move(lock);
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
-  if (state_ != nullptr) return absl::OkStatus();
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
+  if (state_ == nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits())),
+                                     options.opening));
+  }
+  return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
+}
+
+absl::Status Server::CheckRestored() {
+  const absl::StatusOr<RestoredStore> stock = TakeStock(clock_, state_.get(), *blobs_);
+  if (!stock.ok()) return Annotate(stock.status(), "--restored: start it again with the same flag");
+  Log(stock->missing == 0 ? LogLevel::kInfo : LogLevel::kError,
+      "the store is restored: leave --restored out from now on",
+      {{"incarnation", state_->incarnation()},
+       {"generation", state_->generation()},
+       {"objects", stock->objects},
+       {"missing", stock->missing},
+       {"corrupt_segments", stock->corrupt_segments},
+       {"failed_chains", stock->failed_chains}});
   return absl::OkStatus();
 }
 
@@ -134,7 +152,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
-  garbage_->Start(kUpkeepInterval);
+  if (options.collect_garbage) garbage_->Start(kUpkeepInterval);
   verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(

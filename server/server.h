@@ -47,6 +47,8 @@ struct ServerOptions {
   absl::Duration lease = limits::kLeaseTtl;
   int threads = 0;                    // of the executor; 0: by the cores
   std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them
+  Opening opening = Opening::kUsual;
+  bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 };
 
 // WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS /
@@ -75,6 +77,7 @@ class Server {
   Server() = default;
   absl::Status OpenStores(const ServerOptions& options);
   absl::Status OpenBlobs(const ServerOptions& options);
+  absl::Status CheckRestored();
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   void StartScaling(const SlurmOptions& options, const std::string& listen);

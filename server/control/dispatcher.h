@@ -87,6 +87,7 @@ class Dispatcher {
 
   // TorchScript files, in the same way.
   void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done);
+  absl::StatusOr<StoredModel> GetModel(const std::string& name);
   absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
   void DeleteModel(const std::string& name, Reply<bool> done);
 

@@ -136,6 +136,13 @@ void Dispatcher::PutModel(const StoredModel& model, const std::string& upload, R
   });
 }
 
+absl::StatusOr<StoredModel> Dispatcher::GetModel(const std::string& name) {
+  Impl::Entered entered(impl_.get());
+  const auto found = impl_->models.find(name);
+  if (found != impl_->models.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat("no model ", name, ": put it with `chainfleet model put`"));
+}
+
 absl::StatusOr<Page<StoredModel>> Dispatcher::ListModels(int32_t page_size, const std::string& page_token) {
   Impl::Entered entered(impl_.get());
   return PageOf(impl_->models, "models", page_size, page_token);

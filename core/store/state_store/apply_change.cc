@@ -223,7 +223,7 @@ class Applier {
       return Refused(absl::FailedPreconditionError(
           absl::StrCat("chain ", ToString(c.chain), " cannot be retired: it is ", ToString(row->state))));
     }
-    row->state = ChainState::kSucceeded;
+    row->state = c.failed ? ChainState::kFailed : ChainState::kSucceeded;
     row->reason = c.reason;
     row->worker = row->incarnation = "";
     return PutChain(*std::move(row));

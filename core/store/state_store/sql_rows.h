@@ -63,6 +63,10 @@ class SqlRows final : public StateRows {
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit);
   absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit);
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations();
+
+  // The part of Opening::kRestored that is the same in every database: all but the generation.
+  absl::Status Restore(const std::string& fresh_incarnation);
 
  private:
   // All rows of the columns job, chain, record, corrupt, deleted.

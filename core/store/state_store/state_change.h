@@ -91,10 +91,12 @@ struct CommitProgress {
   SegmentRecord record;
 };
 
-// A PENDING chain is not needed any more: it ends as SUCCEEDED where it is. FAILED_PRECONDITION in any other state.
+// A PENDING chain ends where it is: SUCCEEDED, for it is not needed any more, or FAILED, for it cannot go on.
+// FAILED_PRECONDITION in any other state.
 struct RetireChain {
   ChainId chain;
   std::string reason;
+  bool failed = false;
 };
 
 // A new version if draws were committed since the newest one, which is returned otherwise.

@@ -51,6 +51,7 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
                   ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
                             "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
                             "DROP TABLE models; DROP INDEX jobs_by_module; ALTER TABLE jobs DROP COLUMN module; "
+                            "DROP TABLE former_incarnations; "
                             "INSERT INTO garbage VALUES ('left-over'); PRAGMA user_version = 1")
                   .ok());
   const auto store = harness.Open();

@@ -7,6 +7,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 class AnyStateStore : public StateStoreTest {};
@@ -16,6 +17,49 @@ TEST_P(AnyStateStore, KeepsItsIncarnationAndRaisesItsGeneration) {
   store_ = harness_->Open();
   EXPECT_EQ(store_->incarnation(), "incarnation-1");
   EXPECT_GT(store_->generation(), before);
+}
+
+TEST_P(AnyStateStore, RestoredFromABackupIsBeyondAllThatWasGivenOutAfterIt) {
+  Create("job-aaaaaa", 2);
+  const ChainRow row = Grant(chain_, 1).chains.at(0);
+  ASSERT_TRUE(Apply(CommitAt(row, 10)).status.ok());
+  const int64_t before = store_->generation();
+  EXPECT_THAT(store_->FormerIncarnations().value(), IsEmpty());
+  const auto old = std::move(store_);
+  store_ = harness_->OpenRestored("incarnation-2");
+  EXPECT_EQ(store_->incarnation(), "incarnation-2");
+  EXPECT_THAT(store_->FormerIncarnations().value(), ElementsAre("incarnation-1"));
+  EXPECT_GT(store_->generation(), before + kRestoredLeap);
+  EXPECT_EQ(ReasonOf(old->Apply({}, wall_).status()), "NOT_LEADER");
+  const ChainRow restored = RowOf(chain_);
+  EXPECT_EQ(restored.lease_epoch, 1 + kRestoredLeap);
+  EXPECT_EQ(restored.num_draws, 1);
+  EXPECT_EQ(RowOf({"job-aaaaaa", 1}).lease_epoch, kRestoredLeap);
+  EXPECT_EQ(ReasonOf(Apply(CommitAt(row, 20)).status), "LEASE_FENCED");
+  std::vector<ChainId> swept;
+  for (const ChainSweep& sweep : store_->ListSweeps(0, 10).value()) swept.push_back(sweep.chain);
+  EXPECT_THAT(swept, UnorderedElementsAre(chain_, ChainId{"job-aaaaaa", 1})) << "for what was put after the backup";
+
+  ASSERT_TRUE(Apply(change::EndLease{chain_, restored.lease_epoch, true, true, "restored"}).status.ok());
+  ChainRow next = Grant(chain_, restored.lease_epoch + 1).chains.at(0);
+  ASSERT_TRUE(Apply(CommitAt(next, 20)).status.ok());
+  store_ = harness_->Open();
+  EXPECT_EQ(store_->incarnation(), "incarnation-2");
+  store_ = harness_->OpenRestored("incarnation-3");
+  EXPECT_THAT(store_->FormerIncarnations().value(), UnorderedElementsAre("incarnation-1", "incarnation-2"));
+}
+
+TEST_P(AnyStateStore, AWaitingChainEndsWhereItIs) {
+  Create("job-aaaaaa", 2);
+  EXPECT_EQ(Apply(change::RetireChain{chain_, "enough"}).chains.at(0).state, ChainState::kSucceeded);
+  const ChainId other{"job-aaaaaa", 1};
+  Grant(other, 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Apply(change::RetireChain{other, "lost", true}).status));
+  Apply(change::EndLease{other, 1, true, true, "handed back"});
+  const ApplyResult ended = Apply(change::RetireChain{other, "lost", true});
+  EXPECT_EQ(ended.chains.at(0).state, ChainState::kFailed);
+  EXPECT_EQ(ended.chains.at(0).reason, "lost");
+  EXPECT_EQ(ended.job->finished_at, wall_);
 }
 
 TEST_P(AnyStateStore, LoadsWhatWasStored) {
@@ -271,8 +315,7 @@ TEST_P(AnyStateStore, ObjectSharedByTwoDatasetsStays) {
   EXPECT_TRUE(Garbage().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, AnyStateStore, testing::ValuesIn(StoreKinds()),
-                         StoreKindName);
+INSTANTIATE_TEST_SUITE_P(AllStores, AnyStateStore, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace
 }  // namespace chainfleet

@@ -31,6 +31,7 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
           .sync_interval = options.lease / 3,
           .lease_grace = options.lease / 3,
           .id_key = RngKey{RandomBits()},
+          .shares = options.shares,
           .on_store_lost = std::move(on_store_lost)};
 }
 
@@ -132,7 +133,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
   threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
-  auth_ = std::make_unique<Authenticator>(options.token);
+  auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
                                              OptionsOf(options, std::move(on_store_lost)));
@@ -188,7 +189,7 @@ void Server::ShowFleet() {
   FleetCounts counts;
   std::string page_token;
   do {
-    const auto page = dispatcher_->ListJobs(std::nullopt, limits::kMaxPageSize, page_token);
+    const auto page = dispatcher_->ListJobs({}, limits::kMaxPageSize, page_token);
     if (!page.ok()) break;
     for (const JobView& job : page->items) {
       ++counts.jobs[job.state];

@@ -43,7 +43,8 @@ struct ServerOptions {
   std::optional<S3Settings> s3;  // where objects live; none: in the data directory
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
-  std::string token;                              // empty: everyone may call
+  TokenTable tokens;                              // none: everyone may call
+  ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
   int threads = 0;                    // of the executor; 0: by the cores
   std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them

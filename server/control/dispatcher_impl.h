@@ -14,6 +14,7 @@
 
 #include "core/base/mutex.h"
 #include "server/control/dispatcher.h"
+#include "server/control/fair_share.h"
 #include "server/control/fleet.h"
 #include "server/control/job_table.h"
 #include "server/control/lease_table.h"
@@ -88,6 +89,9 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void DelayNextAttempt(ChainEntry* chain);
   // `listed`: the worker holds the chain already, it needs no grant message.
   void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
+  // These keep what tenants hold, too.
+  void PutLease(Lease lease);
+  void RemoveLease(const ChainId& chain);
   void OnGrantRefused(Lease* lease, const absl::Status& why);
   void OnGranted(const ChainId& chain, const ApplyResult& result);
 
@@ -99,8 +103,10 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void RetireSurplus();
   std::vector<ChainEntry*> WaitingSurplus(size_t limit);
   std::vector<FreeSlots> FreeFleet() const;  // the workers that may be given more, those without a free slot too
-  void GrantInOrder();
-  // Returns how many chains were granted, at most `limit`.
+  // These return how many chains were granted, at most `limit`.
+  size_t GrantInOrder(size_t limit);
+  size_t GrantTier(const TenantQueue& tier, size_t limit, Placement* placement);
+  size_t GrantTenant(const std::map<int64_t, JobEntry*>& by_age, size_t limit, Placement* placement);
   size_t GrantSome(JobEntry* job, size_t limit, Placement* placement);
   void Preempt();
   std::vector<ChainId> ChainsToGiveWay();
@@ -137,6 +143,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   JobTable jobs;
   LeaseTable leases;
   Fleet fleet;
+  FairShare shares;
   SoloTurns turns;
   std::set<ChainId> preempted;  // leases that give way to a higher tier
   std::map<std::string, Dataset> datasets;

@@ -27,7 +27,7 @@ void Dispatcher::Impl::RunPolicy() {
   RetireSurplus();
   PlanTurns();
   BeginTurns();
-  GrantInOrder();
+  policy_due = GrantInOrder(limits::kStateWriterBatch) == limits::kStateWriterBatch || policy_due;
   Preempt();
 }
 
@@ -135,14 +135,48 @@ std::vector<FreeSlots> Dispatcher::Impl::FreeFleet() const {
   return free;
 }
 
-void Dispatcher::Impl::GrantInOrder() {
+size_t Dispatcher::Impl::GrantInOrder(size_t limit) {
   Placement placement(FreeFleet());
-  size_t left = limits::kStateWriterBatch;
-  for (const auto& [place, job] : jobs.queue()) {
-    if (left == 0 || placement.slots() == 0) break;
-    left -= GrantSome(job, left, &placement);
+  size_t granted = 0;
+  for (const auto& [priority, tier] : jobs.queue()) {
+    if (granted == limit || placement.slots() == 0) break;
+    granted += GrantTier(tier, limit - granted, &placement);
   }
-  policy_due = policy_due || left == 0;
+  return granted;
+}
+
+// Each tenant its part first; then, as a chain may fit nowhere, what is left to whoever has one that fits.
+size_t Dispatcher::Impl::GrantTier(const TenantQueue& tier, size_t limit, Placement* placement) {
+  const int64_t slots = std::min(static_cast<int64_t>(limit), placement->slots());
+  std::vector<FairShare::Claim> claims;
+  for (const auto& [tenant, by_age] : tier) {
+    int64_t waiting = 0;
+    for (auto job = by_age.begin(); job != by_age.end() && waiting < slots; ++job) {
+      waiting += static_cast<int64_t>(job->second->pending.size());
+    }
+    claims.push_back({tenant, waiting});
+  }
+  double devices = 0, all_slots = 0;
+  for (const auto& [id, worker] : fleet.workers()) {
+    devices += worker.num_devices;
+    all_slots += worker.chain_slots;
+  }
+  const auto parts = shares.Divide(std::move(claims), slots, devices / std::max(1.0, all_slots), now);
+  size_t granted = 0;
+  for (const FairShare::Claim& part : parts) {
+    granted += GrantTenant(tier.at(part.tenant), static_cast<size_t>(part.chains), placement);
+  }
+  for (const FairShare::Claim& part : parts) granted += GrantTenant(tier.at(part.tenant), limit - granted, placement);
+  return granted;
+}
+
+size_t Dispatcher::Impl::GrantTenant(const std::map<int64_t, JobEntry*>& by_age, size_t limit, Placement* placement) {
+  size_t granted = 0;
+  for (const auto& [sequence, job] : by_age) {
+    if (granted == limit || placement->slots() == 0) break;
+    granted += GrantSome(job, limit - granted, placement);
+  }
+  return granted;
 }
 
 size_t Dispatcher::Impl::GrantSome(JobEntry* job, size_t limit, Placement* placement) {
@@ -188,14 +222,18 @@ std::vector<ChainId> Dispatcher::Impl::ChainsToGiveWay() {
   if (lowest == jobs.running().rend()) return {};
   std::vector<WaitingChains> waiting;
   int32_t left = limits::kStateWriterBatch;
-  for (const auto& [place, job] : jobs.queue()) {
-    if (left == 0 || place.priority <= lowest->first.priority) break;
-    WaitingChains wanted{place.priority, 0, job->chain_bytes};
-    for (const int32_t index : job->pending) {
-      wanted.count += wanted.count < left && MayStart(job->chains[static_cast<size_t>(index)]) ? 1 : 0;
+  for (const auto& [priority, tier] : jobs.queue()) {
+    if (priority <= lowest->first.priority) break;
+    for (const auto& [tenant, by_age] : tier) {
+      for (auto job = by_age.begin(); job != by_age.end() && left > 0; ++job) {
+        WaitingChains wanted{priority, 0, job->second->chain_bytes};
+        for (const int32_t index : job->second->pending) {
+          wanted.count += wanted.count < left && MayStart(job->second->chains[static_cast<size_t>(index)]) ? 1 : 0;
+        }
+        left -= wanted.count;
+        if (wanted.count > 0) waiting.push_back(wanted);
+      }
     }
-    left -= wanted.count;
-    if (wanted.count > 0) waiting.push_back(wanted);
   }
   if (waiting.empty()) return {};
   std::vector<FreeSlots> free = FreeFleet();

@@ -132,6 +132,7 @@ void Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   Lease* lease = leases.Find(held_chain.chain);
   lease->listed = true;
   lease->grant.reset();
+  if (lease->devices == 0) shares.Hold(lease->tenant, lease->devices = worker.devices_per_slot(), now);
   leases.Extend(lease, LeaseEndsAfter(now));
 }
 
@@ -297,7 +298,11 @@ FleetDemand Dispatcher::Demand() {
   Impl::Entered entered(impl_.get());
   FleetDemand demand{.workers = impl_->Workers()};
   std::erase_if(demand.workers, [this](const WorkerView& w) { return w.since_sync > impl_->options.lease_ttl; });
-  for (const auto& [sequence, job] : impl_->jobs.queue()) demand.waiting += static_cast<int64_t>(job->pending.size());
+  for (const auto& [priority, tenants] : impl_->jobs.queue()) {
+    for (const auto& [tenant, by_age] : tenants) {
+      for (const auto& [sequence, job] : by_age) demand.waiting += static_cast<int64_t>(job->pending.size());
+    }
+  }
   for (const auto& [sequence, job] : impl_->jobs.suspect_queue()) {
     demand.waiting += static_cast<int64_t>(job->suspects.size());
   }

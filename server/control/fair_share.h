@@ -1,7 +1,7 @@
 // Weighted fair share of the fleet among tenants, by device-seconds that count less the longer they lie back.
 //
-// What a tenant has of the fleet is a mean number of devices: those it holds now, and its mean over the past in which an
-// hour ago weighs half as much as an hour that lies a half-life closer. Held constantly, n devices are n of each. A
+// What a tenant has of the fleet is a mean number of devices: those it holds now, and its mean over the past in which
+// an hour ago weighs half as much as an hour that lies a half-life closer. Held constantly, n devices are n of each. A
 // slot goes to the tenant with the least of it for its weight. So shares follow the weights over a few half-lives; a
 // tenant that was idle has used nothing, which is as much as one that was never there: it catches up for a half-life,
 // and not for the months that it was away.
@@ -10,16 +10,18 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/base/limits.h"
 
 namespace chainfleet {
 
+inline constexpr double kMaxTenantWeight = 1e6;
+
 struct ShareSettings {
   std::map<std::string, double> weights;  // by tenant, above 0; 1 for all others
-  absl::Duration half_life = limits::kShareHalfLife;
+  absl::Duration half_life = absl::Hours(24);
 };
 
 // Plain data: no lock and no clock; times are of the monotonic clock and never fall. Not thread-safe. What was used is

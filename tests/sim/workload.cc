@@ -136,8 +136,10 @@ std::vector<std::string> Workload::WrongVersions(StateStore* state) const {
 }
 
 void Workload::Submit(Job* job) {
-  Try([job](Dispatcher* dispatcher,
-            Reply<JobView> done) { dispatcher->CreateJob(job->spec, job->request_id, false, std::move(done)); },
+  Try(
+      [job](Dispatcher* dispatcher, Reply<JobView> done) {
+        dispatcher->CreateJob(kDefaultTenant, job->spec, job->request_id, false, std::move(done));
+      },
       [this, job](const absl::StatusOr<JobView>& view) {
         if (!view.ok()) return false;
         world_->site().Note("job " + view->id + " is there");

@@ -37,9 +37,10 @@ class MemoryRows final : public StateRows {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<JobRow> row, FindJob(id));
     return row ? std::optional(row->intent) : std::nullopt;
   }
-  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) override {
+  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& tenant,
+                                                              const std::string& request_id) override {
     for (const auto& [id, job] : jobs) {
-      if (job.row.request_id == request_id) return std::optional(id);
+      if (job.row.tenant == tenant && job.row.request_id == request_id) return std::optional(id);
     }
     return std::optional<std::string>();
   }

@@ -48,7 +48,12 @@ CREATE TABLE models (name TEXT COLLATE "C" PRIMARY KEY, body TEXT NOT NULL);
 ALTER TABLE jobs ADD COLUMN module TEXT;
 CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 )sql",
-    "CREATE TABLE former_incarnations (incarnation TEXT NOT NULL);"};
+    "CREATE TABLE former_incarnations (incarnation TEXT NOT NULL);",
+    R"sql(
+ALTER TABLE jobs ADD COLUMN tenant TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE jobs DROP CONSTRAINT jobs_request_id_key;
+ALTER TABLE jobs ADD UNIQUE (tenant, request_id);
+)sql"};
 
 // 0: no tables yet.
 absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {

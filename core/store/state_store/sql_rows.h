@@ -18,7 +18,8 @@ class SqlRows final : public StateRows {
 
   absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override;
   absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) override;
-  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) override;
+  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& tenant,
+                                                              const std::string& request_id) override;
   absl::StatusOr<bool> InsertJob(JobRow* row) override;
   absl::Status UpdateJob(const JobRow& row) override;
   absl::Status PurgeJob(const std::string& id) override;

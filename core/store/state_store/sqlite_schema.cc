@@ -50,7 +50,20 @@ CREATE TABLE models (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 ALTER TABLE jobs ADD COLUMN module TEXT;
 CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 )sql",
-    "CREATE TABLE former_incarnations (incarnation TEXT NOT NULL);"};
+    "CREATE TABLE former_incarnations (incarnation TEXT NOT NULL);",
+    // A column's UNIQUE cannot be altered.
+    R"sql(
+CREATE TABLE jobs_of_tenants (
+  sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, request_id TEXT, dataset TEXT, module TEXT,
+  plan TEXT NOT NULL, intent INTEGER NOT NULL, created_ns INTEGER NOT NULL, finished_ns INTEGER,
+  purged INTEGER NOT NULL DEFAULT 0, UNIQUE (tenant, request_id));
+INSERT INTO jobs_of_tenants
+  SELECT sequence, id, 'default', request_id, dataset, module, plan, intent, created_ns, finished_ns, purged FROM jobs;
+DROP TABLE jobs;
+ALTER TABLE jobs_of_tenants RENAME TO jobs;
+CREATE INDEX jobs_by_dataset ON jobs (dataset) WHERE dataset IS NOT NULL;
+CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
+)sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement statement, connection->Prepare("PRAGMA user_version"));

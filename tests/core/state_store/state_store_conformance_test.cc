@@ -111,6 +111,19 @@ TEST_P(AnyStateStore, RequestIdCreatesOnce) {
   EXPECT_TRUE(Create("job-dddddd", 1).status.ok());
 }
 
+TEST_P(AnyStateStore, RequestIdsAndJobsAreATenantsOwn) {
+  Create("job-aaaaaa", 1, "r1");
+  const auto of_a = [&](const std::string& id) { return Apply(change::CreateJob{PlanOf(id, 1), "r1", "a"}); };
+  ASSERT_TRUE(of_a("job-bbbbbb").status.ok());
+  EXPECT_EQ(of_a("job-cccccc").job->id, "job-bbbbbb");
+  Apply(change::SetIntent{"job-bbbbbb", JobIntent::kPause});
+  store_ = harness_->Open();
+  const StoredState state = store_->Load().value();
+  ASSERT_EQ(state.jobs.size(), 2u);
+  EXPECT_EQ(state.jobs[0].row.tenant, kDefaultTenant);
+  EXPECT_EQ(state.jobs[1].row.tenant, "a");
+}
+
 TEST_P(AnyStateStore, JobIdsAreNeverReused) {
   Create("job-aaaaaa", 1);
   Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete});

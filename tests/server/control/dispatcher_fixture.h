@@ -149,14 +149,16 @@ class DispatcherTest : public testing::Test {
     return answer.get();
   }
   absl::StatusOr<JobView> TryCreate(const JobSpec& spec, const std::string& request_id = "") {
-    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(spec, request_id, false, done); });
+    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(kDefaultTenant, spec, request_id, false, done); });
   }
   std::string Create(const std::string& name, int chains) { return TryCreate(SmallSpec(name, chains)).value().id; }
+  // A name, or what was given.
+  std::string IdOf(const std::string& name) { return dispatcher_->ResolveJob(kDefaultTenant, name).value_or(name); }
   absl::StatusOr<JobView> SetIntent(const std::string& name, JobIntent intent) {
-    return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(name, intent, done); });
+    return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(IdOf(name), intent, done); });
   }
   absl::StatusOr<Snapshot> Pin(const std::string& name, int64_t number, bool refresh) {
-    return Wait<Snapshot>([&](auto done) { dispatcher_->PinSnapshot(name, number, refresh, done); });
+    return Wait<Snapshot>([&](auto done) { dispatcher_->PinSnapshot(IdOf(name), number, refresh, done); });
   }
 
   Answer<SynchronizeReply> Send(FakeWorker* worker) {

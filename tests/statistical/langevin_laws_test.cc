@@ -1,59 +1,38 @@
-// SGLD and EMCMC on a quadratic, through the public job interface, against their exact finite-step laws. That these
-// tests can fail is shown by tests/mutation.
+// SGLD, SGHMC and EMCMC on a quadratic, through the public job interface, against their exact finite-step laws: all
+// draws of a few chains. That these tests can fail is shown by tests/mutation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <cmath>
 #include <vector>
 
+#include "tests/support/estimate.h"
 #include "tests/support/langevin_law.h"
-#include "worker/numerics/chain_batch.h"
+#include "tests/support/stationary_job.h"
 
 namespace chainfleet {
 namespace {
 
+using testing::Estimate;
+using testing::EstimateOf;
 using ::testing::IsEmpty;
 using testing::Law;
 using testing::Misfits;
-using testing::Quadratic;
-using testing::Samples;
+using testing::MomentTraces;
+using testing::RunForMoments;
+using testing::StationaryJob;
 using testing::StationaryLaw;
 
 constexpr double kPrecision = 2, kAlpha = 0.2, kTemperature = 0.7, kCoupling = 2.5;
 
-// A Gaussian job of independent coordinates, run to stationarity.
-Samples RunJob(const SamplerSpec& sampler) {
-  constexpr int64_t kDimension = 250000;
-  constexpr int kChains = 2, kSteps = 50;
-  auto plan = std::make_shared<JobPlan>();
-  plan->job = "law-aaaaaa";
-  plan->spec.name = "law";
-  plan->spec.model.kind = GaussianPotential{kDimension, kPrecision};
-  plan->spec.sampler = sampler;
-  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{kAlpha}};
-  plan->spec.temperature = kTemperature;
-  plan->spec.num_steps = kSteps;
-  plan->spec.chains = kChains;
-  plan->spec.seed = 20240607;
-  const auto batch = ChainBatch::Create(plan, nullptr, "cpu");
-  EXPECT_TRUE(batch.ok()) << batch.status();
-  for (int chain = 0; chain < kChains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
-  for (int step = 0; step < kSteps; ++step) EXPECT_TRUE((*batch)->Step().ok());
-  Samples samples;
-  for (int chain = 0; chain < kChains; ++chain) {
-    const DrawTensors draw = (*batch)->TakeDraw(chain);
-    samples.theta.insert(samples.theta.end(), draw.kinds[0].begin(), draw.kinds[0].end());
-    if (draw.kinds.size() > 1) {
-      samples.theta_a.insert(samples.theta_a.end(), draw.kinds[1].begin(), draw.kinds[1].end());
-    }
-  }
-  return samples;
+MomentTraces MomentsOf(const SamplerSpec& sampler) {
+  return RunForMoments({.sampler = sampler, .k = kPrecision, .step_size = kAlpha, .temperature = kTemperature})[0];
 }
 
 // T / (k (1 - alpha k / 2)).
 TEST(SgldLaws, GaussianVarianceIsThatOfTheFiniteStep) {
   const Law law{kTemperature / (kPrecision * (1 - kAlpha * kPrecision / 2)), 0, 0};
-  EXPECT_THAT(Misfits(RunJob({SgldSpec{}}), law), IsEmpty());
+  EXPECT_THAT(Misfits(MomentsOf({SgldSpec{}}), law), IsEmpty());
 }
 
 // T (A - alpha A^2 / 2)^-1.
@@ -66,7 +45,19 @@ Law EmcmcLaw() {
 }
 
 TEST(EmcmcLaws, GaussianCovarianceIsThatOfTheFiniteStep) {
-  EXPECT_THAT(Misfits(RunJob({EmcmcSpec{1 / kCoupling}}), EmcmcLaw()), IsEmpty());
+  EXPECT_THAT(Misfits(MomentsOf({EmcmcSpec{1 / kCoupling}}), EmcmcLaw()), IsEmpty());
+}
+
+// T / (k (1 - alpha k / (2 (2 - a)))).
+TEST(SghmcLaws, FrictionFormStaysAtTheVarianceOfTheFiniteStep) {
+  const double a = 0.3;
+  const Law law{kTemperature / (kPrecision * (1 - kAlpha * kPrecision / (2 * (2 - a)))), 0, 0};
+  EXPECT_THAT(Misfits(MomentsOf({SghmcSpec{a}}), law), IsEmpty());
+}
+
+TEST(SghmcLaws, BaoaStaysAtTheExactVariance) {
+  const Law law{kTemperature / kPrecision, 0, 0};
+  EXPECT_THAT(Misfits(MomentsOf({SghmcSpec{0.3, SghmcScheme::kBaoa}}), law), IsEmpty());
 }
 
 TEST(LawOfAQuadratic, RecursionAndClosedFormAgree) {
@@ -78,13 +69,38 @@ TEST(LawOfAQuadratic, RecursionAndClosedFormAgree) {
   EXPECT_NEAR(found.var_a, closed.var_a, 1e-9);
 }
 
-TEST(LawOfAQuadratic, RefusesSamplesTwoPercentOffOrTooFewToTell) {
-  Samples samples = RunJob({SgldSpec{}});
+TEST(LawOfAQuadratic, RefusesWhatIsTwoPercentOffOrTooLittleToTell) {
+  const MomentTraces traces = MomentsOf({SgldSpec{}});
   const Law law = StationaryLaw({.k = kPrecision, .step_size = kAlpha, .temperature = kTemperature});
-  EXPECT_EQ(Misfits(samples, {law.var * 1.02, 0, 0}).size(), 1u);
-  EXPECT_EQ(Misfits(samples, {law.var / 1.02, 0, 0}).size(), 1u);
-  samples.theta.resize(1000);
-  EXPECT_EQ(Misfits(samples, law).size(), 1u);
+  EXPECT_EQ(Misfits(traces, {law.var * 1.02, 0, 0}).size(), 1u);
+  EXPECT_EQ(Misfits(traces, {law.var / 1.02, 0, 0}).size(), 1u);
+  EXPECT_EQ(Misfits(RunForMoments({.sampler = {SgldSpec{}}, .dimension = 50})[0], law).size(), 1u);
+}
+
+// Three estimates of the error of one variance, from the same draws: of the traces' effective sample size, of the
+// spread over coordinates, each averaged over all draws of its chain, and from theory, theta^2 of an autoregression of
+// coefficient phi having one of phi^2.
+TEST(StandardErrors, OfTracesAndOfIndependentCoordinatesAgree) {
+  const StationaryJob job = {.sampler = {SgldSpec{}}, .dimension = 1000, .draws = 4000, .chains = 8};
+  std::vector<double> averages(job.chains * job.dimension);
+  std::vector<double> moments(job.chains * job.draws);
+  std::vector<int64_t> draws(job.chains);
+  testing::RunJob(job, [&](int32_t chain, const DrawTensors& draw) {
+    double& moment = moments[chain * job.draws + draws[chain]++];
+    for (int64_t i = 0; i < job.dimension; ++i) {
+      const double square = double{draw.kinds[0][i]} * draw.kinds[0][i];
+      averages[chain * job.dimension + i] += square / static_cast<double>(job.draws);
+      moment += square / static_cast<double>(job.dimension);
+    }
+  });
+  const Estimate of_traces = EstimateOf(Traces{moments, job.chains}), of_coordinates = EstimateOf(averages);
+  const double phi = 1 - job.step_size * job.k, phi2 = phi * phi, independent = static_cast<double>(moments.size());
+  const double variance = job.temperature / (job.k * (1 - job.step_size * job.k / 2));
+  const double law =
+      variance * std::sqrt(2 * (1 + phi2) / (1 - phi2) / independent / static_cast<double>(job.dimension));
+  EXPECT_NEAR(of_traces.value, of_coordinates.value, 1e-9);
+  EXPECT_NEAR(of_coordinates.error, law, 0.03 * law) << "8,000 coordinates";
+  EXPECT_NEAR(of_traces.error, law, 0.06 * law) << "32,000 draws";
 }
 
 }  // namespace

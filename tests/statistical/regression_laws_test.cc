@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/domain/sweep_points.h"
+#include "tests/support/estimate.h"
 #include "tests/support/regression_dataset.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/device.h"
@@ -143,8 +144,11 @@ Law FiniteStepLaw(double coupling, double noise = double{kData} * kData / kBatch
   return law;
 }
 
-// Each draw: theta, then theta_a where the sampler has one.
-using Samples = std::vector<std::vector<double>>;
+// Each draw: theta, then theta_a where the sampler has one; a chain's draws in a row, chain by chain.
+struct Samples {
+  int64_t chains = 0;
+  std::vector<std::vector<double>> draws;
+};
 
 // By point of the sweep.
 std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep,
@@ -173,14 +177,19 @@ std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep
   const auto batch = ChainBatch::Create(plan, data, "cpu");
   EXPECT_TRUE(batch.ok()) << batch.status();
   for (int chain = 0; chain < kChains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
-  std::vector<Samples> samples(NumPoints(sweep));
+  std::vector<Samples> samples(NumPoints(sweep), Samples{plan->spec.chains, {}});
+  std::vector<std::vector<std::vector<double>>> of_chain(kChains);
   for (int look = 0; look < kBurnIn + looks; ++look) {
     for (int step = 0; step < kStepsBetween; ++step) EXPECT_TRUE((*batch)->Step().ok());
     if (look < kBurnIn) continue;
     for (int chain = 0; chain < kChains; ++chain) {
-      std::vector<double>& sample = samples[PointOf(plan->spec, chain)].emplace_back();
+      std::vector<double>& sample = of_chain[chain].emplace_back();
       for (const auto& kind : (*batch)->TakeDraw(chain).kinds) sample.insert(sample.end(), kind.begin(), kind.end());
     }
+  }
+  for (int chain = 0; chain < kChains; ++chain) {
+    auto& draws = samples[PointOf(plan->spec, chain)].draws;
+    draws.insert(draws.end(), of_chain[chain].begin(), of_chain[chain].end());
   }
   return samples;
 }
@@ -191,19 +200,14 @@ Samples RunJob(const SamplerSpec& sampler) { return RunSweep(sampler, {})[0]; }
 std::vector<std::string> Misfits(const Samples& samples, const Law& law) {
   std::vector<std::string> misfits;
   const auto check = [&](const std::string& name, auto&& value_of, double expected, double scale) {
-    double sum = 0, sum2 = 0;
-    for (const auto& sample : samples) {
-      const double value = value_of(sample);
-      sum += value;
-      sum2 += value * value;
-    }
-    const double n = static_cast<double>(samples.size()), value = sum / n;
-    const double error = std::sqrt((sum2 / n - value * value) / n);
-    if (std::abs(value - expected) > 4 * error) {
-      misfits.push_back(name + " is " + std::to_string(value) + " +- " + std::to_string(error) + ", law says " +
-                        std::to_string(expected));
+    std::vector<double> values;
+    for (const auto& draw : samples.draws) values.push_back(value_of(draw));
+    const testing::Estimate estimate = testing::EstimateOf(Traces{values, samples.chains});
+    if (!(std::abs(estimate.value - expected) <= 4 * estimate.error)) {
+      misfits.push_back(name + " is " + std::to_string(estimate.value) + " +- " + std::to_string(estimate.error) +
+                        ", law says " + std::to_string(expected));
     } else {
-      EXPECT_LE(error, 0.004 * scale) << name << " fits, but is measured too roughly to mean it";
+      EXPECT_LE(estimate.error, 0.004 * scale) << name << " fits, but is measured too roughly to mean it";
     }
   };
   const size_t size = law.mean.size();

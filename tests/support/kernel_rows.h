@@ -1,12 +1,12 @@
 // Many rows of one kernel on one potential, stepped together: chains for statistics, below the job interface.
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "tests/support/estimate.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/samplers/kernel.h"
 
@@ -15,20 +15,6 @@ namespace chainfleet::testing {
 // A layout of one parameter.
 inline std::shared_ptr<const Layout> OneParameter() {
   return std::make_shared<const Layout>(std::vector<ParameterShape>{{"x", {1}, 0, 0}});
-}
-
-// Mean and standard error of values that are independent.
-struct Estimate {
-  double value = 0, error = 0;
-};
-inline Estimate EstimateOf(const std::vector<double>& values) {
-  double sum = 0, sum2 = 0;
-  for (const double value : values) {
-    sum += value;
-    sum2 += value * value;
-  }
-  const double n = static_cast<double>(values.size()), mean = sum / n;
-  return {mean, std::sqrt((sum2 / n - mean * mean) / (n - 1))};
 }
 
 // Chains of keys Fold(seed, row), each at step t.

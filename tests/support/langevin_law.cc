@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/support/estimate.h"
+
 namespace chainfleet::testing {
 namespace {
 
@@ -41,22 +43,25 @@ Matrix After(const Quadratic& q, Minibatches minibatches, int64_t steps, Matrix 
   return sigma;
 }
 
-struct Moment {
-  double value = 0, error = 0;
-};
-
-Moment SecondMoment(const std::vector<float>& a, const std::vector<float>& b, int64_t group) {
-  const int64_t groups = static_cast<int64_t>(a.size()) / group;
-  double sum = 0, sum2 = 0;
-  for (int64_t i = 0; i < groups; ++i) {
-    const double mean =
-        std::inner_product(a.begin() + i * group, a.begin() + (i + 1) * group, b.begin() + i * group, 0.0) /
-        static_cast<double>(group);
-    sum += mean;
-    sum2 += mean * mean;
+// Of a b, its mean in each group.
+Estimate SecondMoment(const std::vector<float>& a, const std::vector<float>& b, int64_t group) {
+  std::vector<double> means;
+  for (auto i = a.begin(), j = b.begin(); i != a.end(); i += group, j += group) {
+    means.push_back(std::inner_product(i, i + group, j, 0.0) / static_cast<double>(group));
   }
-  const double n = static_cast<double>(groups), value = sum / n;
-  return {value, std::sqrt((sum2 / n - value * value) / n)};
+  return EstimateOf(means);
+}
+
+// `name` with what does not fit, if anything does not.
+void Check(const std::string& name, const Estimate& moment, double expected, std::vector<std::string>* misfits) {
+  const std::string measured = name + " is " + std::to_string(moment.value) + " +- " + std::to_string(moment.error) +
+                               ", law says " + std::to_string(expected);
+  // Written so that NaN is a misfit.
+  if (!(std::abs(moment.value - expected) <= 4 * moment.error)) {
+    misfits->push_back(measured);
+  } else if (!(moment.error <= 0.004 * std::abs(expected))) {
+    misfits->push_back(measured + ": measured too roughly");
+  }
 }
 
 }  // namespace
@@ -71,21 +76,19 @@ Law StationaryLaw(const Quadratic& q, Minibatches minibatches, int64_t position)
 
 std::vector<std::string> Misfits(const Samples& samples, const Law& law) {
   std::vector<std::string> misfits;
-  const auto check = [&](const std::string& name, Moment moment, double expected) {
-    const std::string measured = name + " is " + std::to_string(moment.value) + " +- " + std::to_string(moment.error) +
-                                 ", law says " + std::to_string(expected);
-    // Written so that NaN is a misfit.
-    if (!(std::abs(moment.value - expected) <= 4 * moment.error)) {
-      misfits.push_back(measured);
-    } else if (!(moment.error <= 0.004 * std::abs(expected))) {
-      misfits.push_back(measured + ": measured too roughly");
-    }
-  };
-  check("var theta", SecondMoment(samples.theta, samples.theta, samples.group), law.var);
-  if (!samples.theta_a.empty()) {
-    check("cov", SecondMoment(samples.theta, samples.theta_a, samples.group), law.cov);
-    check("var theta_a", SecondMoment(samples.theta_a, samples.theta_a, samples.group), law.var_a);
-  }
+  Check("var theta", SecondMoment(samples.theta, samples.theta, samples.group), law.var, &misfits);
+  if (samples.theta_a.empty()) return misfits;
+  Check("cov", SecondMoment(samples.theta, samples.theta_a, samples.group), law.cov, &misfits);
+  Check("var theta_a", SecondMoment(samples.theta_a, samples.theta_a, samples.group), law.var_a, &misfits);
+  return misfits;
+}
+
+std::vector<std::string> Misfits(const MomentTraces& traces, const Law& law) {
+  std::vector<std::string> misfits;
+  Check("var theta", EstimateOf(Traces{traces.theta, traces.chains}), law.var, &misfits);
+  if (traces.theta_a.empty()) return misfits;
+  Check("cov", EstimateOf(Traces{traces.cross, traces.chains}), law.cov, &misfits);
+  Check("var theta_a", EstimateOf(Traces{traces.theta_a, traces.chains}), law.var_a, &misfits);
   return misfits;
 }
 

@@ -37,9 +37,17 @@ struct Samples {
   int64_t group = 1;
 };
 
-// What does not fit, in words; empty if each second moment lies within 4 standard errors (from the spread over groups)
-// of the law's. A moment that fits but has a standard error above 0.4 % of the value is a misfit too: too rough to tell
-// a 2 % error.
+// theta^2, theta theta_a and theta_a^2, means over many coordinates, at each draw of each chain: [chains, draws], the
+// last two empty without an anchor.
+struct MomentTraces {
+  int64_t chains = 1;
+  std::vector<double> theta, cross, theta_a;
+};
+
+// What does not fit, in words; empty if each second moment lies within 4 standard errors of the law's: of samples from
+// the spread over groups, of traces from their effective sample size. A moment that fits but has a standard error above
+// 0.4 % of the value is a misfit too: too rough to tell a 2 % error.
 std::vector<std::string> Misfits(const Samples& samples, const Law& law);
+std::vector<std::string> Misfits(const MomentTraces& traces, const Law& law);
 
 }  // namespace chainfleet::testing

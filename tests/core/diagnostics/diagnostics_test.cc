@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/diagnostics/ess.h"
+#include "core/diagnostics/mcse.h"
+#include "core/diagnostics/rank_normalize.h"
+#include "core/diagnostics/rhat.h"
+#include "tests/core/diagnostics/arviz_reference.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::kInfinity;
+using testing::kNan;
+using testing::Recipe;
+using testing::Shape;
+
+double Shaped(double y, Shape shape) {
+  switch (shape) {
+    case Shape::kAsItIs:
+      return y;
+    case Shape::kInverse:
+      return 1 / y;
+    case Shape::kFifths:
+      return std::floor(5 * y);
+    case Shape::kSign:
+      return y > 0 ? 1 : -1;
+  }
+  return kNan;
+}
+
+// The same arithmetic as draws() of arviz_reference.py.
+std::vector<double> Draws(const Recipe& r) {
+  std::vector<double> values;
+  uint64_t state = 2021;
+  for (int64_t chain = 0; chain < r.chains; ++chain) {
+    double y = 0;
+    for (int64_t i = 0; i < r.draws; ++i) {
+      if (i % r.hold == 0 && (i == 0 || chain >= r.still)) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        y = r.phi * y + (static_cast<double>(state >> 11) + 0.5) / 9007199254740992.0 - 0.5;
+      }
+      const double x = Shaped(y, r.shape) * r.width, at = static_cast<double>(i), c = static_cast<double>(chain);
+      values.push_back(x * (1 + r.scale * c) + r.shift * c + r.drift * at + r.offset);
+    }
+  }
+  if (r.spoilt != 0) values[r.draws / 2] = r.spoilt;
+  return values;
+}
+
+void ExpectSame(const char* name, double value, double expected) {
+  if (std::isnan(expected)) {
+    EXPECT_TRUE(std::isnan(value)) << name << " is " << value;
+  } else if (std::isinf(expected)) {
+    EXPECT_EQ(value, expected) << name;
+  } else {
+    EXPECT_NEAR(value, expected, 1e-9 * std::abs(expected)) << name;
+  }
+}
+
+TEST(Diagnostics, HaveTheValuesOfArviz) {
+  for (const testing::ArvizReference& reference : testing::kArvizReferences) {
+    SCOPED_TRACE(reference.recipe.name);
+    const std::vector<double> values = Draws(reference.recipe);
+    const Traces traces{values, reference.recipe.chains};
+    ExpectSame("R-hat", Rhat(traces), reference.rhat);
+    ExpectSame("bulk ESS", EssBulk(traces), reference.ess_bulk);
+    ExpectSame("tail ESS", EssTail(traces), reference.ess_tail);
+    ExpectSame("ESS of the mean", EssMean(traces), reference.ess_mean);
+    ExpectSame("ESS of the lower quarter", EssQuantile(traces, 0.25), reference.ess_lower_quarter);
+    ExpectSame("MCSE of the mean", McseMean(traces), reference.mcse_mean);
+    ExpectSame("MCSE of the standard deviation", McseSd(traces), reference.mcse_sd);
+    ExpectSame("MCSE of the median", McseQuantile(traces, 0.5), reference.mcse_median);
+    ExpectSame("MCSE of the upper twentieth", McseQuantile(traces, 0.95), reference.mcse_upper_twentieth);
+  }
+}
+
+// An autoregression x <- phi x + noise has autocorrelation time (1 + phi) / (1 - phi).
+TEST(Diagnostics, KnowTheAutocorrelationTimeOfAnAutoregression) {
+  for (const double phi : {-0.5, 0.0, 0.6, 0.9}) {
+    const Recipe recipe = {.name = "", .chains = 20, .draws = 5000, .phi = phi, .width = 1, .hold = 1};
+    const std::vector<double> values = Draws(recipe);
+    const double law = 1e5 * (1 - phi) / (1 + phi);
+    EXPECT_NEAR(EssMean({values, 20}), law, 0.06 * law) << phi;
+    EXPECT_NEAR(Rhat({values, 20}), 1, 0.01) << phi;
+  }
+}
+
+TEST(Diagnostics, SayNothingOfNoDraws) {
+  for (const Traces traces : {Traces{}, Traces{{}, 4}}) {
+    for (const double value :
+         {Rhat(traces), EssMean(traces), EssTail(traces), McseSd(traces), McseQuantile(traces, 0.5)}) {
+      EXPECT_TRUE(std::isnan(value)) << value;
+    }
+  }
+}
+
+TEST(SplitChains, LeavesOutTheMiddleOfAnOddNumber) {
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  EXPECT_EQ(SplitChains({values, 2}), (std::vector<double>{1, 2, 6, 7, 4, 5, 9, 10}));
+}
+
+TEST(Quantile, IsLinearBetweenOrderStatistics) {
+  const std::vector<double> values = {4, 1, 3, 2};
+  EXPECT_EQ(Quantile(values, 0), 1);
+  EXPECT_EQ(Quantile(values, 1), 4);
+  EXPECT_EQ(Quantile(values, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(Quantile(values, 0.1), 1.3);
+  EXPECT_EQ(Quantile(std::vector<double>{7}, 0.3), 7);
+}
+
+TEST(RankNormalize, GivesTiesTheScoreOfTheirAverageRank) {
+  const std::vector<double> scores = RankNormalize(std::vector<double>{5, 1, 5, 9});
+  EXPECT_EQ(scores[0], NormalQuantile((2.5 - 0.375) / 4.25));
+  EXPECT_EQ(scores[2], scores[0]);
+  EXPECT_EQ(scores[1], -scores[3]);
+}
+
+TEST(NormalQuantile, InvertsTheNormalDistribution) {
+  for (const double z : {-30.0, -8.0, -2.5, -1.0, -0.3, 0.0, 0.7, 1.2, 4.0}) {
+    EXPECT_NEAR(NormalQuantile(std::erfc(-z / std::sqrt(2)) / 2), z, 1e-11 * (1 + std::abs(z))) << z;
+  }
+  EXPECT_EQ(NormalQuantile(0), -kInfinity);
+  EXPECT_EQ(NormalQuantile(1), kInfinity);
+}
+
+// I_x(1, b) = 1 - (1 - x)^b; I_x(2, 2) = x^2 (3 - 2 x).
+TEST(BetaQuantile, InvertsClosedForms) {
+  for (const double p : {0.001, 0.1586553, 0.5, 0.8413447, 0.999}) {
+    EXPECT_NEAR(BetaQuantile(p, 1, 300), 1 - std::pow(1 - p, 1 / 300.0), 1e-13);
+    EXPECT_NEAR(BetaQuantile(p, 300, 1), std::pow(p, 1 / 300.0), 1e-13);
+    const double x = BetaQuantile(p, 2, 2);
+    EXPECT_NEAR(x * x * (3 - 2 * x), p, 1e-13);
+  }
+  EXPECT_NEAR(BetaQuantile(0.5, 1e6, 1e6), 0.5, 1e-12);
+}
+
+}  // namespace
+}  // namespace chainfleet

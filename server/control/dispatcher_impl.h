@@ -106,6 +106,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void RetireSurplus();
   std::vector<ChainEntry*> WaitingSurplus(size_t limit);
   std::vector<FreeSlots> FreeFleet() const;  // the workers that may be given more, those without a free slot too
+  void CloseForLowerTiers(Priority tier, Placement* placement);
   // These return how many chains were granted, at most `limit`.
   size_t GrantInOrder(size_t limit);
   size_t GrantTier(const TenantQueue& tier, size_t limit, Placement* placement);

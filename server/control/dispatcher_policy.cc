@@ -142,10 +142,21 @@ size_t Dispatcher::Impl::GrantInOrder(size_t limit) {
   Placement placement(FreeFleet());
   size_t granted = 0;
   for (const auto& [priority, tier] : jobs.queue()) {
+    CloseForLowerTiers(priority, &placement);
     if (granted == limit || placement.slots() == 0) break;
     granted += GrantTier(tier, limit - granted, &placement);
   }
   return granted;
+}
+
+// Where chains of this tier or a higher one give way, one after the other, what is free is kept for whom they do.
+void Dispatcher::Impl::CloseForLowerTiers(Priority tier, Placement* placement) {
+  for (const ChainId& id : preempted) {
+    const Lease* lease = leases.Find(id);
+    const JobEntry* job = jobs.Find(id.job);
+    if (lease == nullptr || !lease->preempted || job == nullptr) continue;
+    if (job->priority() >= tier) placement->Close(lease->worker);
+  }
 }
 
 // Each tenant its part first; then, as a chain may fit nowhere, what is left to whoever has one that fits.

@@ -44,9 +44,9 @@ std::vector<FairShare::Claim> FairShare::Divide(std::vector<Claim> claims, int64
   std::vector<std::pair<double, size_t>> order;  // load and claim
   for (size_t i = 0; i < claims.size(); ++i) order.emplace_back(LoadOf(claims[i].tenant, 0, now), i);
   std::ranges::sort(order);
-  std::set<std::pair<double, size_t>> next;  // load with one slot more, and part
+  std::set<std::pair<double, size_t>> next;  // load and part
   for (const auto& [load, i] : order) {
-    next.emplace(LoadOf(claims[i].tenant, devices_per_slot, now), parts.size());
+    next.emplace(load, parts.size());
     parts.push_back({std::move(claims[i].tenant), claims[i].chains});
   }
   std::vector<int64_t> taken(parts.size(), 0);
@@ -55,7 +55,7 @@ std::vector<FairShare::Claim> FairShare::Divide(std::vector<Claim> claims, int64
     if (taken[part] == parts[part].chains) continue;
     ++taken[part];
     --slots;
-    next.emplace(LoadOf(parts[part].tenant, static_cast<double>(taken[part] + 1) * devices_per_slot, now), part);
+    next.emplace(LoadOf(parts[part].tenant, static_cast<double>(taken[part]) * devices_per_slot, now), part);
   }
   for (size_t i = 0; i < parts.size(); ++i) parts[i].chains = taken[i];
   return parts;

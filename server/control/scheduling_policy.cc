@@ -60,6 +60,10 @@ void Placement::Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes
   if (!host.free.empty()) order_.insert(RankOf(host));
 }
 
+void Placement::Close(const std::string& worker) {
+  if (const std::optional<size_t> known = Find(worker)) Hold(*known, 0, workers_[*known].free.slots, 0);
+}
+
 std::vector<Assignment> Placement::Place(const QueuedJob& job, size_t limit) {
   std::map<size_t, int32_t> held;
   for (const auto& [worker, chains] : job.held) {

@@ -63,6 +63,9 @@ class Placement {
   // False if a chain of no more bytes has already found no place.
   bool MayFit(int64_t chain_bytes) const { return slots_ > 0 && chain_bytes < too_big_; }
 
+  // Nothing more is placed on the worker.
+  void Close(const std::string& worker);
+
   // The first chains of `job`, at most `limit`, until one fits nowhere.
   std::vector<Assignment> Place(const QueuedJob& job, size_t limit = std::numeric_limits<size_t>::max());
 

@@ -15,10 +15,10 @@ name: restored
 model: {potential: {gaussian: {dimension: 20000}}}
 sampler: {sgld: {}}
 step_size: {constant: 0.1}
-num_steps: 20000
+num_steps: 100000
 chains: 2
-collect: {every_steps: 100, segment_draws: 5}
-resume_point_every_steps: 500
+collect: {every_steps: 500, segment_draws: 5}
+resume_point_every_steps: 2500
 seed: 7
 """
 
@@ -58,7 +58,7 @@ class Restored(unittest.TestCase):
         first_job_with(self.fleet, job, 20)
         self.back_up()
         in_backup = [record["segment"] for record in self.fleet.json("get", "draws", job)["segments"]]
-        first_job_with(self.fleet, job, 2 * sum(len(segment["steps"]) for segment in in_backup))
+        first_job_with(self.fleet, job, 10 + sum(len(segment["steps"]) for segment in in_backup))
         self.fleet.kill("server")
         self.put_back()
         lost = self.fleet.path("blobs", in_backup[0]["object"]["name"])

@@ -37,7 +37,8 @@ TEST_P(AnyStateStore, RestoredFromABackupIsBeyondAllThatWasGivenOutAfterIt) {
   EXPECT_EQ(RowOf({"job-aaaaaa", 1}).lease_epoch, kRestoredLeap);
   EXPECT_EQ(ReasonOf(Apply(CommitAt(row, 20)).status), "LEASE_FENCED");
   std::vector<ChainId> swept;
-  for (const ChainSweep& sweep : store_->ListSweeps(0, 10).value()) swept.push_back(sweep.chain);
+  const std::vector<ChainSweep> sweeps = store_->ListSweeps(0, 10).value();
+  for (const ChainSweep& sweep : sweeps) swept.push_back(sweep.chain);
   EXPECT_THAT(swept, UnorderedElementsAre(chain_, ChainId{"job-aaaaaa", 1})) << "for what was put after the backup";
 
   ASSERT_TRUE(Apply(change::EndLease{chain_, restored.lease_epoch, true, true, "restored"}).status.ok());

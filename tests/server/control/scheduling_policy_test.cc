@@ -122,6 +122,14 @@ TEST(SchedulingPolicy, KnowsWhichChainsFindNoPlaceAnyMore) {
   EXPECT_EQ(placement.slots(), 4);
 }
 
+TEST(SchedulingPolicy, NothingIsPlacedOnAClosedWorker) {
+  Placement placement({{"w1", 4}, {"w2", 1}});
+  placement.Close("w1");
+  placement.Close("unknown");
+  EXPECT_EQ(placement.slots(), 1);
+  EXPECT_THAT(placement.Place(Job("a", 3)), ElementsAre(Assignment{{"a", 0}, "w2"}));
+}
+
 // What the header says, tried on every worker for every chain.
 std::vector<Assignment> AssignPlainly(const std::vector<QueuedJob>& queue, std::vector<FreeSlots> free) {
   std::vector<Assignment> all;

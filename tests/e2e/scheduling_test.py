@@ -1,4 +1,4 @@
-"""Tenants by their tokens, and the tiers, preemption and success policy that they share a fleet under."""
+"""Who gets the fleet: tenants by their tokens, tiers, preemption, and a number of chains that is enough."""
 import os
 import tempfile
 import unittest
@@ -54,6 +54,45 @@ class Tenants(unittest.TestCase):
         self.assertEqual(self.fleet.run("cancel", mine, env=three).returncode, 3)
         self.assertEqual(self.fleet.run("get", "jobs", mine).returncode, 3, "nor does the tenant of a token without a name")
         self.assertEqual(self.fleet.run("get", "jobs", mine, env={"CHAINFLEET_TOKEN": "wrong"}).returncode, 4)
+
+
+class Scheduling(unittest.TestCase):
+    SLOTS = 16  # of a worker on a CPU
+
+    def setUp(self):
+        self.fleet = fleets.Fleet(workers=1)
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+
+    def when(self, job, reached):
+        for state in self.fleet.watch(job):
+            if reached(state):
+                return state
+        raise AssertionError(f"{job} ended before\n{self.fleet.logs()}")
+
+    def test_a_higher_tier_goes_first_and_the_lower_one_goes_on_from_where_it_was(self):
+        low = self.fleet.submit(job("low", chains=self.SLOTS, every=1000, priority="low"))
+        self.when(low, lambda state: leased(state) == self.SLOTS and all(int(c.get("num_draws", 0)) > 0 for c in state["chains"]))
+        high = self.fleet.submit(job("high", chains=2, steps=1000, every=100, priority="high"))
+        self.fleet.run("wait", high, "--timeout", "120s", check=True)
+        back = self.when(low, lambda state: leased(state) == self.SLOTS)
+        gave_way = [chain for chain in back["chains"] if int(chain["lease_epoch"]) > 1]
+        self.assertEqual(len(gave_way), 2)
+        for chain in gave_way:
+            self.assertEqual(int(chain.get("attempts", 0)), 0)
+            self.assertGreater(int(chain["num_draws"]), 0)
+        self.fleet.run("abort", low, check=True)
+
+    def test_chains_end_where_they_are_when_enough_have_succeeded(self):
+        enough = self.fleet.submit(job("enough", chains=self.SLOTS + 4, steps=20000, every=100, success_chains=3))
+        self.fleet.run("wait", enough, "--timeout", "120s", check=True)
+        state = self.fleet.json("get", "jobs", enough)
+        self.assertEqual(state["state"], "SUCCEEDED")
+        chains = self.fleet.json("get", "chains", enough)["chains"]
+        self.assertEqual({chain["state"] for chain in chains}, {"SUCCEEDED"})
+        not_needed = [chain for chain in chains if chain.get("reason")]
+        self.assertGreaterEqual(len(not_needed), 1)
+        self.assertGreaterEqual(sum(int(chain.get("num_draws", 0)) == 200 for chain in chains), 3)
 
 
 if __name__ == "__main__":

@@ -44,10 +44,13 @@ struct ServerOptions {
   std::string s3_public_endpoint;  // of S3, as workers reach it; empty: as here; "off": objects come through the server
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
-  std::string token;                              // empty: everyone may call
+  TokenTable tokens;                              // none: everyone may call
+  ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
   int threads = 0;                    // of the executor; 0: by the cores
   std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them
+  Opening opening = Opening::kUsual;
+  bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 };
 
 // WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS /
@@ -77,6 +80,7 @@ class Server {
   absl::Status OpenStores(const ServerOptions& options);
   absl::Status OpenBlobs(const ServerOptions& options);
   void SignUploads(const ServerOptions& options);
+  absl::Status CheckRestored();
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   void StartScaling(const SlurmOptions& options, const std::string& listen);

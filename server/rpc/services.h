@@ -29,4 +29,11 @@ struct ServiceParts {
   absl::Time started_at;
 };
 
+// The id of a job that the caller's tenant has. UNAUTHENTICATED, NOT_FOUND.
+inline absl::StatusOr<std::string> ResolveJob(const ServiceParts& parts, const grpc::CallbackServerContext& context,
+                                              const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string tenant, parts.auth->TenantOf(context));
+  return parts.dispatcher->ResolveJob(tenant, name);
+}
+
 }  // namespace chainfleet

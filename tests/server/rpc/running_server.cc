@@ -15,8 +15,8 @@ DispatcherOptions Options() {
 
 }  // namespace
 
-RunningServer::RunningServer(std::string token)
-    : auth_(std::move(token)),
+RunningServer::RunningServer(TokenTable tokens)
+    : auth_(std::move(tokens)),
       dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options()),
       parts_{.clock = &clock_,
              .executor = threads_.get(),

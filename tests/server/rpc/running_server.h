@@ -58,7 +58,7 @@ class Waited {
 
 class RunningServer : public testing::Test {
  protected:
-  explicit RunningServer(std::string token = "");
+  explicit RunningServer(TokenTable tokens = {});
   ~RunningServer() override;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }

@@ -4,8 +4,9 @@
 #       one static library. A dependency of the same or a higher floor stops the configure step, unless both live in one folder
 #       of the tree (PARENT). Its whole archive is linked alone against what it declares (a missing dependency fails there), and
 #       headers without a .cc compile alone.
-#   chainfleet_test(NAME LABEL label [BESIDE script] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is one ctest entry.
-#       With BESIDE the whole binary is one entry, run by a script of tests/support beside the server that it starts.
+#   chainfleet_test(NAME LABEL label [BESIDE script] [SHARDS n] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is one
+#       ctest entry. With SHARDS its cases are dealt to n entries instead, a process each. With BESIDE the whole binary is one
+#       entry, run by a script of tests/support beside the server that it starts.
 include(GoogleTest)
 file(WRITE ${PROJECT_BINARY_DIR}/empty_main.cc "int main() { return 0; }\n")
 
@@ -82,7 +83,7 @@ function(chainfleet_library NAME)
 endfunction()
 
 function(chainfleet_test NAME)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;BESIDE" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;BESIDE;SHARDS" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -94,6 +95,15 @@ function(chainfleet_test NAME)
     find_package(Python3 REQUIRED COMPONENTS Interpreter)
     add_test(NAME ${NAME} COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/tests/support/${ARG_BESIDE} $<TARGET_FILE:${NAME}>)
     set_tests_properties(${NAME} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+    return()
+  endif()
+  if(ARG_SHARDS)
+    math(EXPR last_shard "${ARG_SHARDS} - 1")
+    foreach(shard RANGE ${last_shard})
+      add_test(NAME ${NAME}.${shard} COMMAND ${NAME} --gtest_brief=1)
+      set_tests_properties(${NAME}.${shard} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
     return()
   endif()
   gtest_discover_tests(${NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

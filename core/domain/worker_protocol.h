@@ -100,7 +100,7 @@ struct SynchronizeReply {
   std::vector<Grant> grants;      // repeated with the same epoch until listed or refused
   std::vector<ChainId> keep;      // leases renewed by this call, for lease_ttl from before the request was sent
   std::vector<StopOrder> stop;
-  absl::Duration next_sync_in;  // at the latest; sooner when there is something to tell
+  absl::Duration next_sync_in;  // at the latest; sooner when there is something to tell; 0: at once, it may be held
   absl::Duration lease_ttl;     // counted from before the request was sent, less limits::kLeaseMargin
 };
 

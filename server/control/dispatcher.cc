@@ -84,7 +84,7 @@ void Dispatcher::Impl::Settle() {
   } else if (!waiting_since) {
     waiting_since = now;
   }
-  while (!held_by_age.empty() && held_by_age.begin()->first + options.sync_interval <= now) {
+  while (!held_by_age.empty() && held_by_age.begin()->first + LongestHold() <= now) {
     const std::string worker = held_by_age.begin()->second;
     stirred.erase(worker);
     AnswerIfDue(worker);
@@ -97,7 +97,7 @@ void Dispatcher::Impl::Settle() {
 void Dispatcher::Impl::ArmTimer() {
   std::optional<absl::Duration> next = leases.NextEnd();
   const auto consider = [&](absl::Duration time) { next = next ? std::min(*next, time) : time; };
-  if (!held_by_age.empty()) consider(held_by_age.begin()->first + options.sync_interval);
+  if (!held_by_age.empty()) consider(held_by_age.begin()->first + LongestHold());
   if (!purges.empty()) consider(purges.begin()->first);
   if (policy_due) consider(next_policy);
   if (next_attempt) consider(*next_attempt);
@@ -148,9 +148,11 @@ void Dispatcher::Impl::ChangeChain(ChainEntry* chain, StateChange change, Then t
 void Dispatcher::Impl::Absorb(const ApplyResult& result) {
   if (!result.status.ok()) return;
   for (const ChainRow& row : result.chains) {
-    ChainEntry* chain = jobs.Find(row.id);
-    if (chain == nullptr) continue;
+    JobEntry* job = jobs.Find(row.id.job);
+    if (job == nullptr) continue;
+    const bool had_enough = job->HasEnough(row.id.index);
     jobs.Update(row);
+    if (!had_enough && job->HasEnough(row.id.index)) StirHolders(*job);
     policy_due = policy_due || turns.HasTurn(row.id);
     if (row.state != ChainState::kLeased) {
       if (const Lease* lease = leases.Find(row.id); lease != nullptr && lease->confirmed) {
@@ -171,6 +173,12 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
 void Dispatcher::Impl::Bump(JobEntry* job) {
   ++job->version;
   if (watchers.contains(job->row.id)) TellWatchers(job->row.id, Watched{ViewOf(*job), job->version});
+}
+
+void Dispatcher::Impl::StirHolders(const JobEntry& job) {
+  for (const ChainEntry& chain : job.chains) {
+    if (const Lease* lease = leases.Find(chain.row.id)) stirred.insert(lease->worker);
+  }
 }
 
 void Dispatcher::Impl::TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched) {

@@ -90,7 +90,8 @@ class Dispatcher {
   absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
   void DeleteModel(const std::string& name, Reply<bool> done);
 
-  // Workers (protocol 4). Synchronize may be held up to the sync interval while there is nothing to say.
+  // Workers (protocol 4). The call of a worker that is idle or has room for more chains is held up to half a sync
+  // interval while there is nothing to say; a next_sync_in of zero asks for the next at once.
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
   // `record` is what the segment's record says of its making; its chain and segment are those of `commit`.
   void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,

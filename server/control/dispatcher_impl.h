@@ -2,6 +2,7 @@
 // dispatcher*.cc.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -26,12 +27,13 @@ namespace chainfleet {
 struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   using Then = std::function<void(Impl&, const ApplyResult&)>;
 
-  // An idle or just answered worker's call; answered by AnswerIfDue.
+  // A worker's call; answered by AnswerIfDue.
   struct HeldCall {
     Reply<SynchronizeReply> done;
     std::vector<HeldChain> chains;
     absl::Duration since;
-    bool foreign = false;  // its chains are of another store
+    bool foreign = false;   // its chains are of another store
+    bool pressing = false;  // a lease that it renews may be near its end for the worker
   };
   Impl(const Clock* clock, Executor* executor, StateStore* store, StoredState state, DispatcherOptions options);
 
@@ -72,6 +74,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void Absorb(const ApplyResult& result);
   void Bump(JobEntry* job);  // its watchers hear of it
   void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);
+  void StirHolders(const JobEntry& job);  // there may be orders for them
 
   // Time.
   void Advance();
@@ -108,16 +111,25 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   bool MustStop(const ChainId& chain, const WorkerEntry& worker);
   enum class Verdict { kNothing, kKeep, kKeepAndHandBack, kHandBack, kLeaseAgain, kDrop, kFenced };
   Verdict Judge(const HeldChain& held, const WorkerEntry& worker);
-  void Renew(const HeldChain& held, const WorkerEntry& worker);
+  // True if the worker should hear of it at once.
+  bool Renew(const HeldChain& held, const WorkerEntry& worker);
   void Release(const ReleasedChain& released, const WorkerEntry& worker);
   void RestoreUnseenGrants(const WorkerEntry& worker);
   void AnswerIfDue(const std::string& worker);
+  bool MayHold(const HeldCall& call, const WorkerEntry& worker);
+  bool HasRoom(const WorkerEntry& worker) const;
+  bool HasOrders(const HeldCall& call, const WorkerEntry& worker);
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
   void Commit(change::CommitProgress commit, Reply<CommitReply> done);
   std::vector<WorkerView> Workers() const;
 
   absl::Duration LeaseEndsAfter(absl::Duration from) const { return from + options.lease_ttl + options.lease_grace; }
+  // Short enough that a worker whose calls are held, one after the other, may lose one and keeps its leases; and that
+  // one which does not know the term yet does not give its first call up.
+  absl::Duration LongestHold() const {
+    return std::min<absl::Duration>(options.sync_interval / 2, limits::kSyncInterval);
+  }
 
   const Clock* const clock;
   Executor* const executor;

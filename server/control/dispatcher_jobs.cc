@@ -79,6 +79,7 @@ void Dispatcher::SetIntent(const std::string& name, JobIntent intent, Reply<JobV
     i.policy_due = true;
     const JobEntry* changed = i.jobs.Find(id);
     if (changed == nullptr) return i.Say<JobView>(done, NoSuchJob(id));
+    i.StirHolders(*changed);
     i.Say<JobView>(done, ViewOf(*changed));
   });
 }

@@ -84,7 +84,10 @@ void Dispatcher::Impl::PlanTurns() {
   if (open <= 0) return;
   const std::vector<SuspectChain> waiting = WaitingSuspects(static_cast<size_t>(open));
   if (waiting.empty()) return;
-  for (const Assignment& a : AssignAlone(waiting, WorkersForTurns())) turns.Plan(a.worker, a.chain);
+  for (const Assignment& a : AssignAlone(waiting, WorkersForTurns())) {
+    turns.Plan(a.worker, a.chain);
+    stirred.insert(a.worker);
+  }
 }
 
 void Dispatcher::Impl::BeginTurns() {

@@ -78,7 +78,7 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
   call.foreign = !request.store_incarnation.empty() && request.store_incarnation != impl.store->incarnation();
   if (!call.foreign) {
     for (const ReleasedChain& released : request.released) impl.Release(released, worker);
-    for (const HeldChain& chain : request.chains) impl.Renew(chain, worker);
+    for (const HeldChain& chain : request.chains) call.pressing |= impl.Renew(chain, worker);
     std::set<std::string> told;
     for (const HeldChain& chain : request.chains) told.insert(chain.chain.job);
     for (const std::string& id : told) {
@@ -121,18 +121,22 @@ Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, c
   return stop || row.suspect() ? Verdict::kHandBack : Verdict::kLeaseAgain;
 }
 
-void Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& worker) {
+bool Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& worker) {
   const Verdict verdict = Judge(held_chain, worker);
-  if (verdict == Verdict::kFenced || verdict == Verdict::kNothing || verdict == Verdict::kDrop) return;
+  if (verdict == Verdict::kFenced || verdict == Verdict::kNothing || verdict == Verdict::kDrop) return false;
   ChainEntry* chain = jobs.Find(held_chain.chain);
   chain->stats = held_chain.stats;
   chain->reported_step = std::max(chain->row.step, held_chain.step);
-  if (verdict == Verdict::kLeaseAgain) return GrantLease(chain, chain->row.lease_epoch, worker, true);
-  if (verdict == Verdict::kHandBack) return;
+  if (verdict == Verdict::kLeaseAgain) GrantLease(chain, chain->row.lease_epoch, worker, true);
+  if (verdict == Verdict::kLeaseAgain || verdict == Verdict::kHandBack) return true;
   Lease* lease = leases.Find(held_chain.chain);
+  // Calls were lost, or this server does not know when the worker was last answered.
+  const bool pressing =
+      lease->ends + options.sync_interval < LeaseEndsAfter(now) || !(lease->listed || lease->delivered);
   lease->listed = true;
   lease->grant.reset();
   leases.Extend(lease, LeaseEndsAfter(now));
+  return pressing;
 }
 
 void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry& worker) {
@@ -180,18 +184,31 @@ void Dispatcher::Impl::AnswerIfDue(const std::string& id) {
   const WorkerEntry* worker = fleet.Find(id);
   CHAINFLEET_CHECK(worker != nullptr) << id;
   const HeldCall& call = found->second;
-  if (now < call.since + options.sync_interval) {
-    // All grants of one decision leave in one reply.
-    bool has_grant = false;
-    for (const Lease* lease : leases.OfWorker(id)) {
-      if (lease->incarnation != worker->incarnation) continue;
-      if (!lease->confirmed) return;
-      has_grant = has_grant || (lease->grant != nullptr && !lease->ending);
-    }
-    if (call.chains.empty() && !has_grant) return;
-  }
+  if (now < call.since + LongestHold() && MayHold(call, *worker)) return;
   Say<SynchronizeReply>(call.done, MakeReply(*worker, call));
   TakeHeld(id);
+}
+
+bool Dispatcher::Impl::MayHold(const HeldCall& call, const WorkerEntry& worker) {
+  bool has_grant = false;
+  for (const Lease* lease : leases.OfWorker(worker.id)) {
+    if (lease->incarnation != worker.incarnation) continue;
+    if (!lease->confirmed) return true;  // all grants of one decision leave in one reply
+    has_grant = has_grant || (lease->grant != nullptr && !lease->ending);
+  }
+  if (has_grant || call.pressing) return false;
+  return call.chains.empty() || (HasRoom(worker) && !HasOrders(call, worker));
+}
+
+bool Dispatcher::Impl::HasRoom(const WorkerEntry& worker) const {
+  return IsUsable(worker) && leases.NumOfWorker(worker.id) < worker.chain_slots && !turns.Keeps(worker.id);
+}
+
+bool Dispatcher::Impl::HasOrders(const HeldCall& call, const WorkerEntry& worker) {
+  return call.foreign || std::ranges::any_of(call.chains, [&](const HeldChain& chain) {
+           const Verdict verdict = Judge(chain, worker);
+           return verdict != Verdict::kKeep && verdict != Verdict::kNothing;
+         });
 }
 
 SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const HeldCall& call) {
@@ -199,7 +216,6 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
   reply.generation = store->generation();
   reply.store_incarnation = store->incarnation();
   reply.lease_ttl = options.lease_ttl;
-  reply.next_sync_in = options.sync_interval;
   for (const HeldChain& chain : call.chains) {
     const auto stop = [&](StopOrder::How how) { reply.stop.push_back({chain.chain, chain.lease_epoch, how}); };
     switch (call.foreign ? Verdict::kFenced : Judge(chain, worker)) {
@@ -235,6 +251,10 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
     // The worker counts its term from this request, which may be younger than the grant; repeats add nothing.
     if (!std::exchange(lease->delivered, true)) leases.Extend(lease, LeaseEndsAfter(now));
   }
+  // Who is told nothing new, and would be held, asks again at once; what was told may be told again only after a while.
+  const bool nothing_new = reply.grants.empty() && reply.stop.empty() && reply.keep.size() == call.chains.size();
+  const bool listens = nothing_new && (call.chains.empty() || HasRoom(worker));
+  reply.next_sync_in = listens ? absl::ZeroDuration() : options.sync_interval;
   return reply;
 }
 

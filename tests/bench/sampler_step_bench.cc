@@ -1,63 +1,128 @@
-// What a step of each sampler costs beside one of SGD, with momentum (sgd) and without (sgd_plain): 16 chains in one
-// batch, batch 128, two threads. gradient_uncertainty adds per-example norms to sgld; cnn5 takes them layer by layer.
+// What a step of each sampler costs beside one of SGD without momentum, all in turn, on two threads: 16 chains in one
+// batch, batch 128. `sgld_update` and `emcmc_update` are the fused updates alone, over as much memory: what noise costs
+// is within them. Per-example norms: gradient_uncertainty beside sgld; cnn5, where they are taken layer by layer, with
+// two chains, batch 32 and few examples.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
+#include <cmath>
+
 #include "core/base/check.h"
+#include "core/domain/model_spec.h"
+#include "tests/bench/in_turn.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
+#include "worker/numerics/kernels/update.h"
+#include "worker/numerics/theta_arena.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int kChains = 16;
+struct Setting {
+  std::string model;
+  int chains = 16;
+  int64_t batch_size = 128;
+  int64_t examples = 60000;
+};
 
-std::unique_ptr<ChainBatch> MakeBatch(const std::string& model, const SamplerSpec& sampler) {
-  static const auto* data = new std::shared_ptr<const ResidentDataset>(SyntheticImages(60000));
+constexpr double kStepSize = 1e-8, kTemperature = 1e-4;
+
+Alternative Stepping(const Setting& setting, const std::shared_ptr<const ResidentDataset>& data, std::string name,
+                     const SamplerSpec& sampler) {
   auto plan = std::make_shared<JobPlan>();
   plan->job = "bench";
   plan->spec.name = plan->job;
   plan->spec.dataset = "synthetic";
-  plan->spec.model.kind = BuiltinModel{model, {}};
+  plan->spec.model.kind = BuiltinModel{setting.model, {}};
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) plan->spec.prior.kind = GaussianPrior{25};
   plan->spec.sampler = sampler;
-  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{1e-8}};
-  plan->spec.temperature = 1e-4;
+  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{kStepSize}};
+  plan->spec.temperature = kTemperature;
+  plan->spec.batch_size = setting.batch_size;
   plan->spec.num_steps = int64_t{1} << 40;
-  plan->spec.chains = kChains;
-  plan->dataset = (*data)->description();
+  plan->spec.chains = setting.chains;
+  plan->dataset = data->description();
   plan->normalisation = plan->dataset->normalisation;
-  auto batch = ChainBatch::Create(plan, *data, "cpu");
-  CHAINFLEET_CHECK(batch.ok()) << batch.status().ToString();
-  return *std::move(batch);
+  auto made = ChainBatch::Create(plan, data, "cpu");
+  CHAINFLEET_CHECK(made.ok()) << made.status().ToString();
+  const std::shared_ptr<ChainBatch> batch = *std::move(made);
+  for (int c = 0; c < setting.chains; ++c) CHAINFLEET_CHECK(batch->AddChain(c, std::nullopt).ok());
+  return {std::move(name), [batch] { CHAINFLEET_CHECK(batch->Step().ok()); }};
 }
 
-void Run(benchmark::State& state, const std::string& model, const SamplerSpec& sampler) {
+// The memory of one fused update of as many chains.
+struct UpdateMemory {
+  UpdateMemory(const Setting& setting, const Dataset& data)
+      : layout(std::make_shared<const Layout>(
+            *InferParameters(ModelSpec{BuiltinModel{setting.model, {}}}, data.input_shape, data.num_classes))),
+        theta(layout, Device()),
+        theta_a(layout, Device()),
+        gradient(layout, Device()) {
+    for (ThetaArena* arena : {&theta, &theta_a, &gradient}) {
+      for (int c = 0; c < setting.chains; ++c) arena->AddRow();
+    }
+    const auto noise = static_cast<float>(std::sqrt(2 * kStepSize * kTemperature));
+    steps.assign(setting.chains, {RngKey{7}, 0, static_cast<float>(kStepSize), noise, 25, 0, 0, true});
+    outcomes.resize(setting.chains);
+  }
+
+  std::shared_ptr<const Layout> layout;
+  ThetaArena theta, theta_a, gradient;
+  std::vector<RowStep> steps;
+  std::vector<RowOutcome> outcomes;
+};
+
+Alternative Updating(const Setting& setting, const Dataset& data, bool anchored) {
+  const auto memory = std::make_shared<UpdateMemory>(setting, data);
+  UpdateBuffers buffers;
+  buffers.spans = memory->layout->spans().data();
+  buffers.num_spans = static_cast<int64_t>(memory->layout->spans().size());
+  buffers.num_parameters = memory->layout->num_parameters();
+  buffers.row_stride = memory->layout->row_stride();
+  buffers.rows = setting.chains;
+  buffers.theta = memory->theta.data();
+  buffers.theta_a = anchored ? memory->theta_a.data() : nullptr;
+  buffers.gradient = memory->gradient.data();
+  return {anchored ? "emcmc_update" : "sgld_update", [memory, buffers] {
+            for (RowStep& step : memory->steps) ++step.t;
+            LangevinUpdateCpu(buffers, memory->steps.data(), memory->outcomes.data());
+          }};
+}
+
+void RunSamplers(benchmark::State& state, const Setting& setting) {
   at::set_num_threads(2);
-  const auto batch = MakeBatch(model, sampler);
-  for (int c = 0; c < kChains; ++c) CHAINFLEET_CHECK(batch->AddChain(c, std::nullopt).ok());
-  CHAINFLEET_CHECK(batch->Step().ok());  // the first measures what the run report tells
-  for (auto _ : state) CHAINFLEET_CHECK(batch->Step().ok());
-  state.SetItemsProcessed(state.iterations() * kChains);
+  const auto data = SyntheticImages(setting.examples);
+  std::vector<Alternative> alternatives = {Stepping(setting, data, "sgd_plain", {SgdSpec{.momentum = 0}})};
+  const SamplerSpec samplers[] = {{SgdSpec{}},        {SgldSpec{}},       {EmcmcSpec{}}, {SghmcSpec{}},
+                                  {EmcmcGibbsSpec{}}, {EntropySgdSpec{}}, {SamSpec{}},   {BsamSpec{}}};
+  for (const SamplerSpec& sampler : samplers) {
+    alternatives.push_back(Stepping(setting, data, sampler.name(), sampler));
+  }
+  for (const bool anchored : {false, true}) alternatives.push_back(Updating(setting, data->description(), anchored));
+  StepInTurn(state, alternatives);
 }
 
-void Register(const std::string& model, const std::string& name, const SamplerSpec& sampler) {
-  const std::string path = "sampler_step/" + model + "/" + name;
-  benchmark::RegisterBenchmark(path.c_str(), [=](benchmark::State& state) { Run(state, model, sampler); })
+void RunNorms(benchmark::State& state, const Setting& setting) {
+  at::set_num_threads(2);
+  const auto data = SyntheticImages(setting.examples);
+  StepInTurn(state, {Stepping(setting, data, "sgld", {SgldSpec{}}),
+                     Stepping(setting, data, "norms", {GradientUncertaintySpec{.threshold = 0}})});
+}
+
+void Register(const std::string& name, const Setting& setting, void (*run)(benchmark::State&, const Setting&)) {
+  const auto function = [=](benchmark::State& state) { run(state, setting); };
+  benchmark::RegisterBenchmark((name + "/" + setting.model).c_str(), function)
+      ->Iterations(31)
       ->UseRealTime()
       ->Unit(benchmark::kMillisecond);
 }
 
 const bool registered = [] {
-  const SamplerSpec uncertainty{GradientUncertaintySpec{.threshold = 0}};
-  const SamplerSpec samplers[] = {{SgdSpec{}},        {SgldSpec{}},       {EmcmcSpec{}}, {SghmcSpec{}},
-                                  {EmcmcGibbsSpec{}}, {EntropySgdSpec{}}, {SamSpec{}},   {BsamSpec{}}};
   for (const char* model : {"mlp", "lenet5"}) {
-    Register(model, "sgd_plain", {SgdSpec{.momentum = 0}});
-    for (const SamplerSpec& sampler : samplers) Register(model, sampler.name(), sampler);
+    Register("sampler_step", {model}, RunSamplers);
+    Register("example_norms", {model}, RunNorms);
   }
-  for (const char* model : {"mlp", "lenet5", "cnn5"}) Register(model, uncertainty.name(), uncertainty);
-  Register("cnn5", "sgld", {SgldSpec{}});
+  Register("example_norms", {"cnn5", 2, 32, 128}, RunNorms);
   return true;
 }();
 

@@ -39,7 +39,14 @@ collect: {every_steps: 200}
 
 
 class Refusals(unittest.TestCase):
-    """Owns a `fleet` that its subclasses start."""
+    """A fleet with a worker and 500 images of fashion-MNIST."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = fleets.Fleet(workers=1)
+        cls.fleet.up()
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.put_fashion("fashion", 500)
 
     def refused(self, exit_status, *words, arguments=None, job=None):
         """The command fails with this status and one error that has all the words; returns it."""
@@ -59,10 +66,7 @@ class Refusals(unittest.TestCase):
 class BadInput(Refusals):
     @classmethod
     def setUpClass(cls):
-        cls.fleet = fleets.Fleet(workers=1)
-        cls.fleet.up()
-        cls.addClassCleanup(cls.fleet.close)
-        cls.fleet.put_fashion("fashion", 500)
+        super().setUpClass()
         cls.job = cls.fleet.submit(GOOD)
         cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
 

@@ -5,20 +5,12 @@ import unittest
 import zipfile
 
 import bad_input_test
-import fleet as fleets
 from potentials_test import read_npy
 
 GOOD = bad_input_test.GOOD
 
 
 class Settings(bad_input_test.Refusals):
-    @classmethod
-    def setUpClass(cls):
-        cls.fleet = fleets.Fleet(workers=1)
-        cls.fleet.up()
-        cls.addClassCleanup(cls.fleet.close)
-        cls.fleet.put_fashion("fashion", 500)
-
     def csv(self, text):
         path = self.fleet.path("table.csv")
         with open(path, "w") as f:

@@ -67,8 +67,8 @@ void LoadWorker::OnReply(const absl::StatusOr<SynchronizeReply>& reply) {
     store_incarnation_ = reply->store_incarnation;
     for (const Grant& grant : reply->grants) Take(grant, clock_->Monotonic());
     for (const StopOrder& order : reply->stop) Obey(order);
-    // An idle worker's call is held by the server; new chains are listed at once, for that confirms them.
-    pause = chains_.empty() || !reply->grants.empty() ? absl::ZeroDuration() : reply->next_sync_in;
+    // New chains are listed at once, for that confirms them.
+    pause = reply->grants.empty() ? reply->next_sync_in : absl::ZeroDuration();
   } else {
     stats_->Failed(absl::StrCat("Synchronize ", ReasonOf(reply.status()), " ", reply.status().code()));
   }

@@ -44,7 +44,9 @@ class FakeCoordinator final : public CoordinatorPort {
   int64_t generation = 1;
   std::string store_incarnation = "store";
   absl::Duration lease_ttl = limits::kLeaseTtl;
+  absl::Duration next_sync_in = limits::kSyncInterval;
   bool grants_enabled = true;
+  bool holds = false;             // Synchronize is not answered but by AnswerHeld
   int max_commits_in_flight = 0;  // of any one chain, seen so far
 
   // Answers to the next calls of each kind instead of the rules, oldest first; OK passes.
@@ -61,8 +63,15 @@ class FakeCoordinator final : public CoordinatorPort {
     stop_orders[chain] = StopOrder::How::kFenced;
   }
 
+  // The oldest call that is held.
+  void AnswerHeld(absl::StatusOr<SynchronizeReply> reply) {
+    executor_->Schedule([done = std::move(held_.front()), reply = std::move(reply)] { done(reply); });
+    held_.pop_front();
+  }
+
   void Synchronize(const SynchronizeRequest& request, absl::Duration, Done<SynchronizeReply> done) override {
     requests.push_back(request);
+    if (holds) return held_.push_back(std::move(done));
     Answer<SynchronizeReply>(&sync_failures, std::move(done), [this, request] { return Reply(request); });
   }
 
@@ -118,7 +127,7 @@ class FakeCoordinator final : public CoordinatorPort {
     SynchronizeReply reply;
     reply.generation = generation;
     reply.store_incarnation = store_incarnation;
-    reply.next_sync_in = limits::kSyncInterval;
+    reply.next_sync_in = next_sync_in;
     reply.lease_ttl = lease_ttl;
     for (const ReleasedChain& release : request.released) {
       Chain& chain = chains.at(release.chain);
@@ -202,6 +211,7 @@ class FakeCoordinator final : public CoordinatorPort {
 
   Executor* const executor_;
   std::map<ChainId, int> in_flight_;
+  std::deque<Done<SynchronizeReply>> held_;
 };
 
 }  // namespace chainfleet

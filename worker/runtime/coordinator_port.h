@@ -21,7 +21,7 @@ class CoordinatorPort {
  public:
   virtual ~CoordinatorPort() = default;
 
-  // May be held by the server up to next_sync_in. `deadline` bounds the whole call.
+  // May be held by the server up to a sixth of the lease term. `deadline` bounds the whole call.
   virtual void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) = 0;
 
   virtual void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,

@@ -8,6 +8,10 @@
 namespace chainfleet {
 namespace {
 
+// A call without an answer for so long is held by the server: news for it goes in a second one.
+constexpr absl::Duration kHeldAfter = absl::Milliseconds(50);
+constexpr int kMaxCallsInFlight = 2;
+
 // A broken or hostile next_sync_in neither floods the server nor starves the leases.
 absl::Duration Bounded(absl::Duration interval) {
   return std::clamp(interval, absl::Milliseconds(20), absl::Duration(limits::kLeaseTtl));
@@ -36,10 +40,13 @@ void WorkerSession::Start() { Wake(); }
 void WorkerSession::Wake() {
   {
     MutexLock lock(&mutex_);
-    if (in_flight_) {
-      again_ = true;
-    } else if (status_.ok() && backoff_.failures() == 0) {
-      ScheduleAfter(absl::ZeroDuration());
+    const bool known = std::exchange(again_, true);
+    if (status_.ok() && backoff_.failures() == 0) {
+      if (in_flight_ == 0) {
+        ScheduleAfter(absl::ZeroDuration());
+      } else if (!known && in_flight_ < kMaxCallsInFlight) {
+        ScheduleAfter(kHeldAfter);
+      }
     }
   }
   on_change_();
@@ -50,8 +57,8 @@ void WorkerSession::ScheduleAfter(absl::Duration delay) {
   executor_->ScheduleAfter(delay, [this, timer] {
     {
       MutexLock lock(&mutex_);
-      if (timer != timer_ || in_flight_) return;
-      in_flight_ = true;
+      if (timer != timer_) return;
+      ++in_flight_;
       again_ = false;
     }
     RunOnce();
@@ -111,8 +118,9 @@ void WorkerSession::RunOnce() {
     MutexLock lock(&mutex_);
     request.store_incarnation = store_incarnation_;
     request.draining = draining_;
-    // With leases at stake a lost call must leave time for two more; an idle one may be held first.
-    deadline = lease_ttl_ / 3 + (report.chains.empty() ? next_sync_in_ : absl::ZeroDuration());
+    // With leases at stake a lost call must leave time for two more.
+    deadline = lease_ttl_ / 3 * (report.chains.empty() ? 2 : 1);
+    newest_call_ = std::max(newest_call_, report.number);
   }
   if (request.draining) held_->OrderHandBackAll();  // again: a grant may have crossed with Drain
   const absl::Duration sent_at = clock_->Monotonic();
@@ -123,36 +131,49 @@ void WorkerSession::RunOnce() {
 
 void WorkerSession::OnReply(const HeldChains::Report& report, absl::Duration sent_at,
                             const absl::StatusOr<SynchronizeReply>& reply) {
-  if (!reply.ok()) return OnFailure(reply.status());
+  if (!reply.ok()) return OnFailure(report.number, reply.status());
   if (!TakeIdentity(*reply)) {
-    return OnFailure(absl::UnavailableError("the reply is of a coordinator that leads no more"));
+    return OnFailure(report.number, absl::UnavailableError("the reply is of a coordinator that leads no more"));
+  }
+  {
+    MutexLock lock(&mutex_);
+    if (report.number < newest_reply_) {
+      EndCall(report.number);
+      return;
+    }
+    newest_reply_ = report.number;
   }
   held_->Acknowledge(report.number);
   ApplyLeases(report, sent_at, *reply);
   const bool took_grants = ApplyGrants(sent_at, *reply);
-  const absl::Duration next_sync_in = Bounded(reply->next_sync_in);
-  const bool was_held = report.chains.empty() && clock_->Monotonic() - sent_at >= next_sync_in / 2;
   bool reconnected = false;
   {
     MutexLock lock(&mutex_);
     reconnected = !std::exchange(connected_, true);
     backoff_.Reset();
-    next_sync_in_ = next_sync_in;
     lease_ttl_ = reply->lease_ttl;
-    in_flight_ = false;
-    // New grants are listed at once, which is their receipt; an idle worker asks again as soon as its call was let go.
-    ScheduleAfter(again_ || was_held || took_grants ? absl::ZeroDuration() : next_sync_in);
+    // New grants are listed at once, which is their receipt.
+    if (EndCall(report.number)) {
+      ScheduleAfter(again_ || took_grants ? absl::ZeroDuration() : Bounded(reply->next_sync_in));
+    }
   }
   if (reconnected) Log(LogLevel::kInfo, "connected to the server", {{"worker", options_.worker}});
   on_change_();
 }
 
-void WorkerSession::OnFailure(const absl::Status& status) {
+bool WorkerSession::EndCall(uint64_t call) {
+  --in_flight_;
+  if (call == newest_call_) return true;
+  if (again_) ScheduleAfter(kHeldAfter);
+  return false;
+}
+
+void WorkerSession::OnFailure(uint64_t call, const absl::Status& status) {
   bool first = false;
   const bool refused = IsRefusal(status);
   {
     MutexLock lock(&mutex_);
-    in_flight_ = false;
+    if (!EndCall(call) && !refused) return;
     first = std::exchange(connected_, false);
     if (refused) {
       status_ = status;

@@ -7,20 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "core/base/backoff.h"
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
-#include "core/base/backoff.h"
 #include "worker/runtime/coordinator_port.h"
 #include "worker/runtime/draw_uploader.h"
 #include "worker/runtime/held_chains.h"
 
 namespace chainfleet {
 
-// Thread-safe. One call is in flight at a time and carries the next seq, so replies come in order. It never waits for a
-// step, an fsync or an upload. It does not give up: an unreachable server is tried with backoff for ever, and the
-// chains stop by themselves when their leases run out. Before it is destroyed, executor and port must have stopped
-// calling.
+// Thread-safe. One call is in flight at a time, and a second while the server may be holding the first although there
+// is news for it, which it answers then. Each carries the next seq, and a reply that was overtaken is ignored. It never
+// waits for a step, an fsync or an upload. It does not give up: an unreachable server is tried with backoff for ever,
+// and the chains stop by themselves when their leases run out. Before it is destroyed, executor and port must have
+// stopped calling.
 class WorkerSession {
  public:
   struct Options {
@@ -39,7 +40,7 @@ class WorkerSession {
   // The first Synchronize, soon.
   void Start();
 
-  // The next Synchronize comes now, or right after the one in flight: a chain ended or was released.
+  // The next Synchronize comes now, or soon beside the one in flight: a chain ended or was released.
   void Wake();
 
   // Hands every chain back and takes no more; drained() once the coordinator has them all.
@@ -56,7 +57,9 @@ class WorkerSession {
   void RunOnce();
   void ScheduleAfter(absl::Duration delay) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnReply(const HeldChains::Report& report, absl::Duration sent_at, const absl::StatusOr<SynchronizeReply>& reply);
-  void OnFailure(const absl::Status& status);
+  void OnFailure(uint64_t call, const absl::Status& status);
+  // False if a later call is in flight, which sees to the next.
+  bool EndCall(uint64_t call) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False if the reply is of a deposed coordinator.
   bool TakeIdentity(const SynchronizeReply& reply);
   void ApplyLeases(const HeldChains::Report& report, absl::Duration sent_at, const SynchronizeReply& reply);
@@ -76,11 +79,12 @@ class WorkerSession {
   Backoff backoff_ CHAINFLEET_GUARDED_BY(mutex_);
   int64_t generation_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   std::string store_incarnation_ CHAINFLEET_GUARDED_BY(mutex_);
-  absl::Duration next_sync_in_ CHAINFLEET_GUARDED_BY(mutex_) = limits::kSyncInterval;
   absl::Duration lease_ttl_ CHAINFLEET_GUARDED_BY(mutex_) = limits::kLeaseTtl;
   uint64_t timer_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // of the one that counts; older ones find another number
-  bool in_flight_ CHAINFLEET_GUARDED_BY(mutex_) = false;
-  bool again_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  int in_flight_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  uint64_t newest_call_ CHAINFLEET_GUARDED_BY(mutex_) = 0;   // sent, by the number of its report
+  uint64_t newest_reply_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // taken
+  bool again_ CHAINFLEET_GUARDED_BY(mutex_) = false;         // there is news since the newest call
   bool draining_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   bool connected_ CHAINFLEET_GUARDED_BY(mutex_) = true;
   absl::Status status_ CHAINFLEET_GUARDED_BY(mutex_);

@@ -167,7 +167,7 @@ class DispatcherTest : public testing::Test {
   // A whole call, held as long as the server likes; the worker believes the reply.
   SynchronizeReply Sync(FakeWorker* worker) {
     const Answer<SynchronizeReply> answer = Send(worker);
-    if (!answer.has()) executor_.RunFor(limits::kSyncInterval);
+    if (!answer.has()) executor_.RunFor(limits::kSyncInterval / 2);
     EXPECT_TRUE(answer.get().ok()) << answer.get().status();
     if (!answer.get().ok()) return {};
     worker->Take(*answer.get());

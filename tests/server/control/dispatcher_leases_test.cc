@@ -121,7 +121,7 @@ TEST_F(DispatcherLeases, SixAttemptsFail) {
   const ChainId chain{Create("job", 1), 0};
   FakeWorker worker("w1");
   for (int i = 1; i <= limits::kMaxAttemptsWithoutProgress; ++i) {
-    for (int calls = 0; calls < 3 && !worker.chains.contains(chain); ++calls) Sync(&worker);
+    for (int calls = 0; calls < 8 && !worker.chains.contains(chain); ++calls) Sync(&worker);
     ASSERT_TRUE(worker.chains.contains(chain)) << i;
     GiveBack(&worker, chain, ReleasedChain::Why::kFailed, "out of memory " + std::to_string(i));
   }

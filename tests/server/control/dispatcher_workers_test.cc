@@ -28,7 +28,6 @@ TEST_F(DispatcherWorkers, ReplyCarriesGenerationAndIncarnation) {
   EXPECT_EQ(reply.generation, store_->generation());
   EXPECT_EQ(reply.store_incarnation, "incarnation-1");
   EXPECT_EQ(reply.lease_ttl, limits::kLeaseTtl);
-  EXPECT_EQ(reply.next_sync_in, limits::kSyncInterval);
 }
 
 TEST_F(DispatcherWorkers, IdleWorkersCallIsHeldAndAnsweredAtTheGrant) {
@@ -43,21 +42,103 @@ TEST_F(DispatcherWorkers, IdleWorkersCallIsHeldAndAnsweredAtTheGrant) {
   EXPECT_EQ(held.get()->grants.size(), 2u) << "all grants of one decision in one reply";
 }
 
-TEST_F(DispatcherWorkers, HeldCallEndsAfterTheSyncInterval) {
+TEST_F(DispatcherWorkers, HeldCallEndsAfterHalfASyncIntervalAndTheNextIsToComeAtOnce) {
   FakeWorker worker("w1");
   const auto held = Send(&worker);
-  executor_.RunFor(limits::kSyncInterval - absl::Milliseconds(1));
+  executor_.RunFor(limits::kSyncInterval / 2 - absl::Milliseconds(1));
   EXPECT_FALSE(held.has());
   executor_.RunFor(absl::Milliseconds(60));
-  EXPECT_TRUE(held.get().ok());
+  ASSERT_TRUE(held.get().ok());
+  EXPECT_EQ(held.get()->next_sync_in, absl::ZeroDuration());
 }
 
-TEST_F(DispatcherWorkers, BusyWorkerIsAnsweredAtOnce) {
-  FakeWorker worker("w1");
+TEST_F(DispatcherWorkers, FullWorkerIsAnsweredAtOnce) {
+  FakeWorker worker("w1", 1);
   const ChainId chain = LeaseOne(&worker);
   const auto answer = Send(&worker);
   ASSERT_TRUE(answer.has());
   EXPECT_THAT(answer.get()->keep, ElementsAre(chain));
+  EXPECT_EQ(answer.get()->next_sync_in, limits::kSyncInterval);
+}
+
+TEST_F(DispatcherWorkers, BusyWorkerWithRoomIsHeldAndAnsweredAtTheGrant) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const auto held = Send(&worker);
+  executor_.RunFor(absl::Seconds(1));
+  EXPECT_FALSE(held.has());
+  Create("second", 2);
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(held.has());
+  EXPECT_EQ(held.get()->grants.size(), 2u);
+  EXPECT_THAT(held.get()->keep, ElementsAre(chain));
+}
+
+TEST_F(DispatcherWorkers, WorkerHeldAgainAndAgainKeepsItsLeasesOnItsOwnClock) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const auto deadline_of = [](absl::Duration sent_at) { return sent_at + limits::kLeaseTtl - limits::kLeaseMargin; };
+  absl::Duration deadline = deadline_of(clock_.Monotonic());
+  for (int calls = 0; calls < 10; ++calls) {
+    const absl::Duration sent_at = clock_.Monotonic();
+    const auto held = Send(&worker);
+    EXPECT_FALSE(held.has());
+    executor_.RunFor(limits::kSyncInterval / 2);
+    ASSERT_THAT(held.get()->keep, ElementsAre(chain));
+    EXPECT_EQ(held.get()->next_sync_in, absl::ZeroDuration());
+    // One call of a third of the term could be lost before the next comes.
+    EXPECT_LT(clock_.Monotonic() + limits::kLeaseTtl / 3, deadline);
+    deadline = deadline_of(sent_at);
+  }
+}
+
+TEST_F(DispatcherWorkers, AfterALostCallTheNextIsAnsweredAtOnce) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  executor_.RunFor(limits::kSyncInterval + absl::Seconds(1));
+  const auto late = Send(&worker);
+  ASSERT_TRUE(late.has());
+  EXPECT_THAT(late.get()->keep, ElementsAre(chain));
+  EXPECT_FALSE(Send(&worker).has());
+}
+
+TEST_F(DispatcherWorkers, AfterARestartOfTheServerTheFirstCallIsAnsweredAtOnce) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  Start();
+  const auto first = Send(&worker);
+  ASSERT_TRUE(first.has());
+  EXPECT_THAT(first.get()->keep, ElementsAre(chain));
+  EXPECT_FALSE(Send(&worker).has());
+}
+
+TEST_F(DispatcherWorkers, StopOrderEndsTheHold) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const auto held = Send(&worker);
+  ASSERT_TRUE(SetIntent(chain.job, JobIntent::kPause).ok());
+  ASSERT_TRUE(held.has());
+  ASSERT_EQ(held.get()->stop.size(), 1u);
+  EXPECT_EQ(held.get()->stop[0].how, StopOrder::How::kHandBack);
+  // The worker hands the chain back after its step: it is not asked to call again and again meanwhile.
+  EXPECT_EQ(held.get()->next_sync_in, limits::kSyncInterval);
+}
+
+TEST_F(DispatcherWorkers, HeldWorkerHearsAtOnceThatItsChainIsNotNeededAnyMore) {
+  JobSpec spec = SmallSpec("job", 2);
+  spec.scheduling.success_chains = 1;
+  const std::string job = TryCreate(spec).value().id;
+  FakeWorker first("w1"), second("w2");
+  const auto a = Send(&first), b = Send(&second);
+  executor_.RunFor(absl::Seconds(1));
+  first.Take(*a.get());
+  second.Take(*b.get());
+  ASSERT_EQ(second.chains.size(), 1u);
+  const auto held = Send(&second);
+  EXPECT_FALSE(held.has());
+  Advance(&first, first.chains.begin()->first, ChainState::kSucceeded);
+  ASSERT_TRUE(held.has());
+  EXPECT_EQ(held.get()->stop.size(), 1u);
 }
 
 TEST_F(DispatcherWorkers, NewerCallEndsTheHeldOne) {

@@ -170,6 +170,74 @@ TEST_F(WorkerSessionTest, RefusesAGrantThatCrossesWithADrain) {
   EXPECT_TRUE(worker_.session.drained());
 }
 
+TEST_F(WorkerSessionTest, AsksAgainAtOnceWhenToldTo) {
+  Start();
+  server_.next_sync_in = absl::ZeroDuration();
+  executor_.RunFor(limits::kSyncInterval);
+  const size_t before = server_.requests.size();
+  executor_.RunFor(absl::Seconds(1));
+  EXPECT_GE(server_.requests.size(), before + 10);
+  EXPECT_LE(server_.requests.size(), before + 50) << "a broken server is not flooded";
+}
+
+TEST_F(WorkerSessionTest, NewsDoesNotWaitForACallThatTheServerHolds) {
+  Start();
+  worker_.held.TakeNew();
+  server_.holds = true;
+  executor_.RunFor(limits::kSyncInterval);
+  server_.holds = server_.grants_enabled = false;
+  const size_t before = server_.requests.size();
+  worker_.held.Release({chain_, 1}, ReleasedChain::Why::kFailed, "it broke");
+  executor_.RunFor(absl::Milliseconds(100));
+  ASSERT_EQ(server_.requests.size(), before + 1);
+  EXPECT_THAT(server_.requests.back().released, SizeIs(1));
+  EXPECT_THAT(server_.released, SizeIs(1));
+}
+
+TEST_F(WorkerSessionTest, ReplyThatWasOvertakenIsIgnored) {
+  Start();
+  worker_.held.TakeNew();
+  server_.holds = true;
+  executor_.RunFor(limits::kSyncInterval);
+  server_.holds = false;
+  worker_.session.Wake();
+  executor_.RunFor(absl::Milliseconds(100));
+  SynchronizeReply late;
+  late.generation = server_.generation;
+  late.store_incarnation = server_.store_incarnation;
+  late.lease_ttl = limits::kLeaseTtl;
+  late.stop = {{chain_, 1, StopOrder::How::kFenced}};
+  server_.AnswerHeld(late);
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(worker_.held.Holds({chain_, 1}));
+}
+
+TEST_F(WorkerSessionTest, EndOfAnOvertakenCallIsNoOutage) {
+  Start();
+  server_.holds = true;
+  executor_.RunFor(limits::kSyncInterval);
+  worker_.session.Wake();
+  executor_.RunFor(absl::Milliseconds(100));
+  server_.AnswerHeld(WithReason(absl::AbortedError("a newer call of this worker came"), "STALE_SEQ"));
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(worker_.session.connected());
+  const size_t before = server_.requests.size();
+  executor_.RunFor(limits::kSyncInterval);
+  EXPECT_EQ(server_.requests.size(), before) << "the newer call is held";
+}
+
+TEST_F(WorkerSessionTest, HasNoMoreThanTwoCallsInFlight) {
+  Start();
+  server_.holds = true;
+  executor_.RunFor(limits::kSyncInterval);
+  const size_t before = server_.requests.size();
+  for (int i = 0; i < 10; ++i) {
+    worker_.session.Wake();
+    executor_.RunFor(absl::Milliseconds(100));
+  }
+  EXPECT_EQ(server_.requests.size(), before + 1);
+}
+
 TEST_F(WorkerSessionTest, KeepsOneCallInFlight) {
   Start(3);
   const size_t before = server_.requests.size();

@@ -123,7 +123,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobR
   return ServeUnary(response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     answer->Answer(parts_.dispatcher->GetJob(request->name()),
-                   [](const JobView& view) { return RenderJob(view, true); });
+                   [&](const JobView& view) { return RenderJob(view, *parts_.traces); });
   });
 }
 
@@ -156,7 +156,7 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const 
       watches_.push_back(feed);
     }
     const absl::Duration asked = absl::Seconds(request->min_interval_seconds());
-    WatchJobInto(feed, parts_.dispatcher, parts_.executor, request->name(),
+    WatchJobInto(feed, parts_.dispatcher, parts_.traces, parts_.executor, request->name(),
                  asked > absl::ZeroDuration() ? std::max(asked, kMinWatchInterval) : kDefaultWatchInterval);
   });
 }
@@ -174,9 +174,10 @@ grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetI
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
     if (!intent.ok()) return answer->Fail(intent.status());
-    parts_.dispatcher->SetIntent(request->name(), *intent, [answer](absl::StatusOr<JobView> job) {
-      answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
-    });
+    parts_.dispatcher->SetIntent(request->name(), *intent,
+                                 [answer, traces = parts_.traces](absl::StatusOr<JobView> job) {
+                                   answer->Answer(job, [&](const JobView& view) { return RenderJob(view, *traces); });
+                                 });
   });
 }
 

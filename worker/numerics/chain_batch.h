@@ -32,9 +32,9 @@ struct RowReport {
   int64_t step = 0;   // after the step, from 1
   ChainStats stats;
   std::vector<double> trace;  // the values of trace_quantities() where the plan says so, else empty
-  bool finite = true;     // false: energy or theta is not finite; the row must be removed, its last draw stands
-  bool draw_due = false;  // a draw is to be taken after this step
-  bool done = false;      // step == total_steps
+  bool finite = true;         // false: energy or theta is not finite; the row must be removed, its last draw stands
+  bool draw_due = false;      // a draw is to be taken after this step
+  bool done = false;          // step == total_steps
 };
 
 class ChainBatch {

@@ -23,9 +23,7 @@ std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
 }  // namespace
 
 ChainTracer::ChainTracer(const JobSpec& spec, Potential* potential)
-    : potential_(potential),
-      has_anchor_(KindsOf(spec).size() > 1),
-      probes_(ProbesOf(spec, potential->num_examples())) {
+    : potential_(potential), has_anchor_(KindsOf(spec).size() > 1), probes_(ProbesOf(spec, potential->num_examples())) {
   quantities_.push_back("energy");
   if (has_anchor_) quantities_.push_back("anchor_distance");
   for (const DrawKind kind : KindsOf(spec)) {

@@ -27,8 +27,8 @@ class ChainTracer {
 
   const std::vector<std::string>& quantities() const { return quantities_; }
 
-  // The values of each row after its step `info`, [C, Q]; `kinds` are the arenas of KindsOf(spec). Throws as a Potential
-  // does when memory is short.
+  // The values of each row after its step `info`, [C, Q]; `kinds` are the arenas of KindsOf(spec). Throws as a
+  // Potential does when memory is short.
   absl::StatusOr<std::vector<std::vector<double>>> Trace(const std::vector<StepInfo>& info,
                                                          const std::vector<const ThetaArena*>& kinds);
 

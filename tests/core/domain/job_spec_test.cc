@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/limits.h"
+#include "core/domain/chain_trace.h"
 
 namespace chainfleet {
 namespace {

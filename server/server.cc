@@ -147,12 +147,15 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
                                              OptionsOf(options, std::move(on_store_lost)));
   SignUploads(options);
+  diagnoses_ = std::make_unique<Strand>(threads_.get());
+  traces_ = std::make_unique<TraceTable>(diagnoses_.get());
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
                            .dispatcher = dispatcher_.get(),
                            .uploads = uploads_.get(),
+                           .traces = traces_.get(),
                            .auth = auth_.get(),
                            .metrics = &metrics_,
                            .data_directory = options.data_directory,

@@ -100,6 +100,8 @@ class Server {
   std::string metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<UploadSigner> uploads_;
+  std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
+  std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<ShardStreams> shards_;
   std::unique_ptr<DispatcherDrawCatalog> catalog_;
   std::unique_ptr<ShardQueue> queue_;

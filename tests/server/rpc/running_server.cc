@@ -23,6 +23,7 @@ RunningServer::RunningServer(TokenTable tokens)
              .state = &state_,
              .blobs = &blobs_,
              .dispatcher = &dispatcher_,
+             .traces = &traces_,
              .auth = &auth_,
              .metrics = &metrics_,
              .data_directory = "/data",

@@ -4,12 +4,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/store/state_store/postgres_schema.h"
+#include "core/store/state_store/sql_rows.h"
 #include "core/store/state_store/sql_state_store.h"
 
 namespace chainfleet {
 namespace {
 
 constexpr char kWriterName[] = "chainfleet-leader";
+
+constexpr char kFetch[] =
+    "SELECT " CHAINFLEET_CHAIN_COLUMNS_OF(
+        "c.") ", r.step, r.sha256, CASE WHEN w.whole = 1 THEN r.bytes END, r.object, s.digest, j.intent "
+              "FROM (SELECT job COLLATE \"C\" AS job, chain, first_index, whole FROM unnest(CAST(? AS TEXT[]), "
+              "CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS u (job, chain, first_index, whole)) AS w "
+              "JOIN chains AS c ON c.job = w.job AND c.chain = w.chain "
+              "LEFT JOIN resume_points AS r ON r.job = w.job AND r.chain = w.chain "
+              "LEFT JOIN segments AS s ON s.job = w.job AND s.chain = w.chain AND s.first_index = w.first_index "
+              "LEFT JOIN jobs AS j ON j.id = w.job AND j.purged = 0";
 
 absl::StatusOr<std::string> ReadIncarnation(PostgresConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT incarnation FROM store"));
@@ -35,7 +46,7 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
     return done;
   }
   if (generation_ < 0) return election;
-  StoreOwnership ownership{"", generation_, "SELECT generation FROM leader FOR KEY SHARE"};
+  StoreOwnership ownership{"", generation_, "SELECT generation FROM leader FOR KEY SHARE", kFetch};
   CHAINFLEET_ASSIGN_OR_RETURN(ownership.incarnation, ReadIncarnation(connection_.get()));
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> reader,
                               PostgresConnection::Open(options_.uri, "chainfleet-reader"));
@@ -76,8 +87,8 @@ absl::Status PostgresLeader::Renew() {
 }
 
 absl::Status PostgresLeader::Resign() {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s, connection_->Prepare("UPDATE leader SET renewed_at = '-infinity' WHERE generation = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("UPDATE leader SET renewed_at = '-infinity' WHERE generation = ?"));
   return s.Bind(generation_).Run();
 }
 

@@ -26,7 +26,7 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 struct Flags {
   ServerOptions server;
-  std::string blobs, lease = "15s", port_file, log_level = "info";
+  std::string blobs, lease = "15s", predict_max_delay = "0ms", port_file, log_level = "info";
   std::vector<std::string> tenant_weights;
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m";
@@ -51,6 +51,19 @@ void AddScaleFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app->add_option("--scale-idle", flags->scale_idle, "How long a worker without a chain is kept")
+      ->capture_default_str();
+}
+
+void AddPredictFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--predict-max-rows", flags->server.batches.max_rows, "Rows of predictions that share a pass")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app->add_option("--predict-max-delay", flags->predict_max_delay,
+                  "How long a prediction waits for others to share its pass while workers are free")
+      ->capture_default_str();
+  app->add_option("--predict-max-waiting", flags->server.batches.max_waiting,
+                  "Predictions that wait at most; more are refused")
+      ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
 }
 
@@ -96,6 +109,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
       "object");
   app->add_flag("--keep-objects", flags->keep_objects, "Delete no object, while a backup is taken");
+  AddPredictFlags(app, flags);
   AddScaleFlags(app, flags);
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
@@ -236,6 +250,10 @@ int Main(int argc, char** argv) {
   }
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     return WrongUsage(absl::StrCat("--lease ", flags.lease, ": give a duration of at least 100ms, like 15s"));
+  }
+  if (!absl::ParseDuration(flags.predict_max_delay, &flags.server.batches.max_delay) ||
+      flags.server.batches.max_delay < absl::ZeroDuration() || flags.server.batches.max_delay > absl::Seconds(1)) {
+    return WrongUsage(absl::StrCat("--predict-max-delay ", flags.predict_max_delay, ": give 0 to 1s, like 2ms"));
   }
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
     return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));

@@ -164,6 +164,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(threads_.get(), catalog_.get(), queue_.get());
+  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), options.batches);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
@@ -171,7 +172,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
-      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));
+      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluator_.get(), &metrics_));
   if (options.slurm) StartScaling(*options.slurm, options.listen);
   return ServeMetrics(options.metrics_listen);
 }

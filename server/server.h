@@ -22,6 +22,7 @@
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
 #include "server/election.h"
+#include "server/predict/batcher.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
 #include "server/scale/scale_loop.h"
@@ -48,6 +49,7 @@ struct ServerOptions {
   ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
   int threads = 0;                    // of the executor; 0: by the cores
+  BatchLimits batches;                // of predictions
   std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them
   Opening opening = Opening::kUsual;
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
@@ -106,6 +108,7 @@ class Server {
   std::unique_ptr<DispatcherDrawCatalog> catalog_;
   std::unique_ptr<ShardQueue> queue_;
   std::unique_ptr<PredictRouter> router_;
+  std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<ScaleLoop> scale_loop_;

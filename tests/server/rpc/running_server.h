@@ -109,6 +109,7 @@ class RunningServer : public testing::Test {
   DispatcherDrawCatalog catalog_{parts_};
   ShardQueue queue_{threads_.get(), &shards_};
   PredictRouter router_{threads_.get(), &catalog_, &queue_};
+  Batcher batcher_{&clock_, threads_.get(), &router_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
   std::unique_ptr<GrpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;

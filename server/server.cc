@@ -12,6 +12,7 @@
 #include "core/store/blob_store/object_place.h"
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
+#include "server/control/restored_store.h"
 #include "server/scale/slurm_scaler.h"
 
 namespace chainfleet {
@@ -29,6 +30,7 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
           .sync_interval = options.lease / 3,
           .lease_grace = options.lease / 3,
           .id_key = RngKey{RandomBits()},
+          .shares = options.shares,
           .on_store_lost = std::move(on_store_lost)};
 }
 
@@ -50,7 +52,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
   }
   const PostgresOptions postgres{.uri = options.state,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
-                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};
+                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits())),
+                                 .opening = options.opening};
   return WaitToLead(postgres, options.listen, pause);
 }
 
@@ -81,9 +84,25 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   }
   lock_ = *std::move(lock);
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
-  if (state_ != nullptr) return absl::OkStatus();
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
+  if (state_ == nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits())),
+                                     options.opening));
+  }
+  return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
+}
+
+absl::Status Server::CheckRestored() {
+  const absl::StatusOr<RestoredStore> stock = TakeStock(clock_, state_.get(), *blobs_);
+  if (!stock.ok()) return Annotate(stock.status(), "--restored: start it again with the same flag");
+  Log(stock->missing == 0 ? LogLevel::kInfo : LogLevel::kError,
+      "the store is restored: leave --restored out from now on",
+      {{"incarnation", state_->incarnation()},
+       {"generation", state_->generation()},
+       {"objects", stock->objects},
+       {"missing", stock->missing},
+       {"corrupt_segments", stock->corrupt_segments},
+       {"failed_chains", stock->failed_chains}});
   return absl::OkStatus();
 }
 
@@ -123,17 +142,20 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
   threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
-  auth_ = std::make_unique<Authenticator>(options.token);
+  auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
                                              OptionsOf(options, std::move(on_store_lost)));
   SignUploads(options);
+  diagnoses_ = std::make_unique<Strand>(threads_.get());
+  traces_ = std::make_unique<TraceTable>(diagnoses_.get());
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
                            .dispatcher = dispatcher_.get(),
                            .uploads = uploads_.get(),
+                           .traces = traces_.get(),
                            .auth = auth_.get(),
                            .metrics = &metrics_,
                            .data_directory = options.data_directory,
@@ -142,14 +164,15 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(threads_.get(), catalog_.get(), queue_.get());
+  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), options.batches);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
-  garbage_->Start(kUpkeepInterval);
+  if (options.collect_garbage) garbage_->Start(kUpkeepInterval);
   verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
-      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));
+      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluator_.get(), &metrics_));
   if (options.slurm) StartScaling(*options.slurm, options.listen);
   return ServeMetrics(options.metrics_listen);
 }
@@ -181,7 +204,7 @@ void Server::ShowFleet() {
   FleetCounts counts;
   std::string page_token;
   do {
-    const auto page = dispatcher_->ListJobs(std::nullopt, limits::kMaxPageSize, page_token);
+    const auto page = dispatcher_->ListJobs({}, limits::kMaxPageSize, page_token);
     if (!page.ok()) break;
     for (const JobView& job : page->items) {
       ++counts.jobs[job.state];

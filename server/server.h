@@ -22,6 +22,7 @@
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
 #include "server/election.h"
+#include "server/predict/batcher.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
 #include "server/scale/scale_loop.h"
@@ -44,10 +45,14 @@ struct ServerOptions {
   std::string s3_public_endpoint;  // of S3, as workers reach it; empty: as here; "off": objects come through the server
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
-  std::string token;                              // empty: everyone may call
+  TokenTable tokens;                              // none: everyone may call
+  ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
   int threads = 0;                    // of the executor; 0: by the cores
+  BatchLimits batches;                // of predictions
   std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them
+  Opening opening = Opening::kUsual;
+  bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 };
 
 // WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS /
@@ -77,6 +82,7 @@ class Server {
   absl::Status OpenStores(const ServerOptions& options);
   absl::Status OpenBlobs(const ServerOptions& options);
   void SignUploads(const ServerOptions& options);
+  absl::Status CheckRestored();
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   void StartScaling(const SlurmOptions& options, const std::string& listen);
@@ -96,10 +102,13 @@ class Server {
   std::string metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<UploadSigner> uploads_;
+  std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
+  std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<ShardStreams> shards_;
   std::unique_ptr<DispatcherDrawCatalog> catalog_;
   std::unique_ptr<ShardQueue> queue_;
   std::unique_ptr<PredictRouter> router_;
+  std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<ScaleLoop> scale_loop_;

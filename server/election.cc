@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "server/rpc/standby_server.h"
 
@@ -26,6 +27,10 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
     absl::StatusOr<PostgresLeader::Election> election = leader->TakeOver();
     if (!election.ok() && standby == nullptr) return election.status();
     if (election.ok() && election->store != nullptr) return Lead{std::move(leader), std::move(election->store)};
+    if (election.ok() && options.opening == Opening::kRestored) {
+      return absl::FailedPreconditionError(absl::StrCat("--restored: the coordinator at ", election->leader_address,
+                                                        " leads on this database: stop all others first"));
+    }
     if (standby == nullptr) {
       CHAINFLEET_ASSIGN_OR_RETURN(standby, StandbyServer::Start(listen));
     }

@@ -8,8 +8,12 @@
 #include <fstream>
 #include <iostream>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/base/environment.h"
+#include "core/base/ids.h"
 #include "core/base/log.h"
 #include "server/scale/command.h"
 #include "server/server.h"
@@ -22,9 +26,12 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 struct Flags {
   ServerOptions server;
-  std::string blobs, lease = "15s", port_file, log_level = "info";
+  std::string blobs, lease = "15s", predict_max_delay = "0ms", port_file, log_level = "info";
+  std::vector<std::string> tenant_weights;
+  std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m";
   ScaleSettings scale_settings;
+  bool restored = false, keep_objects = false;
 };
 
 void AddScaleFlags(CLI::App* app, Flags* flags) {
@@ -47,6 +54,19 @@ void AddScaleFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
 }
 
+void AddPredictFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--predict-max-rows", flags->server.batches.max_rows, "Rows of predictions that share a pass")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app->add_option("--predict-max-delay", flags->predict_max_delay,
+                  "How long a prediction waits for others to share its pass while workers are free")
+      ->capture_default_str();
+  app->add_option("--predict-max-waiting", flags->server.batches.max_waiting,
+                  "Predictions that wait at most; more are refused")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+}
+
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory,
@@ -62,6 +82,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Where draws and data sets live: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
                   "data directory")
       ->envname("CHAINFLEET_BLOBS");
+  app->add_option(
+         "--s3-public-endpoint", flags->server.s3_public_endpoint,
+         "http(s)://HOST[:PORT] of S3 as workers reach it, for they put draws there by themselves; default: as "
+         "this server; off: they send them through it")
+      ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -72,6 +97,19 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--port-file", flags->port_file, "Write {\"grpc\": PORT, \"metrics\": PORT} here once serving");
   app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the cores")
       ->capture_default_str();
+  app->add_option("--tenant-weight", flags->tenant_weights,
+                  "NAME=WEIGHT, repeatable: a tenant's part of the fleet among those who wait; 1 for all others")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app->add_option("--share-half-life", flags->share_half_life,
+                  "After so long what a tenant has used counts half against it")
+      ->capture_default_str();
+  app->add_flag(
+      "--restored", flags->restored,
+      "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
+      "object");
+  app->add_flag("--keep-objects", flags->keep_objects, "Delete no object, while a backup is taken");
+  AddPredictFlags(app, flags);
   AddScaleFlags(app, flags);
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
@@ -79,12 +117,16 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
   app->footer(
-      "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: clients and workers must send it as a bearer token. There is no TLS "
-      "here: use a private "
-      "network.\n\n"
+      "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: clients and workers must send it as a bearer token. The file may "
+      "have "
+      "several lines TOKEN TENANT. There is no TLS here: use a private network.\n\n"
       "Examples:\n"
       "  chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 --metrics-listen 0.0.0.0:7401\n"
       "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json");
+}
+
+bool IsPublicEndpoint(const std::string& text) {
+  return text.empty() || text == "off" || absl::StartsWith(text, "http://") || absl::StartsWith(text, "https://");
 }
 
 int PortOf(const std::string& address) {
@@ -141,6 +183,24 @@ absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
   return slurm;
 }
 
+absl::StatusOr<ShareSettings> ReadShares(const Flags& flags) {
+  ShareSettings shares;
+  if (!absl::ParseDuration(flags.share_half_life, &shares.half_life) || shares.half_life < absl::Seconds(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--share-half-life ", flags.share_half_life, ": give a duration of at least 1s, like 24h"));
+  }
+  for (const std::string& text : flags.tenant_weights) {
+    const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    double weight = 0;
+    const bool valid = parts.size() == 2 && CheckName("tenant", parts[0]).ok() && absl::SimpleAtod(parts[1], &weight) &&
+                       weight > 0 && weight <= kMaxTenantWeight;
+    if (valid && shares.weights.emplace(parts[0], weight).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tenant-weight ", text, ": give NAME=WEIGHT, once for a tenant, above 0 and up to ", kMaxTenantWeight));
+  }
+  return shares;
+}
+
 int Run(const Flags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -191,9 +251,19 @@ int Main(int argc, char** argv) {
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     return WrongUsage(absl::StrCat("--lease ", flags.lease, ": give a duration of at least 100ms, like 15s"));
   }
+  if (!absl::ParseDuration(flags.predict_max_delay, &flags.server.batches.max_delay) ||
+      flags.server.batches.max_delay < absl::ZeroDuration() || flags.server.batches.max_delay > absl::Seconds(1)) {
+    return WrongUsage(absl::StrCat("--predict-max-delay ", flags.predict_max_delay, ": give 0 to 1s, like 2ms"));
+  }
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
     return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));
   }
+  if (!IsPublicEndpoint(flags.server.s3_public_endpoint)) {
+    return WrongUsage(absl::StrCat("--s3-public-endpoint ", flags.server.s3_public_endpoint,
+                                   ": give http://HOST[:PORT], https://HOST[:PORT] or off"));
+  }
+  flags.server.opening = flags.restored ? Opening::kRestored : Opening::kUsual;
+  flags.server.collect_garbage = !flags.keep_objects;
   if (flags.scale == "slurm") {
     absl::StatusOr<SlurmOptions> slurm = ReadSlurmOptions(flags);
     if (!slurm.ok()) return WrongUsage(std::string(slurm.status().message()));
@@ -204,9 +274,14 @@ int Main(int argc, char** argv) {
     if (!s3.ok()) return Fail(Annotate(s3.status(), "--blobs"));
     flags.server.s3 = *std::move(s3);
   }
-  const absl::StatusOr<std::string> token = BearerToken();
-  if (!token.ok()) return Fail(token.status());
-  flags.server.token = *token;
+  const absl::StatusOr<std::string> tokens = TokenText();
+  if (!tokens.ok()) return Fail(tokens.status());
+  absl::StatusOr<TokenTable> tenants = ParseTokens(*tokens);
+  if (!tenants.ok()) return Fail(tenants.status());
+  flags.server.tokens = *std::move(tenants);
+  absl::StatusOr<ShareSettings> shares = ReadShares(flags);
+  if (!shares.ok()) return WrongUsage(std::string(shares.status().message()));
+  flags.server.shares = *std::move(shares);
   InitLog("chainfleet-server", flags.log_level);
   return Run(flags);
 }

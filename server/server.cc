@@ -1,19 +1,18 @@
 #include "server/server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/environment.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/object_place.h"
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
+#include "server/control/restored_store.h"
 #include "server/scale/slurm_scaler.h"
 
 namespace chainfleet {
@@ -21,6 +20,7 @@ namespace {
 
 constexpr absl::Duration kUpkeepInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
+constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
 constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
 
@@ -30,17 +30,14 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
           .sync_interval = options.lease / 3,
           .lease_grace = options.lease / 3,
           .id_key = RngKey{RandomBits()},
+          .shares = options.shares,
           .on_store_lost = std::move(on_store_lost)};
 }
 
 // HOST:PORT for other hosts; 0.0.0.0 and [::] become the name of this one.
 std::string ReachableAddress(const std::string& listen, int port) {
   std::string host = listen.substr(0, listen.rfind(':'));
-  if (host.empty() || host == "0.0.0.0" || host == "[::]") {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    host = name.data();
-  }
+  if (host.empty() || host == "0.0.0.0" || host == "[::]") host = HostName();
   return absl::StrCat(host, ":", port);
 }
 
@@ -55,7 +52,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
   }
   const PostgresOptions postgres{.uri = options.state,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
-                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits()))};
+                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits())),
+                                 .opening = options.opening};
   return WaitToLead(postgres, options.listen, pause);
 }
 
@@ -78,7 +76,7 @@ Server::~Server() {
 }
 
 absl::Status Server::OpenStores(const ServerOptions& options) {
-  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(options.data_directory));
+  CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(options.data_directory + "/lock");
   if (!lock.ok()) {
     return Annotate(lock.status(),
@@ -86,9 +84,25 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   }
   lock_ = *std::move(lock);
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
-  if (state_ != nullptr) return absl::OkStatus();
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits()))));
+  if (state_ == nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits())),
+                                     options.opening));
+  }
+  return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
+}
+
+absl::Status Server::CheckRestored() {
+  const absl::StatusOr<RestoredStore> stock = TakeStock(clock_, state_.get(), *blobs_);
+  if (!stock.ok()) return Annotate(stock.status(), "--restored: start it again with the same flag");
+  Log(stock->missing == 0 ? LogLevel::kInfo : LogLevel::kError,
+      "the store is restored: leave --restored out from now on",
+      {{"incarnation", state_->incarnation()},
+       {"generation", state_->generation()},
+       {"objects", stock->objects},
+       {"missing", stock->missing},
+       {"corrupt_segments", stock->corrupt_segments},
+       {"failed_chains", stock->failed_chains}});
   return absl::OkStatus();
 }
 
@@ -107,6 +121,20 @@ absl::Status Server::OpenBlobs(const ServerOptions& options) {
   return place.Keep(options.s3->Url());
 }
 
+void Server::SignUploads(const ServerOptions& options) {
+  if (!options.s3 || options.s3_public_endpoint == kNoPublicEndpoint) return;
+  S3Settings settings = *options.s3;
+  if (!options.s3_public_endpoint.empty()) settings.endpoint = options.s3_public_endpoint;
+  s3_public_ = std::make_unique<S3Client>(settings, s3_transport_.get(), &clock_, RngKey{}, PauseThread);
+  const auto sign = [this](const BlobRef& ref, absl::Duration valid_for) -> absl::StatusOr<SignedUpload> {
+    CHAINFLEET_ASSIGN_OR_RETURN(S3SignedUrl put,
+                                SignS3Put(*s3_public_, ref.name, ref.sha256, ref.size_bytes, valid_for));
+    return SignedUpload{std::move(put.url), std::move(put.headers)};
+  };
+  uploads_ = std::make_unique<UploadSigner>(sign, ChainObjects(state_.get(), blobs_.get(), dispatcher_.get()),
+                                            state_.get(), dispatcher_.get(), &clock_, store_calls_.get());
+}
+
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   // Tasks wait for the disk more than they compute: more threads than cores.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -114,10 +142,11 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
   threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
-  auth_ = std::make_unique<Authenticator>(options.token);
+  auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
                                              OptionsOf(options, std::move(on_store_lost)));
+  SignUploads(options);
   diagnoses_ = std::make_unique<Strand>(threads_.get());
   traces_ = std::make_unique<TraceTable>(diagnoses_.get());
   const ServiceParts parts{.clock = &clock_,
@@ -125,6 +154,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .state = state_.get(),
                            .blobs = blobs_.get(),
                            .dispatcher = dispatcher_.get(),
+                           .uploads = uploads_.get(),
                            .traces = traces_.get(),
                            .auth = auth_.get(),
                            .metrics = &metrics_,
@@ -134,14 +164,15 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(threads_.get(), catalog_.get(), queue_.get());
+  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), options.batches);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
-  garbage_->Start(kUpkeepInterval);
+  if (options.collect_garbage) garbage_->Start(kUpkeepInterval);
   verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
-      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));
+      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluator_.get(), &metrics_));
   if (options.slurm) StartScaling(*options.slurm, options.listen);
   return ServeMetrics(options.metrics_listen);
 }
@@ -173,7 +204,7 @@ void Server::ShowFleet() {
   FleetCounts counts;
   std::string page_token;
   do {
-    const auto page = dispatcher_->ListJobs(std::nullopt, limits::kMaxPageSize, page_token);
+    const auto page = dispatcher_->ListJobs({}, limits::kMaxPageSize, page_token);
     if (!page.ok()) break;
     for (const JobView& job : page->items) {
       ++counts.jobs[job.state];

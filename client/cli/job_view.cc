@@ -221,6 +221,7 @@ std::string DescribeJob(const v1::Job& job, absl::Time now) {
   };
   const absl::Time created = ToTime(job.created_at());
   add("Job", job.id());
+  if (job.tenant() != "default") add("Tenant", job.tenant());
   add("State", absl::StrCat(v1::Job::State_Name(job.state()), " (intent ", v1::Job::Intent_Name(job.intent()), ")"));
   add("Created", absl::StrCat(google::protobuf::util::TimeUtil::ToString(job.created_at()), ", ",
                               FormatAge(now - created), " ago"));

@@ -18,7 +18,7 @@ Dispatcher::Dispatcher(const Clock* clock, Executor* executor, StateStore* store
 Dispatcher::~Dispatcher() { impl_->writer->Close(); }
 
 Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState state, DispatcherOptions o)
-    : clock(c), executor(e), store(s), options(std::move(o)), now(c->Monotonic()) {
+    : clock(c), executor(e), store(s), options(std::move(o)), now(c->Monotonic()), shares(options.shares) {
   for (StoredJob& job : state.jobs) {
     const JobEntry& entry = *jobs.Add(std::move(job));
     if (entry.row.intent == JobIntent::kDelete) SchedulePurge(entry.row.id);
@@ -27,7 +27,9 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
       if (row.state != ChainState::kLeased) continue;
       Lease lease{row.id, row.lease_epoch, row.worker, row.incarnation, LeaseEndsAfter(now)};
       lease.confirmed = true;
-      leases.Put(std::move(lease));
+      lease.bytes = entry.chain_bytes;
+      lease.tenant = entry.row.tenant;
+      PutLease(std::move(lease));
       if (row.suspect()) turns.Begin(row.worker, row.id);
     }
   }
@@ -157,7 +159,7 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
     if (row.state != ChainState::kLeased) {
       if (const Lease* lease = leases.Find(row.id); lease != nullptr && lease->confirmed) {
         stirred.insert(lease->worker);
-        leases.Remove(row.id);
+        RemoveLease(row.id);
       }
       policy_due = true;
     }

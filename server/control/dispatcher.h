@@ -19,6 +19,7 @@
 #include "core/base/status.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/fair_share.h"
 #include "server/control/views.h"
 
 namespace chainfleet {
@@ -32,6 +33,7 @@ struct DispatcherOptions {
   absl::Duration lease_grace = limits::kLeaseGrace;
   // Job ids are drawn from it: fresh random bits in production, a constant in tests.
   RngKey id_key;
+  ShareSettings shares;
   // Runs once when another coordinator took the store over or a commit's outcome is unknown: the process must end and
   // reload. Unset: it ends at once.
   std::function<void(const absl::Status&)> on_store_lost;
@@ -45,13 +47,20 @@ class Dispatcher {
   Dispatcher(const Clock* clock, Executor* executor, StateStore* store, StoredState state, DispatcherOptions options);
   ~Dispatcher();
 
-  // Jobs. Names: a job id, a name (its newest undeleted job), or "@latest". NOT_FOUND names what was asked.
-  void CreateJob(const JobSpec& spec, const std::string& request_id, bool validate_only, Reply<JobView> done);
-  void SetIntent(const std::string& name, JobIntent intent, Reply<JobView> done);
-  absl::StatusOr<JobView> GetJob(const std::string& name);
+  // Jobs. Who calls is told apart here and in CreateJob and ListJobs; all other calls take the id that this gives.
+  // `name`: a job id, a name (its newest undeleted job), or "@latest", among the jobs of `tenant`. NOT_FOUND names what
+  // was asked, here and below.
+  absl::StatusOr<std::string> ResolveJob(const std::string& tenant, const std::string& name);
+  void CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id, bool validate_only,
+                 Reply<JobView> done);
+  void SetIntent(const std::string& job, JobIntent intent, Reply<JobView> done);
+  absl::StatusOr<JobView> GetJob(const std::string& job);
   // Newest first. INVALID_ARGUMENT for a page token of other arguments.
-  absl::StatusOr<Page<JobView>> ListJobs(const std::optional<JobState>& state, int32_t page_size,
-                                         const std::string& page_token);
+  struct JobFilter {
+    std::optional<std::string> tenant;
+    std::optional<JobState> state;
+  };
+  absl::StatusOr<Page<JobView>> ListJobs(const JobFilter& filter, int32_t page_size, const std::string& page_token);
   // Runs `changed` once when the job's version counter passes `seen` or it is gone; at once if it has already.
   struct Watched {
     JobView job;
@@ -62,7 +71,7 @@ class Dispatcher {
     std::string job;
     uint64_t number = 0;
   };
-  WatchTicket WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed);
+  WatchTicket WatchJob(const std::string& job, uint64_t seen, Reply<Watched> changed);
   // Nobody listens any more: `changed`, unless it ran already, gets CANCELLED.
   void Unwatch(const WatchTicket& ticket);
 
@@ -87,6 +96,7 @@ class Dispatcher {
 
   // TorchScript files, in the same way.
   void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done);
+  absl::StatusOr<StoredModel> GetModel(const std::string& name);
   absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
   void DeleteModel(const std::string& name, Reply<bool> done);
 

@@ -46,15 +46,15 @@ void Dispatcher::Impl::Persist(const StateChange& change) {
   });
 }
 
-void Dispatcher::PinSnapshot(const std::string& name, int64_t number, bool refresh, Reply<Snapshot> done) {
+void Dispatcher::PinSnapshot(const std::string& id, int64_t number, bool refresh, Reply<Snapshot> done) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
-  const JobEntry* job = impl.jobs.Resolve(name);
-  if (job == nullptr) return impl.Say<Snapshot>(done, absl::NotFoundError(absl::StrCat("no job ", name)));
+  const JobEntry* job = impl.jobs.Find(id);
+  if (job == nullptr) return impl.Say<Snapshot>(done, absl::NotFoundError(absl::StrCat("no job ", id)));
   const std::optional<Snapshot>& newest = job->newest_snapshot;
   if (number > 0) {
     if (newest && newest->number == number) return impl.Say<Snapshot>(done, *newest);
-    return impl.Say([store = impl.store, id = job->row.id, number, done] { done(store->FindSnapshot(id, number)); });
+    return impl.Say([store = impl.store, id, number, done] { done(store->FindSnapshot(id, number)); });
   }
   if (newest && (!refresh || IsCurrent(*job, *newest))) return impl.Say<Snapshot>(done, *newest);
   if (!refresh) {
@@ -134,6 +134,13 @@ void Dispatcher::PutModel(const StoredModel& model, const std::string& upload, R
     i.models[result.model->name] = *result.model;
     i.Say<StoredModel>(done, *result.model);
   });
+}
+
+absl::StatusOr<StoredModel> Dispatcher::GetModel(const std::string& name) {
+  Impl::Entered entered(impl_.get());
+  const auto found = impl_->models.find(name);
+  if (found != impl_->models.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat("no model ", name, ": put it with `chainfleet model put`"));
 }
 
 absl::StatusOr<Page<StoredModel>> Dispatcher::ListModels(int32_t page_size, const std::string& page_token) {

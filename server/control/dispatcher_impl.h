@@ -15,9 +15,11 @@
 
 #include "core/base/mutex.h"
 #include "server/control/dispatcher.h"
+#include "server/control/fair_share.h"
 #include "server/control/fleet.h"
 #include "server/control/job_table.h"
 #include "server/control/lease_table.h"
+#include "server/control/preemption.h"
 #include "server/control/scheduling_policy.h"
 #include "server/control/solo_turns.h"
 #include "server/control/state_writer.h"
@@ -90,6 +92,9 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void DelayNextAttempt(ChainEntry* chain);
   // `listed`: the worker holds the chain already, it needs no grant message.
   void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
+  // These keep what tenants hold, too.
+  void PutLease(Lease lease);
+  void RemoveLease(const ChainId& chain);
   void OnGrantRefused(Lease* lease, const absl::Status& why);
   void OnGranted(const ChainId& chain, const ApplyResult& result);
 
@@ -99,9 +104,19 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void PlanTurns();
   void BeginTurns();
   void RetireSurplus();
-  void GrantInOrder();
+  std::vector<ChainEntry*> WaitingSurplus(size_t limit);
+  std::vector<FreeSlots> FreeFleet() const;  // the workers that may be given more, those without a free slot too
+  void CloseForLowerTiers(Priority tier, Placement* placement);
+  // These return how many chains were granted, at most `limit`.
+  size_t GrantInOrder(size_t limit);
+  size_t GrantTier(const TenantQueue& tier, size_t limit, Placement* placement);
+  size_t GrantTenant(const std::map<int64_t, JobEntry*>& by_age, size_t limit, Placement* placement);
+  size_t GrantSome(JobEntry* job, size_t limit, Placement* placement);
   void Preempt();
-  void PreemptSome(JobEntry* job, size_t wanted);
+  std::vector<ChainId> ChainsToGiveWay();
+  // Those that run on `free` workers in tiers below, in the order in which they have to give way. Those that are
+  // leaving count as free already.
+  std::vector<RunningChain> ChainsBelow(Priority tier, std::vector<FreeSlots>* free);
   bool IsUsable(const WorkerEntry& worker) const;
   bool MayStart(const ChainEntry& chain);
   std::vector<SuspectChain> WaitingSuspects(size_t limit);
@@ -141,6 +156,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   JobTable jobs;
   LeaseTable leases;
   Fleet fleet;
+  FairShare shares;
   SoloTurns turns;
   std::set<ChainId> preempted;  // leases that give way to a higher tier
   std::map<std::string, Dataset> datasets;

@@ -16,8 +16,15 @@ absl::Status NoSuchJob(const std::string& name) {
 
 }  // namespace
 
-void Dispatcher::CreateJob(const JobSpec& spec, const std::string& request_id, bool validate_only,
-                           Reply<JobView> done) {
+absl::StatusOr<std::string> Dispatcher::ResolveJob(const std::string& tenant, const std::string& name) {
+  Impl::Entered entered(impl_.get());
+  const JobEntry* job = impl_->jobs.Resolve(tenant, name);
+  if (job == nullptr) return NoSuchJob(name);
+  return job->row.id;
+}
+
+void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id,
+                           bool validate_only, Reply<JobView> done) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
   if (absl::Status valid = InvalidFields(Validate(spec)); !valid.ok()) return impl.Say<JobView>(done, valid);
@@ -53,7 +60,7 @@ void Dispatcher::CreateJob(const JobSpec& spec, const std::string& request_id, b
   }
   plan.job = MakeJobId(spec.name, Fold(impl.options.id_key, ++impl.ids_made).value);
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));
-  impl.Change(change::CreateJob{shared, request_id}, [shared, done](Impl& i, const ApplyResult& result) {
+  impl.Change(change::CreateJob{shared, request_id, tenant}, [shared, done](Impl& i, const ApplyResult& result) {
     if (result.status.ok()) {
       const JobEntry* job = i.jobs.Add({*result.job, result.chains, std::nullopt});
       i.policy_due = true;
@@ -66,13 +73,12 @@ void Dispatcher::CreateJob(const JobSpec& spec, const std::string& request_id, b
   });
 }
 
-void Dispatcher::SetIntent(const std::string& name, JobIntent intent, Reply<JobView> done) {
+void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobView> done) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
-  const JobEntry* job = impl.jobs.Resolve(name);
-  if (job == nullptr) return impl.Say<JobView>(done, NoSuchJob(name));
+  const JobEntry* job = impl.jobs.Find(id);
+  if (job == nullptr) return impl.Say<JobView>(done, NoSuchJob(id));
   if (job->row.intent == intent) return impl.Say<JobView>(done, ViewOf(*job));
-  const std::string id = job->row.id;
   impl.Change(change::SetIntent{id, intent}, [id, intent, done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<JobView>(done, result.status);
     if (intent == JobIntent::kDelete) i.SchedulePurge(id);
@@ -84,17 +90,18 @@ void Dispatcher::SetIntent(const std::string& name, JobIntent intent, Reply<JobV
   });
 }
 
-absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& name) {
+absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {
   Impl::Entered entered(impl_.get());
-  const JobEntry* job = impl_->jobs.Resolve(name);
-  if (job == nullptr) return NoSuchJob(name);
+  const JobEntry* job = impl_->jobs.Find(id);
+  if (job == nullptr) return NoSuchJob(id);
   return ViewOf(*job);
 }
 
-absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const std::optional<JobState>& state, int32_t page_size,
+absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int32_t page_size,
                                                    const std::string& page_token) {
   const size_t limit = static_cast<size_t>(ClampPageSize(page_size));
-  const std::string arguments = absl::StrCat("jobs ", state ? ToString(*state) : "");
+  const std::string arguments =
+      absl::StrCat("jobs ", filter.state ? ToString(*filter.state) : "", " ", filter.tenant.value_or(""));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, page_token));
   Impl::Entered entered(impl_.get());
   const auto& jobs = impl_->jobs.by_age();
@@ -104,7 +111,8 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const std::optional<JobState>
   Page<JobView> page;
   int64_t last = 0;
   for (; job != jobs.rend(); ++job) {
-    if (state && job->second->state != *state) continue;
+    if (filter.state && job->second->state != *filter.state) continue;
+    if (filter.tenant && job->second->row.tenant != *filter.tenant) continue;
     if (page.items.size() == limit) {
       page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
       break;
@@ -115,20 +123,20 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const std::optional<JobState>
   return page;
 }
 
-Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& name, uint64_t seen, Reply<Watched> changed) {
+Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& id, uint64_t seen, Reply<Watched> changed) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
   const auto answer = [&](absl::StatusOr<Watched> watched) {
     impl.Say<Watched>(changed, std::move(watched));
     return WatchTicket();
   };
-  const JobEntry* job = impl.jobs.Resolve(name);
-  if (job == nullptr) return answer(NoSuchJob(name));
+  const JobEntry* job = impl.jobs.Find(id);
+  if (job == nullptr) return answer(NoSuchJob(id));
   if (job->version > seen) return answer(Watched{ViewOf(*job), job->version});
   auto& watchers = impl.watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {
-    return answer(absl::ResourceExhaustedError(
-        absl::StrCat("job ", name, " is watched by ", watchers.size(), " callers already")));
+    return answer(
+        absl::ResourceExhaustedError(absl::StrCat("job ", id, " is watched by ", watchers.size(), " callers already")));
   }
   watchers.emplace(++impl.watches_made, std::move(changed));
   return {job->row.id, impl.watches_made};

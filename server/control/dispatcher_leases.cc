@@ -21,7 +21,7 @@ void Dispatcher::Impl::EndLeases() {
   for (Lease* lease : leases.EndedBy(now)) {
     ChainEntry* chain = jobs.Find(lease->chain);
     if (chain == nullptr) {
-      leases.Remove(lease->chain);
+      RemoveLease(lease->chain);
     } else if (!chain->in_flight) {
       const LeaseEnd expired = LostWith(*lease, absl::StrCat("worker ", lease->worker, " did not renew its lease"));
       EndLease(chain, lease->epoch, lease->ending.value_or(expired));
@@ -47,7 +47,7 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
                 if (absl::IsResourceExhausted(result.status)) {
                   impl.leases.EndAt(lease, impl.now + kRetryFullStore, ending);
                 } else {
-                  impl.leases.Remove(id);
+                  impl.RemoveLease(id);
                 }
               });
 }
@@ -72,17 +72,31 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   const ChainId id = chain->row.id;
   Lease lease{id, epoch, worker.id, worker.incarnation, LeaseEndsAfter(now)};
   lease.listed = listed;
-  lease.bytes = jobs.Find(id.job)->chain_bytes;
-  leases.Put(std::move(lease));
+  const JobEntry& job = *jobs.Find(id.job);
+  lease.bytes = job.chain_bytes;
+  lease.tenant = job.row.tenant;
+  lease.devices = worker.devices_per_slot();
+  PutLease(std::move(lease));
   ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation},
               [id](Impl& impl, const ApplyResult& result) { impl.OnGranted(id, result); });
+}
+
+void Dispatcher::Impl::PutLease(Lease lease) {
+  if (const Lease* older = leases.Find(lease.chain)) shares.Hold(older->tenant, -older->devices, now);
+  shares.Hold(lease.tenant, lease.devices, now);
+  leases.Put(std::move(lease));
+}
+
+void Dispatcher::Impl::RemoveLease(const ChainId& chain) {
+  if (const Lease* lease = leases.Find(chain)) shares.Hold(lease->tenant, -lease->devices, now);
+  leases.Remove(chain);
 }
 
 void Dispatcher::Impl::OnGrantRefused(Lease* lease, const absl::Status& why) {
   const bool full = absl::IsResourceExhausted(why);
   policy_due = true;
   if (full) next_policy = now + kRetryFullStore;
-  if (jobs.Find(lease->chain)->row.state != ChainState::kLeased) return leases.Remove(lease->chain);
+  if (jobs.Find(lease->chain)->row.state != ChainState::kLeased) return RemoveLease(lease->chain);
   // A repeat: the lease stands, but its grant is not to be seen any more.
   lease->confirmed = true;
   if (!full) leases.EndAt(lease, now, {true, false, "its job was stopped before the grant was seen"});

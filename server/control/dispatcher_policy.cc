@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "server/control/dispatcher_impl.h"
 
@@ -14,7 +17,7 @@ void Dispatcher::Impl::RunPolicy() {
   next_attempt.reset();
   next_policy = now + limits::kPolicyInterval;
   EndTurns();
-  if (!jobs.anything_waits()) return;
+  if (!jobs.anything_waits()) return Preempt();  // nobody has to give way any more
   if (now < fleet_settles) {
     policy_due = true;
     next_policy = fleet_settles;
@@ -24,7 +27,7 @@ void Dispatcher::Impl::RunPolicy() {
   RetireSurplus();
   PlanTurns();
   BeginTurns();
-  GrantInOrder();
+  policy_due = GrantInOrder(limits::kStateWriterBatch) == limits::kStateWriterBatch || policy_due;
   Preempt();
 }
 
@@ -104,84 +107,173 @@ void Dispatcher::Impl::BeginTurns() {
 
 // Its point has as many successes as the job asks for: what it has drawn is served, and that is the end of it.
 void Dispatcher::Impl::RetireSurplus() {
-  std::vector<ChainEntry*> retired;
-  for (const auto& [place, job] : jobs.surplus_queue()) {
-    for (const int32_t index : job->surplus) {
-      ChainEntry* chain = &job->chains[static_cast<size_t>(index)];
-      if (!chain->in_flight && retired.size() < limits::kStateWriterBatch) retired.push_back(chain);
-    }
-  }
-  for (ChainEntry* chain : retired) {
+  for (ChainEntry* chain : WaitingSurplus(limits::kStateWriterBatch)) {
     ChangeChain(
         chain, change::RetireChain{chain->row.id, "as many chains succeeded as the job asks for"},
         [](Impl& impl, const ApplyResult& result) { impl.policy_due = impl.policy_due || !result.status.ok(); });
   }
 }
 
-void Dispatcher::Impl::GrantInOrder() {
+std::vector<ChainEntry*> Dispatcher::Impl::WaitingSurplus(size_t limit) {
+  std::vector<ChainEntry*> waiting;
+  for (const auto& [place, job] : jobs.surplus_queue()) {
+    for (const int32_t index : job->surplus) {
+      if (waiting.size() >= limit) return waiting;
+      ChainEntry* chain = &job->chains[static_cast<size_t>(index)];
+      if (!chain->in_flight) waiting.push_back(chain);
+    }
+  }
+  return waiting;
+}
+
+std::vector<FreeSlots> Dispatcher::Impl::FreeFleet() const {
   std::vector<FreeSlots> free;
-  int32_t total_free = 0;
   for (const auto& [id, worker] : fleet.workers()) {
-    const int32_t slots = worker.chain_slots - leases.NumOfWorker(id);
-    if (!IsUsable(worker) || slots <= 0 || turns.Keeps(id)) continue;
-    FreeSlots& place = free.emplace_back(FreeSlots{id, slots, worker.host, std::nullopt, slots == worker.chain_slots});
+    if (!IsUsable(worker) || turns.Keeps(id)) continue;
+    const int32_t chains = leases.NumOfWorker(id);
+    FreeSlots& place =
+        free.emplace_back(FreeSlots{id, std::max(0, worker.chain_slots - chains), worker.host, std::nullopt, chains});
     if (worker.memory_bytes > 0) place.bytes = worker.memory_bytes - leases.BytesOfWorker(id);
-    total_free += slots;
   }
-  total_free = std::min<int32_t>(total_free, limits::kStateWriterBatch);
-  std::vector<QueuedJob> queue;
-  int32_t queued = 0;
-  for (const auto& [place, job] : jobs.queue()) {
-    if (queued >= total_free) break;
-    QueuedJob& entry = queue.emplace_back(QueuedJob{job->row.id, {}, {}, job->chain_bytes});
-    for (const int32_t index : job->pending) {
-      const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
-      if (MayStart(chain)) entry.chains.push_back({index, chain.shunned_worker});
-    }
-    for (const ChainEntry& chain : job->chains) {
-      if (const Lease* lease = leases.Find(chain.row.id)) ++entry.held[lease->worker];
-    }
-    queued += static_cast<int32_t>(entry.chains.size());
+  return free;
+}
+
+size_t Dispatcher::Impl::GrantInOrder(size_t limit) {
+  Placement placement(FreeFleet());
+  size_t granted = 0;
+  for (const auto& [priority, tier] : jobs.queue()) {
+    CloseForLowerTiers(priority, &placement);
+    if (granted == limit || placement.slots() == 0) break;
+    granted += GrantTier(tier, limit - granted, &placement);
   }
-  const std::vector<Assignment> assignments = AssignInOrder(queue, free, limits::kStateWriterBatch);
-  policy_due = policy_due || assignments.size() == static_cast<size_t>(limits::kStateWriterBatch);
+  return granted;
+}
+
+// Where chains of this tier or a higher one give way, one after the other, what is free is kept for whom they do.
+void Dispatcher::Impl::CloseForLowerTiers(Priority tier, Placement* placement) {
+  for (const ChainId& id : preempted) {
+    const Lease* lease = leases.Find(id);
+    const JobEntry* job = jobs.Find(id.job);
+    if (lease == nullptr || !lease->preempted || job == nullptr) continue;
+    if (job->priority() >= tier) placement->Close(lease->worker);
+  }
+}
+
+// Each tenant its part first; then, as a chain may fit nowhere, what is left to whoever has one that fits.
+size_t Dispatcher::Impl::GrantTier(const TenantQueue& tier, size_t limit, Placement* placement) {
+  const int64_t slots = std::min(static_cast<int64_t>(limit), placement->slots());
+  std::vector<FairShare::Claim> claims;
+  for (const auto& [tenant, by_age] : tier) {
+    int64_t waiting = 0;
+    for (auto job = by_age.begin(); job != by_age.end() && waiting < slots; ++job) {
+      waiting += static_cast<int64_t>(job->second->pending.size());
+    }
+    claims.push_back({tenant, waiting});
+  }
+  double devices = 0, all_slots = 0;
+  for (const auto& [id, worker] : fleet.workers()) {
+    devices += worker.num_devices;
+    all_slots += worker.chain_slots;
+  }
+  const auto parts = shares.Divide(std::move(claims), slots, devices / std::max(1.0, all_slots), now);
+  size_t granted = 0;
+  for (const FairShare::Claim& part : parts) {
+    granted += GrantTenant(tier.at(part.tenant), static_cast<size_t>(part.chains), placement);
+  }
+  for (const FairShare::Claim& part : parts) granted += GrantTenant(tier.at(part.tenant), limit - granted, placement);
+  return granted;
+}
+
+size_t Dispatcher::Impl::GrantTenant(const std::map<int64_t, JobEntry*>& by_age, size_t limit, Placement* placement) {
+  size_t granted = 0;
+  for (const auto& [sequence, job] : by_age) {
+    if (granted == limit || placement->slots() == 0) break;
+    granted += GrantSome(job, limit - granted, placement);
+  }
+  return granted;
+}
+
+size_t Dispatcher::Impl::GrantSome(JobEntry* job, size_t limit, Placement* placement) {
+  if (!placement->MayFit(job->chain_bytes)) return 0;
+  QueuedJob queued{job->row.id, {}, {}, job->chain_bytes};
+  for (const int32_t index : job->pending) {
+    const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
+    if (queued.chains.size() < limit && MayStart(chain)) queued.chains.push_back({index, chain.shunned_worker});
+  }
+  if (queued.chains.empty()) return 0;
+  for (const ChainEntry& chain : job->chains) {
+    if (const Lease* lease = leases.Find(chain.row.id)) ++queued.held[lease->worker];
+  }
+  const std::vector<Assignment> assignments = placement->Place(queued);
   for (const Assignment& a : assignments) {
     ChainEntry* chain = jobs.Find(a.chain);
     GrantLease(chain, chain->row.lease_epoch + 1, *fleet.Find(a.worker), false);
   }
+  return assignments.size();
 }
 
-// Chains that wait in vain take the places of the lowest tier, there of the youngest job. A chain that gives way
-// commits a resume point first and waits like any other, which costs it no attempt.
+// Decided anew each time, from what waits now. A chain that gives way commits a resume point first and waits like any
+// other, which costs it no attempt; one whose worker was told has as good as left.
 void Dispatcher::Impl::Preempt() {
-  std::erase_if(preempted, [this](const ChainId& id) {
-    const Lease* lease = leases.Find(id);
-    return lease == nullptr || !lease->preempted;
-  });
-  auto lowest = jobs.running().rbegin();
-  size_t wanted = 0;
-  for (const auto& [place, job] : jobs.queue()) {
-    if (lowest == jobs.running().rend() || place.priority <= lowest->first.priority) break;
-    for (const int32_t index : job->pending) {
-      wanted += MayStart(job->chains[static_cast<size_t>(index)]) ? 1 : 0;
-    }
-    for (; lowest != jobs.running().rend() && preempted.size() < wanted; ++lowest) {
-      if (place.priority <= lowest->first.priority) break;
-      PreemptSome(lowest->second, wanted);
-    }
+  const std::vector<ChainId> chosen = ChainsToGiveWay();
+  std::set<ChainId> give_way(chosen.begin(), chosen.end());
+  for (const ChainId& id : preempted) {
+    Lease* lease = leases.Find(id);
+    if (lease == nullptr || !lease->preempted) continue;
+    lease->preempted = lease->told_to_stop || give_way.contains(id);
+    if (lease->preempted) give_way.insert(id);
+  }
+  preempted.swap(give_way);
+  for (const ChainId& id : preempted) {
+    Lease* lease = leases.Find(id);
+    if (!std::exchange(lease->preempted, true)) stirred.insert(lease->worker);
   }
 }
 
-void Dispatcher::Impl::PreemptSome(JobEntry* job, size_t wanted) {
-  for (auto chain = job->chains.rbegin(); chain != job->chains.rend() && preempted.size() < wanted; ++chain) {
-    Lease* lease = leases.Find(chain->row.id);
-    if (lease == nullptr || lease->preempted || lease->ending || turns.HasTurn(chain->row.id)) continue;
-    const WorkerEntry* worker = fleet.Find(lease->worker);
-    if (worker == nullptr || !IsUsable(*worker)) continue;
-    lease->preempted = true;
-    preempted.insert(lease->chain);
-    stirred.insert(lease->worker);
+// Chains that wait in vain take the places of the lowest tier, there of the youngest job.
+std::vector<ChainId> Dispatcher::Impl::ChainsToGiveWay() {
+  const auto lowest = jobs.running().rbegin();
+  if (lowest == jobs.running().rend()) return {};
+  std::vector<WaitingChains> waiting;
+  int32_t left = limits::kStateWriterBatch;
+  for (const auto& [priority, tier] : jobs.queue()) {
+    if (priority <= lowest->first.priority) break;
+    for (const auto& [tenant, by_age] : tier) {
+      for (auto job = by_age.begin(); job != by_age.end() && left > 0; ++job) {
+        WaitingChains wanted{priority, 0, job->second->chain_bytes};
+        for (const int32_t index : job->second->pending) {
+          wanted.count += wanted.count < left && MayStart(job->second->chains[static_cast<size_t>(index)]) ? 1 : 0;
+        }
+        left -= wanted.count;
+        if (wanted.count > 0) waiting.push_back(wanted);
+      }
+    }
   }
+  if (waiting.empty()) return {};
+  std::vector<FreeSlots> free = FreeFleet();
+  return ChooseYielding(waiting, ChainsBelow(waiting.front().tier, &free), free);
+}
+
+std::vector<RunningChain> Dispatcher::Impl::ChainsBelow(Priority tier, std::vector<FreeSlots>* free) {
+  std::map<std::string, FreeSlots*> workers;
+  for (FreeSlots& worker : *free) workers[worker.worker] = &worker;
+  std::vector<RunningChain> chains;
+  for (auto job = jobs.running().rbegin(); job != jobs.running().rend() && job->first.priority < tier; ++job) {
+    for (auto chain = job->second->chains.rbegin(); chain != job->second->chains.rend(); ++chain) {
+      const Lease* lease = leases.Find(chain->row.id);
+      const auto worker = lease == nullptr ? workers.end() : workers.find(lease->worker);
+      if (worker == workers.end()) continue;
+      if (!lease->told_to_stop && !lease->ending) {
+        chains.push_back({lease->chain, lease->worker, job->first.priority, lease->bytes});
+        continue;
+      }
+      FreeSlots& soon = *worker->second;
+      ++soon.slots;
+      --soon.chains;
+      if (soon.bytes) *soon.bytes += lease->bytes;
+    }
+  }
+  return chains;
 }
 
 }  // namespace chainfleet

@@ -4,21 +4,12 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "server/control/dispatcher_impl.h"
+#include "server/control/protocol_version.h"
 
 namespace chainfleet {
 namespace {
 
 constexpr size_t kMaxWaitingCommits = 64;  // of one chain
-
-absl::Status CheckVersion(const SynchronizeRequest& request) {
-  if (request.protocol_version >= kOldestProtocolVersion && request.protocol_version <= kProtocolVersion) {
-    return absl::OkStatus();
-  }
-  return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                        "worker ", request.worker, " speaks protocol ", request.protocol_version, ", this server ",
-                        kOldestProtocolVersion, " to ", kProtocolVersion, ": run the same release on both")),
-                    "VERSION_MISMATCH");
-}
 
 absl::Status CheckCommit(const ProgressCommit& commit) {
   const auto bad = [&](const std::string& what) {
@@ -55,7 +46,7 @@ std::string ToString(ReleasedChain::Why why) {
 void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
-  absl::Status status = CheckVersion(request);
+  absl::Status status = CheckProtocolVersion(request.worker, request.protocol_version);
   if (status.ok() && (request.worker.empty() || request.incarnation.empty())) {
     status = absl::InvalidArgumentError("a worker needs an id and an incarnation");
   }
@@ -135,6 +126,7 @@ bool Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& wor
       lease->ends + options.sync_interval < LeaseEndsAfter(now) || !(lease->listed || lease->delivered);
   lease->listed = true;
   lease->grant.reset();
+  if (lease->devices == 0) shares.Hold(lease->tenant, lease->devices = worker.devices_per_slot(), now);
   leases.Extend(lease, LeaseEndsAfter(now));
   return pressing;
 }
@@ -317,7 +309,11 @@ FleetDemand Dispatcher::Demand() {
   Impl::Entered entered(impl_.get());
   FleetDemand demand{.workers = impl_->Workers()};
   std::erase_if(demand.workers, [this](const WorkerView& w) { return w.since_sync > impl_->options.lease_ttl; });
-  for (const auto& [sequence, job] : impl_->jobs.queue()) demand.waiting += static_cast<int64_t>(job->pending.size());
+  for (const auto& [priority, tenants] : impl_->jobs.queue()) {
+    for (const auto& [tenant, by_age] : tenants) {
+      for (const auto& [sequence, job] : by_age) demand.waiting += static_cast<int64_t>(job->pending.size());
+    }
+  }
   for (const auto& [sequence, job] : impl_->jobs.suspect_queue()) {
     demand.waiting += static_cast<int64_t>(job->suspects.size());
   }

@@ -38,6 +38,7 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.last_sync = now;
   worker.chains_listed = request.chains.size();
   worker.device.clear();
+  worker.num_devices = static_cast<int32_t>(request.devices.size());
   worker.chain_slots = 0;
   worker.memory_bytes = 0;
   for (const DeviceReport& device : request.devices) {

@@ -15,12 +15,15 @@ namespace chainfleet {
 struct WorkerEntry {
   std::string id, incarnation, host, device;
   uint64_t seq = 0;
-  int32_t chain_slots = 0;
+  int32_t num_devices = 0, chain_slots = 0;
   int64_t memory_bytes = 0;  // of all devices; 0: unknown
   size_t chains_listed = 0;  // in its last call: what its process really has
   bool draining = false;
   absl::Duration last_sync;                     // monotonic
   std::deque<std::string> former_incarnations;  // the newest few
+
+  // What one chain is charged with.
+  double devices_per_slot() const { return chain_slots == 0 ? 0 : static_cast<double>(num_devices) / chain_slots; }
 };
 
 // Not thread-safe. Pointers stay valid until the worker is forgotten.

@@ -74,8 +74,14 @@ struct GarbageCollector::State {
 
   absl::Status SweepChain(const ChainId& chain, Pass* pass) {
     ++pass->chains;
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                                blobs->List(ChainObjectPrefix(store->incarnation(), chain)));
+    std::vector<std::string> names;
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<std::string> incarnations, store->FormerIncarnations());
+    incarnations.push_back(store->incarnation());
+    for (const std::string& incarnation : incarnations) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> listed,
+                                  blobs->List(ChainObjectPrefix(incarnation, chain)));
+      names.insert(names.end(), listed.begin(), listed.end());
+    }
     if (names.empty()) return absl::OkStatus();
     CHAINFLEET_ASSIGN_OR_RETURN(const ChainReferences references, store->ReferencesOfChain(chain));
     for (const std::string& name : names) {

@@ -65,10 +65,22 @@ void JobTable::Sort(JobEntry* job) {
       queue->erase(place);
     }
   };
-  list(!job->pending.empty(), &queue_);
+  Queue(job, !job->pending.empty());
   list(!job->suspects.empty(), &suspect_queue_);
   list(!job->surplus.empty(), &surplus_queue_);
   list(job->num_leased > 0, &running_);
+}
+
+void JobTable::Queue(JobEntry* job, bool waits) {
+  TenantQueue& tier = queue_[job->priority()];
+  std::map<int64_t, JobEntry*>& of_tenant = tier[job->row.tenant];
+  if (waits) {
+    of_tenant[job->row.sequence] = job;
+  } else {
+    of_tenant.erase(job->row.sequence);
+  }
+  if (of_tenant.empty()) tier.erase(job->row.tenant);
+  if (tier.empty()) queue_.erase(job->priority());
 }
 
 void JobTable::Derive(JobEntry* job) {
@@ -92,7 +104,8 @@ void JobTable::Remove(const std::string& id) {
   if (found == jobs_.end()) return;
   const QueuePlace place{found->second.priority(), found->second.row.sequence};
   by_age_.erase(place.sequence);
-  for (JobQueue* queue : {&queue_, &suspect_queue_, &surplus_queue_, &running_}) queue->erase(place);
+  Queue(&found->second, false);
+  for (JobQueue* queue : {&suspect_queue_, &surplus_queue_, &running_}) queue->erase(place);
   jobs_.erase(found);
 }
 
@@ -107,11 +120,12 @@ ChainEntry* JobTable::Find(const ChainId& id) {
   return &job->chains[static_cast<size_t>(id.index)];
 }
 
-JobEntry* JobTable::Resolve(const std::string& name) {
-  if (JobEntry* job = Find(name)) return job;
+JobEntry* JobTable::Resolve(const std::string& tenant, const std::string& name) {
+  if (JobEntry* job = Find(name); job != nullptr && job->row.tenant == tenant) return job;
   const auto newest = std::find_if(by_age_.rbegin(), by_age_.rend(), [&](const auto& entry) {
     const JobRow& row = entry.second->row;
-    return row.intent != JobIntent::kDelete && (name == "@latest" || row.plan->spec.name == name);
+    return row.tenant == tenant && row.intent != JobIntent::kDelete &&
+           (name == "@latest" || row.plan->spec.name == name);
   });
   return newest == by_age_.rend() ? nullptr : newest->second;
 }
@@ -119,6 +133,7 @@ JobEntry* JobTable::Resolve(const std::string& name) {
 JobView ViewOf(const JobEntry& job) {
   JobView view;
   view.id = job.row.id;
+  view.tenant = job.row.tenant;
   view.plan = job.row.plan;
   view.intent = job.row.intent;
   view.state = job.state;

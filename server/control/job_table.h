@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -44,7 +45,11 @@ struct JobEntry {
   bool HasEnough(int32_t index) const { return enough[static_cast<size_t>(PointOf(row.plan->spec, index))]; }
 };
 
-// Who waits first: the higher tier, then the older job.
+// Jobs that wait by tier, the highest first, tenant and age.
+using TenantQueue = std::map<std::string, std::map<int64_t, JobEntry*>>;
+using WaitingJobs = std::map<Priority, TenantQueue, std::greater<Priority>>;
+
+// Who goes first: the higher tier, then the older job.
 struct QueuePlace {
   Priority priority;
   int64_t sequence;
@@ -64,13 +69,13 @@ class JobTable {
 
   JobEntry* Find(const std::string& id);
   ChainEntry* Find(const ChainId& id);
-  // A job id, a name (its newest job that is not to be deleted), or "@latest". Null if there is none.
-  JobEntry* Resolve(const std::string& name);
+  // Of one tenant: a job id, a name (its newest job that is not to be deleted), or "@latest". Null if there is none.
+  JobEntry* Resolve(const std::string& tenant, const std::string& name);
 
   // By age, oldest first.
   const std::map<int64_t, JobEntry*>& by_age() const { return by_age_; }
   // Those with pending chains, with pending suspects, with chains to retire, and with leased chains.
-  const JobQueue& queue() const { return queue_; }
+  const WaitingJobs& queue() const { return queue_; }
   const JobQueue& suspect_queue() const { return suspect_queue_; }
   const JobQueue& surplus_queue() const { return surplus_queue_; }
   const JobQueue& running() const { return running_; }
@@ -79,10 +84,12 @@ class JobTable {
  private:
   void Derive(JobEntry* job);
   void Sort(JobEntry* job);  // its chains by what they wait for
+  void Queue(JobEntry* job, bool waits);
 
   std::map<std::string, JobEntry> jobs_;
   std::map<int64_t, JobEntry*> by_age_;
-  JobQueue queue_, suspect_queue_, surplus_queue_, running_;
+  WaitingJobs queue_;
+  JobQueue suspect_queue_, surplus_queue_, running_;
 };
 
 JobView ViewOf(const JobEntry& job);

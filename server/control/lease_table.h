@@ -30,6 +30,8 @@ struct Lease {
   std::string worker, incarnation;
   absl::Duration ends;                 // term and grace
   int64_t bytes = 0;                   // estimated memory of the chain
+  std::string tenant;                  // of the chain's job
+  double devices = 0;                  // the chain's part of its worker's; 0 until that is known after a restart
   bool confirmed = false;              // its grant is committed
   bool listed = false;                 // the worker has said that it holds the chain
   bool delivered = false;              // the grant was in a reply

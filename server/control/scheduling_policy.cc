@@ -1,89 +1,88 @@
 #include "server/control/scheduling_policy.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <utility>
 
 namespace chainfleet {
 
-namespace {
-
-// The workers with free slots, in the order in which the chains of one job prefer them.
-class Candidates {
- public:
-  Candidates(const QueuedJob& job, std::map<std::string, FreeSlots>* free) : job_(job), free_(free) {
-    for (const auto& [worker, slots] : *free_) {
-      workers_[slots.host].push_back(worker);
-      on_host_[slots.host] += Held(worker);
-    }
-    for (const auto& [worker, slots] : *free_) order_.insert(PlaceOf(slots));
+Placement::Placement(std::vector<FreeSlots> fleet) {
+  std::ranges::sort(fleet, {}, &FreeSlots::worker);
+  std::map<std::string, size_t> host_numbers;
+  for (FreeSlots& free : fleet) {
+    const size_t host = host_numbers.emplace(free.host, host_numbers.size()).first->second;
+    slots_ += free.slots;
+    workers_.push_back({std::move(free), host, 0});
   }
-
-  // Takes a slot of the best worker for `chain`; null if none has room for it.
-  const FreeSlots* Take(const PendingChain& chain) {
-    const FreeSlots* best = nullptr;
-    for (const Place& place : order_) {
-      const FreeSlots& slots = free_->at(std::get<3>(place));
-      if (slots.bytes && *slots.bytes < job_.chain_bytes && !slots.idle) continue;
-      if (best == nullptr || slots.worker != chain.shunned_worker) best = &slots;
-      if (best->worker != chain.shunned_worker) break;
-    }
-    if (best != nullptr) Occupy(best->worker);
-    return best;
+  hosts_.resize(host_numbers.size());
+  for (size_t worker = 0; worker < workers_.size(); ++worker) {
+    if (workers_[worker].free.slots > 0) hosts_[workers_[worker].host].free.insert(RankOf(worker));
   }
-
- private:
-  using Place = std::tuple<int32_t, int32_t, int32_t, std::string>;  // held by host, by worker, -free, worker
-
-  int32_t Held(const std::string& worker) const {
-    const auto held = job_.held.find(worker);
-    const auto taken = taken_.find(worker);
-    return (held == job_.held.end() ? 0 : held->second) + (taken == taken_.end() ? 0 : taken->second);
+  for (const Host& host : hosts_) {
+    if (!host.free.empty()) order_.insert(RankOf(host));
   }
-  Place PlaceOf(const FreeSlots& slots) const {
-    return {on_host_.at(slots.host), Held(slots.worker), -slots.slots, slots.worker};
-  }
+}
 
-  void Occupy(const std::string& worker) {
-    FreeSlots& slots = free_->at(worker);
-    for (const std::string& neighbour : workers_[slots.host]) order_.erase(PlaceOf(free_->at(neighbour)));
-    ++on_host_[slots.host];
-    ++taken_[worker];
-    slots.idle = false;
-    if (slots.bytes) *slots.bytes -= job_.chain_bytes;
-    --slots.slots;
-    for (const std::string& neighbour : workers_[slots.host]) {
-      if (const FreeSlots& other = free_->at(neighbour); other.slots > 0) order_.insert(PlaceOf(other));
+Placement::WorkerRank Placement::RankOf(size_t worker) const {
+  return {workers_[worker].held, -workers_[worker].free.slots, worker};
+}
+
+std::optional<size_t> Placement::Find(const std::string& worker) const {
+  const auto found = std::ranges::lower_bound(workers_, worker, {},
+                                              [](const Worker& w) -> const std::string& { return w.free.worker; });
+  if (found == workers_.end() || found->free.worker != worker) return std::nullopt;
+  return static_cast<size_t>(found - workers_.begin());
+}
+
+std::optional<size_t> Placement::Choose(int64_t chain_bytes, const std::string& shunned_worker) const {
+  std::optional<size_t> shunned;
+  for (const auto& [held, best] : order_) {
+    for (const auto& [in_worker, taken, worker] : hosts_[workers_[std::get<2>(best)].host].free) {
+      if (!workers_[worker].free.Fits(chain_bytes)) continue;
+      if (workers_[worker].free.worker != shunned_worker) return worker;
+      shunned = worker;
     }
   }
+  return shunned;
+}
 
-  const QueuedJob& job_;
-  std::map<std::string, FreeSlots>* const free_;
-  std::map<std::string, std::vector<std::string>> workers_;  // by host
-  std::map<std::string, int32_t> on_host_, taken_;
-  std::set<Place> order_;
-};
+void Placement::Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes) {
+  Worker& entry = workers_[worker];
+  Host& host = hosts_[entry.host];
+  if (!host.free.empty()) order_.erase(RankOf(host));
+  host.free.erase(RankOf(worker));
+  host.held += chains;
+  entry.held += chains;
+  entry.free.slots -= taken;
+  entry.free.chains += taken;
+  if (entry.free.bytes) *entry.free.bytes -= bytes;
+  slots_ -= taken;
+  if (entry.free.slots > 0) host.free.insert(RankOf(worker));
+  if (!host.free.empty()) order_.insert(RankOf(host));
+}
 
-}  // namespace
+void Placement::Close(const std::string& worker) {
+  if (const std::optional<size_t> known = Find(worker)) Hold(*known, 0, workers_[*known].free.slots, 0);
+}
 
-std::vector<Assignment> AssignInOrder(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
-                                      int32_t limit) {
-  std::map<std::string, FreeSlots> left;
-  for (const FreeSlots& slots : free) {
-    if (slots.slots > 0) left[slots.worker] = slots;
+std::vector<Assignment> Placement::Place(const QueuedJob& job, size_t limit) {
+  std::map<size_t, int32_t> held;
+  for (const auto& [worker, chains] : job.held) {
+    const std::optional<size_t> known = Find(worker);
+    if (known) Hold(*known, held[*known] = chains, 0, 0);
   }
   std::vector<Assignment> assignments;
-  for (const QueuedJob& job : queue) {
-    Candidates candidates(job, &left);
-    for (const PendingChain& chain : job.chains) {
-      if (static_cast<int32_t>(assignments.size()) >= limit) return assignments;
-      const FreeSlots* worker = candidates.Take(chain);
-      if (worker == nullptr) break;
-      assignments.push_back({{job.job, chain.index}, worker->worker});
+  for (const PendingChain& chain : job.chains) {
+    if (assignments.size() >= limit || slots_ == 0) break;
+    const std::optional<size_t> worker = Choose(job.chain_bytes, chain.shunned_worker);
+    if (!worker) {
+      too_big_ = std::min(too_big_, job.chain_bytes);
+      break;
     }
-    std::erase_if(left, [](const auto& entry) { return entry.second.slots == 0; });
-    if (left.empty()) break;
+    Hold(*worker, 1, 1, job.chain_bytes);
+    ++held[*worker];
+    assignments.push_back({{job.job, chain.index}, workers_[*worker].free.worker});
   }
+  for (const auto& [worker, chains] : held) Hold(worker, -chains, 0, 0);
   return assignments;
 }
 

@@ -1,10 +1,14 @@
-// Which pending chain goes to which free slot: a pure function, so that a fairer or denser policy is another function.
+// Which pending chain goes to which free slot: pure functions of what waits and what is free, so that a fairer or
+// denser policy is another function.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -27,12 +31,17 @@ struct QueuedJob {
   int64_t chain_bytes = 0;              // estimated memory of one
 };
 
+// One worker.
 struct FreeSlots {
   std::string worker;
   int32_t slots = 0;
   std::string host;
   std::optional<int64_t> bytes;  // of memory that no chain is estimated to need; none: unknown
-  bool idle = false;             // has no chain
+  int32_t chains = 0;            // that it has
+
+  // A worker without memory for a chain takes it only when it has no other: the estimate may be wrong, and there is no
+  // more to be had.
+  bool Fits(int64_t chain_bytes) const { return slots > 0 && (!bytes || *bytes >= chain_bytes || chains == 0); }
 };
 
 struct Assignment {
@@ -41,12 +50,50 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
-// Jobs in the order given; each chain goes to the host with the fewest chains of its job, there to the worker with the
-// fewest, then the most free slots, then the lowest id: the chains of a job spread evenly over hosts and workers. A
-// worker without memory for a chain takes it only when it is idle, for the estimate may be wrong and there is no more
-// to be had. At most `limit` assignments.
-std::vector<Assignment> AssignInOrder(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
-                                      int32_t limit);
+// The free slots of a fleet while one job after the other takes its part of them. Each chain goes to the host with the
+// fewest chains of its job, there to the worker with the fewest, then the most free slots, then the lowest id: the
+// chains of a job spread evenly over hosts and workers. What a job costs here depends on what it has and takes, not on
+// the size of the fleet. Not thread-safe.
+class Placement {
+ public:
+  // Workers without a free slot count, too: their hosts have chains.
+  explicit Placement(std::vector<FreeSlots> fleet);
+
+  int64_t slots() const { return slots_; }
+  // False if a chain of no more bytes has already found no place.
+  bool MayFit(int64_t chain_bytes) const { return slots_ > 0 && chain_bytes < too_big_; }
+
+  // Nothing more is placed on the worker.
+  void Close(const std::string& worker);
+
+  // The first chains of `job`, at most `limit`, until one fits nowhere.
+  std::vector<Assignment> Place(const QueuedJob& job, size_t limit = std::numeric_limits<size_t>::max());
+
+ private:
+  using WorkerRank = std::tuple<int32_t, int32_t, size_t>;  // chains of the job, -free slots, place in workers_
+  struct Host {
+    int32_t held = 0;           // chains of the job
+    std::set<WorkerRank> free;  // workers with slots, the best first
+  };
+  struct Worker {
+    FreeSlots free;
+    size_t host = 0;
+    int32_t held = 0;  // chains of the job
+  };
+
+  WorkerRank RankOf(size_t worker) const;
+  std::tuple<int32_t, WorkerRank> RankOf(const Host& host) const { return {host.held, *host.free.begin()}; }
+  std::optional<size_t> Find(const std::string& worker) const;
+  std::optional<size_t> Choose(int64_t chain_bytes, const std::string& shunned_worker) const;
+  // Counts `chains` more of the job to the worker; `taken` of its free slots go with them.
+  void Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes);
+
+  std::vector<Worker> workers_;  // by id
+  std::vector<Host> hosts_;
+  std::set<std::tuple<int32_t, WorkerRank>> order_;  // of the hosts with free workers, by the best of each
+  int64_t slots_ = 0;
+  int64_t too_big_ = std::numeric_limits<int64_t>::max();
+};
 
 // A worker that could be given to one suspect chain alone.
 struct SoloWorker {

@@ -32,6 +32,7 @@ struct ChainView {
 // One job with all its chains. `plan` is shared and never changes.
 struct JobView {
   std::string id;  // name and suffix, never used again
+  std::string tenant;
   std::shared_ptr<const JobPlan> plan;
   JobIntent intent = JobIntent::kRun;   // what users asked for, stored
   JobState state = JobState::kPending;  // follows from intent and chains, derived

@@ -1,5 +1,12 @@
 #include "server/rpc/auth.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/ids.h"
+#include "core/store/state_store/state_change.h"
+
 namespace chainfleet {
 namespace {
 
@@ -15,13 +22,35 @@ bool SameSecret(const grpc::string_ref& given, const std::string& wanted) {
 
 }  // namespace
 
-absl::Status Authenticator::Check(const grpc::CallbackServerContext& context) const {
-  if (token_.empty()) return absl::OkStatus();
-  const std::string wanted = "Bearer " + token_;
+absl::StatusOr<TokenTable> ParseTokens(const std::string& text) {
+  TokenTable tenants;
+  int number = 0;
+  for (const auto& line : absl::StrSplit(text, '\n')) {
+    ++number;
+    const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    if (words.empty()) continue;
+    const auto bad = [&](const std::string& what) {
+      return absl::InvalidArgumentError(absl::StrCat("tokens, line ", number, ": ", what));
+    };
+    if (words.size() > 2) return bad("give TOKEN, or TOKEN TENANT");
+    const std::string tenant = words.size() == 2 ? words[1] : kDefaultTenant;
+    if (const absl::Status name = CheckName("tenant", tenant); !name.ok()) return bad(std::string(name.message()));
+    if (!tenants.emplace(words[0], tenant).second) return bad("this token was given before");
+  }
+  return tenants;
+}
+
+// All are looked at: the time taken must not tell which was near.
+absl::StatusOr<std::string> Authenticator::TenantOf(const grpc::CallbackServerContext& context) const {
+  if (tenants_.empty()) return std::string(kDefaultTenant);
+  const std::string* tenant = nullptr;
   const auto range = context.client_metadata().equal_range("authorization");
   for (auto it = range.first; it != range.second; ++it) {
-    if (SameSecret(it->second, wanted)) return absl::OkStatus();
+    for (const auto& [token, owner] : tenants_) {
+      if (SameSecret(it->second, "Bearer " + token)) tenant = &owner;
+    }
   }
+  if (tenant != nullptr) return *tenant;
   return WithReason(
       absl::UnauthenticatedError("this server wants a token: set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE"),
       "UNAUTHENTICATED");

@@ -1,24 +1,36 @@
-// Who calls. One shared bearer token today; principals, tenants and roles take this place later.
+// Who calls: a bearer token, and the tenant that it is of. Principals and roles take their place here later.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
+#include <map>
 #include <string>
 
 #include "core/base/status.h"
 
 namespace chainfleet {
 
+// Tenants by token.
+using TokenTable = std::map<std::string, std::string>;
+
+// A line each: TOKEN, or TOKEN TENANT; without a tenant it is kDefaultTenant's. Empty lines are left out, an empty text
+// is an empty table. INVALID_ARGUMENT naming the line, never the token: a third word, a tenant that is no name, a token
+// given twice.
+absl::StatusOr<TokenTable> ParseTokens(const std::string& text);
+
+// Thread-safe.
 class Authenticator {
  public:
-  // `token` empty: everyone may call.
-  explicit Authenticator(std::string token) : token_(std::move(token)) {}
+  // An empty table: everyone may call, as kDefaultTenant.
+  explicit Authenticator(TokenTable tenants) : tenants_(std::move(tenants)) {}
 
-  // UNAUTHENTICATED unless the call carries "authorization: Bearer TOKEN". Thread-safe.
-  absl::Status Check(const grpc::CallbackServerContext& context) const;
+  // Of the token in "authorization: Bearer TOKEN". UNAUTHENTICATED.
+  absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
+  // For calls that are the same for all tenants.
+  absl::Status Check(const grpc::CallbackServerContext& context) const { return TenantOf(context).status(); }
 
  private:
-  const std::string token_;
+  const TokenTable tenants_;
 };
 
 }  // namespace chainfleet

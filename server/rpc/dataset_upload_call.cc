@@ -32,6 +32,9 @@ void DatasetUploadCall::TakeEnd() {
   parts_.executor->Schedule([parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
     absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation());
     if (!decoded.ok()) return finisher->Finish(decoded.status());
+    // Repaired under the names that it has, which may be those of before the store was restored.
+    const absl::StatusOr<Dataset> known = parts.dispatcher->GetDataset(upload->name());
+    if (known.ok() && known->digest == decoded->description.digest) decoded->description.shards = known->shards;
     const auto cut = std::make_shared<const CutDataset>(*std::move(decoded));
     Register(parts, {.objects = cut->ObjectNames(),
                      .store = [cut, blobs = parts.blobs] { return StoreShards(*cut, blobs); },

@@ -73,6 +73,7 @@ v1::Chain RenderChain(const ChainView& view, const JobPlan& plan) {
 v1::Job RenderJob(const JobView& view, bool with_chains) {
   v1::Job job;
   job.set_id(view.id);
+  job.set_tenant(view.tenant);
   *job.mutable_spec() = ToProto(view.plan->spec);
   job.set_intent(ToProto(view.intent));
   job.set_state(ToProto(view.state));

@@ -109,10 +109,11 @@ absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
 grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::CreateJobRequest* request,
                                                 v1::Job* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+    if (!tenant.ok()) return answer->Fail(tenant.status());
     const absl::StatusOr<JobSpec> spec = ReadSpec(request->spec());
     if (!spec.ok()) return answer->Fail(spec.status());
-    parts_.dispatcher->CreateJob(*spec, request->request_id(), request->validate_only(),
+    parts_.dispatcher->CreateJob(*tenant, *spec, request->request_id(), request->validate_only(),
                                  [answer](absl::StatusOr<JobView> job) {
                                    answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
                                  });
@@ -121,8 +122,9 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
 
 grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobRequest* request, v1::Job* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    answer->Answer(parts_.dispatcher->GetJob(request->name()),
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
+    if (!job.ok()) return answer->Fail(job.status());
+    answer->Answer(parts_.dispatcher->GetJob(*job),
                    [&](const JobView& view) { return RenderJob(view, *parts_.traces); });
   });
 }
@@ -130,14 +132,15 @@ grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobR
 grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+    if (!tenant.ok()) return answer->Fail(tenant.status());
     std::optional<JobState> state;
     if (!request->state().empty()) {
       const absl::StatusOr<JobState> parsed = JobStateFromString(request->state());
       if (!parsed.ok()) return answer->Fail(parsed.status());
       state = *parsed;
     }
-    answer->Answer(parts_.dispatcher->ListJobs(state, PageSize(request->page_size()), request->page_token()),
+    answer->Answer(parts_.dispatcher->ListJobs({*tenant, state}, PageSize(request->page_size()), request->page_token()),
                    [](const Page<JobView>& page) {
                      v1::ListJobsResponse list;
                      for (const JobView& view : page.items) *list.add_jobs() = RenderJob(view, false);
@@ -149,14 +152,15 @@ grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJ
 
 grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const v1::WatchJobRequest* request) {
   return ServeStream<v1::Job>([&](const std::shared_ptr<StreamFeed<v1::Job>>& feed) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return feed->End(status);
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
+    if (!job.ok()) return feed->End(job.status());
     {
       MutexLock lock(&mutex_);
       std::erase_if(watches_, [](const auto& watch) { return watch.expired(); });
       watches_.push_back(feed);
     }
     const absl::Duration asked = absl::Seconds(request->min_interval_seconds());
-    WatchJobInto(feed, parts_.dispatcher, parts_.traces, parts_.executor, request->name(),
+    WatchJobInto(feed, parts_.dispatcher, parts_.traces, parts_.executor, *job,
                  asked > absl::ZeroDuration() ? std::max(asked, kMinWatchInterval) : kDefaultWatchInterval);
   });
 }
@@ -171,21 +175,22 @@ void JobService::EndWatches() {
 grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetIntentRequest* request,
                                                 v1::Job* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
+    if (!job.ok()) return answer->Fail(job.status());
     const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
     if (!intent.ok()) return answer->Fail(intent.status());
-    parts_.dispatcher->SetIntent(request->name(), *intent,
-                                 [answer, traces = parts_.traces](absl::StatusOr<JobView> job) {
-                                   answer->Answer(job, [&](const JobView& view) { return RenderJob(view, *traces); });
-                                 });
+    parts_.dispatcher->SetIntent(*job, *intent, [answer, traces = parts_.traces](absl::StatusOr<JobView> changed) {
+      answer->Answer(changed, [&](const JobView& view) { return RenderJob(view, *traces); });
+    });
   });
 }
 
 grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::ListSegmentsRequest* request,
                                                    v1::ListSegmentsResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(request->job());
+    const absl::StatusOr<std::string> resolved = ResolveJob(parts_, *context, request->job());
+    if (!resolved.ok()) return answer->Fail(resolved.status());
+    const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(*resolved);
     if (!job.ok()) return answer->Fail(job.status());
     const absl::StatusOr<ChainRange> chains = ChainsAsked(job->plan->spec, *request);
     if (!chains.ok()) return answer->Fail(Annotate(chains.status(), "job " + job->id));
@@ -199,11 +204,10 @@ grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, c
   const auto refuse = [](const absl::Status& status) {
     return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
   };
-  if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return refuse(status);
-  const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(request->job());
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
   if (!job.ok()) return refuse(job.status());
   return StreamBlob(parts_.blobs, parts_.executor, request->object(),
-                    SegmentExpectation(parts_, job->id, request->object()));
+                    SegmentExpectation(parts_, *job, request->object()));
 }
 
 grpc::ServerReadReactor<v1::PutDatasetRequest>* JobService::PutDataset(Context* context, v1::Dataset* response) {

@@ -60,8 +60,11 @@ void ModelUploadCall::TakeEnd() {
       return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
     }
     const DigestHex sha256 = Sha256Hex(*bytes);
-    const StoredModel model = {
+    StoredModel model = {
         name, {ModelObjectName(parts.state->incarnation(), sha256), static_cast<int64_t>(bytes->size()), sha256}, {}};
+    // Repaired under the name that it has, which may be of before the store was restored.
+    const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
+    if (known.ok() && known->object.sha256 == sha256) model.object = known->object;
     Register(parts, {.objects = {model.object.name},
                      .store = [blobs = parts.blobs, object = model.object.name,
                                bytes] { return PutContentAddressed(blobs, object, *bytes); },

@@ -1,22 +1,15 @@
 #include "server/rpc/predict_service.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
+#include "server/rpc/call_deadline.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
 namespace {
-
-// What is left until the client's deadline, at most `bound`.
-absl::Duration TimeLeft(const grpc::CallbackServerContext& context, const Clock& clock, absl::Duration bound) {
-  const absl::Time deadline = absl::FromChrono(context.deadline());
-  return std::clamp(deadline - clock.Wall(), absl::ZeroDuration(), bound);
-}
 
 absl::Status CheckSelection(const v1::DrawSelection& selection) {
   std::vector<FieldViolation> violations;
@@ -38,26 +31,29 @@ DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection) {
 grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::PredictRequest* request,
                                                   v1::PredictResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+    if (!job.ok()) return answer->Fail(job.status());
     if (const absl::Status status = CheckSelection(request->selection()); !status.ok()) return answer->Fail(status);
     const auto kinds = KindsFromProto(request->selection().kinds());
     if (!kinds.ok()) return answer->Fail(kinds.status());
     absl::StatusOr<InputTensor> inputs = FromProto(request->inputs());
     if (!inputs.ok()) return answer->Fail(inputs.status());
     PredictQuery query{
-        .draws = QueryOf(request->job(), request->selection()), .kinds = *kinds, .min_draws = request->min_draws()};
-    answer->OnCancelled(router_->Predict(
-        std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
-        TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), [answer](absl::StatusOr<Prediction> prediction) {
-          answer->Answer(prediction, [](const Prediction& value) { return ToProto(value); });
-        }));
+        .draws = QueryOf(*job, request->selection()), .kinds = *kinds, .min_draws = request->min_draws()};
+    answer->OnCancelled(batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
+                                          TimeLeft(*context, *parts_.clock, limits::kPredictDeadline),
+                                          PredictPriority::kNormal, [answer](absl::StatusOr<Prediction> prediction) {
+                                            answer->Answer(prediction,
+                                                           [](const Prediction& value) { return ToProto(value); });
+                                          }));
   });
 }
 
 grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* context,
                                                                        const v1::EvaluateRequest* request) {
   return ServeStream<v1::EvaluateUpdate>([&](const std::shared_ptr<StreamFeed<v1::EvaluateUpdate>>& feed) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return feed->End(status);
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+    if (!job.ok()) return feed->End(job.status());
     if (const absl::Status status = CheckSelection(request->selection()); !status.ok()) return feed->End(status);
     const auto kinds = KindsFromProto(request->selection().kinds());
     if (!kinds.ok()) return feed->End(kinds.status());
@@ -65,7 +61,7 @@ grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* 
       return feed->End(
           InvalidFields({{"ece_bins", absl::StrCat("must be 1 to 1000 (default 15), is ", request->ece_bins())}}));
     }
-    EvaluateQuery query{.draws = QueryOf(request->job(), request->selection()),
+    EvaluateQuery query{.draws = QueryOf(*job, request->selection()),
                         .kinds = *kinds,
                         .dataset = request->dataset(),
                         .ood_dataset = request->ood_dataset(),

@@ -10,6 +10,7 @@
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
 #include "server/control/trace_table.h"
+#include "server/control/upload_signer.h"
 #include "server/rpc/auth.h"
 #include "server/telemetry/server_metrics.h"
 
@@ -22,11 +23,19 @@ struct ServiceParts {
   StateStore* state = nullptr;
   BlobStore* blobs = nullptr;
   Dispatcher* dispatcher = nullptr;
+  UploadSigner* uploads = nullptr;  // none: objects go through the server
   TraceTable* traces = nullptr;
   const Authenticator* auth = nullptr;
   ServerMetrics* metrics = nullptr;
   std::string data_directory;
   absl::Time started_at;
 };
+
+// The id of a job that the caller's tenant has. UNAUTHENTICATED, NOT_FOUND.
+inline absl::StatusOr<std::string> ResolveJob(const ServiceParts& parts, const grpc::CallbackServerContext& context,
+                                              const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string tenant, parts.auth->TenantOf(context));
+  return parts.dispatcher->ResolveJob(tenant, name);
+}
 
 }  // namespace chainfleet

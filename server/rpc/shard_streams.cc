@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/log.h"
-#include "core/domain/worker_protocol.h"
 #include "core/wire/grpc_status.h"
 #include "core/wire/predict_wire.h"
+#include "server/control/protocol_version.h"
 
 namespace chainfleet {
 namespace {
@@ -22,12 +22,7 @@ absl::Status StreamEnded(const std::string& worker) {
 
 absl::Status CheckHello(const v1::ShardUpdate::Hello& hello) {
   if (hello.worker().empty()) return InvalidFields({{"hello.worker", "is empty"}});
-  if (hello.protocol_version() >= kOldestProtocolVersion && hello.protocol_version() <= kProtocolVersion)
-    return absl::OkStatus();
-  return WithReason(absl::FailedPreconditionError(absl::StrCat("worker ", hello.worker(), " speaks protocol ",
-                                                               hello.protocol_version(), ", this server ",
-                                                               kOldestProtocolVersion, " to ", kProtocolVersion)),
-                    "VERSION_MISMATCH");
+  return CheckProtocolVersion(hello.worker(), hello.protocol_version());
 }
 
 }  // namespace

@@ -53,6 +53,22 @@ grpc::ServerReadReactor<v1::PutBlobRequest>* WorkerService::PutBlob(Context* con
   return new BlobUploadCall(parts_, parts_.auth->Check(*context));
 }
 
+grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::SignUploadRequest* request,
+                                                    v1::SignUploadReply* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    if (parts_.uploads == nullptr) return answer->Succeed({});
+    const absl::StatusOr<SignedUpload> upload =
+        parts_.uploads->SignUpload(FromProto(request->chain()), request->lease_epoch(), FromProto(request->blob()));
+    answer->Answer(upload, [](const SignedUpload& value) {
+      v1::SignUploadReply rendered;
+      rendered.set_url(value.url);
+      rendered.mutable_headers()->insert(value.headers.begin(), value.headers.end());
+      return rendered;
+    });
+  });
+}
+
 grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, const v1::GetBlobRequest* request) {
   const auto refuse = [](const absl::Status& status) {
     return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });

@@ -45,8 +45,9 @@ std::vector<std::string> HistoryChecker::Check(const History& history) {
     const auto row = rows.find(chain);
     if (row == rows.end()) continue;  // purged: its records are tombstones
     CheckRow(row->second, path);
-    const ChainState state = row->second.state;
-    CheckDraws(chain, state == ChainState::kSucceeded || state == ChainState::kDiverged, path);
+    // A chain that was not needed any more says so and has ended where it was.
+    const bool to_its_end = row->second.state == ChainState::kSucceeded && row->second.reason.empty();
+    CheckDraws(chain, to_its_end || row->second.state == ChainState::kDiverged, path);
   }
   return complaints_;
 }

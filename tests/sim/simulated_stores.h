@@ -18,6 +18,7 @@ class SimulatedStateStore final : public StateStore {
 
   std::string incarnation() const override { return store_.incarnation(); }
   int64_t generation() const override { return store_.generation(); }
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return store_.FormerIncarnations(); }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
   absl::StatusOr<StoredState> Load() override { return store_.Load(); }
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;

@@ -80,6 +80,9 @@ class Simulation {
     ++report_.ends[ToString(chain.state)];
     const bool stopped = job.wished(JobIntent::kFinish) || job.wished(JobIntent::kCancel);
     const bool may_fail = chaos_.num_losses() >= limits::kMaxAttemptsWithoutProgress;
+    if (chain.state == ChainState::kSucceeded && !chain.reason.empty() && !job.spec.scheduling.success_chains) {
+      Complain(absl::StrCat("chain ", ToString(chain.id), " was needed and has ended at step ", chain.step));
+    }
     const bool expected = chain.state == job.calm_end() || (chain.state == ChainState::kCancelled && stopped) ||
                           (chain.state == ChainState::kFailed && may_fail);
     if (expected) return;

@@ -85,6 +85,9 @@ Workload::Job Workload::DrawJob(int number) {
   if (job.spec.sweep.empty()) job.spec.chains = static_cast<int32_t>(dice.Between(1, job.spec.chains));
   job.spec.collect.segment_draws = dice.Pick<int64_t>({0, 1, 2, 7});
   job.spec.resume_point_every_steps = dice.Pick<int64_t>({0, 1, 5, 17});
+  job.spec.scheduling.priority = dice.Pick<Priority>({Priority::kLow, Priority::kNormal, Priority::kHigh});
+  if (dice.OneIn(4)) job.spec.scheduling.success_chains = dice.Between(1, job.spec.chains);
+  job.tenant = dice.Pick<std::string>({kDefaultTenant, "vision"});
   job.request_id = absl::StrCat("request-", number);
   job.submit_after = dice.Between(absl::ZeroDuration(), absl::Seconds(20));
   const auto wish = [&](JobIntent intent) {
@@ -136,8 +139,10 @@ std::vector<std::string> Workload::WrongVersions(StateStore* state) const {
 }
 
 void Workload::Submit(Job* job) {
-  Try([job](Dispatcher* dispatcher,
-            Reply<JobView> done) { dispatcher->CreateJob(job->spec, job->request_id, false, std::move(done)); },
+  Try(
+      [job](Dispatcher* dispatcher, Reply<JobView> done) {
+        dispatcher->CreateJob(job->tenant, job->spec, job->request_id, false, std::move(done));
+      },
       [this, job](const absl::StatusOr<JobView>& view) {
         if (!view.ok()) return false;
         world_->site().Note("job " + view->id + " is there");

@@ -24,7 +24,7 @@ class Workload {
   struct Job {
     size_t kind = 0;  // of the catalogue
     JobSpec spec;
-    std::string request_id;
+    std::string tenant, request_id;
     std::string id;  // once it is known
     absl::Duration submit_after;
     struct Wish {

@@ -19,11 +19,16 @@ class StoreHarness {
  public:
   virtual ~StoreHarness() = default;
   virtual std::unique_ptr<StateStore> Open() = 0;
+  // As a backup that was put back.
+  virtual std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) = 0;
 };
 
 class MemoryHarness final : public StoreHarness {
  public:
   std::unique_ptr<StateStore> Open() override { return std::make_unique<MemoryStateStore>(database_); }
+  std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) override {
+    return std::make_unique<MemoryStateStore>(database_, fresh_incarnation);
+  }
 
  private:
   std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
@@ -42,13 +47,18 @@ class SqliteHarness final : public StoreHarness {
   }
   ~SqliteHarness() override { std::filesystem::remove_all(folder_); }
   std::string path() const { return folder_ / "state.db"; }
-  std::unique_ptr<StateStore> Open() override {
-    auto store = OpenSqliteStateStore(path(), "incarnation-1");
+  std::unique_ptr<StateStore> Open() override { return Open("incarnation-1", Opening::kUsual); }
+  std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) override {
+    return Open(fresh_incarnation, Opening::kRestored);
+  }
+
+ private:
+  std::unique_ptr<StateStore> Open(const std::string& incarnation, Opening opening) {
+    auto store = OpenSqliteStateStore(path(), incarnation, opening);
     EXPECT_TRUE(store.ok()) << store.status();
     return *std::move(store);
   }
 
- private:
   std::filesystem::path folder_;
 };
 
@@ -63,16 +73,21 @@ class PostgresHarness final : public StoreHarness {
     uri_ = server + "/" + name;
   }
   const std::string& uri() const { return uri_; }
+  std::unique_ptr<StateStore> Open() override { return Open("incarnation-1", Opening::kUsual); }
+  std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) override {
+    return Open(fresh_incarnation, Opening::kRestored);
+  }
+
+ private:
   // Without waiting for the one that leads to grow old.
-  std::unique_ptr<StateStore> Open() override {
-    auto leader = PostgresLeader::Connect({uri_, "here:7400", "incarnation-1", -absl::Hours(1)});
+  std::unique_ptr<StateStore> Open(const std::string& incarnation, Opening opening) {
+    auto leader = PostgresLeader::Connect({uri_, "here:7400", incarnation, -absl::Hours(1), opening});
     EXPECT_TRUE(leader.ok()) << leader.status();
     auto election = (*leader)->TakeOver();
     EXPECT_TRUE(election.ok()) << election.status();
     return std::move(election->store);
   }
 
- private:
   std::string uri_;
 };
 

@@ -74,7 +74,7 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::CreateJob& c) {
     ApplyResult result;
     if (!c.request_id.empty()) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto older, rows_->FindJobOfRequest(c.request_id));
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto older, rows_->FindJobOfRequest(c.tenant, c.request_id));
       if (older) {
         result.status = WithReason(
             absl::AlreadyExistsError(absl::StrCat("request ", c.request_id, " has already created job ", *older)),
@@ -101,6 +101,7 @@ class Applier {
     }
     JobRow row;
     row.id = c.plan->job;
+    row.tenant = c.tenant;
     row.request_id = c.request_id;
     row.plan = c.plan;
     row.created_at = wall_;
@@ -223,7 +224,7 @@ class Applier {
       return Refused(absl::FailedPreconditionError(
           absl::StrCat("chain ", ToString(c.chain), " cannot be retired: it is ", ToString(row->state))));
     }
-    row->state = ChainState::kSucceeded;
+    row->state = c.failed ? ChainState::kFailed : ChainState::kSucceeded;
     row->reason = c.reason;
     row->worker = row->incarnation = "";
     return PutChain(*std::move(row));

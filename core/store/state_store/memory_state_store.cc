@@ -37,9 +37,10 @@ class MemoryRows final : public StateRows {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<JobRow> row, FindJob(id));
     return row ? std::optional(row->intent) : std::nullopt;
   }
-  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) override {
+  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& tenant,
+                                                              const std::string& request_id) override {
     for (const auto& [id, job] : jobs) {
-      if (job.row.request_id == request_id) return std::optional(id);
+      if (job.row.tenant == tenant && job.row.request_id == request_id) return std::optional(id);
     }
     return std::optional<std::string>();
   }
@@ -205,6 +206,15 @@ class MemoryRows final : public StateRows {
     return absl::OkStatus();
   }
 
+  void Restore() {
+    for (auto& [id, row] : chains) {
+      row.lease_epoch += kRestoredLeap;
+      if (std::ranges::find(sweeps, id, [](const auto& sweep) { return sweep.second; }) == sweeps.end()) {
+        sweeps.emplace(++last_ticket, id);
+      }
+    }
+  }
+
   std::map<std::string, MemoryJob> jobs;
   std::map<ChainId, ChainRow> chains;
   std::map<ChainId, ResumePoint> resume_points;
@@ -221,22 +231,37 @@ class MemoryRows final : public StateRows {
 
 struct MemoryDatabase::Tables {
   Mutex mutex;
-  std::string incarnation;
+  std::vector<std::string> incarnations CHAINFLEET_GUARDED_BY(mutex);  // the present one is last
   int64_t generation CHAINFLEET_GUARDED_BY(mutex) = 0;
   MemoryRows rows CHAINFLEET_GUARDED_BY(mutex);
 };
 
 MemoryDatabase::MemoryDatabase(std::string incarnation) : tables_(std::make_unique<Tables>()) {
-  tables_->incarnation = std::move(incarnation);
+  MutexLock lock(&tables_->mutex);
+  tables_->incarnations.push_back(std::move(incarnation));
 }
 MemoryDatabase::~MemoryDatabase() = default;
 
 MemoryStateStore::MemoryStateStore(std::shared_ptr<MemoryDatabase> database) : database_(std::move(database)) {
   MutexLock lock(&database_->tables_->mutex);
+  incarnation_ = database_->tables_->incarnations.back();
   generation_ = ++database_->tables_->generation;
 }
 
-std::string MemoryStateStore::incarnation() const { return database_->tables_->incarnation; }
+MemoryStateStore::MemoryStateStore(std::shared_ptr<MemoryDatabase> database, const std::string& fresh_incarnation)
+    : database_(std::move(database)), incarnation_(fresh_incarnation) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  t.incarnations.push_back(fresh_incarnation);
+  generation_ = t.generation += 1 + kRestoredLeap;
+  t.rows.Restore();
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStateStore::FormerIncarnations() {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  return std::vector<std::string>(t.incarnations.begin(), t.incarnations.end() - 1);
+}
 
 absl::StatusOr<std::vector<ApplyResult>> MemoryStateStore::Apply(std::span<const StateChange> changes,
                                                                  absl::Time wall) {

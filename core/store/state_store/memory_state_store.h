@@ -24,9 +24,12 @@ class MemoryStateStore final : public StateStore {
  public:
   // Takes `database` over.
   explicit MemoryStateStore(std::shared_ptr<MemoryDatabase> database);
+  // The same as restored, under another name.
+  MemoryStateStore(std::shared_ptr<MemoryDatabase> database, const std::string& fresh_incarnation);
 
-  std::string incarnation() const override;
+  std::string incarnation() const override { return incarnation_; }
   int64_t generation() const override { return generation_; }
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override;
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
   absl::StatusOr<StoredState> Load() override;
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
@@ -41,6 +44,7 @@ class MemoryStateStore final : public StateStore {
 
  private:
   const std::shared_ptr<MemoryDatabase> database_;
+  std::string incarnation_;
   int64_t generation_ = 0;
 };
 

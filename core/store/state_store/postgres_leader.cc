@@ -69,10 +69,13 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::Elect() {
                                                    "pid = ? AND application_name = ?"));
   CHAINFLEET_RETURN_IF_ERROR(end.Bind(s.Int(2)).Bind(std::string(kWriterName)).Run());
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement take, connection_->Prepare("UPDATE leader SET generation = generation + 1, address = ?, "
+      SqlStatement take, connection_->Prepare("UPDATE leader SET generation = ?, address = ?, "
                                               "backend_pid = ?, renewed_at = clock_timestamp() WHERE generation = ?"));
-  CHAINFLEET_RETURN_IF_ERROR(take.Bind(options_.address).Bind(int64_t{writer_->backend_pid()}).Bind(held).Run());
-  generation_ = held + 1;
+  const bool restored = options_.opening == Opening::kRestored;
+  if (restored) CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).Restore(options_.fresh_incarnation));
+  generation_ = held + 1 + (restored ? kRestoredLeap : 0);
+  CHAINFLEET_RETURN_IF_ERROR(
+      take.Bind(generation_).Bind(options_.address).Bind(int64_t{writer_->backend_pid()}).Bind(held).Run());
   return Election{nullptr, options_.address};
 }
 

@@ -20,8 +20,9 @@ inline constexpr absl::Duration kLeaderTerm = absl::Seconds(6);
 struct PostgresOptions {
   std::string uri;
   std::string address;            // where clients and workers reach this coordinator
-  std::string fresh_incarnation;  // random, used if the store is new
+  std::string fresh_incarnation;  // random, used if the store is new or restored
   absl::Duration timeout = kLeaderTerm;
+  Opening opening = Opening::kUsual;
 };
 
 // Not thread-safe; every call may block for a few seconds. Errors as PostgresConnection's, SCHEMA_TOO_NEW.

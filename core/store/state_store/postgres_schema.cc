@@ -7,7 +7,8 @@ namespace {
 
 // kMigrations[v] leads from version v to v + 1. Never edit one that was released: append. Texts that are walked in
 // order are compared by bytes, whatever the database's own collation.
-constexpr const char* kMigrations[kPostgresSchemaVersion] = {R"sql(
+constexpr const char* kMigrations[kPostgresSchemaVersion] = {
+    R"sql(
 CREATE TABLE store (incarnation TEXT NOT NULL, schema_version BIGINT NOT NULL);
 CREATE TABLE leader (
   generation BIGINT PRIMARY KEY, address TEXT NOT NULL, backend_pid INTEGER NOT NULL, renewed_at TIMESTAMPTZ NOT NULL);
@@ -42,10 +43,16 @@ CREATE TABLE sweeps (
   ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL,
   UNIQUE (job, chain));
 )sql",
-                                                             R"sql(
+    R"sql(
 CREATE TABLE models (name TEXT COLLATE "C" PRIMARY KEY, body TEXT NOT NULL);
 ALTER TABLE jobs ADD COLUMN module TEXT;
 CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
+)sql",
+    "CREATE TABLE former_incarnations (incarnation TEXT NOT NULL);",
+    R"sql(
+ALTER TABLE jobs ADD COLUMN tenant TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE jobs DROP CONSTRAINT jobs_request_id_key;
+ALTER TABLE jobs ADD UNIQUE (tenant, request_id);
 )sql"};
 
 // 0: no tables yet.

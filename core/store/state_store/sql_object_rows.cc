@@ -54,8 +54,8 @@ absl::Status SqlRows::DeleteModel(const std::string& name) {
 }
 
 absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfModel(const std::string& name) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s, connection_->Prepare("SELECT id FROM jobs WHERE module = ? AND intent != ? ORDER BY id"));
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("SELECT id FROM jobs WHERE module = ? AND intent != ? ORDER BY id"));
   s.Bind(name).Bind(static_cast<int64_t>(JobIntent::kDelete));
   return Texts(std::move(s));
 }
@@ -141,6 +141,24 @@ absl::StatusOr<std::vector<std::string>> SqlRows::ListGarbage(const std::string&
       SqlStatement s, connection_->Prepare("SELECT object FROM garbage WHERE object > ? ORDER BY object LIMIT ?"));
   s.Bind(after).Bind(int64_t{limit});
   return Texts(std::move(s));
+}
+
+absl::StatusOr<std::vector<std::string>> SqlRows::FormerIncarnations() {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT incarnation FROM former_incarnations"));
+  return Texts(std::move(s));
+}
+
+absl::Status SqlRows::Restore(const std::string& fresh_incarnation) {
+  CHAINFLEET_RETURN_IF_ERROR(
+      connection_->Execute("INSERT INTO former_incarnations (incarnation) SELECT incarnation FROM store"));
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement name, connection_->Prepare("UPDATE store SET incarnation = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(name.Bind(fresh_incarnation).Run());
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement leap,
+                              connection_->Prepare("UPDATE chains SET lease_epoch = lease_epoch + ?"));
+  CHAINFLEET_RETURN_IF_ERROR(leap.Bind(kRestoredLeap).Run());
+  // What was put after the backup was taken is no chain's any more.
+  return connection_->Execute(
+      "INSERT INTO sweeps (job, chain) SELECT job, chain FROM chains WHERE TRUE ON CONFLICT DO NOTHING");
 }
 
 }  // namespace chainfleet

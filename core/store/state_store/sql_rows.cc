@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-#define CHAINFLEET_JOB_COLUMNS "sequence, id, request_id, plan, intent, created_ns, finished_ns"
+#define CHAINFLEET_JOB_COLUMNS "sequence, id, request_id, plan, intent, created_ns, finished_ns, tenant"
 #define CHAINFLEET_CHAIN_COLUMNS CHAINFLEET_CHAIN_COLUMNS_OF("")
 
 absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
@@ -21,6 +21,7 @@ absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
   row.intent = static_cast<JobIntent>(s.Int(4));
   row.created_at = absl::FromUnixNanos(s.Int(5));
   if (!s.IsNull(6)) row.finished_at = absl::FromUnixNanos(s.Int(6));
+  row.tenant = s.Text(7);
   return row;
 }
 
@@ -93,19 +94,22 @@ absl::StatusOr<std::optional<JobIntent>> SqlRows::FindIntent(const std::string& 
   return found ? std::optional(static_cast<JobIntent>(s.Int(0))) : std::nullopt;
 }
 
-absl::StatusOr<std::optional<std::string>> SqlRows::FindJobOfRequest(const std::string& request_id) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT id FROM jobs WHERE request_id = ?"));
-  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(request_id).Step());
+absl::StatusOr<std::optional<std::string>> SqlRows::FindJobOfRequest(const std::string& tenant,
+                                                                     const std::string& request_id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("SELECT id FROM jobs WHERE tenant = ? AND request_id = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(tenant).Bind(request_id).Step());
   return found ? std::optional(s.Text(0)) : std::nullopt;
 }
 
 absl::StatusOr<bool> SqlRows::InsertJob(JobRow* row) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s,
-      connection_->Prepare("INSERT INTO jobs (id, request_id, dataset, module, plan, intent, created_ns, finished_ns) "
-                           "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence"));
+      SqlStatement s, connection_->Prepare(
+                          "INSERT INTO jobs (id, tenant, request_id, dataset, module, plan, intent, created_ns, "
+                          "finished_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence"));
   const JobPlan& plan = *row->plan;
   s.Bind(row->id)
+      .Bind(row->tenant)
       .Bind(row->request_id.empty() ? std::nullopt : std::optional(row->request_id))
       .Bind(plan.dataset ? std::optional(plan.dataset->name) : std::nullopt)
       .Bind(plan.module ? std::optional(plan.module->name) : std::nullopt)

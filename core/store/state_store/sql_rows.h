@@ -25,7 +25,8 @@ class SqlRows : public StateRows {
 
   absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override;
   absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) override;
-  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) override;
+  absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& tenant,
+                                                              const std::string& request_id) override;
   absl::StatusOr<bool> InsertJob(JobRow* row) override;
   absl::Status UpdateJob(const JobRow& row) override;
   absl::Status PurgeJob(const std::string& id) override;
@@ -71,6 +72,10 @@ class SqlRows : public StateRows {
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit);
   absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit);
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations();
+
+  // The part of Opening::kRestored that is the same in every database: all but the generation.
+  absl::Status Restore(const std::string& fresh_incarnation);
 
  protected:
   // The columns CHAINFLEET_CHAIN_COLUMNS, from the first; step, sha256, bytes and object of a resume point, from

@@ -70,6 +70,11 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
   return ReasonOf(ownership) == "NOT_LEADER" ? ownership : WithReason(status, "OUTCOME_UNKNOWN");
 }
 
+absl::StatusOr<std::vector<std::string>> SqlStateStore::FormerIncarnations() {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.FormerIncarnations();
+}
+
 absl::StatusOr<StoredState> SqlStateStore::Load() {
   MutexLock lock(&reader_->mutex);
   SqlRows& rows = reader_->rows;

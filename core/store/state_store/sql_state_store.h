@@ -29,6 +29,7 @@ class SqlStateStore final : public StateStore {
   ~SqlStateStore() override;
 
   std::string incarnation() const override { return ownership_.incarnation; }
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override;
   int64_t generation() const override { return ownership_.generation; }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
   absl::StatusOr<StoredState> Load() override;

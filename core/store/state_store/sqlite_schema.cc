@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "core/store/state_store/sql_rows.h"
 
 namespace chainfleet {
 namespace {
@@ -48,6 +49,20 @@ CREATE INDEX corrupt_segments ON segments (job, chain, first_index) WHERE corrup
 CREATE TABLE models (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 ALTER TABLE jobs ADD COLUMN module TEXT;
 CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
+)sql",
+    "CREATE TABLE former_incarnations (incarnation TEXT NOT NULL);",
+    // A column's UNIQUE cannot be altered.
+    R"sql(
+CREATE TABLE jobs_of_tenants (
+  sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, request_id TEXT, dataset TEXT, module TEXT,
+  plan TEXT NOT NULL, intent INTEGER NOT NULL, created_ns INTEGER NOT NULL, finished_ns INTEGER,
+  purged INTEGER NOT NULL DEFAULT 0, UNIQUE (tenant, request_id));
+INSERT INTO jobs_of_tenants
+  SELECT sequence, id, 'default', request_id, dataset, module, plan, intent, created_ns, finished_ns, purged FROM jobs;
+DROP TABLE jobs;
+ALTER TABLE jobs_of_tenants RENAME TO jobs;
+CREATE INDEX jobs_by_dataset ON jobs (dataset) WHERE dataset IS NOT NULL;
+CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 )sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
@@ -56,7 +71,7 @@ absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   return statement.Int(0);
 }
 
-absl::Status Migrate(const std::string& fresh_incarnation, SqliteConnection* connection) {
+absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(connection));
   if (version > kSqliteSchemaVersion) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat("the state store has schema version ", version,
@@ -72,14 +87,17 @@ absl::Status Migrate(const std::string& fresh_incarnation, SqliteConnection* con
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert, connection->Prepare("INSERT INTO store VALUES (?, 0)"));
     CHAINFLEET_RETURN_IF_ERROR(insert.Bind(fresh_incarnation).Run());
   }
-  return connection->Execute("UPDATE store SET generation = generation + 1");
+  const bool restored = opening == Opening::kRestored;
+  if (restored) CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection).Restore(fresh_incarnation));
+  return connection->Execute(
+      absl::StrCat("UPDATE store SET generation = generation + ", 1 + (restored ? kRestoredLeap : 0)));
 }
 
 }  // namespace
 
-absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, SqliteConnection* connection) {
+absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, Opening opening, SqliteConnection* connection) {
   CHAINFLEET_RETURN_IF_ERROR(connection->BeginWrite());
-  absl::Status status = Migrate(fresh_incarnation, connection);
+  absl::Status status = Migrate(fresh_incarnation, opening, connection);
   if (status.ok()) status = connection->Commit();
   if (!status.ok()) connection->Rollback();
   return status;

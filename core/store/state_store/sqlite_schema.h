@@ -5,13 +5,14 @@
 
 #include "core/base/status.h"
 #include "core/store/state_store/sqlite_connection.h"
+#include "core/store/state_store/state_store.h"
 
 namespace chainfleet {
 
-inline constexpr int kSqliteSchemaVersion = 4;
+inline constexpr int kSqliteSchemaVersion = 6;
 
-// Makes or migrates the tables and takes the store over, in one transaction: `fresh_incarnation` names a new store.
-// FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote it.
-absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, SqliteConnection* connection);
+// Makes or migrates the tables and takes the store over, in one transaction: `fresh_incarnation` names a new or
+// restored store. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote it.
+absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, Opening opening, SqliteConnection* connection);
 
 }  // namespace chainfleet

@@ -9,9 +9,10 @@
 namespace chainfleet {
 
 // Opens or makes the file at `path`, checks it, and takes the store over. `fresh_incarnation`: random, used if the
-// store is new. DATA_LOSS if the file is damaged, FAILED_PRECONDITION / SCHEMA_TOO_NEW, RESOURCE_EXHAUSTED / DISK_FULL,
-// INTERNAL. The caller holds a lock on the folder: two processes on one file are refused there.
+// store is new or restored. DATA_LOSS if the file is damaged, FAILED_PRECONDITION / SCHEMA_TOO_NEW, RESOURCE_EXHAUSTED
+// / DISK_FULL, INTERNAL. The caller holds a lock on the folder: two processes on one file are refused there.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenSqliteStateStore(const std::string& path,
-                                                                 const std::string& fresh_incarnation);
+                                                                 const std::string& fresh_incarnation,
+                                                                 Opening opening = Opening::kUsual);
 
 }  // namespace chainfleet

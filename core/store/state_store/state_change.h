@@ -35,9 +35,13 @@ struct ChainRow {
   bool suspect() const { return crashes >= limits::kCrashesUntilAlone; }
 };
 
+// Whose jobs are those of a token that names no tenant, and of servers without tokens.
+inline constexpr char kDefaultTenant[] = "default";
+
 struct JobRow {
   int64_t sequence = 0;  // by creation, never reused
   std::string id;
+  std::string tenant = kDefaultTenant;
   std::string request_id;  // empty: none
   std::shared_ptr<const JobPlan> plan;
   JobIntent intent = JobIntent::kRun;
@@ -51,7 +55,8 @@ namespace change {
 // NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND if its data set or its module is gone.
 struct CreateJob {
   std::shared_ptr<const JobPlan> plan;
-  std::string request_id;
+  std::string request_id;  // of the tenant's own
+  std::string tenant = kDefaultTenant;
 };
 
 // CANCEL and DELETE also move every non-final chain to CANCELLED, FINISH every one that is PENDING or becomes so. A job
@@ -91,10 +96,12 @@ struct CommitProgress {
   SegmentRecord record;
 };
 
-// A PENDING chain is not needed any more: it ends as SUCCEEDED where it is. FAILED_PRECONDITION in any other state.
+// A PENDING chain ends where it is: SUCCEEDED, for it is not needed any more, or FAILED, for it cannot go on.
+// FAILED_PRECONDITION in any other state.
 struct RetireChain {
   ChainId chain;
   std::string reason;
+  bool failed = false;
 };
 
 // A new version if draws were committed since the newest one, which is returned otherwise.

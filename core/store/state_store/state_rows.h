@@ -21,7 +21,8 @@ class StateRows {
   virtual absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) = 0;
   virtual absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) = 0;
   // Purged ones too: a request_id is never used twice.
-  virtual absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& request_id) = 0;
+  virtual absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& tenant,
+                                                                      const std::string& request_id) = 0;
   // Sets `row->sequence`; false if the id is taken, by a purged job too.
   virtual absl::StatusOr<bool> InsertJob(JobRow* row) = 0;
   // Intent and finishing time.

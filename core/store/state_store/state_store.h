@@ -2,6 +2,9 @@
 // server/control are its cache.
 //
 // Opening a store takes it over: the generation rises by one, and whoever opened it before can no longer write.
+//
+// A store that was put back from a backup is opened as restored, once (protocol 9): it gets another incarnation, and
+// the generation and all lease epochs rise by kRestoredLeap, beyond all that were given out after the backup was taken.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,10 @@
 #include "core/store/state_store/state_change.h"
 
 namespace chainfleet {
+
+enum class Opening { kUsual, kRestored };
+
+inline constexpr int64_t kRestoredLeap = int64_t{1} << 20;
 
 struct StoredJob {
   JobRow row;
@@ -50,6 +57,8 @@ class StateStore {
   // Random, made with the store, part of every object name.
   virtual std::string incarnation() const = 0;
   virtual int64_t generation() const = 0;
+  // Those that it had before it was restored: older objects have their names.
+  virtual absl::StatusOr<std::vector<std::string>> FormerIncarnations() = 0;
 
   // Applies the changes in order in ONE transaction; results come in the same order. A change whose precondition fails
   // fails alone. `wall` becomes their creation, commit or finishing time. RESOURCE_EXHAUSTED / DISK_FULL in every

@@ -35,6 +35,9 @@ TEST_F(EnvironmentTest, TheTokenMayStandInAFile) {
   std::ofstream(path) << "secret\n";
   Set("CHAINFLEET_TOKEN_FILE", path);
   EXPECT_EQ(BearerToken().value(), "secret");
+  std::ofstream(path) << "\n  mine tenant-a\nanother tenant-b\n";
+  EXPECT_EQ(BearerToken().value(), "mine") << "a call carries the first word";
+  EXPECT_EQ(TokenText().value(), "\n  mine tenant-a\nanother tenant-b\n");
   Set("CHAINFLEET_TOKEN", "given");
   EXPECT_EQ(BearerToken().value(), "given");
   std::filesystem::remove(path);

@@ -102,7 +102,10 @@ TEST_F(PostgresLeaderTest, RefusesANewerSchemaWithBothVersions) {
 
 TEST_F(PostgresLeaderTest, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
-  Execute("DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; UPDATE store SET schema_version = 1");
+  Execute(
+      "DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; DROP TABLE former_incarnations; "
+      "ALTER TABLE jobs DROP COLUMN tenant; ALTER TABLE jobs ADD UNIQUE (request_id); UPDATE store SET "
+      "schema_version = 1");
   const auto elected = Coordinator("b:7400", kAtOnce)->TakeOver();
   ASSERT_TRUE(elected.ok()) << elected.status();
   EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);

@@ -43,14 +43,19 @@ TEST(SqliteStateStore, RefusesANewerSchemaWithBothVersions) {
 
 TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   SqliteHarness harness;
-  const change::CreateJob create{PlanOf("job-aaaaaa", 2), ""};
+  const change::CreateJob create{PlanOf("job-aaaaaa", 2), "r1"};
   const change::GrantLease first{{"job-aaaaaa", 0}, 1, "w1", "w1-life"};
   harness.Open()->Apply(std::vector<StateChange>{create, first}, absl::UnixEpoch()).value();
   const auto older = SqliteConnection::Open(harness.path());
   ASSERT_TRUE((*older)
                   ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
                             "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
-                            "DROP TABLE models; DROP INDEX jobs_by_module; ALTER TABLE jobs DROP COLUMN module; "
+                            "DROP TABLE models; DROP TABLE former_incarnations; "
+                            "CREATE TABLE old (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, request_id TEXT "
+                            "UNIQUE, dataset TEXT, plan TEXT NOT NULL, intent INTEGER NOT NULL, created_ns INTEGER NOT "
+                            "NULL, finished_ns INTEGER, purged INTEGER NOT NULL DEFAULT 0); "
+                            "INSERT INTO old SELECT sequence, id, request_id, dataset, plan, intent, created_ns, "
+                            "finished_ns, purged FROM jobs; DROP TABLE jobs; ALTER TABLE old RENAME TO jobs; "
                             "INSERT INTO garbage VALUES ('left-over'); PRAGMA user_version = 1")
                   .ok());
   const auto store = harness.Open();
@@ -60,6 +65,9 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   const change::GrantLease grant{{"job-aaaaaa", 1}, 1, "w1", "w1-life"};
   EXPECT_TRUE(store->Apply(std::vector<StateChange>{grant}, absl::UnixEpoch())->at(0).status.ok());
   EXPECT_EQ(store->Load()->jobs.at(0).chains.at(1).lease_epoch, 1);
+  EXPECT_EQ(store->Load()->jobs.at(0).row.tenant, kDefaultTenant);
+  EXPECT_EQ(ReasonOf(store->Apply(std::vector<StateChange>{create}, absl::UnixEpoch())->at(0).status),
+            "REQUEST_ID_USED");
 }
 
 TEST(SqliteStateStore, RefusesAFileThatIsNoDatabase) {

@@ -7,6 +7,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 class AnyStateStore : public StateStoreTest {};
@@ -16,6 +17,50 @@ TEST_P(AnyStateStore, KeepsItsIncarnationAndRaisesItsGeneration) {
   store_ = harness_->Open();
   EXPECT_EQ(store_->incarnation(), "incarnation-1");
   EXPECT_GT(store_->generation(), before);
+}
+
+TEST_P(AnyStateStore, RestoredFromABackupIsBeyondAllThatWasGivenOutAfterIt) {
+  Create("job-aaaaaa", 2);
+  const ChainRow row = Grant(chain_, 1).chains.at(0);
+  ASSERT_TRUE(Apply(CommitAt(row, 10)).status.ok());
+  const int64_t before = store_->generation();
+  EXPECT_THAT(store_->FormerIncarnations().value(), IsEmpty());
+  const auto old = std::move(store_);
+  store_ = harness_->OpenRestored("incarnation-2");
+  EXPECT_EQ(store_->incarnation(), "incarnation-2");
+  EXPECT_THAT(store_->FormerIncarnations().value(), ElementsAre("incarnation-1"));
+  EXPECT_GT(store_->generation(), before + kRestoredLeap);
+  EXPECT_EQ(ReasonOf(old->Apply({}, wall_).status()), "NOT_LEADER");
+  const ChainRow restored = RowOf(chain_);
+  EXPECT_EQ(restored.lease_epoch, 1 + kRestoredLeap);
+  EXPECT_EQ(restored.num_draws, 1);
+  EXPECT_EQ(RowOf({"job-aaaaaa", 1}).lease_epoch, kRestoredLeap);
+  EXPECT_EQ(ReasonOf(Apply(CommitAt(row, 20)).status), "LEASE_FENCED");
+  std::vector<ChainId> swept;
+  const std::vector<ChainSweep> sweeps = store_->ListSweeps(0, 10).value();
+  for (const ChainSweep& sweep : sweeps) swept.push_back(sweep.chain);
+  EXPECT_THAT(swept, UnorderedElementsAre(chain_, ChainId{"job-aaaaaa", 1})) << "for what was put after the backup";
+
+  ASSERT_TRUE(Apply(change::EndLease{chain_, restored.lease_epoch, true, true, "restored"}).status.ok());
+  ChainRow next = Grant(chain_, restored.lease_epoch + 1).chains.at(0);
+  ASSERT_TRUE(Apply(CommitAt(next, 20)).status.ok());
+  store_ = harness_->Open();
+  EXPECT_EQ(store_->incarnation(), "incarnation-2");
+  store_ = harness_->OpenRestored("incarnation-3");
+  EXPECT_THAT(store_->FormerIncarnations().value(), UnorderedElementsAre("incarnation-1", "incarnation-2"));
+}
+
+TEST_P(AnyStateStore, AWaitingChainEndsWhereItIs) {
+  Create("job-aaaaaa", 2);
+  EXPECT_EQ(Apply(change::RetireChain{chain_, "enough"}).chains.at(0).state, ChainState::kSucceeded);
+  const ChainId other{"job-aaaaaa", 1};
+  Grant(other, 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Apply(change::RetireChain{other, "lost", true}).status));
+  Apply(change::EndLease{other, 1, true, true, "handed back"});
+  const ApplyResult ended = Apply(change::RetireChain{other, "lost", true});
+  EXPECT_EQ(ended.chains.at(0).state, ChainState::kFailed);
+  EXPECT_EQ(ended.chains.at(0).reason, "lost");
+  EXPECT_EQ(ended.job->finished_at, wall_);
 }
 
 TEST_P(AnyStateStore, LoadsWhatWasStored) {
@@ -57,6 +102,38 @@ TEST_P(AnyStateStore, RefusedChangeFailsAlone) {
   EXPECT_EQ(RowOf(chain_).state, ChainState::kLeased);
 }
 
+TEST_P(AnyStateStore, EachChangeOfAGroupSeesThoseBeforeIt) {
+  Create("job-aaaaaa", 2);
+  const ChainRow row = Grant(chain_, 1).chains.at(0);
+  ChainRow later = row;
+  later.step = 10;
+  later.num_draws = 1;
+  const change::CommitProgress first = CommitAt(row, 10);
+  later.last_digest = first.commit.segment->digest;
+  const change::CommitProgress second = CommitAt(later, 20);
+  const ChainId other{chain_.job, 1};
+  const std::vector<StateChange> changes{first,
+                                         first,
+                                         second,
+                                         change::GrantLease{other, 1, "w1", "w1-life"},
+                                         change::GrantLease{chain_, 1, "w1", "w1-life"},
+                                         change::SetIntent{chain_.job, JobIntent::kPause},
+                                         change::EndLease{other, 1, true, true, "paused"},
+                                         change::GrantLease{other, 2, "w1", "w1-life"}};
+  const auto results = store_->Apply(changes, wall_).value();
+  EXPECT_TRUE(results[0].status.ok()) << results[0].status;
+  EXPECT_TRUE(results[1].replayed);
+  EXPECT_TRUE(results[2].status.ok()) << results[2].status;
+  EXPECT_EQ(results[2].chains.at(0).num_draws, 2);
+  EXPECT_TRUE(results[3].status.ok());
+  ASSERT_TRUE(results[4].status.ok());
+  EXPECT_EQ(results[4].resume_point, second.commit.resume_point) << "with its bytes";
+  EXPECT_TRUE(results[6].status.ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(results[7].status)) << "its job pauses";
+  EXPECT_EQ(RowOf(chain_).step, 20);
+  EXPECT_EQ(store_->ListSegments({.job = chain_.job})->size(), 2u);
+}
+
 TEST_P(AnyStateStore, RequestIdCreatesOnce) {
   Create("job-aaaaaa", 1, "r1");
   const ApplyResult again = Create("job-bbbbbb", 1, "r1");
@@ -65,6 +142,19 @@ TEST_P(AnyStateStore, RequestIdCreatesOnce) {
   EXPECT_EQ(again.job->id, "job-aaaaaa");
   EXPECT_TRUE(Create("job-cccccc", 1).status.ok());
   EXPECT_TRUE(Create("job-dddddd", 1).status.ok());
+}
+
+TEST_P(AnyStateStore, RequestIdsAndJobsAreATenantsOwn) {
+  Create("job-aaaaaa", 1, "r1");
+  const auto of_a = [&](const std::string& id) { return Apply(change::CreateJob{PlanOf(id, 1), "r1", "a"}); };
+  ASSERT_TRUE(of_a("job-bbbbbb").status.ok());
+  EXPECT_EQ(of_a("job-cccccc").job->id, "job-bbbbbb");
+  Apply(change::SetIntent{"job-bbbbbb", JobIntent::kPause});
+  store_ = harness_->Open();
+  const StoredState state = store_->Load().value();
+  ASSERT_EQ(state.jobs.size(), 2u);
+  EXPECT_EQ(state.jobs[0].row.tenant, kDefaultTenant);
+  EXPECT_EQ(state.jobs[1].row.tenant, "a");
 }
 
 TEST_P(AnyStateStore, JobIdsAreNeverReused) {
@@ -271,8 +361,7 @@ TEST_P(AnyStateStore, ObjectSharedByTwoDatasetsStays) {
   EXPECT_TRUE(Garbage().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, AnyStateStore, testing::ValuesIn(StoreKinds()),
-                         StoreKindName);
+INSTANTIATE_TEST_SUITE_P(AllStores, AnyStateStore, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace
 }  // namespace chainfleet

@@ -43,6 +43,7 @@ struct FakeWorker {
   };
   std::string id, incarnation;
   int32_t slots;
+  int64_t memory_bytes = int64_t{1} << 30;
   uint64_t seq = 0;
   int32_t protocol_version = kProtocolVersion;
   bool draining = false;
@@ -64,7 +65,7 @@ struct FakeWorker {
     request.seq = ++seq;
     request.host = "host-of-" + id;
     request.store_incarnation = store_incarnation;
-    request.devices = {{"cpu", int64_t{1} << 30, slots}};
+    request.devices = {{"cpu", memory_bytes, slots}};
     for (const auto& [chain, held] : chains) request.chains.push_back({chain, held.epoch, held.progress.step, {}});
     request.released = std::exchange(released, {});
     request.draining = draining;
@@ -148,14 +149,16 @@ class DispatcherTest : public testing::Test {
     return answer.get();
   }
   absl::StatusOr<JobView> TryCreate(const JobSpec& spec, const std::string& request_id = "") {
-    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(spec, request_id, false, done); });
+    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(kDefaultTenant, spec, request_id, false, done); });
   }
   std::string Create(const std::string& name, int chains) { return TryCreate(SmallSpec(name, chains)).value().id; }
+  // A name, or what was given.
+  std::string IdOf(const std::string& name) { return dispatcher_->ResolveJob(kDefaultTenant, name).value_or(name); }
   absl::StatusOr<JobView> SetIntent(const std::string& name, JobIntent intent) {
-    return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(name, intent, done); });
+    return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(IdOf(name), intent, done); });
   }
   absl::StatusOr<Snapshot> Pin(const std::string& name, int64_t number, bool refresh) {
-    return Wait<Snapshot>([&](auto done) { dispatcher_->PinSnapshot(name, number, refresh, done); });
+    return Wait<Snapshot>([&](auto done) { dispatcher_->PinSnapshot(IdOf(name), number, refresh, done); });
   }
 
   Answer<SynchronizeReply> Send(FakeWorker* worker) {

@@ -47,7 +47,7 @@ TEST_F(DispatcherJobs, CreatedJobIsPendingAndItsIdIsDrawnFromTheKey) {
 TEST_F(DispatcherJobs, RequestIdMakesCreationRepeatable) {
   const std::string first = TryCreate(SmallSpec("job", 1), "r1")->id;
   EXPECT_EQ(TryCreate(SmallSpec("job", 1), "r1")->id, first);
-  EXPECT_EQ(dispatcher_->ListJobs(std::nullopt, 0, "")->items.size(), 1u);
+  EXPECT_EQ(dispatcher_->ListJobs({}, 0, "")->items.size(), 1u);
   EXPECT_TRUE(absl::IsAlreadyExists(TryCreate(SmallSpec("job", 2), "r1").status())) << "another job, the same request";
 }
 
@@ -98,7 +98,8 @@ TEST_F(DispatcherJobs, ModelThatNoWorkerCouldHoldIsRefused) {
 }
 
 TEST_F(DispatcherJobs, ValidateOnlyStoresNothing) {
-  const auto view = Wait<JobView>([&](auto done) { dispatcher_->CreateJob(SmallSpec("job", 1), "", true, done); });
+  const auto view =
+      Wait<JobView>([&](auto done) { dispatcher_->CreateJob(kDefaultTenant, SmallSpec("job", 1), "", true, done); });
   EXPECT_TRUE(view.ok());
   EXPECT_EQ(view->id, "");
   EXPECT_TRUE(store_->Load()->jobs.empty());
@@ -106,11 +107,11 @@ TEST_F(DispatcherJobs, ValidateOnlyStoresNothing) {
 
 TEST_F(DispatcherJobs, NamesResolveToTheNewestUndeletedJob) {
   const std::string older = Create("job", 1), newer = Create("job", 1);
-  EXPECT_EQ(dispatcher_->GetJob("job")->id, newer);
-  EXPECT_EQ(dispatcher_->GetJob("@latest")->id, newer);
+  EXPECT_EQ(dispatcher_->GetJob(IdOf("job"))->id, newer);
+  EXPECT_EQ(dispatcher_->GetJob(IdOf("@latest"))->id, newer);
   ASSERT_TRUE(SetIntent(newer, JobIntent::kDelete).ok());
-  EXPECT_EQ(dispatcher_->GetJob("job")->id, older);
-  EXPECT_TRUE(absl::IsNotFound(dispatcher_->GetJob("other").status()));
+  EXPECT_EQ(dispatcher_->GetJob(IdOf("job"))->id, older);
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->GetJob(IdOf("other")).status()));
 }
 
 TEST_F(DispatcherJobs, ListsNewestFirstByPagesBoundToTheirArguments) {
@@ -119,15 +120,15 @@ TEST_F(DispatcherJobs, ListsNewestFirstByPagesBoundToTheirArguments) {
   std::vector<std::string> listed;
   std::string token;
   do {
-    const Page<JobView> page = dispatcher_->ListJobs(std::nullopt, 2, token).value();
+    const Page<JobView> page = dispatcher_->ListJobs({}, 2, token).value();
     for (const JobView& job : page.items) listed.push_back(job.id);
     token = page.next_page_token;
   } while (!token.empty());
   EXPECT_THAT(listed, testing::ElementsAreArray(created.rbegin(), created.rend()));
-  token = dispatcher_->ListJobs(std::nullopt, 2, "")->next_page_token;
-  EXPECT_TRUE(absl::IsInvalidArgument(dispatcher_->ListJobs(JobState::kPending, 2, token).status()));
+  token = dispatcher_->ListJobs({}, 2, "")->next_page_token;
+  EXPECT_TRUE(absl::IsInvalidArgument(dispatcher_->ListJobs({.state = JobState::kPending}, 2, token).status()));
   ASSERT_TRUE(SetIntent(created[1], JobIntent::kCancel).ok());
-  const Page<JobView> cancelled = dispatcher_->ListJobs(JobState::kCancelled, 2, "").value();
+  const Page<JobView> cancelled = dispatcher_->ListJobs({.state = JobState::kCancelled}, 2, "").value();
   ASSERT_EQ(cancelled.items.size(), 1u);
   EXPECT_EQ(cancelled.items[0].id, created[1]);
 }
@@ -208,7 +209,7 @@ TEST_F(DispatcherJobs, VersionsPinDrawsAndTheLastIsMadeWhenTheJobEnds) {
   EXPECT_EQ(Pin("job", 0, false)->number, 1);
   EXPECT_EQ(Pin("job", 0, true)->number, 2);
   Advance(&worker, chain, ChainState::kSucceeded);
-  const JobView job = dispatcher_->GetJob("job").value();
+  const JobView job = dispatcher_->GetJob(IdOf("job")).value();
   EXPECT_EQ(job.state, JobState::kSucceeded);
   EXPECT_EQ(job.newest_version, 3);
   EXPECT_THAT(Pin("job", 0, false)->draws_of_chain, ElementsAre(3));

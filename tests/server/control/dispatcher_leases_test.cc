@@ -128,7 +128,7 @@ TEST_F(DispatcherLeases, SixAttemptsFail) {
   EXPECT_TRUE(Sync(&worker).grants.empty());
   EXPECT_EQ(Chain(chain).state, ChainState::kFailed);
   EXPECT_THAT(Chain(chain).reason, HasSubstr("out of memory 6"));
-  EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kFailed);
+  EXPECT_EQ(dispatcher_->GetJob(IdOf("job"))->state, JobState::kFailed);
 }
 
 TEST_F(DispatcherLeases, AChainWhoseJobIsWrongFailsAtOnce) {
@@ -179,7 +179,7 @@ TEST_F(DispatcherLeases, DivergedChainIsNotRetried) {
   EXPECT_TRUE(Sync(&worker).grants.empty());
   EXPECT_EQ(Chain(chain).state, ChainState::kDiverged);
   EXPECT_EQ(Chain(chain).reason, "energy is not finite at step 10");
-  EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kFailed);
+  EXPECT_EQ(dispatcher_->GetJob(IdOf("job"))->state, JobState::kFailed);
 }
 
 TEST_F(DispatcherLeases, MalformedCommitIsRefusedBeforeTheStore) {

@@ -78,7 +78,7 @@ TEST_F(DispatcherStore, FullDiskRefusesChangesAndLosesNothing) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
   EXPECT_EQ(ReasonOf(refused.status()), "DISK_FULL");
   EXPECT_TRUE(absl::IsResourceExhausted(TryCreate(SmallSpec("more", 1)).status()));
-  EXPECT_TRUE(dispatcher_->GetJob("job").ok()) << "the server goes on answering";
+  EXPECT_TRUE(dispatcher_->GetJob(IdOf("job")).ok()) << "the server goes on answering";
   executor_.RunFor(kTermAndGrace * 2);  // nor can it end the lease
   EXPECT_EQ(Chain(chain).state, ChainState::kLeased);
   store.SetFull(false);

@@ -20,6 +20,7 @@ class DispatcherTiers : public DispatcherTest {
   void HandBack(FakeWorker* worker, const ChainId& chain) {
     ASSERT_THAT(worker->stops, testing::Contains(Pair(chain, StopOrder::How::kHandBack)));
     Advance(worker, chain, ChainState::kPending);
+    executor_.RunFor(limits::kPolicyInterval);
   }
 };
 
@@ -80,6 +81,56 @@ TEST_F(DispatcherTiers, EqualTiersWaitForEachOther) {
   CreateAt(Priority::kHigh, "second", 1);
   Sync(&worker);
   EXPECT_THAT(worker.stops, IsEmpty());
+}
+
+TEST_F(DispatcherTiers, NobodyGivesWayOnceTheJobThatNeededThePlaceIsGone) {
+  FakeWorker worker("w1", 2);
+  CreateAt(Priority::kLow, "low", 2);
+  Sync(&worker);
+  Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 2u);
+  const std::string high = CreateAt(Priority::kHigh, "high", 1);
+  ASSERT_TRUE(SetIntent(high, JobIntent::kCancel).ok());
+  executor_.RunFor(limits::kPolicyInterval);
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, IsEmpty());
+}
+
+TEST_F(DispatcherTiers, WhoWasToldGivesWayAlone) {
+  FakeWorker worker("w1", 2);
+  const std::string low = CreateAt(Priority::kLow, "low", 2);
+  Sync(&worker);
+  Sync(&worker);
+  CreateAt(Priority::kHigh, "high", 1);
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(ChainId{low, 1}, StopOrder::How::kHandBack)));
+  for (int i = 0; i < 3; ++i) Sync(&worker);  // it is slow
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(ChainId{low, 1}, StopOrder::How::kHandBack)));
+}
+
+TEST_F(DispatcherTiers, ForMemoryTheChainsOfOneWorkerGiveWay) {
+  JobSpec spec = SmallSpec("low", 3);
+  spec.model.kind = GaussianPotential{1'000'000, 1.0};
+  spec.scheduling.priority = Priority::kLow;
+  FakeWorker worker("w1", 8);
+  worker.memory_bytes = 4 * EstimateChainBytes(spec.model, {}, 0, spec.batch_size);
+  const std::string low = TryCreate(spec).value().id;
+  Sync(&worker);
+  Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 3u);
+  spec.name = "high";
+  spec.chains = 1;
+  spec.model.kind = GaussianPotential{2'500'000, 1.0};
+  spec.scheduling.priority = Priority::kHigh;
+  const std::string high = TryCreate(spec).value().id;
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, UnorderedElementsAre(Pair(ChainId{low, 1}, StopOrder::How::kHandBack),
+                                                 Pair(ChainId{low, 2}, StopOrder::How::kHandBack)));
+  HandBack(&worker, {low, 1});
+  HandBack(&worker, {low, 2});
+  Sync(&worker);
+  EXPECT_TRUE(worker.chains.contains({high, 0}));
+  EXPECT_TRUE(worker.chains.contains({low, 0}));
 }
 
 TEST_F(DispatcherTiers, EnoughSuccessesEndTheOthersWhereTheyAre) {

@@ -226,7 +226,7 @@ TEST_F(DispatcherWorkers, PauseHandsBackAndGrantsNothing) {
   EXPECT_THAT(reply.keep, ElementsAre(chain)) << "the lease holds while it hands back";
   EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kHandBack)));
   Advance(&worker, chain, ChainState::kPending);
-  EXPECT_EQ(dispatcher_->GetJob("job")->state, JobState::kPaused);
+  EXPECT_EQ(dispatcher_->GetJob(IdOf("job"))->state, JobState::kPaused);
   EXPECT_TRUE(Sync(&worker).grants.empty());
   ASSERT_TRUE(SetIntent("job", JobIntent::kRun).ok());
   const SynchronizeReply resumed = Sync(&worker);
@@ -257,7 +257,7 @@ TEST_F(DispatcherWorkers, FinishKeepsTheDrawsAndEndsEarly) {
   Sync(&worker);
   EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kHandBack)));
   Advance(&worker, chain, ChainState::kPending);
-  const JobView job = dispatcher_->GetJob("job").value();
+  const JobView job = dispatcher_->GetJob(IdOf("job")).value();
   EXPECT_EQ(job.state, JobState::kSucceededEarly);
   EXPECT_EQ(job.newest_version, 1);
   EXPECT_TRUE(job.finished_at.has_value());

@@ -25,6 +25,7 @@ class RecordingStore final : public StateStore {
 
   std::string incarnation() const override { return store_.incarnation(); }
   int64_t generation() const override { return store_.generation(); }
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return store_.FormerIncarnations(); }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override {
     if (hook_) hook_();
     group_sizes_.push_back(static_cast<int>(changes.size()));

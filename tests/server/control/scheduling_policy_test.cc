@@ -1,5 +1,8 @@
 #include "server/control/scheduling_policy.h"
 
+#include <random>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,6 +15,18 @@ QueuedJob Job(const std::string& id, int32_t chains) {
   QueuedJob job{id, {}, {}};
   for (int32_t i = 0; i < chains; ++i) job.chains.push_back({i, ""});
   return job;
+}
+
+// One job after the other.
+std::vector<Assignment> AssignInOrder(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
+                                      size_t limit) {
+  Placement placement(free);
+  std::vector<Assignment> all;
+  for (const QueuedJob& job : queue) {
+    const std::vector<Assignment> taken = placement.Place(job, limit - all.size());
+    all.insert(all.end(), taken.begin(), taken.end());
+  }
+  return all;
 }
 
 std::map<std::string, int> PerWorker(const std::vector<Assignment>& assignments) {
@@ -53,9 +68,9 @@ TEST(SchedulingPolicy, PacksChainsByTheirMemory) {
 TEST(SchedulingPolicy, AChainTooBigForEverybodyIsTriedAlone) {
   QueuedJob big = Job("big", 2);
   big.chain_bytes = 1000;
-  EXPECT_TRUE(AssignInOrder({big}, {{"w1", 8, "a", 100, false}}, 100).empty());
-  EXPECT_EQ(AssignInOrder({big}, {{"w1", 8, "a", 100, true}}, 100).size(), 1u);
-  EXPECT_EQ(AssignInOrder({big}, {{"w1", 8, "a", std::nullopt, false}}, 100).size(), 2u) << "unknown memory";
+  EXPECT_TRUE(AssignInOrder({big}, {{"w1", 8, "a", 100, 3}}, 100).empty());
+  EXPECT_EQ(AssignInOrder({big}, {{"w1", 8, "a", 100, 0}}, 100).size(), 1u);
+  EXPECT_EQ(AssignInOrder({big}, {{"w1", 8, "a", std::nullopt, 3}}, 100).size(), 2u) << "unknown memory";
 }
 
 TEST(SchedulingPolicy, NeverOverfillsAWorker) {
@@ -79,6 +94,97 @@ TEST(SchedulingPolicy, StopsAtItsLimit) {
   EXPECT_EQ(AssignInOrder({Job("a", 10), Job("b", 10)}, {{"w1", 100}}, 7).size(), 7u);
   EXPECT_TRUE(AssignInOrder({}, {{"w1", 100}}, 7).empty());
   EXPECT_TRUE(AssignInOrder({Job("a", 1)}, {}, 7).empty());
+}
+
+TEST(SchedulingPolicy, CountsTheChainsOfWorkersThatAreFull) {
+  QueuedJob job = Job("a", 1);
+  job.held["w1"] = 2;
+  const std::vector<FreeSlots> free{{"w1", 0, "a"}, {"w2", 9, "a"}, {"w3", 1, "b"}};
+  EXPECT_THAT(AssignInOrder({job}, free, 100), ElementsAre(Assignment{{"a", 0}, "w3"}));
+}
+
+TEST(SchedulingPolicy, AJobLeavesTheNextOneTheOrderThatItFound) {
+  const std::vector<FreeSlots> free{{"w1", 2, "a"}, {"w2", 2, "b"}};
+  EXPECT_THAT(AssignInOrder({Job("a", 1), Job("b", 2), Job("c", 1)}, free, 100),
+              ElementsAre(Assignment{{"a", 0}, "w1"}, Assignment{{"b", 0}, "w2"}, Assignment{{"b", 1}, "w1"},
+                          Assignment{{"c", 0}, "w2"}));
+}
+
+TEST(SchedulingPolicy, KnowsWhichChainsFindNoPlaceAnyMore) {
+  Placement placement({{"w1", 4, "a", 100, 1}});
+  QueuedJob big = Job("big", 1);
+  big.chain_bytes = 101;
+  EXPECT_TRUE(placement.MayFit(101));
+  EXPECT_TRUE(placement.Place(big).empty());
+  EXPECT_FALSE(placement.MayFit(101));
+  EXPECT_FALSE(placement.MayFit(300));
+  EXPECT_TRUE(placement.MayFit(100));
+  EXPECT_EQ(placement.slots(), 4);
+}
+
+TEST(SchedulingPolicy, NothingIsPlacedOnAClosedWorker) {
+  Placement placement({{"w1", 4}, {"w2", 1}});
+  placement.Close("w1");
+  placement.Close("unknown");
+  EXPECT_EQ(placement.slots(), 1);
+  EXPECT_THAT(placement.Place(Job("a", 3)), ElementsAre(Assignment{{"a", 0}, "w2"}));
+}
+
+// What the header says, tried on every worker for every chain.
+std::vector<Assignment> AssignPlainly(const std::vector<QueuedJob>& queue, std::vector<FreeSlots> free) {
+  std::vector<Assignment> all;
+  for (const QueuedJob& job : queue) {
+    std::map<std::string, int32_t> in_worker = job.held, on_host;
+    for (const FreeSlots& worker : free) {
+      if (job.held.contains(worker.worker)) on_host[worker.host] += job.held.at(worker.worker);
+    }
+    for (const PendingChain& chain : job.chains) {
+      const auto rank = [&](const FreeSlots& w) {
+        return std::tuple(on_host[w.host], in_worker[w.worker], -w.slots, w.worker);
+      };
+      FreeSlots* best = nullptr;
+      for (FreeSlots& worker : free) {
+        if (worker.Fits(job.chain_bytes) && (best == nullptr || rank(worker) < rank(*best))) best = &worker;
+      }
+      if (best == nullptr) break;
+      all.push_back({{job.job, chain.index}, best->worker});
+      ++on_host[best->host];
+      ++in_worker[best->worker];
+      --best->slots;
+      ++best->chains;
+      if (best->bytes) *best->bytes -= job.chain_bytes;
+    }
+  }
+  return all;
+}
+
+TEST(SchedulingPolicy, PlacesAsAPlainSearchDoes) {
+  std::mt19937 random(7);
+  const auto below = [&](int32_t n) { return static_cast<int32_t>(random() % static_cast<uint32_t>(n)); };
+  for (int round = 0; round < 500; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<FreeSlots> free;
+    for (int32_t i = 0, workers = 1 + below(7); i < workers; ++i) {
+      free.push_back({absl::StrCat("w", i), below(4), absl::StrCat("host", below(3))});
+    }
+    std::vector<QueuedJob> queue;
+    for (int32_t i = 0, jobs = 1 + below(4); i < jobs; ++i) {
+      queue.push_back(Job(absl::StrCat("job", i), below(6)));
+      for (int32_t held = below(3); held > 0; --held) queue.back().held[absl::StrCat("w", below(8))] = 1 + below(3);
+    }
+    EXPECT_EQ(AssignInOrder(queue, free, 1000), AssignPlainly(queue, free));
+  }
+}
+
+// Twenty thousand slots on one host: sorting its thousand workers again for each would take minutes.
+TEST(SchedulingPolicy, FillsAThousandWorkersEvenly) {
+  std::vector<FreeSlots> free;
+  for (int i = 0; i < 1000; ++i) free.push_back({absl::StrCat("w", i), 20, "host"});
+  std::vector<QueuedJob> queue;
+  for (int i = 0; i < 200; ++i) queue.push_back(Job(absl::StrCat("job", i), 100));
+  const auto per_worker = PerWorker(AssignInOrder(queue, free, 20'000));
+  EXPECT_EQ(per_worker.size(), 1000u);
+  for (const auto& [worker, chains] : per_worker) EXPECT_EQ(chains, 20) << worker;
 }
 
 TEST(SchedulingPolicy, SuspectsGetAWorkerEachThatHasTheLeastToHandBack) {

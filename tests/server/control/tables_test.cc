@@ -85,10 +85,10 @@ TEST(JobTable, NameResolvesToItsNewestUndeletedJob) {
   table.Add(Job(2, "a-222222", "a"));
   table.Add(Job(3, "a-333333", "a", JobIntent::kDelete));
   table.Add(Job(4, "b-444444", "b"));
-  EXPECT_EQ(table.Resolve("a")->row.id, "a-222222");
-  EXPECT_EQ(table.Resolve("a-111111")->row.id, "a-111111");
-  EXPECT_EQ(table.Resolve("@latest")->row.id, "b-444444");
-  EXPECT_EQ(table.Resolve("c"), nullptr);
+  EXPECT_EQ(table.Resolve(kDefaultTenant, "a")->row.id, "a-222222");
+  EXPECT_EQ(table.Resolve(kDefaultTenant, "a-111111")->row.id, "a-111111");
+  EXPECT_EQ(table.Resolve(kDefaultTenant, "@latest")->row.id, "b-444444");
+  EXPECT_EQ(table.Resolve(kDefaultTenant, "c"), nullptr);
 }
 
 TEST(JobTable, QueueHoldsPendingChainsOfRunningJobsOnly) {

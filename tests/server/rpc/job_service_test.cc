@@ -198,7 +198,7 @@ TEST_F(JobServiceTest, TellsWhoItIs) {
 
 class TokenTest : public RunningServer {
  protected:
-  TokenTest() : RunningServer("secret") {}
+  TokenTest() : RunningServer({{"secret", "default"}, {"other", "vision"}}) {}
   grpc::StatusCode CodeWith(const std::string& authorization) {
     grpc::ClientContext context;
     SetDeadline(&context);
@@ -213,6 +213,63 @@ TEST_F(TokenTest, WantsTheTokenOnEveryCall) {
   EXPECT_EQ(CodeWith("Bearer Secret"), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(CodeWith("secret"), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(CodeWith("Bearer secret"), grpc::StatusCode::OK);
+}
+
+TEST_F(TokenTest, TheJobsOfOtherTenantsAreNotFound) {
+  const auto authorized = [](grpc::ClientContext* context, const std::string& token) {
+    SetDeadline(context);
+    context->AddMetadata("authorization", "Bearer " + token);
+    return context;
+  };
+  v1::CreateJobRequest create;
+  *create.mutable_spec() = GaussianJob("walk");
+  create.set_request_id("r1");
+  v1::Job mine, theirs;
+  grpc::ClientContext c1, c2;
+  ASSERT_TRUE(jobs_->CreateJob(authorized(&c1, "secret"), create, &mine).ok());
+  ASSERT_TRUE(jobs_->CreateJob(authorized(&c2, "other"), create, &theirs).ok());
+  EXPECT_NE(mine.id(), theirs.id());
+  EXPECT_EQ(mine.tenant(), "default");
+  EXPECT_EQ(theirs.tenant(), "vision");
+
+  grpc::ClientContext list, by_name;
+  v1::ListJobsResponse listed;
+  ASSERT_TRUE(jobs_->ListJobs(authorized(&list, "other"), v1::ListJobsRequest(), &listed).ok());
+  ASSERT_EQ(listed.jobs_size(), 1);
+  EXPECT_EQ(listed.jobs(0).id(), theirs.id());
+  v1::GetJobRequest get;
+  get.set_name("walk");
+  v1::Job found;
+  ASSERT_TRUE(jobs_->GetJob(authorized(&by_name, "other"), get, &found).ok());
+  EXPECT_EQ(found.id(), theirs.id());
+
+  grpc::ClientContext gets, intends, watches, segments, reads, predicts, evaluates;
+  get.set_name(mine.id());
+  EXPECT_EQ(jobs_->GetJob(authorized(&gets, "other"), get, &found).error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::SetIntentRequest intend;
+  intend.set_name(mine.id());
+  intend.set_intent(v1::Job::CANCEL);
+  EXPECT_EQ(jobs_->SetIntent(authorized(&intends, "other"), intend, &found).error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::WatchJobRequest watch;
+  watch.set_name(mine.id());
+  EXPECT_EQ(jobs_->WatchJob(authorized(&watches, "other"), watch)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::ListSegmentsRequest draws;
+  draws.set_job(mine.id());
+  v1::ListSegmentsResponse page;
+  EXPECT_EQ(jobs_->ListSegments(authorized(&segments, "other"), draws, &page).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  v1::ReadSegmentRequest read;
+  read.set_job(mine.id());
+  EXPECT_EQ(jobs_->ReadSegment(authorized(&reads, "other"), read)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::PredictRequest predict;
+  predict.set_job(mine.id());
+  v1::PredictResponse prediction;
+  EXPECT_EQ(predictions_->Predict(authorized(&predicts, "other"), predict, &prediction).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  v1::EvaluateRequest evaluate;
+  evaluate.set_job(mine.id());
+  EXPECT_EQ(predictions_->Evaluate(authorized(&evaluates, "other"), evaluate)->Finish().error_code(),
+            grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(TokenTest, WantsItOnStreamsOfEveryServiceToo) {

@@ -15,8 +15,8 @@ DispatcherOptions Options() {
 
 }  // namespace
 
-RunningServer::RunningServer(std::string token)
-    : auth_(std::move(token)),
+RunningServer::RunningServer(TokenTable tokens)
+    : auth_(std::move(tokens)),
       dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options()),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
@@ -44,7 +44,7 @@ RunningServer::~RunningServer() {
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> RunningServer::StartOn(const std::string& address) {
-  return GrpcServer::Start(address, parts_, &shards_, &router_, &evaluator_, &metrics_);
+  return GrpcServer::Start(address, parts_, &shards_, &batcher_, &evaluator_, &metrics_);
 }
 
 void RunningServer::SetDeadline(grpc::ClientContext* context) {

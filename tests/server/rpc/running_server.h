@@ -58,7 +58,7 @@ class Waited {
 
 class RunningServer : public testing::Test {
  protected:
-  explicit RunningServer(std::string token = "");
+  explicit RunningServer(TokenTable tokens = {});
   ~RunningServer() override;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }
@@ -109,6 +109,7 @@ class RunningServer : public testing::Test {
   DispatcherDrawCatalog catalog_{parts_};
   ShardQueue queue_{threads_.get(), &shards_};
   PredictRouter router_{threads_.get(), &catalog_, &queue_};
+  Batcher batcher_{&clock_, threads_.get(), &router_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
   std::unique_ptr<GrpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;

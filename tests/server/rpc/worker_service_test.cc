@@ -306,6 +306,19 @@ TEST_F(WorkerServiceTest, RefusesObjectsOfOtherChainsEpochsAndPlaces) {
   EXPECT_EQ(ReasonOf(fenced), "LEASE_FENCED");
 }
 
+TEST_F(WorkerServiceTest, ObjectsInAFolderComeThroughTheServer) {
+  const Grant grant = Lease();
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::SignUploadRequest request;
+  *request.mutable_chain() = ToProto(grant.chain);
+  request.set_lease_epoch(grant.lease_epoch);
+  *request.mutable_blob() = ToProto(RefOf(grant, "draws"));
+  v1::SignUploadReply reply;
+  ASSERT_TRUE(workers_->SignUpload(&context, request, &reply).ok());
+  EXPECT_TRUE(reply.url().empty());
+}
+
 TEST_F(WorkerServiceTest, RefusesAnUploadWithoutHeader) {
   grpc::ClientContext context;
   SetDeadline(&context);

@@ -1,0 +1,86 @@
+#include "server/control/preemption.h"
+
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace chainfleet {
+namespace {
+
+struct Place {
+  FreeSlots free;
+  std::vector<size_t> running;  // that have not given way, the last to do so first
+};
+
+class Yielding {
+ public:
+  Yielding(const std::vector<RunningChain>& running, const std::vector<FreeSlots>& fleet) : running_(running) {
+    for (const FreeSlots& worker : fleet) places_[worker.worker].free = worker;
+    for (size_t i = running.size(); i-- > 0;) places_.at(running[i].worker).running.push_back(i);
+  }
+
+  void MakeRoomFor(const WaitingChains& job) {
+    if (job.chain_bytes >= too_big_) return;
+    int32_t left = job.count;
+    for (auto& [id, place] : places_) {
+      for (; left > 0 && place.free.Fits(job.chain_bytes); --left) Occupy(job.chain_bytes, &place);
+    }
+    std::set<const Place*> in_vain;
+    for (size_t i = 0; left > 0 && i < running_.size() && running_[i].tier < job.tier; ++i) {
+      Place& place = places_.at(running_[i].worker);
+      // The others before it on its worker have given way, or it is one of them.
+      if (place.running.empty() || place.running.back() != i || in_vain.contains(&place)) continue;
+      if (Clear(job, &place)) {
+        Occupy(job.chain_bytes, &place);
+        --left;
+      } else {
+        in_vain.insert(&place);
+      }
+    }
+    if (left > 0) too_big_ = job.chain_bytes;
+  }
+
+  std::vector<ChainId> Chosen() { return std::move(yielding_); }
+
+ private:
+  static void Occupy(int64_t bytes, Place* place) {
+    --place->free.slots;
+    ++place->free.chains;
+    if (place->free.bytes) *place->free.bytes -= bytes;
+  }
+
+  // Nobody gives way if all that may do not make room for one.
+  bool Clear(const WaitingChains& job, Place* place) {
+    FreeSlots cleared = place->free;
+    size_t kept = place->running.size();
+    while (!cleared.Fits(job.chain_bytes)) {
+      if (kept == 0 || running_[place->running[kept - 1]].tier >= job.tier) return false;
+      const RunningChain& chain = running_[place->running[--kept]];
+      ++cleared.slots;
+      --cleared.chains;
+      if (cleared.bytes) *cleared.bytes += chain.bytes;
+    }
+    place->free = cleared;
+    for (; place->running.size() > kept; place->running.pop_back()) {
+      yielding_.push_back(running_[place->running.back()].chain);
+    }
+    return true;
+  }
+
+  const std::vector<RunningChain>& running_;
+  std::map<std::string, Place> places_;  // by worker
+  std::vector<ChainId> yielding_;
+  int64_t too_big_ = std::numeric_limits<int64_t>::max();  // found no room, and those after it may displace no more
+};
+
+}  // namespace
+
+std::vector<ChainId> ChooseYielding(const std::vector<WaitingChains>& waiting, const std::vector<RunningChain>& running,
+                                    const std::vector<FreeSlots>& fleet) {
+  Yielding yielding(running, fleet);
+  for (const WaitingChains& job : waiting) yielding.MakeRoomFor(job);
+  return yielding.Chosen();
+}
+
+}  // namespace chainfleet

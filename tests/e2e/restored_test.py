@@ -1,0 +1,89 @@
+"""A fleet whose state and objects were put back from a backup that is older than what its workers have done since."""
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import unittest
+
+import fleet as fleets
+from journeys_test import first_job_with
+
+# Resume points of this dimension are objects.
+JOB = """
+name: restored
+model: {potential: {gaussian: {dimension: 20000}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 100000
+chains: 2
+collect: {every_steps: 500, segment_draws: 5}
+resume_point_every_steps: 2500
+seed: 7
+"""
+
+
+class Restored(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet(workers=1)
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+
+    def back_up(self):
+        """State first, objects second, while everything runs."""
+        source, copy = sqlite3.connect(self.fleet.path("state.db")), sqlite3.connect(self.fleet.path("state.copy"))
+        source.backup(copy)
+        source.close()
+        copy.close()
+        shutil.copytree(self.fleet.path("blobs"), self.fleet.path("blobs.copy"), ignore=shutil.ignore_patterns(".tmp"))
+
+    def put_back(self):
+        shutil.rmtree(self.fleet.path("blobs"))
+        os.rename(self.fleet.path("blobs.copy"), self.fleet.path("blobs"))
+        for suffix in ("-wal", "-shm"):
+            if os.path.exists(self.fleet.path("state.db" + suffix)):
+                os.remove(self.fleet.path("state.db" + suffix))
+        os.rename(self.fleet.path("state.copy"), self.fleet.path("state.db"))
+
+    def start_restored(self):
+        log = open(self.fleet.path("run", "restored.log"), "w")
+        self.addCleanup(log.close)
+        server = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", self.fleet.folder, "--listen", self.fleet.address,
+                                   "--metrics-listen", "off", "--lease", "2s", "--restored"], stderr=log, stdout=log)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.send_signal, signal.SIGTERM)
+
+    def test_a_restored_fleet_goes_on_from_its_backup(self):
+        job = self.fleet.submit(JOB)
+        first_job_with(self.fleet, job, 20)
+        self.back_up()
+        in_backup = [record["segment"] for record in self.fleet.json("get", "draws", job)["segments"]]
+        first_job_with(self.fleet, job, 10 + sum(len(segment["steps"]) for segment in in_backup))
+        self.fleet.kill("server")
+        self.put_back()
+        lost = self.fleet.path("blobs", in_backup[0]["object"]["name"])
+        os.remove(lost)
+
+        self.start_restored()
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        chains = {}
+        for record in self.fleet.json("get", "draws", job)["segments"]:
+            chains.setdefault(int(record["chain"].get("index", 0)), []).append(record)
+        for records in chains.values():
+            index, parent = 0, "0" * 64
+            for record in records:
+                self.assertEqual((int(record["segment"].get("first_index", 0)), record["segment"]["parent_digest"]), (index, parent))
+                index, parent = index + len(record["segment"]["steps"]), record["segment"]["digest"]
+            self.assertEqual(index, 200)
+            self.assertGreater(int(records[-1]["lease_epoch"]), 1 << 20)
+        records = sum(chains.values(), [])
+        self.assertEqual([r["segment"]["object"]["name"] for r in records if r.get("corrupt")], [in_backup[0]["object"]["name"]])
+        names = {r["segment"]["object"]["name"].split("/")[0] for r in records}
+        self.assertEqual(len(names), 2, "objects of before keep their names, later ones have those of the new incarnation")
+        self.assertIn(in_backup[0]["object"]["name"], self.fleet.logs())
+        exported = self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"), check=True)
+        self.assertIn("left out", exported.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

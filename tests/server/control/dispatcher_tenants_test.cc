@@ -1,0 +1,141 @@
+// Tenants: whose job is whose, and who gets the next slot.
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+class DispatcherTenants : public DispatcherTest {
+ protected:
+  std::string CreateFor(const std::string& tenant, const std::string& name, int chains,
+                        Priority priority = Priority::kNormal) {
+    JobSpec spec = SmallSpec(name, chains);
+    spec.scheduling.priority = priority;
+    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(tenant, spec, "", false, done); }).value().id;
+  }
+  // Chains by job.
+  static std::map<std::string, int> Held(const FakeWorker& worker) {
+    std::map<std::string, int> held;
+    for (const auto& [chain, lease] : worker.chains) ++held[chain.job];
+    return held;
+  }
+  // Two rounds: what is granted is listed.
+  void Fill(FakeWorker* worker) {
+    Sync(worker);
+    Sync(worker);
+  }
+  void Finish(FakeWorker* worker, const ChainId& chain) {
+    Advance(worker, chain, ChainState::kSucceeded);
+    executor_.RunFor(limits::kPolicyInterval);
+    Fill(worker);
+  }
+};
+
+TEST_F(DispatcherTenants, AJobIsFoundByItsTenantAlone) {
+  const std::string mine = CreateFor("a", "job", 1), theirs = CreateFor("b", "job", 1);
+  EXPECT_EQ(dispatcher_->ResolveJob("a", "job").value(), mine);
+  EXPECT_EQ(dispatcher_->ResolveJob("b", "job").value(), theirs);
+  EXPECT_EQ(dispatcher_->ResolveJob("a", "@latest").value(), mine);
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->ResolveJob("a", theirs).status()));
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->ResolveJob("c", "@latest").status()));
+  EXPECT_EQ(dispatcher_->ListJobs({.tenant = "a"}, 0, "")->items.size(), 1u);
+  EXPECT_EQ(dispatcher_->ListJobs({}, 0, "")->items.size(), 2u);
+  EXPECT_EQ(dispatcher_->GetJob(mine)->tenant, "a");
+  Start();
+  EXPECT_EQ(dispatcher_->ResolveJob("a", "job").value(), mine) << "after a restart, too";
+}
+
+TEST_F(DispatcherTenants, ARequestIdIsATenantsOwn) {
+  const auto create = [&](const std::string& tenant, int chains) {
+    return Wait<JobView>(
+        [&](auto done) { dispatcher_->CreateJob(tenant, SmallSpec("job", chains), "r1", false, done); });
+  };
+  const std::string mine = create("a", 1)->id;
+  EXPECT_NE(create("b", 2)->id, mine);
+  EXPECT_EQ(create("a", 1)->id, mine);
+}
+
+TEST_F(DispatcherTenants, AnOlderJobOfATenantThatHasTheFleetWaits) {
+  FakeWorker worker("w1", 4);
+  const std::string first = CreateFor("a", "first", 4);
+  Fill(&worker);
+  const std::string older = CreateFor("a", "older", 1), younger = CreateFor("b", "younger", 1);
+  Finish(&worker, {first, 0});
+  EXPECT_EQ(Held(worker), (std::map<std::string, int>{{first, 3}, {younger, 1}}));
+  Finish(&worker, {first, 1});
+  EXPECT_EQ(Held(worker)[older], 1) << "nobody else waits";
+}
+
+TEST_F(DispatcherTenants, WithinATenantTheOlderJobGoesFirst) {
+  FakeWorker worker("w1", 1);
+  const std::string first = CreateFor("a", "first", 1), second = CreateFor("a", "second", 1);
+  Fill(&worker);
+  EXPECT_EQ(Held(worker), (std::map<std::string, int>{{first, 1}}));
+  Finish(&worker, {first, 0});
+  EXPECT_EQ(Held(worker), (std::map<std::string, int>{{second, 1}}));
+}
+
+TEST_F(DispatcherTenants, TiersComeBeforeShares) {
+  FakeWorker worker("w1", 2);
+  const std::string held = CreateFor("a", "held", 2);
+  Fill(&worker);
+  CreateFor("b", "normal", 5);
+  const std::string high = CreateFor("a", "high", 1, Priority::kHigh);
+  Finish(&worker, {held, 0});
+  EXPECT_EQ(Held(worker)[high], 1);
+}
+
+TEST_F(DispatcherTenants, AnEmptyFleetIsSharedByTheWeights) {
+  DispatcherOptions options;
+  options.id_key = RngKey{42};
+  options.shares.weights["three"] = 3;
+  dispatcher_.reset();
+  store_ = std::make_unique<MemoryStateStore>(database_);
+  dispatcher_ = std::make_unique<Dispatcher>(&clock_, &executor_, store_.get(), store_->Load().value(), options);
+  const std::string one = CreateFor("one", "job", 40), three = CreateFor("three", "job", 40);
+  FakeWorker worker("w1", 16);
+  Fill(&worker);
+  EXPECT_EQ(Held(worker), (std::map<std::string, int>{{one, 4}, {three, 12}}));
+  for (int round = 0; round < 6; ++round) {
+    const auto held = worker.chains;
+    for (const auto& [chain, lease] : held) Advance(&worker, chain, ChainState::kSucceeded);
+    executor_.RunFor(limits::kPolicyInterval);
+    Fill(&worker);
+    if (round == 0) {
+      EXPECT_EQ(Held(worker), (std::map<std::string, int>{{one, 4}, {three, 12}}));
+    }
+  }
+  EXPECT_EQ(worker.chains.size(), 0u) << "in the end all have run";
+}
+
+TEST_F(DispatcherTenants, ATenantWhoseChainsFitNowhereHoldsUpNobody) {
+  JobSpec big = SmallSpec("big", 2);
+  big.model.kind = GaussianPotential{50'000'000, 1.0};
+  FakeWorker worker("w1", 4);
+  const std::string held = CreateFor("b", "held", 1);
+  Fill(&worker);
+  worker.memory_bytes = 1 << 20;
+  Sync(&worker);
+  ASSERT_TRUE(Wait<JobView>([&](auto done) { dispatcher_->CreateJob("a", big, "", false, done); }).ok());
+  const std::string small = CreateFor("b", "small", 3);
+  Fill(&worker);
+  EXPECT_EQ(Held(worker), (std::map<std::string, int>{{held, 1}, {small, 3}}));
+}
+
+// What a lease holds is charged once, however it ends.
+TEST_F(DispatcherTenants, LeasesThatEndAreChargedNoMore) {
+  FakeWorker lost("w1", 1), worker("w2", 1);
+  const std::string a = CreateFor("a", "job", 1);
+  Sync(&lost);
+  ASSERT_EQ(lost.chains.size(), 1u);
+  executor_.RunFor(kTermAndGrace + limits::kMaxAttemptDelay);  // lost is gone with it
+  Fill(&worker);
+  ASSERT_EQ(Held(worker), (std::map<std::string, int>{{a, 1}}));
+  const std::string b = CreateFor("b", "job", 1), more = CreateFor("a", "more", 1);
+  Finish(&worker, {a, 0});
+  EXPECT_EQ(Held(worker), (std::map<std::string, int>{{b, 1}}));
+  Finish(&worker, {b, 0});
+  EXPECT_EQ(Held(worker), (std::map<std::string, int>{{more, 1}}));
+}
+
+}  // namespace
+}  // namespace chainfleet

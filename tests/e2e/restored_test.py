@@ -21,6 +21,7 @@ collect: {every_steps: 500, segment_draws: 5}
 resume_point_every_steps: 2500
 seed: 7
 """
+ASKED_AT_MOST = 500
 
 
 class Restored(unittest.TestCase):
@@ -52,6 +53,7 @@ class Restored(unittest.TestCase):
                                    "--metrics-listen", "off", "--lease", "2s", "--restored"], stderr=log, stdout=log)
         self.addCleanup(server.wait)
         self.addCleanup(server.send_signal, signal.SIGTERM)
+        self.assertTrue(any(self.fleet.run("get", "jobs").returncode == 0 for _ in range(ASKED_AT_MOST)), self.fleet.logs())
 
     def test_a_restored_fleet_goes_on_from_its_backup(self):
         job = self.fleet.submit(JOB)

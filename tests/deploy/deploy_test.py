@@ -11,7 +11,7 @@ import unittest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BIN = os.environ["CHAINFLEET_BIN"]
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
-sys.path[:0] = [os.path.join(ROOT, "tests", "e2e"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
+sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
 KUBERNETES_VERSIONS = ("1.28.0", "1.35.0")  # the oldest and the newest that the manifests are for
 METRIC = re.compile(r"\bchainfleet_[a-z0-9_]+")
 

@@ -21,14 +21,6 @@ seed: 7
 """
 
 
-def first_job_with(fleet, job, draws):
-    """The job as soon as so many draws are committed."""
-    for state in fleet.watch(job):
-        if int(state.get("num_draws", 0)) >= draws:
-            return state
-    raise AssertionError(f"{job} ended before {draws} draws were committed\n{fleet.logs()}")
-
-
 def check_draws(test, fleet, job, per_chain):
     """Every committed draw readable with its checksum, indices gapless, parents linked, epochs never falling."""
     test.assertEqual(fleet.json("get", "jobs", job)["state"], "SUCCEEDED")
@@ -57,7 +49,7 @@ class Journeys(unittest.TestCase):
 
     def test_a_killed_worker_loses_no_draw(self):
         job = self.fleet.submit(JOB.format(name="killed-worker", epochs=120, keep=10))
-        first_job_with(self.fleet, job, 8)
+        self.fleet.wait_for_draws(job, 8)
         self.fleet.kill("worker-0")
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
@@ -66,7 +58,7 @@ class Journeys(unittest.TestCase):
 
     def test_a_killed_server_goes_on_where_it_was(self):
         job = self.fleet.submit(JOB.format(name="killed-server", epochs=120, keep=10))
-        before = first_job_with(self.fleet, job, 8)
+        before = self.fleet.wait_for_draws(job, 8)
         self.fleet.kill("server")
         self.fleet.up()
         after = self.fleet.json("get", "jobs", job)

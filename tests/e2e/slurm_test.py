@@ -2,17 +2,14 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 import urllib.request
 
 import fleet as fleets
+import with_slurm
 from journeys_test import JOB
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import with_slurm  # noqa: E402
 
 SCRIPT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "deploy", "slurm", "chainfleet-worker.sbatch"))
 USAGE = 2

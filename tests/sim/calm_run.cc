@@ -1,7 +1,7 @@
 #include "tests/sim/calm_run.h"
 
 #include <cstring>
-#include <memory>
+#include <utility>
 
 #include "core/base/check.h"
 #include "core/domain/sweep_points.h"
@@ -24,8 +24,8 @@ void AppendDraw(const SegmentDraw& draw, DrawPath* path) {
   path->back().weight += draw.weight;
 }
 
-std::map<int32_t, DrawPath> CalmRun(const JobPlan& plan) {
-  auto batch = ChainBatch::Create(std::make_shared<const JobPlan>(plan), nullptr, "cpu");
+std::map<int32_t, DrawPath> CalmRun(const JobPlan& plan, std::shared_ptr<const ResidentDataset> dataset) {
+  auto batch = ChainBatch::Create(std::make_shared<const JobPlan>(plan), std::move(dataset), "cpu");
   CHAINFLEET_CHECK(batch.ok()) << batch.status().ToString();
   std::map<int32_t, DrawPath> paths;
   for (int32_t i = 0; i < NumChains(plan.spec); ++i) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "core/domain/worker_protocol.h"
 #include "core/store/draw_codec/segment_codec.h"
+#include "worker/numerics/dataset/resident_dataset.h"
 
 namespace chainfleet {
 
@@ -18,8 +20,8 @@ bool SameState(const SegmentDraw& a, const SegmentDraw& b);  // to the byte
 // Appends, or adds to the last draw if the state is the same.
 void AppendDraw(const SegmentDraw& draw, DrawPath* path);
 
-// Every chain of `plan`, an analytic potential, stepped from start to end in one batch, without worker, server or
-// store.
-std::map<int32_t, DrawPath> CalmRun(const JobPlan& plan);
+// Every chain of `plan` stepped from start to end in one batch on the CPU, without worker, server or store. `dataset`:
+// the plan's; null for analytic potentials. Aborts if the plan cannot be run.
+std::map<int32_t, DrawPath> CalmRun(const JobPlan& plan, std::shared_ptr<const ResidentDataset> dataset = nullptr);
 
 }  // namespace chainfleet

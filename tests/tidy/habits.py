@@ -13,7 +13,7 @@ CALLS = [
      r"", r"core/base/(mutex\.h|thread_pool\.cc)", "use core/base/mutex.h"),
     ("clock", r"\bstd::chrono::(system|steady|high_resolution)_clock\b|\babsl::(Now|GetCurrentTimeNanos)\b|"
      r"\b(clock_gettime|gettimeofday)\b|(?<![\w.:>])time\s*\(\s*(NULL|nullptr|0)\s*\)",
-     r"", r"core/base/(clock|thread_pool)\.cc|tests/bench/", "take a Clock"),
+     r"", r"core/base/(clock|thread_pool)\.cc|tests/bench/|tests/fault/shim\.cc", "take a Clock"),
     ("thread", r"\bstd::(jthread|thread)\b(?!::)|\bstd::async\b|\bpthread_create\b",
      r"(core|server|worker|client)/", r"core/base/thread_pool\.(h|cc)|worker/worker\.(h|cc)|client/cli/", "take an Executor"),
     ("random", r"(?<![\w.:>])s?rand\s*\(|\bstd::(mt19937(_64)?|default_random_engine|minstd_rand0?)\b|"

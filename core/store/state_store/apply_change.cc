@@ -166,8 +166,8 @@ class Applier {
       if (c.lease_epoch > 1) CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));  // for what older epochs left
     }
     ApplyResult result;
-    CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(*row));
     CHAINFLEET_ASSIGN_OR_RETURN(result.resume_point, rows_->FindResumePoint(c.chain));
+    CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(*row));
     result.chains.push_back(*std::move(row));
     return result;
   }
@@ -322,10 +322,8 @@ class Applier {
 
   // The object of the superseded one has no reader any more: the epoch's holder wrote the new one.
   absl::Status ReplaceResumePoint(const ProgressCommit& commit) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const auto old, rows_->FindResumePoint(commit.chain));
-    if (old && old->object && old->object != commit.resume_point.object) {
-      CHAINFLEET_RETURN_IF_ERROR(rows_->AddGarbage(old->object->name));
-    }
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto old, rows_->FindResumeObject(commit.chain));
+    if (old && old != commit.resume_point.object) CHAINFLEET_RETURN_IF_ERROR(rows_->AddGarbage(old->name));
     return rows_->PutResumePoint(commit.chain, commit.resume_point);
   }
 

@@ -78,6 +78,10 @@ class MemoryRows final : public StateRows {
   absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override {
     return Find(resume_points, id);
   }
+  absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) override {
+    const auto found = resume_points.find(id);
+    return found == resume_points.end() ? std::nullopt : found->second.object;
+  }
   absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override {
     resume_points[id] = point;
     return absl::OkStatus();

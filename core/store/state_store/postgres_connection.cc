@@ -13,6 +13,7 @@ namespace chainfleet {
 namespace {
 
 constexpr char kTimeoutMillis[] = "3000";
+constexpr size_t kMaxLaterBytes = size_t{1} << 20;
 
 absl::Status StatusOf(const std::exception& error) {
   const std::string message = absl::StrCat("PostgreSQL: ", error.what());
@@ -95,12 +96,29 @@ class PostgresCursor final : public SqlCursor {
 
   absl::StatusOr<bool> Step() override {
     if (row_ < 0) {
+      CHAINFLEET_RETURN_IF_ERROR(owner_->CatchUp());
       std::vector<const char*> parameters;
       for (const auto& value : values_) parameters.push_back(value ? value->c_str() : nullptr);
       CHAINFLEET_RETURN_IF_ERROR(Caught([&] { result_ = owner_->line_->Run(name_, parameters); }));
       owner_->changes_ = static_cast<int64_t>(result_.affected_rows());
     }
     return ++row_ < static_cast<int>(result_.size());
+  }
+
+  // Statements that nobody waits for travel together, in one message.
+  absl::Status RunLater() override {
+    if (owner_->line_->transaction == nullptr) return Step().status();
+    CHAINFLEET_RETURN_IF_ERROR(Caught([&] {
+      pqxx::connection& connection = *owner_->line_->connection;
+      connection.prepare_now(name_);
+      std::string* text = &owner_->later_;
+      absl::StrAppend(text, "EXECUTE ", name_, "(");
+      for (size_t i = 0; i < values_.size(); ++i) {
+        absl::StrAppend(text, i > 0 ? "," : "", values_[i] ? connection.quote(*values_[i]) : "NULL");
+      }
+      absl::StrAppend(text, ");");
+    }));
+    return owner_->later_.size() < kMaxLaterBytes ? absl::OkStatus() : owner_->CatchUp();
   }
 
   bool IsNull(int column) const override { return Field(column).is_null(); }
@@ -149,6 +167,11 @@ absl::Status PostgresConnection::Connect() {
       "PostgreSQL runs with synchronous_commit=off and may lose what it has committed: set it to on");
 }
 
+absl::Status PostgresConnection::CatchUp() {
+  if (later_.empty()) return absl::OkStatus();
+  return Caught([&] { line_->transaction->exec(std::exchange(later_, {})); });
+}
+
 absl::Status PostgresConnection::EnsureLine() {
   const bool broken = line_->connection == nullptr || !line_->connection->is_open();
   return broken && line_->transaction == nullptr ? Connect() : absl::OkStatus();
@@ -165,6 +188,7 @@ absl::StatusOr<SqlStatement> PostgresConnection::Prepare(const char* sql) {
 
 absl::Status PostgresConnection::Execute(const std::string& sql) {
   CHAINFLEET_RETURN_IF_ERROR(EnsureLine());
+  CHAINFLEET_RETURN_IF_ERROR(CatchUp());
   return Caught([&] {
     if (line_->transaction) {
       line_->transaction->exec(sql);
@@ -186,12 +210,16 @@ absl::Status PostgresConnection::BeginRead() {
 }
 
 absl::Status PostgresConnection::Commit() {
-  const absl::Status status = Caught([&] { line_->transaction->commit(); });
+  absl::Status status = CatchUp();
+  if (status.ok()) status = Caught([&] { line_->transaction->commit(); });
   line_->transaction.reset();
   return status;
 }
 
-void PostgresConnection::Rollback() { line_->transaction.reset(); }
+void PostgresConnection::Rollback() {
+  later_.clear();
+  line_->transaction.reset();
+}
 
 int PostgresConnection::backend_pid() const { return line_->connection->backendpid(); }
 

@@ -36,12 +36,15 @@ class PostgresConnection final : public SqlConnection {
   friend class PostgresCursor;
   PostgresConnection(std::string uri, std::string name);
   absl::Status Connect();
+  // Runs what was to run later.
+  absl::Status CatchUp();
   // Connects anew if the line broke and no transaction was lost with it.
   absl::Status EnsureLine();
 
   const std::string uri_, name_;
   const std::unique_ptr<Line> line_;
   std::map<const char*, std::string> statements_;  // names by literal
+  std::string later_;                              // statements of the open transaction
   int64_t changes_ = 0;
 };
 

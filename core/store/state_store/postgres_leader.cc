@@ -12,6 +12,16 @@ namespace {
 
 constexpr char kWriterName[] = "chainfleet-leader";
 
+constexpr char kFetch[] =
+    "SELECT " CHAINFLEET_CHAIN_COLUMNS_OF(
+        "c.") ", r.step, r.sha256, CASE WHEN w.whole = 1 THEN r.bytes END, r.object, s.digest, j.intent "
+              "FROM (SELECT job COLLATE \"C\" AS job, chain, first_index, whole FROM unnest(CAST(? AS TEXT[]), "
+              "CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS u (job, chain, first_index, whole)) AS w "
+              "JOIN chains AS c ON c.job = w.job AND c.chain = w.chain "
+              "LEFT JOIN resume_points AS r ON r.job = w.job AND r.chain = w.chain "
+              "LEFT JOIN segments AS s ON s.job = w.job AND s.chain = w.chain AND s.first_index = w.first_index "
+              "LEFT JOIN jobs AS j ON j.id = w.job AND j.purged = 0";
+
 absl::StatusOr<std::string> ReadIncarnation(PostgresConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT incarnation FROM store"));
   CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
@@ -36,7 +46,7 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
     return done;
   }
   if (generation_ < 0) return election;
-  StoreOwnership ownership{"", generation_, "SELECT generation FROM leader FOR KEY SHARE"};
+  StoreOwnership ownership{"", generation_, "SELECT generation FROM leader FOR KEY SHARE", kFetch};
   CHAINFLEET_ASSIGN_OR_RETURN(ownership.incarnation, ReadIncarnation(connection_.get()));
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> reader,
                               PostgresConnection::Open(options_.uri, "chainfleet-reader"));

@@ -21,6 +21,7 @@ class SqlCursor {
   virtual void BindText(const std::string& text) = 0;
   virtual void BindBytes(const std::string& bytes) = 0;
   virtual absl::StatusOr<bool> Step() = 0;
+  virtual absl::Status RunLater() { return Step().status(); }
   virtual bool IsNull(int column) const = 0;
   virtual int64_t Int(int column) const = 0;
   virtual std::string Text(int column) const = 0;
@@ -44,6 +45,9 @@ class SqlStatement {
   absl::StatusOr<bool> Step() { return cursor_->Step(); }
   // For statements without rows.
   absl::Status Run() { return Step().status(); }
+  // The same, at the latest when another one runs or the transaction commits, which then may have this one's error. For
+  // a database to which each statement is a trip over the network.
+  absl::Status RunLater() { return cursor_->RunLater(); }
 
   // Of the row that Step found; columns from 0.
   bool IsNull(int column) const { return cursor_->IsNull(column); }

@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfModel(const std::string&
 absl::Status SqlRows::AddGarbage(const std::string& object) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("INSERT INTO garbage (object) VALUES (?) ON CONFLICT DO NOTHING"));
-  return s.Bind(object).Run();
+  return s.Bind(object).RunLater();
 }
 
 absl::Status SqlRows::RemoveGarbage(const std::string& object) {
@@ -113,7 +113,7 @@ absl::Status SqlRows::QueueSweep(const ChainId& chain) {  // again is later: wit
   for (const char* sql :
        {"DELETE FROM sweeps WHERE job = ? AND chain = ?", "INSERT INTO sweeps (job, chain) VALUES (?, ?)"}) {
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
-    CHAINFLEET_RETURN_IF_ERROR(s.Bind(chain.job).Bind(int64_t{chain.index}).Run());
+    CHAINFLEET_RETURN_IF_ERROR(s.Bind(chain.job).Bind(int64_t{chain.index}).RunLater());
   }
   return absl::OkStatus();
 }

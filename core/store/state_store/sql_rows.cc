@@ -9,9 +9,7 @@ namespace chainfleet {
 namespace {
 
 #define CHAINFLEET_JOB_COLUMNS "sequence, id, request_id, plan, intent, created_ns, finished_ns, tenant"
-#define CHAINFLEET_CHAIN_COLUMNS                                                                                   \
-  "job, chain, state, lease_epoch, worker, incarnation, lease_committed, attempts, step, num_draws, last_digest, " \
-  "resume_sha256, reason, crashes"
+#define CHAINFLEET_CHAIN_COLUMNS CHAINFLEET_CHAIN_COLUMNS_OF("")
 
 absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
   JobRow row;
@@ -24,24 +22,6 @@ absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
   row.created_at = absl::FromUnixNanos(s.Int(5));
   if (!s.IsNull(6)) row.finished_at = absl::FromUnixNanos(s.Int(6));
   row.tenant = s.Text(7);
-  return row;
-}
-
-ChainRow ReadChain(const SqlStatement& s) {
-  ChainRow row;
-  row.id = {s.Text(0), static_cast<int32_t>(s.Int(1))};
-  row.state = static_cast<ChainState>(s.Int(2));
-  row.lease_epoch = s.Int(3);
-  row.worker = s.Text(4);
-  row.incarnation = s.Text(5);
-  row.lease_committed = s.Int(6) != 0;
-  row.attempts = static_cast<int32_t>(s.Int(7));
-  row.step = s.Int(8);
-  row.num_draws = s.Int(9);
-  row.last_digest = s.Text(10);
-  row.resume_sha256 = s.Text(11);
-  row.reason = s.Text(12);
-  row.crashes = static_cast<int32_t>(s.Int(13));
   return row;
 }
 
@@ -68,6 +48,35 @@ std::optional<int64_t> Nanos(const std::optional<absl::Time>& time) {
 }
 
 }  // namespace
+
+ChainRow SqlRows::ReadChain(const SqlStatement& s) {
+  ChainRow row;
+  row.id = {s.Text(0), static_cast<int32_t>(s.Int(1))};
+  row.state = static_cast<ChainState>(s.Int(2));
+  row.lease_epoch = s.Int(3);
+  row.worker = s.Text(4);
+  row.incarnation = s.Text(5);
+  row.lease_committed = s.Int(6) != 0;
+  row.attempts = static_cast<int32_t>(s.Int(7));
+  row.step = s.Int(8);
+  row.num_draws = s.Int(9);
+  row.last_digest = s.Text(10);
+  row.resume_sha256 = s.Text(11);
+  row.reason = s.Text(12);
+  row.crashes = static_cast<int32_t>(s.Int(13));
+  return row;
+}
+
+absl::StatusOr<ResumePoint> SqlRows::ReadResumePoint(const SqlStatement& s, int column) {
+  ResumePoint point;
+  point.step = s.Int(column);
+  point.sha256 = s.Text(column + 1);
+  point.inline_bytes = s.Text(column + 2);
+  if (!s.IsNull(column + 3)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(point.object, DecodeBlobRef(s.Text(column + 3)));
+  }
+  return point;
+}
 
 absl::StatusOr<std::optional<JobRow>> SqlRows::FindJob(const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(
@@ -180,7 +189,7 @@ absl::Status SqlRows::PutChain(const ChainRow& row) {
       .Bind(row.resume_sha256)
       .Bind(row.reason)
       .Bind(int64_t{row.crashes})
-      .Run();
+      .RunLater();
 }
 
 absl::StatusOr<std::optional<ResumePoint>> SqlRows::FindResumePoint(const ChainId& id) {
@@ -189,14 +198,15 @@ absl::StatusOr<std::optional<ResumePoint>> SqlRows::FindResumePoint(const ChainI
       connection_->Prepare("SELECT step, sha256, bytes, object FROM resume_points WHERE job = ? AND chain = ?"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Step());
   if (!found) return std::optional<ResumePoint>();
-  ResumePoint point;
-  point.step = s.Int(0);
-  point.sha256 = s.Text(1);
-  point.inline_bytes = s.Text(2);
-  if (!s.IsNull(3)) {
-    CHAINFLEET_ASSIGN_OR_RETURN(point.object, DecodeBlobRef(s.Text(3)));
-  }
-  return std::optional<ResumePoint>(std::move(point));
+  return ReadResumePoint(s, 0);
+}
+
+absl::StatusOr<std::optional<BlobRef>> SqlRows::FindResumeObject(const ChainId& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("SELECT object FROM resume_points WHERE job = ? AND chain = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(id.job).Bind(int64_t{id.index}).Step());
+  if (!found || s.IsNull(0)) return std::optional<BlobRef>();
+  return DecodeBlobRef(s.Text(0));
 }
 
 absl::Status SqlRows::PutResumePoint(const ChainId& id, const ResumePoint& point) {
@@ -212,7 +222,7 @@ absl::Status SqlRows::PutResumePoint(const ChainId& id, const ResumePoint& point
       .Bind(point.sha256)
       .BindBytes(point.inline_bytes)
       .Bind(point.object ? std::optional(EncodeBlobRef(*point.object)) : std::nullopt)
-      .Run();
+      .RunLater();
 }
 
 absl::StatusOr<std::optional<DigestHex>> SqlRows::FindDigest(const ChainId& id, int64_t first_index) {
@@ -234,7 +244,7 @@ absl::Status SqlRows::InsertSegment(const SegmentRecord& record) {
       .Bind(record.segment.digest)
       .Bind(record.segment.object.name)
       .Bind(EncodeSegmentRecord(record))
-      .Run();
+      .RunLater();
 }
 
 absl::StatusOr<bool> SqlRows::MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) {

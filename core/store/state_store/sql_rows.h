@@ -12,7 +12,14 @@
 
 namespace chainfleet {
 
-class SqlRows final : public StateRows {
+// Of a chain's row, as ReadChain wants them; `from` is the table with its dot, or empty.
+#define CHAINFLEET_CHAIN_COLUMNS_OF(from)                                                                   \
+  from "job, " from "chain, " from "state, " from "lease_epoch, " from "worker, " from "incarnation, " from \
+       "lease_committed, " from "attempts, " from "step, " from "num_draws, " from "last_digest, " from     \
+       "resume_sha256, " from "reason, " from "crashes"
+inline constexpr int kNumChainColumns = 14;
+
+class SqlRows : public StateRows {
  public:
   explicit SqlRows(SqlConnection* connection) : connection_(connection) {}
 
@@ -28,6 +35,7 @@ class SqlRows final : public StateRows {
   absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) override;
   absl::Status PutChain(const ChainRow& row) override;
   absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override;
+  absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) override;
   absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override;
   absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) override;
   absl::Status InsertSegment(const SegmentRecord& record) override;
@@ -69,13 +77,19 @@ class SqlRows final : public StateRows {
   // The part of Opening::kRestored that is the same in every database: all but the generation.
   absl::Status Restore(const std::string& fresh_incarnation);
 
+ protected:
+  // The columns CHAINFLEET_CHAIN_COLUMNS, from the first; step, sha256, bytes and object of a resume point, from
+  // `column`.
+  static ChainRow ReadChain(const SqlStatement& s);
+  static absl::StatusOr<ResumePoint> ReadResumePoint(const SqlStatement& s, int column);
+
+  SqlConnection* const connection_;
+
  private:
   // All rows of the columns job, chain, record, corrupt, deleted.
   absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlStatement statement);
   // All rows of one text column.
   absl::StatusOr<std::vector<std::string>> Texts(SqlStatement statement);
-
-  SqlConnection* const connection_;
 };
 
 }  // namespace chainfleet

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/store/state_store/apply_change.h"
-#include "core/store/state_store/sql_rows.h"
+#include "core/store/state_store/sql_group_rows.h"
 
 namespace chainfleet {
 namespace {
@@ -29,16 +29,17 @@ absl::Status CheckOwnership(const StoreOwnership& mine, SqlConnection* connectio
 }  // namespace
 
 struct SqlStateStore::Side {
-  explicit Side(std::unique_ptr<SqlConnection> opened) : connection(std::move(opened)), rows(connection.get()) {}
+  Side(std::unique_ptr<SqlConnection> opened, const char* fetch_sql)
+      : connection(std::move(opened)), rows(connection.get(), fetch_sql) {}
   Mutex mutex;
   const std::unique_ptr<SqlConnection> connection CHAINFLEET_GUARDED_BY(mutex);
-  SqlRows rows CHAINFLEET_GUARDED_BY(mutex);
+  SqlGroupRows rows CHAINFLEET_GUARDED_BY(mutex);
 };
 
 SqlStateStore::SqlStateStore(std::unique_ptr<SqlConnection> writer, std::unique_ptr<SqlConnection> reader,
                              StoreOwnership ownership)
-    : writer_(std::make_unique<Side>(std::move(writer))),
-      reader_(std::make_unique<Side>(std::move(reader))),
+    : writer_(std::make_unique<Side>(std::move(writer), ownership.fetch_sql)),
+      reader_(std::make_unique<Side>(std::move(reader), nullptr)),
       ownership_(std::move(ownership)) {}
 SqlStateStore::~SqlStateStore() = default;
 
@@ -49,6 +50,7 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
   const auto write = [&]() -> absl::Status {
     CHAINFLEET_RETURN_IF_ERROR(connection.BeginWrite());
     CHAINFLEET_RETURN_IF_ERROR(CheckOwnership(ownership_, &connection));
+    CHAINFLEET_RETURN_IF_ERROR(writer_->rows.Expect(changes));
     for (const StateChange& change : changes) {
       CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, ApplyChange(change, wall, &writer_->rows));
       results.push_back(std::move(result));

@@ -15,6 +15,11 @@ struct StoreOwnership {
   int64_t generation = 0;
   // Reads the generation inside a write transaction, in a way that no one can raise it before the transaction's end.
   const char* generation_sql = nullptr;
+  // If statements cost a trip over the network: reads what a group of changes asks for. Parameters: arrays, in their
+  // text form, of job, chain, first index of a segment (-1: none) and whether the bytes of the resume point are wanted
+  // (1: yes). Rows: of each chain its columns, step, sha256, bytes and object of its resume point, the segment's
+  // digest, its job's intent.
+  const char* fetch_sql = nullptr;
 };
 
 class SqlStateStore final : public StateStore {

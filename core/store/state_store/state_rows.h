@@ -35,6 +35,8 @@ class StateRows {
   virtual absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) = 0;
   virtual absl::Status PutChain(const ChainRow& row) = 0;
   virtual absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) = 0;
+  // What it is, if it is an object.
+  virtual absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) = 0;
   virtual absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) = 0;
 
   // Of the segment that begins at `first_index`.

@@ -1,4 +1,4 @@
-"""A real server, real workers and the real command line on free ports, for end-to-end tests. Standard library only.
+"""A real server, real workers and the real command line on free ports, for end-to-end and fault tests. Standard library only.
 
 Waiting is done by the product's own blocking verbs (`up`, `watch`, `wait`), each with a bound; nothing here sleeps.
 """
@@ -72,6 +72,13 @@ class Fleet:
             process.kill()
             process.wait()
             process.stdout.close()
+
+    def wait_for_draws(self, job, draws):
+        """The job as soon as so many draws are committed."""
+        for state in self.watch(job):
+            if int(state.get("num_draws", 0)) >= draws:
+                return state
+        raise AssertionError(f"{job} ended before {draws} draws were committed\n{self.logs()}")
 
     def submit_status(self, text, check=False):
         path = tempfile.mktemp(suffix=".yaml")

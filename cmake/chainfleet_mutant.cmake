@@ -37,6 +37,9 @@ function(chainfleet_mutated_copy TREE SOURCE REPLACE WITH)
 endfunction()
 
 function(chainfleet_mutant)
+  if(CHAINFLEET_SANITIZER)
+    return()  # mutants prove tests, not the product
+  endif()
   cmake_parse_arguments(PARSE_ARGV 0 ARG "" "NAME;TEST;FILTER" "SOURCE;REPLACE;WITH;RECOMPILE")
   set(target mutant_${ARG_NAME})
   set(tree ${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME})

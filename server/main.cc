@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -25,7 +26,7 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 struct Flags {
   ServerOptions server;
-  std::string blobs, lease = "15s", port_file, log_level = "info";
+  std::string blobs, lease = "15s", predict_max_delay = "0ms", port_file, log_level = "info";
   std::vector<std::string> tenant_weights;
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m";
@@ -53,6 +54,19 @@ void AddScaleFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
 }
 
+void AddPredictFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--predict-max-rows", flags->server.batches.max_rows, "Rows of predictions that share a pass")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app->add_option("--predict-max-delay", flags->predict_max_delay,
+                  "How long a prediction waits for others to share its pass while workers are free")
+      ->capture_default_str();
+  app->add_option("--predict-max-waiting", flags->server.batches.max_waiting,
+                  "Predictions that wait at most; more are refused")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+}
+
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory,
@@ -68,6 +82,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Where draws and data sets live: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
                   "data directory")
       ->envname("CHAINFLEET_BLOBS");
+  app->add_option(
+         "--s3-public-endpoint", flags->server.s3_public_endpoint,
+         "http(s)://HOST[:PORT] of S3 as workers reach it, for they put draws there by themselves; default: as "
+         "this server; off: they send them through it")
+      ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -90,6 +109,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
       "object");
   app->add_flag("--keep-objects", flags->keep_objects, "Delete no object, while a backup is taken");
+  AddPredictFlags(app, flags);
   AddScaleFlags(app, flags);
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
@@ -103,6 +123,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "Examples:\n"
       "  chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 --metrics-listen 0.0.0.0:7401\n"
       "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json");
+}
+
+bool IsPublicEndpoint(const std::string& text) {
+  return text.empty() || text == "off" || absl::StartsWith(text, "http://") || absl::StartsWith(text, "https://");
 }
 
 int PortOf(const std::string& address) {
@@ -171,9 +195,8 @@ absl::StatusOr<ShareSettings> ReadShares(const Flags& flags) {
     const bool valid = parts.size() == 2 && CheckName("tenant", parts[0]).ok() && absl::SimpleAtod(parts[1], &weight) &&
                        weight > 0 && weight <= kMaxTenantWeight;
     if (valid && shares.weights.emplace(parts[0], weight).second) continue;
-    return absl::InvalidArgumentError(absl::StrCat("--tenant-weight ", text,
-                                                   ": give NAME=WEIGHT, once for a tenant, above 0 and up to ",
-                                                   kMaxTenantWeight));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tenant-weight ", text, ": give NAME=WEIGHT, once for a tenant, above 0 and up to ", kMaxTenantWeight));
   }
   return shares;
 }
@@ -228,8 +251,16 @@ int Main(int argc, char** argv) {
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     return WrongUsage(absl::StrCat("--lease ", flags.lease, ": give a duration of at least 100ms, like 15s"));
   }
+  if (!absl::ParseDuration(flags.predict_max_delay, &flags.server.batches.max_delay) ||
+      flags.server.batches.max_delay < absl::ZeroDuration() || flags.server.batches.max_delay > absl::Seconds(1)) {
+    return WrongUsage(absl::StrCat("--predict-max-delay ", flags.predict_max_delay, ": give 0 to 1s, like 2ms"));
+  }
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
     return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));
+  }
+  if (!IsPublicEndpoint(flags.server.s3_public_endpoint)) {
+    return WrongUsage(absl::StrCat("--s3-public-endpoint ", flags.server.s3_public_endpoint,
+                                   ": give http://HOST[:PORT], https://HOST[:PORT] or off"));
   }
   flags.server.opening = flags.restored ? Opening::kRestored : Opening::kUsual;
   flags.server.collect_garbage = !flags.keep_objects;

@@ -1,13 +1,11 @@
 #include "server/server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/environment.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 #include "core/store/blob_store/file_blob_store.h"
@@ -22,6 +20,7 @@ namespace {
 
 constexpr absl::Duration kUpkeepInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
+constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
 constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
 
@@ -38,11 +37,7 @@ DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(con
 // HOST:PORT for other hosts; 0.0.0.0 and [::] become the name of this one.
 std::string ReachableAddress(const std::string& listen, int port) {
   std::string host = listen.substr(0, listen.rfind(':'));
-  if (host.empty() || host == "0.0.0.0" || host == "[::]") {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    host = name.data();
-  }
+  if (host.empty() || host == "0.0.0.0" || host == "[::]") host = HostName();
   return absl::StrCat(host, ":", port);
 }
 
@@ -81,7 +76,7 @@ Server::~Server() {
 }
 
 absl::Status Server::OpenStores(const ServerOptions& options) {
-  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(options.data_directory));
+  CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(options.data_directory + "/lock");
   if (!lock.ok()) {
     return Annotate(lock.status(),
@@ -126,6 +121,20 @@ absl::Status Server::OpenBlobs(const ServerOptions& options) {
   return place.Keep(options.s3->Url());
 }
 
+void Server::SignUploads(const ServerOptions& options) {
+  if (!options.s3 || options.s3_public_endpoint == kNoPublicEndpoint) return;
+  S3Settings settings = *options.s3;
+  if (!options.s3_public_endpoint.empty()) settings.endpoint = options.s3_public_endpoint;
+  s3_public_ = std::make_unique<S3Client>(settings, s3_transport_.get(), &clock_, RngKey{}, PauseThread);
+  const auto sign = [this](const BlobRef& ref, absl::Duration valid_for) -> absl::StatusOr<SignedUpload> {
+    CHAINFLEET_ASSIGN_OR_RETURN(S3SignedUrl put,
+                                SignS3Put(*s3_public_, ref.name, ref.sha256, ref.size_bytes, valid_for));
+    return SignedUpload{std::move(put.url), std::move(put.headers)};
+  };
+  uploads_ = std::make_unique<UploadSigner>(sign, ChainObjects(state_.get(), blobs_.get(), dispatcher_.get()),
+                                            state_.get(), dispatcher_.get(), &clock_, store_calls_.get());
+}
+
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   // Tasks wait for the disk more than they compute: more threads than cores.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -137,11 +146,16 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
                                              OptionsOf(options, std::move(on_store_lost)));
+  SignUploads(options);
+  diagnoses_ = std::make_unique<Strand>(threads_.get());
+  traces_ = std::make_unique<TraceTable>(diagnoses_.get());
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
                            .dispatcher = dispatcher_.get(),
+                           .uploads = uploads_.get(),
+                           .traces = traces_.get(),
                            .auth = auth_.get(),
                            .metrics = &metrics_,
                            .data_directory = options.data_directory,
@@ -150,6 +164,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(threads_.get(), catalog_.get(), queue_.get());
+  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), options.batches);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
@@ -157,7 +172,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
-      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), router_.get(), evaluator_.get(), &metrics_));
+      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluator_.get(), &metrics_));
   if (options.slurm) StartScaling(*options.slurm, options.listen);
   return ServeMetrics(options.metrics_listen);
 }

@@ -16,12 +16,13 @@
 #include "core/metrics/metrics.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/blob_store/http_transport.h"
-#include "core/store/blob_store/s3_settings.h"
+#include "core/store/blob_store/s3_client.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
 #include "server/election.h"
+#include "server/predict/batcher.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
 #include "server/scale/scale_loop.h"
@@ -38,15 +39,17 @@ struct SlurmOptions {
 
 struct ServerOptions {
   std::string data_directory;
-  std::string state = "sqlite";  // in the data directory, or postgresql://...
-  std::string advertise;         // where others reach this coordinator; empty: `listen`
-  std::optional<S3Settings> s3;  // where objects live; none: in the data directory
+  std::string state = "sqlite";    // in the data directory, or postgresql://...
+  std::string advertise;           // where others reach this coordinator; empty: `listen`
+  std::optional<S3Settings> s3;    // where objects live; none: in the data directory
+  std::string s3_public_endpoint;  // of S3, as workers reach it; empty: as here; "off": objects come through the server
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   TokenTable tokens;                              // none: everyone may call
   ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
   int threads = 0;                    // of the executor; 0: by the cores
+  BatchLimits batches;                // of predictions
   std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them
   Opening opening = Opening::kUsual;
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
@@ -78,6 +81,7 @@ class Server {
   Server() = default;
   absl::Status OpenStores(const ServerOptions& options);
   absl::Status OpenBlobs(const ServerOptions& options);
+  void SignUploads(const ServerOptions& options);
   absl::Status CheckRestored();
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
@@ -91,15 +95,20 @@ class Server {
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<HttpTransport> s3_transport_;
   std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<S3Client> s3_public_;  // signs, sends nothing
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   std::string metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<UploadSigner> uploads_;
+  std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
+  std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<ShardStreams> shards_;
   std::unique_ptr<DispatcherDrawCatalog> catalog_;
   std::unique_ptr<ShardQueue> queue_;
   std::unique_ptr<PredictRouter> router_;
+  std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<ScaleLoop> scale_loop_;

@@ -145,6 +145,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
+  flags.worker.ca_bundle = EnvironmentVariable("AWS_CA_BUNDLE");
   absl::StatusOr<std::string> token = BearerToken();
   if (!token.ok()) return Fail(token.status());
   flags.worker.token = *std::move(token);

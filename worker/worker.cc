@@ -6,17 +6,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/environment.h"
 #include "core/base/random_bits.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int kIoThreads = 2;  // encode, hash, decode, disk; the network has gRPC's own
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
-}
+constexpr int kIoThreads = 2;   // encode, hash, decode, disk; the network has gRPC's own
+constexpr int kPutThreads = 4;  // wait for S3
 
 std::string DeviceKind(const WorkerOptions& options) { return options.device == "cpu" ? "cpu" : "cuda"; }
 
@@ -51,13 +48,21 @@ Worker::Worker(const WorkerOptions& options)
       incarnation_(absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16))),
       jitter_{RandomBits()},
       pool_(std::make_unique<ThreadPool>(kIoThreads)),
+      puts_(std::make_unique<ThreadPool>(kPutThreads)),
+      s3_(options.ca_bundle),
       client_({options.server, options.token, HostName(), DeviceKind(options), kNumericsVersion}),
+      uploads_(
+          &client_,
+          [this](const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done) {
+            client_.SignUpload(chain, lease_epoch, ref, std::move(done));
+          },
+          &s3_, puts_.get()),
       held_(&clock_),
       fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
       inputs_(&fetcher_, pool_.get()),
       draws_(&fetcher_, pool_.get()),
       loader_(&fetcher_, &inputs_, pool_.get()),
-      uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &client_, &held_, pool_.get(), this),
+      uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &uploads_, &held_, pool_.get(), this),
       shards_([device = options.device](auto plan,
                                         auto module) { return Predictor::Create(std::move(plan), device, module); },
               &draws_, &inputs_, pool_.get(), &clock_, this),
@@ -92,6 +97,8 @@ Worker::~Worker() {
   if (compute_.joinable()) compute_.join();
   stream_.Stop();
   client_.Stop();
+  s3_.Stop();
+  puts_.reset();
   pool_.reset();
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
 #include "worker/rpc/coordinator_client.h"
+#include "worker/rpc/direct_uploads.h"
 #include "worker/rpc/shard_predict_stream.h"
 #include "worker/runtime/device_loop.h"
 #include "worker/runtime/worker_session.h"
@@ -33,6 +34,7 @@ struct WorkerOptions {
   double memory_gib = 0;        // of the device for chains; 0: the host's on a CPU, unknown on a GPU
   double serve_share = 0.5;     // of the device for predictions while chains run
   int metrics_port = 0;         // 0: none
+  std::string ca_bundle;        // of trusted certificates of S3; empty: the system's
 };
 
 // At most one in a process: the device is the process's.
@@ -70,7 +72,10 @@ class Worker final : private RuntimeObserver {
   const std::string id_, incarnation_;
   const RngKey jitter_;
   std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ThreadPool> puts_;
+  CurlTransport s3_;
   CoordinatorClient client_;
+  DirectUploads uploads_;
   HeldChains held_;
   ObjectFetcher fetcher_;
   InputCache inputs_;

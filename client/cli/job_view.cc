@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -26,6 +27,17 @@ double StepsPerSecond(const v1::Job& job) {
       sum += chain.stats().steps_per_second();
   }
   return sum;
+}
+
+constexpr double kConverged = 1.01;  // R-hat below it (Vehtari et al. 2021)
+
+// The largest of all quantities and points; nothing without one.
+std::optional<double> WorstRhat(const v1::Job& job) {
+  std::optional<double> worst;
+  for (const v1::Job::Diagnostic& found : job.diagnostics()) {
+    if (found.has_rhat()) worst = std::max(worst.value_or(0), found.rhat());
+  }
+  return worst;
 }
 
 std::string Percent(const v1::Job& job) {
@@ -103,6 +115,7 @@ std::string ProgressLine(const v1::Job& job) {
   const double rate = StepsPerSecond(job);
   if (rate > 0) parts.push_back(absl::StrFormat("%.0f steps/s", rate));
   parts.push_back(absl::StrCat(job.num_draws(), " draws"));
+  if (const std::optional<double> worst = WorstRhat(job)) parts.push_back(absl::StrCat("R-hat ", Fixed(*worst, 3)));
   if (rate > 0) {
     const double left = static_cast<double>(job.steps_total() - job.steps_done()) / rate;
     parts.push_back(absl::StrCat("ETA ", FormatAge(absl::Seconds(left))));
@@ -142,6 +155,27 @@ Table ChainTable(const v1::Job& job) {
       cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
     }
     cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()), chain.reason()});
+    table.AddRow(cells);
+  }
+  return table;
+}
+
+Table DiagnosticTable(const v1::Job& job) {
+  std::vector<std::string> columns;
+  if (job.points_size() > 0) columns.push_back("POINT");
+  for (const char* column : {"QUANTITY", ">R-HAT", ">ESS BULK", ">ESS TAIL", ">MEAN", ">MCSE", ">CHAINS", ">VALUES"}) {
+    columns.push_back(column);
+  }
+  Table table(columns);
+  for (const v1::Job::Diagnostic& found : job.diagnostics()) {
+    std::vector<std::string> cells;
+    if (job.points_size() > 0) cells.push_back(PointLabel(job, found.point()));
+    const bool converged = found.has_rhat() && found.rhat() < kConverged;
+    cells.insert(
+        cells.end(),
+        {found.quantity(), found.has_rhat() ? absl::StrCat(Fixed(found.rhat(), 3), converged ? " " : "*") : "- ",
+         Fixed(found.ess_bulk(), 0), Fixed(found.ess_tail(), 0), Significant(found.mean(), 6),
+         Significant(found.mcse_mean(), 2), absl::StrCat(found.chains()), absl::StrCat(found.values())});
     table.AddRow(cells);
   }
   return table;
@@ -208,7 +242,9 @@ std::string DescribeJob(const v1::Job& job, absl::Time now) {
   }
   absl::StrAppend(&text, "\nJob file\n  ", absl::StrReplaceAll(ToYaml(job.spec()), {{"\n", "\n  "}}));
   text.resize(text.find_last_not_of(" \n") + 1);
-  return absl::StrCat(text, "\n\n", ChainTable(job).Render());
+  absl::StrAppend(&text, "\n\n", ChainTable(job).Render());
+  if (job.diagnostics_size() > 0) absl::StrAppend(&text, "\n", DiagnosticTable(job).Render());
+  return text;
 }
 
 }  // namespace chainfleet

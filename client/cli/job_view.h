@@ -15,6 +15,8 @@ std::string ProgressLine(const v1::Job& job);
 
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now);
 Table ChainTable(const v1::Job& job);
+// A row for each quantity at each point; what does not count as converged (R-hat not below 1.01) has a '*'.
+Table DiagnosticTable(const v1::Job& job);
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments);
 
 // All of a job: state, progress, which posterior is sampled, the job file, its chains.

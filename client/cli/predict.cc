@@ -1,3 +1,5 @@
+#include <google/protobuf/reflection.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -61,11 +63,13 @@ absl::StatusOr<Array> ReadInputs(const std::string& path) {
   return array;
 }
 
-// Adds the rows of `reply` to `all`.
+// Adds the rows of `reply` to `all`. Errors are known of all rows or of none.
 void Merge(const v1::PredictResponse& reply, v1::PredictResponse* all) {
   const int64_t num_rows = all->num_rows() + reply.num_rows();
+  const bool known = reply.has_errors() && (all->num_rows() == 0 || all->has_errors());
   all->MergeFrom(reply);  // appends the arrays
   all->set_num_rows(num_rows);
+  if (!known) all->clear_errors();
 }
 
 // All rows in requests below the message limit, every one on the version that the first reply names.
@@ -96,7 +100,7 @@ absl::StatusOr<v1::PredictResponse> PredictAll(Client* client, const PredictOpti
     // The same job and draws for all rows, whatever is committed or created meanwhile.
     request.set_job(reply.job_id());
     request.mutable_selection()->set_version(reply.version());
-    const int64_t reply_row_bytes = std::max<int64_t>(2 * reply.num_classes() + 3, 4) * 8;
+    const int64_t reply_row_bytes = 2 * (2 * reply.num_classes() + 5) * 8;
     rows_per_request = std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
     text.Show(absl::StrCat(row, " of ", num_rows, " rows"));
   }
@@ -104,36 +108,31 @@ absl::StatusOr<v1::PredictResponse> PredictAll(Client* client, const PredictOpti
   return all;
 }
 
-Array DoubleArray(const google::protobuf::RepeatedField<double>& values, std::vector<int64_t> shape) {
-  return {
-      ArrayType::kFloat64, std::move(shape),
-      std::string(reinterpret_cast<const char*>(values.data()), static_cast<size_t>(values.size()) * sizeof(double))};
+Array DoubleArray(const std::vector<double>& values, std::vector<int64_t> shape) {
+  return {ArrayType::kFloat64, std::move(shape),
+          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double))};
 }
 
 bool LearnsNumbers(const v1::PredictResponse& all) { return all.num_classes() == 0; }
 
-std::map<std::string, Array> ClassArrays(const v1::PredictResponse& all) {
-  const int64_t n = all.num_rows();
-  return {{"mean_probability", DoubleArray(all.mean_probability(), {n, all.num_classes()})},
-          {"predictive_entropy", DoubleArray(all.predictive_entropy(), {n})},
-          {"expected_entropy", DoubleArray(all.expected_entropy(), {n})},
-          {"mutual_information", DoubleArray(all.mutual_information(), {n})}};
-}
-
-std::map<std::string, Array> NumberArrays(const v1::PredictResponse& all) {
-  const int64_t n = all.num_rows();
-  return {{"mean", DoubleArray(all.mean(), {n})},
-          {"variance_aleatoric", DoubleArray(all.variance_aleatoric(), {n})},
-          {"variance_epistemic", DoubleArray(all.variance_epistemic(), {n})}};
+// Every array of `scores` under its own name and `suffix`: [n], or [n, K].
+void AddArrays(const v1::PredictResponse& all, const v1::PredictiveScores& scores, const std::string& suffix,
+               std::map<std::string, Array>* arrays) {
+  const auto* type = scores.GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const auto field = scores.GetReflection()->GetRepeatedFieldRef<double>(scores, type->field(i));
+    const std::vector<double> values(field.begin(), field.end());
+    if (values.empty()) continue;
+    std::vector<int64_t> shape = {all.num_rows()};
+    if (static_cast<int64_t>(values.size()) != all.num_rows()) shape.push_back(all.num_classes());
+    (*arrays)[type->field(i)->name() + suffix] = DoubleArray(values, shape);
+  }
 }
 
 absl::Status WriteNpzFile(const std::string& path, const v1::PredictResponse& all) {
-  std::map<std::string, Array> arrays = LearnsNumbers(all) ? NumberArrays(all) : ClassArrays(all);
-  // Of either; unknown for a single chain.
-  const Array& of = arrays[LearnsNumbers(all) ? "mean" : "mean_probability"];
-  if (static_cast<size_t>(all.monte_carlo_error_size()) * sizeof(double) == of.bytes.size()) {
-    arrays["monte_carlo_error"] = DoubleArray(all.monte_carlo_error(), of.shape);
-  }
+  std::map<std::string, Array> arrays;
+  AddArrays(all, all.scores(), "", &arrays);
+  AddArrays(all, all.errors(), "_error", &arrays);
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
   return WriteOutputFile(path, bytes);
 }
@@ -141,9 +140,10 @@ absl::Status WriteNpzFile(const std::string& path, const v1::PredictResponse& al
 Table NumberTable(const v1::PredictResponse& all, int64_t max_rows) {
   Table table({">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"});
   for (int row = 0; row < std::min(max_rows, all.num_rows()); ++row) {
-    const std::string error = all.monte_carlo_error().empty() ? "-" : absl::StrCat(all.monte_carlo_error(row));
-    table.AddRow({absl::StrCat(row), absl::StrCat(all.mean(row)), error, absl::StrCat(all.variance_aleatoric(row)),
-                  absl::StrCat(all.variance_epistemic(row))});
+    const std::string error = all.has_errors() ? absl::StrCat(all.errors().mean(row)) : "-";
+    table.AddRow({absl::StrCat(row), absl::StrCat(all.scores().mean(row)), error,
+                  absl::StrCat(all.scores().variance_aleatoric(row)),
+                  absl::StrCat(all.scores().variance_epistemic(row))});
   }
   return table;
 }
@@ -152,11 +152,12 @@ Table ClassTable(const v1::PredictResponse& all, int64_t max_rows) {
   Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
   const int k = static_cast<int>(all.num_classes());
   for (int row = 0; row < std::min(max_rows, all.num_rows()); ++row) {
-    const auto begin = all.mean_probability().begin() + row * k;
+    const v1::PredictiveScores& scores = all.scores();
+    const auto begin = scores.mean_probability().begin() + row * k;
     const int best = static_cast<int>(std::max_element(begin, begin + k) - begin);
-    const double error = all.monte_carlo_error().empty() ? NAN : all.monte_carlo_error(row * k + best);
+    const double error = all.has_errors() ? all.errors().mean_probability(row * k + best) : NAN;
     table.AddRow({absl::StrCat(row), absl::StrCat(best), Fixed(begin[best], 4), Fixed(error, 4),
-                  Fixed(all.predictive_entropy(row), 4), Fixed(all.mutual_information(row), 4)});
+                  Fixed(scores.predictive_entropy(row), 4), Fixed(scores.mutual_information(row), 4)});
   }
   return table;
 }
@@ -189,17 +190,16 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
 
 void AddPredict(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<PredictOptions>();
-  CLI::App* verb =
-      AddVerb(program, run, "predict",
-              "Bayesian model average over a job's draws: class probabilities, or numbers, and how sure they are",
-              "  chainfleet predict @latest --input x.npy\n"
-              "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
-              "--kinds theta --members 2\n\n"
-              "p.npz holds mean_probability and monte_carlo_error [rows, classes], and "
-              "predictive_entropy, expected_entropy and\n"
-              "mutual_information [rows], in nats. Of a job that learns numbers: mean, "
-              "monte_carlo_error,\nvariance_aleatoric and variance_epistemic [rows].",
-              [=] { return Predict(run, *options); });
+  CLI::App* verb = AddVerb(
+      program, run, "predict",
+      "Bayesian model average over a job's draws: class probabilities, or numbers, and how sure they are",
+      "  chainfleet predict @latest --input x.npy\n"
+      "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
+      "--kinds theta --members 2\n\n"
+      "p.npz holds mean_probability and log_probability [rows, classes]; max_probability, predictive_entropy,\n"
+      "expected_entropy, mutual_information and variation_ratio [rows], in nats. Of a job that learns numbers: mean,\n"
+      "variance_aleatoric and variance_epistemic [rows]. The Monte Carlo error of each is in NAME_error.",
+      [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job);
   AddPointOption(verb, &options->point);
   verb->add_option("--input", options->input, "uint8 or float32 .npy [rows, ...], or IDX images; .gz is fine")

@@ -1,6 +1,9 @@
 #include "core/base/environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +13,11 @@ namespace chainfleet {
 std::string EnvironmentVariable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? "" : value;
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "localhost";
 }
 
 std::string DefaultDataFolder() {

@@ -10,6 +10,9 @@ namespace chainfleet {
 // The value of a variable, "" if it is not set.
 std::string EnvironmentVariable(const std::string& name);
 
+// Of this machine, as other machines may know it; "localhost" if it has none.
+std::string HostName();
+
 // CHAINFLEET_DATA, else $XDG_DATA_HOME/chainfleet, else ~/.local/share/chainfleet.
 std::string DefaultDataFolder();
 

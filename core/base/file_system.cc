@@ -147,6 +147,18 @@ FileSystem* RealFileSystem() {
   return disk;
 }
 
+absl::Status CreateFoldersSynced(const std::string& path) {
+  std::error_code error;  // of a folder that cannot be seen: creating says it better
+  std::vector<std::string> parents;
+  for (auto folder = std::filesystem::absolute(path, error); !std::filesystem::exists(folder, error);
+       folder = folder.parent_path()) {
+    parents.push_back(folder.parent_path().string());
+  }
+  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(path));
+  for (const std::string& parent : parents) CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->SyncFolder(parent));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Acquire(const std::string& path) {
   Descriptor file(path, O_RDWR | O_CREAT);
   if (!file.ok()) return ErrnoError("cannot create", path, errno);

@@ -37,6 +37,9 @@ class FileSystem {
 // The process's one view of the real disk.
 FileSystem* RealFileSystem();
 
+// On the real disk, with every folder above that is missing, so that a power cut takes none of them away again.
+absl::Status CreateFoldersSynced(const std::string& path);
+
 // An exclusive advisory lock on `path`, held until destroyed. FAILED_PRECONDITION / IN_USE if another process holds it.
 class FileLock {
  public:

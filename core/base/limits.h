@@ -73,6 +73,7 @@ inline constexpr int kMaxPredictors = 8;  // networks kept ready for shards
 
 // Predictions.
 inline constexpr absl::Duration kPredictDeadline = absl::Seconds(60);
+inline constexpr int64_t kCountedVersions = 1000;  // whose inferences are counted
 inline constexpr absl::Duration kEvaluateDeadline = absl::Minutes(30);
 inline constexpr int64_t kMaxShardResultBytes = 256 * kMiB;  // of one shard, reassembled
 inline constexpr int kMaxShardsInFlightPerWorker = 4;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
+#include "core/domain/chain_trace.h"
 #include "core/domain/posthoc_rules.h"
 #include "core/domain/sweep_points.h"
 
@@ -329,7 +330,13 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
 
 bool StepPlan::CollectsAfter(int64_t step) const {
   if (total_steps > training_steps) return step > training_steps + pass_steps && step <= total_steps;
-  if (step <= burn_in_steps || step > total_steps || step % collect_every != 0) return false;
+  return InWindow(step) && step % collect_every == 0;
+}
+
+bool StepPlan::TracesAfter(int64_t step) const { return trace_every > 0 && InWindow(step) && step % trace_every == 0; }
+
+bool StepPlan::InWindow(int64_t step) const {
+  if (step <= burn_in_steps || step > total_steps) return false;
   const int64_t in_cycle = (step - 1) % steps_per_cycle + 1;
   return in_cycle > steps_per_cycle - collect_window;
 }
@@ -363,6 +370,11 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   plan.collect_every = collect.last_epochs_of_cycle ? plan.steps_per_epoch : collect.every_steps.value_or(1);
   plan.collect_window =
       collect.last_epochs_of_cycle ? *collect.last_epochs_of_cycle * plan.steps_per_epoch : plan.steps_per_cycle;
+  if (plan.total_steps == plan.training_steps) {
+    StepPlan of_each = plan;
+    of_each.collect_every = 1;
+    plan.trace_every = std::max<int64_t>(1, (of_each.NumDraws() + kTraceWindow - 1) / kTraceWindow);
+  }
   return plan;
 }
 

@@ -101,9 +101,14 @@ struct StepPlan {
   int64_t collect_every = 0;  // a draw after step t > burn-in if (t mod collect_every) == 0 ...
   int64_t collect_window =
       0;  // ... and t lies in the last `collect_window` steps of its cycle (= steps_per_cycle: anywhere)
+  int64_t trace_every = 0;  // the same for traces: a window of them holds all of a run; 0: none (SWAG, Laplace, ...)
 
   bool CollectsAfter(int64_t step) const;
+  bool TracesAfter(int64_t step) const;
   int64_t NumDraws() const;  // of one whole chain
+
+ private:
+  bool InWindow(int64_t step) const;  // after burn-in, where in its cycle draws are collected
 };
 StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples);
 

@@ -11,6 +11,7 @@
 #include "core/domain/dataset.h"
 #include "core/domain/draw.h"
 #include "core/domain/job_spec.h"
+#include "core/domain/predictive_scores.h"
 
 namespace chainfleet {
 
@@ -89,8 +90,7 @@ struct ShardResult {
   std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
 };
 
-// The Bayesian model average over the draws of a version. Rows-major float64, entropies in nats. Arrays that the kind
-// of target has not are empty.
+// The Bayesian model average over the draws of a version.
 struct Prediction {
   std::string job;  // id
   int64_t version = 0;
@@ -99,15 +99,8 @@ struct Prediction {
   int64_t draws_in_version = 0;
   int64_t num_rows = 0;
   int64_t num_classes = 0;
-  std::vector<double> mean_probability;    // [n, K]
-  std::vector<double> predictive_entropy;  // [n] H of the mean
-  std::vector<double> expected_entropy;    // [n] mean of the draws' H
-  std::vector<double> mutual_information;  // [n] their difference
-  std::vector<double> mean;                // [n] of float32 targets
-  std::vector<double> variance_aleatoric;  // [n] mean of the draws' variances
-  std::vector<double> variance_epistemic;  // [n] variance of the draws' means
-  // [n, K] of mean_probability or [n] of mean, jackknife over chains; empty: unknown.
-  std::vector<double> monte_carlo_error;
+  PredictiveScores scores;
+  PredictiveScores errors;  // Monte Carlo standard error of each score, jackknife over chains; all empty: unknown
 };
 
 }  // namespace chainfleet

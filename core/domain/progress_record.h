@@ -7,6 +7,7 @@
 
 #include "core/base/ids.h"
 #include "core/domain/chain_state.h"
+#include "core/domain/chain_trace.h"
 #include "core/domain/draw.h"
 #include "core/domain/run_report.h"
 
@@ -49,6 +50,7 @@ struct ProgressCommit {
   ResumePoint resume_point;  // always there; its step must be above the committed one
   std::optional<Segment> segment;
   ChainStats stats;
+  ChainTrace trace;  // of the steps after the committed one; like stats never part of the truth
   // Set on the last commit under this lease: the chain is done, diverged, failed, or handed back (PENDING).
   std::optional<ChainState> ends_as;
   std::string reason;  // of FAILED or DIVERGED, for people

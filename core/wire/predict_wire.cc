@@ -139,6 +139,34 @@ Scores ScoresFromProto(const v1::Scores& proto) {
   return scores;
 }
 
+void ScoresToProto(const PredictiveScores& scores, v1::PredictiveScores* proto) {
+  Fill(scores.mean_probability, proto->mutable_mean_probability());
+  Fill(scores.log_probability, proto->mutable_log_probability());
+  Fill(scores.max_probability, proto->mutable_max_probability());
+  Fill(scores.predictive_entropy, proto->mutable_predictive_entropy());
+  Fill(scores.expected_entropy, proto->mutable_expected_entropy());
+  Fill(scores.mutual_information, proto->mutable_mutual_information());
+  Fill(scores.variation_ratio, proto->mutable_variation_ratio());
+  Fill(scores.mean, proto->mutable_mean());
+  Fill(scores.variance_aleatoric, proto->mutable_variance_aleatoric());
+  Fill(scores.variance_epistemic, proto->mutable_variance_epistemic());
+}
+
+PredictiveScores ScoresFromProto(const v1::PredictiveScores& proto) {
+  PredictiveScores scores;
+  scores.mean_probability = FromProto(proto.mean_probability());
+  scores.log_probability = FromProto(proto.log_probability());
+  scores.max_probability = FromProto(proto.max_probability());
+  scores.predictive_entropy = FromProto(proto.predictive_entropy());
+  scores.expected_entropy = FromProto(proto.expected_entropy());
+  scores.mutual_information = FromProto(proto.mutual_information());
+  scores.variation_ratio = FromProto(proto.variation_ratio());
+  scores.mean = FromProto(proto.mean());
+  scores.variance_aleatoric = FromProto(proto.variance_aleatoric());
+  scores.variance_epistemic = FromProto(proto.variance_epistemic());
+  return scores;
+}
+
 }  // namespace
 
 v1::Tensor ToProto(const InputTensor& tensor) {
@@ -226,14 +254,10 @@ v1::PredictResponse ToProto(const Prediction& prediction) {
   v1::PredictResponse proto;
   proto.set_num_rows(prediction.num_rows);
   proto.set_num_classes(prediction.num_classes);
-  Fill(prediction.mean_probability, proto.mutable_mean_probability());
-  Fill(prediction.predictive_entropy, proto.mutable_predictive_entropy());
-  Fill(prediction.expected_entropy, proto.mutable_expected_entropy());
-  Fill(prediction.mutual_information, proto.mutable_mutual_information());
-  Fill(prediction.monte_carlo_error, proto.mutable_monte_carlo_error());
-  Fill(prediction.mean, proto.mutable_mean());
-  Fill(prediction.variance_aleatoric, proto.mutable_variance_aleatoric());
-  Fill(prediction.variance_epistemic, proto.mutable_variance_epistemic());
+  ScoresToProto(prediction.scores, proto.mutable_scores());
+  if (!prediction.errors.mean_probability.empty() || !prediction.errors.mean.empty()) {
+    ScoresToProto(prediction.errors, proto.mutable_errors());
+  }
   proto.set_version(prediction.version);
   proto.set_draws_used(prediction.draws_used);
   proto.set_point(prediction.point);
@@ -251,14 +275,8 @@ Prediction FromProto(const v1::PredictResponse& proto) {
   prediction.draws_in_version = proto.draws_in_version();
   prediction.num_rows = proto.num_rows();
   prediction.num_classes = proto.num_classes();
-  prediction.mean_probability = FromProto(proto.mean_probability());
-  prediction.predictive_entropy = FromProto(proto.predictive_entropy());
-  prediction.expected_entropy = FromProto(proto.expected_entropy());
-  prediction.mutual_information = FromProto(proto.mutual_information());
-  prediction.monte_carlo_error = FromProto(proto.monte_carlo_error());
-  prediction.mean = FromProto(proto.mean());
-  prediction.variance_aleatoric = FromProto(proto.variance_aleatoric());
-  prediction.variance_epistemic = FromProto(proto.variance_epistemic());
+  prediction.scores = ScoresFromProto(proto.scores());
+  prediction.errors = ScoresFromProto(proto.errors());
   return prediction;
 }
 

@@ -66,6 +66,24 @@ Grant GrantFromProto(const v1::Grant& proto, std::shared_ptr<const JobPlan> plan
   return grant;
 }
 
+v1::Trace TraceToProto(const ChainTrace& trace) {
+  v1::Trace proto;
+  proto.set_point(trace.point);
+  for (const std::string& quantity : trace.quantities) proto.add_quantities(quantity);
+  proto.mutable_steps()->Add(trace.steps.begin(), trace.steps.end());
+  proto.mutable_values()->Add(trace.values.begin(), trace.values.end());
+  return proto;
+}
+
+absl::StatusOr<ChainTrace> TraceFromProto(const v1::Trace& proto) {
+  ChainTrace trace{.point = proto.point(),
+                   .quantities = {proto.quantities().begin(), proto.quantities().end()},
+                   .steps = {proto.steps().begin(), proto.steps().end()},
+                   .values = {proto.values().begin(), proto.values().end()}};
+  if (trace.well_formed()) return trace;
+  return InvalidFields({{"trace.values", "needs one value of each of up to 32 quantities at each step"}});
+}
+
 }  // namespace
 
 v1::SynchronizeRequest ToProto(const SynchronizeRequest& request) {
@@ -205,6 +223,7 @@ v1::CommitProgressRequest ToProto(const SignedCommit& commit) {
   proto.set_host(commit.host);
   proto.set_device_kind(commit.device_kind);
   proto.set_numerics_version(commit.numerics_version);
+  if (!commit.commit.trace.steps.empty()) *proto.mutable_trace() = TraceToProto(commit.commit.trace);
   return proto;
 }
 
@@ -226,6 +245,7 @@ absl::StatusOr<SignedCommit> FromProto(const v1::CommitProgressRequest& proto) {
   result.host = proto.host();
   result.device_kind = proto.device_kind();
   result.numerics_version = proto.numerics_version();
+  CHAINFLEET_ASSIGN_OR_RETURN(result.commit.trace, TraceFromProto(proto.trace()));
   return result;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -12,87 +11,154 @@
 namespace chainfleet {
 namespace {
 
-// first: what the Monte Carlo error is of, wp or wm; second: wh or wm2; third: wv.
+// Of labels: the sums of wp, wh and the votes. Of numbers: of wm, wm^2 and wv.
 struct Sums {
   int64_t num_draws = 0;
   double w = 0;
   std::vector<double> first, second, third;
 
-  void Add(double more_w, const std::vector<double>& more_first, const std::vector<double>& more_second,
-           const std::vector<double>& more_third) {
-    w += more_w;
-    AddTo(more_first, &first);
-    AddTo(more_second, &second);
-    AddTo(more_third, &third);
+  void Add(const Sums& other, double sign) {
+    w += sign * other.w;
+    AddTo(other.first, sign, &first);
+    AddTo(other.second, sign, &second);
+    AddTo(other.third, sign, &third);
   }
 
-  static void AddTo(const std::vector<double>& more, std::vector<double>* sum) {
+  static void AddTo(const std::vector<double>& more, double sign, std::vector<double>* sum) {
     sum->resize(more.size());
-    std::ranges::transform(*sum, more, sum->begin(), std::plus<>());
+    for (size_t i = 0; i < more.size(); ++i) (*sum)[i] += sign * more[i];
   }
 };
+
+Sums SumsOf(const PartialPrediction& partial) {
+  const bool labels = partial.num_classes > 0;
+  return {partial.num_draws, partial.sum_w, labels ? partial.sum_wp : partial.sum_wm,
+          labels ? partial.sum_wh : partial.sum_wm2, labels ? partial.votes : partial.sum_wv};
+}
 
 // Per chain, in chain order; `partials` are sorted and have draws.
 std::vector<Sums> SumByChain(const std::vector<const PartialPrediction*>& partials) {
   std::vector<Sums> chains;
   const PartialPrediction* previous = nullptr;
   for (const PartialPrediction* partial : partials) {
+    const Sums sums = SumsOf(*partial);
     if (previous == nullptr || previous->chain != partial->chain) {
-      chains.emplace_back().num_draws = partial->num_draws;
+      chains.push_back(sums);
+    } else {
+      chains.back().Add(sums, 1);
+      chains.back().num_draws = std::min(chains.back().num_draws, partial->num_draws);
     }
     previous = partial;
-    chains.back().num_draws = std::min(chains.back().num_draws, partial->num_draws);
-    if (partial->num_classes > 0) {
-      chains.back().Add(partial->sum_w, partial->sum_wp, partial->sum_wh, {});
-    } else {
-      chains.back().Add(partial->sum_w, partial->sum_wm, partial->sum_wm2, partial->sum_wv);
-    }
   }
   return chains;
 }
 
-// Jackknife standard error of sum_c first_c / sum_c w_c, element by element.
-std::vector<double> JackknifeError(const std::vector<Sums>& chains, const Sums& total) {
-  const double count = static_cast<double>(chains.size());
-  if (chains.size() < 2) return {};
-  std::vector<double> error(total.first.size());
-  std::vector<double> without(chains.size());
-  for (size_t i = 0; i < error.size(); ++i) {
-    double mean = 0, squares = 0;
-    for (size_t c = 0; c < chains.size(); ++c) {
-      without[c] = (total.first[i] - chains[c].first[i]) / (total.w - chains[c].w);
-      mean += without[c] / count;
+std::vector<double> Scaled(const std::vector<double>& sums, double w) {
+  std::vector<double> means(sums.size());
+  std::ranges::transform(sums, means.begin(), [w](double sum) { return sum / w; });
+  return means;
+}
+
+PredictiveScores ClassScores(const Sums& sums, size_t classes) {
+  PredictiveScores scores;
+  scores.mean_probability = Scaled(sums.first, sums.w);
+  scores.expected_entropy = Scaled(sums.second, sums.w);
+  scores.log_probability.resize(scores.mean_probability.size());
+  std::ranges::transform(scores.mean_probability, scores.log_probability.begin(), [](double p) { return std::log(p); });
+  for (size_t row = 0; row < scores.expected_entropy.size(); ++row) {
+    const std::span<const double> p(scores.mean_probability.data() + row * classes, classes);
+    const std::span<const double> votes(sums.third.data() + row * classes, classes);
+    scores.max_probability.push_back(std::ranges::max(p));
+    scores.predictive_entropy.push_back(Entropy(p));
+    scores.mutual_information.push_back(
+        MutualInformation(scores.predictive_entropy[row], scores.expected_entropy[row]));
+    scores.variation_ratio.push_back(std::max(1 - std::ranges::max(votes) / sums.w, 0.0));
+  }
+  return scores;
+}
+
+PredictiveScores NumberScores(const Sums& sums) {
+  PredictiveScores scores;
+  scores.mean = Scaled(sums.first, sums.w);
+  scores.variance_epistemic = Scaled(sums.second, sums.w);
+  scores.variance_aleatoric = Scaled(sums.third, sums.w);
+  for (size_t i = 0; i < scores.mean.size(); ++i) {  // mean of m^2 - (mean of m)^2; below 0 only by rounding
+    double& variance = scores.variance_epistemic[i];
+    variance = std::max(variance - scores.mean[i] * scores.mean[i], 0.0);
+  }
+  return scores;
+}
+
+PredictiveScores ScoresOf(const Sums& sums, int64_t classes) {
+  return classes > 0 ? ClassScores(sums, static_cast<size_t>(classes)) : NumberScores(sums);
+}
+
+// Deviations of the leave-one-chain-out values from the value of all chains, which they are close to.
+struct Deviations {
+  std::vector<double> sum, squares;
+
+  void Add(const std::vector<double>& values, const std::vector<double>& of_all) {
+    sum.resize(of_all.size());
+    squares.resize(of_all.size());
+    for (size_t i = 0; i < of_all.size(); ++i) {
+      const double deviation = values[i] == of_all[i] ? 0 : values[i] - of_all[i];  // both may be -inf
+      sum[i] += deviation;
+      squares[i] += deviation * deviation;
     }
-    for (const double value : without) squares += (value - mean) * (value - mean);
-    error[i] = std::sqrt((count - 1) / count * squares);
   }
-  return error;
+
+  std::vector<double> JackknifeError(double chains) const {
+    std::vector<double> error(sum.size());
+    for (size_t i = 0; i < sum.size(); ++i) {
+      const double spread = std::max(squares[i] - sum[i] * sum[i] / chains, 0.0);
+      error[i] = std::sqrt((chains - 1) / chains * spread);
+    }
+    return error;
+  }
+};
+
+PredictiveScores JackknifeErrors(const std::vector<Sums>& chains, const Sums& total, const PredictiveScores& of_all,
+                                 int64_t classes) {
+  const std::vector<ScoreField> fields = ScoresOfTarget(classes);
+  std::vector<Deviations> deviations(fields.size());
+  for (const Sums& chain : chains) {
+    Sums others = total;
+    others.Add(chain, -1);
+    const PredictiveScores without = ScoresOf(others, classes);
+    for (size_t f = 0; f < fields.size(); ++f) deviations[f].Add(without.*fields[f].values, of_all.*fields[f].values);
+  }
+  PredictiveScores errors;
+  for (size_t f = 0; f < fields.size(); ++f) {
+    errors.*fields[f].values = deviations[f].JackknifeError(static_cast<double>(chains.size()));
+  }
+  return errors;
 }
 
-void AddEntropies(Prediction* average) {
-  const size_t classes = static_cast<size_t>(average->num_classes);
-  for (size_t row = 0; row < average->expected_entropy.size(); ++row) {
-    const std::span<const double> p(average->mean_probability.data() + row * classes, classes);
-    average->predictive_entropy.push_back(Entropy(p));
-    average->mutual_information.push_back(
-        MutualInformation(average->predictive_entropy[row], average->expected_entropy[row]));
+void Append(const PredictiveScores& from, int64_t classes, PredictiveScores* to) {
+  for (const ScoreField& field : ScoresOfTarget(classes)) {
+    const std::vector<double>& more = from.*field.values;
+    (to->*field.values).insert((to->*field.values).end(), more.begin(), more.end());
   }
 }
 
-// mean of m^2 - (mean of m)^2; below 0 only by rounding.
-std::vector<double> VarianceOfMeans(const std::vector<double>& mean, const std::vector<double>& mean_square) {
-  std::vector<double> variance;
-  for (size_t i = 0; i < mean.size(); ++i) variance.push_back(std::max(mean_square[i] - mean[i] * mean[i], 0.0));
-  return variance;
+PredictiveScores RowsOf(const PredictiveScores& whole, int64_t first, int64_t count, int64_t classes) {
+  PredictiveScores rows;
+  for (const ScoreField& field : ScoresOfTarget(classes)) {
+    const std::vector<double>& values = whole.*field.values;
+    const int64_t width = field.per_class ? classes : 1;
+    if (values.empty()) continue;
+    (rows.*field.values).assign(values.begin() + first * width, values.begin() + (first + count) * width);
+  }
+  return rows;
 }
 
-void Append(const std::vector<double>& from, std::vector<double>* to) {
-  to->insert(to->end(), from.begin(), from.end());
+bool Known(const Prediction& prediction) {
+  return !prediction.errors.mean_probability.empty() || !prediction.errors.mean.empty();
 }
 
 }  // namespace
 
-Prediction Average(std::vector<const PartialPrediction*> partials) {
+Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors) {
   std::erase_if(partials, [](const PartialPrediction* p) { return p->num_draws == 0; });
   if (partials.empty()) return {};
   std::ranges::sort(partials, {}, [](const PartialPrediction* p) { return std::tie(p->chain, p->kind); });
@@ -100,24 +166,15 @@ Prediction Average(std::vector<const PartialPrediction*> partials) {
   Sums total;
   for (const Sums& chain : chains) {
     total.num_draws += chain.num_draws;
-    total.Add(chain.w, chain.first, chain.second, chain.third);
+    total.Add(chain, 1);
   }
   Prediction average;
   average.draws_used = total.num_draws;
   average.num_rows = partials.front()->num_rows;
   average.num_classes = partials.front()->num_classes;
-  average.monte_carlo_error = JackknifeError(chains, total);
-  for (auto* sums : {&total.first, &total.second, &total.third}) {
-    for (double& sum : *sums) sum /= total.w;
-  }
-  if (average.num_classes > 0) {
-    average.mean_probability = std::move(total.first);
-    average.expected_entropy = std::move(total.second);
-    AddEntropies(&average);
-  } else {
-    average.variance_epistemic = VarianceOfMeans(total.first, total.second);
-    average.mean = std::move(total.first);
-    average.variance_aleatoric = std::move(total.third);
+  average.scores = ScoresOf(total, average.num_classes);
+  if (with_errors && chains.size() > 1) {
+    average.errors = JackknifeErrors(chains, total, average.scores, average.num_classes);
   }
   return average;
 }
@@ -128,16 +185,22 @@ void AppendRows(Prediction block, Prediction* whole) {
     return;
   }
   whole->draws_used = std::min(whole->draws_used, block.draws_used);
-  if (block.monte_carlo_error.empty()) whole->monte_carlo_error.clear();
-  if (!whole->monte_carlo_error.empty()) Append(block.monte_carlo_error, &whole->monte_carlo_error);
+  if (Known(*whole) && Known(block)) {
+    Append(block.errors, whole->num_classes, &whole->errors);
+  } else {
+    whole->errors = {};
+  }
   whole->num_rows += block.num_rows;
-  Append(block.mean_probability, &whole->mean_probability);
-  Append(block.predictive_entropy, &whole->predictive_entropy);
-  Append(block.expected_entropy, &whole->expected_entropy);
-  Append(block.mutual_information, &whole->mutual_information);
-  Append(block.mean, &whole->mean);
-  Append(block.variance_aleatoric, &whole->variance_aleatoric);
-  Append(block.variance_epistemic, &whole->variance_epistemic);
+  Append(block.scores, whole->num_classes, &whole->scores);
+}
+
+Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count) {
+  if (count == whole.num_rows) return whole;
+  Prediction rows = whole;
+  rows.num_rows = count;
+  rows.scores = RowsOf(whole.scores, first, count, whole.num_classes);
+  rows.errors = RowsOf(whole.errors, first, count, whole.num_classes);
+  return rows;
 }
 
 }  // namespace chainfleet

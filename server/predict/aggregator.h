@@ -11,13 +11,16 @@ namespace chainfleet {
 // once. Added in chain order, then kind order, so the bits do not depend on where or when they were made. Each kind of
 // a step carries the step's weight: theta with theta_a is an equal mixture. job and versions are left empty.
 //
-// monte_carlo_error: delete-one-chain jackknife (Efron, 1982) over the chains with draws, each with all its kinds;
-// empty for fewer than two. draws_used counts a step once, however many of its kinds are there; without any draw it is
-// 0 and all arrays are empty.
-Prediction Average(std::vector<const PartialPrediction*> partials);
+// errors, if wanted: delete-one-chain jackknife (Efron, 1982) over the chains with draws, each with all its kinds;
+// unknown for fewer than two. draws_used counts a step once, however many of its kinds are there; without any draw it
+// is 0 and all arrays are empty.
+Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors);
 
 // Puts the rows of `block` after those of `whole` (empty at first). draws_used becomes the smaller of the two and the
-// Monte Carlo error unknown if it is so for one of them.
+// Monte Carlo errors unknown if they are so for one of them.
 void AppendRows(Prediction block, Prediction* whole);
+
+// Rows [first, first + count) of `whole`, which has them.
+Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count);
 
 }  // namespace chainfleet

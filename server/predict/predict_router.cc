@@ -51,7 +51,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   void OnBlock(const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
     std::vector<const PartialPrediction*> pointers;
     for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
-    blocks_[rows.first_row] = Average(std::move(pointers));
+    blocks_[rows.first_row] = Average(std::move(pointers), query_.with_errors);
   }
 
   void OnEnd(const absl::Status& status) {

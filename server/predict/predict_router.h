@@ -19,6 +19,7 @@ struct PredictQuery {
   DrawQuery draws;
   std::vector<DrawKind> kinds;  // empty: all the job keeps, as an equal mixture
   int64_t min_draws = 0;        // when time or workers run out, so many suffice; 0: all that are readable
+  bool with_errors = true;      // also the Monte Carlo error of each score
 };
 
 // Thread-safe. What it is given outlives it; a call under way may outlive the router itself.

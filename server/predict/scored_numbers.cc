@@ -52,19 +52,19 @@ void ScoredNumbers::AddToPosterior(const RowBlock& rows, const std::vector<const
   std::ranges::copy_if(partials, std::back_inserter(chosen), [&](const auto* p) {
     return p->num_draws > 0 && std::ranges::count(posterior->kinds, p->kind) > 0;
   });
-  const Prediction block = Average(chosen);
+  const Prediction block = Average(chosen, /*with_errors=*/false);
   posterior->draws_used =
       posterior->draws_used < 0 ? block.draws_used : std::min(posterior->draws_used, block.draws_used);
   double weight = 0;
   for (const PartialPrediction* partial : chosen) weight += partial->sum_w;
-  for (size_t i = 0; i < block.mean.size(); ++i) {
+  for (size_t i = 0; i < block.scores.mean.size(); ++i) {
     const size_t row = static_cast<size_t>(rows.first_row) + i;
     double log_density = -std::numeric_limits<double>::infinity(), distribution = 0;
     for (const PartialPrediction* partial : chosen) {
       log_density = LogAddExp(log_density, partial->log_sum_wd[i]);
       distribution += partial->sum_wc[i];
     }
-    posterior->mean[row] = block.mean[i];
+    posterior->mean[row] = block.scores.mean[i];
     posterior->log_density[row] = log_density - std::log(weight);
     posterior->distribution[row] = distribution / weight;
   }

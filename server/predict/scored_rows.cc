@@ -112,14 +112,15 @@ void ScoredRows::AddToPosterior(const RowBlock& rows, const std::vector<const Pa
   std::vector<const PartialPrediction*> chosen;
   std::ranges::copy_if(partials, std::back_inserter(chosen),
                        [&](const auto* p) { return std::ranges::count(posterior->kinds, p->kind) > 0; });
-  const Prediction block = Average(std::move(chosen));
+  const Prediction block = Average(std::move(chosen), /*with_errors=*/false);
   posterior->draws_used =
       posterior->draws_used < 0 ? block.draws_used : std::min(posterior->draws_used, block.draws_used);
   if (!labels_.empty()) {
-    std::ranges::copy(block.mean_probability, posterior->mean_probability.begin() + rows.first_row * num_classes_);
+    std::ranges::copy(block.scores.mean_probability,
+                      posterior->mean_probability.begin() + rows.first_row * num_classes_);
   }
-  std::ranges::copy(block.predictive_entropy, posterior->predictive_entropy.begin() + rows.first_row);
-  std::ranges::copy(block.mutual_information, posterior->mutual_information.begin() + rows.first_row);
+  std::ranges::copy(block.scores.predictive_entropy, posterior->predictive_entropy.begin() + rows.first_row);
+  std::ranges::copy(block.scores.mutual_information, posterior->mutual_information.begin() + rows.first_row);
 }
 
 SingleDraws ScoredRows::SumSingles(const RowBlock& rows, const PartialPrediction& partial) const {

@@ -12,18 +12,23 @@
 
 namespace chainfleet {
 
-GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, PredictRouter* router, Evaluator* evaluator)
-    : shards_(shards), jobs_(parts, shards), workers_(parts, shards), predictions_(parts, router, evaluator) {}
+GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher, Evaluator* evaluator)
+    : shards_(shards),
+      jobs_(parts, shards),
+      workers_(parts, shards),
+      predictions_(parts, batcher, evaluator),
+      inference_(parts, batcher, shards) {}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address, const ServiceParts& parts,
-                                                              ShardStreams* shards, PredictRouter* router,
+                                                              ShardStreams* shards, Batcher* batcher,
                                                               Evaluator* evaluator, ServerMetrics* metrics) {
-  std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, router, evaluator));
+  std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, batcher, evaluator));
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.RegisterService(&made->jobs_);
   builder.RegisterService(&made->workers_);
   builder.RegisterService(&made->predictions_);
+  builder.RegisterService(&made->inference_);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetrics(parts.clock, metrics));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "server/rpc/inference_service.h"
 #include "server/rpc/job_service.h"
 #include "server/rpc/predict_service.h"
 #include "server/rpc/shard_streams.h"
@@ -20,8 +21,8 @@ class GrpcServer {
   // Listens on `address` ("127.0.0.1:7400", port 0: a free one). ALREADY_EXISTS / PORT_TAKEN. What it is given outlives
   // it.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address, const ServiceParts& parts,
-                                                           ShardStreams* shards, PredictRouter* router,
-                                                           Evaluator* evaluator, ServerMetrics* metrics);
+                                                           ShardStreams* shards, Batcher* batcher, Evaluator* evaluator,
+                                                           ServerMetrics* metrics);
 
   int port() const { return port_; }
 
@@ -29,12 +30,13 @@ class GrpcServer {
   void Shutdown(absl::Duration deadline);
 
  private:
-  GrpcServer(const ServiceParts& parts, ShardStreams* shards, PredictRouter* router, Evaluator* evaluator);
+  GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher, Evaluator* evaluator);
 
   ShardStreams* const shards_;
   JobService jobs_;
   WorkerService workers_;
   PredictService predictions_;
+  InferenceService inference_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -1,5 +1,7 @@
 #include "server/rpc/job_render.h"
 
+#include <cmath>
+
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
 #include "core/wire/jobs_wire.h"
@@ -95,6 +97,23 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     *job.mutable_report() = WithNumbers(job.report(), view.plan->spec);
   } else if (with_chains) {
     RenderPoints(view, &job);
+  }
+  return job;
+}
+
+v1::Job RenderJob(const JobView& view, const TraceTable& traces) {
+  v1::Job job = RenderJob(view, /*with_chains=*/true);
+  for (const Diagnostic& found : traces.Of(view.id)) {
+    v1::Job::Diagnostic* diagnostic = job.add_diagnostics();
+    diagnostic->set_point(found.point);
+    diagnostic->set_quantity(found.quantity);
+    diagnostic->set_chains(found.chains);
+    diagnostic->set_values(found.values);
+    if (!std::isnan(found.rhat)) diagnostic->set_rhat(found.rhat);
+    diagnostic->set_ess_bulk(found.ess_bulk);
+    diagnostic->set_ess_tail(found.ess_tail);
+    diagnostic->set_mean(found.mean);
+    diagnostic->set_mcse_mean(found.mcse_mean);
   }
   return job;
 }

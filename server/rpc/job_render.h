@@ -2,12 +2,16 @@
 #pragma once
 
 #include "chainfleet/v1/jobs.pb.h"
+#include "server/control/trace_table.h"
 #include "server/control/views.h"
 
 namespace chainfleet {
 
 // With chains, or without them for lists.
 v1::Job RenderJob(const JobView& view, bool with_chains);
+
+// With chains and what their traces say.
+v1::Job RenderJob(const JobView& view, const TraceTable& traces);
 
 // Shards left out.
 v1::Dataset RenderDataset(const Dataset& dataset);

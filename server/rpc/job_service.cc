@@ -124,7 +124,8 @@ grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobR
   return ServeUnary(response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
     if (!job.ok()) return answer->Fail(job.status());
-    answer->Answer(parts_.dispatcher->GetJob(*job), [](const JobView& view) { return RenderJob(view, true); });
+    answer->Answer(parts_.dispatcher->GetJob(*job),
+                   [&](const JobView& view) { return RenderJob(view, *parts_.traces); });
   });
 }
 
@@ -159,7 +160,7 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const 
       watches_.push_back(feed);
     }
     const absl::Duration asked = absl::Seconds(request->min_interval_seconds());
-    WatchJobInto(feed, parts_.dispatcher, parts_.executor, *job,
+    WatchJobInto(feed, parts_.dispatcher, parts_.traces, parts_.executor, *job,
                  asked > absl::ZeroDuration() ? std::max(asked, kMinWatchInterval) : kDefaultWatchInterval);
   });
 }
@@ -178,8 +179,8 @@ grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetI
     if (!job.ok()) return answer->Fail(job.status());
     const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
     if (!intent.ok()) return answer->Fail(intent.status());
-    parts_.dispatcher->SetIntent(*job, *intent, [answer](absl::StatusOr<JobView> changed) {
-      answer->Answer(changed, [](const JobView& view) { return RenderJob(view, true); });
+    parts_.dispatcher->SetIntent(*job, *intent, [answer, traces = parts_.traces](absl::StatusOr<JobView> changed) {
+      answer->Answer(changed, [&](const JobView& view) { return RenderJob(view, *traces); });
     });
   });
 }

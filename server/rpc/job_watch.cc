@@ -10,9 +10,13 @@ namespace {
 // The dispatcher or the timer owns it, whichever it waits for.
 class Watch : public std::enable_shared_from_this<Watch> {
  public:
-  Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, Executor* executor,
+  Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, const TraceTable* traces, Executor* executor,
         absl::Duration min_interval)
-      : feed_(std::move(feed)), dispatcher_(dispatcher), executor_(executor), min_interval_(min_interval) {}
+      : feed_(std::move(feed)),
+        dispatcher_(dispatcher),
+        traces_(traces),
+        executor_(executor),
+        min_interval_(min_interval) {}
 
   void Next(const std::string& job, uint64_t seen) {
     MutexLock lock(&mutex_);
@@ -30,7 +34,7 @@ class Watch : public std::enable_shared_from_this<Watch> {
  private:
   void Tell(const absl::StatusOr<Dispatcher::Watched>& changed) {
     if (!changed.ok()) return feed_->End(changed.status());
-    const bool wanted = feed_->Send(RenderJob(changed->job, /*with_chains=*/true), /*replace=*/true);
+    const bool wanted = feed_->Send(RenderJob(changed->job, *traces_), /*replace=*/true);
     if (!wanted || IsFinal(changed->job.state)) return feed_->End(absl::OkStatus());
     executor_->ScheduleAfter(min_interval_, [watch = shared_from_this(), id = changed->job.id,
                                              version = changed->version] { watch->Next(id, version); });
@@ -38,6 +42,7 @@ class Watch : public std::enable_shared_from_this<Watch> {
 
   const std::shared_ptr<StreamFeed<v1::Job>> feed_;
   Dispatcher* const dispatcher_;
+  const TraceTable* const traces_;
   Executor* const executor_;
   const absl::Duration min_interval_;
   Mutex mutex_;
@@ -47,9 +52,9 @@ class Watch : public std::enable_shared_from_this<Watch> {
 
 }  // namespace
 
-void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, Executor* executor,
-                  const std::string& name, absl::Duration min_interval) {
-  const auto watch = std::make_shared<Watch>(feed, dispatcher, executor, min_interval);
+void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, const TraceTable* traces,
+                  Executor* executor, const std::string& name, absl::Duration min_interval) {
+  const auto watch = std::make_shared<Watch>(feed, dispatcher, traces, executor, min_interval);
   feed->OnCancelled([weak = std::weak_ptr(watch)] {
     if (const auto watching = weak.lock()) watching->Cancel();
   });

@@ -8,12 +8,13 @@
 #include "chainfleet/v1/jobs.pb.h"
 #include "core/base/executor.h"
 #include "server/control/dispatcher.h"
+#include "server/control/trace_table.h"
 #include "server/rpc/message_stream.h"
 
 namespace chainfleet {
 
-// `dispatcher` and `executor` outlive the stream.
-void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, Executor* executor,
-                  const std::string& name, absl::Duration min_interval);
+// `dispatcher`, `traces` and `executor` outlive the stream.
+void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, const TraceTable* traces,
+                  Executor* executor, const std::string& name, absl::Duration min_interval);
 
 }  // namespace chainfleet

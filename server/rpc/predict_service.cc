@@ -1,22 +1,15 @@
 #include "server/rpc/predict_service.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
+#include "server/rpc/call_deadline.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
 namespace {
-
-// What is left until the client's deadline, at most `bound`.
-absl::Duration TimeLeft(const grpc::CallbackServerContext& context, const Clock& clock, absl::Duration bound) {
-  const absl::Time deadline = absl::FromChrono(context.deadline());
-  return std::clamp(deadline - clock.Wall(), absl::ZeroDuration(), bound);
-}
 
 absl::Status CheckSelection(const v1::DrawSelection& selection) {
   std::vector<FieldViolation> violations;
@@ -47,11 +40,12 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (!inputs.ok()) return answer->Fail(inputs.status());
     PredictQuery query{
         .draws = QueryOf(*job, request->selection()), .kinds = *kinds, .min_draws = request->min_draws()};
-    answer->OnCancelled(router_->Predict(
-        std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
-        TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), [answer](absl::StatusOr<Prediction> prediction) {
-          answer->Answer(prediction, [](const Prediction& value) { return ToProto(value); });
-        }));
+    answer->OnCancelled(batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
+                                          TimeLeft(*context, *parts_.clock, limits::kPredictDeadline),
+                                          PredictPriority::kNormal, [answer](absl::StatusOr<Prediction> prediction) {
+                                            answer->Answer(prediction,
+                                                           [](const Prediction& value) { return ToProto(value); });
+                                          }));
   });
 }
 

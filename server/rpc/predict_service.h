@@ -2,8 +2,8 @@
 #pragma once
 
 #include "chainfleet/v1/predict.grpc.pb.h"
+#include "server/predict/batcher.h"
 #include "server/predict/evaluation.h"
-#include "server/predict/predict_router.h"
 #include "server/rpc/services.h"
 
 namespace chainfleet {
@@ -11,8 +11,8 @@ namespace chainfleet {
 class PredictService final : public v1::PredictService::CallbackService {
  public:
   // Both outlive the service.
-  PredictService(ServiceParts parts, PredictRouter* router, Evaluator* evaluator)
-      : parts_(std::move(parts)), router_(router), evaluator_(evaluator) {}
+  PredictService(ServiceParts parts, Batcher* batcher, Evaluator* evaluator)
+      : parts_(std::move(parts)), batcher_(batcher), evaluator_(evaluator) {}
 
   using Context = grpc::CallbackServerContext;
   grpc::ServerUnaryReactor* Predict(Context* context, const v1::PredictRequest* request,
@@ -21,7 +21,7 @@ class PredictService final : public v1::PredictService::CallbackService {
 
  private:
   const ServiceParts parts_;
-  PredictRouter* const router_;
+  Batcher* const batcher_;
   Evaluator* const evaluator_;
 };
 

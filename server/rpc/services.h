@@ -9,6 +9,8 @@
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
+#include "server/control/trace_table.h"
+#include "server/control/upload_signer.h"
 #include "server/rpc/auth.h"
 #include "server/telemetry/server_metrics.h"
 
@@ -21,6 +23,8 @@ struct ServiceParts {
   StateStore* state = nullptr;
   BlobStore* blobs = nullptr;
   Dispatcher* dispatcher = nullptr;
+  UploadSigner* uploads = nullptr;  // none: objects go through the server
+  TraceTable* traces = nullptr;
   const Authenticator* auth = nullptr;
   ServerMetrics* metrics = nullptr;
   std::string data_directory;

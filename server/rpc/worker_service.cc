@@ -33,10 +33,12 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
       if (const absl::Status status = CheckSegment(*parsed->commit.segment); !status.ok()) return answer->Fail(status);
     }
     parts_.executor->Schedule([answer, objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher),
-                               dispatcher = parts_.dispatcher, commit = *std::move(parsed)] {
+                               dispatcher = parts_.dispatcher, traces = parts_.traces, commit = *std::move(parsed)] {
       if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok()) return answer->Fail(status);
       dispatcher->CommitProgress(commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
-                                 [answer](absl::StatusOr<CommitReply> reply) {
+                                 [answer, traces, chain = commit.commit.chain, trace = commit.commit.trace,
+                                  ends_as = commit.commit.ends_as](absl::StatusOr<CommitReply> reply) {
+                                   if (reply.ok() && !reply->replayed) traces->Add(chain, trace, ends_as);
                                    answer->Answer(reply, [](const CommitReply& value) {
                                      v1::CommitProgressReply rendered;
                                      rendered.set_replayed(value.replayed);
@@ -49,6 +51,22 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
 
 grpc::ServerReadReactor<v1::PutBlobRequest>* WorkerService::PutBlob(Context* context, v1::PutBlobReply*) {
   return new BlobUploadCall(parts_, parts_.auth->Check(*context));
+}
+
+grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::SignUploadRequest* request,
+                                                    v1::SignUploadReply* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    if (parts_.uploads == nullptr) return answer->Succeed({});
+    const absl::StatusOr<SignedUpload> upload =
+        parts_.uploads->SignUpload(FromProto(request->chain()), request->lease_epoch(), FromProto(request->blob()));
+    answer->Answer(upload, [](const SignedUpload& value) {
+      v1::SignUploadReply rendered;
+      rendered.set_url(value.url);
+      rendered.mutable_headers()->insert(value.headers.begin(), value.headers.end());
+      return rendered;
+    });
+  });
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, const v1::GetBlobRequest* request) {

@@ -152,6 +152,30 @@ TEST(JobView, NamesTheChainsOfWarningsAndCountsThoseLeftOut) {
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("WARNING     and 3 more, see -o json"));
 }
 
+TEST(JobView, DiagnosticsNameWhatHasNotConverged) {
+  v1::Job job = RunningJob();
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), Not(HasSubstr("R-HAT")));
+  for (const auto& [quantity, rhat] :
+       std::vector<std::pair<std::string, double>>{{"energy", 1.004}, {"theta.norm", 1.234}}) {
+    v1::Job::Diagnostic* found = job.add_diagnostics();
+    found->set_quantity(quantity);
+    found->set_rhat(rhat);
+    found->set_ess_bulk(812.4);
+    found->set_ess_tail(640);
+    found->set_mean(1234.5678);
+    found->set_mcse_mean(0.0321);
+    found->set_chains(4);
+    found->set_values(500);
+  }
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
+              HasSubstr("QUANTITY     R-HAT  ESS BULK  ESS TAIL     MEAN   MCSE  CHAINS  VALUES\n"
+                        "energy      1.004        812       640  1234.57  0.032       4     500\n"
+                        "theta.norm  1.234*       812       640  1234.57  0.032       4     500\n"));
+  EXPECT_THAT(ProgressLine(job), HasSubstr("16 draws  R-hat 1.234  ETA"));
+  job.mutable_diagnostics(1)->clear_rhat();
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("theta.norm      -        812"));
+}
+
 TEST(JobView, AgesHaveTwoUnits) {
   EXPECT_EQ(FormatAge(absl::Seconds(59)), "59s");
   EXPECT_EQ(FormatAge(absl::Seconds(60)), "1m00s");

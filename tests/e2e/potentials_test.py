@@ -104,6 +104,14 @@ class Potentials(unittest.TestCase):
 
     def test_a_gaussian_with_a_covariance(self):
         self.check(GAUSSIAN, [1, 0], [[4, 2], [2, 3]], tolerance=0.05)
+        found = {row["quantity"]: row for row in self.fleet.json("describe", "gaussian")["diagnostics"]}
+        self.assertEqual(sorted(found), ["energy", "theta.norm"])
+        for row in found.values():
+            self.assertEqual((row["chains"], row["values"]), (4, "917"))  # every sixth of 5,500 steps
+            self.assertLess(row["rhat"], 1.02)
+            self.assertGreater(row["ess_bulk"], 1000)
+        energy = found["energy"]
+        self.assertAlmostEqual(energy["mean"], 1, delta=4 * energy["mcse_mean"])  # half the dimension
 
     def test_a_mixture_of_gaussians(self):
         self.check(MIXTURE, [1], [[0.25 * 0.25 + 0.75 + 3]], tolerance=0.05)

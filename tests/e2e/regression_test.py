@@ -50,8 +50,9 @@ class Regression(unittest.TestCase):
             self.assertAlmostEqual(rows["all"]["nll"], 0.215, delta=0.12)  # (1 + log(2 pi .09)) / 2
             self.assertAlmostEqual(rows["all"]["coverage_90"], 0.9, delta=0.06)
             self.assertLess(rows["all"]["nll"], rows["single theta"]["nll"])
-            prediction = self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"))
-            self.assertEqual(len(prediction["monte_carlo_error"]), len(inputs))
+            answer = self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"))
+            self.assertEqual(len(answer["errors"]["mean"]), len(inputs))
+            prediction = answer["scores"]
             for row, (a, b) in enumerate(inputs):
                 self.assertAlmostEqual(prediction["mean"][row], 1 + 2 * a - b, delta=0.08 * (1 + abs(a)))
                 self.assertAlmostEqual(prediction["variance_aleatoric"][row], NOISE * NOISE, delta=0.02)
@@ -68,7 +69,7 @@ class Regression(unittest.TestCase):
         job = self.fleet.submit(NETWORK.replace("name: network", "name: sweep") + "sweep: {prior_precision: [0.01, 2000]}\n")
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         fleets.write_npy(self.fleet.path("x.npy"), "<f4", (1, 2), struct.pack("<2f", 1.0, -1.0))
-        means = [self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"), "--point", point)["mean"][0]
+        means = [self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"), "--point", point)["scores"]["mean"][0]
                  for point in ("0", "prior_precision=2000")]
         self.assertAlmostEqual(means[0], 4, delta=0.2)
         self.assertLess(means[1], 3)  # a strong prior shrinks slopes and intercept

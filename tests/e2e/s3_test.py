@@ -1,6 +1,7 @@
 """The main job with every object in a real S3 server (SeaweedFS)."""
 import os
 import unittest
+import urllib.request
 
 import fleet as fleets
 import journeys_test
@@ -22,6 +23,22 @@ class ObjectsInS3(journeys_test.Journeys):
         super().test_predictions_average_over_the_draws()
         self.assertFalse(os.path.exists(self.fleet.path("blobs")), "objects went into the data directory")
 
+    def handled(self, method):
+        """How many such calls the server has answered with OK."""
+        with urllib.request.urlopen(f"http://{self.fleet.metrics_address}/metrics", timeout=10) as reply:
+            lines = reply.read().decode().splitlines()
+        wanted = f'method="/chainfleet.v1.WorkerService/{method}"'
+        return sum(int(float(line.split()[-1])) for line in lines if "_handled_total{" in line and wanted in line and '"OK"' in line)
+
+    def test_draws_do_not_pass_through_the_server(self):
+        job = self.fleet.submit(journeys_test.JOB.format(name="direct", epochs=24, keep=2))
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        journeys_test.check_draws(self, self.fleet, job, per_chain=6)
+        commits = self.handled("CommitProgress")
+        self.assertGreaterEqual(commits, 4)
+        self.assertGreaterEqual(self.handled("SignUpload"), commits, "each commit has a resume point, and most have draws")
+        self.assertEqual(self.handled("PutBlob"), 0)
+
 
 class Refusals(unittest.TestCase):
     def setUp(self):
@@ -37,6 +54,7 @@ class Refusals(unittest.TestCase):
     def test_a_server_starts_on_its_own_store_or_not_at_all(self):
         with real_server.running(with_s3.S3Server()) as s3:
             self.assertIn("s3://BUCKET", self.refused("file:///tmp", s3.environment))
+            self.assertIn("https://HOST", self.refused(f"s3://{with_s3.BUCKET}", {**s3.environment, "CHAINFLEET_S3_PUBLIC_ENDPOINT": "s3.lan"}))
             self.assertIn("NoSuchBucket", self.refused("s3://no-such-bucket", s3.environment))
             said = self.refused(f"s3://{with_s3.BUCKET}", {**s3.environment, "AWS_SECRET_ACCESS_KEY": "not-the-secret"})
             self.assertIn("SignatureDoesNotMatch", said)

@@ -4,6 +4,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -49,7 +50,11 @@ class Deposed(FaultTest):
         fleet.wait_for_draws(job, 8)
         fleet.remember(job)
         fleet.signal("server-0", signal.SIGSTOP)
+        stopped = time.monotonic()
         fleet.wait_until_served(by=1)
+        took = time.monotonic() - stopped
+        print(f"\nthe standby served {took:.1f} s after the leader was stopped", file=sys.stderr)
+        self.assertLess(took, 10)
         fleet.signal("server-0", signal.SIGCONT)
         self.assertNotEqual(fleet.processes["server-0"].wait(PATIENCE), 0, "a leader that was deposed ends")
         self.assertIn("NOT_LEADER", fleet.log_of("server-0"))

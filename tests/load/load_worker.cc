@@ -21,7 +21,7 @@ bool MayRepeat(const absl::Status& status) {
 
 ProgressUpload NextUpload(int64_t step, int64_t draws) {
   ProgressUpload upload;
-  upload.step = step + kStepsPerCommit;
+  upload.step = step + std::max(kStepsPerCommit, draws);
   upload.resume_point = std::string(kResumeBytes, static_cast<char>('a' + step % 26));
   for (int64_t i = 1; i <= draws; ++i) {
     upload.draws.push_back({step + i, 1, {std::vector<float>(kParameters, static_cast<float>(step + i))}});

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -70,7 +71,14 @@ absl::StatusOr<std::string> Submit(Client* client, int chains) {
   return job.id();
 }
 
-void Print(const LoadStats::Report& report, const ServerUse& before, const ServerUse& after, double seconds) {
+// What memory does once every chain runs: from the middle of the run to its end.
+struct Middle {
+  double resident_mib = 0;
+  int64_t draws = 0;
+};
+
+void Print(const LoadStats::Report& report, const ServerUse& before, const Middle& middle, const ServerUse& after,
+           double seconds) {
   const auto percentiles = [](const Latencies& l) {
     return absl::StrFormat("p50 %.1f ms, p99 %.1f ms, of %d", l.Percentile(0.5), l.Percentile(0.99), l.count());
   };
@@ -78,9 +86,18 @@ void Print(const LoadStats::Report& report, const ServerUse& before, const Serve
             << absl::StrFormat("%-22s %s\n", "commit latency", percentiles(report.commits))
             << absl::StrFormat("%-22s %s\n", "scheduling delay", percentiles(report.scheduling))
             << absl::StrFormat("%-22s %d\n", "draws", report.draws)
-            << absl::StrFormat("%-22s %.2f cores\n", "server CPU", (after.cpu_seconds - before.cpu_seconds) / seconds)
+            << absl::StrFormat("%-22s %.2f cores, %.2f s for 1,000 commits\n", "server CPU",
+                               (after.cpu_seconds - before.cpu_seconds) / seconds,
+                               1000 * (after.cpu_seconds - before.cpu_seconds) /
+                                   static_cast<double>(std::max<int64_t>(report.commits.count(), 1)))
             << absl::StrFormat("%-22s %.0f MiB, %.0f MiB at the start\n", "server memory", after.resident_mib,
                                before.resident_mib);
+  if (report.draws > middle.draws) {
+    std::cout << absl::StrFormat(
+        "%-22s %.1f bytes, over the last %d\n", "memory of a draw",
+        (after.resident_mib - middle.resident_mib) * 0x1p20 / static_cast<double>(report.draws - middle.draws),
+        report.draws - middle.draws);
+  }
   for (const auto& [what, count] : report.failures)
     std::cout << absl::StrFormat("%-22s %d %s\n", "failed", count, what);
 }
@@ -115,15 +132,19 @@ absl::Status Run(const Options& options) {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string job, Submit(&client, std::min(left, kChainsPerJob)));
     stats.Submitted(job, now);
   }
+  Middle middle;
   while (clock.Monotonic() - began < absl::Seconds(options.seconds)) {
     PauseThread(kTick);
     const LoadStats::Report report = stats.Take();
     std::cerr << absl::StrFormat("%4.0f s: %d chains granted, %d commits, %.0f MiB\n",
                                  absl::ToDoubleSeconds(clock.Monotonic() - began), report.scheduling.count(),
                                  report.commits.count(), UseOf(options.server_pid).resident_mib);
+    if (middle.draws == 0 && clock.Monotonic() - began > absl::Seconds(options.seconds) / 2) {
+      middle = {UseOf(options.server_pid).resident_mib, report.draws};
+    }
   }
   const double seconds = absl::ToDoubleSeconds(clock.Monotonic() - began);
-  Print(stats.Take(), before, UseOf(options.server_pid), seconds);
+  Print(stats.Take(), before, middle, UseOf(options.server_pid), seconds);
   for (const auto& worker : workers) worker->Stop();
   for (const auto& connection : connections) connection->Stop();
   threads.reset();

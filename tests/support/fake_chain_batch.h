@@ -19,6 +19,7 @@ namespace chainfleet {
 struct FakeBatchScript {
   int64_t total_steps = 20;
   int64_t collect_every = 2;
+  int64_t trace_every = 0;  // never
   int64_t dimension = 8;
   absl::Duration step_time = absl::Milliseconds(100);
   std::map<int32_t, int64_t> diverges_at;         // chain -> step
@@ -71,6 +72,9 @@ class FakeChainBatch final : public ChainBatch {
       report.finite = diverges == script_->diverges_at.end() || step < diverges->second;
       report.draw_due = report.finite && step % script_->collect_every == 0;
       report.done = step == script_->total_steps;
+      if (script_->trace_every > 0 && step % script_->trace_every == 0) {
+        report.trace = {static_cast<double>(1000 * index + step)};
+      }
       reports.push_back(report);
     }
     return reports;
@@ -90,6 +94,7 @@ class FakeChainBatch final : public ChainBatch {
   std::optional<DrawTensors> GiveUpHeld(int32_t) override { return std::nullopt; }
   std::string SaveResumePoint(int32_t index) const override { return std::to_string(rows_.at(index)); }
   const std::vector<ParameterShape>& parameters() const override { return parameters_; }
+  const std::vector<std::string>& trace_quantities() const override { return quantities_; }
 
  private:
   FakeBatchScript* const script_;
@@ -97,6 +102,7 @@ class FakeChainBatch final : public ChainBatch {
   const size_t num_kinds_;
   std::map<int32_t, int64_t> rows_;  // chain -> step
   std::vector<ParameterShape> parameters_;
+  const std::vector<std::string> quantities_ = {"place"};
 };
 
 }  // namespace chainfleet

@@ -34,6 +34,7 @@ class TightBatch final : public ChainBatch {
   std::optional<DrawTensors> GiveUpHeld(int32_t index) override { return batch_->GiveUpHeld(index); }
   std::string SaveResumePoint(int32_t index) const override { return batch_->SaveResumePoint(index); }
   const std::vector<ParameterShape>& parameters() const override { return batch_->parameters(); }
+  const std::vector<std::string>& trace_quantities() const override { return batch_->trace_quantities(); }
 
  private:
   const std::unique_ptr<ChainBatch> batch_;

@@ -12,6 +12,7 @@
 #include "worker/numerics/potential_factory.h"
 #include "worker/numerics/precision_scope.h"
 #include "worker/numerics/report/chain_reporter.h"
+#include "worker/numerics/report/chain_tracer.h"
 #include "worker/numerics/samplers/kernel.h"
 #include "worker/numerics/step_size_schedule.h"
 #include "worker/numerics/torch_errors.h"
@@ -78,6 +79,7 @@ class KernelBatch final : public ChainBatch {
         batches_(plan_->spec.minibatches, potential_->num_examples(),
                  plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
         reporter_(&plan_->spec, &steps_, potential_.get(), &batches_),
+        tracer_(plan_->spec, potential_.get()),
         draw_tensors_(layout().parameters()),
         scratch_(ThetaArena(potential_->layout(), device)) {
     for (const ParameterShape& statistic : potential_->statistics()) draw_tensors_.push_back(statistic);
@@ -171,9 +173,7 @@ class KernelBatch final : public ChainBatch {
     DrawTensors draw;
     draw.step = rows_[row].step;
     for (const DrawKind kind : KindsOf(plan_->spec)) {
-      const auto name = std::find(names_.begin(), names_.end(), DrawArena(kernel_, kind));
-      CHAINFLEET_CHECK(name != names_.end()) << "the kernel keeps no " << ToString(kind);
-      std::vector<float>& kept = draw.kinds.emplace_back(state_.arenas[name - names_.begin()].ReadRow(row));
+      std::vector<float>& kept = draw.kinds.emplace_back(ArenaOf(kind).ReadRow(row));
       const std::vector<float> statistics = potential_->DrawStatistics(kept);
       kept.insert(kept.end(), statistics.begin(), statistics.end());
     }
@@ -198,6 +198,7 @@ class KernelBatch final : public ChainBatch {
   }
 
   const std::vector<ParameterShape>& parameters() const override { return draw_tensors_; }
+  const std::vector<std::string>& trace_quantities() const override { return tracer_.quantities(); }
 
  private:
   struct Row {
@@ -227,6 +228,11 @@ class KernelBatch final : public ChainBatch {
   }
 
   const Layout& layout() const { return *potential_->layout(); }
+  const ThetaArena& ArenaOf(DrawKind kind) const {
+    const auto name = std::find(names_.begin(), names_.end(), DrawArena(kernel_, kind));
+    CHAINFLEET_CHECK(name != names_.end()) << "the kernel keeps no " << ToString(kind);
+    return state_.arenas[name - names_.begin()];
+  }
   RngKey KeyOf(int32_t chain) const { return Fold(RngKey{plan_->spec.seed}, static_cast<uint64_t>(chain)); }
   const Point& PointOfRow(const Row& row) const { return points_[PointOf(plan_->spec, row.chain)]; }
   std::vector<Row>::iterator Find(int32_t index) {
@@ -279,7 +285,25 @@ class KernelBatch final : public ChainBatch {
       report.done = rows_[r].step == steps_.total_steps;
       reports.push_back(report);
     }
+    AddTraces(info, &reports);
     return reports;
+  }
+
+  // The rows have moved: what goes wrong here leaves values out and nothing else.
+  void AddTraces(const std::vector<StepInfo>& info, std::vector<RowReport>* reports) {
+    const auto due = [&](const RowReport& report) { return report.finite && steps_.TracesAfter(report.step); };
+    if (std::none_of(reports->begin(), reports->end(), due)) return;
+    std::vector<const ThetaArena*> kinds;
+    for (const DrawKind kind : KindsOf(plan_->spec)) kinds.push_back(&ArenaOf(kind));
+    const auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
+    if (!traces.ok()) {
+      Log(LogLevel::kWarning, "values of traces are left out",
+          {{"job", plan_->job}, {"chains", rows_.size()}, {"error", traces.status().ToString()}});
+      return;
+    }
+    for (RowReport& report : *reports) {
+      if (due(report)) report.trace = (*traces)[RowOf(report.chain)];
+    }
   }
 
   // Counts the state of a kept step; true if another state was left for it.
@@ -299,6 +323,7 @@ class KernelBatch final : public ChainBatch {
   const std::vector<Point> points_;  // of the sweep, or the only one
   const MinibatchPlan batches_;
   ChainReporter reporter_;
+  ChainTracer tracer_;
   std::vector<ParameterShape> draw_tensors_;
   SamplerState state_;
   std::optional<HoldingTime> held_;  // of Metropolis kernels

@@ -31,9 +31,10 @@ struct RowReport {
   int32_t chain = 0;  // index within the job
   int64_t step = 0;   // after the step, from 1
   ChainStats stats;
-  bool finite = true;     // false: energy or theta is not finite; the row must be removed, its last draw stands
-  bool draw_due = false;  // a draw is to be taken after this step
-  bool done = false;      // step == total_steps
+  std::vector<double> trace;  // the values of trace_quantities() where the plan says so, else empty
+  bool finite = true;         // false: energy or theta is not finite; the row must be removed, its last draw stands
+  bool draw_due = false;      // a draw is to be taken after this step
+  bool done = false;          // step == total_steps
 };
 
 class ChainBatch {
@@ -70,6 +71,9 @@ class ChainBatch {
 
   // The tensors of one kind of a draw in order, for the draw codec: parameters, then statistics.
   virtual const std::vector<ParameterShape>& parameters() const = 0;
+
+  // What is traced of each chain (docs/sampling.md).
+  virtual const std::vector<std::string>& trace_quantities() const = 0;
 };
 
 // Version of the arithmetic: raised whenever the bits of a chain may change. Recorded with every segment.

@@ -16,11 +16,6 @@ namespace {
 
 constexpr absl::Duration kCommitDeadline = absl::Seconds(10);
 
-// A slow line still gets 1 MiB a second through.
-absl::Duration TransferDeadline(int64_t bytes) {
-  return absl::Seconds(10) + absl::Seconds(static_cast<double>(bytes) / static_cast<double>(limits::kMiB));
-}
-
 }  // namespace
 
 CoordinatorClient::CoordinatorClient(Options options)
@@ -142,6 +137,42 @@ class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
   const Done<CommitReply> done_;
 };
 
+class CoordinatorClient::Signature final : public Call<grpc::ClientUnaryReactor> {
+ public:
+  Signature(CoordinatorClient* client, const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
+            Done<SignedUpload> done)
+      : Call(client), done_(std::move(done)) {
+    *request_.mutable_chain() = ToProto(chain);
+    request_.set_lease_epoch(lease_epoch);
+    *request_.mutable_blob() = ToProto(ref);
+  }
+
+  void Start() {
+    if (!Begin(kCommitDeadline)) return;
+    this->control()->SignUpload(&context_, &request_, &reply_, this);
+    StartCall();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    if (status.ok()) {
+      done_(SignedUpload{reply_.url(), {reply_.headers().begin(), reply_.headers().end()}});
+    } else {
+      done_(Ended(status));
+    }
+    End();
+  }
+
+ private:
+  v1::SignUploadRequest request_;
+  v1::SignUploadReply reply_;
+  const Done<SignedUpload> done_;
+};
+
+void CoordinatorClient::SignUpload(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
+                                   Done<SignedUpload> done) {
+  (new Signature(this, chain, lease_epoch, ref, std::move(done)))->Start();
+}
+
 void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Duration deadline,
                                     Done<SynchronizeReply> done) {
   (new Sync(this, request, std::move(done)))->Start(deadline);
@@ -165,7 +196,7 @@ class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::Pu
   }
 
   void Start() {
-    if (!Begin(TransferDeadline(static_cast<int64_t>(bytes_->size())))) return;
+    if (!Begin(limits::UploadTimeout(static_cast<int64_t>(bytes_->size())))) return;
     this->blobs()->PutBlob(&context_, &reply_, this);
     StartWrite(&message_);
     StartCall();
@@ -208,7 +239,7 @@ class CoordinatorClient::Get final : public Call<grpc::ClientReadReactor<v1::Chu
   }
 
   void Start() {
-    if (!Begin(TransferDeadline(static_cast<int64_t>(expected_)))) return;
+    if (!Begin(limits::UploadTimeout(static_cast<int64_t>(expected_)))) return;
     this->blobs()->GetBlob(&context_, &request_, this);
     StartRead(&chunk_);
     StartCall();

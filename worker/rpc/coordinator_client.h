@@ -9,6 +9,7 @@
 
 #include "chainfleet/v1/worker.grpc.pb.h"
 #include "core/base/mutex.h"
+#include "core/domain/signed_upload.h"
 #include "worker/rpc/server_lines.h"
 #include "worker/runtime/coordinator_port.h"
 
@@ -42,12 +43,15 @@ class CoordinatorClient final : public CoordinatorPort {
   void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
                Done<bool> done) override;
   void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override;
+  // Of DirectUploads. LEASE_FENCED; UNIMPLEMENTED: an older server.
+  void SignUpload(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done);
 
  private:
   template <typename Reactor>
   class Call;
   class Sync;
   class Commit;
+  class Signature;
   class Put;
   class Get;
 

@@ -7,6 +7,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/domain/chain_warnings.h"
+#include "core/domain/sweep_points.h"
 
 namespace chainfleet {
 namespace {
@@ -188,6 +189,7 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
     return Close(part, &row, ChainState::kDiverged,
                  "energy or theta is not finite at step " + std::to_string(report.step));
   }
+  if (!report.trace.empty()) AddTrace(*part, report, &row);
   if (report.draw_due) {
     AddDraw(part->batch->TakeDraw(report.chain), &row);
   }
@@ -202,6 +204,14 @@ void ChainBatchRunner::LogWarnings(const RowReport& report) const {
   for (const std::string& warning : WarningsOf(report.stats, plan_->spec, num_examples)) {
     Log(LogLevel::kWarning, warning, {{"job", plan_->job}, {"chain", report.chain}, {"step", measured->step}});
   }
+}
+
+void ChainBatchRunner::AddTrace(const Part& part, const RowReport& report, Row* row) const {
+  ChainTrace& trace = row->trace;
+  trace.point = PointOf(plan_->spec, report.chain);
+  trace.quantities = part.batch->trace_quantities();
+  trace.steps.push_back(report.step);
+  trace.values.insert(trace.values.end(), report.trace.begin(), report.trace.end());
 }
 
 void ChainBatchRunner::AddDraw(DrawTensors draw, Row* row) {
@@ -239,6 +249,7 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
   upload.resume_point = row->parked ? *row->parked : part->batch->SaveResumePoint(row->lease.chain.index);
   upload.draws = std::exchange(row->draft, {});
   upload.stats = row->stats;
+  upload.trace = std::exchange(row->trace, {});
   upload.ends_as = ends_as;
   upload.reason = reason;
   row->saved_step = row->step;

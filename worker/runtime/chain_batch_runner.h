@@ -58,6 +58,7 @@ class ChainBatchRunner {
     LeaseRef lease;
     int64_t step = 0;
     ChainStats stats;
+    ChainTrace trace;  // of the steps after the last resume point closed
     bool in_batch = true;
     bool leaving = false;
     std::optional<std::string> parked;
@@ -83,6 +84,7 @@ class ChainBatchRunner {
   void Step(Part* part);
   void TakeReport(Part* part, const RowReport& report);
   void LogWarnings(const RowReport& report) const;
+  void AddTrace(const Part& part, const RowReport& report, Row* row) const;
   void AddDraw(DrawTensors draw, Row* row);
   bool SegmentIsFull(const Row& row) const;
   bool ResumePointIsDue(const Row& row) const;

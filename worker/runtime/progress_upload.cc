@@ -47,6 +47,7 @@ EncodedUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
   commit.chain = place.lease.chain;
   commit.lease_epoch = place.lease.epoch;
   commit.stats = upload.stats;
+  commit.trace = std::move(upload.trace);
   commit.ends_as = upload.ends_as;
   commit.reason = std::move(upload.reason);
   commit.resume_point.step = upload.step;

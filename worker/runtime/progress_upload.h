@@ -21,6 +21,7 @@ struct ProgressUpload {
   std::string resume_point;
   std::vector<SegmentDraw> draws;  // one segment; empty: the resume point alone
   ChainStats stats;
+  ChainTrace trace;                   // of the steps since the upload before
   std::optional<ChainState> ends_as;  // on the last one under the lease
   std::string reason;
 

@@ -79,6 +79,10 @@ void SetMethod(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
 }
 
+int IsStopped(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return *static_cast<const std::atomic<bool>*>(user) ? 1 : 0;
+}
+
 void SetLimits(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -117,6 +121,9 @@ absl::StatusOr<HttpReply> CurlTransport::Send(const HttpRequest& request) {
   SetMethod(curl, request);
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, IsStopped);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &stopped_);
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ReceiveBody);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &receiver);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, ReceiveHeader);

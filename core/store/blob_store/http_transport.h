@@ -1,6 +1,7 @@
 // One HTTP request at a time, as a parameter of the S3 client: libcurl in production, a script of replies in tests.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,12 +49,15 @@ class CurlTransport final : public HttpTransport {
   explicit CurlTransport(std::string ca_bundle);
   ~CurlTransport() override;
   absl::StatusOr<HttpReply> Send(const HttpRequest& request) override;
+  // Calls in flight, and later ones, end UNAVAILABLE within a second or so: for the end of the process.
+  void Stop() { stopped_ = true; }
 
  private:
   struct Connection;
   std::unique_ptr<Connection> Take();
 
   const std::string ca_bundle_;
+  std::atomic<bool> stopped_ = false;
   Mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -222,20 +222,20 @@ absl::Status S3BlobStore::Delete(const std::string& name) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::StatusOr<S3SignedUrl> S3BlobStore::SignPut(const std::string& name, const std::string& sha256, int64_t size_bytes,
-                                                 absl::Duration valid_for) const {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+absl::StatusOr<S3SignedUrl> SignS3Put(const S3Client& client, const std::string& name, const std::string& sha256,
+                                      int64_t size_bytes, absl::Duration valid_for) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckBlobName(name));
   if (sha256.size() != 64 || size_bytes < 0 || valid_for < absl::Seconds(1) || valid_for > kMaxValidFor) {
     return absl::InvalidArgumentError(absl::StrCat("no signature for a put of ", name, ": SHA-256 \"", sha256, "\", ",
                                                    size_bytes, " bytes, for ", absl::FormatDuration(valid_for)));
   }
-  return client_->Presign({.method = "PUT",
-                           .key = key,
-                           .query = {{"X-Amz-Content-Sha256", sha256}},  // servers look for it here or in the header
-                           .headers = {{"content-length", absl::StrCat(size_bytes)},
-                                       {"if-none-match", "*"},
-                                       {"x-amz-content-sha256", sha256}}},
-                          sha256, valid_for);
+  return client.Presign({.method = "PUT",
+                         .key = client.settings().prefix + name,
+                         .query = {{"X-Amz-Content-Sha256", sha256}},  // servers look for it here or in the header
+                         .headers = {{"content-length", absl::StrCat(size_bytes)},
+                                     {"if-none-match", "*"},
+                                     {"x-amz-content-sha256", sha256}}},
+                        sha256, valid_for);
 }
 
 absl::StatusOr<S3SignedUrl> S3BlobStore::SignGet(const std::string& name, absl::Duration valid_for) const {

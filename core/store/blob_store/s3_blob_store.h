@@ -12,6 +12,12 @@
 
 namespace chainfleet {
 
+// Lets whoever has it create this one object, of this length and labelled with this digest, unless it exists. AWS holds
+// the bytes against the digest; a server that does not (SeaweedFS) leaves that to the first reader. The URL is of the
+// endpoint of `client`, which sends nothing itself. INVALID_ARGUMENT.
+absl::StatusOr<S3SignedUrl> SignS3Put(const S3Client& client, const std::string& name, const std::string& sha256,
+                                      int64_t size_bytes, absl::Duration valid_for);
+
 // Any number of servers may share a bucket and a prefix: a put is conditional (If-None-Match: *). Holds the bytes of
 // the caller and the answer, nothing else. Besides what BlobStore says, the calls return what S3Client::StatusOf says.
 class S3BlobStore final : public BlobStore {
@@ -36,11 +42,11 @@ class S3BlobStore final : public BlobStore {
   absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override;
   absl::Status Delete(const std::string& name) override;
 
-  // Lets whoever has it create this one object, of this length and labelled with this digest, unless it exists. AWS
-  // holds the bytes against the digest; a server that does not (SeaweedFS) leaves that to the first reader.
-  // INVALID_ARGUMENT.
+  // SignS3Put by this store's client.
   absl::StatusOr<S3SignedUrl> SignPut(const std::string& name, const std::string& sha256, int64_t size_bytes,
-                                      absl::Duration valid_for) const;
+                                      absl::Duration valid_for) const {
+    return SignS3Put(*client_, name, sha256, size_bytes, valid_for);
+  }
   // Lets whoever has it read this one object. INVALID_ARGUMENT.
   absl::StatusOr<S3SignedUrl> SignGet(const std::string& name, absl::Duration valid_for) const;
 

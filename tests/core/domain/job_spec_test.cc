@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/limits.h"
+#include "core/domain/chain_trace.h"
 
 namespace chainfleet {
 namespace {
@@ -86,6 +87,32 @@ TEST(JobSpec, ThinsBySteps) {
   for (int64_t step = 1; step <= 100; ++step) draws += plan.CollectsAfter(step) ? 1 : 0;
   EXPECT_EQ(draws, 13);  // 14, 21, ..., 98
   EXPECT_EQ(plan.NumDraws(), draws);
+}
+
+// A window of traces holds the steps of a whole run from which draws may be collected.
+TEST(StepPlan, TracesUpToAThousandStepsOfTheWindows) {
+  JobSpec spec = FashionJob();
+  spec.num_epochs = 60;
+  for (const int64_t last_epochs : {1, 2, 5, 7}) {
+    spec.collect.last_epochs_of_cycle = last_epochs;
+    const StepPlan plan = PlanSteps(spec, 60000);
+    int64_t steps = 0;
+    for (int64_t step = 0; step <= plan.total_steps + 1; ++step) {
+      if (!plan.TracesAfter(step)) continue;
+      ++steps;
+      EXPECT_GT(step, plan.burn_in_steps);
+      EXPECT_GT((step - 1) % plan.steps_per_cycle, plan.steps_per_cycle - 1 - 468 * last_epochs);
+    }
+    EXPECT_LE(steps, kTraceWindow);
+    EXPECT_GT(steps, kTraceWindow * 9 / 10) << last_epochs;
+  }
+}
+
+TEST(StepPlan, TracesNoSamplesOfWhatTrainingLeft) {
+  JobSpec spec = FashionJob();
+  spec.sampler.kind = SwagSpec{};
+  const StepPlan plan = PlanSteps(spec, 60000);
+  for (int64_t step = 0; step <= plan.total_steps; ++step) ASSERT_FALSE(plan.TracesAfter(step)) << step;
 }
 
 TEST(StepPlan, CountsTheDrawsItCollects) {

@@ -102,6 +102,38 @@ TEST_P(AnyStateStore, RefusedChangeFailsAlone) {
   EXPECT_EQ(RowOf(chain_).state, ChainState::kLeased);
 }
 
+TEST_P(AnyStateStore, EachChangeOfAGroupSeesThoseBeforeIt) {
+  Create("job-aaaaaa", 2);
+  const ChainRow row = Grant(chain_, 1).chains.at(0);
+  ChainRow later = row;
+  later.step = 10;
+  later.num_draws = 1;
+  const change::CommitProgress first = CommitAt(row, 10);
+  later.last_digest = first.commit.segment->digest;
+  const change::CommitProgress second = CommitAt(later, 20);
+  const ChainId other{chain_.job, 1};
+  const std::vector<StateChange> changes{first,
+                                         first,
+                                         second,
+                                         change::GrantLease{other, 1, "w1", "w1-life"},
+                                         change::GrantLease{chain_, 1, "w1", "w1-life"},
+                                         change::SetIntent{chain_.job, JobIntent::kPause},
+                                         change::EndLease{other, 1, true, true, "paused"},
+                                         change::GrantLease{other, 2, "w1", "w1-life"}};
+  const auto results = store_->Apply(changes, wall_).value();
+  EXPECT_TRUE(results[0].status.ok()) << results[0].status;
+  EXPECT_TRUE(results[1].replayed);
+  EXPECT_TRUE(results[2].status.ok()) << results[2].status;
+  EXPECT_EQ(results[2].chains.at(0).num_draws, 2);
+  EXPECT_TRUE(results[3].status.ok());
+  ASSERT_TRUE(results[4].status.ok());
+  EXPECT_EQ(results[4].resume_point, second.commit.resume_point) << "with its bytes";
+  EXPECT_TRUE(results[6].status.ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(results[7].status)) << "its job pauses";
+  EXPECT_EQ(RowOf(chain_).step, 20);
+  EXPECT_EQ(store_->ListSegments({.job = chain_.job})->size(), 2u);
+}
+
 TEST_P(AnyStateStore, RequestIdCreatesOnce) {
   Create("job-aaaaaa", 1, "r1");
   const ApplyResult again = Create("job-bbbbbb", 1, "r1");

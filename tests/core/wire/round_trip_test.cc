@@ -80,6 +80,13 @@ void Fix(v1::SynchronizeReply* reply, RandomMessage* random) {
     Fix(reply->mutable_plans(reply->plans_size() - 1), random);
   }
 }
+// As many values as there are steps and quantities.
+void Fix(v1::CommitProgressRequest* request, RandomMessage* random) {
+  v1::Trace* trace = request->mutable_trace();
+  if (trace->steps().empty()) trace->add_steps(9);
+  trace->clear_values();
+  for (int i = 0; i < trace->steps_size() * trace->quantities_size(); ++i) trace->add_values(random->Below(100));
+}
 template <typename Message>
 void Fix(Message*, RandomMessage*) {}
 
@@ -151,6 +158,17 @@ TEST(WorkerWire, RefusesAGrantWithoutItsPlan) {
   proto.add_grants()->set_job("j-aaaaaa");
   const auto parsed = FromProto(proto);
   EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(WorkerWire, RefusesATraceThatIsNoMatrix) {
+  v1::CommitProgressRequest proto;
+  *proto.mutable_chain() = ToProto(ChainId{"j-aaaaaa", 0});
+  proto.mutable_trace()->add_quantities("energy");
+  proto.mutable_trace()->add_steps(3);
+  proto.mutable_trace()->add_values(1);
+  ASSERT_TRUE(FromProto(proto).ok()) << FromProto(proto).status();
+  proto.mutable_trace()->add_values(2);
+  EXPECT_EQ(FieldViolationsOf(FromProto(proto).status()).at(0).path, "trace.values");
 }
 
 TEST(PredictWire, RefusesAShardWithNothingToPredict) {

@@ -26,7 +26,7 @@ PartialPrediction OneDraw(int32_t chain, DrawKind kind, double w, double p) {
 Prediction AverageOf(const std::vector<PartialPrediction>& partials) {
   std::vector<const PartialPrediction*> pointers;
   for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
-  return Average(pointers);
+  return Average(pointers, /*with_errors=*/true);
 }
 
 double H(double p) { return -p * std::log(p) - (1 - p) * std::log(1 - p); }
@@ -34,10 +34,10 @@ double H(double p) { return -p * std::log(p) - (1 - p) * std::log(1 - p); }
 TEST(Aggregator, AveragesTwoChainsAsByHand) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)});
   EXPECT_EQ(average.draws_used, 2);
-  EXPECT_THAT(average.mean_probability, ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15)));
-  EXPECT_THAT(average.predictive_entropy, ElementsAre(DoubleNear(H(0.6), 1e-15)));
-  EXPECT_THAT(average.expected_entropy, ElementsAre(DoubleNear((H(0.8) + H(0.4)) / 2, 1e-15)));
-  EXPECT_THAT(average.mutual_information, ElementsAre(DoubleNear(H(0.6) - (H(0.8) + H(0.4)) / 2, 1e-15)));
+  EXPECT_THAT(average.scores.mean_probability, ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15)));
+  EXPECT_THAT(average.scores.predictive_entropy, ElementsAre(DoubleNear(H(0.6), 1e-15)));
+  EXPECT_THAT(average.scores.expected_entropy, ElementsAre(DoubleNear((H(0.8) + H(0.4)) / 2, 1e-15)));
+  EXPECT_THAT(average.scores.mutual_information, ElementsAre(DoubleNear(H(0.6) - (H(0.8) + H(0.4)) / 2, 1e-15)));
 }
 
 // Without chain c: (.4 + .9)/2 = .65, (.8 + .9)/2 = .85, (.8 + .4)/2 = .6; their mean is .7;
@@ -46,7 +46,7 @@ TEST(Aggregator, JackknifesOverChainsAsByHand) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4),
                                         OneDraw(2, DrawKind::kTheta, 1, 0.9)});
   const double error = std::sqrt(0.07 / 3);
-  EXPECT_THAT(average.monte_carlo_error, ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
+  EXPECT_THAT(average.errors.mean_probability, ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
 }
 
 // Means 1, 3 (weight 2) and 4 on one row, variances 1, 4 and 1: E = 11/4, aleatoric 10/4, E m^2 = 35/4.
@@ -60,39 +60,74 @@ TEST(Aggregator, AveragesNumbersAsByHand) {
                  testing::SumNumberDraws({"j", 1}, DrawKind::kTheta, {{0, 1}}, {0}, moments)});
   EXPECT_EQ(average.draws_used, 3);
   EXPECT_EQ(average.num_classes, 0);
-  EXPECT_THAT(average.mean, ElementsAre(DoubleNear(2.75, 1e-15)));
-  EXPECT_THAT(average.variance_aleatoric, ElementsAre(DoubleNear(2.5, 1e-15)));
-  EXPECT_THAT(average.variance_epistemic, ElementsAre(DoubleNear(8.75 - 2.75 * 2.75, 1e-14)));
+  EXPECT_THAT(average.scores.mean, ElementsAre(DoubleNear(2.75, 1e-15)));
+  EXPECT_THAT(average.scores.variance_aleatoric, ElementsAre(DoubleNear(2.5, 1e-15)));
+  EXPECT_THAT(average.scores.variance_epistemic, ElementsAre(DoubleNear(8.75 - 2.75 * 2.75, 1e-14)));
   // Without chain 0: 4; without chain 1: 7/3.
-  EXPECT_THAT(average.monte_carlo_error, ElementsAre(DoubleNear((4 - 7.0 / 3) / 2, 1e-12)));
-  EXPECT_THAT(average.mean_probability, IsEmpty());
-  EXPECT_THAT(average.predictive_entropy, IsEmpty());
+  EXPECT_THAT(average.errors.mean, ElementsAre(DoubleNear((4 - 7.0 / 3) / 2, 1e-12)));
+  EXPECT_THAT(average.scores.mean_probability, IsEmpty());
+  EXPECT_THAT(average.scores.predictive_entropy, IsEmpty());
   Prediction whole;
   AppendRows(average, &whole);
   AppendRows(average, &whole);
   EXPECT_EQ(whole.num_rows, 2);
-  EXPECT_THAT(whole.mean, ElementsAre(2.75, 2.75));
-  EXPECT_EQ(whole.variance_aleatoric.size(), 2u);
-  EXPECT_EQ(whole.variance_epistemic.size(), 2u);
+  EXPECT_THAT(whole.scores.mean, ElementsAre(2.75, 2.75));
+  EXPECT_EQ(whole.scores.variance_aleatoric.size(), 2u);
+  EXPECT_EQ(whole.scores.variance_epistemic.size(), 2u);
 }
 
 TEST(Aggregator, TakesBothKindsOfAChainAsOneJackknifeGroup) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.9), OneDraw(0, DrawKind::kThetaA, 1, 0.7),
                                         OneDraw(1, DrawKind::kTheta, 1, 0.5), OneDraw(1, DrawKind::kThetaA, 1, 0.3)});
   EXPECT_EQ(average.draws_used, 2);
-  EXPECT_NEAR(average.mean_probability[0], 0.6, 1e-15);
-  EXPECT_NEAR(average.monte_carlo_error[0], 0.2, 1e-12);  // left out: .4 and .8
+  EXPECT_NEAR(average.scores.mean_probability[0], 0.6, 1e-15);
+  EXPECT_NEAR(average.errors.mean_probability[0], 0.2, 1e-12);  // left out: .4 and .8
+}
+
+TEST(Aggregator, TellsHowManyDrawsDisagree) {
+  const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4),
+                                        OneDraw(2, DrawKind::kTheta, 2, 0.9)});
+  EXPECT_THAT(average.scores.variation_ratio, ElementsAre(DoubleNear(0.25, 1e-15)));
+  EXPECT_THAT(average.scores.max_probability, ElementsAre(DoubleNear(0.75, 1e-15)));
+  EXPECT_THAT(average.scores.log_probability,
+              ElementsAre(DoubleNear(std::log(0.75), 1e-15), DoubleNear(std::log(0.25), 1e-15)));
+}
+
+// Against the definition: averages without each chain in turn.
+TEST(Aggregator, JackknifesEveryScore) {
+  const auto probabilities = testing::ArbitraryProbabilities(4);
+  std::vector<PartialPrediction> all;
+  for (int32_t chain = 0; chain < 5; ++chain) {
+    all.push_back(testing::SumDraws({"j", chain}, DrawKind::kTheta, {{0, 1}, {1, 0.5}}, {0, 1, 2}, 4, probabilities));
+  }
+  const Prediction average = AverageOf(all);
+  for (const ScoreField& field : kClassScores) {
+    const std::vector<double>& error = average.errors.*field.values;
+    ASSERT_EQ(error.size(), (average.scores.*field.values).size()) << field.name;
+    for (size_t i = 0; i < error.size(); ++i) {
+      std::vector<double> without;
+      for (size_t c = 0; c < all.size(); ++c) {
+        std::vector<PartialPrediction> others = all;
+        others.erase(others.begin() + static_cast<int64_t>(c));
+        without.push_back((AverageOf(others).scores.*field.values)[i]);
+      }
+      double mean = 0, squares = 0;
+      for (const double value : without) mean += value / 5;
+      for (const double value : without) squares += (value - mean) * (value - mean);
+      EXPECT_NEAR(error[i], std::sqrt(4.0 / 5 * squares), 1e-9) << field.name << " " << i;
+    }
+  }
 }
 
 TEST(Aggregator, WeighsDraws) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 3, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)});
-  EXPECT_NEAR(average.mean_probability[0], 0.7, 1e-15);
-  EXPECT_NEAR(average.expected_entropy[0], (3 * H(0.8) + H(0.4)) / 4, 1e-15);
-  EXPECT_NEAR(average.monte_carlo_error[0], 0.2, 1e-12);  // left out: .4 and .8, around their mean .6
+  EXPECT_NEAR(average.scores.mean_probability[0], 0.7, 1e-15);
+  EXPECT_NEAR(average.scores.expected_entropy[0], (3 * H(0.8) + H(0.4)) / 4, 1e-15);
+  EXPECT_NEAR(average.errors.mean_probability[0], 0.2, 1e-12);  // left out: .4 and .8, around their mean .6
 }
 
 TEST(Aggregator, DoesNotKnowTheErrorOfOneChain) {
-  EXPECT_THAT(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8)}).monte_carlo_error, IsEmpty());
+  EXPECT_THAT(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8)}).errors.mean_probability, IsEmpty());
 }
 
 TEST(Aggregator, LeavesOutChainsWithoutDraws) {
@@ -102,8 +137,8 @@ TEST(Aggregator, LeavesOutChainsWithoutDraws) {
   empty.sum_wp = {0, 0};
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), empty});
   EXPECT_EQ(average.draws_used, 1);
-  EXPECT_NEAR(average.mean_probability[0], 0.8, 1e-15);
-  EXPECT_THAT(average.monte_carlo_error, IsEmpty());
+  EXPECT_NEAR(average.scores.mean_probability[0], 0.8, 1e-15);
+  EXPECT_THAT(average.errors.mean_probability, IsEmpty());
   EXPECT_EQ(AverageOf({empty}).draws_used, 0);
 }
 
@@ -120,22 +155,22 @@ TEST(Aggregator, GivesTheSameBitsInEveryOrder) {
   for (int round = 0; round < 20; ++round) {
     std::shuffle(partials.begin(), partials.end(), random);
     const Prediction again = AverageOf(partials);
-    EXPECT_EQ(again.mean_probability, first.mean_probability);
-    EXPECT_EQ(again.expected_entropy, first.expected_entropy);
-    EXPECT_EQ(again.monte_carlo_error, first.monte_carlo_error);
+    EXPECT_EQ(again.scores.mean_probability, first.scores.mean_probability);
+    EXPECT_EQ(again.scores.expected_entropy, first.scores.expected_entropy);
+    EXPECT_EQ(again.errors.mean_probability, first.errors.mean_probability);
   }
 }
 
 TEST(Aggregator, AppendsRowsAndKeepsTheFewestDraws) {
   Prediction whole;
   AppendRows(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)}), &whole);
-  EXPECT_EQ(whole.monte_carlo_error.size(), 2u);
+  EXPECT_EQ(whole.errors.mean_probability.size(), 2u);
   AppendRows(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.25)}), &whole);
   EXPECT_EQ(whole.num_rows, 2);
   EXPECT_EQ(whole.draws_used, 1);
-  EXPECT_THAT(whole.mean_probability,
+  EXPECT_THAT(whole.scores.mean_probability,
               ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15), DoubleEq(0.25), DoubleEq(0.75)));
-  EXPECT_THAT(whole.monte_carlo_error, IsEmpty());
+  EXPECT_THAT(whole.errors.mean_probability, IsEmpty());
 }
 
 }  // namespace

@@ -72,10 +72,10 @@ TEST(PredictRouter, AveragesAllDrawsOfTheVersion) {
         sum += p(chain.chain, DrawKind::kTheta, draw, row)[1] + p(chain.chain, DrawKind::kThetaA, draw, row)[1];
       }
     }
-    EXPECT_NEAR(answer->mean_probability[static_cast<size_t>(row * 3 + 1)], sum / 16, 1e-14);
+    EXPECT_NEAR(answer->scores.mean_probability[static_cast<size_t>(row * 3 + 1)], sum / 16, 1e-14);
   }
-  EXPECT_THAT(answer->mutual_information, SizeIs(5));
-  EXPECT_THAT(answer->monte_carlo_error, SizeIs(15));
+  EXPECT_THAT(answer->scores.mutual_information, SizeIs(5));
+  EXPECT_THAT(answer->errors.mean_probability, SizeIs(15));
 }
 
 TEST(PredictRouter, NeverSplitsAChainOfARequestAndUsesAllWorkers) {
@@ -101,9 +101,9 @@ TEST(PredictRouter, GivesTheSameBitsForEveryPlacementAndOrder) {
     for (uint64_t w = 0; w < seed; ++w) world.port.workers["w" + std::to_string(w)] = Mood::kAnswers;
     const absl::StatusOr<Prediction> answer = world.Predict(3000);
     ASSERT_TRUE(answer.ok()) << answer.status();
-    EXPECT_EQ(answer->mean_probability, expected->mean_probability) << "seed " << seed;
-    EXPECT_EQ(answer->expected_entropy, expected->expected_entropy);
-    EXPECT_EQ(answer->monte_carlo_error, expected->monte_carlo_error);
+    EXPECT_EQ(answer->scores.mean_probability, expected->scores.mean_probability) << "seed " << seed;
+    EXPECT_EQ(answer->scores.expected_entropy, expected->scores.expected_entropy);
+    EXPECT_EQ(answer->errors.mean_probability, expected->errors.mean_probability);
   }
 }
 
@@ -112,7 +112,7 @@ TEST(PredictRouter, CutsManyRowsIntoBlocksWithinTheBoundOfAWorker) {
   const absl::StatusOr<Prediction> answer = world.Predict(5000);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->num_rows, 5000);
-  EXPECT_THAT(answer->mean_probability, SizeIs(15000));
+  EXPECT_THAT(answer->scores.mean_probability, SizeIs(15000));
   EXPECT_THAT(world.port.sent, SizeIs(2 * 5));
   EXPECT_LE(world.port.most_in_flight, limits::kMaxShardsInFlightPerWorker);
 }
@@ -153,9 +153,10 @@ TEST(PredictRouter, UsesOnlyTheKindsAsked) {
     return kind == DrawKind::kTheta ? std::vector<double>{1, 0, 0} : std::vector<double>{0, 1, 0};
   };
   World world({2, 1}, std::nullopt, one_sided);
-  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kTheta})->mean_probability, ElementsAre(1, 0, 0));
-  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kThetaA, DrawKind::kThetaA})->mean_probability, ElementsAre(0, 1, 0));
-  EXPECT_THAT(world.Predict(1)->mean_probability, ElementsAre(0.5, 0.5, 0));
+  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kTheta})->scores.mean_probability, ElementsAre(1, 0, 0));
+  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kThetaA, DrawKind::kThetaA})->scores.mean_probability,
+              ElementsAre(0, 1, 0));
+  EXPECT_THAT(world.Predict(1)->scores.mean_probability, ElementsAre(0.5, 0.5, 0));
   EXPECT_EQ(world.Predict(1)->draws_used, 3);
   world.catalog.pinned.kinds = {DrawKind::kTheta};
   const absl::Status status = world.Predict(1, 0, {DrawKind::kThetaA}).status();

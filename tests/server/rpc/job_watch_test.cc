@@ -25,11 +25,12 @@ class JobWatch : public DispatcherTest {
     }
   }
   MessageStream<v1::Job> stream_;
+  TraceTable traces_{&executor_};
 };
 
 TEST_F(JobWatch, CancelledWatchLeavesTheDispatcherAtOnce) {
   const std::string job = Create("job", 1);
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &traces_, &executor_, job, kInterval);
   Deliver();
   EXPECT_GT(FillUp(job), 0);
   EXPECT_EQ(FillUp(job), 0);
@@ -40,7 +41,7 @@ TEST_F(JobWatch, CancelledWatchLeavesTheDispatcherAtOnce) {
 
 TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesAsksForNoMore) {
   const std::string job = Create("job", 1);
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &traces_, &executor_, job, kInterval);
   executor_.RunUntilIdle();
   stream_.OnWriteDone(true);
   stream_.OnCancel();

@@ -23,6 +23,7 @@ RunningServer::RunningServer(TokenTable tokens)
              .state = &state_,
              .blobs = &blobs_,
              .dispatcher = &dispatcher_,
+             .traces = &traces_,
              .auth = &auth_,
              .metrics = &metrics_,
              .data_directory = "/data",
@@ -43,7 +44,7 @@ RunningServer::~RunningServer() {
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> RunningServer::StartOn(const std::string& address) {
-  return GrpcServer::Start(address, parts_, &shards_, &router_, &evaluator_, &metrics_);
+  return GrpcServer::Start(address, parts_, &shards_, &batcher_, &evaluator_, &metrics_);
 }
 
 void RunningServer::SetDeadline(grpc::ClientContext* context) {

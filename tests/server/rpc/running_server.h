@@ -78,6 +78,12 @@ class RunningServer : public testing::Test {
     return response;
   }
   static void SetDeadline(grpc::ClientContext* context);
+  // Until those of all commits that were answered are there.
+  void WaitForDiagnostics() {
+    Waited<bool> done;
+    computing_.Schedule([take = done.Take()] { take(true); });
+    done.Get();
+  }
 
   // The first grant. A new fleet is left to settle before it gets work, so the first answers may have none.
   static Grant Granted(const std::function<absl::StatusOr<SynchronizeReply>()>& synchronize);
@@ -96,11 +102,14 @@ class RunningServer : public testing::Test {
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   Dispatcher dispatcher_;
+  Strand computing_{threads_.get()};
+  TraceTable traces_{&computing_};
   const ServiceParts parts_;
   ShardStreams shards_{threads_.get()};
   DispatcherDrawCatalog catalog_{parts_};
   ShardQueue queue_{threads_.get(), &shards_};
   PredictRouter router_{threads_.get(), &catalog_, &queue_};
+  Batcher batcher_{&clock_, threads_.get(), &router_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
   std::unique_ptr<GrpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;

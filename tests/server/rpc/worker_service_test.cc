@@ -104,6 +104,27 @@ TEST_F(WorkerServiceTest, RefusesAnotherProtocolWithBothNumbers) {
   EXPECT_THAT(std::string(reply.status().message()), HasSubstr(std::to_string(kProtocolVersion)));
 }
 
+// Of commits that were accepted, once.
+TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
+  const Grant grant = Lease();
+  SignedCommit commit = CommitOf(grant, {});
+  commit.commit.segment.reset();
+  commit.commit.trace = {.point = 0, .quantities = {"energy"}, .steps = {6, 7, 8, 9, 10}, .values = {4, 1, 3, 2, 5}};
+  ASSERT_TRUE(Commit(commit).ok());
+  WaitForDiagnostics();
+  ASSERT_EQ(GetJob("walk")->diagnostics_size(), 1);
+  const v1::Job::Diagnostic& found = GetJob("walk")->diagnostics(0);
+  EXPECT_EQ(found.quantity(), "energy");
+  EXPECT_EQ(found.values(), 5);
+  EXPECT_EQ(found.mean(), 3);
+  EXPECT_FALSE(found.has_rhat()) << "of a single chain";
+  commit.commit.lease_epoch = 7;
+  commit.commit.trace.steps = {16, 17, 18, 19, 20};
+  EXPECT_FALSE(Commit(commit).ok());
+  WaitForDiagnostics();
+  EXPECT_EQ(GetJob("walk")->diagnostics(0).values(), 5) << "fenced";
+}
+
 TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {
   const Grant grant = Lease();
   std::string bytes(1'200'000, 'x');  // three chunks
@@ -283,6 +304,19 @@ TEST_F(WorkerServiceTest, RefusesObjectsOfOtherChainsEpochsAndPlaces) {
   const absl::Status fenced = Put(grant.chain, grant.lease_epoch + 1, ref, "draws");
   EXPECT_EQ(fenced.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(fenced), "LEASE_FENCED");
+}
+
+TEST_F(WorkerServiceTest, ObjectsInAFolderComeThroughTheServer) {
+  const Grant grant = Lease();
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::SignUploadRequest request;
+  *request.mutable_chain() = ToProto(grant.chain);
+  request.set_lease_epoch(grant.lease_epoch);
+  *request.mutable_blob() = ToProto(RefOf(grant, "draws"));
+  v1::SignUploadReply reply;
+  ASSERT_TRUE(workers_->SignUpload(&context, request, &reply).ok());
+  EXPECT_TRUE(reply.url().empty());
 }
 
 TEST_F(WorkerServiceTest, RefusesAnUploadWithoutHeader) {

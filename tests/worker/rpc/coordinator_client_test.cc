@@ -66,6 +66,13 @@ class FakeService final : public v1::WorkerService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status SignUpload(grpc::ServerContext*, const v1::SignUploadRequest* request,
+                          v1::SignUploadReply* reply) override {
+    reply->set_url("http://s3/" + request->blob().name() + "?" + request->chain().job());
+    (*reply->mutable_headers())["if-none-match"] = "*";
+    return grpc::Status::OK;
+  }
+
   std::map<std::string, std::string> blobs_;
   std::string origin_, token_;
 
@@ -126,6 +133,15 @@ TEST_F(CoordinatorClientTest, StopCancelsWhatIsInFlight) {
   client_.Synchronize(request, absl::Hours(1), [&answer](const auto& reply) { answer.Put(reply.status()); });
   client_.Stop();
   EXPECT_TRUE(absl::IsCancelled(answer.Take()));
+}
+
+TEST_F(CoordinatorClientTest, BringsTheServersSignature) {
+  Mailbox<absl::StatusOr<SignedUpload>> answer;
+  client_.SignUpload({"job-a", 0}, 1, {"a/b", 5, "digest"}, [&answer](auto reply) { answer.Put(std::move(reply)); });
+  const auto upload = answer.Take();
+  ASSERT_TRUE(upload.ok()) << upload.status();
+  EXPECT_EQ(upload->url, "http://s3/a/b?job-a");
+  EXPECT_EQ(upload->headers.at("if-none-match"), "*");
 }
 
 TEST_F(CoordinatorClientTest, CarriesTheReasonOfARefusedCommit) {

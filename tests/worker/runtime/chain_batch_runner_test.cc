@@ -70,6 +70,28 @@ TEST_F(ChainBatchRunnerTest, RunsAJobToItsEnd) {
   EXPECT_EQ(worker_->observer.draws_committed, 40);
 }
 
+// However the chain is cut, each traced step is committed once, with the steps up to its resume point.
+TEST_F(ChainBatchRunnerTest, TracesGoUpWithTheStepsTheyAreOf) {
+  script_.trace_every = 3;
+  Start(Plan(2));
+  Run(absl::Seconds(30));
+  for (int32_t i = 0; i < 2; ++i) {
+    std::vector<int64_t> steps;
+    std::vector<double> values;
+    for (const ProgressCommit& commit : server_.commits) {
+      if (commit.chain.index != i) continue;
+      const ChainTrace& trace = commit.trace;
+      EXPECT_TRUE(trace.well_formed());
+      EXPECT_LE(trace.steps.empty() ? 0 : trace.steps.back(), commit.resume_point.step);
+      steps.insert(steps.end(), trace.steps.begin(), trace.steps.end());
+      values.insert(values.end(), trace.values.begin(), trace.values.end());
+    }
+    EXPECT_THAT(steps, ElementsAre(3, 6, 9, 12, 15, 18));
+    EXPECT_THAT(values,
+                ElementsAre(1000 * i + 3, 1000 * i + 6, 1000 * i + 9, 1000 * i + 12, 1000 * i + 15, 1000 * i + 18));
+  }
+}
+
 TEST_F(ChainBatchRunnerTest, ClosesASegmentAfterASecond) {
   Start(Plan(1));
   script_.total_steps = 40;

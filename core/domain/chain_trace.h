@@ -1,0 +1,26 @@
+// Scalar quantities of a chain at a few of its steps: what R-hat and effective sample sizes are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace chainfleet {
+
+inline constexpr int64_t kTraceWindow = 1000;  // values of a quantity that are looked at, of each chain: the newest
+inline constexpr size_t kMostTraceQuantities = 32;
+
+// Of the steps that one commit adds. Names what it holds, so that a server needs no more than a trace to diagnose.
+struct ChainTrace {
+  int32_t point = 0;                    // of the job's sweep: chains of different points sample different laws
+  std::vector<std::string> quantities;  // Q names, the same of all chains of a job
+  std::vector<int64_t> steps;           // [n], rising
+  std::vector<double> values;           // [n, Q], row-major
+
+  bool well_formed() const {
+    return quantities.size() <= kMostTraceQuantities && values.size() == steps.size() * quantities.size();
+  }
+  bool operator==(const ChainTrace&) const = default;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,18 @@
+// Input tensors of the Open Inference Protocol as ours.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+#include "core/domain/prediction.h"
+#include "inference/grpc_service.pb.h"
+
+namespace chainfleet {
+
+// UINT8 stays; FP32, FP16, BF16 and FP64 become float32. `raw`: the tensor's bytes, or null if they are in
+// tensor.contents(). INVALID_ARGUMENT, naming the tensor: datatype, shape, contents beside raw bytes, contents of
+// another datatype, size, a finite value beyond float32.
+absl::StatusOr<InputTensor> InputFromProto(const inference::ModelInferRequest::InferInputTensor& tensor,
+                                           const std::string* raw);
+
+}  // namespace chainfleet

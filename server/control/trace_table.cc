@@ -1,0 +1,206 @@
+#include "server/control/trace_table.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "core/diagnostics/ess.h"
+#include "core/diagnostics/mcse.h"
+#include "core/diagnostics/rhat.h"
+
+namespace chainfleet {
+namespace {
+
+// The newest values of one chain.
+struct Window {
+  int64_t last_step = 0;
+  std::vector<double> values;  // [n, Q]
+};
+using Windows = std::map<int32_t, Window>;  // by chain
+
+struct TracedJob {
+  std::vector<std::string> quantities;
+  std::map<int32_t, Windows> points;
+  int64_t num_values = 0;
+  int64_t added = 0, added_before = 0;  // values in all, and when diagnostics were last computed
+  bool ended = false;                   // a chain, since then
+  bool computing = false;
+  uint64_t fed = 0;  // counts calls of Add
+  std::shared_ptr<const std::vector<Diagnostic>> diagnostics = std::make_shared<std::vector<Diagnostic>>();
+
+  bool IsStale() const { return added > added_before && (ended || (added - added_before) * 10 >= num_values); }
+};
+
+// The values of each quantity, [chains, values].
+struct Matrix {
+  int32_t point = 0;
+  int64_t chains = 0, values = 0;
+  std::vector<std::vector<double>> of_quantity;
+};
+
+Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
+  const auto length = [&](const Window& w) { return static_cast<int64_t>(w.values.size() / num_quantities); };
+  int64_t longest = 0;
+  for (const auto& [index, window] : windows) longest = std::max(longest, length(window));
+  Matrix matrix{.point = point, .values = longest};
+  std::vector<const Window*> chosen;
+  for (const auto& [index, window] : windows) {
+    if (2 * length(window) < longest) continue;
+    chosen.push_back(&window);
+    matrix.values = std::min(matrix.values, length(window));
+  }
+  matrix.chains = static_cast<int64_t>(chosen.size());
+  for (size_t q = 0; q < num_quantities; ++q) {
+    std::vector<double>& values = matrix.of_quantity.emplace_back();
+    for (const Window* window : chosen) {
+      const int64_t n = length(*window);
+      for (int64_t i = n - matrix.values; i < n; ++i) values.push_back(window->values[i * num_quantities + q]);
+    }
+  }
+  return matrix;
+}
+
+void Diagnose(const Matrix& matrix, const std::vector<std::string>& quantities, std::vector<Diagnostic>* found) {
+  if (matrix.chains == 0 || matrix.values < kFewestDraws) return;
+  for (size_t q = 0; q < quantities.size(); ++q) {
+    const std::vector<double>& values = matrix.of_quantity[q];
+    if (std::all_of(values.begin(), values.end(), [&](double x) { return x == values.front(); })) continue;
+    const Traces traces{values, matrix.chains};
+    found->push_back({.point = matrix.point,
+                      .quantity = quantities[q],
+                      .chains = static_cast<int32_t>(matrix.chains),
+                      .values = matrix.values,
+                      .rhat = Rhat(traces),
+                      .ess_bulk = EssBulk(traces),
+                      .ess_tail = EssTail(traces),
+                      .mean = Mean(values),
+                      .mcse_mean = McseMean(traces)});
+  }
+}
+
+}  // namespace
+
+struct TraceTable::State {
+  explicit State(Executor* executor) : executor(executor) {}
+
+  // Null if there is no room for another chain. Adds the chain to its job.
+  Window* Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace)
+      CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Append(TracedJob* job, Window* window, const ChainTrace& trace) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Forget(TracedJob* job, const ChainId& chain) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  static void Compute(const std::shared_ptr<State>& state, const std::string& id);
+
+  Executor* const executor;
+  Mutex mutex;
+  std::map<std::string, TracedJob> jobs CHAINFLEET_GUARDED_BY(mutex);
+  int64_t num_values CHAINFLEET_GUARDED_BY(mutex) = 0;
+  uint64_t calls CHAINFLEET_GUARDED_BY(mutex) = 0;
+};
+
+Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace) {
+  if (job->quantities.empty()) job->quantities = trace.quantities;
+  if (job->quantities != trace.quantities) return nullptr;
+  Windows& windows = job->points[trace.point];
+  const auto found = windows.find(chain.index);
+  if (found != windows.end()) return &found->second;
+  const auto whole_window = kTraceWindow * static_cast<int64_t>(trace.quantities.size());
+  int64_t chains = 0;
+  for (const auto& [point, of_point] : job->points) chains += static_cast<int64_t>(of_point.size());
+  if (windows.size() >= kMostChains || (chains + 1) * whole_window > kMostValues) return nullptr;
+  return &windows[chain.index];
+}
+
+void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace& trace) {
+  const size_t q = trace.quantities.size(), before = window->values.size();
+  for (size_t i = 0; i < trace.steps.size(); ++i) {
+    if (trace.steps[i] <= window->last_step) continue;
+    window->last_step = trace.steps[i];
+    const auto first = trace.values.begin() + static_cast<int64_t>(i * q);
+    window->values.insert(window->values.end(), first, first + static_cast<int64_t>(q));
+    job->added += static_cast<int64_t>(q);
+  }
+  const size_t most = static_cast<size_t>(kTraceWindow) * q;
+  if (window->values.size() > most) window->values.erase(window->values.begin(), window->values.end() - most);
+  const int64_t grown = static_cast<int64_t>(window->values.size()) - static_cast<int64_t>(before);
+  job->num_values += grown;
+  num_values += grown;
+}
+
+void TraceTable::State::Forget(TracedJob* job, const ChainId& chain) {
+  for (auto& [point, windows] : job->points) {
+    const auto found = windows.find(chain.index);
+    if (found == windows.end()) continue;
+    const auto size = static_cast<int64_t>(found->second.values.size());
+    job->num_values -= size;
+    num_values -= size;
+    windows.erase(found);
+    ++job->added;  // a change to be looked at
+  }
+}
+
+void TraceTable::State::MakeRoom() {
+  while (num_values > kMostValuesInAll || jobs.size() > kMostJobs) {
+    const auto oldest = std::min_element(jobs.begin(), jobs.end(),
+                                         [](const auto& a, const auto& b) { return a.second.fed < b.second.fed; });
+    num_values -= oldest->second.num_values;
+    jobs.erase(oldest);
+  }
+}
+
+void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::string& id) {
+  std::vector<Matrix> matrices;
+  std::vector<std::string> quantities;
+  {
+    MutexLock lock(&state->mutex);
+    const auto job = state->jobs.find(id);
+    if (job == state->jobs.end()) return;
+    quantities = job->second.quantities;
+    for (const auto& [point, windows] : job->second.points) {
+      matrices.push_back(Select(point, windows, quantities.size()));
+    }
+    job->second.added_before = job->second.added;
+    job->second.ended = false;
+  }
+  const auto found = std::make_shared<std::vector<Diagnostic>>();
+  for (const Matrix& matrix : matrices) Diagnose(matrix, quantities, found.get());
+  MutexLock lock(&state->mutex);
+  const auto job = state->jobs.find(id);
+  if (job == state->jobs.end()) return;
+  job->second.diagnostics = found;
+  job->second.computing = job->second.IsStale();
+  if (job->second.computing) state->executor->Schedule([state, id] { Compute(state, id); });
+}
+
+TraceTable::TraceTable(Executor* executor) : state_(std::make_shared<State>(executor)) {}
+TraceTable::~TraceTable() = default;
+
+void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as) {
+  State& state = *state_;
+  MutexLock lock(&state.mutex);
+  const bool failed = ends_as == ChainState::kDiverged || ends_as == ChainState::kFailed;
+  const bool adds = !failed && !trace.steps.empty() && !trace.quantities.empty() && trace.well_formed();
+  if (!adds && !state.jobs.contains(chain.job)) return;
+  TracedJob& job = state.jobs[chain.job];
+  job.fed = ++state.calls;
+  job.ended = job.ended || (ends_as && IsFinal(*ends_as));
+  if (failed) {
+    state.Forget(&job, chain);
+  } else if (adds) {
+    if (Window* window = state.Place(&job, chain, trace)) state.Append(&job, window, trace);
+  }
+  if (!job.computing && job.IsStale()) {
+    job.computing = true;
+    state.executor->Schedule([state = state_, id = chain.job] { State::Compute(state, id); });
+  }
+  state.MakeRoom();
+}
+
+std::vector<Diagnostic> TraceTable::Of(const std::string& job) const {
+  MutexLock lock(&state_->mutex);
+  const auto found = state_->jobs.find(job);
+  return found == state_->jobs.end() ? std::vector<Diagnostic>() : *found->second.diagnostics;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,57 @@
+// The traces of running and lately ended jobs, and what they say: R-hat, effective sample sizes, Monte Carlo errors.
+//
+// Numbers for people and dashboards, kept in memory: a server that comes back knows what chains commit from then on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/executor.h"
+#include "core/base/ids.h"
+#include "core/domain/chain_state.h"
+#include "core/domain/chain_trace.h"
+
+namespace chainfleet {
+
+// Of one quantity at one point of a job's sweep; core/diagnostics says what the numbers are. In the quantity's units.
+struct Diagnostic {
+  int32_t point = 0;
+  std::string quantity;
+  int32_t chains = 0;  // looked at, and
+  int64_t values = 0;  // of each, the newest
+  double rhat = 0;     // NaN for one chain
+  double ess_bulk = 0, ess_tail = 0;
+  double mean = 0, mcse_mean = 0;
+  bool operator==(const Diagnostic&) const = default;
+};
+
+// Thread-safe. Diagnostics are computed on the executor, of each job by one task at a time: when its traces grew by a
+// tenth, and when a chain ended. Looked at are the chains of a point with at least half the values of its longest,
+// each with as many as the shortest of these has.
+//
+// Bounded: a window of values of a chain, kMostChains chains of a point (the first that come), kMostValues of a job;
+// beyond kMostValuesInAll and kMostJobs the job that has not been fed for longest is forgotten.
+class TraceTable {
+ public:
+  static constexpr size_t kMostChains = 128, kMostJobs = 4096;
+  static constexpr int64_t kMostValues = int64_t{1} << 21, kMostValuesInAll = int64_t{1} << 24;
+
+  explicit TraceTable(Executor* executor);
+  ~TraceTable();
+
+  // What an accepted commit adds. Steps that the chain has already are left out, and traces of other quantities than
+  // its job's first; a chain that ends as DIVERGED or FAILED by its worker is forgotten.
+  void Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as);
+
+  // By point, then in the order of the quantities; those whose values are all equal are left out.
+  std::vector<Diagnostic> Of(const std::string& job) const;
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;  // shared with tasks on the executor
+};
+
+}  // namespace chainfleet

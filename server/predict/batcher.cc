@@ -1,0 +1,229 @@
+#include "server/predict/batcher.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/predict/aggregator.h"
+
+namespace chainfleet {
+namespace {
+
+using Done = std::function<void(absl::StatusOr<Prediction>)>;
+
+// What the requests of a batch have in common.
+using Kind = std::tuple<std::string, int64_t, int64_t, bool, std::string, std::vector<DrawKind>, bool, InputType,
+                        std::vector<int64_t>>;
+
+Kind KindOf(const PredictQuery& query, const InputTensor& inputs) {
+  const std::vector<int64_t> row_shape(inputs.shape.begin() + 1, inputs.shape.end());
+  const DrawQuery& draws = query.draws;
+  return {draws.job,         draws.version, draws.members, draws.include_failed, draws.point, query.kinds,
+          query.with_errors, inputs.type,   row_shape};
+}
+
+struct Batch;
+
+struct Request {
+  std::shared_ptr<const InputTensor> inputs;
+  PredictPriority priority = PredictPriority::kNormal;
+  absl::Duration arrived, deadline;  // monotonic
+  Done done;                         // null once answered
+  std::weak_ptr<Batch> batch;        // while under way
+  std::multimap<absl::Duration, std::shared_ptr<Request>>::iterator by_deadline;
+
+  int64_t rows() const { return inputs->shape.front(); }
+};
+
+struct Batch {
+  std::vector<std::shared_ptr<Request>> requests;
+  std::function<void()> cancel;
+};
+
+// One kind's requests that wait, and how many of its batches are under way.
+struct Group {
+  PredictQuery query;
+  std::array<std::deque<std::shared_ptr<Request>>, 3> waiting;  // by priority
+  int in_flight = 0;
+};
+
+std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Request>>& requests) {
+  if (requests.size() == 1) return requests.front()->inputs;
+  auto joined = std::make_shared<InputTensor>(*requests.front()->inputs);
+  for (size_t i = 1; i < requests.size(); ++i) {
+    joined->shape.front() += requests[i]->rows();
+    joined->bytes += requests[i]->inputs->bytes;
+  }
+  return joined;
+}
+
+}  // namespace
+
+// Everything but Predict runs on the strand.
+struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
+  State(const Clock* clock, Executor* executor, PredictRouter* router, BatchLimits limits)
+      : clock(clock), strand(executor), router(router), limits(limits) {}
+
+  void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
+    request->by_deadline = by_deadline.emplace(request->deadline, request);
+    if (num_waiting >= limits.max_waiting) {
+      return Answer(request, WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                            limits.max_waiting, " predictions wait already: retry with backoff")),
+                                        "QUEUE_FULL"));
+    }
+    Group& group = groups[kind];
+    group.query = query;
+    group.waiting[static_cast<size_t>(request->priority)].push_back(request);
+    ++num_waiting;
+    WatchDeadlines();
+    Advance(kind);
+  }
+
+  // One timer for all requests: a client that asks for a minute leaves nothing behind when it is answered in a
+  // millisecond.
+  void WatchDeadlines() {
+    if (by_deadline.empty() || by_deadline.begin()->first >= watching) return;
+    watching = by_deadline.begin()->first;
+    strand.ScheduleAfter(watching - clock->Monotonic(), [self = shared_from_this()] {
+      self->watching = absl::InfiniteDuration();
+      while (!self->by_deadline.empty() && self->by_deadline.begin()->first <= self->clock->Monotonic()) {
+        const std::shared_ptr<Request> late = self->by_deadline.begin()->second;
+        self->Answer(late, absl::DeadlineExceededError("the deadline passed before the prediction was made"));
+      }
+      self->WatchDeadlines();
+    });
+  }
+
+  // Begins the batches of a kind that may begin now.
+  void Advance(const Kind& kind) {
+    const auto found = groups.find(kind);
+    if (found == groups.end()) return;
+    Group& group = found->second;
+    while (group.in_flight < kBatchesInFlight) {
+      const absl::Duration wait = DropAnsweredAndTellWait(&group);
+      if (wait == absl::InfiniteDuration()) break;
+      if (wait > absl::ZeroDuration()) {
+        strand.ScheduleAfter(wait, [self = shared_from_this(), kind] { self->Advance(kind); });
+        return;
+      }
+      Launch(kind, &group, Gather(&group));
+    }
+    if (group.in_flight == 0) groups.erase(found);  // then nothing waits
+  }
+
+  // How long its first batch still waits for company; without end if no request waits.
+  absl::Duration DropAnsweredAndTellWait(Group* group) {
+    absl::Duration oldest = absl::InfiniteDuration();
+    int64_t rows = 0;
+    for (auto& waiting : group->waiting) {
+      num_waiting -= static_cast<int64_t>(std::erase_if(waiting, [](const auto& r) { return r->done == nullptr; }));
+      for (const auto& request : waiting) {
+        rows += request->rows();
+        oldest = std::min(oldest, request->arrived);
+      }
+    }
+    if (oldest == absl::InfiniteDuration()) return oldest;
+    if (rows >= limits.max_rows) return absl::ZeroDuration();
+    return std::max(oldest + limits.max_delay - clock->Monotonic(), absl::ZeroDuration());
+  }
+
+  std::vector<std::shared_ptr<Request>> Gather(Group* group) {
+    std::vector<std::shared_ptr<Request>> requests;
+    int64_t rows = 0;
+    for (auto& waiting : group->waiting) {
+      while (!waiting.empty() && (requests.empty() || rows + waiting.front()->rows() <= limits.max_rows)) {
+        rows += waiting.front()->rows();
+        requests.push_back(std::move(waiting.front()));
+        waiting.pop_front();
+        --num_waiting;
+      }
+      if (!waiting.empty()) break;  // what is less urgent does not overtake
+    }
+    return requests;
+  }
+
+  void Launch(const Kind& kind, Group* group, std::vector<std::shared_ptr<Request>> requests) {
+    ++group->in_flight;
+    const auto batch = std::make_shared<Batch>();
+    batch->requests = std::move(requests);
+    absl::Duration deadline;
+    for (const auto& request : batch->requests) {
+      request->batch = batch;
+      deadline = std::max(deadline, request->deadline);
+    }
+    batch->cancel = router->Predict(group->query, Joined(batch->requests), deadline - clock->Monotonic(),
+                                    [self = shared_from_this(), kind, batch](absl::StatusOr<Prediction> prediction) {
+                                      self->strand.Schedule([self, kind, batch, prediction = std::move(prediction)] {
+                                        self->End(kind, *batch, prediction);
+                                      });
+                                    });
+  }
+
+  void End(const Kind& kind, const Batch& batch, const absl::StatusOr<Prediction>& prediction) {
+    Group& group = groups[kind];
+    --group.in_flight;
+    if (absl::IsInvalidArgument(prediction.status()) && batch.requests.size() > 1) {
+      for (const auto& request : batch.requests) {  // one of them: each is asked alone
+        if (request->done != nullptr) Launch(kind, &group, {request});
+      }
+    } else {
+      int64_t row = 0;
+      for (const auto& request : batch.requests) {
+        Answer(request, prediction.ok() ? RowsOf(*prediction, row, request->rows())
+                                        : absl::StatusOr<Prediction>(prediction.status()));
+        row += request->rows();
+      }
+    }
+    Advance(kind);
+  }
+
+  // No effect on a request that has its answer. A batch that nobody waits for any more is cancelled.
+  void Answer(const std::shared_ptr<Request>& request, absl::StatusOr<Prediction> answer) {
+    const Done done = std::exchange(request->done, nullptr);
+    if (done == nullptr) return;
+    by_deadline.erase(request->by_deadline);
+    done(std::move(answer));
+    const std::shared_ptr<Batch> batch = request->batch.lock();
+    if (batch == nullptr) return;
+    if (std::ranges::all_of(batch->requests, [](const auto& r) { return r->done == nullptr; })) batch->cancel();
+  }
+
+  const Clock* const clock;
+  Strand strand;
+  PredictRouter* const router;
+  const BatchLimits limits;
+  std::map<Kind, Group> groups;
+  int64_t num_waiting = 0;                                              // of all groups
+  std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all that have no answer yet
+  absl::Duration watching = absl::InfiniteDuration();                   // the deadline that a timer waits for
+};
+
+Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, BatchLimits limits)
+    : state_(std::make_shared<State>(clock, executor, router, limits)) {}
+
+std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
+                                       absl::Duration timeout, PredictPriority priority, Done done) {
+  if (query.min_draws > 0 || inputs->shape.empty()) {
+    return state_->router->Predict(std::move(query), std::move(inputs), timeout, std::move(done));
+  }
+  const Kind kind = KindOf(query, *inputs);
+  const absl::Duration now = state_->clock->Monotonic();
+  const auto request =
+      std::make_shared<Request>(Request{std::move(inputs), priority, now, now + timeout, std::move(done), {}});
+  state_->strand.Schedule(
+      [state = state_, kind, query = std::move(query), request] { state->Take(kind, query, request); });
+  return [weak = std::weak_ptr<Request>(request), state = state_] {
+    state->strand.Schedule([weak, state] {
+      const auto gone = weak.lock();
+      if (gone != nullptr) state->Answer(gone, absl::CancelledError("the call was cancelled"));
+    });
+  };
+}
+
+}  // namespace chainfleet

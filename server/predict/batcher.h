@@ -1,0 +1,48 @@
+// Requests for the same draws share their passes: while a batch of them is at the workers, the others gather for the
+// next.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/executor.h"
+#include "core/base/status.h"
+#include "server/predict/predict_router.h"
+
+namespace chainfleet {
+
+struct BatchLimits {
+  int64_t max_rows = 256;      // of a batch; a request with more is one of its own
+  absl::Duration max_delay;    // how long a request waits for company while the workers are free
+  int64_t max_waiting = 1024;  // requests; more are refused
+};
+
+// Lower is served first.
+enum class PredictPriority { kHigh = 0, kNormal = 1, kLow = 2 };
+
+// In front of a PredictRouter. Thread-safe; what it is given outlives it, a call under way may outlive the batcher
+// itself.
+//
+// Requests share a batch if they ask for the same draws of the same job in rows of one shape and type. A batch starts
+// when fewer than kBatchesInFlight of its kind are under way and its rows are max_rows, or its oldest request has
+// waited for max_delay. Requests with min_draws, whose own deadline decides what they get, go alone.
+class Batcher {
+ public:
+  static constexpr int kBatchesInFlight = 2;
+
+  Batcher(const Clock* clock, Executor* executor, PredictRouter* router, BatchLimits limits);
+
+  // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request whose deadline passes or that is
+  // cancelled while it waits never reaches a worker; one that is refused for what it holds does not hurt the others of
+  // its batch.
+  std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
+                                PredictPriority priority, std::function<void(absl::StatusOr<Prediction>)> done);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,224 @@
+#include "server/rpc/inference_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/base/version.h"
+#include "core/wire/inference_wire.h"
+#include "server/rpc/call_deadline.h"
+#include "server/rpc/unary_call.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kPlatform[] = "chainfleet_bayesian_model_average";
+
+void SetShape(const std::vector<int64_t>& row_shape, inference::ModelMetadataResponse::TensorMetadata* tensor) {
+  tensor->add_shape(-1);
+  tensor->mutable_shape()->Add(row_shape.begin(), row_shape.end());
+}
+
+void SetDuration(uint64_t count, absl::Duration time, inference::StatisticDuration* proto) {
+  proto->set_count(count);
+  proto->set_ns(static_cast<uint64_t>(absl::ToInt64Nanoseconds(time)));
+}
+
+inference::ModelStatistics Render(const InferenceCount& count) {
+  inference::ModelStatistics proto;
+  proto.set_name(count.model);
+  proto.set_version(absl::StrCat(count.version));
+  proto.set_last_inference(static_cast<uint64_t>(absl::ToUnixMillis(count.last)));
+  proto.set_inference_count(count.rows);
+  proto.set_execution_count(count.succeeded);
+  SetDuration(count.succeeded, count.success_time, proto.mutable_inference_stats()->mutable_success());
+  SetDuration(count.failed, count.fail_time, proto.mutable_inference_stats()->mutable_fail());
+  return proto;
+}
+
+}  // namespace
+
+absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& context, const std::string& name,
+                                                               const std::string& version) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t wanted, VersionFromProto(version));
+  const absl::StatusOr<std::string> id = ResolveJob(parts_, context, name);
+  if (absl::IsUnauthenticated(id.status())) return id.status();
+  const absl::StatusOr<JobView> job = id.ok() ? parts_.dispatcher->GetJob(*id) : id.status();
+  if (!job.ok()) return absl::NotFoundError(absl::StrCat("unknown model '", name, "'"));
+  if (!job->plan->spec.model.has_data() || !job->plan->dataset) {
+    return absl::NotFoundError(absl::StrCat("'", name, "' samples an analytic potential: it makes no predictions"));
+  }
+  if (wanted > job->newest_version) {
+    return absl::NotFoundError(absl::StrCat("unknown version '", version, "' of model '", name, "'"));
+  }
+  const int64_t num_classes = job->plan->dataset->num_classes;
+  return Model{*job, wanted, num_classes};
+}
+
+InferenceService::Reactor* InferenceService::ServerLive(Context* context, const inference::ServerLiveRequest*,
+                                                        inference::ServerLiveResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    inference::ServerLiveResponse live;
+    live.set_live(true);
+    answer->Succeed(std::move(live));
+  });
+}
+
+InferenceService::Reactor* InferenceService::ServerReady(Context* context, const inference::ServerReadyRequest*,
+                                                         inference::ServerReadyResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    inference::ServerReadyResponse ready;
+    ready.set_ready(!workers_->Workers().empty());
+    answer->Succeed(std::move(ready));
+  });
+}
+
+InferenceService::Reactor* InferenceService::ModelReady(Context* context, const inference::ModelReadyRequest* request,
+                                                        inference::ModelReadyResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
+    inference::ModelReadyResponse ready;
+    if (model.ok() && model->job.intent < JobIntent::kCancel) {
+      for (const ChainView& chain : model->job.chains) {
+        if (chain.num_draws > 0) ready.set_ready(true);
+      }
+    }
+    answer->Succeed(std::move(ready));
+  });
+}
+
+InferenceService::Reactor* InferenceService::ServerMetadata(Context* context, const inference::ServerMetadataRequest*,
+                                                            inference::ServerMetadataResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    inference::ServerMetadataResponse metadata;
+    metadata.set_name("chainfleet");
+    metadata.set_version(kVersion);
+    for (const char* extension : {"model_configuration", "statistics"}) metadata.add_extensions(extension);
+    answer->Succeed(std::move(metadata));
+  });
+}
+
+InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
+                                                           const inference::ModelMetadataRequest* request,
+                                                           inference::ModelMetadataResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    answer->Answer(Find(*context, request->name(), request->version()), [&](const Model& model) {
+      inference::ModelMetadataResponse metadata;
+      metadata.set_name(request->name());
+      for (int64_t version = 1; version <= model.job.newest_version; ++version) {
+        metadata.add_versions(absl::StrCat(version));
+      }
+      metadata.set_platform(kPlatform);
+      auto* input = metadata.add_inputs();
+      input->set_name("x");
+      input->set_datatype(model.job.plan->dataset->input_type == InputType::kUint8 ? "UINT8" : "FP32");
+      SetShape(model.job.plan->dataset->input_shape, input);
+      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) {
+        auto* output = metadata.add_outputs();
+        output->set_name(tensor.name);
+        output->set_datatype(tensor.datatype);
+        SetShape(tensor.row_shape, output);
+      }
+      return metadata;
+    });
+  });
+}
+
+InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const inference::ModelConfigRequest* request,
+                                                         inference::ModelConfigResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    answer->Answer(Find(*context, request->name(), request->version()), [&](const Model& model) {
+      const std::vector<int64_t>& input_shape = model.job.plan->dataset->input_shape;
+      inference::ModelConfigResponse reply;
+      inference::ModelConfig* config = reply.mutable_config();
+      config->set_name(request->name());
+      config->set_platform(kPlatform);
+      config->set_backend("chainfleet");
+      int64_t row_bytes = sizeof(float);
+      for (const int64_t size : input_shape) row_bytes *= size;
+      config->set_max_batch_size(static_cast<int32_t>(limits::kMaxMessageBytes / row_bytes));
+      inference::ModelInput* input = config->add_input();
+      input->set_name("x");
+      input->set_data_type(model.job.plan->dataset->input_type == InputType::kUint8 ? inference::TYPE_UINT8
+                                                                                    : inference::TYPE_FP32);
+      input->mutable_dims()->Add(input_shape.begin(), input_shape.end());
+      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) {
+        inference::ModelOutput* output = config->add_output();
+        output->set_name(tensor.name);
+        output->set_data_type(inference::TYPE_FP64);
+        output->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
+      }
+      return reply;
+    });
+  });
+}
+
+InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
+                                                             const inference::ModelStatisticsRequest* request,
+                                                             inference::ModelStatisticsResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+    if (!tenant.ok()) return answer->Fail(tenant.status());
+    std::string job;
+    int64_t version = 0;
+    if (!request->name().empty()) {
+      const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
+      if (!model.ok()) return answer->Fail(model.status());
+      job = model->job.id;
+      version = model->version;
+    }
+    inference::ModelStatisticsResponse statistics;
+    for (const InferenceCount& count : statistics_.Of(job, version)) {
+      const absl::StatusOr<JobView> counted = parts_.dispatcher->GetJob(count.model);
+      if (counted.ok() && counted->tenant == *tenant) *statistics.add_model_stats() = Render(count);
+    }
+    answer->Succeed(std::move(statistics));
+  });
+}
+
+InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const inference::ModelInferRequest* request,
+                                                        inference::ModelInferResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<Model> model = Find(*context, request->model_name(), request->model_version());
+    if (!model.ok()) return answer->Fail(model.status());
+    absl::StatusOr<InferenceCall> parsed = FromProto(*request);
+    absl::Status status = parsed.status();
+    if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes);
+    if (!status.ok()) return answer->Fail(status);
+    const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
+    PredictQuery query{.draws = {.job = model->job.id,
+                                 .version = call->version,
+                                 .members = call->members,
+                                 .include_failed = call->include_failed,
+                                 .point = call->point},
+                       .kinds = call->kinds,
+                       .min_draws = call->min_draws,
+                       .with_errors = call->WantsErrors()};
+    const absl::Duration start = parts_.clock->Monotonic();
+    answer->OnCancelled(batcher_->Predict(
+        std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
+        std::min(TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), call->timeout),
+        static_cast<PredictPriority>(call->priority),
+        [this, answer, call, start, job = model->job.id, id = request->id()](absl::StatusOr<Prediction> prediction) {
+          statistics_.Count(job, prediction.ok() ? prediction->version : call->version, parts_.clock->Wall(),
+                            parts_.clock->Monotonic() - start, prediction.ok(),
+                            prediction.ok() ? prediction->num_rows : 0);
+          answer->Answer(prediction, [&](const Prediction& value) {
+            inference::ModelInferResponse reply = ToProto(value, *call);
+            reply.set_id(id);
+            return reply;
+          });
+        }));
+  });
+}
+
+}  // namespace chainfleet

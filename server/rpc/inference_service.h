@@ -1,0 +1,55 @@
+// GRPCInferenceService of inference/grpc_service.proto, for public clients: parse, one call, render.
+#pragma once
+
+#include <string>
+
+#include "inference/grpc_service.grpc.pb.h"
+#include "server/predict/batcher.h"
+#include "server/predict/inference_statistics.h"
+#include "server/predict/shard_port.h"
+#include "server/rpc/services.h"
+
+namespace chainfleet {
+
+class InferenceService final : public inference::GRPCInferenceService::CallbackService {
+ public:
+  // Both outlive the service.
+  InferenceService(ServiceParts parts, Batcher* batcher, ShardPort* workers)
+      : parts_(std::move(parts)), batcher_(batcher), workers_(workers) {}
+
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+  Reactor* ServerLive(Context* context, const inference::ServerLiveRequest* request,
+                      inference::ServerLiveResponse* response) override;
+  Reactor* ServerReady(Context* context, const inference::ServerReadyRequest* request,
+                       inference::ServerReadyResponse* response) override;
+  Reactor* ModelReady(Context* context, const inference::ModelReadyRequest* request,
+                      inference::ModelReadyResponse* response) override;
+  Reactor* ServerMetadata(Context* context, const inference::ServerMetadataRequest* request,
+                          inference::ServerMetadataResponse* response) override;
+  Reactor* ModelMetadata(Context* context, const inference::ModelMetadataRequest* request,
+                         inference::ModelMetadataResponse* response) override;
+  Reactor* ModelInfer(Context* context, const inference::ModelInferRequest* request,
+                      inference::ModelInferResponse* response) override;
+  Reactor* ModelConfig(Context* context, const inference::ModelConfigRequest* request,
+                       inference::ModelConfigResponse* response) override;
+  Reactor* ModelStatistics(Context* context, const inference::ModelStatisticsRequest* request,
+                           inference::ModelStatisticsResponse* response) override;
+
+ private:
+  // A job of the caller's tenant that samples a network, and the version that is meant. UNAUTHENTICATED; NOT_FOUND, in
+  // the protocol's words.
+  struct Model {
+    JobView job;
+    int64_t version = 0;
+    int64_t num_classes = 0;
+  };
+  absl::StatusOr<Model> Find(const Context& context, const std::string& name, const std::string& version) const;
+
+  const ServiceParts parts_;
+  Batcher* const batcher_;
+  ShardPort* const workers_;
+  InferenceStatistics statistics_;
+};
+
+}  // namespace chainfleet

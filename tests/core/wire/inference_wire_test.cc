@@ -1,0 +1,172 @@
+#include "core/wire/inference_wire.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <typename T>
+std::string Raw(const std::vector<T>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+std::vector<float> Floats(const InputTensor& tensor) {
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+inference::ModelInferRequest Request(const std::string& datatype, const std::vector<int64_t>& shape) {
+  inference::ModelInferRequest request;
+  request.set_model_name("job");
+  auto* input = request.add_inputs();
+  input->set_name("x");
+  input->set_datatype(datatype);
+  input->mutable_shape()->Add(shape.begin(), shape.end());
+  return request;
+}
+
+template <typename T>
+absl::StatusOr<InferenceCall> Parse(const std::string& datatype, const std::vector<int64_t>& shape,
+                                    const std::vector<T>& values) {
+  inference::ModelInferRequest request = Request(datatype, shape);
+  request.add_raw_input_contents(Raw(values));
+  return FromProto(request);
+}
+
+void ExpectRefused(const inference::ModelInferRequest& request, const std::string& words) {
+  const auto call = FromProto(request);
+  EXPECT_EQ(call.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(call.status().message()), HasSubstr(words));
+}
+
+TEST(InferenceWire, ReadsHalfPrecisionExactly) {
+  // 1, -2, the largest, the least normal, the least subnormal, infinity.
+  const auto half = Parse<uint16_t>("FP16", {1, 6}, {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x7c00});
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(half->input.type, InputType::kFloat32);
+  EXPECT_THAT(Floats(half->input), ElementsAre(1.f, -2.f, 65504.f, std::ldexp(1.f, -14), std::ldexp(1.f, -24),
+                                               std::numeric_limits<float>::infinity()));
+  const auto brain = Parse<uint16_t>("BF16", {1, 3}, {0x3f80, 0xc000, 0x0001});
+  ASSERT_TRUE(brain.ok()) << brain.status();
+  EXPECT_THAT(Floats(brain->input), ElementsAre(1.f, -2.f, std::ldexp(1.f, -133)));
+}
+
+TEST(InferenceWire, ReadsContentsAsItReadsRawBytes) {
+  inference::ModelInferRequest request = Request("FP64", {2, 1});
+  for (const double value : {0.5, -1.25}) request.mutable_inputs(0)->mutable_contents()->add_fp64_contents(value);
+  EXPECT_THAT(Floats(FromProto(request)->input), ElementsAre(0.5f, -1.25f));
+  request = Request("UINT8", {1, 2});
+  for (const uint32_t value : {7u, 255u}) request.mutable_inputs(0)->mutable_contents()->add_uint_contents(value);
+  EXPECT_EQ(FromProto(request)->input.bytes, "\x07\xff");
+  EXPECT_EQ(FromProto(request)->input.type, InputType::kUint8);
+  request.mutable_inputs(0)->mutable_contents()->set_uint_contents(1, 256);
+  ExpectRefused(request, "256");
+}
+
+TEST(InferenceWire, RefusesTensorsThatContradictThemselves) {
+  inference::ModelInferRequest request = Request("FP32", {2, 2});
+  ExpectRefused(request, "0 bytes where 4 elements");
+  request.add_raw_input_contents(std::string(15, 'a'));
+  ExpectRefused(request, "15 bytes");
+  request.set_raw_input_contents(0, std::string(16, 'a'));
+  EXPECT_TRUE(FromProto(request).ok());
+  request.mutable_inputs(0)->mutable_contents()->add_fp32_contents(1);
+  ExpectRefused(request, "give one of them");
+  request.mutable_inputs(0)->clear_contents();
+  request.add_raw_input_contents("");
+  ExpectRefused(request, "2 entries for 1 input");
+}
+
+TEST(InferenceWire, RefusesShapesThatNoMemoryHolds) {
+  const int64_t huge = int64_t{1} << 33;
+  ExpectRefused(Request("FP32", {huge, huge}), "too many elements");
+  ExpectRefused(Request("FP32", {-1, 2}), "negative");
+  ExpectRefused(Request("FP32", {int64_t{1} << 62}), "elements");
+}
+
+TEST(InferenceWire, RefusesDatatypesAndValuesItCannotKeep) {
+  ExpectRefused(Request("INT64", {1}), "'INT64'");
+  EXPECT_THAT(std::string(Parse<double>("FP64", {1}, {1e39}).status().message()), HasSubstr("float32"));
+  inference::ModelInferRequest request = Request("FP32", {1});
+  request.mutable_inputs(0)->mutable_contents()->add_fp64_contents(1);
+  ExpectRefused(request, "contents of another datatype");
+}
+
+TEST(InferenceWire, TakesOneInputCalledX) {
+  inference::ModelInferRequest request = Request("FP32", {1});
+  request.mutable_inputs(0)->set_name("image");
+  ExpectRefused(request, "'image'");
+  ExpectRefused(inference::ModelInferRequest(), "one input");
+}
+
+TEST(InferenceWire, ReadsParametersAndRefusesOthers) {
+  inference::ModelInferRequest request = Request("UINT8", {0});
+  auto& parameters = *request.mutable_parameters();
+  parameters["kinds"].set_string_param("theta_a,theta");
+  parameters["members"].set_uint64_param(3);
+  parameters["min_draws"].set_int64_param(2);
+  parameters["include_failed"].set_bool_param(true);
+  parameters["point"].set_string_param("eta=0.1");
+  const auto call = FromProto(request);
+  ASSERT_TRUE(call.ok()) << call.status();
+  EXPECT_THAT(call->kinds, ElementsAre(DrawKind::kThetaA, DrawKind::kTheta));
+  EXPECT_EQ(call->members, 3);
+  EXPECT_EQ(call->min_draws, 2);
+  EXPECT_TRUE(call->include_failed);
+  EXPECT_EQ(call->point, "eta=0.1");
+  parameters["members"].set_int64_param(-1);
+  ExpectRefused(request, "'members'");
+  parameters.erase("members");
+  parameters["kinds"].set_string_param("phi");
+  ExpectRefused(request, "'phi'");
+  parameters.erase("kinds");
+  parameters["wish"].set_bool_param(true);
+  ExpectRefused(request, "'wish'");
+}
+
+TEST(InferenceWire, RendersRawTensorsInTheOrderAsked) {
+  Prediction prediction;
+  prediction.version = 4;
+  prediction.num_rows = 1;
+  prediction.num_classes = 2;
+  prediction.scores.mean_probability = {0.25, 0.75};
+  prediction.scores.predictive_entropy = {0.5};
+  InferenceCall call;
+  call.model = "job";
+  call.outputs = {"predictive_entropy", "mean_probability", "predictive_entropy_error"};
+  EXPECT_TRUE(call.WantsErrors());
+  const auto response = ToProto(prediction, call);
+  EXPECT_EQ(response.model_version(), "4");
+  ASSERT_EQ(response.outputs_size(), 3);
+  EXPECT_THAT(response.outputs(1).shape(), ElementsAre(1, 2));
+  EXPECT_EQ(response.raw_output_contents(0), Raw<double>({0.5}));
+  EXPECT_EQ(response.raw_output_contents(1), Raw<double>({0.25, 0.75}));
+  double error;
+  std::memcpy(&error, response.raw_output_contents(2).data(), sizeof error);
+  EXPECT_TRUE(std::isnan(error)) << "one chain has no error";
+}
+
+TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
+  EXPECT_TRUE(CheckOutputs({"mean_probability", "mutual_information_error"}, 10).ok());
+  EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, 0).ok());
+  EXPECT_FALSE(CheckOutputs({"mean_probability"}, 0).ok());
+  EXPECT_THAT(std::string(CheckOutputs({"logits"}, 10).message()), HasSubstr("variation_ratio"));
+}
+
+TEST(InferenceWire, ReadsVersions) {
+  EXPECT_EQ(*VersionFromProto(""), 0);
+  EXPECT_EQ(*VersionFromProto("12"), 12);
+  for (const char* bad : {"0", "-1", "one", "1.0"}) EXPECT_FALSE(VersionFromProto(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace chainfleet

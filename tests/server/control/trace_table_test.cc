@@ -1,0 +1,153 @@
+#include "server/control/trace_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/base/rng_key.h"
+#include "core/diagnostics/ess.h"
+#include "core/diagnostics/mcse.h"
+#include "core/diagnostics/rhat.h"
+#include "tests/support/manual_executor.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class TraceTableTest : public ::testing::Test {
+ protected:
+  // Steps (first, last] of a chain that makes noise about `centre`; "still" never changes.
+  void Add(int32_t index, int64_t first, int64_t last, double centre = 0, int32_t point = 0,
+           std::optional<ChainState> ends_as = std::nullopt, const std::string& job = "job-a") {
+    ChainTrace trace{.point = point, .quantities = {"noise", "still"}, .steps = {}, .values = {}};
+    for (int64_t step = first + 1; step <= last; ++step) {
+      trace.steps.push_back(step);
+      trace.values.push_back(Value(index, step, centre));
+      trace.values.push_back(7);
+    }
+    table_.Add({job, index}, trace, ends_as);
+    executor_.RunUntilIdle();
+  }
+  static double Value(int32_t index, int64_t step, double centre) {
+    return centre +
+           NormalDouble(RngKey{5}, RngStream::kInit, static_cast<uint64_t>(step), static_cast<uint32_t>(index));
+  }
+  Diagnostic Only() {
+    const std::vector<Diagnostic> all = table_.Of("job-a");
+    EXPECT_THAT(all, SizeIs(1));
+    return all.empty() ? Diagnostic() : all[0];
+  }
+
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  TraceTable table_{&executor_};
+};
+
+TEST_F(TraceTableTest, SaysOfAQuantityWhatItsValuesSay) {
+  std::vector<double> values;
+  for (int32_t chain = 0; chain < 3; ++chain) {
+    Add(chain, 0, 50);
+    Add(chain, 50, 90, 0, 0, ChainState::kSucceeded);
+    for (int64_t step = 1; step <= 90; ++step) values.push_back(Value(chain, step, 0));
+  }
+  const Traces traces{values, 3};
+  EXPECT_EQ(Only(), (Diagnostic{0, "noise", 3, 90, Rhat(traces), EssBulk(traces), EssTail(traces), Mean(values),
+                                McseMean(traces)}));
+}
+
+TEST_F(TraceTableTest, TellsChainsThatDisagree) {
+  for (int32_t chain = 0; chain < 4; ++chain) Add(chain, 0, 100, chain);
+  EXPECT_GT(Only().rhat, 1.3);
+  EXPECT_LT(Only().ess_bulk, 20);
+}
+
+TEST_F(TraceTableTest, SaysNothingOfThreeValuesNorRHatOfOneChain) {
+  Add(0, 0, 3);
+  EXPECT_THAT(table_.Of("job-a"), IsEmpty());
+  Add(0, 3, 8);
+  EXPECT_TRUE(std::isnan(Only().rhat));
+  EXPECT_THAT(table_.Of("job-b"), IsEmpty());
+}
+
+TEST_F(TraceTableTest, TakesAStepOnceHoweverOftenItComes) {
+  Add(0, 0, 50);
+  Add(0, 20, 60);
+  EXPECT_EQ(Only().values, 60);
+}
+
+TEST_F(TraceTableTest, KeepsTheNewestWindow) {
+  Add(0, 0, 900);
+  Add(0, 900, 2500);
+  EXPECT_EQ(Only().values, kTraceWindow);
+  double mean = 0;
+  for (int64_t step = 1501; step <= 2500; ++step) mean += Value(0, step, 0) / 1000;
+  EXPECT_NEAR(Only().mean, mean, 1e-12);
+}
+
+TEST_F(TraceTableTest, LooksAtAsMuchOfEachChainAsTheShortestOfThoseHalfAsLongHas) {
+  Add(0, 0, 100);
+  Add(1, 0, 60);
+  Add(2, 0, 40);
+  EXPECT_EQ(Only().chains, 2);
+  EXPECT_EQ(Only().values, 60);
+}
+
+TEST_F(TraceTableTest, ComputesAgainWhenATenthCameOrAChainEnded) {
+  Add(0, 0, 100);
+  Add(0, 100, 105);
+  EXPECT_EQ(Only().values, 100);
+  Add(0, 105, 112);
+  EXPECT_EQ(Only().values, 112);
+  Add(0, 112, 113, 0, 0, ChainState::kSucceeded);
+  EXPECT_EQ(Only().values, 113);
+}
+
+TEST_F(TraceTableTest, EachPointIsItsOwnLaw) {
+  Add(0, 0, 50, 0, 0);
+  Add(1, 0, 50, 9, 1);
+  const std::vector<Diagnostic> all = table_.Of("job-a");
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_NEAR(all[0].mean, 0, 1);
+  EXPECT_NEAR(all[1].mean, 9, 1);
+}
+
+TEST_F(TraceTableTest, ForgetsChainsThatDiverged) {
+  Add(0, 0, 50);
+  Add(1, 0, 50, 100);
+  Add(1, 50, 55, 100, 0, ChainState::kDiverged);
+  EXPECT_EQ(Only().chains, 1);
+}
+
+TEST_F(TraceTableTest, LeavesOutWhatIsNotAMatrixOfItsJobsQuantities) {
+  Add(0, 0, 50);
+  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"other"}, .steps = {60}, .values = {1}}, std::nullopt);
+  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise", "still"}, .steps = {60}, .values = {1}}, std::nullopt);
+  table_.Add({"job-b", 0}, {.point = 0, .quantities = {}, .steps = {1, 2, 3, 4}, .values = {}}, std::nullopt);
+  executor_.RunUntilIdle();
+  Add(0, 50, 60, 0, 0, ChainState::kSucceeded);
+  EXPECT_EQ(Only().values, 60);
+  EXPECT_THAT(table_.Of("job-b"), IsEmpty());
+}
+
+TEST_F(TraceTableTest, WatchesTheFirstChainsOfAPoint) {
+  const auto most = static_cast<int32_t>(TraceTable::kMostChains);
+  for (int32_t chain = 0; chain < most + 3; ++chain) Add(chain, 0, 4);
+  Add(0, 4, 5, 0, 0, ChainState::kSucceeded);
+  EXPECT_EQ(Only().chains, most);
+}
+
+TEST_F(TraceTableTest, ForgetsTheJobThatWasNotFedForLongest) {
+  Add(0, 0, 4);
+  for (size_t i = 1; i < TraceTable::kMostJobs; ++i) Add(0, 0, 4, 0, 0, std::nullopt, "job-" + std::to_string(i));
+  Add(0, 4, 8);
+  Add(0, 0, 4, 0, 0, std::nullopt, "one more");
+  EXPECT_THAT(table_.Of("job-1"), IsEmpty());
+  EXPECT_THAT(table_.Of("job-a"), SizeIs(1));
+  EXPECT_THAT(table_.Of("one more"), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace chainfleet

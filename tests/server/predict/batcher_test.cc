@@ -1,0 +1,189 @@
+#include "server/predict/batcher.h"
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/predict/fake_serving.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+
+namespace chainfleet {
+namespace {
+
+using Answer = std::optional<absl::StatusOr<Prediction>>;
+using Mood = testing::FakeShardPort::Mood;
+
+struct World {
+  explicit World(BatchLimits limits = {})
+      : executor(&clock),
+        catalog(&executor, {2, 3}, 3),
+        port(&executor, testing::ArbitraryProbabilities(3)),
+        queue(&executor, &port),
+        router(&executor, &catalog, &queue),
+        batcher(&clock, &executor, &router, limits) {
+    port.workers = {{"a", Mood::kAnswers}};
+  }
+
+  std::function<void()> Ask(const std::shared_ptr<const InputTensor>& inputs, Answer* answer,
+                            absl::Duration timeout = absl::Seconds(60),
+                            PredictPriority priority = PredictPriority::kNormal,
+                            PredictQuery query = {{"job", 0, 0, false}, {}, 0}) {
+    return batcher.Predict(std::move(query), inputs, timeout, priority, [answer](absl::StatusOr<Prediction> r) {
+      EXPECT_FALSE(answer->has_value()) << "answered twice";
+      *answer = std::move(r);
+    });
+  }
+
+  FakeClock clock;
+  ManualExecutor executor;
+  testing::FakeDrawCatalog catalog;
+  testing::FakeShardPort port;
+  ShardQueue queue;
+  PredictRouter router;
+  Batcher batcher;
+};
+
+std::shared_ptr<const InputTensor> Rows(const std::vector<float>& values) {
+  auto inputs = std::make_shared<InputTensor>();
+  inputs->shape = {static_cast<int64_t>(values.size()), 1};
+  inputs->bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return inputs;
+}
+
+TEST(Batcher, GathersWhatComesWhileTheWorkersAreBusyAndGivesEachItsOwnRows) {
+  World world;
+  std::vector<Answer> answers(6), alone(6);
+  std::vector<std::shared_ptr<const InputTensor>> inputs;
+  for (int i = 0; i < 6; ++i) inputs.push_back(Rows({static_cast<float>(i), static_cast<float>(10 * i)}));
+  for (int i = 0; i < 6; ++i) world.Ask(inputs[i], &answers[i]);
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_EQ(static_cast<int>(world.port.sent.size()), 3) << "two at once, the four others together";
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(answers[i] && answers[i]->ok()) << i;
+    world.router.Predict({{"job", 0, 0, false}, {}, 0}, inputs[i], absl::Seconds(60),
+                         [&alone, i](absl::StatusOr<Prediction> r) { alone[i] = std::move(r); });
+    world.executor.RunFor(absl::Seconds(1));
+    EXPECT_EQ((*answers[i])->num_rows, 2);
+    EXPECT_EQ((*answers[i])->scores.mean_probability, (*alone[i])->scores.mean_probability) << i;
+    EXPECT_EQ((*answers[i])->errors.mutual_information, (*alone[i])->errors.mutual_information) << i;
+  }
+}
+
+TEST(Batcher, WaitsForCompanyNoLongerThanItIsTold) {
+  World world({.max_rows = 4, .max_delay = absl::Milliseconds(5)});
+  Answer first, second, third;
+  world.Ask(Rows({1}), &first);
+  world.executor.RunFor(absl::Milliseconds(4));
+  EXPECT_EQ(static_cast<int>(world.port.sent.size()), 0);
+  world.Ask(Rows({2}), &second);
+  world.executor.RunFor(absl::Milliseconds(2));
+  EXPECT_EQ(static_cast<int>(world.port.sent.size()), 1);
+  EXPECT_TRUE(first && second);
+  world.Ask(Rows({3, 4, 5, 6}), &third);
+  world.executor.RunUntilIdle();
+  EXPECT_TRUE(third) << "a full batch does not wait";
+}
+
+TEST(Batcher, KeepsBatchesBelowTheirBound) {
+  World world({.max_rows = 3});
+  std::vector<Answer> answers(8);
+  for (Answer& answer : answers) world.Ask(Rows({1}), &answer);
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_EQ(static_cast<int>(world.port.sent.size()), 4) << "1, 1, 3, 3";
+}
+
+TEST(Batcher, ServesTheUrgentFirst) {
+  World world({.max_rows = 1});
+  world.port.workers = {{"a", Mood::kHangs}};
+  std::vector<Answer> busy(2);
+  for (Answer& answer : busy) world.Ask(Rows({0}), &answer, absl::Seconds(1));
+  world.executor.RunUntilIdle();
+  Answer low, high;
+  world.Ask(Rows({1}), &low, absl::Seconds(60), PredictPriority::kLow);
+  world.Ask(Rows({2}), &high, absl::Seconds(60), PredictPriority::kHigh);
+  world.executor.RunUntilIdle();
+  world.port.workers = {{"a", Mood::kAnswers}};
+  while (!low && !high) ASSERT_TRUE(world.executor.RunOne() || (world.clock.Advance(absl::Milliseconds(100)), true));
+  EXPECT_TRUE(high);
+  EXPECT_FALSE(low);
+}
+
+TEST(Batcher, AnExpiredRequestNeverReachesAWorker) {
+  World world({.max_rows = 8});
+  world.port.workers = {{"a", Mood::kHangs}};
+  std::vector<Answer> busy(2);
+  for (Answer& answer : busy) world.Ask(Rows({0}), &answer, absl::Seconds(10));
+  world.executor.RunUntilIdle();
+  Answer late;
+  world.Ask(Rows({1}), &late, absl::Seconds(1));
+  world.executor.RunFor(absl::Seconds(2));
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->status().code(), absl::StatusCode::kDeadlineExceeded);
+  const int sent = static_cast<int>(world.port.sent.size());
+  world.executor.RunFor(absl::Seconds(20));
+  EXPECT_EQ(static_cast<int>(world.port.sent.size()), sent);
+}
+
+TEST(Batcher, ACancelledRequestLeavesTheOthersOfItsBatchAlone) {
+  World world({.max_rows = 8, .max_delay = absl::Milliseconds(5)});
+  Answer kept, gone;
+  world.Ask(Rows({1}), &kept);
+  const auto cancel = world.Ask(Rows({2}), &gone);
+  world.executor.RunUntilIdle();
+  world.clock.Advance(absl::Milliseconds(5));
+  ASSERT_TRUE(world.executor.RunOne());  // the batch begins
+  cancel();
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_EQ(gone->status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(kept && kept->ok());
+}
+
+TEST(Batcher, ABatchThatAllHaveLeftIsCancelled) {
+  World world;
+  world.port.workers = {{"a", Mood::kHangs}};
+  Answer gone;
+  const auto cancel = world.Ask(Rows({1}), &gone);
+  world.executor.RunUntilIdle();
+  EXPECT_EQ(world.port.cancelled.size(), 0u);
+  cancel();
+  world.executor.RunUntilIdle();
+  EXPECT_EQ(world.port.cancelled.size(), 1u);
+}
+
+TEST(Batcher, ABadRowIsTheFaultOfItsOwnRequestAlone) {
+  World world({.max_rows = 8, .max_delay = absl::Milliseconds(5)});
+  Answer good, bad;
+  world.Ask(Rows({1}), &good);
+  world.Ask(Rows({std::numeric_limits<float>::quiet_NaN()}), &bad);
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(good && good->ok()) << (good ? good->status() : absl::OkStatus());
+  ASSERT_TRUE(bad);
+  EXPECT_EQ(bad->status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Batcher, RefusesMoreThanMayWait) {
+  World world({.max_waiting = 3});
+  world.port.workers = {{"a", Mood::kHangs}};
+  std::vector<Answer> answers(6);
+  for (Answer& answer : answers) world.Ask(Rows({1}), &answer);
+  world.executor.RunUntilIdle();
+  ASSERT_TRUE(answers[5]) << "two under way, three wait";
+  EXPECT_EQ(answers[5]->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(answers[5]->status()), "QUEUE_FULL");
+  EXPECT_FALSE(answers[4]);
+}
+
+TEST(Batcher, DoesNotMixRequestsForDifferentDraws) {
+  World world({.max_rows = 8, .max_delay = absl::Milliseconds(5)});
+  Answer all, newest;
+  world.Ask(Rows({1}), &all);
+  world.Ask(Rows({1}), &newest, absl::Seconds(60), PredictPriority::kNormal, {{"job", 0, 1, false}, {}, 0});
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_EQ(static_cast<int>(world.port.sent.size()), 2);
+}
+
+}  // namespace
+}  // namespace chainfleet

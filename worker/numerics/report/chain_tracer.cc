@@ -1,0 +1,59 @@
+#include "worker/numerics/report/chain_tracer.h"
+
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "worker/numerics/tensor_view.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kProbes = 4;
+
+// In the middle of as many parts of the data set: files are often sorted by class.
+std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
+  std::vector<int64_t> rows;
+  const int64_t count = spec.model.has_data() ? std::min(kProbes, num_examples) : 0;
+  for (int64_t i = 0; i < count; ++i) rows.push_back((2 * i + 1) * num_examples / (2 * count));
+  return rows;
+}
+
+}  // namespace
+
+ChainTracer::ChainTracer(const JobSpec& spec, Potential* potential)
+    : potential_(potential), has_anchor_(KindsOf(spec).size() > 1), probes_(ProbesOf(spec, potential->num_examples())) {
+  quantities_.push_back("energy");
+  if (has_anchor_) quantities_.push_back("anchor_distance");
+  for (const DrawKind kind : KindsOf(spec)) {
+    quantities_.push_back(absl::StrCat(ToString(kind), ".norm"));
+    for (const int64_t row : probes_) {
+      quantities_.push_back(absl::StrCat(ToString(kind), ".log_likelihood[", row, "]"));
+    }
+  }
+}
+
+absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::vector<StepInfo>& info,
+                                                                    const std::vector<const ThetaArena*>& kinds) {
+  std::vector<std::vector<double>> values;
+  for (const StepInfo& row : info) {
+    values.push_back({row.energy});
+    if (has_anchor_) values.back().push_back(row.anchor_distance);
+  }
+  const size_t n = probes_.size();
+  std::vector<int64_t> ids;
+  for (size_t row = 0; row < info.size(); ++row) ids.insert(ids.end(), probes_.begin(), probes_.end());
+  std::vector<double> losses(ids.size());
+  for (const ThetaArena* theta : kinds) {
+    const at::Tensor norms = at::linalg_vector_norm(RowsView(*theta), 2, at::IntArrayRef{1}).cpu();
+    if (n > 0) potential_->Losses(*theta, {.ids = ids.data(), .size = static_cast<int64_t>(n)}, losses.data());
+    for (size_t row = 0; row < info.size(); ++row) {
+      values[row].push_back(norms.const_data_ptr<float>()[row]);
+      for (size_t i = 0; i < n; ++i) values[row].push_back(-losses[row * n + i]);
+    }
+  }
+  return values;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,42 @@
+// Takes the scalar quantities that live diagnostics follow: weights are not identified, so none of them is a weight.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/job_spec.h"
+#include "worker/numerics/potential.h"
+#include "worker/numerics/samplers/sampler_state.h"
+
+namespace chainfleet {
+
+// Of each chain, in this order and by these names:
+//
+//   energy                      U at the step's batch, before the step
+//   anchor_distance             |theta - theta_a| before the step, of samplers that draw both
+//   KIND.norm                   the Euclidean norm of all parameters; KIND is theta or theta_a, kinds that are kept
+//   KIND.log_likelihood[ROW]    of a few rows of the data set, spread over it: what the network says at fixed inputs.
+//                               Without augmentation and dropout; batch norm by those rows alone
+//
+// A function of the state: takes no random number and changes nothing of a chain. Not thread-safe; `potential` must
+// outlive it.
+class ChainTracer {
+ public:
+  ChainTracer(const JobSpec& spec, Potential* potential);
+
+  const std::vector<std::string>& quantities() const { return quantities_; }
+
+  // The values of each row after its step `info`, [C, Q]; `kinds` are the arenas of KindsOf(spec). Throws as a
+  // Potential does when memory is short.
+  absl::StatusOr<std::vector<std::vector<double>>> Trace(const std::vector<StepInfo>& info,
+                                                         const std::vector<const ThetaArena*>& kinds);
+
+ private:
+  Potential* const potential_;
+  const bool has_anchor_;
+  std::vector<int64_t> probes_;  // rows of the data set
+  std::vector<std::string> quantities_;
+};
+
+}  // namespace chainfleet

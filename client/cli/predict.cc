@@ -1,3 +1,5 @@
+#include <google/protobuf/reflection.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -106,10 +108,9 @@ absl::StatusOr<v1::PredictResponse> PredictAll(Client* client, const PredictOpti
   return all;
 }
 
-Array DoubleArray(const google::protobuf::RepeatedField<double>& values, std::vector<int64_t> shape) {
-  return {
-      ArrayType::kFloat64, std::move(shape),
-      std::string(reinterpret_cast<const char*>(values.data()), static_cast<size_t>(values.size()) * sizeof(double))};
+Array DoubleArray(const std::vector<double>& values, std::vector<int64_t> shape) {
+  return {ArrayType::kFloat64, std::move(shape),
+          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double))};
 }
 
 bool LearnsNumbers(const v1::PredictResponse& all) { return all.num_classes() == 0; }
@@ -119,10 +120,11 @@ void AddArrays(const v1::PredictResponse& all, const v1::PredictiveScores& score
                std::map<std::string, Array>* arrays) {
   const auto* type = scores.GetDescriptor();
   for (int i = 0; i < type->field_count(); ++i) {
-    const auto& values = scores.GetReflection()->GetRepeatedField<double>(scores, type->field(i));
+    const auto field = scores.GetReflection()->GetRepeatedFieldRef<double>(scores, type->field(i));
+    const std::vector<double> values(field.begin(), field.end());
     if (values.empty()) continue;
     std::vector<int64_t> shape = {all.num_rows()};
-    if (values.size() != all.num_rows()) shape.push_back(all.num_classes());
+    if (static_cast<int64_t>(values.size()) != all.num_rows()) shape.push_back(all.num_classes());
     (*arrays)[type->field(i)->name() + suffix] = DoubleArray(values, shape);
   }
 }

@@ -328,6 +328,9 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
                                                gib(limits::kMaxChainBytes), " GiB")}});
 }
 
+// Of a run that has so many steps to look at: fewer say little of a tail.
+constexpr int64_t kFewestTraced = 100;
+
 bool StepPlan::CollectsAfter(int64_t step) const {
   if (total_steps > training_steps) return step > training_steps + pass_steps && step <= total_steps;
   return InWindow(step) && step % collect_every == 0;
@@ -371,9 +374,11 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   plan.collect_window =
       collect.last_epochs_of_cycle ? *collect.last_epochs_of_cycle * plan.steps_per_epoch : plan.steps_per_cycle;
   if (plan.total_steps == plan.training_steps) {
+    // Tracing a step costs up to a sixth of it: less than a hundredth of a run, unless that is short.
+    const int64_t values = std::clamp(plan.total_steps / 16, kFewestTraced, kTraceWindow);
     StepPlan of_each = plan;
     of_each.collect_every = 1;
-    plan.trace_every = std::max<int64_t>(1, (of_each.NumDraws() + kTraceWindow - 1) / kTraceWindow);
+    plan.trace_every = std::max<int64_t>(1, (of_each.NumDraws() + values - 1) / values);
   }
   return plan;
 }

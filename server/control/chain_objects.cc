@@ -9,8 +9,12 @@ namespace chainfleet {
 
 absl::Status ChainObjects::Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref) const {
   const auto name = ParseChainObjectName(ref.name);
-  if (!name || name->store_incarnation != state_->incarnation() || name->chain != chain ||
-      name->lease_epoch != lease_epoch) {
+  if (name && name->store_incarnation != state_->incarnation()) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("object ", ref.name, " is of another store than ",
+                                                                 state_->incarnation(), ", drop the chain")),
+                      "LEASE_FENCED");
+  }
+  if (!name || name->chain != chain || name->lease_epoch != lease_epoch) {
     return InvalidFields({{"header.blob.name", absl::StrCat("\"", ref.name, "\" is no object of chain ",
                                                             ToString(chain), " at lease epoch ", lease_epoch)}});
   }

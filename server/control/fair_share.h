@@ -2,9 +2,9 @@
 //
 // What a tenant has of the fleet is a mean number of devices: those it holds now, and its mean over the past in which
 // an hour ago weighs half as much as an hour that lies a half-life closer. Held constantly, n devices are n of each. A
-// slot goes to the tenant with the least of it for its weight. So shares follow the weights over a few half-lives; a
-// tenant that was idle has used nothing, which is as much as one that was never there: it catches up for a half-life,
-// and not for the months that it was away.
+// slot goes to the tenant with the least of it for its weight. So shares follow the weights over a few half-lives, the
+// better the shorter chains are than one; a tenant that was idle has used nothing, which is as much as one that was
+// never there: it catches up for a half-life, and not for the months that it was away.
 #pragma once
 
 #include <cstdint>

@@ -165,7 +165,8 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
                                                              const inference::ModelStatisticsRequest* request,
                                                              inference::ModelStatisticsResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+    if (!tenant.ok()) return answer->Fail(tenant.status());
     std::string job;
     int64_t version = 0;
     if (!request->name().empty()) {
@@ -175,7 +176,10 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
       version = model->version;
     }
     inference::ModelStatisticsResponse statistics;
-    for (const InferenceCount& count : statistics_.Of(job, version)) *statistics.add_model_stats() = Render(count);
+    for (const InferenceCount& count : statistics_.Of(job, version)) {
+      const absl::StatusOr<JobView> counted = parts_.dispatcher->GetJob(count.model);
+      if (counted.ok() && counted->tenant == *tenant) *statistics.add_model_stats() = Render(count);
+    }
     answer->Succeed(std::move(statistics));
   });
 }

@@ -107,9 +107,9 @@ class Potentials(unittest.TestCase):
         found = {row["quantity"]: row for row in self.fleet.json("describe", "gaussian")["diagnostics"]}
         self.assertEqual(sorted(found), ["energy", "theta.norm"])
         for row in found.values():
-            self.assertEqual((row["chains"], row["values"]), (4, "917"))  # every sixth of 5,500 steps
+            self.assertEqual((row["chains"], row["values"]), (4, "367"))  # every fifteenth of 5,500 steps
             self.assertLess(row["rhat"], 1.02)
-            self.assertGreater(row["ess_bulk"], 1000)
+            self.assertGreater(row["ess_bulk"], 800)
         energy = found["energy"]
         self.assertAlmostEqual(energy["mean"], 1, delta=4 * energy["mcse_mean"])  # half the dimension
 

@@ -7,7 +7,6 @@ import subprocess
 import unittest
 
 import fleet as fleets
-from journeys_test import first_job_with
 
 # Resume points of this dimension are objects.
 JOB = """
@@ -15,12 +14,13 @@ name: restored
 model: {potential: {gaussian: {dimension: 20000}}}
 sampler: {sgld: {}}
 step_size: {constant: 0.1}
-num_steps: 100000
+num_steps: 50000
 chains: 2
-collect: {every_steps: 500, segment_draws: 5}
-resume_point_every_steps: 2500
+collect: {every_steps: 250, segment_draws: 5}
+resume_point_every_steps: 1250
 seed: 7
 """
+ASKED_AT_MOST = 500
 
 
 class Restored(unittest.TestCase):
@@ -52,13 +52,14 @@ class Restored(unittest.TestCase):
                                    "--metrics-listen", "off", "--lease", "2s", "--restored"], stderr=log, stdout=log)
         self.addCleanup(server.wait)
         self.addCleanup(server.send_signal, signal.SIGTERM)
+        self.assertTrue(any(self.fleet.run("get", "jobs").returncode == 0 for _ in range(ASKED_AT_MOST)), self.fleet.logs())
 
     def test_a_restored_fleet_goes_on_from_its_backup(self):
         job = self.fleet.submit(JOB)
-        first_job_with(self.fleet, job, 20)
+        self.fleet.wait_for_draws(job, 20)
         self.back_up()
         in_backup = [record["segment"] for record in self.fleet.json("get", "draws", job)["segments"]]
-        first_job_with(self.fleet, job, 10 + sum(len(segment["steps"]) for segment in in_backup))
+        self.fleet.wait_for_draws(job, 10 + sum(len(segment["steps"]) for segment in in_backup))
         self.fleet.kill("server")
         self.put_back()
         lost = self.fleet.path("blobs", in_backup[0]["object"]["name"])

@@ -43,6 +43,8 @@ TEST_F(EnvironmentTest, TheTokenMayStandInAFile) {
   std::filesystem::remove(path);
 }
 
+TEST_F(EnvironmentTest, TheHostHasAName) { EXPECT_THAT(HostName(), ::testing::Not(::testing::IsEmpty())); }
+
 TEST_F(EnvironmentTest, AMissingTokenFileIsNamed) {
   Set("CHAINFLEET_TOKEN_FILE", "/no/such/token");
   EXPECT_THAT(std::string(BearerToken().status().message()),

@@ -30,6 +30,16 @@ TEST_F(FileSystemTest, WritesReadsAndLists) {
   EXPECT_TRUE(files_->SyncFolder(folder_ + "/a").ok());
 }
 
+TEST_F(FileSystemTest, CreatesEveryMissingFolderAbove) {
+  EXPECT_TRUE(CreateFoldersSynced(folder_ + "/a/b/c").ok());
+  EXPECT_TRUE(std::filesystem::is_directory(folder_ + "/a/b/c"));
+  EXPECT_TRUE(CreateFoldersSynced(folder_ + "/a/b/c/").ok()) << "what is there stays";
+  ASSERT_TRUE(files_->WriteSynced(folder_ + "/file", "x").ok());
+  const absl::Status below_a_file = CreateFoldersSynced(folder_ + "/file/data");
+  EXPECT_FALSE(below_a_file.ok());
+  EXPECT_THAT(std::string(below_a_file.message()), ::testing::HasSubstr(folder_ + "/file/data"));
+}
+
 TEST_F(FileSystemTest, RenameNeverReplaces) {
   ASSERT_TRUE(files_->WriteSynced(folder_ + "/from", "new").ok());
   ASSERT_TRUE(files_->WriteSynced(folder_ + "/to", "old").ok());

@@ -108,6 +108,25 @@ TEST(StepPlan, TracesUpToAThousandStepsOfTheWindows) {
   }
 }
 
+TEST(StepPlan, TracesOfAShortRunOneInSixteenStepsOrAHundred) {
+  JobSpec spec = FashionJob();
+  const auto traced = [&](int64_t steps) {
+    spec.num_epochs.reset();
+    spec.num_steps = steps;
+    spec.schedule.kind = ConstantSchedule{0.1};
+    spec.burn_in = {.steps = steps / 2};
+    spec.collect = {.every_steps = 1};
+    const StepPlan plan = PlanSteps(spec, 60000);
+    int64_t count = 0;
+    for (int64_t step = 1; step <= steps; ++step) count += plan.TracesAfter(step) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(traced(60), 30);
+  EXPECT_EQ(traced(800), 100);
+  EXPECT_EQ(traced(6400), 400);
+  EXPECT_EQ(traced(64000), 1000);
+}
+
 TEST(StepPlan, TracesNoSamplesOfWhatTrainingLeft) {
   JobSpec spec = FashionJob();
   spec.sampler.kind = SwagSpec{};

@@ -80,11 +80,13 @@ class DispatcherThreads : public testing::Test {
   // What users and the collector ask meanwhile.
   void Ask(const std::string& job) {
     while (!Ended(job)) {
-      EXPECT_TRUE(dispatcher_->ListJobs(std::nullopt, 10, "").ok());
+      EXPECT_TRUE(dispatcher_->ListJobs({}, 10, "").ok());
       EXPECT_TRUE(store_->ListSegments({.job = job}).ok());
       EXPECT_TRUE(store_->ReferencesOfChain({job, 0}).ok());
       (void)dispatcher_->CheckLease({job, 0}, 1);  // refused or not: as it comes
-      EXPECT_TRUE(Await<JobView>([&](auto done) { dispatcher_->CreateJob(SmallSpec("dry", 2), "", true, done); }).ok());
+      EXPECT_TRUE(Await<JobView>([&](auto done) {
+                    dispatcher_->CreateJob(kDefaultTenant, SmallSpec("dry", 2), "", true, done);
+                  }).ok());
     }
   }
 
@@ -98,7 +100,8 @@ class DispatcherThreads : public testing::Test {
 TEST_F(DispatcherThreads, WorkersAndUsersAtOnceLoseNoDraw) {
   std::vector<std::string> jobs;
   for (const char* name : {"one", "two"}) {
-    const auto job = Await<JobView>([&](auto done) { dispatcher_->CreateJob(SmallSpec(name, 6), "", false, done); });
+    const auto job =
+        Await<JobView>([&](auto done) { dispatcher_->CreateJob(kDefaultTenant, SmallSpec(name, 6), "", false, done); });
     ASSERT_TRUE(job.ok()) << job.status();
     jobs.push_back(job->id);
   }

@@ -110,8 +110,8 @@ TEST(FairShare, WeightsOneAndThreeShareAQuarterAndThreeQuartersOverTime) {
 }
 
 TEST(FairShare, OneSlotIsSharedInTime) {
-  Fleet fleet(OfWeights({{"three", 3}}), 1);
-  std::map<std::string, double> had = fleet.Run(absl::Hours(240), {"one", "three"});
+  Fleet fleet(FairShare({{{"three", 3}}, 24 * kHour}), 1);
+  std::map<std::string, double> had = fleet.Run(240 * kHour, {"one", "three"});
   EXPECT_NEAR(had["one"] / (had["one"] + had["three"]), 0.25, 0.02);
 }
 

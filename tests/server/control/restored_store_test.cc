@@ -2,6 +2,7 @@
 
 #include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
+#include "server/control/chain_objects.h"
 #include "server/control/garbage_collector.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
@@ -60,6 +61,8 @@ TEST_F(RestoredStoreTest, AWorkerOfBeforeDropsItsChainsAndAnotherGoesOn) {
   EXPECT_EQ(Chain(chain).attempts, 0);
   EXPECT_GT(store_->generation(), generation + kRestoredLeap);
   EXPECT_EQ(ReasonOf(Commit(old, old.NextCommit(chain)).status()), "LEASE_FENCED");
+  const BlobRef late{SegmentObjectName("incarnation-1", chain, 1, DigestOf(20)), 5, DigestOf(20)};
+  EXPECT_EQ(ReasonOf(ChainObjects(store_.get(), &blobs_, dispatcher_.get()).Admit(chain, 1, late)), "LEASE_FENCED");
   const SynchronizeReply reply = Sync(&old);
   EXPECT_EQ(reply.store_incarnation, "incarnation-2");
   EXPECT_THAT(old.stops, ElementsAre(testing::Pair(chain, StopOrder::How::kFenced)));

@@ -112,17 +112,22 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
   commit.commit.trace = {.point = 0, .quantities = {"energy"}, .steps = {6, 7, 8, 9, 10}, .values = {4, 1, 3, 2, 5}};
   ASSERT_TRUE(Commit(commit).ok());
   WaitForDiagnostics();
-  ASSERT_EQ(GetJob("walk")->diagnostics_size(), 1);
-  const v1::Job::Diagnostic& found = GetJob("walk")->diagnostics(0);
+  const auto job = GetJob("walk");
+  ASSERT_EQ(job->diagnostics_size(), 1);
+  const v1::Job::Diagnostic& found = job->diagnostics(0);
   EXPECT_EQ(found.quantity(), "energy");
   EXPECT_EQ(found.values(), 5);
   EXPECT_EQ(found.mean(), 3);
   EXPECT_FALSE(found.has_rhat()) << "of a single chain";
-  commit.commit.lease_epoch = 7;
   commit.commit.trace.steps = {16, 17, 18, 19, 20};
-  EXPECT_FALSE(Commit(commit).ok());
+  const auto again = Commit(commit);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->replayed());
+  commit.commit.resume_point.step = 20;
+  commit.commit.lease_epoch = 7;
+  EXPECT_FALSE(Commit(commit).ok()) << "fenced";
   WaitForDiagnostics();
-  EXPECT_EQ(GetJob("walk")->diagnostics(0).values(), 5) << "fenced";
+  EXPECT_EQ(GetJob("walk")->diagnostics(0).values(), 5);
 }
 
 TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {

@@ -5,6 +5,7 @@ import queue
 import sys
 import unittest
 
+import bad_input_test
 import fleet as fleets
 
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
@@ -15,19 +16,6 @@ import tritonclient.grpc as triton  # noqa: E402
 import tritonclient.grpc.aio as triton_aio  # noqa: E402
 from tritonclient.utils import InferenceServerException  # noqa: E402
 
-JOB = """
-name: small
-model: {builtin: softmax_regression}
-dataset: {name: fashion}
-sampler: {sgld: {}}
-learning_rate: {constant: 0.01}
-temperature: 1.0e-4
-batch_size: 50
-num_epochs: 4
-chains: 2
-collect: {last_epochs_of_cycle: 2}
-"""
-
 
 def tensor(array, datatype):
     made = triton.InferInput("x", list(array.shape), datatype)
@@ -35,14 +23,11 @@ def tensor(array, datatype):
     return made
 
 
-class Inference(unittest.TestCase):
+class Inference(bad_input_test.Refusals):
     @classmethod
     def setUpClass(cls):
-        cls.fleet = fleets.Fleet(workers=1)
-        cls.fleet.up()
-        cls.addClassCleanup(cls.fleet.close)
-        cls.fleet.put_fashion("fashion", 500)
-        cls.job = cls.fleet.submit(JOB)
+        super().setUpClass()
+        cls.job = cls.fleet.submit(bad_input_test.GOOD)
         cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
         cls.images = numpy.random.default_rng(1).integers(0, 256, (5, 1, 28, 28), dtype=numpy.uint8)
         fleets.write_npy(cls.fleet.path("x.npy"), "|u1", cls.images.shape, cls.images.tobytes())
@@ -50,7 +35,7 @@ class Inference(unittest.TestCase):
         cls.client = triton.InferenceServerClient(cls.fleet.address)
         cls.addClassCleanup(cls.client.close)
 
-    def refused(self, code, *words, **arguments):
+    def not_inferred(self, code, *words, **arguments):
         """The call fails with this status and one message that has all the words and nothing of the inside."""
         arguments = {"model_name": "small", "inputs": [tensor(self.images, "UINT8")], **arguments}
         with self.assertRaises(InferenceServerException) as caught:
@@ -105,18 +90,18 @@ class Inference(unittest.TestCase):
         self.assertEqual(result.get_response().model_version, version)
         newest = self.client.infer("small", [tensor(self.images, "UINT8")], parameters={"members": 1, "kinds": "theta"})
         self.assertEqual(newest.get_response().parameters["draws_used"].int64_param, 2)  # one of each chain
-        self.refused("NOT_FOUND", "version", model_version="999")
-        self.refused("INVALID_ARGUMENT", "version", model_version="first")
+        self.not_inferred("NOT_FOUND", "version", model_version="999")
+        self.not_inferred("INVALID_ARGUMENT", "version", model_version="first")
 
     def test_bad_requests(self):
-        self.refused("NOT_FOUND", "nowhere", model_name="nowhere")
-        self.refused("INVALID_ARGUMENT", "'x'", inputs=[triton.InferInput("y", [1, 1, 28, 28], "UINT8")])
-        self.refused("INVALID_ARGUMENT", "INT64", inputs=[tensor(self.images.astype(numpy.int64), "INT64")])
-        self.refused("INVALID_ARGUMENT", "27", inputs=[tensor(self.images[:, :, :27], "UINT8")])
-        self.refused("INVALID_ARGUMENT", "output", "logits", outputs=[triton.InferRequestedOutput("logits")])
-        self.refused("INVALID_ARGUMENT", "unknown parameter", "wish", parameters={"wish": 1})
-        self.refused("INVALID_ARGUMENT", "float32", inputs=[tensor(numpy.full((1, 1, 28, 28), 1e300), "FP64")])
-        self.refused("INVALID_ARGUMENT", "bytes", inputs=[self.cut_short()])
+        self.not_inferred("NOT_FOUND", "nowhere", model_name="nowhere")
+        self.not_inferred("INVALID_ARGUMENT", "'x'", inputs=[triton.InferInput("y", [1, 1, 28, 28], "UINT8")])
+        self.not_inferred("INVALID_ARGUMENT", "INT64", inputs=[tensor(self.images.astype(numpy.int64), "INT64")])
+        self.not_inferred("INVALID_ARGUMENT", "27", inputs=[tensor(self.images[:, :, :27], "UINT8")])
+        self.not_inferred("INVALID_ARGUMENT", "output", "logits", outputs=[triton.InferRequestedOutput("logits")])
+        self.not_inferred("INVALID_ARGUMENT", "unknown parameter", "wish", parameters={"wish": 1})
+        self.not_inferred("INVALID_ARGUMENT", "float32", inputs=[tensor(numpy.full((1, 1, 28, 28), 1e300), "FP64")])
+        self.not_inferred("INVALID_ARGUMENT", "bytes", inputs=[self.cut_short()])
 
     def cut_short(self):
         made = triton.InferInput("x", list(self.images.shape), "UINT8")

@@ -185,7 +185,10 @@ time_t time(time_t* out) noexcept {
 }
 
 long syscall(long number, ...) noexcept {
-  static const auto next = Next<Syscall>("syscall");
+  // No guarded static: a thread that waits for its guard does so by this very function.
+  static constinit std::atomic<Syscall> known = nullptr;
+  Syscall next = known.load(std::memory_order_relaxed);
+  if (next == nullptr) known.store(next = Next<Syscall>("syscall"), std::memory_order_relaxed);
   long a[6];
   va_list list;
   va_start(list, number);

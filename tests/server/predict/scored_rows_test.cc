@@ -131,8 +131,8 @@ TEST(ScoredRows, WithoutLabelsKeepOnlyWhatTheShiftedSetNeeds) {
 }
 
 TEST(ScoreTable, TellsTheShiftedSetApartByEachEntropy) {
-  const std::vector<int32_t> labels = {0};
-  ScoredRows rows({kTheta}, 1, 2, labels), ood({kTheta}, 2, 2, {});
+  const std::vector<int32_t> labels = {0, 0, 0};  // of every row
+  ScoredRows rows({kTheta}, 1, 2, {labels[2]}), ood({kTheta}, 2, 2, {});
   // Both shifted rows have means (.8 and .25) surer than .65, but draws that disagree more.
   rows.Add({0, 1}, Sums({2}, {kTheta}, &labels));
   ood.Add({0, 2}, Sums({0, 1}, {kTheta}, nullptr));

@@ -41,9 +41,9 @@ std::vector<Sums> SumByChain(const std::vector<const PartialPrediction*>& partia
   std::vector<Sums> chains;
   const PartialPrediction* previous = nullptr;
   for (const PartialPrediction* partial : partials) {
-    const Sums sums = SumsOf(*partial);
+    Sums sums = SumsOf(*partial);
     if (previous == nullptr || previous->chain != partial->chain) {
-      chains.push_back(sums);
+      chains.push_back(std::move(sums));
     } else {
       chains.back().Add(sums, 1);
       chains.back().num_draws = std::min(chains.back().num_draws, partial->num_draws);
@@ -196,11 +196,15 @@ void AppendRows(Prediction block, Prediction* whole) {
 
 Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count) {
   if (count == whole.num_rows) return whole;
-  Prediction rows = whole;
-  rows.num_rows = count;
-  rows.scores = RowsOf(whole.scores, first, count, whole.num_classes);
-  rows.errors = RowsOf(whole.errors, first, count, whole.num_classes);
-  return rows;
+  return {.job = whole.job,
+          .version = whole.version,
+          .point = whole.point,
+          .draws_used = whole.draws_used,
+          .draws_in_version = whole.draws_in_version,
+          .num_rows = count,
+          .num_classes = whole.num_classes,
+          .scores = RowsOf(whole.scores, first, count, whole.num_classes),
+          .errors = RowsOf(whole.errors, first, count, whole.num_classes)};
 }
 
 }  // namespace chainfleet

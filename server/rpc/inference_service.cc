@@ -42,10 +42,10 @@ inference::ModelStatistics Render(const InferenceCount& count) {
 
 absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& context, const std::string& name,
                                                                const std::string& version) const {
-  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t wanted, VersionFromProto(version));
   const absl::StatusOr<std::string> id = ResolveJob(parts_, context, name);
   if (absl::IsUnauthenticated(id.status())) return id.status();
-  const absl::StatusOr<JobView> job = id.ok() ? parts_.dispatcher->GetJob(*id) : id.status();
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t wanted, VersionFromProto(version));
+  absl::StatusOr<JobView> job = id.ok() ? parts_.dispatcher->GetJob(*id) : id.status();
   if (!job.ok()) return absl::NotFoundError(absl::StrCat("unknown model '", name, "'"));
   if (!job->plan->spec.model.has_data() || !job->plan->dataset) {
     return absl::NotFoundError(absl::StrCat("'", name, "' samples an analytic potential: it makes no predictions"));
@@ -54,7 +54,7 @@ absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& co
     return absl::NotFoundError(absl::StrCat("unknown version '", version, "' of model '", name, "'"));
   }
   const int64_t num_classes = job->plan->dataset->num_classes;
-  return Model{*job, wanted, num_classes};
+  return Model{*std::move(job), wanted, num_classes};
 }
 
 InferenceService::Reactor* InferenceService::ServerLive(Context* context, const inference::ServerLiveRequest*,
@@ -108,7 +108,6 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
                                                            const inference::ModelMetadataRequest* request,
                                                            inference::ModelMetadataResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     answer->Answer(Find(*context, request->name(), request->version()), [&](const Model& model) {
       inference::ModelMetadataResponse metadata;
       metadata.set_name(request->name());
@@ -134,7 +133,6 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
 InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const inference::ModelConfigRequest* request,
                                                          inference::ModelConfigResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     answer->Answer(Find(*context, request->name(), request->version()), [&](const Model& model) {
       const std::vector<int64_t>& input_shape = model.job.plan->dataset->input_shape;
       inference::ModelConfigResponse reply;
@@ -187,7 +185,6 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
 InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const inference::ModelInferRequest* request,
                                                         inference::ModelInferResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<Model> model = Find(*context, request->model_name(), request->model_version());
     if (!model.ok()) return answer->Fail(model.status());
     absl::StatusOr<InferenceCall> parsed = FromProto(*request);

@@ -6,7 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/flatness.h"
+
 namespace chainfleet {
+
+// Rows whose largest mean probability is in (lower, upper].
+struct CalibrationBin {
+  double lower = 0, upper = 0;
+  int64_t count = 0;
+  double mean_confidence = 0, accuracy = 0;  // 0 when empty
+};
 
 // One row of the table. A score that does not exist for the row is NaN or unset.
 struct Scores {
@@ -28,6 +37,34 @@ struct Scores {
   std::optional<double> rmse;         // of the mean; of single draws the root of their mean square
   std::optional<double> coverage_90;  // targets within the central 90 % of the predictive distribution, 0..1
   std::optional<double> temperature;  // of calibrated averages: core/scores/temperature.h
+  // By predictive entropy, wrongly classified rows positive.
+  std::optional<double> misclassification_auroc, misclassification_aupr;
+  std::optional<double> ood_aupr;  // as ood_auroc
+  // Of averages, empty else:
+  std::vector<CalibrationBin> reliability;  // equal width
+  std::vector<int64_t> entropy_histogram;   // rows by predictive entropy, bins of equal width over [0, log K]
+  std::vector<int64_t> ood_entropy_histogram;
+  std::optional<double> entropy_divergence;  // symmetrised KL of the two (SWAG, Table 1), nats
+};
+
+// The average over the first draws of each chain, so many in all.
+struct CurvePoint {
+  int64_t num_draws = 0;  // steps
+  double accuracy = 0, nll = 0, ece = 0;
+};
+
+// "all", on changed rows.
+struct CorruptedScores {
+  std::string corruption;
+  int32_t severity = 1;
+  Scores scores;
+};
+
+// By predictive entropy of "all".
+struct ExampleRow {
+  int64_t row = 0;
+  int32_t label = 0, predicted = 0;
+  double max_probability = 0, predictive_entropy = 0, mutual_information = 0;
 };
 
 struct Evaluation {
@@ -41,6 +78,11 @@ struct Evaluation {
   int64_t draws_used = 0;  // the fewest that any row rests on
   int64_t draws_in_version = 0;
   std::vector<Scores> scores;  // in the order of Scores::what, kinds the job lacks left out
+  // If asked:
+  std::vector<CurvePoint> curve;  // rising num_draws
+  std::vector<CorruptedScores> corrupted;
+  std::vector<Flatness> flatness;    // by chain
+  std::vector<ExampleRow> examples;  // most certain first, then least certain
 };
 
 // Rows whose draws are averaged, of all data sets.

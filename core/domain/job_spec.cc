@@ -89,6 +89,8 @@ void ValidateCollect(const JobSpec& spec, Violations* violations) {
 void ValidateScheduling(const JobSpec& spec, Violations* violations) {
   const size_t before = violations->size();
   CheckBounds(spec.scheduling, "scheduling", violations);
+  CheckBounds(spec.retention, "retention", violations);
+  CheckBounds(spec.snapshots, "snapshots", violations);
   if (violations->size() == before && spec.scheduling.success_chains.value_or(0) > spec.chains) {
     violations->push_back({"scheduling.success_chains", absl::StrCat("must be at most the ", spec.chains,
                                                                      " chains, is ", *spec.scheduling.success_chains)});

@@ -14,6 +14,7 @@
 #include "core/domain/draw.h"
 #include "core/domain/model_spec.h"
 #include "core/domain/prior_spec.h"
+#include "core/domain/retention_spec.h"
 #include "core/domain/sampler_spec.h"
 #include "core/domain/schedule_spec.h"
 #include "core/domain/scheduling_spec.h"
@@ -68,6 +69,8 @@ struct JobSpec {
   uint64_t seed = 0;
   int64_t resume_point_every_steps = 0;  // 0: by time, see worker/runtime
   SchedulingSpec scheduling;
+  RetentionSpec retention;
+  SnapshotsSpec snapshots;
   bool operator==(const JobSpec&) const = default;
 };
 

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/corruption.h"
 #include "core/domain/dataset.h"
 #include "core/domain/draw.h"
+#include "core/domain/flatness.h"
 #include "core/domain/job_spec.h"
 #include "core/domain/predictive_scores.h"
 
@@ -35,7 +37,8 @@ struct ChainDraws {
   ChainId chain;
   std::vector<Segment> segments;
   int64_t skip_draws = 0;  // so many draws at the start of `segments` are left out,
-  int64_t num_draws = 0;   // and the next so many averaged
+  int64_t num_draws = 0;   // and of the next so many
+  int64_t every = 1;       // every so many-th averaged, counted back from the newest
 };
 
 // What a worker needs to know of the network; shared by all shards of a job.
@@ -55,7 +58,19 @@ struct ShardRequest {
   std::vector<DrawKind> kinds;                // which kinds to use, kept apart in the sums
   std::shared_ptr<const InputTensor> inputs;  // exactly one of the two
   std::optional<DatasetRows> rows;
-  bool per_draw_scores = false;  // with dataset rows: hold them against their targets
+  bool per_draw_scores = false;          // with dataset rows: hold them against their targets
+  bool members = false;                  // also what each draw says by itself
+  std::optional<Corruption> corruption;  // of dataset rows
+  std::optional<FlatnessPlan> flatness;  // instead of predictions, of dataset rows
+};
+
+// What each of S draws says of n inputs; float32, draws-major.
+struct Members {
+  ChainId chain;
+  DrawKind kind = DrawKind::kTheta;
+  std::vector<double> weights;        // [S]
+  std::vector<float> probabilities;   // [S, n, K]; empty for float32 targets
+  std::vector<float> mean, variance;  // [S, n] of float32 targets; empty else
 };
 
 // Sums over the draws of one chain and one kind, S draws, n inputs, K classes; rows-major float64. w: the draw's
@@ -82,12 +97,14 @@ struct PartialPrediction {
   std::vector<double> sum_wc;                   // [n] empty unless asked
 
   std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target), empty unless asked
+  std::optional<Members> members;           // if asked
 };
 
 struct ShardResult {
   uint64_t shard_id = 0;
   std::vector<PartialPrediction> partials;   // by (chain, kind)
   std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
+  std::vector<Flatness> flatness;            // by chain, if asked
 };
 
 // The Bayesian model average over the draws of a version.
@@ -100,7 +117,9 @@ struct Prediction {
   int64_t num_rows = 0;
   int64_t num_classes = 0;
   PredictiveScores scores;
-  PredictiveScores errors;  // Monte Carlo standard error of each score, jackknife over chains; all empty: unknown
+  PredictiveScores errors;        // Monte Carlo standard error of each score, jackknife over chains; all empty: unknown
+  std::vector<double> quantiles;  // [n, Q] of the mixture of the draws' distributions, if asked
+  std::vector<Members> members;   // by (chain, kind), if asked
 };
 
 }  // namespace chainfleet

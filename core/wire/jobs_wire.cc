@@ -179,6 +179,8 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_seed(spec.seed);
   proto.set_resume_point_every_steps(spec.resume_point_every_steps);
   SchedulingSpec::Fields(spec.scheduling, FieldWriter(proto.mutable_scheduling()));
+  if (spec.retention.any()) RetentionSpec::Fields(spec.retention, FieldWriter(proto.mutable_retention()));
+  if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, FieldWriter(proto.mutable_snapshots()));
   return proto;
 }
 
@@ -212,6 +214,8 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   spec.seed = proto.seed();
   spec.resume_point_every_steps = proto.resume_point_every_steps();
   SchedulingSpec::Fields(spec.scheduling, FieldReader(proto.scheduling(), "scheduling", &violations));
+  RetentionSpec::Fields(spec.retention, FieldReader(proto.retention(), "retention", &violations));
+  SnapshotsSpec::Fields(spec.snapshots, FieldReader(proto.snapshots(), "snapshots", &violations));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
   return spec;
 }

@@ -3,15 +3,12 @@
 #include <memory>
 #include <utility>
 
+#include "core/wire/evaluation_wire.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
 namespace {
-
-using Doubles = google::protobuf::RepeatedField<double>;
-
-void Fill(const std::vector<double>& values, Doubles* proto) { proto->Add(values.begin(), values.end()); }
 
 v1::PredictPlan PlanToProto(const PredictPlan& plan) {
   v1::PredictPlan proto;
@@ -43,12 +40,35 @@ absl::StatusOr<ChainDraws> DrawsFromProto(const v1::ChainDraws& proto) {
   ChainDraws draws{.chain = FromProto(proto.chain()),
                    .segments = {},
                    .skip_draws = proto.skip_draws(),
-                   .num_draws = proto.num_draws()};
+                   .num_draws = proto.num_draws(),
+                   .every = proto.every()};
   for (const auto& segment : proto.segments()) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto parsed, FromProto(segment));
     draws.segments.push_back(std::move(parsed));
   }
   return draws;
+}
+
+v1::Members MembersToProto(const Members& members) {
+  v1::Members proto;
+  *proto.mutable_chain() = ToProto(members.chain);
+  proto.set_kind(ToProto(members.kind));
+  Fill(members.weights, proto.mutable_weights());
+  Fill(members.probabilities, proto.mutable_probabilities());
+  Fill(members.mean, proto.mutable_mean());
+  Fill(members.variance, proto.mutable_variance());
+  return proto;
+}
+
+absl::StatusOr<Members> MembersFromProto(const v1::Members& proto) {
+  Members members;
+  members.chain = FromProto(proto.chain());
+  CHAINFLEET_ASSIGN_OR_RETURN(members.kind, FromProto(proto.kind()));
+  members.weights = FromProto(proto.weights());
+  members.probabilities = {proto.probabilities().begin(), proto.probabilities().end()};
+  members.mean = {proto.mean().begin(), proto.mean().end()};
+  members.variance = {proto.variance().begin(), proto.variance().end()};
+  return members;
 }
 
 v1::PartialPrediction PartialToProto(const PartialPrediction& partial) {
@@ -71,6 +91,7 @@ v1::PartialPrediction PartialToProto(const PartialPrediction& partial) {
   Fill(partial.sum_wv, proto.mutable_sum_wv());
   Fill(partial.log_sum_wd, proto.mutable_log_sum_wd());
   Fill(partial.sum_wc, proto.mutable_sum_wc());
+  if (partial.members) *proto.mutable_members() = MembersToProto(*partial.members);
   return proto;
 }
 
@@ -94,49 +115,10 @@ absl::StatusOr<PartialPrediction> PartialFromProto(const v1::PartialPrediction& 
   partial.sum_wv = FromProto(proto.sum_wv());
   partial.log_sum_wd = FromProto(proto.log_sum_wd());
   partial.sum_wc = FromProto(proto.sum_wc());
-  return partial;
-}
-
-v1::Scores ScoresToProto(const Scores& scores) {
-  v1::Scores proto;
-  proto.set_what(scores.what);
-  proto.set_num_draws(scores.num_draws);
-  proto.set_accuracy(scores.accuracy);
-  proto.set_nll(scores.nll);
-  proto.set_brier(scores.brier);
-  proto.set_ece(scores.ece);
-  proto.set_ece_equal_mass(scores.ece_equal_mass);
-  if (scores.ood_auroc) proto.set_ood_auroc(*scores.ood_auroc);
-  proto.set_mean_predictive_entropy(scores.mean_predictive_entropy);
-  proto.set_mean_mutual_information(scores.mean_mutual_information);
-  if (scores.ood_mean_predictive_entropy) proto.set_ood_mean_predictive_entropy(*scores.ood_mean_predictive_entropy);
-  if (scores.ood_auroc_mutual_information) proto.set_ood_auroc_mutual_information(*scores.ood_auroc_mutual_information);
-  if (scores.rmse) proto.set_rmse(*scores.rmse);
-  if (scores.coverage_90) proto.set_coverage_90(*scores.coverage_90);
-  if (scores.temperature) proto.set_temperature(*scores.temperature);
-  return proto;
-}
-
-Scores ScoresFromProto(const v1::Scores& proto) {
-  Scores scores;
-  scores.what = proto.what();
-  scores.num_draws = proto.num_draws();
-  scores.accuracy = proto.accuracy();
-  scores.nll = proto.nll();
-  scores.brier = proto.brier();
-  scores.ece = proto.ece();
-  scores.ece_equal_mass = proto.ece_equal_mass();
-  if (proto.has_ood_auroc()) scores.ood_auroc = proto.ood_auroc();
-  scores.mean_predictive_entropy = proto.mean_predictive_entropy();
-  scores.mean_mutual_information = proto.mean_mutual_information();
-  if (proto.has_ood_mean_predictive_entropy()) scores.ood_mean_predictive_entropy = proto.ood_mean_predictive_entropy();
-  if (proto.has_ood_auroc_mutual_information()) {
-    scores.ood_auroc_mutual_information = proto.ood_auroc_mutual_information();
+  if (proto.has_members()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(partial.members, MembersFromProto(proto.members()));
   }
-  if (proto.has_rmse()) scores.rmse = proto.rmse();
-  if (proto.has_coverage_90()) scores.coverage_90 = proto.coverage_90();
-  if (proto.has_temperature()) scores.temperature = proto.temperature();
-  return scores;
+  return partial;
 }
 
 void ScoresToProto(const PredictiveScores& scores, v1::PredictiveScores* proto) {
@@ -195,6 +177,7 @@ v1::ShardRequest ToProto(const ShardRequest& request) {
     for (const Segment& segment : draws.segments) *added->add_segments() = ToProto(segment);
     added->set_num_draws(draws.num_draws);
     added->set_skip_draws(draws.skip_draws);
+    added->set_every(draws.every);
   }
   KindsToProto(request.kinds, proto.mutable_kinds());
   if (request.inputs) *proto.mutable_inputs() = ToProto(*request.inputs);
@@ -204,6 +187,18 @@ v1::ShardRequest ToProto(const ShardRequest& request) {
     proto.mutable_rows()->set_num_rows(request.rows->num_rows);
   }
   proto.set_per_draw_scores(request.per_draw_scores);
+  proto.set_members(request.members);
+  if (request.corruption) {
+    proto.mutable_corruption()->set_name(request.corruption->name);
+    proto.mutable_corruption()->set_severity(request.corruption->severity);
+    proto.mutable_corruption()->set_seed(request.corruption->seed);
+  }
+  if (request.flatness) {
+    proto.mutable_flatness()->set_fisher_points(request.flatness->fisher_points);
+    proto.mutable_flatness()->set_line_points(request.flatness->line_points);
+    proto.mutable_flatness()->set_radius(request.flatness->radius);
+    proto.mutable_flatness()->set_seed(request.flatness->seed);
+  }
   return proto;
 }
 
@@ -228,6 +223,16 @@ absl::StatusOr<ShardRequest> FromProto(const v1::ShardRequest& proto) {
     return InvalidFields({{"what", "missing; give one of inputs, rows"}});
   }
   request.per_draw_scores = proto.per_draw_scores();
+  request.members = proto.members();
+  if (proto.has_corruption()) {
+    request.corruption = {proto.corruption().name(), proto.corruption().severity(), proto.corruption().seed()};
+  }
+  if (proto.has_flatness()) {
+    request.flatness = {.fisher_points = proto.flatness().fisher_points(),
+                        .line_points = proto.flatness().line_points(),
+                        .radius = proto.flatness().radius(),
+                        .seed = proto.flatness().seed()};
+  }
   return request;
 }
 
@@ -236,6 +241,7 @@ v1::ShardResult ToProto(const ShardResult& result) {
   proto.set_shard_id(result.shard_id);
   for (const PartialPrediction& partial : result.partials) *proto.add_partials() = PartialToProto(partial);
   for (const std::string& object : result.corrupt_objects) proto.add_corrupt_objects(object);
+  for (const Flatness& flatness : result.flatness) *proto.add_flatness() = ToProto(flatness);
   return proto;
 }
 
@@ -247,6 +253,7 @@ absl::StatusOr<ShardResult> FromProto(const v1::ShardResult& proto) {
     result.partials.push_back(std::move(parsed));
   }
   result.corrupt_objects = {proto.corrupt_objects().begin(), proto.corrupt_objects().end()};
+  for (const auto& flatness : proto.flatness()) result.flatness.push_back(FromProto(flatness));
   return result;
 }
 
@@ -263,10 +270,12 @@ v1::PredictResponse ToProto(const Prediction& prediction) {
   proto.set_point(prediction.point);
   proto.set_draws_in_version(prediction.draws_in_version);
   proto.set_job_id(prediction.job);
+  Fill(prediction.quantiles, proto.mutable_quantiles());
+  for (const Members& members : prediction.members) *proto.add_members() = MembersToProto(members);
   return proto;
 }
 
-Prediction FromProto(const v1::PredictResponse& proto) {
+absl::StatusOr<Prediction> FromProto(const v1::PredictResponse& proto) {
   Prediction prediction;
   prediction.job = proto.job_id();
   prediction.version = proto.version();
@@ -277,41 +286,11 @@ Prediction FromProto(const v1::PredictResponse& proto) {
   prediction.num_classes = proto.num_classes();
   prediction.scores = ScoresFromProto(proto.scores());
   prediction.errors = ScoresFromProto(proto.errors());
+  prediction.quantiles = FromProto(proto.quantiles());
+  for (const auto& members : proto.members()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(prediction.members.emplace_back(), MembersFromProto(members));
+  }
   return prediction;
-}
-
-v1::Evaluation ToProto(const Evaluation& evaluation) {
-  v1::Evaluation proto;
-  proto.set_job_id(evaluation.job);
-  proto.set_version(evaluation.version);
-  proto.set_dataset(evaluation.dataset);
-  proto.set_ood_dataset(evaluation.ood_dataset);
-  proto.set_calibration_dataset(evaluation.calibration_dataset);
-  proto.set_num_rows(evaluation.num_rows);
-  proto.set_num_ood_rows(evaluation.num_ood_rows);
-  proto.set_num_calibration_rows(evaluation.num_calibration_rows);
-  proto.set_draws_used(evaluation.draws_used);
-  proto.set_point(evaluation.point);
-  proto.set_draws_in_version(evaluation.draws_in_version);
-  for (const Scores& scores : evaluation.scores) *proto.add_scores() = ScoresToProto(scores);
-  return proto;
-}
-
-Evaluation FromProto(const v1::Evaluation& proto) {
-  Evaluation evaluation;
-  evaluation.job = proto.job_id();
-  evaluation.version = proto.version();
-  evaluation.dataset = proto.dataset();
-  evaluation.ood_dataset = proto.ood_dataset();
-  evaluation.calibration_dataset = proto.calibration_dataset();
-  evaluation.num_rows = proto.num_rows();
-  evaluation.num_ood_rows = proto.num_ood_rows();
-  evaluation.num_calibration_rows = proto.num_calibration_rows();
-  evaluation.draws_used = proto.draws_used();
-  evaluation.point = proto.point();
-  evaluation.draws_in_version = proto.draws_in_version();
-  for (const auto& scores : proto.scores()) evaluation.scores.push_back(ScoresFromProto(scores));
-  return evaluation;
 }
 
 }  // namespace chainfleet

@@ -51,6 +51,10 @@ google::protobuf::Timestamp ToProto(absl::Time time);
 absl::Time FromProto(const google::protobuf::Timestamp& proto);
 
 template <typename T>
+void Fill(const std::vector<T>& values, google::protobuf::RepeatedField<T>* proto) {
+  proto->Add(values.begin(), values.end());
+}
+template <typename T>
 std::vector<T> FromProto(const google::protobuf::RepeatedField<T>& proto) {
   return {proto.begin(), proto.end()};
 }

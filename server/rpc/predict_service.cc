@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/wire/evaluation_wire.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
 #include "server/rpc/call_deadline.h"

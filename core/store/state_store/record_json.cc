@@ -118,6 +118,8 @@ Json ToJson(const JobSpec& spec) {
   if (spec.augmentation.any()) AugmentationSpec::Fields(spec.augmentation, JsonFieldWriter(&j["augmentation"]));
   if (!spec.sweep.empty()) SweepSpec::Fields(spec.sweep, JsonFieldWriter(&j["sweep"]));
   SchedulingSpec::Fields(spec.scheduling, JsonFieldWriter(&j["scheduling"]));
+  if (spec.retention.any()) RetentionSpec::Fields(spec.retention, JsonFieldWriter(&j["retention"]));
+  if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, JsonFieldWriter(&j["snapshots"]));
   Put(&j, "num_epochs", spec.num_epochs);
   Put(&j, "num_steps", spec.num_steps);
   return j;
@@ -143,6 +145,8 @@ void FromJson(const Json& j, JobSpec* spec) {
   Take(j, "chains", &spec->chains);
   if (j.contains("sweep")) SweepSpec::Fields(spec->sweep, JsonFieldReader(j["sweep"]));
   if (j.contains("scheduling")) SchedulingSpec::Fields(spec->scheduling, JsonFieldReader(j["scheduling"]));
+  if (j.contains("retention")) RetentionSpec::Fields(spec->retention, JsonFieldReader(j["retention"]));
+  if (j.contains("snapshots")) SnapshotsSpec::Fields(spec->snapshots, JsonFieldReader(j["snapshots"]));
   Take(j, "seed", &spec->seed);
   Take(j, "resume_point_every_steps", &spec->resume_point_every_steps);
   const Json burn_in = j.value("burn_in", Json::object()), collect = j.value("collect", Json::object());

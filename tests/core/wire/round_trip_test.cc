@@ -1,6 +1,7 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include "core/wire/evaluation_wire.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"

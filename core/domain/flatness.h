@@ -1,0 +1,31 @@
+// How sharply the likelihood bends around a draw: the diagonal Fisher spectrum, and the loss along lines.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/ids.h"
+
+namespace chainfleet {
+
+struct FlatnessPlan {
+  int32_t fisher_points = 256;  // ranks of the diagonal that are kept, spaced evenly in their logarithm
+  int32_t line_points = 21;     // on each line, its ends among them
+  double radius = 1;            // of the random direction, in units of |theta|
+  uint64_t seed = 0;            // of that direction
+  bool operator==(const FlatnessPlan&) const = default;
+};
+
+// Of one chain's newest draw of theta, over n rows with labels or targets.
+struct Flatness {
+  ChainId chain;
+  double fisher_trace = 0;            // sum of the diagonal E[(g - E g)^2], g: gradient of a row's -log likelihood
+  std::vector<int64_t> fisher_ranks;  // from 1 (the largest), rising
+  std::vector<double> fisher_values;  // of the diagonal at these ranks, falling
+  std::vector<double> line_positions;
+  std::vector<double> random_line;  // mean NLL at theta + position x radius x |theta| x a random unit vector
+  std::vector<double> anchor_line;  // at theta + position x (theta_a - theta); empty without theta_a
+  bool operator==(const Flatness&) const = default;
+};
+
+}  // namespace chainfleet

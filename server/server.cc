@@ -14,6 +14,7 @@
 #include "core/store/state_store/sqlite_state_store.h"
 #include "server/control/restored_store.h"
 #include "server/scale/slurm_scaler.h"
+#include "server/telemetry/fleet_gauges.h"
 
 namespace chainfleet {
 namespace {
@@ -24,13 +25,15 @@ constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
 constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
 
-DispatcherOptions OptionsOf(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
+DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer,
+                            std::function<void(const absl::Status&)> on_store_lost) {
   // Sync three times a term and wait a third of it after its end, as the defaults do (15 s, 5 s, 5 s).
   return {.lease_ttl = options.lease,
           .sync_interval = options.lease / 3,
           .lease_grace = options.lease / 3,
           .id_key = RngKey{RandomBits()},
           .shares = options.shares,
+          .observer = observer,
           .on_store_lost = std::move(on_store_lost)};
 }
 
@@ -145,7 +148,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
-                                             OptionsOf(options, std::move(on_store_lost)));
+                                             OptionsOf(options, &control_metrics_, std::move(on_store_lost)));
   SignUploads(options);
   diagnoses_ = std::make_unique<Strand>(threads_.get());
   traces_ = std::make_unique<TraceTable>(diagnoses_.get());
@@ -195,23 +198,25 @@ void Server::StartScaling(const SlurmOptions& options, const std::string& listen
 
 absl::Status Server::ServeMetrics(const std::string& address) {
   if (address == "off") return absl::OkStatus();
-  registry_.BeforeScrape([this] { ShowFleet(); });
+  registry_.AtScrape([this] { return ShowFleet(); });
   CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(address));
   return absl::OkStatus();
 }
 
-void Server::ShowFleet() {
+std::vector<GaugeFamily> Server::ShowFleet() {
   FleetCounts counts;
+  std::vector<JobView> jobs;
   std::string page_token;
   do {
-    const auto page = dispatcher_->ListJobs({}, limits::kMaxPageSize, page_token);
+    auto page = dispatcher_->ListJobs({}, limits::kMaxPageSize, page_token);
     if (!page.ok()) break;
-    for (const JobView& job : page->items) {
+    for (JobView& job : page->items) {
       ++counts.jobs[job.state];
       for (const ChainView& chain : job.chains) {
         ++counts.chains[chain.state];
         counts.draws += chain.num_draws;
       }
+      jobs.push_back(std::move(job));
     }
     page_token = page->next_page_token;
   } while (!page_token.empty());
@@ -223,14 +228,17 @@ void Server::ShowFleet() {
   counts.serving_workers = static_cast<int64_t>(shards_->Workers().size());
   if (const auto corrupt = state_->CountCorrupt(); corrupt.ok()) counts.corrupt_segments = *corrupt;
   metrics_.Show(counts);
-  if (scale_loop_ == nullptr) return;
-  const ScaleCounts scale = scale_loop_->counts();
-  metrics_.ShowScale({.desired = scale.desired,
-                      .pending = scale.pending,
-                      .running = scale.running,
-                      .ending = scale.ending,
-                      .errors = scale.errors,
-                      .lost_jobs = scale.lost_jobs});
+  if (scale_loop_ != nullptr) {
+    const ScaleCounts scale = scale_loop_->counts();
+    metrics_.ShowScale({.desired = scale.desired,
+                        .pending = scale.pending,
+                        .running = scale.running,
+                        .ending = scale.ending,
+                        .errors = scale.errors,
+                        .lost_jobs = scale.lost_jobs});
+  }
+  return FleetGauges(
+      jobs, [this](const std::string& job) { return traces_->Of(job); }, demand.workers, clock_.Wall());
 }
 
 }  // namespace chainfleet

@@ -26,6 +26,7 @@
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/grpc_server.h"
 #include "server/scale/scale_loop.h"
+#include "server/telemetry/control_metrics.h"
 
 namespace chainfleet {
 
@@ -86,7 +87,7 @@ class Server {
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   void StartScaling(const SlurmOptions& options, const std::string& listen);
-  void ShowFleet();
+  std::vector<GaugeFamily> ShowFleet();
 
   // Destroyed from the last to the first: RPCs, then the executor's threads with the tasks that are due, then what
   // those use.
@@ -99,6 +100,7 @@ class Server {
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
+  ControlMetrics control_metrics_{&registry_};
   std::string metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<UploadSigner> uploads_;

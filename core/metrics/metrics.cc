@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +68,19 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+prometheus::MetricFamily ToPrometheus(GaugeFamily family) {
+  prometheus::MetricFamily proto;
+  proto.name = std::move(family.name);
+  proto.help = std::move(family.help);
+  proto.type = prometheus::MetricType::Gauge;
+  for (GaugeFamily::Sample& sample : family.samples) {
+    prometheus::ClientMetric& metric = proto.metric.emplace_back();
+    for (const auto& [name, value] : sample.labels) metric.label.push_back({name, value});
+    metric.gauge.value = sample.value;
+  }
+  return proto;
+}
+
 }  // namespace
 
 struct MetricsRegistry::Impl {
@@ -75,12 +89,22 @@ struct MetricsRegistry::Impl {
     explicit Collector(Impl* i) : impl(i) {}
     std::vector<prometheus::MetricFamily> Collect() const override {
       std::vector<std::function<void()>> refresh;
+      std::vector<std::function<std::vector<GaugeFamily>()>> collect;
       {
         MutexLock lock(&impl->mutex);
         refresh = impl->refresh;
+        collect = impl->collect;
       }
       for (const auto& run : refresh) run();
-      return impl->registry->Collect();
+      std::vector<prometheus::MetricFamily> fresh;
+      for (const auto& run : collect) {
+        for (GaugeFamily& family : run()) {
+          if (!family.samples.empty()) fresh.push_back(ToPrometheus(std::move(family)));
+        }
+      }
+      std::vector<prometheus::MetricFamily> families = impl->registry->Collect();
+      families.insert(families.end(), std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()));
+      return families;
     }
     Impl* const impl;
   };
@@ -97,6 +121,7 @@ struct MetricsRegistry::Impl {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   std::map<const void*, std::shared_ptr<void>> holders CHAINFLEET_GUARDED_BY(mutex);
   std::vector<std::function<void()>> refresh CHAINFLEET_GUARDED_BY(mutex);
+  std::vector<std::function<std::vector<GaugeFamily>()>> collect CHAINFLEET_GUARDED_BY(mutex);
   double cpu_seconds_counted = 0;
   std::shared_ptr<Collector> collector = std::make_shared<Collector>(this);
   std::unique_ptr<prometheus::Exposer> exposer;  // first to go: it calls the collector
@@ -138,6 +163,11 @@ Histogram& MetricsRegistry::AddHistogram(const std::string& name, const std::str
 void MetricsRegistry::BeforeScrape(std::function<void()> refresh) {
   MutexLock lock(&impl_->mutex);
   impl_->refresh.push_back(std::move(refresh));
+}
+
+void MetricsRegistry::AtScrape(std::function<std::vector<GaugeFamily>()> collect) {
+  MutexLock lock(&impl_->mutex);
+  impl_->collect.push_back(std::move(collect));
 }
 
 absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address) {

@@ -1,7 +1,8 @@
 // A thin face of prometheus-cpp: a registry of named metrics and the port that serves them.
 //
 // Names carry the prefix "chainfleet_" and their unit; counters end in "_total". Keep the returned reference: looking a
-// series up costs a lock. References stay valid as long as the registry (no series is removed through this face).
+// series up costs a lock. References stay valid as long as the registry; series that come and go are made at each
+// scrape (AtScrape).
 #pragma once
 
 #include <functional>
@@ -34,6 +35,16 @@ class Histogram {
   virtual void Observe(double value) = 0;
 };
 
+// A gauge with all its series as they are at one scrape.
+struct GaugeFamily {
+  struct Sample {
+    Labels labels;
+    double value = 0;
+  };
+  std::string name, help;
+  std::vector<Sample> samples;
+};
+
 // Thread-safe.
 class MetricsRegistry {
  public:
@@ -53,6 +64,10 @@ class MetricsRegistry {
   // Runs before each scrape: sets gauges from the state of the program. May not add series of its own registry's
   // callbacks.
   void BeforeScrape(std::function<void()> refresh);
+
+  // Adds what `collect` returns to each scrape: series that it leaves out are gone. Names are no others'. It may set
+  // gauges, too.
+  void AtScrape(std::function<std::vector<GaugeFamily>()> collect);
 
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: a free one) and returns it with the port that was
   // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address that is none.

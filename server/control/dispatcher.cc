@@ -18,9 +18,16 @@ Dispatcher::Dispatcher(const Clock* clock, Executor* executor, StateStore* store
 Dispatcher::~Dispatcher() { impl_->writer->Close(); }
 
 Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState state, DispatcherOptions o)
-    : clock(c), executor(e), store(s), options(std::move(o)), now(c->Monotonic()), shares(options.shares) {
+    : clock(c),
+      executor(e),
+      store(s),
+      options(std::move(o)),
+      observer(options.observer != nullptr ? options.observer : &nobody),
+      now(c->Monotonic()),
+      shares(options.shares) {
   for (StoredJob& job : state.jobs) {
-    const JobEntry& entry = *jobs.Add(std::move(job));
+    JobEntry& entry = *jobs.Add(std::move(job));
+    WaitFromNow(&entry);
     if (entry.row.intent == JobIntent::kDelete) SchedulePurge(entry.row.id);
     for (const ChainEntry& chain : entry.chains) {
       const ChainRow& row = chain.row;
@@ -153,6 +160,8 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
     JobEntry* job = jobs.Find(row.id.job);
     if (job == nullptr) continue;
     const bool had_enough = job->HasEnough(row.id.index);
+    ChainEntry& chain = job->chains[static_cast<size_t>(row.id.index)];
+    if (chain.row.state != ChainState::kPending) chain.waits_since = now;
     jobs.Update(row);
     if (!had_enough && job->HasEnough(row.id.index)) StirHolders(*job);
     policy_due = policy_due || turns.HasTurn(row.id);
@@ -170,6 +179,10 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
   if (job == nullptr) return;
   if (result.snapshot) job->newest_snapshot = result.snapshot;
   Bump(job);
+}
+
+void Dispatcher::Impl::WaitFromNow(JobEntry* job) {
+  for (ChainEntry& chain : job->chains) chain.waits_since = now;
 }
 
 void Dispatcher::Impl::Bump(JobEntry* job) {

@@ -19,6 +19,7 @@
 #include "core/base/status.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/control_observer.h"
 #include "server/control/fair_share.h"
 #include "server/control/views.h"
 
@@ -34,6 +35,7 @@ struct DispatcherOptions {
   // Job ids are drawn from it: fresh random bits in production, a constant in tests.
   RngKey id_key;
   ShareSettings shares;
+  ControlObserver* observer = nullptr;  // outlives the dispatcher; null: nobody
   // Runs once when another coordinator took the store over or a commit's outcome is unknown: the process must end and
   // reload. Unset: it ends at once.
   std::function<void(const absl::Status&)> on_store_lost;

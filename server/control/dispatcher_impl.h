@@ -74,7 +74,8 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     return chain != nullptr && chain->in_flight;
   }
   void Absorb(const ApplyResult& result);
-  void Bump(JobEntry* job);  // its watchers hear of it
+  void Bump(JobEntry* job);         // its watchers hear of it
+  void WaitFromNow(JobEntry* job);  // its pending chains begin to
   void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);
   void StirHolders(const JobEntry& job);  // there may be orders for them
 
@@ -134,9 +135,11 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   bool MayHold(const HeldCall& call, const WorkerEntry& worker);
   bool HasRoom(const WorkerEntry& worker) const;
   bool HasOrders(const HeldCall& call, const WorkerEntry& worker);
+  void OrderBack(Lease* lease);
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
   void Commit(change::CommitProgress commit, Reply<CommitReply> done);
+  void Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result);
   std::vector<WorkerView> Workers() const;
 
   absl::Duration LeaseEndsAfter(absl::Duration from) const { return from + options.lease_ttl + options.lease_grace; }
@@ -150,6 +153,8 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   Executor* const executor;
   StateStore* const store;
   const DispatcherOptions options;
+  ControlObserver nobody;
+  ControlObserver* const observer;
 
   Mutex mutex;
   absl::Duration now;

@@ -62,7 +62,8 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));
   impl.Change(change::CreateJob{shared, request_id, tenant}, [shared, done](Impl& i, const ApplyResult& result) {
     if (result.status.ok()) {
-      const JobEntry* job = i.jobs.Add({*result.job, result.chains, std::nullopt});
+      JobEntry* job = i.jobs.Add({*result.job, result.chains, std::nullopt});
+      i.WaitFromNow(job);
       i.policy_due = true;
       return i.Say<JobView>(done, ViewOf(*job));
     }
@@ -83,8 +84,9 @@ void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobVie
     if (!result.status.ok()) return i.Say<JobView>(done, result.status);
     if (intent == JobIntent::kDelete) i.SchedulePurge(id);
     i.policy_due = true;
-    const JobEntry* changed = i.jobs.Find(id);
+    JobEntry* changed = i.jobs.Find(id);
     if (changed == nullptr) return i.Say<JobView>(done, NoSuchJob(id));
+    i.WaitFromNow(changed);
     i.StirHolders(*changed);
     i.Say<JobView>(done, ViewOf(*changed));
   });

@@ -15,6 +15,12 @@ change::EndLease::Crash CrashOf(const LeaseEnd& ending, const Lease* lease) {
   return lease->in_company ? Crash::kInCompany : Crash::kAlone;
 }
 
+LeaseOutcome OutcomeOf(const LeaseEnd& ending) {
+  if (ending.hopeless) return LeaseOutcome::kHopeless;
+  if (ending.ordered) return LeaseOutcome::kOrdered;
+  return ending.given_back ? LeaseOutcome::kGivenBack : LeaseOutcome::kLost;
+}
+
 }  // namespace
 
 void Dispatcher::Impl::EndLeases() {
@@ -53,6 +59,7 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
 }
 
 void Dispatcher::Impl::OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending) {
+  observer->OnLeaseEnd(OutcomeOf(ending));
   ChainEntry* ended = jobs.Find(id);
   if (ended == nullptr) return;
   // A worker that died once says nothing against the chain; one that dies again may die of it.
@@ -77,8 +84,12 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   lease.tenant = job.row.tenant;
   lease.devices = worker.devices_per_slot();
   PutLease(std::move(lease));
+  const bool is_new = epoch > chain->row.lease_epoch;
   ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation},
-              [id](Impl& impl, const ApplyResult& result) { impl.OnGranted(id, result); });
+              [id, is_new, since = chain->waits_since](Impl& impl, const ApplyResult& result) {
+                if (is_new && result.status.ok()) impl.observer->OnGrant(impl.now - since);
+                impl.OnGranted(id, result);
+              });
 }
 
 void Dispatcher::Impl::PutLease(Lease lease) {

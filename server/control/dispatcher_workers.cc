@@ -25,6 +25,17 @@ absl::Status CheckCommit(const ProgressCommit& commit) {
   return absl::OkStatus();
 }
 
+CommitFigures FiguresOf(const ProgressCommit& commit) {
+  CommitFigures figures;
+  if (commit.segment) {
+    figures.draws = static_cast<int64_t>(commit.segment->steps.size());
+    figures.bytes = commit.segment->object.size_bytes;
+  }
+  const ResumePoint& point = commit.resume_point;
+  figures.bytes += point.object ? point.object->size_bytes : static_cast<int64_t>(point.inline_bytes.size());
+  return figures;
+}
+
 std::string ToString(ReleasedChain::Why why) {
   switch (why) {
     case ReleasedChain::Why::kRefused:
@@ -203,6 +214,10 @@ bool Dispatcher::Impl::HasOrders(const HeldCall& call, const WorkerEntry& worker
          });
 }
 
+void Dispatcher::Impl::OrderBack(Lease* lease) {
+  if (!std::exchange(lease->told_to_stop, true) && lease->preempted) observer->OnPreempt(lease->chain);
+}
+
 SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const HeldCall& call) {
   SynchronizeReply reply;
   reply.generation = store->generation();
@@ -218,7 +233,7 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
         reply.keep.push_back(chain.chain);
         break;
       case Verdict::kKeepAndHandBack:
-        leases.Find(chain.chain)->told_to_stop = true;
+        OrderBack(leases.Find(chain.chain));
         reply.keep.push_back(chain.chain);
         stop(StopOrder::How::kHandBack);
         break;
@@ -257,6 +272,14 @@ void Dispatcher::CommitProgress(const ProgressCommit& commit, const std::string&
   impl_->Commit({commit, worker, incarnation, record}, std::move(done));
 }
 
+void Dispatcher::Impl::Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result) {
+  figures.took = now - began;
+  figures.replayed = result.replayed;
+  if (!result.status.ok()) figures.refused = ReasonOf(result.status);
+  if (!result.status.ok() && figures.refused.empty()) figures.refused = "OTHER";
+  observer->OnCommit(figures);
+}
+
 void Dispatcher::Impl::Commit(change::CommitProgress commit, Reply<CommitReply> done) {
   const ChainId id = commit.commit.chain;
   ChainEntry* chain = jobs.Find(id);
@@ -275,7 +298,9 @@ void Dispatcher::Impl::Commit(change::CommitProgress commit, Reply<CommitReply> 
     return;
   }
   const ChainStats stats = commit.commit.stats;
-  ChangeChain(chain, std::move(commit), [id, stats, done](Impl& impl, const ApplyResult& result) {
+  CommitFigures figures = FiguresOf(commit.commit);
+  ChangeChain(chain, std::move(commit), [id, stats, figures, began = now, done](Impl& impl, const ApplyResult& result) {
+    impl.Tell(figures, began, result);
     if (!result.status.ok()) return impl.Say<CommitReply>(done, result.status);
     if (ChainEntry* entry = impl.jobs.Find(id); entry != nullptr && !result.replayed) entry->stats = stats;
     impl.Say<CommitReply>(done, CommitReply{result.replayed});

@@ -23,6 +23,7 @@ struct ChainEntry {
   ChainStats stats;
   std::string shunned_worker;  // gave the chain back unfinished: others are asked first
   absl::Duration not_before;   // of the monotonic clock: no grant until then, after an attempt that failed
+  absl::Duration waits_since;  // of the monotonic clock: wants a lease, if it is PENDING
   bool in_flight = false;      // a change of it is on the way to the store
 };
 

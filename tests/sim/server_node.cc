@@ -28,6 +28,7 @@ absl::Status ServerNode::Open() {
                             .sync_interval = site_->lease_ttl / 3,
                             .lease_grace = site_->lease_ttl / 3,
                             .id_key = RngKey{site_->dice.Next()},
+                            .observer = &site_->orders,
                             .on_store_lost = [this](const absl::Status& status) { Lose(status); }};
   dispatcher_ = std::make_unique<Dispatcher>(&process_, &process_, state_.get(), std::move(stored), options);
   objects_ = std::make_unique<ChainObjects>(state_.get(), blobs_.get(), dispatcher_.get());

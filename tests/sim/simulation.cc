@@ -120,6 +120,7 @@ class Simulation {
       }
     }
     report_.refusals = site_.refusals;
+    report_.preempted = site_.orders.preempted;
     report_.journal = Sha256Hex(journal);
   }
 

@@ -9,6 +9,7 @@
 
 #include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/state_store/memory_state_store.h"
+#include "server/control/control_observer.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/history.h"
 #include "tests/support/fake_clock.h"
@@ -60,6 +61,12 @@ struct Site {
   bool objects_in_bucket = false;  // as in S3; else on the disk
   absl::Duration lease_ttl = absl::Seconds(15);
   absl::Duration collect_every = absl::Seconds(20);
+
+  // What the coordinators tell.
+  struct Orders final : ControlObserver {
+    void OnPreempt(const ChainId&) override { ++preempted; }
+    int64_t preempted = 0;
+  } orders;
 
   std::function<void(const std::string&)> trace;
   std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason

@@ -51,6 +51,20 @@ TEST_F(MetricsTest, TheSameNameAndLabelsAreOneSeries) {
   EXPECT_NE(&first, &registry_.AddCounter("chainfleet_things_total", "Things.", {{"kind", "b"}}));
 }
 
+TEST_F(MetricsTest, SeriesMadeAtAScrapeAreGoneWhenLeftOut) {
+  int chains = 2;
+  registry_.AtScrape([&] {
+    GaugeFamily family{"chainfleet_chain_things", "Things of a chain.", {}};
+    for (int i = 0; i < chains; ++i) family.samples.push_back({{{"chain", std::to_string(i)}}, 10.0 + i});
+    return std::vector<GaugeFamily>{family};
+  });
+  const auto address = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_EQ(ValueOf(Scrape(*address), "chainfleet_chain_things{chain=\"1\"}"), "11");
+  chains = 0;
+  EXPECT_THAT(Scrape(*address), testing::Not(HasSubstr("chainfleet_chain_things")));
+}
+
 TEST_F(MetricsTest, RefreshesGaugesAtEveryScrape) {
   Gauge& gauge = registry_.AddGauge("chainfleet_scrapes", "Scrapes so far.");
   double scrapes = 0;

@@ -136,6 +136,7 @@ class DispatcherTest : public testing::Test {
     dispatcher_.reset();
     DispatcherOptions options;
     options.id_key = RngKey{42};
+    options.observer = observer_;
     options.on_store_lost = [this](const absl::Status& status) { lost_ = status; };
     dispatcher_ = std::make_unique<Dispatcher>(&clock_, &executor_, store, store->Load().value(), options);
   }
@@ -211,6 +212,7 @@ class DispatcherTest : public testing::Test {
   std::unique_ptr<MemoryStateStore> store_;
   std::unique_ptr<Dispatcher> dispatcher_;
   absl::Status lost_;
+  ControlObserver* observer_ = nullptr;  // of dispatchers that Start makes
 };
 
 }  // namespace chainfleet

@@ -1,0 +1,38 @@
+// What the dispatcher tells whoever keeps figures about it (metrics are a matter of other folders).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "core/base/ids.h"
+
+namespace chainfleet {
+
+// How a lease ended that no commit ended: the worker's process is gone or silent; the server ordered it; the worker
+// gave the chain back; or it said that the job is wrong.
+enum class LeaseOutcome { kLost, kOrdered, kGivenBack, kHopeless };
+
+struct CommitFigures {
+  std::string refused;    // reason of the refusal, empty for an accepted one
+  bool replayed = false;  // it was there already
+  int64_t draws = 0;      // of an accepted one
+  int64_t bytes = 0;      // of its segment and resume point
+  absl::Duration took;    // from the call to the store's answer
+};
+
+// Called under the dispatcher's lock: quick, a few counters, and never back into the dispatcher. This one listens to
+// nothing.
+class ControlObserver {
+ public:
+  virtual ~ControlObserver() = default;
+
+  // A new lease is committed; the chain had wanted it for so long.
+  virtual void OnGrant(absl::Duration /*waited*/) {}
+  virtual void OnLeaseEnd(LeaseOutcome) {}
+  // A worker is told to hand the chain back, for one of a higher tier.
+  virtual void OnPreempt(const ChainId&) {}
+  virtual void OnCommit(const CommitFigures&) {}
+};
+
+}  // namespace chainfleet

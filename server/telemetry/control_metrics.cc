@@ -1,0 +1,69 @@
+#include "server/telemetry/control_metrics.h"
+
+namespace chainfleet {
+namespace {
+
+const std::vector<double>& DelayBounds() {
+  static const auto* const bounds = new std::vector<double>{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800};
+  return *bounds;
+}
+const std::vector<double>& CommitBounds() {
+  static const auto* const bounds =
+      new std::vector<double>{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5};
+  return *bounds;
+}
+
+Counter& CommitCounter(MetricsRegistry* registry, const std::string& outcome) {
+  return registry->AddCounter("chainfleet_commits_total", "Commits of workers by what became of them.",
+                              {{"outcome", outcome}});
+}
+
+}  // namespace
+
+ControlMetrics::ControlMetrics(MetricsRegistry* registry)
+    : registry_(registry),
+      granted_(registry->AddCounter("chainfleet_leases_granted_total", "New leases.")),
+      scheduling_delay_(registry->AddHistogram("chainfleet_scheduling_delay_seconds",
+                                               "From when a chain wants a worker to its lease.", DelayBounds())),
+      preemptions_(registry->AddCounter("chainfleet_preemptions_total",
+                                        "Chains that workers were told to hand back for one of a higher tier.")),
+      accepted_(CommitCounter(registry, "OK")),
+      draws_(registry->AddCounter("chainfleet_committed_draws_total", "Draws in accepted commits.")),
+      bytes_(registry->AddCounter("chainfleet_committed_bytes_total",
+                                  "Bytes of segments and resume points in accepted commits.")),
+      commit_seconds_(registry->AddHistogram("chainfleet_commit_duration_seconds",
+                                             "From the arrival of a commit to the store's answer.", CommitBounds())) {
+  for (const auto& [outcome, cause] :
+       {std::pair{LeaseOutcome::kLost, "lost"}, std::pair{LeaseOutcome::kOrdered, "ordered"},
+        std::pair{LeaseOutcome::kGivenBack, "given_back"}, std::pair{LeaseOutcome::kHopeless, "job_wrong"}}) {
+    ended_[outcome] =
+        &registry->AddCounter("chainfleet_leases_ended_total",
+                              "Leases that ended without a commit that ended them, by cause.", {{"cause", cause}});
+  }
+  for (const char* reason : {"REPLAYED", "LEASE_FENCED", "CHAIN_FINAL", "PATH_CONFLICT"}) {
+    refused_[reason] = &CommitCounter(registry, reason);
+  }
+}
+
+void ControlMetrics::OnGrant(absl::Duration waited) {
+  granted_.Add();
+  scheduling_delay_.Observe(absl::ToDoubleSeconds(waited));
+}
+
+void ControlMetrics::OnLeaseEnd(LeaseOutcome outcome) { ended_.at(outcome)->Add(); }
+
+void ControlMetrics::OnCommit(const CommitFigures& figures) {
+  commit_seconds_.Observe(absl::ToDoubleSeconds(figures.took));
+  if (figures.refused.empty() && !figures.replayed) {
+    accepted_.Add();
+    draws_.Add(static_cast<double>(figures.draws));
+    bytes_.Add(static_cast<double>(figures.bytes));
+    return;
+  }
+  MutexLock lock(&mutex_);
+  Counter*& counter = refused_[figures.replayed ? "REPLAYED" : figures.refused];
+  if (counter == nullptr) counter = &CommitCounter(registry_, figures.refused);
+  counter->Add();
+}
+
+}  // namespace chainfleet

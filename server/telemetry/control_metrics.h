@@ -1,0 +1,37 @@
+// The dispatcher's figures as metrics. docs/metrics.md has the table.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/base/mutex.h"
+#include "core/metrics/metrics.h"
+#include "server/control/control_observer.h"
+
+namespace chainfleet {
+
+// Thread-safe. `registry` outlives it.
+class ControlMetrics final : public ControlObserver {
+ public:
+  explicit ControlMetrics(MetricsRegistry* registry);
+
+  void OnGrant(absl::Duration waited) override;
+  void OnLeaseEnd(LeaseOutcome outcome) override;
+  void OnPreempt(const ChainId&) override { preemptions_.Add(); }
+  void OnCommit(const CommitFigures& figures) override;
+
+ private:
+  MetricsRegistry* const registry_;
+  Counter& granted_;
+  Histogram& scheduling_delay_;
+  std::map<LeaseOutcome, Counter*> ended_;
+  Counter& preemptions_;
+  Counter& accepted_;
+  Counter& draws_;
+  Counter& bytes_;
+  Histogram& commit_seconds_;
+  Mutex mutex_;
+  std::map<std::string, Counter*> refused_ CHAINFLEET_GUARDED_BY(mutex_);  // by reason
+};
+
+}  // namespace chainfleet

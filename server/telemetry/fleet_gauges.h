@@ -1,0 +1,26 @@
+// Gauges whose series come and go: of running chains, of jobs that are not over, of workers. docs/metrics.md has the
+// table.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/metrics/metrics.h"
+#include "server/control/trace_table.h"
+#include "server/control/views.h"
+
+namespace chainfleet {
+
+// Of chains, and again of the points of jobs: further ones have no series and are counted, in the order of `jobs`.
+inline constexpr int64_t kMostSeriesOfAKind = 512;
+
+// Every family, in order, some of them without samples. A chain's labels are its job and index, so that its series goes
+// on when another worker takes it. `diagnostics`: what TraceTable says of a job. `now`: wall time.
+std::vector<GaugeFamily> FleetGauges(const std::vector<JobView>& jobs,
+                                     const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
+                                     const std::vector<WorkerView>& workers, absl::Time now);
+
+}  // namespace chainfleet

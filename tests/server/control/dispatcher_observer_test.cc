@@ -1,0 +1,99 @@
+// What whoever keeps figures is told.
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Figures final : ControlObserver {
+  void OnGrant(absl::Duration waited) override { waits.push_back(waited); }
+  void OnLeaseEnd(LeaseOutcome outcome) override { ends.push_back(outcome); }
+  void OnPreempt(const ChainId& chain) override { preempted.push_back(chain); }
+  void OnCommit(const CommitFigures& figures) override { commits.push_back(figures); }
+
+  std::vector<absl::Duration> waits;
+  std::vector<LeaseOutcome> ends;
+  std::vector<ChainId> preempted;
+  std::vector<CommitFigures> commits;
+};
+
+class DispatcherFigures : public DispatcherTest {
+ protected:
+  DispatcherFigures() {
+    observer_ = &figures_;
+    Start();
+  }
+  Figures figures_;
+};
+
+TEST_F(DispatcherFigures, AChainWaitsFromItsJobToItsLease) {
+  Create("job", 1);
+  executor_.RunFor(absl::Seconds(42));
+  FakeWorker worker("w1");
+  Sync(&worker);
+  ASSERT_EQ(figures_.waits.size(), 1u);
+  EXPECT_GE(figures_.waits[0], absl::Seconds(42));
+  EXPECT_LT(figures_.waits[0], absl::Seconds(42) + limits::kSyncInterval);
+}
+
+TEST_F(DispatcherFigures, AChainThatWasPausedWaitsFromItsResume) {
+  const std::string job = Create("job", 1);
+  ASSERT_TRUE(SetIntent(job, JobIntent::kPause).ok());
+  executor_.RunFor(absl::Hours(1));
+  ASSERT_TRUE(SetIntent(job, JobIntent::kRun).ok());
+  FakeWorker worker("w1");
+  Sync(&worker);
+  ASSERT_EQ(figures_.waits.size(), 1u);
+  EXPECT_LT(figures_.waits[0], absl::Minutes(1));
+}
+
+TEST_F(DispatcherFigures, ALeaseThatExpiresWasLostAndOneGivenBackWasNot) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  GiveBack(&worker, chain, ReleasedChain::Why::kFailed, "out of luck");
+  Sync(&worker);
+  executor_.RunFor(limits::kMaxAttemptDelay);
+  Sync(&worker);
+  Sync(&worker);
+  ASSERT_TRUE(worker.chains.contains(chain));
+  executor_.RunFor(2 * kTermAndGrace);
+  EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kGivenBack, LeaseOutcome::kLost));
+  EXPECT_EQ(figures_.waits.size(), 2u);
+}
+
+TEST_F(DispatcherFigures, ACommitIsTakenReplayedOrRefused) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const ProgressCommit commit = worker.NextCommit(chain);
+  ASSERT_TRUE(Commit(worker, commit).ok());
+  ASSERT_TRUE(Commit(worker, commit).ok());
+  worker.Took(commit);
+  ProgressCommit fenced = worker.NextCommit(chain);
+  ++fenced.lease_epoch;
+  EXPECT_FALSE(Commit(worker, fenced).ok());
+  ASSERT_EQ(figures_.commits.size(), 3u);
+  EXPECT_FALSE(figures_.commits[0].replayed);
+  EXPECT_EQ(figures_.commits[0].refused, "");
+  EXPECT_EQ(figures_.commits[0].draws, 1);
+  const int64_t bytes =
+      commit.segment->object.size_bytes + static_cast<int64_t>(commit.resume_point.inline_bytes.size());
+  EXPECT_EQ(figures_.commits[0].bytes, bytes);
+  EXPECT_TRUE(figures_.commits[1].replayed);
+  EXPECT_EQ(figures_.commits[2].refused, "LEASE_FENCED");
+}
+
+TEST_F(DispatcherFigures, AChainGivesWayOnceHoweverOftenItIsTold) {
+  FakeWorker worker("w1", 1);
+  const ChainId low = LeaseOne(&worker);
+  EXPECT_THAT(figures_.preempted, IsEmpty());
+  JobSpec high = SmallSpec("high", 1);
+  high.scheduling.priority = Priority::kHigh;
+  ASSERT_TRUE(TryCreate(high).ok());
+  for (int round = 0; round < 3; ++round) Sync(&worker);
+  EXPECT_THAT(figures_.preempted, ElementsAre(low));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,103 @@
+#include "server/telemetry/fleet_gauges.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::IsEmpty;
+
+class FleetGaugesTest : public testing::Test {
+ protected:
+  static JobView Job(const std::string& id, int chains, ChainState state, JobState job_state = JobState::kRunning) {
+    JobView job;
+    job.id = id;
+    job.state = job_state;
+    job.created_at = absl::UnixEpoch();
+    for (int32_t i = 0; i < chains; ++i) {
+      ChainView chain;
+      chain.id = {id, i};
+      chain.state = state;
+      chain.step = 25;
+      chain.total_steps = 100;
+      chain.num_draws = 2;
+      chain.stats.energy = 10.0 * (i + 1);
+      job.chains.push_back(chain);
+    }
+    return job;
+  }
+  const GaugeFamily& Find(const std::string& name) {
+    families_ = FleetGauges(
+        jobs_, [this](const std::string&) { return diagnostics_; }, workers_, absl::UnixEpoch() + absl::Seconds(50));
+    return *std::ranges::find(families_, name, &GaugeFamily::name);
+  }
+  double Value(const std::string& name, const Labels& labels) {
+    for (const GaugeFamily::Sample& sample : Find(name).samples) {
+      if (sample.labels == labels) return sample.value;
+    }
+    ADD_FAILURE() << name << " has no such series";
+    return 0;
+  }
+
+  std::vector<JobView> jobs_;
+  std::vector<Diagnostic> diagnostics_;
+  std::vector<WorkerView> workers_;
+  std::vector<GaugeFamily> families_;
+};
+
+TEST_F(FleetGaugesTest, ARunningChainHasSeriesThatDoNotNameItsWorker) {
+  jobs_ = {Job("a", 2, ChainState::kLeased)};
+  jobs_[0].chains[1].worker = "w7";
+  EXPECT_EQ(Value("chainfleet_chain_energy", {{"job", "a"}, {"chain", "1"}}), 20);
+  EXPECT_EQ(Value("chainfleet_chain_draws", {{"job", "a"}, {"chain", "1"}}), 2);
+  EXPECT_THAT(Find("chainfleet_chain_acceptance_ratio").samples, IsEmpty()) << "no Metropolis chain";
+  jobs_[0].chains[0].stats.metropolis = MetropolisStats{.acceptance = 0.25};
+  EXPECT_EQ(Value("chainfleet_chain_acceptance_ratio", {{"job", "a"}, {"chain", "0"}}), 0.25);
+}
+
+TEST_F(FleetGaugesTest, SeriesOfChainsThatEndedVanish) {
+  jobs_ = {Job("a", 1, ChainState::kLeased)};
+  EXPECT_EQ(Find("chainfleet_chain_energy").samples.size(), 1u);
+  jobs_[0].chains[0].state = ChainState::kSucceeded;
+  jobs_[0].state = JobState::kSucceeded;
+  EXPECT_THAT(Find("chainfleet_chain_energy").samples, IsEmpty());
+  EXPECT_THAT(Find("chainfleet_job_draws").samples, IsEmpty());
+}
+
+TEST_F(FleetGaugesTest, ChainsBeyondTheMostAreCountedAndInTheirJobsFigures) {
+  jobs_ = {Job("a", 600, ChainState::kLeased), Job("b", 100, ChainState::kLeased)};
+  EXPECT_EQ(Find("chainfleet_chain_energy").samples.size(), 512u);
+  EXPECT_EQ(Value("chainfleet_chains_without_series", {}), 188);
+  EXPECT_EQ(Value("chainfleet_job_running_chains", {{"job", "b"}}), 100);
+  EXPECT_DOUBLE_EQ(Value("chainfleet_job_energy_mean", {{"job", "b"}}), 505);
+  EXPECT_EQ(Value("chainfleet_job_energy_max", {{"job", "b"}}), 1000);
+  EXPECT_EQ(Value("chainfleet_job_progress_ratio", {{"job", "b"}}), 0.25);
+}
+
+TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {
+  jobs_ = {Job("a", 2, ChainState::kLeased)};
+  diagnostics_ = {{.point = 0, .quantity = "energy", .rhat = 1.01, .ess_bulk = 300, .ess_tail = 90},
+                  {.point = 0, .quantity = "theta.norm", .rhat = 1.3, .ess_bulk = 100, .ess_tail = 200},
+                  {.point = 1, .quantity = "energy", .rhat = std::nan(""), .ess_bulk = 7, .ess_tail = 8}};
+  const Labels first = {{"job", "a"}, {"point", "0"}}, second = {{"job", "a"}, {"point", "1"}};
+  EXPECT_EQ(Value("chainfleet_job_rhat_max", first), 1.3);
+  EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", first), 100);
+  EXPECT_EQ(Value("chainfleet_job_ess_tail_min", first), 90);
+  EXPECT_EQ(Value("chainfleet_job_ess_per_second", first), 2);
+  EXPECT_EQ(Find("chainfleet_job_rhat_max").samples.size(), 1u) << "one chain has no R-hat";
+  EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", second), 7);
+}
+
+TEST_F(FleetGaugesTest, AWorkerIsShownWithItsLastSign) {
+  workers_ = {{.id = "w1", .host = "h", .chain_slots = 8, .chains = 3, .since_sync = absl::Seconds(4)}};
+  const Labels labels = {{"worker", "w1"}, {"host", "h"}};
+  EXPECT_EQ(Value("chainfleet_fleet_worker_last_sync_seconds", labels), 4);
+  EXPECT_EQ(Value("chainfleet_fleet_worker_chains", labels), 3);
+  EXPECT_EQ(Value("chainfleet_fleet_worker_slots", labels), 8);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -54,11 +54,11 @@ TEST_F(DispatcherFigures, ALeaseThatExpiresWasLostAndOneGivenBackWasNot) {
   const ChainId chain = LeaseOne(&worker);
   GiveBack(&worker, chain, ReleasedChain::Why::kFailed, "out of luck");
   Sync(&worker);
-  executor_.RunFor(limits::kMaxAttemptDelay);
+  executor_.RunFor(2 * limits::kAttemptDelay);
   Sync(&worker);
   Sync(&worker);
   ASSERT_TRUE(worker.chains.contains(chain));
-  executor_.RunFor(2 * kTermAndGrace);
+  executor_.RunFor(kTermAndGrace + absl::Seconds(1));
   EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kGivenBack, LeaseOutcome::kLost));
   EXPECT_EQ(figures_.waits.size(), 2u);
 }

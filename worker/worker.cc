@@ -29,6 +29,10 @@ DeviceReport Report(const WorkerOptions& options) {
   return {options.device, memory, slots};
 }
 
+std::string MetricsAddress(const WorkerOptions& options) {
+  return options.metrics_port > 0 ? absl::StrCat(HostName(), ":", options.metrics_port) : "";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& options) {
@@ -72,8 +76,8 @@ Worker::Worker(const WorkerOptions& options)
             return ChainBatch::Create(std::move(plan), inputs.dataset, device, inputs.module);
           },
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
-      session_({id_, incarnation_, HostName(), {Report(options)}, Fold(jitter_, 2)}, &client_, &held_, &uploader_,
-               pool_.get(), &clock_),
+      session_({id_, incarnation_, HostName(), MetricsAddress(options), {Report(options)}, Fold(jitter_, 2)}, &client_,
+               &held_, &uploader_, pool_.get(), &clock_),
       stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3)}, &shards_, pool_.get()) {}
 
 void Worker::Listen() {

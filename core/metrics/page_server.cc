@@ -12,9 +12,9 @@
 namespace chainfleet {
 namespace {
 
-class PageHandler final : public CivetHandler {
+class MadePage final : public CivetHandler {
  public:
-  explicit PageHandler(Page page) : page_(std::move(page)) {}
+  explicit MadePage(Page page) : page_(std::move(page)) {}
 
   bool handleGet(CivetServer*, mg_connection* connection) override {
     const std::string body = page_.make();
@@ -33,7 +33,7 @@ struct PageServer::Impl {
   explicit Impl(const std::string& address)
       : server(std::vector<std::string>{"listening_ports", address, "num_threads", "1"}) {}
 
-  std::list<PageHandler> handlers;
+  std::list<MadePage> handlers;
   CivetServer server;  // first to go: it calls the handlers
 };
 

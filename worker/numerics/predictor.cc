@@ -34,7 +34,8 @@ class BlockPredictor final : public Predictor {
         log_variance_at_(parameters.back().offset),
         make_block_(std::move(make_block)) {}
 
-  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) override {
+  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs,
+                                            bool members) override {
     const std::vector<int64_t>& shape = inputs.shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), plan_->input_shape.begin(), plan_->input_shape.end())) {
@@ -48,11 +49,11 @@ class BlockPredictor final : public Predictor {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
     }
-    return Run(draws, inputs.type, inputs.bytes, 0, shape[0], nullptr);
+    return Run(draws, inputs.type, inputs.bytes, 0, shape[0], nullptr, members);
   }
 
   absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data, int64_t first_row,
-                                                int64_t num_rows, bool per_draw_scores) override {
+                                                int64_t num_rows, bool per_draw_scores, bool members) override {
     const Dataset& description = data.description();
     if (description.input_shape != plan_->input_shape) {
       return absl::InvalidArgumentError(absl::StrCat("data set ", description.name, ": inputs must be [",
@@ -66,7 +67,7 @@ class BlockPredictor final : public Predictor {
     if (per_draw_scores) CHAINFLEET_RETURN_IF_ERROR(CheckTargets(description));
     const std::vector<float> targets = per_draw_scores ? data.TargetNumbers() : std::vector<float>();
     return Run(draws, description.input_type, data.input_bytes(), first_row, num_rows,
-               per_draw_scores ? targets.data() : nullptr);
+               per_draw_scores ? targets.data() : nullptr, members);
   }
 
  private:
@@ -99,7 +100,7 @@ class BlockPredictor final : public Predictor {
 
   // Rows [first, first + n) of `bytes`; `targets` of row 0 on, or null.
   absl::StatusOr<PartialPrediction> Run(const DrawStack& draws, InputType type, const std::string& bytes, int64_t first,
-                                        int64_t n, const float* targets) {
+                                        int64_t n, const float* targets, bool members) {
     CHAINFLEET_RETURN_IF_ERROR(CheckDraws(draws));
     PartialPrediction sums;
     sums.chain = draws.chain;
@@ -107,13 +108,9 @@ class BlockPredictor final : public Predictor {
     sums.num_draws = static_cast<int64_t>(draws.theta.size());
     sums.num_rows = n;
     sums.num_classes = plan_->num_classes;
-    for (const double w : draws.weights) {
-      sums.sum_w += w;
-      sums.sum_w2 += w * w;
-    }
     const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
     return CatchTorch(absl::StrCat("a prediction of ", n, " rows"), [&]() -> absl::StatusOr<PartialPrediction> {
-      PredictionSums adder(likelihood_.get(), targets != nullptr, &sums);
+      PredictionSums adder(likelihood_.get(), draws.weights, targets != nullptr, members, &sums);
       while (static_cast<int64_t>(threads_.size()) < at::get_num_threads()) {
         threads_.push_back({make_block_(), LaneBuffer<float>(adder.scratch_size())});
       }
@@ -137,16 +134,18 @@ class BlockPredictor final : public Predictor {
   // All draws over the rows [start, start + count) that the thread has read.
   void AddBlock(const DrawStack& draws, int64_t start, int64_t count, const float* targets, Thread* thread,
                 PredictionSums* sums) const {
-    for (size_t s = 0; s < draws.theta.size(); ++s) {
-      const float* draw = draws.theta[s]->data();
+    const auto num_draws = static_cast<int64_t>(draws.theta.size());
+    for (int64_t s = num_draws - 1; s >= 0; --s) {
+      const float* draw = draws.theta[static_cast<size_t>(s)]->data();
       const float* outputs = thread->network->Outputs(draw);
       for (int64_t i = 0; i < count; i += kLanes) {
         LaneExamples examples{.outputs = outputs + i * likelihood_->num_outputs()};
         examples.targets = targets == nullptr ? nullptr : targets + i;
         examples.count = std::min(kLanes, count - i);
         if (likelihood_->has_log_variance()) examples.log_variance = draw[log_variance_at_];
-        sums->Add(examples, start + i, static_cast<int64_t>(s), draws.weights[s], thread->scratch.data());
+        sums->Add(examples, start + i, s, thread->scratch.data());
       }
+      sums->EndDraw(start, count, s);
     }
   }
 

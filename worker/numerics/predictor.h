@@ -31,13 +31,19 @@ class Predictor {
                                                            std::shared_ptr<const std::string> module = nullptr);
   virtual ~Predictor() = default;
 
-  // Outputs and probabilities in float32, sums in float64, draws in order: the same bits however the rows are cut into
-  // requests. INVALID_ARGUMENT if shapes or types do not fit the plan.
-  virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) = 0;
+  // Outputs and probabilities in float32, sums in float64: the same bits however the rows are cut into requests.
+  // `members`: also what each draw says by itself. INVALID_ARGUMENT if shapes or types do not fit the plan.
+  //
+  // Draws are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to the runs
+  // before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the bits of one
+  // call over all of them.
+  virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs,
+                                                    bool members) = 0;
 
   // The same over rows of `data`; with `per_draw_scores` also held against its labels or targets.
   virtual absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data,
-                                                        int64_t first_row, int64_t num_rows, bool per_draw_scores) = 0;
+                                                        int64_t first_row, int64_t num_rows, bool per_draw_scores,
+                                                        bool members) = 0;
 };
 
 }  // namespace chainfleet

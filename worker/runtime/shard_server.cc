@@ -12,6 +12,20 @@ namespace {
 
 constexpr int kLoadsAtOnce = 4;  // per shard: enough to hide the way, few enough not to hold all bytes twice
 
+// Positions count from the first draw of the segments, corrupt ones too: a draw that is left out renumbers no other.
+bool IsAveraged(const ChainDraws& chain, int64_t position) {
+  const int64_t back = chain.skip_draws + chain.num_draws - 1 - position;  // draws that are newer
+  return position >= chain.skip_draws && back >= 0 && back % std::max<int64_t>(chain.every, 1) == 0;
+}
+
+// `begin`: position of the segment's first draw.
+bool HoldsAveraged(const ChainDraws& chain, const Segment& segment, int64_t begin) {
+  for (int64_t i = 0; i < segment.num_draws(); ++i) {
+    if (IsAveraged(chain, begin + i)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 // Loading is guarded by `mutex_`; once in `ready_`, a shard belongs to the device loop but for `cancelled`.
@@ -43,20 +57,17 @@ DrawStack ShardServer::Shard::Stack(size_t chain, DrawKind kind) const {
   DrawStack stack;
   stack.chain = request.chains[chain].chain;
   stack.kind = kind;
-  // Positions count over all segments, corrupt ones too: a draw that is left out renumbers no other.
-  const int64_t first = request.chains[chain].skip_draws;
-  const int64_t end = first + request.chains[chain].num_draws;
-  int64_t begin = 0;  // position of the segment's first draw
+  int64_t end = 0;  // position after the segment's last draw
   for (const Source& source : sources[chain]) {
-    const int64_t from = std::max(first - begin, int64_t{0});
-    const int64_t to = std::min(end - begin, source.segment->num_draws());
-    begin += source.segment->num_draws();
+    const int64_t begin = end;
+    end += source.segment->num_draws();
     if (source.draws == nullptr) continue;
     const auto& kinds = source.draws->kinds;
     const auto position = std::find(kinds.begin(), kinds.end(), kind);
     if (position == kinds.end()) continue;
     const auto& draws = source.draws->draws[static_cast<size_t>(position - kinds.begin())];
-    for (int64_t i = from; i < to; ++i) {
+    for (int64_t i = 0; i < source.segment->num_draws(); ++i) {
+      if (!IsAveraged(request.chains[chain], begin + i)) continue;
       stack.weights.push_back(source.segment->weights[static_cast<size_t>(i)]);
       stack.theta.push_back(draws[static_cast<size_t>(i)]);
     }
@@ -82,9 +93,11 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
   for (const ChainDraws& chain : shard->request.chains) {
     auto& sources = shard->sources.emplace_back();
     for (const Segment& segment : chain.segments) sources.push_back({&segment, nullptr});
-  }
-  for (auto& sources : shard->sources) {
-    for (Shard::Source& source : sources) shard->to_load.push_back(&source);
+    int64_t begin = 0;
+    for (Shard::Source& source : sources) {
+      if (HoldsAveraged(chain, *source.segment, begin)) shard->to_load.push_back(&source);
+      begin += source.segment->num_draws();
+    }
   }
   {
     MutexLock lock(&mutex_);
@@ -223,9 +236,10 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
   if (stack.theta.empty()) return absl::OkStatus();  // all corrupt, or a kind the job does not keep
   CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
   absl::StatusOr<PartialPrediction> partial =
-      shard->dataset == nullptr ? predictor->Predict(stack, *request.inputs)
-                                : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row,
-                                                         request.rows->num_rows, request.per_draw_scores);
+      shard->dataset == nullptr
+          ? predictor->Predict(stack, *request.inputs, request.members)
+          : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row, request.rows->num_rows,
+                                   request.per_draw_scores, request.members);
   if (!partial.ok()) return partial.status();
   shard->result.partials.push_back(*std::move(partial));
   return absl::OkStatus();

@@ -26,6 +26,18 @@ bool HoldsAveraged(const ChainDraws& chain, const Segment& segment, int64_t begi
   return false;
 }
 
+// Flatness is asked instead of predictions, and needs labels or targets; what is corrupted has to be stored rows.
+absl::Status CheckAsked(const ShardRequest& request) {
+  const bool rows = request.rows.has_value();
+  if (request.corruption && !rows) return absl::InvalidArgumentError("corruption: is of rows of a stored data set");
+  if (!request.flatness) return absl::OkStatus();
+  if (!rows) return absl::InvalidArgumentError("flatness: is measured over rows of a stored data set");
+  if (request.corruption || request.members) {
+    return absl::InvalidArgumentError("flatness: is measured by itself, without corruption or members");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // Loading is guarded by `mutex_`; once in `ready_`, a shard belongs to the device loop but for `cancelled`.
@@ -49,7 +61,9 @@ struct ShardServer::Shard {
   ShardResult result;
   size_t next_unit = 0;
 
-  size_t num_units() const { return request.chains.size() * request.kinds.size(); }
+  std::unique_ptr<FlatnessRun> flatness;  // of the chain that is measured now
+
+  size_t num_units() const { return request.chains.size() * (request.flatness ? 1 : request.kinds.size()); }
   DrawStack Stack(size_t chain, DrawKind kind) const;
 };
 
@@ -99,18 +113,19 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
       begin += source.segment->num_draws();
     }
   }
-  {
+  absl::Status refused = CheckAsked(shard->request);
+  if (refused.ok()) {
     MutexLock lock(&mutex_);
     if (shards_.size() < limits::kMaxQueuedShards && shards_.emplace(id, shard).second) {
       shard->loading = 1;  // the inputs, or nothing: keeps the shard from being ready before all loads are started
+    } else {
+      refused =
+          absl::ResourceExhaustedError("shard " + std::to_string(id) + ": " + std::to_string(limits::kMaxQueuedShards) +
+                                       " shards wait already; ask another worker");
     }
   }
-  if (shard->loading == 0) {
-    executor_->Schedule([shard] {
-      shard->done(absl::ResourceExhaustedError("shard " + std::to_string(shard->request.shard_id) + ": " +
-                                               std::to_string(limits::kMaxQueuedShards) +
-                                               " shards wait already; ask another worker"));
-    });
+  if (!refused.ok()) {
+    executor_->Schedule([shard, refused] { shard->done(refused); });
     return;
   }
   LoadMore(shard);
@@ -212,9 +227,15 @@ bool ShardServer::ServeOne() {
     shard = ready_.front();
   }
   const absl::Duration began = clock_->Monotonic();
-  absl::Status status = shard->next_unit < shard->num_units() ? RunUnit(shard.get()) : absl::OkStatus();
+  absl::Status status;
+  if (shard->next_unit < shard->num_units()) {
+    status = shard->request.flatness ? MeasureFlatness(shard.get()) : RunUnit(shard.get());
+  }
   observer_->OnShardUnit(clock_->Monotonic() - began);
-  if (status.ok() && shard->next_unit < shard->num_units()) return true;
+  if (status.ok() && shard->next_unit < shard->num_units()) {
+    if (shard->request.flatness) YieldTurn(shard);
+    return true;
+  }
   {
     MutexLock lock(&mutex_);
     std::erase(ready_, shard);
@@ -228,6 +249,11 @@ bool ShardServer::ServeOne() {
   return true;
 }
 
+void ShardServer::YieldTurn(const std::shared_ptr<Shard>& shard) {
+  MutexLock lock(&mutex_);
+  if (std::erase(ready_, shard) > 0) ready_.push_back(shard);
+}
+
 absl::Status ShardServer::RunUnit(Shard* shard) {
   const ShardRequest& request = shard->request;
   const size_t chain = shard->next_unit / request.kinds.size();
@@ -239,9 +265,32 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
       shard->dataset == nullptr
           ? predictor->Predict(stack, *request.inputs, request.members)
           : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row, request.rows->num_rows,
-                                   request.per_draw_scores, request.members);
+                                   request.per_draw_scores, request.members,
+                                   request.corruption ? &*request.corruption : nullptr);
   if (!partial.ok()) return partial.status();
   shard->result.partials.push_back(*std::move(partial));
+  return absl::OkStatus();
+}
+
+absl::Status ShardServer::MeasureFlatness(Shard* shard) {
+  const ShardRequest& request = shard->request;
+  if (shard->flatness == nullptr) {
+    const DrawStack theta = shard->Stack(shard->next_unit, DrawKind::kTheta);
+    if (theta.theta.empty()) {  // all corrupt, or not kept
+      ++shard->next_unit;
+      return absl::OkStatus();
+    }
+    CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        shard->flatness,
+        predictor->StartFlatness(*request.flatness, theta, shard->Stack(shard->next_unit, DrawKind::kThetaA),
+                                 shard->dataset, request.rows->first_row, request.rows->num_rows));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool complete, shard->flatness->Advance());
+  if (!complete) return absl::OkStatus();
+  shard->result.flatness.push_back(shard->flatness->result());
+  shard->flatness = nullptr;
+  ++shard->next_unit;
   return absl::OkStatus();
 }
 

@@ -5,18 +5,23 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/status.h"
 
 namespace chainfleet {
 
 struct FlatnessPlan {
   int32_t fisher_points = 256;  // ranks of the diagonal that are kept, spaced evenly in their logarithm
-  int32_t line_points = 21;     // on each line, its ends among them
+  int32_t line_points = 21;     // on each line, evenly from -1 to 1
   double radius = 1;            // of the random direction, in units of |theta|
   uint64_t seed = 0;            // of that direction
   bool operator==(const FlatnessPlan&) const = default;
 };
 
-// Of one chain's newest draw of theta, over n rows with labels or targets.
+// Violations at "flatness.fisher_points", ... of what is out of bounds.
+std::vector<FieldViolation> Validate(const FlatnessPlan& plan);
+
+// Of one chain's newest draw of theta, over n rows with labels or targets. Batch norm goes by that draw's statistics,
+// on the lines too. Values that are not finite are data.
 struct Flatness {
   ChainId chain;
   double fisher_trace = 0;            // sum of the diagonal E[(g - E g)^2], g: gradient of a row's -log likelihood

@@ -120,7 +120,7 @@ TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
     const auto predictor = Predictor::Create(plan, "cpu", file_);
     EXPECT_TRUE(predictor.ok()) << predictor.status();
     const DrawStack stack = {{"parity-aaaaaa", 2}, DrawKind::kTheta, {1}, {std::make_shared<std::vector<float>>(draw)}};
-    return (*predictor)->PredictRows(stack, *data_, 0, 100, true)->sum_wp;
+    return (*predictor)->PredictRows(stack, *data_, 0, 100, true, false)->sum_wp;
   };
   const ModelSpec module{TorchScriptModel{"mine"}}, builtin{BuiltinModel{"mlp", {}}};
   const std::vector<float> here = run(module), there = run(builtin);

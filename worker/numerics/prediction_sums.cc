@@ -1,9 +1,11 @@
 #include "worker/numerics/prediction_sums.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/scores/regression.h"
 
@@ -12,8 +14,7 @@ namespace {
 
 // Adds the probabilities p[K] of one row under one draw; its largest class (the first of equals). Those of a row are
 // kLanes apart.
-int64_t AddImage(const float* p, double w, int64_t row, PartialPrediction* sums) {
-  const int64_t classes = sums->num_classes;
+int64_t AddImage(const float* p, double w, int64_t row, int64_t classes, PartialPrediction* sums) {
   int64_t best = 0;
   double entropy = 0;
   for (int64_t k = 0; k < classes; ++k) {
@@ -28,21 +29,38 @@ int64_t AddImage(const float* p, double w, int64_t row, PartialPrediction* sums)
   return best;
 }
 
+// Sums of every row, [n, K] or [n] each.
+constexpr std::vector<double> PartialPrediction::*kClassSums[] = {
+    &PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh, &PartialPrediction::votes};
+constexpr std::vector<double> PartialPrediction::*kNumberSums[] = {
+    &PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv};
+
+// Adds the rows [row, row + count) of `run` to those of `sums` and makes them 0.
+void MoveRows(int64_t row, int64_t count, int64_t num_rows, std::vector<double>* run, std::vector<double>* sums) {
+  const int64_t width = static_cast<int64_t>(run->size()) / num_rows;
+  for (int64_t i = row * width; i < (row + count) * width; ++i) {
+    (*sums)[i] += (*run)[i];
+    (*run)[i] = 0;
+  }
+}
+
 }  // namespace
 
-PredictionSums::PredictionSums(const Likelihood* likelihood, bool scores, PartialPrediction* sums)
+PredictionSums::PredictionSums(const Likelihood* likelihood, const std::vector<double>& weights, bool scores,
+                               bool members, PartialPrediction* sums)
     : likelihood_(likelihood),
+      weights_(weights),
       scores_(scores),
       sums_(sums),
       scratch_size_((likelihood->num_outputs() + likelihood->num_classes()) * kLanes) {
   const int64_t n = sums->num_rows, classes = sums->num_classes;
-  if (classes > 0) {
-    sums->sum_wp.assign(n * classes, 0);
-    sums->sum_wp2.assign(n * classes, 0);
-    sums->sum_wh.assign(n, 0);
-    sums->votes.assign(n * classes, 0);
-  } else {
-    for (auto* sum : {&sums->sum_wm, &sums->sum_wm2, &sums->sum_wv}) sum->assign(n, 0);
+  sums->num_draws = static_cast<int64_t>(weights.size());
+  SumWeights();
+  if (members) SizeMembers(sums->num_draws);
+  for (PartialPrediction* to : {sums, &run_}) {
+    for (const auto sum : kClassSums) (to->*sum).assign(n * classes, 0);
+    for (const auto sum : kNumberSums) (to->*sum).assign(classes > 0 ? 0 : n, 0);
+    to->sum_wh.assign(classes > 0 ? n : 0, 0);
   }
   if (!scores) return;
   log_likelihood_.resize(sums->num_draws * n);
@@ -54,7 +72,46 @@ PredictionSums::PredictionSums(const Likelihood* likelihood, bool scores, Partia
   }
 }
 
-void PredictionSums::Add(const LaneExamples& examples, int64_t row, int64_t s, double w, float* scratch) {
+bool PredictionSums::EndsRun(int64_t s) const {
+  const auto newer = static_cast<uint64_t>(sums_->num_draws - 1 - s);
+  return std::has_single_bit(newer + 2) || s == 0;
+}
+
+void PredictionSums::SumWeights() {
+  double w = 0, w2 = 0;  // of the run
+  for (int64_t s = sums_->num_draws - 1; s >= 0; --s) {
+    w += weights_[s];
+    w2 += weights_[s] * weights_[s];
+    if (!EndsRun(s)) continue;
+    sums_->sum_w += std::exchange(w, 0);
+    sums_->sum_w2 += std::exchange(w2, 0);
+  }
+}
+
+void PredictionSums::SizeMembers(int64_t draws) {
+  Members& members = sums_->members.emplace();
+  members.chain = sums_->chain;
+  members.kind = sums_->kind;
+  members.weights = weights_;
+  const int64_t n = sums_->num_rows, classes = sums_->num_classes;
+  members.probabilities.resize(draws * n * classes);
+  if (classes > 0) return;
+  members.mean.resize(draws * n);
+  members.variance.resize(draws * n);
+}
+
+void PredictionSums::EndDraw(int64_t row, int64_t count, int64_t s) {
+  if (!EndsRun(s)) return;
+  const auto move = [&](auto sum) { MoveRows(row, count, sums_->num_rows, &(run_.*sum), &(sums_->*sum)); };
+  if (sums_->num_classes > 0) {
+    std::ranges::for_each(kClassSums, move);
+  } else {
+    std::ranges::for_each(kNumberSums, move);
+  }
+}
+
+void PredictionSums::Add(const LaneExamples& examples, int64_t row, int64_t s, float* scratch) {
+  const double w = weights_[s];
   if (scores_) {
     LaneLosses losses;
     likelihood_->Evaluate(examples, 1, scratch, &losses);
@@ -70,9 +127,15 @@ void PredictionSums::Add(const LaneExamples& examples, int64_t row, int64_t s, d
 void PredictionSums::AddClasses(const LaneExamples& examples, int64_t row, int64_t s, double w, float* scratch) {
   likelihood_->Probabilities(examples.outputs, scratch);
   for (int64_t l = 0; l < examples.count; ++l) {
-    const int64_t best = AddImage(scratch + l, w, row + l, sums_);
+    const int64_t best = AddImage(scratch + l, w, row + l, sums_->num_classes, &run_);
+    if (sums_->members) KeepImage(scratch + l, s * sums_->num_rows + row + l);
     if (scores_) hit_[s * sums_->num_rows + row + l] = static_cast<float>(best) == examples.targets[l];
   }
+}
+
+void PredictionSums::KeepImage(const float* p, int64_t at) {
+  const int64_t classes = sums_->num_classes;
+  for (int64_t k = 0; k < classes; ++k) sums_->members->probabilities[at * classes + k] = p[k * kLanes];
 }
 
 void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64_t s, double w) {
@@ -80,9 +143,13 @@ void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64
   likelihood_->Moments(examples.outputs, examples.log_variance, mean, variance);
   for (int64_t l = 0; l < examples.count; ++l) {
     const int64_t i = row + l;
-    sums_->sum_wm[i] += w * mean[l];
-    sums_->sum_wm2[i] += w * mean[l] * mean[l];
-    sums_->sum_wv[i] += w * variance[l];
+    run_.sum_wm[i] += w * mean[l];
+    run_.sum_wm2[i] += w * mean[l] * mean[l];
+    run_.sum_wv[i] += w * variance[l];
+    if (sums_->members) {
+      sums_->members->mean[s * sums_->num_rows + i] = static_cast<float>(mean[l]);
+      sums_->members->variance[s * sums_->num_rows + i] = static_cast<float>(variance[l]);
+    }
     if (!scores_) continue;
     sums_->log_sum_wd[i] = LogAddExp(sums_->log_sum_wd[i], std::log(w) + log_likelihood_[s * sums_->num_rows + i]);
     sums_->sum_wc[i] += w * NormalDistribution(examples.targets[l], mean[l], variance[l]);

@@ -8,19 +8,12 @@
 
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
+#include "worker/numerics/draw_stack.h"
+#include "worker/numerics/flatness_run.h"
 
 namespace chainfleet {
 
 class ResidentDataset;
-
-// The draws of one chain and one kind, stacked: theta is [num_draws, D] float32 in layout order, statistics of batch
-// norm after the D parameters.
-struct DrawStack {
-  ChainId chain;
-  DrawKind kind = DrawKind::kTheta;
-  std::vector<double> weights;                                   // [S]
-  std::vector<std::shared_ptr<const std::vector<float>>> theta;  // S vectors of D, or more
-};
 
 // Stateless but for device buffers. Not thread-safe.
 class Predictor {
@@ -31,13 +24,28 @@ class Predictor {
                                                            std::shared_ptr<const std::string> module = nullptr);
   virtual ~Predictor() = default;
 
-  // Outputs and probabilities in float32, sums in float64, draws in order: the same bits however the rows are cut into
-  // requests. INVALID_ARGUMENT if shapes or types do not fit the plan.
-  virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) = 0;
+  // Outputs and probabilities in float32, sums in float64: the same bits however the rows are cut into requests.
+  // `members`: also what each draw says by itself. INVALID_ARGUMENT if shapes or types do not fit the plan.
+  //
+  // Draws are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to the runs
+  // before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the bits of one
+  // call over all of them.
+  virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs,
+                                                    bool members) = 0;
 
-  // The same over rows of `data`; with `per_draw_scores` also held against its labels or targets.
+  // The same over rows of `data`, with `corruption` as it leaves them; with `per_draw_scores` also held against its
+  // labels or targets. INVALID_ARGUMENT also for a corruption that is none, or not of such inputs.
   virtual absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data,
-                                                        int64_t first_row, int64_t num_rows, bool per_draw_scores) = 0;
+                                                        int64_t first_row, int64_t num_rows, bool per_draw_scores,
+                                                        bool members, const Corruption* corruption = nullptr) = 0;
+
+  // Begins to measure how the likelihood bends around the newest draw of `theta` (core/domain/flatness.h) over rows of
+  // `data`, at most limits::kMaxShardRows, and on the way to the newest one of `theta_a`, which may have none.
+  // INVALID_ARGUMENT if shapes, targets or the plan do not fit.
+  virtual absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
+                                                                     const DrawStack& theta_a,
+                                                                     std::shared_ptr<const ResidentDataset> data,
+                                                                     int64_t first_row, int64_t num_rows) = 0;
 };
 
 }  // namespace chainfleet

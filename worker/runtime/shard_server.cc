@@ -12,6 +12,32 @@ namespace {
 
 constexpr int kLoadsAtOnce = 4;  // per shard: enough to hide the way, few enough not to hold all bytes twice
 
+// Positions count from the first draw of the segments, corrupt ones too: a draw that is left out renumbers no other.
+bool IsAveraged(const ChainDraws& chain, int64_t position) {
+  const int64_t back = chain.skip_draws + chain.num_draws - 1 - position;  // draws that are newer
+  return position >= chain.skip_draws && back >= 0 && back % std::max<int64_t>(chain.every, 1) == 0;
+}
+
+// `begin`: position of the segment's first draw.
+bool HoldsAveraged(const ChainDraws& chain, const Segment& segment, int64_t begin) {
+  for (int64_t i = 0; i < segment.num_draws(); ++i) {
+    if (IsAveraged(chain, begin + i)) return true;
+  }
+  return false;
+}
+
+// Flatness is asked instead of predictions, and needs labels or targets; what is corrupted has to be stored rows.
+absl::Status CheckAsked(const ShardRequest& request) {
+  const bool rows = request.rows.has_value();
+  if (request.corruption && !rows) return absl::InvalidArgumentError("corruption: is of rows of a stored data set");
+  if (!request.flatness) return absl::OkStatus();
+  if (!rows) return absl::InvalidArgumentError("flatness: is measured over rows of a stored data set");
+  if (request.corruption || request.members) {
+    return absl::InvalidArgumentError("flatness: is measured by itself, without corruption or members");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // Loading is guarded by `mutex_`; once in `ready_`, a shard belongs to the device loop but for `cancelled`.
@@ -35,7 +61,9 @@ struct ShardServer::Shard {
   ShardResult result;
   size_t next_unit = 0;
 
-  size_t num_units() const { return request.chains.size() * request.kinds.size(); }
+  std::unique_ptr<FlatnessRun> flatness;  // of the chain that is measured now
+
+  size_t num_units() const { return request.chains.size() * (request.flatness ? 1 : request.kinds.size()); }
   DrawStack Stack(size_t chain, DrawKind kind) const;
 };
 
@@ -43,20 +71,17 @@ DrawStack ShardServer::Shard::Stack(size_t chain, DrawKind kind) const {
   DrawStack stack;
   stack.chain = request.chains[chain].chain;
   stack.kind = kind;
-  // Positions count over all segments, corrupt ones too: a draw that is left out renumbers no other.
-  const int64_t first = request.chains[chain].skip_draws;
-  const int64_t end = first + request.chains[chain].num_draws;
-  int64_t begin = 0;  // position of the segment's first draw
+  int64_t end = 0;  // position after the segment's last draw
   for (const Source& source : sources[chain]) {
-    const int64_t from = std::max(first - begin, int64_t{0});
-    const int64_t to = std::min(end - begin, source.segment->num_draws());
-    begin += source.segment->num_draws();
+    const int64_t begin = end;
+    end += source.segment->num_draws();
     if (source.draws == nullptr) continue;
     const auto& kinds = source.draws->kinds;
     const auto position = std::find(kinds.begin(), kinds.end(), kind);
     if (position == kinds.end()) continue;
     const auto& draws = source.draws->draws[static_cast<size_t>(position - kinds.begin())];
-    for (int64_t i = from; i < to; ++i) {
+    for (int64_t i = 0; i < source.segment->num_draws(); ++i) {
+      if (!IsAveraged(request.chains[chain], begin + i)) continue;
       stack.weights.push_back(source.segment->weights[static_cast<size_t>(i)]);
       stack.theta.push_back(draws[static_cast<size_t>(i)]);
     }
@@ -82,22 +107,25 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
   for (const ChainDraws& chain : shard->request.chains) {
     auto& sources = shard->sources.emplace_back();
     for (const Segment& segment : chain.segments) sources.push_back({&segment, nullptr});
+    int64_t begin = 0;
+    for (Shard::Source& source : sources) {
+      if (HoldsAveraged(chain, *source.segment, begin)) shard->to_load.push_back(&source);
+      begin += source.segment->num_draws();
+    }
   }
-  for (auto& sources : shard->sources) {
-    for (Shard::Source& source : sources) shard->to_load.push_back(&source);
-  }
-  {
+  absl::Status refused = CheckAsked(shard->request);
+  if (refused.ok()) {
     MutexLock lock(&mutex_);
     if (shards_.size() < limits::kMaxQueuedShards && shards_.emplace(id, shard).second) {
       shard->loading = 1;  // the inputs, or nothing: keeps the shard from being ready before all loads are started
+    } else {
+      refused =
+          absl::ResourceExhaustedError("shard " + std::to_string(id) + ": " + std::to_string(limits::kMaxQueuedShards) +
+                                       " shards wait already; ask another worker");
     }
   }
-  if (shard->loading == 0) {
-    executor_->Schedule([shard] {
-      shard->done(absl::ResourceExhaustedError("shard " + std::to_string(shard->request.shard_id) + ": " +
-                                               std::to_string(limits::kMaxQueuedShards) +
-                                               " shards wait already; ask another worker"));
-    });
+  if (!refused.ok()) {
+    executor_->Schedule([shard, refused] { shard->done(refused); });
     return;
   }
   LoadMore(shard);
@@ -199,9 +227,15 @@ bool ShardServer::ServeOne() {
     shard = ready_.front();
   }
   const absl::Duration began = clock_->Monotonic();
-  absl::Status status = shard->next_unit < shard->num_units() ? RunUnit(shard.get()) : absl::OkStatus();
+  absl::Status status;
+  if (shard->next_unit < shard->num_units()) {
+    status = shard->request.flatness ? MeasureFlatness(shard.get()) : RunUnit(shard.get());
+  }
   observer_->OnShardUnit(clock_->Monotonic() - began);
-  if (status.ok() && shard->next_unit < shard->num_units()) return true;
+  if (status.ok() && shard->next_unit < shard->num_units()) {
+    if (shard->request.flatness) YieldTurn(shard);
+    return true;
+  }
   {
     MutexLock lock(&mutex_);
     std::erase(ready_, shard);
@@ -215,6 +249,11 @@ bool ShardServer::ServeOne() {
   return true;
 }
 
+void ShardServer::YieldTurn(const std::shared_ptr<Shard>& shard) {
+  MutexLock lock(&mutex_);
+  if (std::erase(ready_, shard) > 0) ready_.push_back(shard);
+}
+
 absl::Status ShardServer::RunUnit(Shard* shard) {
   const ShardRequest& request = shard->request;
   const size_t chain = shard->next_unit / request.kinds.size();
@@ -223,11 +262,35 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
   if (stack.theta.empty()) return absl::OkStatus();  // all corrupt, or a kind the job does not keep
   CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
   absl::StatusOr<PartialPrediction> partial =
-      shard->dataset == nullptr ? predictor->Predict(stack, *request.inputs)
-                                : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row,
-                                                         request.rows->num_rows, request.per_draw_scores);
+      shard->dataset == nullptr
+          ? predictor->Predict(stack, *request.inputs, request.members)
+          : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row, request.rows->num_rows,
+                                   request.per_draw_scores, request.members,
+                                   request.corruption ? &*request.corruption : nullptr);
   if (!partial.ok()) return partial.status();
   shard->result.partials.push_back(*std::move(partial));
+  return absl::OkStatus();
+}
+
+absl::Status ShardServer::MeasureFlatness(Shard* shard) {
+  const ShardRequest& request = shard->request;
+  if (shard->flatness == nullptr) {
+    const DrawStack theta = shard->Stack(shard->next_unit, DrawKind::kTheta);
+    if (theta.theta.empty()) {  // all corrupt, or not kept
+      ++shard->next_unit;
+      return absl::OkStatus();
+    }
+    CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        shard->flatness,
+        predictor->StartFlatness(*request.flatness, theta, shard->Stack(shard->next_unit, DrawKind::kThetaA),
+                                 shard->dataset, request.rows->first_row, request.rows->num_rows));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool complete, shard->flatness->Advance());
+  if (!complete) return absl::OkStatus();
+  shard->result.flatness.push_back(shard->flatness->result());
+  shard->flatness = nullptr;
+  ++shard->next_unit;
   return absl::OkStatus();
 }
 

@@ -36,7 +36,7 @@ class ShardServer {
 
   // `done` runs once, on the executor. Corrupt segments are left out and named in the result. RESOURCE_EXHAUSTED: the
   // queue is full. CANCELLED. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data could not be fetched.
-  // INVALID_ARGUMENT: inputs that do not fit the plan.
+  // INVALID_ARGUMENT: inputs that do not fit the plan, or things asked at once that do not go together.
   void Submit(ShardRequest request, Done<ShardResult> done);
 
   // A shard that runs ends after the chain and kind it is at. Unknown ids are ignored: the result crossed with the
@@ -46,7 +46,7 @@ class ShardServer {
 
   bool ready() const;
 
-  // Runs one chain and kind of the oldest ready shard. False if none is ready.
+  // Runs one chain and kind of the oldest ready shard, or a part of a flatness. False if none is ready.
   bool ServeOne();
 
  private:
@@ -56,7 +56,10 @@ class ShardServer {
   void LoadDataset(const std::shared_ptr<Shard>& shard);
   void LoadModule(const std::shared_ptr<Shard>& shard);
   void OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status status);
+  // A shard that goes on for long lets those that came after it have a turn.
+  void YieldTurn(const std::shared_ptr<Shard>& shard);
   absl::Status RunUnit(Shard* shard);
+  absl::Status MeasureFlatness(Shard* shard);
   absl::StatusOr<Predictor*> PredictorFor(const Shard& shard);
   void Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result);
 

@@ -38,7 +38,7 @@ class FakeService final : public v1::WorkerService::Service {
 
 class WidePredictor final : public Predictor {
  public:
-  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs) override {
+  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs, bool) override {
     if (inputs.shape.empty()) return WithReason(absl::InvalidArgumentError("no shape"), "INVALID_FIELD");
     PartialPrediction partial;
     partial.chain = draws.chain;
@@ -46,8 +46,13 @@ class WidePredictor final : public Predictor {
     partial.sum_wp.assign(static_cast<size_t>(inputs.shape[0]), 0.5);
     return partial;
   }
-  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t,
-                                                bool) override {
+  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t, bool, bool,
+                                                const Corruption*) override {
+    return absl::InternalError("no rows here");
+  }
+  absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan&, const DrawStack&, const DrawStack&,
+                                                             std::shared_ptr<const ResidentDataset>, int64_t,
+                                                             int64_t) override {
     return absl::InternalError("no rows here");
   }
 };

@@ -14,11 +14,27 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+// Its trace is the first coordinate of the newest draw of theta, its line that of theta_a.
+class ThreePartFlatness final : public FlatnessRun {
+ public:
+  ThreePartFlatness(const DrawStack& theta, const DrawStack& theta_a) {
+    flatness_.chain = theta.chain;
+    flatness_.fisher_trace = (*theta.theta.back())[0];
+    if (!theta_a.theta.empty()) flatness_.anchor_line = {(*theta_a.theta.back())[0]};
+  }
+  absl::StatusOr<bool> Advance() override { return ++parts_ == 3; }
+  const Flatness& result() const override { return flatness_; }
+
+ private:
+  Flatness flatness_;
+  int parts_ = 0;
+};
+
 // Its only row's "probability" is the sum of the first coordinates: which draws were used can be read from it.
 class FakePredictor final : public Predictor {
  public:
   explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
-  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor&) override {
+  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor&, bool) override {
     clock_->Advance(absl::Milliseconds(100));
     PartialPrediction partial;
     partial.chain = draws.chain;
@@ -28,9 +44,19 @@ class FakePredictor final : public Predictor {
     for (const auto& theta : draws.theta) partial.sum_wp[0] += (*theta)[0];
     return partial;
   }
-  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t,
-                                                bool) override {
-    return absl::InternalError("no rows here");
+  // The probability is the severity of the corruption.
+  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t, bool, bool,
+                                                const Corruption* corruption) override {
+    PartialPrediction partial;
+    partial.sum_wp = {corruption == nullptr ? 0.0 : corruption->severity};
+    return partial;
+  }
+  absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
+                                                             const DrawStack& theta_a,
+                                                             std::shared_ptr<const ResidentDataset>, int64_t,
+                                                             int64_t) override {
+    if (plan.radius <= 0) return absl::InvalidArgumentError("radius");
+    return std::make_unique<ThreePartFlatness>(theta, theta_a);
   }
 
  private:
@@ -187,6 +213,107 @@ TEST_F(ShardServerTest, ACancelWhileLoadingFreesItsPlace) {
   RunAll();
   ASSERT_THAT(results_, SizeIs(2));
   EXPECT_TRUE(results_[1].ok());
+}
+
+ShardRequest OfRows(ShardRequest request) {
+  request.inputs = nullptr;
+  request.rows = DatasetRows{{.name = "empty"}, 0, 0};
+  return request;
+}
+
+TEST_F(ShardServerTest, CorruptedRowsAreAskedOfThePredictor) {
+  ShardRequest request = OfRows(Request(1, {Chain(0)}));
+  request.corruption = Corruption{"fog", 4, 0};
+  Submit(request);
+  Submit(OfRows(Request(2, {Chain(0)})));
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(2));
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  ASSERT_THAT(results_[0]->partials, SizeIs(2));
+  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 4);
+  EXPECT_EQ(results_[1]->partials[0].sum_wp[0], 0);
+}
+
+TEST_F(ShardServerTest, FlatnessIsOfTheNewestDrawOfEachChain) {
+  ShardRequest request = OfRows(Request(1, {Chain(0, 0, 4), Chain(5, 0, 3)}));
+  request.flatness = FlatnessPlan();
+  Submit(request);
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(1));
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  EXPECT_THAT(results_[0]->partials, IsEmpty());
+  const std::vector<Flatness>& flatness = results_[0]->flatness;
+  ASSERT_THAT(flatness, SizeIs(2));
+  EXPECT_EQ(flatness[0].chain.index, 0);
+  EXPECT_EQ(flatness[0].fisher_trace, 4);
+  EXPECT_THAT(flatness[0].anchor_line, ElementsAre(40));
+  EXPECT_EQ(flatness[1].chain.index, 5);
+  EXPECT_EQ(flatness[1].fisher_trace, 3);
+  EXPECT_EQ(observer_.shard_units, 6);
+}
+
+TEST_F(ShardServerTest, AChainWhoseDrawsAreAllCorruptHasNoFlatness) {
+  ChainDraws lost = Chain(0);
+  for (const Segment& segment : lost.segments) server_.blobs.erase(segment.object.name);
+  ShardRequest request = OfRows(Request(1, {lost, Chain(1)}));
+  request.flatness = FlatnessPlan();
+  Submit(request);
+  RunAll();
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  ASSERT_THAT(results_[0]->flatness, SizeIs(1));
+  EXPECT_EQ(results_[0]->flatness[0].chain.index, 1);
+  EXPECT_THAT(results_[0]->corrupt_objects, SizeIs(2));
+}
+
+TEST_F(ShardServerTest, APredictionNeedNotWaitForAllOfAFlatness) {
+  ShardRequest request = OfRows(Request(1, {Chain(0), Chain(1)}));
+  request.flatness = FlatnessPlan();
+  Submit(request);
+  executor_.RunUntilIdle();
+  Submit(Request(2, {Chain(2)}));
+  executor_.RunUntilIdle();
+  for (int unit = 0; unit < 3; ++unit) ASSERT_TRUE(shards_.ServeOne());  // a part, then both kinds of the prediction
+  executor_.RunUntilIdle();
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_EQ(results_[0]->shard_id, 2u);
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(2));
+  EXPECT_THAT(results_[1]->flatness, SizeIs(2));
+}
+
+TEST_F(ShardServerTest, ACancelledFlatnessEndsAfterThePartItIsAt) {
+  ShardRequest request = OfRows(Request(1, {Chain(0)}));
+  request.flatness = FlatnessPlan();
+  Submit(request);
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(shards_.ServeOne());
+  shards_.Cancel(1);
+  EXPECT_FALSE(shards_.ServeOne());
+  executor_.RunUntilIdle();
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_TRUE(absl::IsCancelled(results_[0].status()));
+}
+
+TEST_F(ShardServerTest, RefusesWhatDoesNotGoTogether) {
+  ShardRequest inputs_corrupted = Request(1, {Chain(0)});
+  inputs_corrupted.corruption = Corruption{"fog", 1, 0};
+  ShardRequest flat_inputs = Request(2, {Chain(0)});
+  flat_inputs.flatness = FlatnessPlan();
+  ShardRequest flat_corrupted = OfRows(Request(3, {Chain(0)}));
+  flat_corrupted.flatness = FlatnessPlan();
+  flat_corrupted.corruption = Corruption{"fog", 1, 0};
+  ShardRequest flat_members = OfRows(Request(4, {Chain(0)}));
+  flat_members.flatness = FlatnessPlan();
+  flat_members.members = true;
+  ShardRequest bad_plan = OfRows(Request(5, {Chain(0)}));
+  bad_plan.flatness = FlatnessPlan{.radius = 0};
+  for (const ShardRequest& request : {inputs_corrupted, flat_inputs, flat_corrupted, flat_members, bad_plan}) {
+    Submit(request);
+    RunAll();
+    EXPECT_TRUE(absl::IsInvalidArgument(results_.back().status())) << request.shard_id;
+  }
+  EXPECT_THAT(results_, SizeIs(5));
+  EXPECT_FALSE(shards_.ready());
 }
 
 // A quarter of the device: between two units of 100 ms, chains get 300 ms.

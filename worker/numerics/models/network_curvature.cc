@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/example_gradients.h"
 
 namespace chainfleet {
 namespace {
@@ -71,7 +72,6 @@ void AddKronecker(const NetworkShape& network, const Likelihood& likelihood, con
   });
 }
 
-// The examples as chains of one image each, so that autograd gives each one's own gradient.
 void AddByExample(const NetworkShape& network, const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,
                   const at::Tensor& x, Curvature* sum) {
   constexpr int64_t kGradientFloats = int64_t{16} << 20;
@@ -79,12 +79,7 @@ void AddByExample(const NetworkShape& network, const Likelihood& likelihood, con
   const int64_t most = std::clamp<int64_t>(kGradientFloats / size, 1, all);
   for (int64_t first = 0; first < all; first += most) {
     const int64_t count = std::min(most, all - first);
-    std::vector<at::Tensor> leaves;
-    for (const at::Tensor& parameter : parameters) {
-      std::vector<int64_t> shape = parameter.sizes().vec();
-      shape[0] = count;
-      leaves.push_back(parameter.expand(shape).detach().requires_grad_(true));
-    }
+    const std::vector<at::Tensor> leaves = LeavesOfExamples(parameters, count);
     at::Tensor outputs = EagerLogits(network, leaves, x.narrow(1, first, count).transpose(0, 1)).squeeze(1);
     if (likelihood.has_log_variance()) outputs = at::cat({outputs, leaves.back()}, 1);
     ForEachColumn(likelihood, outputs, leaves, [&](const std::vector<at::Tensor>& gradients) {

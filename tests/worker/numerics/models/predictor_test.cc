@@ -8,6 +8,7 @@
 
 #include "tests/support/network_fixture.h"
 #include "tests/support/regression_dataset.h"
+#include "worker/numerics/dataset/corrupted_images.h"
 
 namespace chainfleet {
 namespace {
@@ -61,7 +62,7 @@ TEST(Predictor, SumsAreThoseWorkedOutByHand) {
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
   const DrawStack draws = TwoDraws();
   const std::vector<float> x = {1, 2, -1, 0.5, 0, 0};
-  const auto sums = predictor->Predict(draws, Floats(x, {3, 2}));
+  const auto sums = predictor->Predict(draws, Floats(x, {3, 2}), false);
   ASSERT_TRUE(sums.ok()) << sums.status();
   EXPECT_EQ(sums->chain, draws.chain);
   EXPECT_EQ(sums->kind, DrawKind::kThetaA);
@@ -94,7 +95,7 @@ TEST(Predictor, SumsAreThoseWorkedOutByHand) {
 
 TEST(Predictor, AnswersNotANumberWithAnEntropyThatIsNone) {
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
-  const auto sums = predictor->Predict(TwoDraws(), Floats({NAN, 2, 1, 2}, {2, 2}));
+  const auto sums = predictor->Predict(TwoDraws(), Floats({NAN, 2, 1, 2}, {2, 2}), false);
   ASSERT_TRUE(sums.ok()) << sums.status();
   EXPECT_TRUE(std::isnan(sums->sum_wh[0]));
   EXPECT_TRUE(std::isfinite(sums->sum_wh[1]));
@@ -104,7 +105,7 @@ TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
   const auto data = SyntheticImages(10, {2}, 3);
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, data->description().normalisation));
   const DrawStack draws = TwoDraws();
-  const auto sums = predictor->PredictRows(draws, *data, 4, 5, true);
+  const auto sums = predictor->PredictRows(draws, *data, 4, 5, true, false);
   ASSERT_TRUE(sums.ok()) << sums.status();
   ASSERT_EQ(sums->draw_log_likelihood.size(), 2u);
   for (int s = 0; s < 2; ++s) {
@@ -156,7 +157,7 @@ TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
     plan->input_shape = {2};
     plan->normalisation = data->description().normalisation;
     const auto predictor = MakePredictor(plan);
-    const auto sums = predictor->PredictRows(NumberDraws(c.thetas), *data, 2, 5, true);
+    const auto sums = predictor->PredictRows(NumberDraws(c.thetas), *data, 2, 5, true, false);
     ASSERT_TRUE(sums.ok()) << sums.status();
     EXPECT_EQ(sums->num_classes, 0);
     ASSERT_EQ(sums->sum_wm.size(), 5u);
@@ -186,7 +187,8 @@ TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
       EXPECT_NEAR(sums->sum_wc[row], distribution, 1e-5);
     }
     for (const int s : {0, 1}) EXPECT_NEAR(sums->draw_log_likelihood[s], log_likelihood[s], 1e-3);
-    EXPECT_FALSE(predictor->PredictRows(NumberDraws(c.thetas), *Resident(MakeTable(9, 2, true)), 0, 9, true).ok());
+    EXPECT_FALSE(
+        predictor->PredictRows(NumberDraws(c.thetas), *Resident(MakeTable(9, 2, true)), 0, 9, true, false).ok());
   }
 }
 
@@ -202,9 +204,9 @@ TEST(Predictor, ALogitIsAClassifierOfTwo) {
     plan->num_classes = 2;
     plan->normalisation = data->description().normalisation;
     const auto softmax = Plan("softmax_regression", {2}, 2, data->description().normalisation);
-    const auto sums = MakePredictor(plan)->PredictRows(draws, *data, 0, 9, true);
+    const auto sums = MakePredictor(plan)->PredictRows(draws, *data, 0, 9, true, false);
     const auto expected = MakePredictor(softmax)->PredictRows(NumberDraws({{0, 0, 1, -2, 0, 0.5}, {0, 0, 0, 3, 0, -1}}),
-                                                              *data, 0, 9, true);
+                                                              *data, 0, 9, true, false);
     ASSERT_TRUE(sums.ok() && expected.ok()) << sums.status();
     for (int64_t i = 0; i < 18; ++i) EXPECT_NEAR(sums->sum_wp[i], expected->sum_wp[i], 1e-6);
     for (int64_t row = 0; row < 9; ++row) EXPECT_NEAR(sums->sum_wh[row], expected->sum_wh[row], 1e-6);
@@ -225,15 +227,15 @@ TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
     for (int r = 0; r < 3; ++r) draws.theta.push_back(std::make_shared<const std::vector<float>>(theta.ReadRow(r)));
     const auto predictor = MakePredictor(Plan(model, {1, 28, 28}, 10, data->description().normalisation));
     at::set_num_threads(1);
-    const auto whole = predictor->PredictRows(draws, *data, 0, 150, false);
+    const auto whole = predictor->PredictRows(draws, *data, 0, 150, false, false);
     ASSERT_TRUE(whole.ok()) << whole.status();
     at::set_num_threads(2);
     for (const auto& [first, rows] : {std::pair(0, 1), std::pair(1, 77), std::pair(78, 72), std::pair(0, 150)}) {
-      const auto part = predictor->PredictRows(draws, *data, first, rows, false);
+      const auto part = predictor->PredictRows(draws, *data, first, rows, false, false);
       ASSERT_TRUE(part.ok()) << part.status();
       const InputTensor inputs{
           InputType::kUint8, {rows, 1, 28, 28}, data->input_bytes().substr(first * 784, rows * 784)};
-      const auto given = predictor->Predict(draws, inputs);
+      const auto given = predictor->Predict(draws, inputs, false);
       ASSERT_TRUE(given.ok()) << given.status();
       const auto begin = whole->sum_wp.begin() + first * 10;
       EXPECT_EQ(part->sum_wp, std::vector<double>(begin, begin + rows * 10));
@@ -246,11 +248,12 @@ TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
 
 TEST(Predictor, NamesBothShapesWhenInputsDoNotFit) {
   const auto predictor = MakePredictor(Plan("mlp", {1, 28, 28}, 10, {}));
-  const auto wrong = predictor->Predict(DrawStack(), Floats(std::vector<float>(784), {28, 28}));
+  const auto wrong = predictor->Predict(DrawStack(), Floats(std::vector<float>(784), {28, 28}), false);
   EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("[n, 1, 28, 28]"));
   EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("[28, 28]"));
-  const auto short_bytes = predictor->Predict(DrawStack(), {InputType::kFloat32, {1, 1, 28, 28}, std::string(784, 0)});
+  const auto short_bytes =
+      predictor->Predict(DrawStack(), {InputType::kFloat32, {1, 1, 28, 28}, std::string(784, 0)}, false);
   EXPECT_EQ(short_bytes.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(short_bytes.status().message()), HasSubstr("3136 bytes, got 784"));
 }
@@ -258,13 +261,62 @@ TEST(Predictor, NamesBothShapesWhenInputsDoNotFit) {
 TEST(Predictor, RefusesDrawsAndRowsThatDoNotFit) {
   const auto data = SyntheticImages(10, {2}, 3);
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, data->description().normalisation));
-  EXPECT_EQ(predictor->PredictRows(TwoDraws(), *data, 8, 3, false).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(predictor->PredictRows(TwoDraws(), *data, 8, 3, false, false).status().code(),
+            absl::StatusCode::kInvalidArgument);
   DrawStack draws = TwoDraws();
   draws.theta[1] = std::make_shared<const std::vector<float>>(8);
-  const auto status = predictor->PredictRows(draws, *data, 0, 3, false).status();
+  const auto status = predictor->PredictRows(draws, *data, 0, 3, false, false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("8 parameters, the model of job fashion-aaaaaa has 9"));
   EXPECT_EQ(Predictor::Create(Plan("resnet", {2}, 3, {}), "cpu").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Blocks of 64 rows, stretches that begin anywhere: a row is changed by its place in the data set alone.
+TEST(Predictor, CorruptedRowsAreThoseOfTheirPlaceInTheDataset) {
+  const auto data = SyntheticImages(150);
+  const auto predictor = MakePredictor(Plan("lenet5", {1, 28, 28}, 10, data->description().normalisation));
+  DrawStack draws;
+  draws.weights = {1};
+  draws.theta = {
+      std::make_shared<const std::vector<float>>(RandomTheta(MakeNetwork("lenet5", data)->layout(), 1).ReadRow(0))};
+  const Corruption corruption = {"gaussian_noise", 3, 7};
+  const auto corrupter = Corrupter::Create(corruption, {1, 28, 28});
+  ASSERT_TRUE(corrupter.ok());
+  std::vector<float> images;
+  for (int64_t row = 0; row < 150; ++row) {
+    std::vector<float> image;
+    for (int64_t i = 0; i < 784; ++i)
+      image.push_back(static_cast<uint8_t>(data->input_bytes()[row * 784 + i]) / 255.0f);
+    corrupter->Change(row, image.data());
+    images.insert(images.end(), image.begin(), image.end());
+  }
+  const auto wanted = predictor->Predict(draws, Floats(images, {150, 1, 28, 28}), false);
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  const auto whole = predictor->PredictRows(draws, *data, 0, 150, true, false, &corruption);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->draw_log_likelihood.size(), 1u);
+  for (size_t i = 0; i < wanted->sum_wp.size(); ++i) EXPECT_NEAR(whole->sum_wp[i], wanted->sum_wp[i], 1e-6);
+  std::vector<double> in_parts;
+  for (const auto& [first, rows] : {std::pair{0, 1}, {1, 70}, {71, 79}}) {
+    const auto part = predictor->PredictRows(draws, *data, first, rows, false, false, &corruption);
+    ASSERT_TRUE(part.ok()) << part.status();
+    in_parts.insert(in_parts.end(), part->sum_wp.begin(), part->sum_wp.end());
+  }
+  EXPECT_EQ(in_parts, whole->sum_wp);
+  EXPECT_NE(predictor->PredictRows(draws, *data, 0, 150, false, false)->sum_wp, whole->sum_wp);
+}
+
+TEST(Predictor, RefusesACorruptionThatIsNoneOrNotOfSuchInputs) {
+  const auto data = SyntheticImages(10, {2}, 3);
+  const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
+  const auto refusal = [&](const Corruption& corruption) {
+    const auto status = predictor->PredictRows(TwoDraws(), *data, 0, 3, false, false, &corruption).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return status.ToString();
+  };
+  EXPECT_THAT(refusal({"snow", 1, 0}), HasSubstr("must be one of gaussian_noise"));
+  EXPECT_THAT(refusal({"fog", 6, 0}), HasSubstr("corruption.severity"));
+  EXPECT_THAT(refusal({"fog", 1, 0}), HasSubstr("inputs [2]"));
 }
 
 }  // namespace

@@ -1,0 +1,89 @@
+#include "core/scores/mixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace chainfleet {
+namespace {
+
+constexpr double kDeviations = 39;  // P(Z < -39) is below the smallest double
+constexpr double kTolerance = 1e-12;
+constexpr int kMaxSteps = 400;  // halvings alone need about 60
+
+// `sign` -1 is the mixture of -X.
+struct Mixture {
+  std::span<const double> weight, mean, variance;
+  double sign = 1, total = 0;
+
+  // P(X <= x) and its derivative. No tail is a difference from 1, so small values are exact.
+  struct Value {
+    double distribution = 0, density = 0;
+  };
+  Value At(double x) const {
+    Value value;
+    for (size_t i = 0; i < weight.size(); ++i) {
+      const double gap = x - sign * mean[i], deviation = std::sqrt(variance[i]);
+      if (deviation == 0) {
+        if (gap >= 0) value.distribution += weight[i];
+        continue;
+      }
+      const double z = gap / deviation;
+      value.distribution += weight[i] * std::erfc(-z / std::numbers::sqrt2) / 2;
+      value.density += weight[i] * std::exp(-z * z / 2) / (deviation * std::sqrt(2 * std::numbers::pi));
+    }
+    value.distribution /= total;
+    value.density /= total;
+    return value;
+  }
+};
+
+bool IsSound(const Mixture& mixture) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  const auto not_negative = [](double value) { return std::isfinite(value) && value >= 0; };
+  return std::ranges::all_of(mixture.mean, finite) && std::ranges::all_of(mixture.variance, not_negative) &&
+         std::ranges::all_of(mixture.weight, not_negative) && mixture.total > 0;
+}
+
+// The root of log(P / level) for level <= 1/2: Newton steps, a halving wherever one leaves the bracket or shortens it
+// too little (Press et al., "Numerical Recipes", rtsafe).
+double LowerQuantile(const Mixture& mixture, double level) {
+  double low = std::numeric_limits<double>::infinity(), high = -low, widest = 0;
+  for (size_t i = 0; i < mixture.mean.size(); ++i) {
+    if (mixture.weight[i] == 0) continue;
+    const double deviation = std::sqrt(mixture.variance[i]), mean = mixture.sign * mixture.mean[i];
+    low = std::min(low, mean - kDeviations * deviation);
+    high = std::max(high, mean + kDeviations * deviation);
+    widest = std::max(widest, deviation);
+  }
+  double x = low + (high - low) / 2, step = high - low;
+  for (int i = 0; i < kMaxSteps; ++i) {
+    const Mixture::Value value = mixture.At(x);
+    (value.distribution >= level ? high : low) = x;
+    if (value.distribution == level || high - low <= kTolerance * std::max(std::abs(x), widest)) break;
+    const double newton = x - std::log(value.distribution / level) * value.distribution / value.density;
+    const double last = step;
+    const bool inside = newton > low && newton < high && std::abs(newton - x) < std::abs(last) / 2;
+    const double next = inside ? newton : low + (high - low) / 2;
+    step = next - x;
+    x = next;
+    if (inside && std::abs(step) <= kTolerance * std::max(std::abs(x), widest)) break;
+    if (x == low || x == high) break;  // neighbours
+  }
+  return x;
+}
+
+}  // namespace
+
+double MixtureQuantile(std::span<const double> weight, std::span<const double> mean, std::span<const double> variance,
+                       double level) {
+  Mixture mixture{weight, mean, variance};
+  for (const double w : weight) mixture.total += w;
+  if (!IsSound(mixture)) return std::numeric_limits<double>::quiet_NaN();
+  if (level <= 0.5) return LowerQuantile(mixture, level);
+  mixture.sign = -1;
+  return -LowerQuantile(mixture, 1 - level);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,224 @@
+"""How fast a real server and its workers answer predictions over the network, against loops over the members in one process.
+
+    python3 tests/bench/predict/predict_bench.py BIN [--python PYTHON] [--rounds 3] [--seconds 5] [--quick]
+    python3 tests/bench/predict/predict_bench.py BIN --memory
+
+BIN holds the programs and, in ../tests or --tests, chainfleet-predict-load and chainfleet-member-loop. Networks lenet5 and mlp
+with 16 and 64 draws (four chains, sampled here on Fashion-MNIST), requests of 1 and 64 rows, 1 to 64 requests open at once; client,
+server and one worker of two threads share the machine. Rivals, each on two threads with all of it for itself: a loop over the members in
+LibTorch (C++), and, with --python, which has torch 2.11 and numpy (python3 -m venv V; V/bin/pip install torch==2.11.0 numpy),
+torch.func.vmap over stacked parameters. Ours and theirs take turns, the tables have the medians of the rounds; before
+anything is timed all answers are held against each other. Prints tables in Markdown; about half an hour.
+
+--memory: 100,000 requests of one row, and the resident memory of server and worker on the way.
+"""
+import argparse
+import gzip
+import json
+import os
+import statistics
+import struct
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+BATCHES = "1,16,64,256,1024"
+WIDTHS = "1,2,4,8,16,32,64"
+TRAINED_ROWS = 6000
+JOB = """
+name: {model}-{draws}
+model: {{builtin: {model}}}
+dataset: {{name: fashion}}
+prior: {{gaussian: {{precision: 25}}}}
+sampler: {{sgld: {{}}}}
+learning_rate: {{constant: 0.02}}
+temperature: 1.0e-4
+batch_size: 128
+num_steps: {steps}
+burn_in: {{steps: {burn_in}}}
+chains: 4
+collect: {{every_steps: 10, kinds: [theta]}}
+seed: 7
+"""
+
+
+def say(text):
+    print(f"predict_bench: {text}", file=sys.stderr, flush=True)
+
+
+def lines_of_json(*command, env=None):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True, env=env)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def write_inputs(path, images, rows):
+    """The first rows of an IDX file as float32 on the x / 255 scale, without numpy."""
+    pixels = gzip.open(images).read()[16:16 + rows * 784]
+    scale = [struct.pack("<f", value / 255) for value in range(256)]
+    with open(path, "wb") as f:
+        f.write(b"".join(scale[pixel] for pixel in pixels))
+
+
+def floats(path):
+    with open(path, "rb") as f:
+        content = f.read()
+    return struct.unpack(f"<{len(content) // 4}f", content)
+
+
+class Bench:
+    def __init__(self, options, fleet, fashion):
+        self.options, self.fleet = options, fleet
+        self.inputs = fleet.path("inputs.f32")
+        write_inputs(self.inputs, f"{fashion}/t10k-images-idx3-ubyte.gz", 2048)
+        dataset = next(d for d in fleet.json("dataset", "list") if d["name"] == "fashion")
+        self.scale = [dataset["normalisation"]["mean"][0], dataset["normalisation"]["stddev"][0]]
+
+    def sample(self, model, draws):
+        """A finished job, its id; its draws as float32 in a file."""
+        burn_in = 40 if self.options.quick else 400
+        job = self.fleet.submit(JOB.format(model=model, draws=draws, steps=burn_in + 10 * draws // 4, burn_in=burn_in))
+        self.fleet.run("wait", job, "--timeout", "600s", check=True)
+        folder = self.fleet.path(f"{model}-{draws}")
+        self.fleet.run("export", job, "--format", "safetensors", "-o", folder, check=True)
+        with open(self.draws(model, draws), "wb") as f:
+            for name in sorted(os.listdir(folder)):
+                f.write(stacked_draws(os.path.join(folder, name)))
+        return job
+
+    def draws(self, model, draws):
+        return self.fleet.path(f"{model}-{draws}.f32")
+
+    def load(self, job, rows, widths, *more):
+        return lines_of_json(os.path.join(self.options.tests, "chainfleet-predict-load"), "--address", self.fleet.address, "--job", job,
+                             "--inputs", self.inputs, "--rows", rows, "--concurrency", widths, *more)
+
+    def rival(self, command, model, draws, *more):
+        return lines_of_json(*command, "--model", model, "--draws", self.draws(model, draws), "--members", draws, "--inputs",
+                             self.inputs, "--mean", self.scale[0], "--stddev", self.scale[1], "--seconds", self.options.seconds,
+                             *more, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+
+    def loop(self):
+        return [os.path.join(self.options.tests, "chainfleet-member-loop")]
+
+    def vmap(self):
+        return [self.options.python, "-B", os.path.join(HERE, "member_vmap.py")]
+
+    def check(self, job, model, draws):
+        """All who answer say the same of the first 64 rows."""
+        import fleet as fleets
+        with open(self.inputs, "rb") as f:
+            fleets.write_npy(self.fleet.path("x.npy"), "<f4", (64, 1, 28, 28), f.read(64 * 784 * 4))
+        ours = self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"))["scores"]["mean_probability"]
+        for command in [self.loop()] + ([self.vmap()] if self.options.python else []):
+            saved = self.fleet.path("answer.f32")
+            self.rival(command, model, draws, "--save", saved, "--batches", "1")
+            worst = max(abs(a - b) for a, b in zip(ours, floats(saved), strict=True))
+            if worst > 1e-4:
+                raise AssertionError(f"{command} and the server differ by {worst} over {draws} draws of {model}")
+        say(f"{model}, {draws} draws: all answers agree")
+
+    def measure(self, job, model, draws):
+        """Rounds in turn: [{concurrency of 1 row}, {of 64 rows}, {batch: loop}, {batch: vmap}], lists of what was measured."""
+        found = [{}, {}, {}, {}]
+        for turn in range(self.options.rounds):
+            for table, rows in ((0, 1), (1, 64)):
+                for line in self.load(job, rows, WIDTHS, "--seconds", self.options.seconds):
+                    if line["failed"]:
+                        raise AssertionError(f"{job}, {rows} rows: {line}")
+                    found[table].setdefault(line["concurrency"], []).append(line)
+            for streams in (1, 2):
+                for line in self.rival(self.loop(), model, draws, "--batches", BATCHES, "--streams", streams):
+                    found[2].setdefault((line["batch"], streams), []).append(line)
+            if self.options.python:
+                for line in self.rival(self.vmap(), model, draws, "--batches", BATCHES):
+                    found[3].setdefault(line["batch"], []).append(line)
+            say(f"{model}, {draws} draws: round {turn + 1} of {self.options.rounds}")
+        return [{key: {name: median(lines, name) for name in lines[0] if name != "error"} for key, lines in table.items()}
+                for table in found]
+
+
+def median(lines, name):
+    return statistics.median(line[name] for line in lines)
+
+
+def stacked_draws(path):
+    """Of an exported chain: [draws, D] float32, parameters in the network's order, from one tensor [draws, ...] for each."""
+    with open(path, "rb") as f:
+        content = f.read()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + length])
+    tensors = [(entry["data_offsets"][0], entry) for name, entry in header.items() if name.startswith("theta/")]
+    parts = []
+    for _, entry in sorted(tensors, key=lambda pair: pair[0]):
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        size = (end - begin) // entry["shape"][0]
+        parts.append([content[begin + i * size:begin + (i + 1) * size] for i in range(entry["shape"][0])])
+    return b"".join(b"".join(draw) for draw in zip(*parts, strict=True))
+
+
+def print_tables(results):
+    print("| network, draws | rows of a request | open requests | requests/s | rows/s | p50, p95, p99 ms |\n| --- | --- | --- | --- | --- | --- |")
+    for (model, draws), found in results.items():
+        for table, rows in ((0, 1), (1, 64)):
+            for width, line in sorted(found[table].items()):
+                print(f"| {model}, {draws} | {rows} | {width} | {line['requests_per_s']:.0f} | {line['rows_per_s']:.0f} | "
+                      f"{line['p50_ms']:.1f}, {line['p95_ms']:.1f}, {line['p99_ms']:.1f} |")
+    print("\n| network, draws | ours, rows/s: 1 row, 64 rows | loop, best batch | vmap, best batch | ours / loop | ours / vmap |\n"
+          "| --- | --- | --- | --- | --- | --- |")
+    for (model, draws), found in results.items():
+        ours = [max(line["rows_per_s"] for line in found[table].values()) for table in (0, 1)]
+        loop = max(line["rows_per_s"] for line in found[2].values())
+        vmap = max((line["rows_per_s"] for line in found[3].values()), default=0)
+        ratio = f"{max(ours) / vmap:.2f}" if vmap else ""
+        print(f"| {model}, {draws} | {ours[0]:.0f}, {ours[1]:.0f} | {loop:.0f} | {vmap:.0f} | {max(ours) / loop:.2f} | {ratio} |")
+
+
+def watch_memory(bench, job):
+    fleet = bench.fleet
+    requests = 1000 if bench.options.quick else 100000
+    lines = bench.load(job, 1, "16", "--requests", requests, "--watch", f"{fleet.pid('server')},{fleet.pid('worker-0')}")
+    print("| requests | server MiB | worker MiB |\n| --- | --- | --- |")
+    for line in lines:
+        if "after_requests" in line:
+            print(f"| {line['after_requests']} | {line['resident_mib'][0]:.1f} | {line['resident_mib'][1]:.1f} |")
+    print(f"\n{lines[-1]['requests_per_s']:.0f} requests/s, {lines[-1]['failed']} failed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin")
+    parser.add_argument("--tests", help="folder of chainfleet-predict-load and chainfleet-member-loop")
+    parser.add_argument("--python", help="a Python that has torch and numpy")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--models", default="lenet5,mlp")
+    parser.add_argument("--quick", action="store_true", help="one short round of everything: does it work?")
+    parser.add_argument("--memory", action="store_true")
+    options = parser.parse_args()
+    options.tests = options.tests or os.path.join(options.bin, "..", "tests")
+    if options.quick:
+        options.rounds, options.seconds = 1, 0.2
+    os.environ["CHAINFLEET_BIN"] = options.bin
+    sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+    import fleet as fleets
+    fleet = fleets.Fleet(workers=1, lease_seconds=15)
+    try:
+        fleet.up(threads=2)
+        fleet.put_fashion("fashion", TRAINED_ROWS)
+        bench = Bench(options, fleet, fleets.FASHION)
+        if options.memory:
+            return watch_memory(bench, bench.sample("lenet5", 16))
+        results = {}
+        for model in options.models.split(","):
+            for draws in (16, 64):
+                job = bench.sample(model, draws)
+                bench.check(job, model, draws)
+                results[model, draws] = bench.measure(job, model, draws)
+        print_tables(results)
+    finally:
+        fleet.close()
+
+
+if __name__ == "__main__":
+    main()

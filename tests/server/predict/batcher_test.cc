@@ -22,7 +22,7 @@ struct World {
         catalog(&executor, {2, 3}, 3),
         port(&executor, testing::ArbitraryProbabilities(3)),
         queue(&executor, &port),
-        router(&executor, &catalog, &queue),
+        router(&clock, &executor, &catalog, &queue),
         batcher(&clock, &executor, &router, limits) {
     port.workers = {{"a", Mood::kAnswers}};
   }

@@ -38,12 +38,12 @@ class Predictor {
   // before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the bits of one
   // call over all of them.
   virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs,
-                                                    bool members) = 0;
+                                                    bool members = false) = 0;
 
   // The same over rows of `data`; with `per_draw_scores` also held against its labels or targets.
   virtual absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data,
                                                         int64_t first_row, int64_t num_rows, bool per_draw_scores,
-                                                        bool members) = 0;
+                                                        bool members = false) = 0;
 };
 
 }  // namespace chainfleet

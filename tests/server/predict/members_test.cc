@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/predict/call_bounds.h"
-#include "server/predict/draw_selection.h"
+#include "server/predict/fan_out.h"
 #include "server/predict/predict_router.h"
 #include "tests/server/predict/fake_serving.h"
 #include "tests/support/fake_clock.h"

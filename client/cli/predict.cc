@@ -1,10 +1,10 @@
-#include <google/protobuf/reflection.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,10 +16,12 @@
 #include "client/cli/verbs.h"
 #include "core/base/file_system.h"
 #include "core/base/limits.h"
+#include "core/domain/prediction_rows.h"
 #include "core/formats/gzip.h"
 #include "core/formats/idx.h"
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
+#include "core/wire/predict_wire.h"
 
 namespace chainfleet {
 namespace {
@@ -32,9 +34,12 @@ constexpr int64_t kTableRows = 10;
 struct PredictOptions {
   std::string job, point, input, output;
   std::vector<std::string> kinds;
-  int64_t members = 0;
+  std::vector<int32_t> chains;
+  int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
   int64_t version = 0;
   int64_t rows = kTableRows;
+  bool anytime = false, members_too = false;
+  std::vector<double> quantiles;
 };
 
 absl::StatusOr<Array> ReadInputs(const std::string& path) {
@@ -63,127 +68,206 @@ absl::StatusOr<Array> ReadInputs(const std::string& path) {
   return array;
 }
 
-// Adds the rows of `reply` to `all`. Errors are known of all rows or of none.
-void Merge(const v1::PredictResponse& reply, v1::PredictResponse* all) {
-  const int64_t num_rows = all->num_rows() + reply.num_rows();
-  const bool known = reply.has_errors() && (all->num_rows() == 0 || all->has_errors());
-  all->MergeFrom(reply);  // appends the arrays
-  all->set_num_rows(num_rows);
-  if (!known) all->clear_errors();
+v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs) {
+  v1::PredictRequest request;
+  request.set_job(options.job);
+  v1::DrawSelection* selection = request.mutable_selection();
+  selection->set_members(options.members);
+  selection->set_every(options.every);
+  selection->set_max_draws(options.max_draws);
+  selection->mutable_chains()->Add(options.chains.begin(), options.chains.end());
+  selection->set_version(options.version);
+  selection->set_point(options.point);
+  for (const std::string& kind : options.kinds) selection->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
+  request.set_min_draws(options.min_draws);
+  request.set_anytime(options.anytime);
+  request.set_member_probabilities(options.members_too);
+  request.mutable_quantiles()->Add(options.quantiles.begin(), options.quantiles.end());
+  request.mutable_inputs()->set_type(inputs.type == ArrayType::kUint8 ? v1::UINT8 : v1::FLOAT32);
+  request.mutable_inputs()->mutable_shape()->Add(inputs.shape.begin(), inputs.shape.end());
+  return request;
+}
+
+// How many rows a request like that of `reply` may have.
+int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
+  int64_t reply_row_bytes = 0;
+  for (const ScoreField& field : ScoresOfTarget(reply.num_classes)) {
+    reply_row_bytes += 2 * static_cast<int64_t>(sizeof(double)) * (field.per_class ? reply.num_classes : 1);
+  }
+  reply_row_bytes += static_cast<int64_t>(reply.quantiles.size() * sizeof(double)) / reply.num_rows;
+  for (const Members& members : reply.members) {
+    const size_t values = members.probabilities.size() + members.mean.size() + members.variance.size();
+    reply_row_bytes += static_cast<int64_t>(values * sizeof(float)) / reply.num_rows;
+  }
+  return std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
 }
 
 // All rows in requests below the message limit, every one on the version that the first reply names.
-absl::StatusOr<v1::PredictResponse> PredictAll(Client* client, const PredictOptions& options, const Array& inputs) {
-  v1::PredictRequest request;
-  request.set_job(options.job);
-  request.mutable_selection()->set_members(options.members);
-  request.mutable_selection()->set_version(options.version);
-  request.mutable_selection()->set_point(options.point);
-  for (const std::string& kind : options.kinds)
-    request.mutable_selection()->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
+absl::StatusOr<Prediction> PredictAll(Invocation* run, const PredictOptions& options, const Array& inputs) {
+  v1::PredictRequest request = RequestOf(options, inputs);
   v1::Tensor* tensor = request.mutable_inputs();
-  tensor->set_type(inputs.type == ArrayType::kUint8 ? v1::UINT8 : v1::FLOAT32);
-  tensor->mutable_shape()->Add(inputs.shape.begin(), inputs.shape.end());
-
   const int64_t num_rows = inputs.shape[0];
   const int64_t row_bytes = std::max<int64_t>(1, static_cast<int64_t>(inputs.bytes.size()) / num_rows);
-  int64_t rows_per_request = std::clamp<int64_t>(kRequestBytes / row_bytes, 1, kFirstRows);
-  v1::PredictResponse all;
+  int64_t rows_per_request = std::clamp<int64_t>(kRequestBytes / row_bytes, 1, options.members_too ? 1 : kFirstRows);
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  Prediction all;
   LiveText text(stderr);
   for (int64_t row = 0; row < num_rows;) {
     const int64_t count = std::min(rows_per_request, num_rows - row);
     tensor->set_shape(0, count);
     tensor->set_data(inputs.bytes.substr(static_cast<size_t>(row * row_bytes), static_cast<size_t>(count * row_bytes)));
-    CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse reply, client->Predict(request));
-    Merge(reply, &all);
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse reply, client.Predict(request));
+    CHAINFLEET_ASSIGN_OR_RETURN(Prediction part, FromProto(reply));
+    rows_per_request = RowsPerRequest(part, row_bytes);
+    AppendRows(std::move(part), &all);
     row += count;
     // The same job and draws for all rows, whatever is committed or created meanwhile.
-    request.set_job(reply.job_id());
-    request.mutable_selection()->set_version(reply.version());
-    const int64_t reply_row_bytes = 2 * (2 * reply.num_classes() + 5) * 8;
-    rows_per_request = std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
+    request.set_job(all.job);
+    request.mutable_selection()->set_version(all.version);
     text.Show(absl::StrCat(row, " of ", num_rows, " rows"));
   }
   text.Clear();
   return all;
 }
 
-Array DoubleArray(const std::vector<double>& values, std::vector<int64_t> shape) {
-  return {ArrayType::kFloat64, std::move(shape),
-          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double))};
+template <typename T>
+Array ArrayOf(const std::vector<T>& values, std::vector<int64_t> shape) {
+  return {std::is_same_v<T, double> ? ArrayType::kFloat64 : ArrayType::kFloat32, std::move(shape),
+          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))};
 }
 
-bool LearnsNumbers(const v1::PredictResponse& all) { return all.num_classes() == 0; }
+bool LearnsNumbers(const Prediction& all) { return all.num_classes == 0; }
+bool HasErrors(const Prediction& all) { return !all.errors.mean_probability.empty() || !all.errors.mean.empty(); }
 
 // Every array of `scores` under its own name and `suffix`: [n], or [n, K].
-void AddArrays(const v1::PredictResponse& all, const v1::PredictiveScores& scores, const std::string& suffix,
+void AddArrays(const Prediction& all, const PredictiveScores& scores, const std::string& suffix,
                std::map<std::string, Array>* arrays) {
-  const auto* type = scores.GetDescriptor();
-  for (int i = 0; i < type->field_count(); ++i) {
-    const auto field = scores.GetReflection()->GetRepeatedFieldRef<double>(scores, type->field(i));
-    const std::vector<double> values(field.begin(), field.end());
-    if (values.empty()) continue;
-    std::vector<int64_t> shape = {all.num_rows()};
-    if (static_cast<int64_t>(values.size()) != all.num_rows()) shape.push_back(all.num_classes());
-    (*arrays)[type->field(i)->name() + suffix] = DoubleArray(values, shape);
+  for (const ScoreField& field : ScoresOfTarget(all.num_classes)) {
+    if ((scores.*field.values).empty()) continue;
+    std::vector<int64_t> shape = {all.num_rows};
+    if (field.per_class) shape.push_back(all.num_classes);
+    (*arrays)[field.name + suffix] = ArrayOf(scores.*field.values, shape);
   }
 }
 
-absl::Status WriteNpzFile(const std::string& path, const v1::PredictResponse& all) {
+// Of each chain and kind: member_KIND_CHAIN_weights [S], _probabilities [S, n, K] or _mean and _variance [S, n].
+void AddMembers(const Prediction& all, const Members& members, std::map<std::string, Array>* arrays) {
+  const std::string prefix = absl::StrCat("member_", ToString(members.kind), "_", members.chain.index, "_");
+  const auto draws = static_cast<int64_t>(members.weights.size());
+  (*arrays)[prefix + "weights"] = ArrayOf(members.weights, {draws});
+  if (LearnsNumbers(all)) {
+    (*arrays)[prefix + "mean"] = ArrayOf(members.mean, {draws, all.num_rows});
+    (*arrays)[prefix + "variance"] = ArrayOf(members.variance, {draws, all.num_rows});
+  } else {
+    (*arrays)[prefix + "probabilities"] = ArrayOf(members.probabilities, {draws, all.num_rows, all.num_classes});
+  }
+}
+
+absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) {
   std::map<std::string, Array> arrays;
-  AddArrays(all, all.scores(), "", &arrays);
-  AddArrays(all, all.errors(), "_error", &arrays);
+  AddArrays(all, all.scores, "", &arrays);
+  AddArrays(all, all.errors, "_error", &arrays);
+  for (const Members& members : all.members) AddMembers(all, members, &arrays);
+  if (!options.quantiles.empty()) {
+    const auto levels = static_cast<int64_t>(options.quantiles.size());
+    arrays["quantiles"] = ArrayOf(all.quantiles, {all.num_rows, levels});
+    arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
-  return WriteOutputFile(path, bytes);
+  return WriteOutputFile(options.output, bytes);
 }
 
-Table NumberTable(const v1::PredictResponse& all, int64_t max_rows) {
-  Table table({">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"});
-  for (int row = 0; row < std::min(max_rows, all.num_rows()); ++row) {
-    const std::string error = all.has_errors() ? absl::StrCat(all.errors().mean(row)) : "-";
-    table.AddRow({absl::StrCat(row), absl::StrCat(all.scores().mean(row)), error,
-                  absl::StrCat(all.scores().variance_aleatoric(row)),
-                  absl::StrCat(all.scores().variance_epistemic(row))});
+Table NumberTable(const PredictOptions& options, const Prediction& all) {
+  std::vector<std::string> header = {">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"};
+  for (const double level : options.quantiles) header.push_back(absl::StrCat(">Q ", level));
+  Table table(header);
+  for (size_t row = 0; row < static_cast<size_t>(std::min(options.rows, all.num_rows)); ++row) {
+    std::vector<std::string> cells = {absl::StrCat(row), absl::StrCat(all.scores.mean[row]),
+                                      HasErrors(all) ? absl::StrCat(all.errors.mean[row]) : "-",
+                                      absl::StrCat(all.scores.variance_aleatoric[row]),
+                                      absl::StrCat(all.scores.variance_epistemic[row])};
+    const size_t levels = options.quantiles.size();
+    for (size_t q = 0; q < levels; ++q) cells.push_back(absl::StrCat(all.quantiles[row * levels + q]));
+    table.AddRow(cells);
   }
   return table;
 }
 
-Table ClassTable(const v1::PredictResponse& all, int64_t max_rows) {
+Table ClassTable(const PredictOptions& options, const Prediction& all) {
   Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
-  const int k = static_cast<int>(all.num_classes());
-  for (int row = 0; row < std::min(max_rows, all.num_rows()); ++row) {
-    const v1::PredictiveScores& scores = all.scores();
-    const auto begin = scores.mean_probability().begin() + row * k;
-    const int best = static_cast<int>(std::max_element(begin, begin + k) - begin);
-    const double error = all.has_errors() ? all.errors().mean_probability(row * k + best) : NAN;
+  const int64_t k = all.num_classes;
+  for (int64_t row = 0; row < std::min(options.rows, all.num_rows); ++row) {
+    const PredictiveScores& scores = all.scores;
+    const auto begin = scores.mean_probability.begin() + row * k;
+    const int64_t best = std::max_element(begin, begin + k) - begin;
+    const auto at = static_cast<size_t>(row);
+    const double error = HasErrors(all) ? all.errors.mean_probability[static_cast<size_t>(row * k + best)] : NAN;
     table.AddRow({absl::StrCat(row), absl::StrCat(best), Fixed(begin[best], 4), Fixed(error, 4),
-                  Fixed(scores.predictive_entropy(row), 4), Fixed(scores.mutual_information(row), 4)});
+                  Fixed(scores.predictive_entropy[at], 4), Fixed(scores.mutual_information[at], 4)});
   }
   return table;
 }
 
-std::string PredictionTable(const v1::PredictResponse& all, int64_t max_rows) {
-  std::string text = (LearnsNumbers(all) ? NumberTable(all, max_rows) : ClassTable(all, max_rows)).Render();
-  if (all.num_rows() > max_rows) {
-    absl::StrAppend(&text, "... and ", all.num_rows() - max_rows, " more rows: --rows, or --output FILE.npz for all\n");
+std::string PredictionTable(const PredictOptions& options, const Prediction& all) {
+  std::string text = (LearnsNumbers(all) ? NumberTable(options, all) : ClassTable(options, all)).Render();
+  if (all.num_rows > options.rows) {
+    absl::StrAppend(&text, "... and ", all.num_rows - options.rows,
+                    " more rows: --rows, or --output FILE.npz for all\n");
   }
   return text;
 }
 
+// What the server would refuse only after the inputs were sent.
+absl::Status CheckOptions(const PredictOptions& options) {
+  for (const double level : options.quantiles) {
+    if (level > 0 && level < 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--quantiles: ", level, " is not a level above 0 and below 1"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Predict(Invocation* run, const PredictOptions& options) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options));
   CHAINFLEET_ASSIGN_OR_RETURN(const Array inputs, ReadInputs(options.input));
   if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse all, PredictAll(&client, options, inputs));
-  std::cerr << all.job_id() << " version " << all.version() << (all.point().empty() ? "" : " at " + all.point())
-            << ": average of " << all.draws_used() << " of " << all.draws_in_version() << " draws\n";
+  CHAINFLEET_ASSIGN_OR_RETURN(const Prediction all, PredictAll(run, options, inputs));
+  std::cerr << all.job << " version " << all.version << (all.point.empty() ? "" : " at " + all.point) << ": average of "
+            << all.draws_used << " of " << all.draws_in_version << " draws\n";
   if (options.output.empty()) {
-    PrintOne(std::cout, run->format, all, all.job_id(), [&] { return PredictionTable(all, options.rows); });
+    PrintOne(std::cout, run->format, ToProto(all), all.job, [&] { return PredictionTable(options, all); });
     return absl::OkStatus();
   }
-  CHAINFLEET_RETURN_IF_ERROR(WriteNpzFile(options.output, all));
-  std::cerr << all.num_rows() << " rows written to " << options.output << "\n";
+  CHAINFLEET_RETURN_IF_ERROR(WriteNpzFile(options, all));
+  std::cerr << all.num_rows << " rows written to " << options.output << "\n";
   return absl::OkStatus();
+}
+
+void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
+  verb->add_option("--kinds", options->kinds, "theta, theta_a or both with a comma; default: all the job keeps")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"theta", "theta_a"}))
+      ->option_text("KINDS");
+  verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
+      ->option_text("CHAINS");
+  verb->add_option("--members", options->members, "Only the newest K draws of each chain")
+      ->check(CLI::PositiveNumber)
+      ->option_text("K");
+  verb->add_option("--every", options->every, "Of those only every K-th, counted back from the newest")
+      ->check(CLI::PositiveNumber)
+      ->option_text("K");
+  verb->add_option("--max-draws", options->max_draws, "Of those at most N in all, the newest, evenly over the chains")
+      ->check(CLI::PositiveNumber)
+      ->option_text("N");
+  verb->add_option("--version", options->version, "Snapshot of the draws; default: the newest")
+      ->check(CLI::PositiveNumber)
+      ->option_text("V");
+  verb->add_flag("--anytime", options->anytime,
+                 "As many draws as fit into --timeout of each request, of each chain the newest first");
+  verb->add_option("--min-draws", options->min_draws, "When time or workers run out, so many suffice")
+      ->check(CLI::PositiveNumber)
+      ->option_text("N");
 }
 
 }  // namespace
@@ -195,10 +279,14 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "Bayesian model average over a job's draws: class probabilities, or numbers, and how sure they are",
       "  chainfleet predict @latest --input x.npy\n"
       "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
-      "--kinds theta --members 2\n\n"
+      "--kinds theta --members 2\n"
+      "  chainfleet predict wine --input x.npy --quantiles 0.05,0.5,0.95 --anytime --timeout 200ms\n\n"
       "p.npz holds mean_probability and log_probability [rows, classes]; max_probability, predictive_entropy,\n"
       "expected_entropy, mutual_information and variation_ratio [rows], in nats. Of a job that learns numbers: mean,\n"
-      "variance_aleatoric and variance_epistemic [rows]. The Monte Carlo error of each is in NAME_error.",
+      "variance_aleatoric and variance_epistemic [rows], quantiles [rows, levels] and quantile_levels. The Monte "
+      "Carlo\n"
+      "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
+      "classes] or _mean and _variance [draws, rows]; draws oldest first.",
       [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job);
   AddPointOption(verb, &options->point);
@@ -207,16 +295,11 @@ void AddPredict(CLI::App* program, Invocation* run) {
       ->check(CLI::ExistingFile)
       ->option_text("FILE");
   verb->add_option("--output", options->output, "Write an .npz instead of printing")->option_text("FILE.npz");
-  verb->add_option("--kinds", options->kinds, "theta, theta_a or both with a comma; default: all the job keeps")
+  AddChoiceOfDraws(verb, options.get());
+  verb->add_option("--quantiles", options->quantiles, "Also these quantiles of the numbers, such as 0.05,0.5,0.95")
       ->delimiter(',')
-      ->check(CLI::IsMember({"theta", "theta_a"}))
-      ->option_text("KINDS");
-  verb->add_option("--members", options->members, "Only the newest K draws of each chain")
-      ->check(CLI::PositiveNumber)
-      ->option_text("K");
-  verb->add_option("--version", options->version, "Snapshot of the draws; default: the newest")
-      ->check(CLI::PositiveNumber)
-      ->option_text("V");
+      ->option_text("LEVELS");
+  verb->add_flag("--member-probabilities", options->members_too, "Also what each draw says by itself");
   verb->add_option("--rows", options->rows, "Rows to print")->check(CLI::PositiveNumber)->option_text("N");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

@@ -18,38 +18,30 @@ struct InferenceCall {
   std::string model;                 // name, id or alias of a job
   int64_t version = 0;               // 0: newest
   InputTensor input;                 // FP16, BF16 and FP64 as float32
-  std::vector<std::string> outputs;  // as named; empty: all without errors
+  std::vector<std::string> outputs;  // as named; empty: UsualOutputs
   std::vector<DrawKind> kinds;       // empty: all the job keeps
-  int64_t members = 0, min_draws = 0;
-  bool include_failed = false;
+  std::vector<int32_t> chains;       // empty: all
+  int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
+  bool include_failed = false, anytime = false;
   std::string point;
+  std::vector<double> quantiles;  // levels; their range is not checked here
   absl::Duration timeout = absl::InfiniteDuration();
   int priority = 1;  // 0 to 2, the lower the sooner; the protocol counts from 1 and means the default by 0
 
   bool WantsErrors() const;
-};
-
-// A tensor of a model: name, datatype of the protocol, shape of one row.
-struct InferenceTensor {
-  std::string name;
-  std::string datatype;
-  std::vector<int64_t> row_shape;
+  bool WantsMembers() const;  // what each draw says
 };
 
 // INVALID_ARGUMENT: not exactly the input "x"; a datatype that no input has; a shape that is negative or overflows; raw
-// bytes and contents mixed, or not of the shape's size; a value beyond float32; an unknown or malformed parameter.
+// bytes and contents mixed, or not of the shape's size; a value beyond float32; an unknown or malformed parameter; the
+// output "quantiles" without levels.
 absl::StatusOr<InferenceCall> FromProto(const inference::ModelInferRequest& request);
 
 // "" is 0, the newest. INVALID_ARGUMENT unless a number from 1 on.
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);
 
-// Every output of a job with K classes (0: of one that learns numbers), scores before their errors.
-std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes);
-
-// INVALID_ARGUMENT, with the names there are, for an output that a model of K classes has not.
-absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes);
-
-// model_name is as in the request. An error that is not known (a single chain) is NaN.
+// model_name is as in the request. The parameters "members" and "member_weights" name the draws of the member outputs.
+// All of call.outputs are known (CheckOutputs).
 inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call);
 
 }  // namespace chainfleet

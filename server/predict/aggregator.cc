@@ -134,28 +134,6 @@ PredictiveScores JackknifeErrors(const std::vector<Sums>& chains, const Sums& to
   return errors;
 }
 
-void Append(const PredictiveScores& from, int64_t classes, PredictiveScores* to) {
-  for (const ScoreField& field : ScoresOfTarget(classes)) {
-    const std::vector<double>& more = from.*field.values;
-    (to->*field.values).insert((to->*field.values).end(), more.begin(), more.end());
-  }
-}
-
-PredictiveScores RowsOf(const PredictiveScores& whole, int64_t first, int64_t count, int64_t classes) {
-  PredictiveScores rows;
-  for (const ScoreField& field : ScoresOfTarget(classes)) {
-    const std::vector<double>& values = whole.*field.values;
-    const int64_t width = field.per_class ? classes : 1;
-    if (values.empty()) continue;
-    (rows.*field.values).assign(values.begin() + first * width, values.begin() + (first + count) * width);
-  }
-  return rows;
-}
-
-bool Known(const Prediction& prediction) {
-  return !prediction.errors.mean_probability.empty() || !prediction.errors.mean.empty();
-}
-
 }  // namespace
 
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors) {
@@ -177,34 +155,6 @@ Prediction Average(std::vector<const PartialPrediction*> partials, bool with_err
     average.errors = JackknifeErrors(chains, total, average.scores, average.num_classes);
   }
   return average;
-}
-
-void AppendRows(Prediction block, Prediction* whole) {
-  if (whole->num_rows == 0) {
-    *whole = std::move(block);
-    return;
-  }
-  whole->draws_used = std::min(whole->draws_used, block.draws_used);
-  if (Known(*whole) && Known(block)) {
-    Append(block.errors, whole->num_classes, &whole->errors);
-  } else {
-    whole->errors = {};
-  }
-  whole->num_rows += block.num_rows;
-  Append(block.scores, whole->num_classes, &whole->scores);
-}
-
-Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count) {
-  if (count == whole.num_rows) return whole;
-  return {.job = whole.job,
-          .version = whole.version,
-          .point = whole.point,
-          .draws_used = whole.draws_used,
-          .draws_in_version = whole.draws_in_version,
-          .num_rows = count,
-          .num_classes = whole.num_classes,
-          .scores = RowsOf(whole.scores, first, count, whole.num_classes),
-          .errors = RowsOf(whole.errors, first, count, whole.num_classes)};
 }
 
 }  // namespace chainfleet

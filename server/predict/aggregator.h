@@ -16,11 +16,4 @@ namespace chainfleet {
 // is 0 and all arrays are empty.
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors);
 
-// Puts the rows of `block` after those of `whole` (empty at first). draws_used becomes the smaller of the two and the
-// Monte Carlo errors unknown if they are so for one of them.
-void AppendRows(Prediction block, Prediction* whole);
-
-// Rows [first, first + count) of `whole`, which has them.
-Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count);
-
 }  // namespace chainfleet

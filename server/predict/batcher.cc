@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/predict/aggregator.h"
+#include "core/domain/prediction_rows.h"
 
 namespace chainfleet {
 namespace {
@@ -18,24 +18,27 @@ namespace {
 using Done = std::function<void(absl::StatusOr<Prediction>)>;
 
 // What the requests of a batch have in common.
-using Kind = std::tuple<std::string, int64_t, int64_t, bool, std::string, std::vector<DrawKind>, bool, InputType,
-                        std::vector<int64_t>>;
+using Kind = std::tuple<DrawQuery, std::vector<DrawKind>, bool, InputType, std::vector<int64_t>>;
 
 Kind KindOf(const PredictQuery& query, const InputTensor& inputs) {
   const std::vector<int64_t> row_shape(inputs.shape.begin() + 1, inputs.shape.end());
-  const DrawQuery& draws = query.draws;
-  return {draws.job,         draws.version, draws.members, draws.include_failed, draws.point, query.kinds,
-          query.with_errors, inputs.type,   row_shape};
+  return {query.draws, query.kinds, query.with_errors, inputs.type, row_shape};
+}
+
+bool GoesAlone(const PredictQuery& query, const InputTensor& inputs) {
+  return query.min_draws > 0 || query.anytime || query.members || !query.quantiles.empty() || inputs.shape.empty();
 }
 
 struct Batch;
 
 struct Request {
+  DrawQuery draws;
   std::shared_ptr<const InputTensor> inputs;
   PredictPriority priority = PredictPriority::kNormal;
   absl::Duration arrived, deadline;  // monotonic
   Done done;                         // null once answered
   std::weak_ptr<Batch> batch;        // while under way
+  absl::Duration launched = absl::InfiniteDuration();
   std::multimap<absl::Duration, std::shared_ptr<Request>>::iterator by_deadline;
 
   int64_t rows() const { return inputs->shape.front(); }
@@ -44,6 +47,8 @@ struct Request {
 struct Batch {
   std::vector<std::shared_ptr<Request>> requests;
   std::function<void()> cancel;
+  absl::Duration sent;  // monotonic
+  ComputeTimes took;
 };
 
 // One kind's requests that wait, and how many of its batches are under way.
@@ -152,35 +157,51 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     ++group->in_flight;
     const auto batch = std::make_shared<Batch>();
     batch->requests = std::move(requests);
+    const absl::Duration now = clock->Monotonic();
     absl::Duration deadline;
     for (const auto& request : batch->requests) {
       request->batch = batch;
+      request->launched = std::min(request->launched, now);
       deadline = std::max(deadline, request->deadline);
     }
-    batch->cancel = router->Predict(group->query, Joined(batch->requests), deadline - clock->Monotonic(),
+    const std::shared_ptr<const InputTensor> inputs = Joined(batch->requests);
+    batch->sent = clock->Monotonic();
+    batch->took.input = batch->sent - now;
+    batch->cancel = router->Predict(group->query, inputs, deadline - batch->sent,
                                     [self = shared_from_this(), kind, batch](absl::StatusOr<Prediction> prediction) {
                                       self->strand.Schedule([self, kind, batch, prediction = std::move(prediction)] {
-                                        self->End(kind, *batch, prediction);
+                                        self->End(kind, batch.get(), prediction);
                                       });
                                     });
   }
 
-  void End(const Kind& kind, const Batch& batch, const absl::StatusOr<Prediction>& prediction) {
+  void End(const Kind& kind, Batch* batch, const absl::StatusOr<Prediction>& prediction) {
     Group& group = groups[kind];
     --group.in_flight;
-    if (absl::IsInvalidArgument(prediction.status()) && batch.requests.size() > 1) {
-      for (const auto& request : batch.requests) {  // one of them: each is asked alone
+    if (absl::IsInvalidArgument(prediction.status()) && batch->requests.size() > 1) {
+      for (const auto& request : batch->requests) {  // one of them: each is asked alone
         if (request->done != nullptr) Launch(kind, &group, {request});
       }
+    } else if (prediction.ok()) {
+      HandOut(*prediction, batch);
     } else {
-      int64_t row = 0;
-      for (const auto& request : batch.requests) {
-        Answer(request, prediction.ok() ? RowsOf(*prediction, row, request->rows())
-                                        : absl::StatusOr<Prediction>(prediction.status()));
-        row += request->rows();
-      }
+      for (const auto& request : batch->requests) Answer(request, prediction.status());
     }
     Advance(kind);
+  }
+
+  void HandOut(const Prediction& prediction, Batch* batch) {
+    const absl::Duration answered = clock->Monotonic();
+    batch->took.infer = answered - batch->sent;
+    std::vector<Prediction> parts;
+    int64_t row = 0;
+    for (const auto& request : batch->requests) {
+      parts.push_back(RowsOf(prediction, row, request->rows()));
+      row += request->rows();
+    }
+    batch->took.output = clock->Monotonic() - answered;
+    statistics.CountBatch(prediction.job, prediction.version, clock->Wall(), row, batch->took);
+    for (size_t i = 0; i < parts.size(); ++i) Answer(batch->requests[i], std::move(parts[i]));
   }
 
   // No effect on a request that has its answer. A batch that nobody waits for any more is cancelled.
@@ -188,13 +209,47 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const Done done = std::exchange(request->done, nullptr);
     if (done == nullptr) return;
     by_deadline.erase(request->by_deadline);
-    done(std::move(answer));
     const std::shared_ptr<Batch> batch = request->batch.lock();
+    Count(*request, answer, batch == nullptr ? ComputeTimes() : batch->took);
+    done(std::move(answer));
     if (batch == nullptr) return;
     if (std::ranges::all_of(batch->requests, [](const auto& r) { return r->done == nullptr; })) batch->cancel();
   }
 
+  void Count(const Request& request, const absl::StatusOr<Prediction>& answer, const ComputeTimes& compute) {
+    const absl::Duration total = clock->Monotonic() - request.arrived;
+    if (answer.ok()) {
+      statistics.CountSuccess(answer->job, answer->version, clock->Wall(), request.rows(),
+                              {total, request.launched - request.arrived, compute});
+    } else {
+      statistics.CountFailure(request.draws.job, request.draws.version, clock->Wall(), total);
+    }
+  }
+
+  // It waits for nobody and shares no pass.
+  std::function<void()> PredictAlone(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
+                                     absl::Duration timeout, Done done) {
+    const absl::Duration start = clock->Monotonic();
+    const DrawQuery draws = query.draws;
+    return router->Predict(
+        std::move(query), std::move(inputs), timeout,
+        [self = shared_from_this(), start, draws, done = std::move(done)](absl::StatusOr<Prediction> prediction) {
+          const absl::Duration took = self->clock->Monotonic() - start;
+          const absl::Time now = self->clock->Wall();
+          if (prediction.ok()) {
+            const Prediction& of = *prediction;
+            const ComputeTimes compute{.input = {}, .infer = took, .output = {}};
+            self->statistics.CountBatch(of.job, of.version, now, of.num_rows, compute);
+            self->statistics.CountSuccess(of.job, of.version, now, of.num_rows, {took, absl::ZeroDuration(), compute});
+          } else {
+            self->statistics.CountFailure(draws.job, draws.version, now, took);
+          }
+          done(std::move(prediction));
+        });
+  }
+
   const Clock* const clock;
+  InferenceStatistics statistics;
   Strand strand;
   PredictRouter* const router;
   const BatchLimits limits;
@@ -209,13 +264,13 @@ Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, 
 
 std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                        absl::Duration timeout, PredictPriority priority, Done done) {
-  if (query.min_draws > 0 || inputs->shape.empty()) {
-    return state_->router->Predict(std::move(query), std::move(inputs), timeout, std::move(done));
+  if (GoesAlone(query, *inputs)) {
+    return state_->PredictAlone(std::move(query), std::move(inputs), timeout, std::move(done));
   }
   const Kind kind = KindOf(query, *inputs);
   const absl::Duration now = state_->clock->Monotonic();
-  const auto request =
-      std::make_shared<Request>(Request{std::move(inputs), priority, now, now + timeout, std::move(done), {}});
+  const auto request = std::make_shared<Request>(
+      Request{query.draws, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
   state_->strand.Schedule(
       [state = state_, kind, query = std::move(query), request] { state->Take(kind, query, request); });
   return [weak = std::weak_ptr<Request>(request), state = state_] {
@@ -225,5 +280,7 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
     });
   };
 }
+
+const InferenceStatistics& Batcher::statistics() const { return state_->statistics; }
 
 }  // namespace chainfleet

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
+#include "server/predict/inference_statistics.h"
 #include "server/predict/predict_router.h"
 
 namespace chainfleet {
@@ -27,7 +28,8 @@ enum class PredictPriority { kHigh = 0, kNormal = 1, kLow = 2 };
 //
 // Requests share a batch if they ask for the same draws of the same job in rows of one shape and type. A batch starts
 // when fewer than kBatchesInFlight of its kind are under way and its rows are max_rows, or its oldest request has
-// waited for max_delay. Requests with min_draws, whose own deadline decides what they get, go alone.
+// waited for max_delay. Requests whose own deadline decides what they get (min_draws, anytime), or that want more than
+// averages, go alone.
 class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2;
@@ -39,6 +41,9 @@ class Batcher {
   // its batch.
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 PredictPriority priority, std::function<void(absl::StatusOr<Prediction>)> done);
+
+  // Of all requests, by the way they took.
+  const InferenceStatistics& statistics() const;
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 // StateStore.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,7 +19,12 @@ struct DrawQuery {
   int64_t version = 0;  // 0: newest
   int64_t members = 0;  // newest so many draws of each chain; 0: all
   bool include_failed = false;
-  std::string point;  // of a sweep, as FindPoint takes it
+  std::string point;            // of a sweep, as FindPoint takes it
+  int64_t every = 0;            // of those every so many-th, counted back from the newest; 0 and 1: each
+  int64_t max_draws = 0;        // of those at most so many, as SelectDraws shares them out; 0: all
+  std::vector<int32_t> chains;  // their indices; empty: all of the job, or point
+
+  auto operator<=>(const DrawQuery&) const = default;
 };
 
 struct PinnedDraws {
@@ -26,7 +32,7 @@ struct PinnedDraws {
   int64_t version = 0;
   std::string point;               // its name; empty without a sweep
   int64_t draws_in_version = 0;    // of the point; steps, each with all its kinds
-  std::vector<ChainDraws> chains;  // in chain order, corrupt and deleted segments left out
+  std::vector<ChainDraws> chains;  // in chain order, those selected; corrupt and deleted segments left out
   std::vector<DrawKind> kinds;     // all the job keeps
 };
 
@@ -35,8 +41,8 @@ class DrawCatalog {
  public:
   virtual ~DrawCatalog() = default;
 
-  // NOT_FOUND; FAILED_PRECONDITION / NO_DRAWS; of a sweep INVALID_ARGUMENT / POINT_REQUIRED, NO_SUCH_POINT. `done` runs
-  // once, on the executor.
+  // NOT_FOUND; FAILED_PRECONDITION / NO_DRAWS; INVALID_ARGUMENT for a chain that is not there; of a sweep
+  // INVALID_ARGUMENT / POINT_REQUIRED, NO_SUCH_POINT. `done` runs once, on the executor.
   virtual void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) = 0;
 
   // NOT_FOUND.

@@ -31,6 +31,51 @@ absl::Status CheckFinite(const InputTensor& inputs, uint64_t row_bytes) {
   return absl::OkStatus();
 }
 
+// Of what is averaged, the newest `count`.
+void KeepNewest(int64_t count, ChainDraws* chain) {
+  if (count >= NumDraws(*chain)) return;
+  const int64_t kept = count == 0 ? 0 : (count - 1) * std::max<int64_t>(chain->every, 1) + 1;
+  chain->skip_draws += chain->num_draws - kept;
+  chain->num_draws = kept;
+}
+
+// How many draws of each chain, `budget` in all.
+std::vector<int64_t> ShareOut(int64_t budget, const std::vector<ChainDraws>& chains) {
+  std::vector<int64_t> shares(chains.size());
+  std::vector<size_t> open;  // chains that have more
+  for (size_t i = 0; i < chains.size(); ++i) {
+    if (NumDraws(chains[i]) > 0) open.push_back(i);
+  }
+  while (budget > 0 && !open.empty()) {
+    const auto even = std::max<int64_t>(budget / static_cast<int64_t>(open.size()), 1);
+    for (const size_t i : open) {
+      const int64_t more = std::min({even, NumDraws(chains[i]) - shares[i], budget});
+      shares[i] += more;
+      budget -= more;
+    }
+    std::erase_if(open, [&](size_t i) { return shares[i] == NumDraws(chains[i]); });
+  }
+  return shares;
+}
+
+void DropUnused(std::vector<ChainDraws>* chains) {
+  for (ChainDraws& chain : *chains) {
+    size_t older = 0;
+    while (older < chain.segments.size() && chain.segments[older].num_draws() <= chain.skip_draws) {
+      chain.skip_draws -= chain.segments[older++].num_draws();
+    }
+    chain.segments.erase(chain.segments.begin(), chain.segments.begin() + static_cast<int64_t>(older));
+    int64_t end = 0;  // position after the segment's last draw
+    const int64_t needed = chain.skip_draws + chain.num_draws;
+    const auto newer = std::ranges::find_if(chain.segments, [&](const Segment& segment) {
+      end += segment.num_draws();
+      return end - segment.num_draws() >= needed;
+    });
+    chain.segments.erase(newer, chain.segments.end());
+  }
+  std::erase_if(*chains, [](const ChainDraws& chain) { return chain.num_draws == 0; });
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, const std::vector<DrawKind>& asked) {
@@ -88,10 +133,39 @@ absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t nee
       "TOO_FEW_DRAWS");
 }
 
-int64_t NumDraws(const PinnedDraws& draws) {
+int64_t NumDraws(const PinnedDraws& draws) { return NumDraws(draws.chains); }
+
+int64_t NumDraws(const std::vector<ChainDraws>& chains) {
   int64_t count = 0;
-  for (const ChainDraws& chain : draws.chains) count += chain.num_draws;
+  for (const ChainDraws& chain : chains) count += NumDraws(chain);
   return count;
+}
+
+int64_t NumDraws(const ChainDraws& chain) {
+  const int64_t every = std::max<int64_t>(chain.every, 1);
+  return (chain.num_draws + every - 1) / every;
+}
+
+void SelectDraws(const DrawQuery& query, std::vector<ChainDraws>* chains) {
+  for (ChainDraws& chain : *chains) {
+    if (query.members > 0) KeepNewest(query.members, &chain);
+    chain.every = std::max<int64_t>(query.every, 1);
+  }
+  if (query.max_draws > 0) {
+    const std::vector<int64_t> shares = ShareOut(query.max_draws, *chains);
+    for (size_t i = 0; i < shares.size(); ++i) KeepNewest(shares[i], &(*chains)[i]);
+  }
+  DropUnused(chains);
+}
+
+std::vector<ChainDraws> DrawsOfWave(const std::vector<ChainDraws>& chains, int64_t first, int64_t count) {
+  std::vector<ChainDraws> wave = chains;
+  for (ChainDraws& chain : wave) {
+    chain.num_draws = std::max<int64_t>(chain.num_draws - first * std::max<int64_t>(chain.every, 1), 0);
+    KeepNewest(count, &chain);
+  }
+  DropUnused(&wave);
+  return wave;
 }
 
 }  // namespace chainfleet

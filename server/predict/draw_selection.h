@@ -23,7 +23,18 @@ absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan);
 // FAILED_PRECONDITION / TOO_FEW_DRAWS unless `readable` draws are at least `needed`, and at least one.
 absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t needed);
 
-// Steps, each with all its kinds.
+// Steps that are averaged, each with all its kinds.
+int64_t NumDraws(const ChainDraws& chain);
+int64_t NumDraws(const std::vector<ChainDraws>& chains);
 int64_t NumDraws(const PinnedDraws& draws);
+
+// Of all readable draws, by chain, those that `query` asks for: of each chain the newest `members`, of these every
+// `every`-th counted back from the newest, of these at most `max_draws` over all chains. The last takes the newest of
+// each chain and is shared out evenly: no chain that has more gets two less than another, the first ones get the rest.
+// Chains and segments without a chosen draw are dropped. Deterministic in both arguments.
+void SelectDraws(const DrawQuery& query, std::vector<ChainDraws>* chains);
+
+// The averaged draws [first, first + count) of each chain, counted back from its newest.
+std::vector<ChainDraws> DrawsOfWave(const std::vector<ChainDraws>& chains, int64_t first, int64_t count);
 
 }  // namespace chainfleet

@@ -4,22 +4,26 @@
 #include <utility>
 
 #include "core/base/limits.h"
+#include "server/predict/draw_selection.h"
 #include "server/predict/placement.h"
 
 namespace chainfleet {
 
-int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers) {
-  int64_t num_draws = 0;
-  for (const ChainDraws& chain : draws.chains) num_draws += chain.num_draws;
-  const int64_t passes_per_row =
-      std::max<int64_t>(num_draws * static_cast<int64_t>(num_kinds) / std::max<int64_t>(num_workers, 1), 1);
+int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members) {
+  const int64_t num_networks = NumDraws(draws) * static_cast<int64_t>(num_kinds);
+  const int64_t passes_per_row = std::max<int64_t>(num_networks / std::max<int64_t>(num_workers, 1), 1);
   int64_t input_bytes = sizeof(float);
   for (const int64_t extent : draws.plan->input_shape) input_bytes *= extent;
   const int64_t sum_bytes =
       static_cast<int64_t>(sizeof(double)) * std::max<int64_t>(3 * draws.plan->num_classes + 1, 5);
   const int64_t rows =
       std::min(limits::kShardForwardPasses / passes_per_row, limits::kShardBytes / std::max(input_bytes, sum_bytes));
-  return std::clamp(rows, limits::kMinShardRows, limits::kMaxShardRows);
+  const int64_t clamped = std::clamp(rows, limits::kMinShardRows, limits::kMaxShardRows);
+  if (!members) return clamped;
+  const int64_t member_bytes =
+      num_networks * std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t fitting = limits::kMaxShardResultBytes / 2 / std::max<int64_t>(member_bytes, 1);
+  return std::clamp<int64_t>(fitting, 1, clamped);
 }
 
 FanOut::FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, DrawCatalog* catalog, Plan plan,
@@ -30,7 +34,9 @@ FanOut::FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, Dra
       catalog_(catalog),
       plan_(std::move(plan)),
       events_(std::move(events)),
-      rows_per_block_(RowsPerBlock(*plan_.draws, plan_.kinds.size(), queue->WorkerIds().size())) {}
+      rows_per_block_(plan_.rows_per_block > 0
+                          ? plan_.rows_per_block
+                          : RowsPerBlock(*plan_.draws, plan_.kinds.size(), queue->WorkerIds().size(), plan_.members)) {}
 
 void FanOut::Advance() {
   while (next_row_ < plan_.num_rows && open_.size() < limits::kRowBlocksInFlight) BeginBlock();
@@ -47,6 +53,7 @@ void FanOut::BeginBlock() {
     request.plan = plan_.draws->plan;
     request.chains = std::move(group.chains);
     request.kinds = plan_.kinds;
+    request.members = plan_.members;
     plan_.set_rows(block.rows, &request);
     ++block.pending;
     block.tickets.push_back(

@@ -31,6 +31,8 @@ class FanOut {
     int64_t num_rows = 0;
     std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // fills in inputs, or rows of a data set
     bool needs_all = true;                                         // the first shard that fails ends it
+    bool members = false;                                          // also what each draw says
+    int64_t rows_per_block = 0;                                    // 0: as RowsPerBlock says
   };
   struct Events {
     // Once per block, in the order they finish; sums of (chain, kind) in any order. Unless needs_all, some are missing
@@ -74,7 +76,8 @@ class FanOut {
 };
 
 // Rows of one block: inputs and the sums of a chain and kind stay below limits::kShardBytes, and a shard, which holds
-// up sampling on its worker, below limits::kShardForwardPasses.
-int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers);
+// up sampling on its worker, below limits::kShardForwardPasses. With members, of all draws, what they say of a block
+// stays below half of limits::kMaxShardResultBytes, or the block is one row.
+int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members = false);
 
 }  // namespace chainfleet

@@ -6,18 +6,55 @@
 
 namespace chainfleet {
 
-void InferenceStatistics::Count(const std::string& model, int64_t version, absl::Time now, absl::Duration took, bool ok,
-                                int64_t rows) {
-  MutexLock lock(&mutex_);
-  InferenceCount& count = counts_[{model, version}];
+void ComputeTimes::Add(const ComputeTimes& other) {
+  input += other.input;
+  infer += other.infer;
+  output += other.output;
+}
+
+InferenceCount& InferenceStatistics::Find(const std::string& model, int64_t version, absl::Time now) {
+  const std::pair key{model, version};
+  const bool fresh = !counts_.contains(key);
+  if (fresh && static_cast<int64_t>(counts_.size()) >= limits::kCountedVersions) {
+    counts_.erase(std::ranges::min_element(counts_, {}, [](const auto& entry) { return entry.second.last; }));
+  }
+  InferenceCount& count = counts_[key];
   count.model = model;
   count.version = version;
   count.last = now;
-  ++(ok ? count.succeeded : count.failed);
-  (ok ? count.success_time : count.fail_time) += took;
-  if (ok) count.rows += static_cast<uint64_t>(rows);
-  if (static_cast<int64_t>(counts_.size()) <= limits::kCountedVersions) return;
-  counts_.erase(std::ranges::min_element(counts_, {}, [](const auto& entry) { return entry.second.last; }));
+  return count;
+}
+
+void InferenceStatistics::CountSuccess(const std::string& model, int64_t version, absl::Time now, int64_t rows,
+                                       const RequestTimes& took) {
+  MutexLock lock(&mutex_);
+  InferenceCount& count = Find(model, version, now);
+  ++count.succeeded;
+  count.rows += static_cast<uint64_t>(rows);
+  count.success.total += took.total;
+  count.success.queue += took.queue;
+  count.success.compute.Add(took.compute);
+}
+
+void InferenceStatistics::CountFailure(const std::string& model, int64_t version, absl::Time now, absl::Duration took) {
+  MutexLock lock(&mutex_);
+  InferenceCount& count = Find(model, version, now);
+  ++count.failed;
+  count.fail_time += took;
+}
+
+void InferenceStatistics::CountBatch(const std::string& model, int64_t version, absl::Time now, int64_t rows,
+                                     const ComputeTimes& took) {
+  MutexLock lock(&mutex_);
+  InferenceCount& count = Find(model, version, now);
+  ++count.executions;
+  if (!count.batches.contains(rows) && count.batches.size() >= kBatchSizes) {
+    count.batches.erase(
+        std::ranges::min_element(count.batches, {}, [](const auto& entry) { return entry.second.executions; }));
+  }
+  BatchCount& batch = count.batches[rows];
+  ++batch.executions;
+  batch.compute.Add(took);
 }
 
 std::vector<InferenceCount> InferenceStatistics::Of(const std::string& model, int64_t version) const {

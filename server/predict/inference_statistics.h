@@ -12,24 +12,54 @@
 
 namespace chainfleet {
 
+// Of a batch: its requests' inputs put together, the workers' answer, that cut into the requests' rows.
+struct ComputeTimes {
+  absl::Duration input, infer, output;
+
+  void Add(const ComputeTimes& other);
+};
+
+// One request's way through the batcher.
+struct RequestTimes {
+  absl::Duration total, queue;
+  ComputeTimes compute;  // of its batch
+};
+
+struct BatchCount {
+  uint64_t executions = 0;
+  ComputeTimes compute;
+};
+
 struct InferenceCount {
   std::string model;  // job id
   int64_t version = 0;
   absl::Time last;
-  uint64_t rows = 0;  // of the requests that succeeded
+  uint64_t rows = 0;        // of the requests that succeeded
+  uint64_t executions = 0;  // batches that did
   uint64_t succeeded = 0, failed = 0;
-  absl::Duration success_time, fail_time;
+  RequestTimes success;  // sums
+  absl::Duration fail_time;
+  std::map<int64_t, BatchCount> batches;  // by rows
 };
 
-// Thread-safe. Keeps the limits::kCountedVersions that were asked for last.
+// Thread-safe. Keeps the limits::kCountedVersions that were asked for last, and of each the kBatchSizes it saw most.
 class InferenceStatistics {
  public:
-  void Count(const std::string& model, int64_t version, absl::Time now, absl::Duration took, bool ok, int64_t rows);
+  static constexpr size_t kBatchSizes = 1000;
+
+  void CountSuccess(const std::string& model, int64_t version, absl::Time now, int64_t rows, const RequestTimes& took);
+  void CountFailure(const std::string& model, int64_t version, absl::Time now, absl::Duration took);
+
+  // A batch of so many rows, of one or more requests, that the workers answered.
+  void CountBatch(const std::string& model, int64_t version, absl::Time now, int64_t rows, const ComputeTimes& took);
 
   // By model and version; all models if `model` is empty, all versions if `version` is 0.
   std::vector<InferenceCount> Of(const std::string& model, int64_t version) const;
 
  private:
+  InferenceCount& Find(const std::string& model, int64_t version, absl::Time now)
+      CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
   std::map<std::pair<std::string, int64_t>, InferenceCount> counts_ CHAINFLEET_GUARDED_BY(mutex_);
 };

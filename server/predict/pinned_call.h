@@ -56,12 +56,16 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
   // draws() are there. An error ends the call.
   virtual absl::Status OnPinned() = 0;
 
-  // Replaces the fan-out before it, so never from within an event of that one. plan.draws is set here.
+  // Replaces the fan-out before it, so never from within an event of that one. plan.draws may be some of draws(); all
+  // of them if it is null.
   void FanOutRows(FanOut::Plan plan, FanOut::Events events) {
-    plan.draws = draws_;
+    if (plan.draws == nullptr) plan.draws = draws_;
     fan_out_.emplace(this->weak_from_this(), &strand_, queue_, catalog_, std::move(plan), std::move(events));
     fan_out_->Advance();
   }
+
+  // The call is stopped, and its fan-out, if it has one, has ended.
+  virtual void OnStopped(const absl::Status& status) { Finish(Annotate(status, stopped_while_)); }
 
   // The answer; no effect after the first.
   void Finish(absl::StatusOr<Result> result) {
@@ -83,7 +87,7 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
 
   void Stop(const absl::Status& status) {
     if (fan_out_) fan_out_->Stop(status);
-    Finish(Annotate(status, stopped_while_));
+    OnStopped(status);
   }
 
   Strand strand_;

@@ -1,44 +1,93 @@
 #include "server/predict/predict_router.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/domain/prediction_rows.h"
 #include "server/predict/aggregator.h"
+#include "server/predict/call_bounds.h"
 #include "server/predict/draw_selection.h"
 #include "server/predict/fan_out.h"
+#include "server/predict/member_sums.h"
 #include "server/predict/pinned_call.h"
+#include "server/predict/wave_pace.h"
 
 namespace chainfleet {
 namespace {
 
+// A plain call is one wave over all its draws, an anytime call several over ever older ones.
 class PredictCall final : public PinnedCall<Prediction> {
  public:
-  PredictCall(Executor* executor, DrawCatalog* catalog, ShardQueue* queue, PredictQuery query,
-              std::shared_ptr<const InputTensor> inputs, Done done)
+  PredictCall(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue, PredictQuery query,
+              std::shared_ptr<const InputTensor> inputs, absl::Duration end, Done done)
       : PinnedCall(executor, catalog, queue, query.draws,
                    absl::StrCat("job ", query.draws.job, ": its draws were still being looked up"), std::move(done)),
+        clock_(clock),
+        num_workers_(queue->WorkerIds().size()),
         query_(std::move(query)),
-        inputs_(std::move(inputs)) {}
+        inputs_(std::move(inputs)),
+        end_(end) {}
 
  private:
   absl::Status OnPinned() override {
-    FanOut::Plan plan;
-    CHAINFLEET_ASSIGN_OR_RETURN(plan.kinds, ChooseKinds(draws(), query_.kinds));
+    CHAINFLEET_ASSIGN_OR_RETURN(kinds_, ChooseKinds(draws(), query_.kinds));
     CHAINFLEET_RETURN_IF_ERROR(CheckInputs(*inputs_, *draws().plan));
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), NumDraws(draws()), query_.min_draws));
-    plan.num_rows = inputs_->shape.front();
-    plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) { request->inputs = Slice(rows); };
-    plan.needs_all = query_.min_draws == 0;
-    FanOutRows(std::move(plan),
-               {[this](const RowBlock& rows, std::vector<PartialPrediction> partials) { OnBlock(rows, partials); },
-                [this](const absl::Status& status) { OnEnd(status); }});
+    CHAINFLEET_RETURN_IF_ERROR(CheckQuantiles(query_.quantiles, *draws().plan));
+    if (needs_members()) {
+      CHAINFLEET_RETURN_IF_ERROR(CheckMemberBytes(draws(), kinds_.size(), num_rows(), query_.members));
+    }
+    if (!query_.anytime) {
+      BeginWave(nullptr);
+      return absl::OkStatus();
+    }
+    CHAINFLEET_RETURN_IF_ERROR(CheckWaveBytes(draws(), kinds_.size(), num_rows()));
+    int64_t longest = 0;
+    for (const ChainDraws& chain : draws().chains) longest = std::max(longest, NumDraws(chain));
+    pace_.emplace(longest);
+    BeginNextWave();
     return absl::OkStatus();
   }
 
+  int64_t num_rows() const { return inputs_->shape.front(); }
+  bool needs_members() const { return query_.members || !query_.quantiles.empty(); }
+  bool first_wave() const { return !pace_ || pace_->done() == 0; }
+
+  void BeginNextWave() {
+    wave_began_ = clock_->Monotonic();
+    // Below min_draws there is nothing to lose: the deadline itself ends the call.
+    const bool enough = NumDraws(DrawsOfWave(draws().chains, 0, pace_->done())) >= query_.min_draws;
+    wave_size_ = pace_->Next(enough ? end_ - wave_began_ : absl::InfiniteDuration());
+    if (wave_size_ == 0) return Answer(absl::OkStatus());
+    auto some = std::make_shared<PinnedDraws>(draws());
+    some->chains = DrawsOfWave(draws().chains, pace_->done(), wave_size_);
+    BeginWave(std::move(some));
+  }
+
+  // Over `some` draws, or all. Only what the first wave lacks is made up for by min_draws: a further one counts whole
+  // or not at all.
+  void BeginWave(std::shared_ptr<const PinnedDraws> some) {
+    FanOut::Plan plan;
+    plan.draws = std::move(some);
+    plan.kinds = kinds_;
+    plan.num_rows = num_rows();
+    plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) { request->inputs = Slice(rows); };
+    plan.needs_all = query_.anytime ? !first_wave() : query_.min_draws == 0;
+    plan.members = needs_members();
+    // The same blocks in every wave, whose sums are added.
+    plan.rows_per_block = RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members);
+    FanOutRows(std::move(plan), {[this](const RowBlock& rows, std::vector<PartialPrediction> partials) {
+                                   OnBlock(rows, std::move(partials));
+                                 },
+                                 [this](const absl::Status& status) { OnEnd(status); }});
+  }
+
   std::shared_ptr<const InputTensor> Slice(const RowBlock& rows) const {
-    if (rows.num_rows == inputs_->shape.front()) return inputs_;
-    const size_t row_bytes = inputs_->bytes.size() / static_cast<size_t>(inputs_->shape.front());
+    if (rows.num_rows == num_rows()) return inputs_;
+    const size_t row_bytes = inputs_->bytes.size() / static_cast<size_t>(num_rows());
     auto slice = std::make_shared<InputTensor>();
     slice->type = inputs_->type;
     slice->shape = inputs_->shape;
@@ -48,20 +97,53 @@ class PredictCall final : public PinnedCall<Prediction> {
     return slice;
   }
 
-  void OnBlock(const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
+  void OnBlock(const RowBlock& rows, std::vector<PartialPrediction> partials) {
+    if (query_.anytime) {
+      wave_[rows.first_row] = std::move(partials);
+    } else {
+      blocks_[rows.first_row] = AverageBlock(partials);
+    }
+  }
+
+  Prediction AverageBlock(const std::vector<PartialPrediction>& partials) const {
     std::vector<const PartialPrediction*> pointers;
     for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
-    blocks_[rows.first_row] = Average(std::move(pointers), query_.with_errors);
+    Prediction block = Average(pointers, query_.with_errors);
+    if (query_.members) block.members = MembersOf(pointers);
+    if (!query_.quantiles.empty()) block.quantiles = MixtureQuantiles(pointers, query_.quantiles);
+    return block;
   }
 
   void OnEnd(const absl::Status& status) {
+    if (!query_.anytime) return Answer(status);
+    const bool adds = status.ok() || first_wave();
+    for (auto& [first_row, partials] : std::exchange(wave_, {})) {
+      if (adds) AddOlder(std::move(partials), &sums_[first_row]);
+    }
+    if (!status.ok()) return Answer(status);
+    pace_->Took(wave_size_, clock_->Monotonic() - wave_began_);
+    // Not from within an event of the fan-out that the next one replaces.
+    strand().Schedule([self = std::static_pointer_cast<PredictCall>(shared_from_this())] {
+      if (!self->finished()) self->BeginNextWave();
+    });
+  }
+
+  // Between two waves the draws so far are an answer.
+  void OnStopped(const absl::Status& status) override {
+    if (sums_.empty()) return PinnedCall::OnStopped(status);
+    Answer(status);
+  }
+
+  void Answer(const absl::Status& status) {
+    for (const auto& [first_row, partials] : std::exchange(sums_, {})) blocks_[first_row] = AverageBlock(partials);
     Prediction whole;
     for (auto& [first_row, block] : std::exchange(blocks_, {})) AppendRows(std::move(block), &whole);
-    const int64_t used = whole.num_rows == inputs_->shape.front() ? whole.draws_used : 0;
-    const bool suffices = query_.min_draws > 0 && used >= query_.min_draws && !absl::IsCancelled(status);
+    const int64_t used = whole.num_rows == num_rows() ? whole.draws_used : 0;
+    const int64_t needed = query_.anytime ? std::max<int64_t>(query_.min_draws, 1) : query_.min_draws;
+    const bool suffices = needed > 0 && used >= needed && !absl::IsCancelled(status);
     if (!status.ok() && !suffices) {
       return Finish(Annotate(status, absl::StrCat("job ", draws().plan->job, ": ", used, " of ", NumDraws(draws()),
-                                                  " draws were averaged, min_draws is ", query_.min_draws)));
+                                                  " draws were averaged, min_draws is ", needed)));
     }
     if (absl::Status enough = CheckEnough(draws(), used, query_.min_draws); !enough.ok())
       return Finish(std::move(enough));
@@ -72,21 +154,35 @@ class PredictCall final : public PinnedCall<Prediction> {
     Finish(std::move(whole));
   }
 
+  const Clock* const clock_;
+  const size_t num_workers_;
   const PredictQuery query_;
   const std::shared_ptr<const InputTensor> inputs_;
+  const absl::Duration end_;  // monotonic; of waves
+  std::vector<DrawKind> kinds_;
   std::map<int64_t, Prediction> blocks_;  // by first row
+  // Of an anytime call: of the waves that are done, of the one that is under way.
+  std::optional<WavePace> pace_;
+  std::map<int64_t, std::vector<PartialPrediction>> sums_, wave_;  // by first row
+  int64_t wave_size_ = 0;
+  absl::Duration wave_began_;
 };
 
 }  // namespace
 
-PredictRouter::PredictRouter(Executor* executor, DrawCatalog* catalog, ShardQueue* queue)
-    : executor_(executor), catalog_(catalog), queue_(queue) {}
+PredictRouter::PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue)
+    : clock_(clock), executor_(executor), catalog_(catalog), queue_(queue) {}
+
+absl::Duration PredictRouter::EarlyBy(absl::Duration timeout) {
+  return std::clamp(timeout / 10, absl::ZeroDuration(), absl::Milliseconds(100));
+}
 
 std::function<void()> PredictRouter::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                              absl::Duration timeout,
                                              std::function<void(absl::StatusOr<Prediction>)> done) {
-  return std::make_shared<PredictCall>(executor_, catalog_, queue_, std::move(query), std::move(inputs),
-                                       std::move(done))
+  if (query.anytime || query.min_draws > 0) timeout -= EarlyBy(timeout);
+  return std::make_shared<PredictCall>(clock_, executor_, catalog_, queue_, std::move(query), std::move(inputs),
+                                       clock_->Monotonic() + timeout, std::move(done))
       ->Begin(timeout);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
@@ -17,24 +18,33 @@ namespace chainfleet {
 
 struct PredictQuery {
   DrawQuery draws;
-  std::vector<DrawKind> kinds;  // empty: all the job keeps, as an equal mixture
-  int64_t min_draws = 0;        // when time or workers run out, so many suffice; 0: all that are readable
-  bool with_errors = true;      // also the Monte Carlo error of each score
+  std::vector<DrawKind> kinds;         // empty: all the job keeps, as an equal mixture
+  int64_t min_draws = 0;               // when time or workers run out, so many suffice; 0: all that are readable
+  bool with_errors = true;             // also the Monte Carlo error of each score
+  bool anytime = false;                // as many draws as fit into the time, at least min_draws or one
+  bool members = false;                // also what each draw says
+  std::vector<double> quantiles = {};  // levels, of float32 targets
 };
 
 // Thread-safe. What it is given outlives it; a call under way may outlive the router itself.
 class PredictRouter {
  public:
-  PredictRouter(Executor* executor, DrawCatalog* catalog, ShardQueue* queue);
+  PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue);
 
-  // `done` runs once, on the executor, at most `timeout` from now. Errors: those of DrawCatalog::Pin and ShardQueue;
-  // INVALID_ARGUMENT (inputs or kinds do not fit); FAILED_PRECONDITION / TOO_FEW_DRAWS (fewer readable draws than
-  // min_draws, or none); DEADLINE_EXCEEDED (fewer than min_draws averaged in time); CANCELLED.
-  // The returned function cancels the call and its shards; it may be called at any time, by any thread.
+  // `done` runs once, on the executor, at most `timeout` from now; a call that may end with fewer draws ends
+  // EarlyBy(timeout) sooner, so that its answer still arrives. Errors: those of DrawCatalog::Pin and ShardQueue;
+  // INVALID_ARGUMENT (inputs, kinds or quantiles do not fit, or single draws say too much); FAILED_PRECONDITION /
+  // TOO_FEW_DRAWS (fewer readable draws than min_draws, or none); DEADLINE_EXCEEDED (fewer than min_draws averaged in
+  // time); CANCELLED. The returned function cancels the call and its shards; it may be called at any time, by any
+  // thread.
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 std::function<void(absl::StatusOr<Prediction>)> done);
 
+  // For the way back: a tenth of `timeout`, at most 100 ms.
+  static absl::Duration EarlyBy(absl::Duration timeout);
+
  private:
+  const Clock* const clock_;
   Executor* const executor_;
   DrawCatalog* const catalog_;
   ShardQueue* const queue_;

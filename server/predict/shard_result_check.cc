@@ -7,9 +7,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/predict/draw_selection.h"
 
 namespace chainfleet {
 namespace {
+
+bool MembersFit(const PartialPrediction& p, bool asked) {
+  if (!asked || !p.members) return asked == p.members.has_value();
+  const size_t draws = static_cast<size_t>(p.num_draws), rows = static_cast<size_t>(p.num_rows);
+  const size_t classes = static_cast<size_t>(p.num_classes), numbers = classes > 0 ? 0 : draws * rows;
+  return p.members->chain == p.chain && p.members->kind == p.kind && p.members->weights.size() == draws &&
+         p.members->probabilities.size() == draws * rows * classes && p.members->mean.size() == numbers &&
+         p.members->variance.size() == numbers;
+}
 
 bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
   const size_t rows = static_cast<size_t>(NumRows(request)), classes = static_cast<size_t>(request.plan->num_classes);
@@ -21,7 +31,7 @@ bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
          p.sum_wh.size() == labels && p.draw_log_likelihood.size() == scores &&
          p.draw_hits.size() == (classes > 0 ? scores : 0) && p.sum_wm.size() == numbers &&
          p.sum_wm2.size() == numbers && p.sum_wv.size() == numbers && p.log_sum_wd.size() == held &&
-         p.sum_wc.size() == held;
+         p.sum_wc.size() == held && MembersFit(p, request.members);
 }
 
 absl::Status Bad(const std::string& what) {
@@ -36,7 +46,7 @@ int64_t NumRows(const ShardRequest& request) {
 
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result) {
   std::map<ChainId, int64_t> draws_of;
-  for (const ChainDraws& chain : request.chains) draws_of[chain.chain] = chain.num_draws;
+  for (const ChainDraws& chain : request.chains) draws_of[chain.chain] = NumDraws(chain);
   const bool may_lack = !result.corrupt_objects.empty();
   std::set<std::pair<ChainId, DrawKind>> seen;
   for (const PartialPrediction& p : result.partials) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/domain/sweep_points.h"
+#include "server/predict/draw_selection.h"
 
 namespace chainfleet {
 namespace {
@@ -23,9 +24,8 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobView& job) {
   return plan;
 }
 
-// The readable draws of one chain among its first `in_version`; of those the newest `members`, if that is not 0.
-ChainDraws ChooseDraws(const ChainId& chain, const std::vector<SegmentRecord>& records, int64_t in_version,
-                       int64_t members) {
+// The readable draws of one chain among its first `in_version`.
+ChainDraws ReadableDraws(const ChainId& chain, const std::vector<SegmentRecord>& records, int64_t in_version) {
   ChainDraws draws{.chain = chain};
   for (const SegmentRecord& record : records) {
     const int64_t beyond = record.segment.first_index + record.segment.num_draws() - in_version;
@@ -33,14 +33,6 @@ ChainDraws ChooseDraws(const ChainId& chain, const std::vector<SegmentRecord>& r
     if (record.corrupt || record.deleted) continue;
     draws.segments.push_back(record.segment);
     draws.num_draws += record.segment.num_draws() - std::max<int64_t>(beyond, 0);
-  }
-  if (members > 0 && draws.num_draws > members) {
-    draws.skip_draws = draws.num_draws - members;
-    draws.num_draws = members;
-    size_t whole = 0;
-    while (draws.segments[whole].num_draws() <= draws.skip_draws)
-      draws.skip_draws -= draws.segments[whole++].num_draws();
-    draws.segments.erase(draws.segments.begin(), draws.segments.begin() + static_cast<int64_t>(whole));
   }
   return draws;
 }
@@ -60,6 +52,22 @@ absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, co
   }
 }
 
+// INVALID_ARGUMENT for a chain that the point, or the job without a sweep, has not.
+absl::Status CheckChains(const JobView& job, int32_t point, const std::vector<int32_t>& chains) {
+  const JobSpec& spec = job.plan->spec;
+  for (const int32_t chain : chains) {
+    if (chain >= 0 && chain < static_cast<int64_t>(job.chains.size()) && PointOf(spec, chain) == point) continue;
+    std::vector<int32_t> there;
+    for (const ChainView& view : job.chains) {
+      if (PointOf(spec, view.id.index) == point) there.push_back(view.id.index);
+    }
+    const std::string name = PointName(spec.sweep, point);
+    return absl::InvalidArgumentError(absl::StrCat("job ", job.id, name.empty() ? "" : " at " + name, " has no chain ",
+                                                   chain, ": its chains are ", there.front(), " to ", there.back()));
+  }
+  return absl::OkStatus();
+}
+
 // Of `point` alone.
 absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, int32_t point, const Snapshot& snapshot,
                                      const DrawQuery& query) {
@@ -73,10 +81,11 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, int3
     const bool failed = chain.state == ChainState::kFailed || chain.state == ChainState::kDiverged;
     if (in_version == 0 || (failed && !query.include_failed)) continue;
     pinned.draws_in_version += in_version;
+    if (!query.chains.empty() && std::ranges::count(query.chains, chain.id.index) == 0) continue;
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, SegmentsOfChain(store, chain.id));
-    ChainDraws draws = ChooseDraws(chain.id, records, in_version, query.members);
-    if (draws.num_draws > 0) pinned.chains.push_back(std::move(draws));
+    pinned.chains.push_back(ReadableDraws(chain.id, records, in_version));
   }
+  SelectDraws(query, &pinned.chains);
   if (!pinned.chains.empty()) return pinned;
   return WithReason(absl::FailedPreconditionError(absl::StrCat("version ", snapshot.number, " of job ", job.id,
                                                                pinned.point.empty() ? "" : ", at " + pinned.point + ",",
@@ -104,7 +113,10 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
   if (job.ok()) {
     const absl::StatusOr<int32_t> found = FindPoint(job->plan->spec.sweep, query.point);
     status = Annotate(found.status(), "job " + job->id);
-    if (found.ok()) point = *found;
+    if (found.ok()) {
+      point = *found;
+      status = CheckChains(*job, point, query.chains);
+    }
   }
   if (!status.ok()) return parts_.executor->Schedule([done = std::move(done), status] { done(status); });
   const bool refresh = query.version == 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/version.h"
+#include "core/wire/inference_outputs.h"
 #include "core/wire/inference_wire.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/unary_call.h"
@@ -16,14 +17,17 @@ namespace {
 
 constexpr char kPlatform[] = "chainfleet_bayesian_model_average";
 
-void SetShape(const std::vector<int64_t>& row_shape, inference::ModelMetadataResponse::TensorMetadata* tensor) {
-  tensor->add_shape(-1);
-  tensor->mutable_shape()->Add(row_shape.begin(), row_shape.end());
-}
-
 void SetDuration(uint64_t count, absl::Duration time, inference::StatisticDuration* proto) {
   proto->set_count(count);
   proto->set_ns(static_cast<uint64_t>(absl::ToInt64Nanoseconds(time)));
+}
+
+// InferStatistics or InferBatchStatistics.
+template <typename Proto>
+void SetCompute(uint64_t count, const ComputeTimes& times, Proto* proto) {
+  SetDuration(count, times.input, proto->mutable_compute_input());
+  SetDuration(count, times.infer, proto->mutable_compute_infer());
+  SetDuration(count, times.output, proto->mutable_compute_output());
 }
 
 inference::ModelStatistics Render(const InferenceCount& count) {
@@ -32,10 +36,44 @@ inference::ModelStatistics Render(const InferenceCount& count) {
   proto.set_version(absl::StrCat(count.version));
   proto.set_last_inference(static_cast<uint64_t>(absl::ToUnixMillis(count.last)));
   proto.set_inference_count(count.rows);
-  proto.set_execution_count(count.succeeded);
-  SetDuration(count.succeeded, count.success_time, proto.mutable_inference_stats()->mutable_success());
-  SetDuration(count.failed, count.fail_time, proto.mutable_inference_stats()->mutable_fail());
+  proto.set_execution_count(count.executions);
+  inference::InferStatistics* requests = proto.mutable_inference_stats();
+  SetDuration(count.succeeded, count.success.total, requests->mutable_success());
+  SetDuration(count.failed, count.fail_time, requests->mutable_fail());
+  SetDuration(count.succeeded, count.success.queue, requests->mutable_queue());
+  SetCompute(count.succeeded, count.success.compute, requests);
+  for (const auto& [rows, batch] : count.batches) {
+    inference::InferBatchStatistics* of_size = proto.add_batch_stats();
+    of_size->set_batch_size(static_cast<uint64_t>(rows));
+    SetCompute(batch.executions, batch.compute, of_size);
+  }
   return proto;
+}
+
+// Of a name that InferenceInputs or InferenceOutputs gives.
+inference::DataType TypeOf(const std::string& datatype) {
+  inference::DataType type = inference::TYPE_INVALID;
+  inference::DataType_Parse("TYPE_" + datatype, &type);
+  return type;
+}
+
+std::vector<InferenceTensor> InputsOf(const JobView& job) {
+  return InferenceInputs(job.plan->dataset->input_shape, job.plan->dataset->input_type);
+}
+
+void Describe(const InferenceTensor& tensor, inference::ModelMetadataResponse::TensorMetadata* proto) {
+  proto->set_name(tensor.name);
+  proto->set_datatype(tensor.datatype);
+  proto->add_shape(-1);
+  proto->mutable_shape()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
+}
+
+// ModelInput or ModelOutput.
+template <typename Proto>
+void Configure(const InferenceTensor& tensor, Proto* proto) {
+  proto->set_name(tensor.name);
+  proto->set_data_type(TypeOf(tensor.datatype));
+  proto->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
 }
 
 }  // namespace
@@ -115,16 +153,9 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
         metadata.add_versions(absl::StrCat(version));
       }
       metadata.set_platform(kPlatform);
-      auto* input = metadata.add_inputs();
-      input->set_name("x");
-      input->set_datatype(model.job.plan->dataset->input_type == InputType::kUint8 ? "UINT8" : "FP32");
-      SetShape(model.job.plan->dataset->input_shape, input);
-      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) {
-        auto* output = metadata.add_outputs();
-        output->set_name(tensor.name);
-        output->set_datatype(tensor.datatype);
-        SetShape(tensor.row_shape, output);
-      }
+      for (const InferenceTensor& tensor : InputsOf(model.job)) Describe(tensor, metadata.add_inputs());
+      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes))
+        Describe(tensor, metadata.add_outputs());
       return metadata;
     });
   });
@@ -134,26 +165,16 @@ InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const
                                                          inference::ModelConfigResponse* response) {
   return ServeUnary(response, [&](auto answer) {
     answer->Answer(Find(*context, request->name(), request->version()), [&](const Model& model) {
-      const std::vector<int64_t>& input_shape = model.job.plan->dataset->input_shape;
       inference::ModelConfigResponse reply;
       inference::ModelConfig* config = reply.mutable_config();
       config->set_name(request->name());
       config->set_platform(kPlatform);
       config->set_backend("chainfleet");
       int64_t row_bytes = sizeof(float);
-      for (const int64_t size : input_shape) row_bytes *= size;
+      for (const int64_t size : model.job.plan->dataset->input_shape) row_bytes *= size;
       config->set_max_batch_size(static_cast<int32_t>(limits::kMaxMessageBytes / row_bytes));
-      inference::ModelInput* input = config->add_input();
-      input->set_name("x");
-      input->set_data_type(model.job.plan->dataset->input_type == InputType::kUint8 ? inference::TYPE_UINT8
-                                                                                    : inference::TYPE_FP32);
-      input->mutable_dims()->Add(input_shape.begin(), input_shape.end());
-      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) {
-        inference::ModelOutput* output = config->add_output();
-        output->set_name(tensor.name);
-        output->set_data_type(inference::TYPE_FP64);
-        output->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
-      }
+      for (const InferenceTensor& tensor : InputsOf(model.job)) Configure(tensor, config->add_input());
+      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) Configure(tensor, config->add_output());
       return reply;
     });
   });
@@ -174,7 +195,7 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
       version = model->version;
     }
     inference::ModelStatisticsResponse statistics;
-    for (const InferenceCount& count : statistics_.Of(job, version)) {
+    for (const InferenceCount& count : batcher_->statistics().Of(job, version)) {
       const absl::StatusOr<JobView> counted = parts_.dispatcher->GetJob(count.model);
       if (counted.ok() && counted->tenant == *tenant) *statistics.add_model_stats() = Render(count);
     }
@@ -196,25 +217,27 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
                                  .version = call->version,
                                  .members = call->members,
                                  .include_failed = call->include_failed,
-                                 .point = call->point},
+                                 .point = call->point,
+                                 .every = call->every,
+                                 .max_draws = call->max_draws,
+                                 .chains = call->chains},
                        .kinds = call->kinds,
                        .min_draws = call->min_draws,
-                       .with_errors = call->WantsErrors()};
-    const absl::Duration start = parts_.clock->Monotonic();
-    answer->OnCancelled(batcher_->Predict(
-        std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
-        std::min(TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), call->timeout),
-        static_cast<PredictPriority>(call->priority),
-        [this, answer, call, start, job = model->job.id, id = request->id()](absl::StatusOr<Prediction> prediction) {
-          statistics_.Count(job, prediction.ok() ? prediction->version : call->version, parts_.clock->Wall(),
-                            parts_.clock->Monotonic() - start, prediction.ok(),
-                            prediction.ok() ? prediction->num_rows : 0);
-          answer->Answer(prediction, [&](const Prediction& value) {
-            inference::ModelInferResponse reply = ToProto(value, *call);
-            reply.set_id(id);
-            return reply;
-          });
-        }));
+                       .with_errors = call->WantsErrors(),
+                       .anytime = call->anytime,
+                       .members = call->WantsMembers(),
+                       .quantiles = call->quantiles};
+    answer->OnCancelled(
+        batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
+                          std::min(TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), call->timeout),
+                          static_cast<PredictPriority>(call->priority),
+                          [answer, call, id = request->id()](absl::StatusOr<Prediction> prediction) {
+                            answer->Answer(prediction, [&](const Prediction& value) {
+                              inference::ModelInferResponse reply = ToProto(value, *call);
+                              reply.set_id(id);
+                              return reply;
+                            });
+                          }));
   });
 }
 

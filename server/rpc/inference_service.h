@@ -5,7 +5,6 @@
 
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/predict/batcher.h"
-#include "server/predict/inference_statistics.h"
 #include "server/predict/shard_port.h"
 #include "server/rpc/services.h"
 
@@ -49,7 +48,6 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   const ServiceParts parts_;
   Batcher* const batcher_;
   ShardPort* const workers_;
-  InferenceStatistics statistics_;
 };
 
 }  // namespace chainfleet

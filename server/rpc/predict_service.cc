@@ -16,6 +16,8 @@ absl::Status CheckSelection(const v1::DrawSelection& selection) {
   std::vector<FieldViolation> violations;
   if (selection.version() < 0) violations.push_back({"selection.version", "must be 0 (newest) or a version number"});
   if (selection.members() < 0) violations.push_back({"selection.members", "must be 0 (all) or a number of draws"});
+  if (selection.every() < 0) violations.push_back({"selection.every", "must be 0 or 1 (each), or every so many-th"});
+  if (selection.max_draws() < 0) violations.push_back({"selection.max_draws", "must be 0 (all) or a number of draws"});
   return InvalidFields(violations);
 }
 
@@ -24,7 +26,10 @@ DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection) {
           .version = selection.version(),
           .members = selection.members(),
           .include_failed = selection.include_failed(),
-          .point = selection.point()};
+          .point = selection.point(),
+          .every = selection.every(),
+          .max_draws = selection.max_draws(),
+          .chains = {selection.chains().begin(), selection.chains().end()}};
 }
 
 }  // namespace
@@ -39,8 +44,12 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (!kinds.ok()) return answer->Fail(kinds.status());
     absl::StatusOr<InputTensor> inputs = FromProto(request->inputs());
     if (!inputs.ok()) return answer->Fail(inputs.status());
-    PredictQuery query{
-        .draws = QueryOf(*job, request->selection()), .kinds = *kinds, .min_draws = request->min_draws()};
+    PredictQuery query{.draws = QueryOf(*job, request->selection()),
+                       .kinds = *kinds,
+                       .min_draws = request->min_draws(),
+                       .anytime = request->anytime(),
+                       .members = request->member_probabilities(),
+                       .quantiles = {request->quantiles().begin(), request->quantiles().end()}};
     answer->OnCancelled(batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
                                           TimeLeft(*context, *parts_.clock, limits::kPredictDeadline),
                                           PredictPriority::kNormal, [answer](absl::StatusOr<Prediction> prediction) {

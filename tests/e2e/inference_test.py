@@ -2,7 +2,10 @@
 import asyncio
 import os
 import queue
+import socket
+import struct
 import sys
+import time
 import unittest
 
 import bad_input_test
@@ -14,6 +17,7 @@ import ml_dtypes  # noqa: E402
 import numpy  # noqa: E402
 import tritonclient.grpc as triton  # noqa: E402
 import tritonclient.grpc.aio as triton_aio  # noqa: E402
+from tritonclient.grpc import service_pb2  # noqa: E402
 from tritonclient.utils import InferenceServerException  # noqa: E402
 
 
@@ -21,6 +25,25 @@ def tensor(array, datatype):
     made = triton.InferInput("x", list(array.shape), datatype)
     made.set_data_from_numpy(array)
     return made
+
+
+def open_call(address, message, whole):
+    """A ModelInfer by hand on a connection of its own (RFC 9113), whose answer the server may not send: its window is 0."""
+    def frame(kind, flags, stream, payload):
+        return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+    def header(name, value):  # literal, never compressed (RFC 7541, 6.2.2)
+        return b"\0" + b"".join(bytes([len(text)]) + text for text in (name, value))
+
+    headers = b"".join(header(*pair) for pair in (
+        (b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/inference.GRPCInferenceService/ModelInfer"),
+        (b":authority", b"slow"), (b"te", b"trailers"), (b"content-type", b"application/grpc")))
+    data = b"\0" + struct.pack(">I", len(message)) + message
+    host, port = address.rsplit(":", 1)
+    connection = socket.create_connection((host, int(port)))
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, struct.pack(">HI", 4, 0)) +
+                       frame(1, 4, 1, headers) + frame(0, 1 if whole else 0, 1, data if whole else data[:100]))
+    return connection
 
 
 class Inference(bad_input_test.Refusals):
@@ -93,6 +116,71 @@ class Inference(bad_input_test.Refusals):
         self.not_inferred("NOT_FOUND", "version", model_version="999")
         self.not_inferred("INVALID_ARGUMENT", "version", model_version="first")
 
+    def infer(self, *outputs, **parameters):
+        asked = [triton.InferRequestedOutput(name) for name in outputs] or None
+        return self.client.infer("small", [tensor(self.images, "UINT8")], outputs=asked, parameters=parameters)
+
+    def draws_used(self, result):
+        return result.get_response().parameters["draws_used"].int64_param
+
+    def test_choice_of_chains_every_kth_and_a_budget(self):
+        draws = int(self.expected["draws_used"])
+        self.assertEqual(draws % 2, 0)
+        one = self.infer(chains="1")
+        self.assertEqual(self.draws_used(one), draws // 2)
+        self.assertEqual(self.draws_used(self.infer(every=2)), 2 * ((draws // 2 + 1) // 2))
+        self.assertEqual(self.draws_used(self.infer(every=draws)), 2)
+        self.assertEqual(self.draws_used(self.infer(max_draws=3)), 3)
+        self.assertEqual(self.draws_used(self.infer(max_draws=1)), 1)
+        newest = self.infer(members=1).as_numpy("mean_probability")
+        numpy.testing.assert_array_equal(self.infer(max_draws=2).as_numpy("mean_probability"), newest)
+        by_cli = self.fleet.json("predict", self.job, "--input", self.fleet.path("x.npy"), "--chains", "1", "--every", "1")
+        numpy.testing.assert_almost_equal(by_cli["scores"]["mean_probability"], one.as_numpy("mean_probability").ravel(), 15)
+        self.not_inferred("INVALID_ARGUMENT", "no chain 2", "0 to 1", parameters={"chains": "2"})
+        self.not_inferred("INVALID_ARGUMENT", "'chains'", parameters={"chains": "first"})
+
+    def test_anytime_answers_with_the_same_bits_and_its_error(self):
+        plain = self.infer("mean_probability", "expected_entropy", "mutual_information_error")
+        anytime = self.infer(anytime=True, timeout=30_000_000)
+        self.assertEqual(self.draws_used(anytime), int(self.expected["draws_used"]))
+        for name in ("mean_probability", "expected_entropy", "mutual_information_error"):
+            numpy.testing.assert_array_equal(anytime.as_numpy(name), plain.as_numpy(name))
+        self.not_inferred("DEADLINE_EXCEEDED", parameters={"anytime": True, "timeout": 1})
+        many = int(self.expected["draws_used"]) + 1
+        self.not_inferred("FAILED_PRECONDITION", str(many), parameters={"anytime": True, "min_draws": many})
+
+    def test_member_probabilities_make_the_averages(self):
+        result = self.infer("member_probabilities", "mean_probability", "expected_entropy", "variation_ratio")
+        members = result.as_numpy("member_probabilities").astype(numpy.float64)
+        draws = int(self.expected["draws_used"])
+        self.assertEqual(members.shape, (5, draws, 10))
+        names = result.get_response().parameters["members"].string_param
+        self.assertEqual(names, f"0/theta:{draws // 2},1/theta:{draws // 2}")
+        numpy.testing.assert_almost_equal(members.mean(1), result.as_numpy("mean_probability"), 12)
+        entropy = -(members * numpy.log(numpy.maximum(members, 1e-300))).sum(2).mean(1)
+        numpy.testing.assert_almost_equal(entropy, result.as_numpy("expected_entropy"), 12)
+        counts = [numpy.bincount(votes, minlength=10).max() for votes in members.argmax(2)]
+        numpy.testing.assert_almost_equal(1 - numpy.array(counts) / draws, result.as_numpy("variation_ratio"), 12)
+        self.fleet.run("predict", self.job, "--input", self.fleet.path("x.npy"), "--member-probabilities", "--output",
+                       self.fleet.path("m.npz"), check=True)
+        written = numpy.load(self.fleet.path("m.npz"))
+        by_chain = [written[f"member_theta_{chain}_probabilities"] for chain in (0, 1)]
+        numpy.testing.assert_array_equal(numpy.concatenate(by_chain).transpose(1, 0, 2), members.astype(numpy.float32))
+        numpy.testing.assert_array_equal(written["member_theta_0_weights"], numpy.ones(draws // 2))
+        self.not_inferred("INVALID_ARGUMENT", "quantiles", parameters={"quantiles": "0.5"})
+        status = self.fleet.run("predict", self.job, "--input", self.fleet.path("x.npy"), "--quantiles", "95")
+        self.assertNotEqual(status.returncode, 0)
+        self.assertIn("95", status.stderr)
+
+    def test_metadata_and_config_name_the_same_tensors(self):
+        metadata = self.client.get_model_metadata("small")
+        config = self.client.get_model_config("small").config
+        for described, configured in ((metadata.inputs, config.input), (metadata.outputs, config.output)):
+            self.assertEqual([t.name for t in described], [t.name for t in configured])
+            self.assertEqual([list(t.shape)[1:] for t in described], [list(t.dims) for t in configured])
+            kinds = {"UINT8": 2, "FP32": 11, "FP64": 12}
+            self.assertEqual([kinds[t.datatype] for t in described], [t.data_type for t in configured])
+
     def test_bad_requests(self):
         self.not_inferred("NOT_FOUND", "nowhere", model_name="nowhere")
         self.not_inferred("INVALID_ARGUMENT", "'x'", inputs=[triton.InferInput("y", [1, 1, 28, 28], "UINT8")])
@@ -126,6 +214,36 @@ class Inference(bad_input_test.Refusals):
         for result in asyncio.run(ask()):
             self.expect(result)
 
+    def workers(self):
+        return [(worker["worker_id"], worker["incarnation"]) for worker in self.fleet.json("get", "workers")]
+
+    def test_cancelled_requests_hurt_no_worker(self):
+        before = self.workers()
+        many = numpy.tile(self.images, (200, 1, 1, 1))
+        for _ in range(20):
+            calls = [self.client.async_infer("small", [tensor(many, "UINT8")], lambda result, error: None) for _ in range(10)]
+            for call in calls:
+                call.cancel()
+        self.expect(self.infer("mean_probability"))
+        self.assertEqual(self.workers(), before)
+        self.assertTrue(self.client.is_server_ready())
+
+    def test_clients_that_do_not_read_block_no_other(self):
+        """Requests whose answers must wait for flow control that never comes, and halves of requests."""
+        request = service_pb2.ModelInferRequest(model_name="small")
+        request.inputs.add(name="x", datatype="UINT8", shape=self.images.shape)
+        request.raw_input_contents.append(self.images.tobytes())
+        slow = [open_call(self.fleet.address, request.SerializeToString(), whole=i % 4 != 0) for i in range(40)]
+        try:
+            began = time.monotonic()
+            for _ in range(20):
+                self.expect(self.client.infer("small", [tensor(self.images, "UINT8")], client_timeout=30))
+            self.assertLess(time.monotonic() - began, 30)
+        finally:
+            for connection in slow:
+                connection.close()
+        self.expect(self.infer("mean_probability"))
+
     def test_statistics_count_what_was_asked(self):
         def rows():
             return sum(s.inference_count for s in self.client.get_inference_statistics("small").model_stats)
@@ -133,6 +251,15 @@ class Inference(bad_input_test.Refusals):
         before = rows()
         self.client.infer("small", [tensor(self.images, "UINT8")])
         self.assertEqual(rows(), before + len(self.images))
+        for statistics in self.client.get_inference_statistics("small").model_stats:
+            requests = statistics.inference_stats
+            self.assertEqual(requests.queue.count, requests.success.count)
+            parts = [requests.queue, requests.compute_input, requests.compute_infer, requests.compute_output]
+            self.assertLessEqual(sum(part.ns for part in parts), requests.success.ns)
+            self.assertEqual(sum(batch.compute_infer.count for batch in statistics.batch_stats), statistics.execution_count)
+        batches = {batch.batch_size: batch for s in self.client.get_inference_statistics("small").model_stats
+                   for batch in s.batch_stats}
+        self.assertGreater(batches[len(self.images)].compute_infer.ns, 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Numbers to predict, through the real binaries: a network that learns its noise beside the regression of closed form."""
+import math
 import random
 import struct
 import unittest
@@ -37,6 +38,23 @@ class Regression(unittest.TestCase):
                     f.write(f"{a},{b},{1 + 2 * a - b + source.gauss(0, NOISE)}\n")
             self.fleet.run("dataset", "put", name, path, "--target", "y", "--target-type", "float32", check=True)
 
+    def check_quantiles(self, job):
+        """Each is where the mixture of the members' Gaussians has its level."""
+        levels = [0.05, 0.5, 0.95]
+        answer = self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"), "--quantiles",
+                                 ",".join(map(str, levels)), "--member-probabilities")
+        rows = int(answer["num_rows"])
+        self.assertEqual(len(answer["quantiles"]), rows * len(levels))
+        for row in range(rows):
+            for q, level in enumerate(levels):
+                x, below, total = answer["quantiles"][row * len(levels) + q], 0.0, 0.0
+                for member in answer["members"]:
+                    for draw, weight in enumerate(member["weights"]):
+                        mean, variance = member["mean"][draw * rows + row], member["variance"][draw * rows + row]
+                        below += weight * math.erfc((mean - x) / math.sqrt(2 * variance)) / 2
+                        total += weight
+                self.assertAlmostEqual(below / total, level, delta=1e-5)  # members are printed as float32
+
     def test_a_network_learns_its_noise_and_agrees_with_the_closed_form(self):
         inputs = [(0.0, 0.0), (1.0, -1.0), (30.0, 0.0)]
         fleets.write_npy(self.fleet.path("x.npy"), "<f4", (3, 2), b"".join(struct.pack("<2f", *row) for row in inputs))
@@ -56,6 +74,7 @@ class Regression(unittest.TestCase):
             for row, (a, b) in enumerate(inputs):
                 self.assertAlmostEqual(prediction["mean"][row], 1 + 2 * a - b, delta=0.08 * (1 + abs(a)))
                 self.assertAlmostEqual(prediction["variance_aleatoric"][row], NOISE * NOISE, delta=0.02)
+            self.check_quantiles(job)
             # Far out the slope's uncertainty counts for 30^2 times as much.
             self.assertGreater(prediction["variance_epistemic"][2], 50 * prediction["variance_epistemic"][0])
             predictions.append(prediction)

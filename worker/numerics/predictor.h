@@ -31,13 +31,14 @@ class Predictor {
   // before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the bits of one
   // call over all of them.
   virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs,
-                                                    bool members) = 0;
+                                                    bool members = false) = 0;
 
   // The same over rows of `data`, with `corruption` as it leaves them; with `per_draw_scores` also held against its
   // labels or targets. INVALID_ARGUMENT also for a corruption that is none, or not of such inputs.
   virtual absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data,
                                                         int64_t first_row, int64_t num_rows, bool per_draw_scores,
-                                                        bool members, const Corruption* corruption = nullptr) = 0;
+                                                        bool members = false,
+                                                        const Corruption* corruption = nullptr) = 0;
 
   // Begins to measure how the likelihood bends around the newest draw of `theta` (core/domain/flatness.h) over rows of
   // `data`, at most limits::kMaxShardRows, and on the way to the newest one of `theta_a`, which may have none.

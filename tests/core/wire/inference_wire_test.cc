@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/wire/inference_outputs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -116,6 +117,11 @@ TEST(InferenceWire, ReadsParametersAndRefusesOthers) {
   parameters["min_draws"].set_int64_param(2);
   parameters["include_failed"].set_bool_param(true);
   parameters["point"].set_string_param("eta=0.1");
+  parameters["chains"].set_string_param("0,12");
+  parameters["every"].set_int64_param(5);
+  parameters["max_draws"].set_int64_param(64);
+  parameters["anytime"].set_bool_param(true);
+  parameters["quantiles"].set_string_param("0.05,0.5");
   const auto call = FromProto(request);
   ASSERT_TRUE(call.ok()) << call.status();
   EXPECT_THAT(call->kinds, ElementsAre(DrawKind::kThetaA, DrawKind::kTheta));
@@ -123,6 +129,24 @@ TEST(InferenceWire, ReadsParametersAndRefusesOthers) {
   EXPECT_EQ(call->min_draws, 2);
   EXPECT_TRUE(call->include_failed);
   EXPECT_EQ(call->point, "eta=0.1");
+  EXPECT_THAT(call->chains, ElementsAre(0, 12));
+  EXPECT_EQ(call->every, 5);
+  EXPECT_EQ(call->max_draws, 64);
+  EXPECT_TRUE(call->anytime);
+  EXPECT_THAT(call->quantiles, ElementsAre(0.05, 0.5));
+  for (const char* bad : {"", "0,", "a", "-1", "1.5", "99999999999"}) {
+    parameters["chains"].set_string_param(bad);
+    ExpectRefused(request, "'chains'");
+  }
+  parameters.erase("chains");
+  for (const char* bad : {"", "0", "1", "0.5,", "nan", "95", "half"}) {
+    parameters["quantiles"].set_string_param(bad);
+    ExpectRefused(request, "'quantiles'");
+  }
+  parameters.erase("quantiles");
+  parameters["anytime"].set_string_param("true");
+  ExpectRefused(request, "'anytime' must be a bool");
+  parameters.erase("anytime");
   parameters["members"].set_int64_param(-1);
   ExpectRefused(request, "'members'");
   parameters.erase("members");
@@ -155,7 +179,66 @@ TEST(InferenceWire, RendersRawTensorsInTheOrderAsked) {
   EXPECT_TRUE(std::isnan(error)) << "one chain has no error";
 }
 
+// Two draws of chain 0's theta and one of chain 2's theta_a over two rows; digits: chain, draw, row, class.
+Prediction WithMembers() {
+  Prediction prediction;
+  prediction.num_rows = 2;
+  prediction.num_classes = 2;
+  Members first{.chain = {"job", 0}, .kind = DrawKind::kTheta, .weights = {1, 2.5}};
+  first.probabilities = {0, 1, 10, 11, 100, 101, 110, 111};
+  Members second{.chain = {"job", 2}, .kind = DrawKind::kThetaA, .weights = {1}};
+  second.probabilities = {2000, 2001, 2010, 2011};
+  prediction.members = {first, second};
+  return prediction;
+}
+
+TEST(InferenceWire, RendersMembersRowsFirst) {
+  InferenceCall call;
+  call.outputs = {"member_probabilities"};
+  EXPECT_TRUE(call.WantsMembers());
+  const auto response = ToProto(WithMembers(), call);
+  EXPECT_EQ(response.outputs(0).datatype(), "FP32");
+  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 3, 2));
+  EXPECT_EQ(response.raw_output_contents(0), Raw<float>({0, 1, 100, 101, 2000, 2001, 10, 11, 110, 111, 2010, 2011}));
+  EXPECT_EQ(response.parameters().at("members").string_param(), "0/theta:2,2/theta_a:1");
+  EXPECT_EQ(response.parameters().at("member_weights").string_param(), "1,2.5,1");
+}
+
+TEST(InferenceWire, RendersNumbersWithQuantilesAndMembers) {
+  Prediction prediction;
+  prediction.num_rows = 2;
+  prediction.scores.mean = {1, 2};
+  prediction.quantiles = {0.5, 1.5, 1.6, 2.5};
+  prediction.members = {{.chain = {"job", 0}, .kind = DrawKind::kTheta, .weights = {1, 1}, .mean = {1, 2, 3, 4}}};
+  InferenceCall call;
+  call.outputs = {"quantiles", "member_mean"};
+  const auto response = ToProto(prediction, call);
+  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 2));
+  EXPECT_EQ(response.raw_output_contents(0), Raw<double>(prediction.quantiles));
+  EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 2));
+  EXPECT_EQ(response.raw_output_contents(1), Raw<float>({1, 3, 2, 4}));
+}
+
+TEST(InferenceWire, SendsErrorsOfAnytimeAnswersAndQuantilesUnasked) {
+  InferenceCall call;
+  call.anytime = true;
+  call.quantiles = {0.5};
+  EXPECT_TRUE(call.WantsErrors());
+  EXPECT_FALSE(call.WantsMembers());
+  EXPECT_THAT(UsualOutputs(0, true, true),
+              ElementsAre("mean", "variance_aleatoric", "variance_epistemic", "mean_error", "variance_aleatoric_error",
+                          "variance_epistemic_error", "quantiles"));
+  EXPECT_THAT(UsualOutputs(0, false, false), ElementsAre("mean", "variance_aleatoric", "variance_epistemic"));
+  inference::ModelInferRequest request = Request("UINT8", {0});
+  request.add_outputs()->set_name("quantiles");
+  ExpectRefused(request, "needs the parameter 'quantiles'");
+}
+
 TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
+  EXPECT_TRUE(CheckOutputs({"member_probabilities"}, 10).ok());
+  EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, 0).ok());
+  EXPECT_FALSE(CheckOutputs({"quantiles"}, 10).ok());
+  EXPECT_FALSE(CheckOutputs({"member_weights"}, 10).ok());
   EXPECT_TRUE(CheckOutputs({"mean_probability", "mutual_information_error"}, 10).ok());
   EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, 0).ok());
   EXPECT_FALSE(CheckOutputs({"mean_probability"}, 0).ok());

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "core/domain/prediction_rows.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/predict/fake_serving.h"

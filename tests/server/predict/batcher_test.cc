@@ -22,7 +22,7 @@ struct World {
         catalog(&executor, {2, 3}, 3),
         port(&executor, testing::ArbitraryProbabilities(3)),
         queue(&executor, &port),
-        router(&executor, &catalog, &queue),
+        router(&clock, &executor, &catalog, &queue),
         batcher(&clock, &executor, &router, limits) {
     port.workers = {{"a", Mood::kAnswers}};
   }
@@ -183,6 +183,58 @@ TEST(Batcher, DoesNotMixRequestsForDifferentDraws) {
   world.Ask(Rows({1}), &newest, absl::Seconds(60), PredictPriority::kNormal, {{"job", 0, 1, false}, {}, 0});
   world.executor.RunFor(absl::Seconds(1));
   EXPECT_EQ(static_cast<int>(world.port.sent.size()), 2);
+}
+
+TEST(Batcher, CountsRequestsAndBatchesWithTheTimesTheyTook) {
+  World world;
+  world.port.shard_time = absl::Seconds(1);
+  std::vector<Answer> answers(4);
+  for (int i = 0; i < 4; ++i) world.Ask(Rows({0, 1}), &answers[static_cast<size_t>(i)]);
+  world.executor.RunFor(absl::Seconds(10));
+  for (const Answer& answer : answers) ASSERT_TRUE(answer && answer->ok());
+  const std::vector<InferenceCount> counts = world.batcher.statistics().Of("job-aaaaaa", 0);
+  ASSERT_EQ(counts.size(), 1u);
+  const InferenceCount& count = counts[0];
+  EXPECT_EQ(count.version, 3);
+  EXPECT_EQ(count.succeeded, 4u);
+  EXPECT_EQ(count.rows, 8u);
+  EXPECT_EQ(count.executions, 3u) << "two alone, then the two that waited";
+  EXPECT_EQ(count.batches.at(2).executions, 2u);
+  EXPECT_EQ(count.batches.at(4).executions, 1u);
+  // One worker answers the first two and then the third batch, which begins when the first ends.
+  EXPECT_EQ(count.batches.at(4).compute.infer, absl::Seconds(1));
+  EXPECT_EQ(count.success.queue, 2 * absl::Seconds(1)) << "of the last two";
+  EXPECT_EQ(count.success.compute.infer, 4 * absl::Seconds(1));
+  EXPECT_EQ(count.success.total, count.success.queue + count.success.compute.infer);
+}
+
+TEST(Batcher, CountsWhatFailsAndWhatGoesAlone) {
+  World world;
+  Answer bad, alone;
+  world.Ask(Rows({std::numeric_limits<float>::quiet_NaN()}), &bad);
+  world.Ask(Rows({1, 2, 3}), &alone, absl::Seconds(60), PredictPriority::kNormal,
+            {.draws = {.job = "job"}, .anytime = true});
+  world.executor.RunFor(absl::Seconds(1));
+  ASSERT_TRUE(bad && alone && alone->ok());
+  const InferenceCount failed = world.batcher.statistics().Of("job", 0).at(0);
+  EXPECT_EQ(failed.failed, 1u);
+  EXPECT_EQ(failed.succeeded, 0u);
+  const InferenceCount count = world.batcher.statistics().Of("job-aaaaaa", 3).at(0);
+  EXPECT_EQ(count.succeeded, 1u);
+  EXPECT_EQ(count.batches.at(3).executions, 1u);
+}
+
+TEST(Batcher, RequestsForOtherDrawsShareNoBatch) {
+  World world;
+  std::vector<Answer> answers(8);
+  PredictQuery query{.draws = {.job = "job"}};
+  for (size_t i = 0; i < answers.size(); ++i) {
+    query.draws.every = static_cast<int64_t>(i % 2);
+    query.draws.chains = {static_cast<int32_t>(i / 2 % 2)};
+    world.Ask(Rows({1}), &answers[i], absl::Seconds(60), PredictPriority::kNormal, query);
+  }
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_EQ(world.port.sent.size(), 8u) << "four kinds with two requests each, none in company";
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "server/predict/draw_selection.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -125,6 +127,98 @@ TEST(CheckEnough, NeedsWhatIsAskedAndAtLeastOne) {
 TEST(NumDraws, AddsUpTheChains) {
   EXPECT_EQ(NumDraws(DrawsOf({kTheta, kThetaA}, {2, 0, 3})), 5);
   EXPECT_EQ(NumDraws(DrawsOf({kTheta}, {})), 0);
+}
+
+// Chains in segments of two draws, the last of one if there is an odd one.
+std::vector<ChainDraws> Chains(const std::vector<int64_t>& draws_of_chain) {
+  std::vector<ChainDraws> chains;
+  for (const int64_t count : draws_of_chain) {
+    ChainDraws& chain = chains.emplace_back(ChainDraws{.chain = {"job", static_cast<int32_t>(chains.size())}});
+    chain.num_draws = count;
+    for (int64_t first = 0; first < count; first += 2) {
+      Segment& segment = chain.segments.emplace_back();
+      segment.first_index = first;
+      segment.steps.resize(static_cast<size_t>(std::min<int64_t>(2, count - first)), 1);
+      segment.weights.resize(segment.steps.size(), 1);
+    }
+  }
+  return chains;
+}
+
+// The indices that a worker averages, by chain.
+std::map<int32_t, std::vector<int64_t>> Indices(const std::vector<ChainDraws>& chains) {
+  std::map<int32_t, std::vector<int64_t>> indices;
+  for (const ChainDraws& chain : chains) {
+    int64_t position = 0;
+    for (const Segment& segment : chain.segments) {
+      for (int64_t i = 0; i < segment.num_draws(); ++i, ++position) {
+        const int64_t newer = chain.skip_draws + chain.num_draws - 1 - position;
+        if (position < chain.skip_draws || newer < 0 || newer % std::max<int64_t>(chain.every, 1) != 0) continue;
+        indices[chain.chain.index].push_back(segment.first_index + i);
+      }
+    }
+    EXPECT_EQ(static_cast<int64_t>(indices[chain.chain.index].size()), NumDraws(chain));
+  }
+  return indices;
+}
+
+std::map<int32_t, std::vector<int64_t>> Selected(const DrawQuery& query, const std::vector<int64_t>& draws_of_chain) {
+  std::vector<ChainDraws> chains = Chains(draws_of_chain);
+  SelectDraws(query, &chains);
+  return Indices(chains);
+}
+
+using Selection = std::map<int32_t, std::vector<int64_t>>;
+
+TEST(SelectDraws, TakesAllUnlessAsked) {
+  EXPECT_EQ(Selected({}, {3, 2}), (Selection{{0, {0, 1, 2}}, {1, {0, 1}}}));
+  EXPECT_EQ(Selected({.every = 1}, {3}), (Selection{{0, {0, 1, 2}}}));
+}
+
+TEST(SelectDraws, TakesTheNewestOfEachChain) {
+  EXPECT_EQ(Selected({.members = 2}, {5, 1, 2}), (Selection{{0, {3, 4}}, {1, {0}}, {2, {0, 1}}}));
+}
+
+TEST(SelectDraws, CountsEveryKthBackFromTheNewest) {
+  EXPECT_EQ(Selected({.every = 3}, {8, 7, 1}), (Selection{{0, {1, 4, 7}}, {1, {0, 3, 6}}, {2, {0}}}));
+  EXPECT_EQ(Selected({.members = 5, .every = 3}, {8}), (Selection{{0, {4, 7}}}));
+  EXPECT_EQ(Selected({.every = 100}, {8}), (Selection{{0, {7}}}));
+}
+
+TEST(SelectDraws, SharesABudgetOutEvenlyNewestFirst) {
+  EXPECT_EQ(Selected({.max_draws = 6}, {9, 9, 9}), (Selection{{0, {7, 8}}, {1, {7, 8}}, {2, {7, 8}}}));
+  EXPECT_EQ(Selected({.max_draws = 5}, {9, 9, 9}), (Selection{{0, {7, 8}}, {1, {7, 8}}, {2, {8}}}));
+  EXPECT_EQ(Selected({.max_draws = 2}, {9, 9, 9}), (Selection{{0, {8}}, {1, {8}}}));
+  EXPECT_EQ(Selected({.max_draws = 8}, {9, 1, 9}), (Selection{{0, {5, 6, 7, 8}}, {1, {0}}, {2, {6, 7, 8}}}));
+  EXPECT_EQ(Selected({.max_draws = 100}, {2, 1}), (Selection{{0, {0, 1}}, {1, {0}}}));
+  EXPECT_EQ(Selected({.every = 3, .max_draws = 3}, {8, 8}), (Selection{{0, {4, 7}}, {1, {7}}}));
+}
+
+TEST(SelectDraws, DropsTheSegmentsThatHoldNoneAtEitherEnd) {
+  std::vector<ChainDraws> chains = Chains({9});
+  SelectDraws({.members = 3}, &chains);
+  ASSERT_EQ(chains.size(), 1u);
+  EXPECT_EQ(chains[0].segments.size(), 2u);
+  EXPECT_EQ(chains[0].segments[0].first_index, 6);
+  EXPECT_EQ(chains[0].skip_draws, 0);
+}
+
+TEST(DrawsOfWave, CoverEachDrawOnceFromTheNewestBack) {
+  for (const int64_t every : {1, 2, 3}) {
+    std::vector<ChainDraws> all = Chains({9, 4, 1});
+    SelectDraws({.every = every}, &all);
+    Selection covered;
+    for (int64_t first = 0, count = 1; first < 9; first += count, count *= 2) {
+      const std::vector<ChainDraws> wave = DrawsOfWave(all, first, count);
+      for (auto& [chain, indices] : Indices(wave)) {
+        EXPECT_LE(indices.size(), static_cast<size_t>(count));
+        covered[chain].insert(covered[chain].begin(), indices.begin(), indices.end());
+      }
+    }
+    EXPECT_EQ(covered, Indices(all)) << every;
+  }
+  EXPECT_EQ(Indices(DrawsOfWave(Chains({9, 4, 1}), 1, 2)), (Selection{{0, {6, 7}}, {1, {1, 2}}}));
+  EXPECT_EQ(DrawsOfWave(Chains({9}), 1, 2)[0].segments.size(), 1u) << "draws 6 and 7 are one segment";
 }
 
 }  // namespace

@@ -132,7 +132,8 @@ class FakeShardPort final : public ShardPort {
   std::map<std::string, std::vector<float>> numbers;   // likewise
   std::vector<Sent> sent;
   std::vector<uint64_t> cancelled;
-  int32_t most_in_flight = 0;  // on one worker
+  int32_t most_in_flight = 0;            // on one worker
+  absl::Duration shard_time, draw_time;  // that an answer takes, and each of its networks
 
   // Its open shards end with UNAVAILABLE, as when its stream breaks.
   void Break(const std::string& worker) {
@@ -161,7 +162,7 @@ class FakeShardPort final : public ShardPort {
     open_[id] = {worker, request, std::move(done)};
     switch (workers.contains(worker) ? workers.at(worker) : Mood::kLosesShards) {
       case Mood::kAnswers:
-        return executor_->Schedule([this, id, request] { End(id, Answer(request)); });
+        return executor_->ScheduleAfter(TimeOf(request), [this, id, request] { End(id, Answer(request)); });
       case Mood::kLosesShards:
         return executor_->Schedule([this, id] { End(id, absl::UnavailableError("the stream ended")); });
       case Mood::kIsFull:
@@ -185,6 +186,14 @@ class FakeShardPort final : public ShardPort {
   }
 
  private:
+  absl::Duration TimeOf(const ShardRequest& request) const {
+    int64_t networks = 0;
+    for (const ChainDraws& chain : request.chains) {
+      networks += (chain.num_draws + chain.every - 1) / chain.every * static_cast<int64_t>(request.kinds.size());
+    }
+    return shard_time + draw_time * networks;
+  }
+
   struct Open {
     std::string worker;
     ShardRequest request;
@@ -223,6 +232,24 @@ class FakeShardPort final : public ShardPort {
     return rows;
   }
 
+  Members SayEach(const ShardRequest& request, const ChainId& chain, DrawKind kind,
+                  const std::vector<std::pair<int64_t, double>>& draws) const {
+    Members members{.chain = chain, .kind = kind, .weights = {}, .probabilities = {}, .mean = {}, .variance = {}};
+    for (const auto& [draw, w] : draws) {
+      members.weights.push_back(w);
+      for (const int64_t row : RowsOf(request)) {
+        const std::vector<double> says = probabilities_(chain, kind, draw, row);
+        if (request.plan->num_classes > 0) {
+          members.probabilities.insert(members.probabilities.end(), says.begin(), says.end());
+        } else {
+          members.mean.push_back(static_cast<float>(says[0]));
+          members.variance.push_back(static_cast<float>(says[1]));
+        }
+      }
+    }
+    return members;
+  }
+
   ShardResult Answer(const ShardRequest& request) const {
     ShardResult result{.shard_id = request.shard_id, .partials = {}, .corrupt_objects = {}};
     for (const ChainDraws& chain : request.chains) {
@@ -232,7 +259,9 @@ class FakeShardPort final : public ShardPort {
         const bool bad = corrupt.contains(segment.object.name);
         if (bad) result.corrupt_objects.push_back(segment.object.name);
         for (int64_t i = 0; i < segment.num_draws(); ++i, ++position) {
-          const bool chosen = position >= chain.skip_draws && position < chain.skip_draws + chain.num_draws;
+          const int64_t newer = chain.skip_draws + chain.num_draws - 1 - position;
+          const bool chosen =
+              position >= chain.skip_draws && newer >= 0 && newer % std::max<int64_t>(chain.every, 1) == 0;
           if (chosen && !bad) draws.emplace_back(segment.first_index + i, segment.weights[static_cast<size_t>(i)]);
         }
       }
@@ -241,11 +270,13 @@ class FakeShardPort final : public ShardPort {
           const std::vector<float>* targets =
               request.per_draw_scores ? &numbers.at(request.rows->dataset.name) : nullptr;
           result.partials.push_back(SumNumberDraws(chain.chain, kind, draws, RowsOf(request), probabilities_, targets));
+          if (request.members) result.partials.back().members = SayEach(request, chain.chain, kind, draws);
           continue;
         }
         const std::vector<int32_t>* of = request.per_draw_scores ? &labels.at(request.rows->dataset.name) : nullptr;
         result.partials.push_back(
             SumDraws(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities_, of));
+        if (request.members) result.partials.back().members = SayEach(request, chain.chain, kind, draws);
       }
     }
     return result;

@@ -31,7 +31,7 @@ struct World {
         catalog(&executor, draws_of_chain, 3),
         port(&executor, probabilities),
         queue(&executor, &port),
-        router(&executor, &catalog, &queue) {
+        router(&clock, &executor, &catalog, &queue) {
     port.workers = {{"a", Mood::kAnswers}, {"b", Mood::kAnswers}};
   }
 

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/predict/predict_router.h"
 #include "tests/server/predict/fake_serving.h"
+#include "tests/support/fake_clock.h"
 
 namespace chainfleet {
 namespace {
@@ -55,7 +56,8 @@ TEST(PredictRouter, AnswersEveryCallOnceOnManyThreads) {
   testing::FakeDrawCatalog catalog(pool.get(), {2, 2, 2, 2, 2}, 3);
   ThreadedShardPort port(pool.get());
   ShardQueue queue(pool.get(), &port);
-  PredictRouter router(pool.get(), &catalog, &queue);
+  FakeClock clock;
+  PredictRouter router(&clock, pool.get(), &catalog, &queue);
   constexpr int kCalls = 200;
   Mutex mutex;
   CondVar all_done;

@@ -72,6 +72,40 @@ TEST(CheckShardResult, RefusesEveryDefect) {
   }
 }
 
+TEST(CheckShardResult, CountsEveryKthDraw) {
+  ShardRequest request = Request();
+  request.chains[0].every = 2;
+  ShardResult result = Answer(Request());
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT") << "two draws of chain 0, one was asked";
+  result.partials[0] = result.partials[2];
+  result.partials[1] = result.partials[3];
+  result.partials[0].chain.index = result.partials[1].chain.index = 0;
+  EXPECT_TRUE(CheckShardResult(request, result).ok());
+}
+
+TEST(CheckShardResult, WantsMembersOfTheRightSizesIfAskedAndOnlyThen) {
+  ShardRequest request = Request();
+  ShardResult good = Answer(request);
+  for (PartialPrediction& p : good.partials) {
+    const auto draws = static_cast<size_t>(p.num_draws);
+    p.members = Members{.chain = p.chain, .kind = p.kind, .weights = std::vector<double>(draws, 1)};
+    p.members->probabilities.resize(draws * 2 * 2);
+  }
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, good)), "BAD_SHARD_RESULT") << "not asked for";
+  request.members = true;
+  EXPECT_TRUE(CheckShardResult(request, good).ok());
+  using Defect = std::function<void(PartialPrediction*)>;
+  for (const Defect& make : std::vector<Defect>{
+           [](auto* p) { p->members.reset(); }, [](auto* p) { p->members->weights.pop_back(); },
+           [](auto* p) { p->members->probabilities.pop_back(); }, [](auto* p) { p->members->mean.push_back(0); },
+           [](auto* p) { p->members->variance.push_back(0); }, [](auto* p) { p->members->chain.index = 7; },
+           [](auto* p) { p->members->kind = DrawKind::kThetaA; }}) {
+    ShardResult result = good;
+    make(&result.partials[0]);
+    EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT");
+  }
+}
+
 TEST(CheckShardResult, RefusesEveryDefectOfSumsOverNumbers) {
   ShardRequest request = Request();
   auto plan = std::make_shared<PredictPlan>(*request.plan);

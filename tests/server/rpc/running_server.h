@@ -108,7 +108,7 @@ class RunningServer : public testing::Test {
   ShardStreams shards_{threads_.get()};
   DispatcherDrawCatalog catalog_{parts_};
   ShardQueue queue_{threads_.get(), &shards_};
-  PredictRouter router_{threads_.get(), &catalog_, &queue_};
+  PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};
   Batcher batcher_{&clock_, threads_.get(), &router_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
   std::unique_ptr<GrpcServer> server_;

@@ -34,7 +34,8 @@ class ThreePartFlatness final : public FlatnessRun {
 class FakePredictor final : public Predictor {
  public:
   explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
-  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor&, bool) override {
+  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor&, bool members) override {
+    if (members) members_asked = true;
     clock_->Advance(absl::Milliseconds(100));
     PartialPrediction partial;
     partial.chain = draws.chain;
@@ -58,6 +59,8 @@ class FakePredictor final : public Predictor {
     if (plan.radius <= 0) return absl::InvalidArgumentError("radius");
     return std::make_unique<ThreePartFlatness>(theta, theta_a);
   }
+
+  inline static bool members_asked = false;
 
  private:
   FakeClock* const clock_;
@@ -148,6 +151,34 @@ TEST_F(ShardServerTest, UsesOnlyTheDrawsOfTheVersion) {
   EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 1 + 2 + 3);
   EXPECT_EQ(results_[0]->partials[2].sum_wp[0], 2 + 3);
   EXPECT_EQ(results_[0]->partials[4].sum_wp[0], 4);
+}
+
+TEST_F(ShardServerTest, AveragesEveryKthDrawBackFromTheNewestAndFetchesOnlyItsSegments) {
+  ChainDraws third = Chain(0), newest = Chain(1, 0, 4), within = Chain(2, 0, 3);
+  third.every = 3;
+  newest.every = 4;
+  within.every = 2;
+  server_.blobs.erase(newest.segments[0].object.name);  // holds none of them
+  Submit(Request(1, {third, newest, within}));
+  RunAll();
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  ASSERT_THAT(results_[0]->partials, SizeIs(6));
+  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 1 + 4);
+  EXPECT_EQ(results_[0]->partials[2].sum_wp[0], 4);
+  EXPECT_EQ(results_[0]->partials[4].sum_wp[0], 1 + 3);
+  EXPECT_THAT(results_[0]->corrupt_objects, IsEmpty()) << "what is not needed is not fetched";
+}
+
+TEST_F(ShardServerTest, AsksForMembersIfTheShardDoes) {
+  FakePredictor::members_asked = false;
+  Submit(Request(1, {Chain(0)}));
+  RunAll();
+  EXPECT_FALSE(FakePredictor::members_asked);
+  ShardRequest request = Request(2, {Chain(0)});
+  request.members = true;
+  Submit(std::move(request));
+  RunAll();
+  EXPECT_TRUE(FakePredictor::members_asked);
 }
 
 TEST_F(ShardServerTest, LeavesCorruptObjectsOutAndNamesThem) {

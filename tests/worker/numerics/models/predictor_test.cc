@@ -246,6 +246,98 @@ TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
   }
 }
 
+DrawStack Some(const DrawStack& draws, size_t first, size_t count) {
+  DrawStack some = draws;
+  some.weights.assign(draws.weights.begin() + first, draws.weights.begin() + first + count);
+  some.theta.assign(draws.theta.begin() + first, draws.theta.begin() + first + count);
+  return some;
+}
+
+// Sums of the newest 1, the next 2, 4, ... draws, added up.
+PartialPrediction SumOfRuns(Predictor* predictor, const DrawStack& draws, const InputTensor& inputs) {
+  PartialPrediction sum;
+  for (size_t done = 0, count = 1; done < draws.theta.size(); done += count, count *= 2) {
+    count = std::min(count, draws.theta.size() - done);
+    const auto run = predictor->Predict(Some(draws, draws.theta.size() - done - count, count), inputs);
+    CHAINFLEET_CHECK(run.ok()) << run.status().ToString();
+    sum.sum_w += run->sum_w;
+    sum.sum_w2 += run->sum_w2;
+    for (const auto values : {&PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh,
+                              &PartialPrediction::votes}) {
+      (sum.*values).resize(((*run).*values).size());
+      for (size_t i = 0; i < (sum.*values).size(); ++i) (sum.*values)[i] += ((*run).*values)[i];
+    }
+  }
+  return sum;
+}
+
+TEST(Predictor, RunsOfDrawsAddUpToTheSameBits) {
+  const auto data = SyntheticImages(40);
+  const auto potential = MakeNetwork("mlp", data);
+  const ThetaArena theta = RandomTheta(potential->layout(), 11);
+  DrawStack all;
+  for (int r = 0; r < 11; ++r) {
+    all.weights.push_back(1 + 0.1 * r);
+    all.theta.push_back(std::make_shared<const std::vector<float>>(theta.ReadRow(r)));
+  }
+  const auto predictor = MakePredictor(Plan("mlp", {1, 28, 28}, 10, data->description().normalisation));
+  const InputTensor inputs{InputType::kUint8, {40, 1, 28, 28}, data->input_bytes().substr(0, 40 * 784)};
+  for (const size_t count : {1, 2, 3, 6, 7, 11}) {
+    const DrawStack draws = Some(all, 11 - count, count);
+    const auto whole = predictor->Predict(draws, inputs);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    const PartialPrediction runs = SumOfRuns(predictor.get(), draws, inputs);
+    EXPECT_EQ(whole->sum_w, runs.sum_w) << count;
+    EXPECT_EQ(whole->sum_w2, runs.sum_w2) << count;
+    EXPECT_EQ(whole->sum_wp, runs.sum_wp) << count;
+    EXPECT_EQ(whole->sum_wp2, runs.sum_wp2) << count;
+    EXPECT_EQ(whole->sum_wh, runs.sum_wh) << count;
+    EXPECT_EQ(whole->votes, runs.votes) << count;
+  }
+}
+
+TEST(Predictor, MembersAreWhatEachDrawSaysAlone) {
+  const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
+  const DrawStack draws = TwoDraws();
+  const std::vector<float> x = {1, 2, -1, 0.5, 0, 0};
+  const auto sums = predictor->Predict(draws, Floats(x, {3, 2}), /*members=*/true);
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  ASSERT_TRUE(sums->members);
+  EXPECT_EQ(sums->members->chain, draws.chain);
+  EXPECT_EQ(sums->members->kind, DrawKind::kThetaA);
+  EXPECT_EQ(sums->members->weights, draws.weights);
+  ASSERT_EQ(sums->members->probabilities.size(), 18u);
+  for (int s = 0; s < 2; ++s) {
+    for (int row = 0; row < 3; ++row) {
+      const std::vector<double> p = SoftmaxByHand(*draws.theta[s], x.data() + 2 * row);
+      for (int k = 0; k < 3; ++k) EXPECT_NEAR(sums->members->probabilities[(s * 3 + row) * 3 + k], p[k], 1e-6);
+    }
+  }
+  EXPECT_FALSE(predictor->Predict(draws, Floats(x, {3, 2}))->members) << "not asked for";
+}
+
+TEST(Predictor, MembersOfNumbersAreMeansAndVariances) {
+  const auto data = Resident(MakeTable(9, 2, false));
+  auto plan = std::make_shared<PredictPlan>();
+  plan->model = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = {}, .learned = true}};
+  plan->input_shape = {2};
+  plan->normalisation = data->description().normalisation;
+  const DrawStack draws = NumberDraws({{1, -2, 0.5, -1}, {0, 3, -1, 0.25}});
+  const auto predictor = MakePredictor(plan);
+  const auto sums = predictor->PredictRows(draws, *data, 2, 5, false, /*members=*/true);
+  ASSERT_TRUE(sums.ok() && sums->members) << sums.status();
+  EXPECT_TRUE(sums->members->probabilities.empty());
+  ASSERT_EQ(sums->members->mean.size(), 10u);
+  for (size_t s = 0; s < 2; ++s) {
+    const auto alone = predictor->PredictRows(Some(draws, s, 1), *data, 2, 5, false);
+    ASSERT_TRUE(alone.ok());
+    for (size_t row = 0; row < 5; ++row) {
+      EXPECT_FLOAT_EQ(sums->members->mean[s * 5 + row], static_cast<float>(alone->sum_wm[row] / alone->sum_w));
+      EXPECT_FLOAT_EQ(sums->members->variance[s * 5 + row], static_cast<float>(std::exp(s == 0 ? -1.0 : 0.25)));
+    }
+  }
+}
+
 TEST(Predictor, NamesBothShapesWhenInputsDoNotFit) {
   const auto predictor = MakePredictor(Plan("mlp", {1, 28, 28}, 10, {}));
   const auto wrong = predictor->Predict(DrawStack(), Floats(std::vector<float>(784), {28, 28}), false);

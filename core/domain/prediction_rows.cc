@@ -1,0 +1,94 @@
+#include "core/domain/prediction_rows.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace chainfleet {
+namespace {
+
+void Append(const PredictiveScores& from, int64_t classes, PredictiveScores* to) {
+  for (const ScoreField& field : ScoresOfTarget(classes)) {
+    const std::vector<double>& more = from.*field.values;
+    (to->*field.values).insert((to->*field.values).end(), more.begin(), more.end());
+  }
+}
+
+PredictiveScores RowsOf(const PredictiveScores& whole, int64_t first, int64_t count, int64_t classes) {
+  PredictiveScores rows;
+  for (const ScoreField& field : ScoresOfTarget(classes)) {
+    const std::vector<double>& values = whole.*field.values;
+    const int64_t width = field.per_class ? classes : 1;
+    if (values.empty()) continue;
+    (rows.*field.values).assign(values.begin() + first * width, values.begin() + (first + count) * width);
+  }
+  return rows;
+}
+
+bool Known(const Prediction& prediction) {
+  return !prediction.errors.mean_probability.empty() || !prediction.errors.mean.empty();
+}
+
+// [S, n] becomes [S, n + more], in units of values per row.
+void AppendWithinDraws(const std::vector<float>& block, size_t num_draws, std::vector<float>* whole) {
+  if (num_draws == 0) return;
+  const auto old_row = static_cast<int64_t>(whole->size() / num_draws),
+             new_row = static_cast<int64_t>(block.size() / num_draws);
+  std::vector<float> both;
+  both.reserve(whole->size() + block.size());
+  for (size_t s = 0; s < num_draws; ++s) {
+    const auto old_at = whole->begin() + static_cast<int64_t>(s) * old_row;
+    const auto new_at = block.begin() + static_cast<int64_t>(s) * new_row;
+    both.insert(both.end(), old_at, old_at + old_row);
+    both.insert(both.end(), new_at, new_at + new_row);
+  }
+  *whole = std::move(both);
+}
+
+void AppendMembers(const Prediction& block, Prediction* whole) {
+  std::erase_if(whole->members, [&](Members& members) {
+    const auto more = std::ranges::find_if(block.members, [&](const Members& other) {
+      return other.chain == members.chain && other.kind == members.kind &&
+             other.weights.size() == members.weights.size();
+    });
+    if (more == block.members.end()) return true;
+    for (const auto values : {&Members::probabilities, &Members::mean, &Members::variance}) {
+      AppendWithinDraws((*more).*values, members.weights.size(), &(members.*values));
+    }
+    return false;
+  });
+}
+
+}  // namespace
+
+void AppendRows(Prediction block, Prediction* whole) {
+  if (whole->num_rows == 0) {
+    *whole = std::move(block);
+    return;
+  }
+  whole->draws_used = std::min(whole->draws_used, block.draws_used);
+  if (Known(*whole) && Known(block)) {
+    Append(block.errors, whole->num_classes, &whole->errors);
+  } else {
+    whole->errors = {};
+  }
+  Append(block.scores, whole->num_classes, &whole->scores);
+  whole->quantiles.insert(whole->quantiles.end(), block.quantiles.begin(), block.quantiles.end());
+  AppendMembers(block, whole);
+  whole->num_rows += block.num_rows;
+}
+
+Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count) {
+  if (count == whole.num_rows) return whole;
+  return {.job = whole.job,
+          .version = whole.version,
+          .point = whole.point,
+          .draws_used = whole.draws_used,
+          .draws_in_version = whole.draws_in_version,
+          .num_rows = count,
+          .num_classes = whole.num_classes,
+          .scores = RowsOf(whole.scores, first, count, whole.num_classes),
+          .errors = RowsOf(whole.errors, first, count, whole.num_classes)};
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,45 @@
+// The tensors of a served model, in one list for its description and its answers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/prediction.h"
+#include "inference/grpc_service.pb.h"
+
+namespace chainfleet {
+
+inline constexpr char kErrorSuffix[] = "_error";
+inline constexpr char kMemberPrefix[] = "member_";
+inline constexpr char kQuantiles[] = "quantiles";
+
+// Name, datatype, shape of one row; -1: known only once it is asked for (draws, levels).
+struct InferenceTensor {
+  std::string name;
+  std::string datatype;
+  std::vector<int64_t> row_shape;
+};
+
+// Of a job with inputs of this shape and type.
+std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type);
+
+// Every output of a job with K classes (0: of one that learns numbers): scores, their errors, quantiles, members.
+std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes);
+
+// What is sent without a list: scores, with `errors` also those, with `quantiles` also these.
+std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool quantiles);
+
+// INVALID_ARGUMENT, with the names there are, for an output that a model of K classes has not.
+absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes);
+
+// Adds the output `name`, which CheckOutputs knows, [n, ...] of row_shape; draws of members by (chain, kind), oldest
+// first. An error that is not known (a single chain) is NaN.
+void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response);
+
+// The draws of a member output: "CHAIN/KIND:NUMBER" with commas, and their weights likewise.
+std::string NamesOfMembers(const Prediction& prediction);
+std::string WeightsOfMembers(const Prediction& prediction);
+
+}  // namespace chainfleet

@@ -1,0 +1,65 @@
+#include "server/predict/call_bounds.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/domain/predictive_scores.h"
+#include "server/predict/draw_selection.h"
+
+namespace chainfleet {
+namespace {
+
+int64_t ScoreBytes(const PredictPlan& plan) {
+  int64_t values = limits::kMaxQuantiles;
+  for (const ScoreField& field : ScoresOfTarget(plan.num_classes))
+    values += 2 * (field.per_class ? plan.num_classes : 1);
+  return values * static_cast<int64_t>(sizeof(double));
+}
+
+}  // namespace
+
+absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan) {
+  if (levels.empty()) return absl::OkStatus();
+  if (plan.num_classes > 0) {
+    return absl::InvalidArgumentError(absl::StrCat("job ", plan.job, " learns ", plan.num_classes,
+                                                   " classes: quantiles are of jobs that learn numbers"));
+  }
+  if (levels.size() > static_cast<size_t>(limits::kMaxQuantiles)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(levels.size(), " quantiles are asked: at most ", limits::kMaxQuantiles, " at a time"));
+  }
+  for (const double level : levels) {
+    if (level > 0 && level < 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat("quantile ", level, " is not a level above 0 and below 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
+  const int64_t num_draws = NumDraws(draws) * static_cast<int64_t>(num_kinds);
+  const int64_t draw_bytes = std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t row_bytes = num_draws * draw_bytes + (replied ? ScoreBytes(*draws.plan) : 0);
+  const int64_t weights = num_draws * static_cast<int64_t>(sizeof(double));
+  const int64_t bound =
+      replied ? std::min(limits::kMaxMemberBytes, limits::kMaxMessageBytes - limits::kMiB) : limits::kMaxMemberBytes;
+  const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;
+  if (num_rows <= rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("what ", num_draws, " single draws say of ", num_rows, " rows is more than ", bound / limits::kMiB,
+                   " MiB: ask for ", rows > 0 ? absl::StrCat("at most ", rows, " rows at a time, or for ") : "",
+                   "fewer draws (members, every, max_draws)"));
+}
+
+absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows) {
+  const auto sums = static_cast<int64_t>(draws.chains.size() * num_kinds);
+  const int64_t values = std::max<int64_t>(3 * draws.plan->num_classes + 1, 3);
+  const int64_t row_bytes = std::max<int64_t>(sums * values * static_cast<int64_t>(sizeof(double)), 1);
+  const int64_t rows = limits::kMaxShardResultBytes / row_bytes;
+  if (num_rows <= rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the sums of ", num_rows, " rows over ", draws.chains.size(),
+                                                 " chains are too many to add to as time allows: ask for at most ",
+                                                 rows, " rows at a time, or for fewer chains"));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,24 @@
+// What a call may ask for beyond plain averages, and how much of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/status.h"
+#include "server/predict/draw_catalog.h"
+
+namespace chainfleet {
+
+// INVALID_ARGUMENT for a level outside (0, 1), more than limits::kMaxQuantiles of them, or any of a plan with classes.
+absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan);
+
+// Whether what single draws say of `num_rows` rows stays within limits::kMaxMemberBytes, and with the scores within a
+// message if the caller gets it (`replied`). INVALID_ARGUMENT, with the rows that would do.
+absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied);
+
+// Whether the sums of `num_rows` rows, which an anytime call keeps by chain and kind between its waves, stay within
+// limits::kMaxShardResultBytes. INVALID_ARGUMENT, with the rows that would do.
+absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows);
+
+}  // namespace chainfleet

@@ -1,0 +1,22 @@
+// What the aggregate of one block of rows needs from single draws: their answers in order, quantiles of their mixture,
+// sums of several waves of draws.
+#pragma once
+
+#include <vector>
+
+#include "core/domain/prediction.h"
+
+namespace chainfleet {
+
+// Of partials that have members, in chain order, then kind order; draws in order, those without any left out.
+std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& partials);
+
+// [n, Q]: of each row's mixture over all draws of `partials`, which have the members of float32 targets.
+std::vector<double> MixtureQuantiles(const std::vector<const PartialPrediction*>& partials,
+                                     const std::vector<double>& levels);
+
+// Adds to `sums`, by (chain, kind), those of older draws over the same rows; members go in front. Without per-draw
+// scores.
+void AddOlder(std::vector<PartialPrediction> older, std::vector<PartialPrediction>* sums);
+
+}  // namespace chainfleet

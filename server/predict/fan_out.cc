@@ -30,7 +30,9 @@ FanOut::FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, Dra
       catalog_(catalog),
       plan_(std::move(plan)),
       events_(std::move(events)),
-      rows_per_block_(RowsPerBlock(*plan_.draws, plan_.kinds.size(), queue->WorkerIds().size())) {}
+      rows_per_block_(plan_.rows_per_block > 0
+                          ? plan_.rows_per_block
+                          : RowsPerBlock(*plan_.draws, plan_.kinds.size(), queue->WorkerIds().size())) {}
 
 void FanOut::Advance() {
   while (next_row_ < plan_.num_rows && open_.size() < limits::kRowBlocksInFlight) BeginBlock();
@@ -67,6 +69,7 @@ void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
   if (result.ok()) {
     for (const std::string& object : result->corrupt_objects) catalog_->MarkCorrupt(plan_.draws->plan->job, object);
     std::ranges::move(result->partials, std::back_inserter(block.partials));
+    std::ranges::move(result->flatness, std::back_inserter(block.flatness));
   } else {
     if (plan_.needs_all) return Stop(result.status());
     status_.Update(result.status());
@@ -74,6 +77,7 @@ void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
   if (block.pending > 0) return;
   Block done = std::move(block);
   open_.erase(it);
+  if (events_.flatness) events_.flatness(std::move(done.flatness));
   events_.block(done.rows, std::move(done.partials));
   if (!ended_) Advance();
 }

@@ -26,16 +26,19 @@ struct RowBlock {
 class FanOut {
  public:
   struct Plan {
-    std::shared_ptr<const PinnedDraws> draws;
+    std::shared_ptr<const PinnedDraws> draws;  // null: all that are pinned
     std::vector<DrawKind> kinds;
     int64_t num_rows = 0;
     std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // fills in inputs, or rows of a data set
     bool needs_all = true;                                         // the first shard that fails ends it
+    int64_t rows_per_block = 0;                                    // 0: as RowsPerBlock says
   };
   struct Events {
     // Once per block, in the order they finish; sums of (chain, kind) in any order. Unless needs_all, some are missing
     // if a shard failed or Stop came first.
     std::function<void(const RowBlock&, std::vector<PartialPrediction>)> block;
+    // Before `block`, of shards that ask for flatness: that of their chains, in any order. May be empty else.
+    std::function<void(std::vector<Flatness>)> flatness = nullptr;
     // Last of all: OK, the first shard's error, or what Stop was given.
     std::function<void(const absl::Status&)> end;
   };
@@ -54,6 +57,7 @@ class FanOut {
     std::vector<uint64_t> tickets;
     int64_t pending = 0;
     std::vector<PartialPrediction> partials;
+    std::vector<Flatness> flatness;
   };
 
   void BeginBlock();

@@ -56,9 +56,10 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
   // draws() are there. An error ends the call.
   virtual absl::Status OnPinned() = 0;
 
-  // Replaces the fan-out before it, so never from within an event of that one. plan.draws is set here.
+  // Replaces the fan-out before it, so never from within an event of that one. Over all draws() unless the plan has its
+  // own.
   void FanOutRows(FanOut::Plan plan, FanOut::Events events) {
-    plan.draws = draws_;
+    if (plan.draws == nullptr) plan.draws = draws_;
     fan_out_.emplace(this->weak_from_this(), &strand_, queue_, catalog_, std::move(plan), std::move(events));
     fan_out_->Advance();
   }
@@ -71,6 +72,7 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
 
   Strand& strand() { return strand_; }
   DrawCatalog& catalog() { return *catalog_; }
+  ShardQueue& queue() { return *queue_; }
   const PinnedDraws& draws() const { return *draws_; }
 
  private:

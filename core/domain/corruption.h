@@ -2,9 +2,35 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <vector>
+
+#include "core/base/status.h"
 
 namespace chainfleet {
+
+// What worker/numerics/dataset/corrupted_images.h says of each. Its value names random numbers: append, never renumber.
+enum class CorruptionKind {
+  kGaussianNoise,
+  kShotNoise,
+  kImpulseNoise,
+  kSpeckleNoise,
+  kDefocusBlur,
+  kGaussianBlur,
+  kMotionBlur,
+  kBrightness,
+  kContrast,
+  kFog,
+  kPixelate,
+  kRotate,
+};
+inline std::initializer_list<const char*> EnumNames(CorruptionKind) {
+  static constexpr std::initializer_list<const char*> kNames = {
+      "gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "defocus_blur", "gaussian_blur",
+      "motion_blur",    "brightness", "contrast",      "fog",           "pixelate",     "rotate"};
+  return kNames;
+}
 
 // Of rows of a stored data set, before they are normalised.
 struct Corruption {
@@ -13,5 +39,17 @@ struct Corruption {
   uint64_t seed = 0;     // row r of the data set is changed by the key Fold(seed, r), whatever else is asked for
   bool operator==(const Corruption&) const = default;
 };
+
+// In the order of CorruptionKind.
+std::vector<std::string> CorruptionNames();
+
+// Violations at "corruption.name" (with the names there are) and "corruption.severity".
+std::vector<FieldViolation> Validate(const Corruption& corruption);
+
+inline constexpr int64_t kMinCorruptedSide = 8;
+
+// One violation at "corruption" unless inputs are images [channels, height, width], of any number of channels and with
+// sides of kMinCorruptedSide pixels at least.
+std::vector<FieldViolation> ValidateForImages(const Corruption& corruption, const std::vector<int64_t>& input_shape);
 
 }  // namespace chainfleet

@@ -77,7 +77,8 @@ absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& re
     if (p.num_draws < 0 || p.num_draws > asked->second || (p.num_draws < asked->second && !may_lack)) {
       return Bad(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked->second));
     }
-    if (!ArraysFit(p, request) || !MembersFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0))) return Bad(name + " has arrays of other shapes");
+    if (!ArraysFit(p, request) || !MembersFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0)))
+      return Bad(name + " has arrays of other shapes");
   }
   if (seen.size() < draws_of.size() * request.kinds.size() && !may_lack) {
     return Bad(absl::StrCat("has ", seen.size(), " sums instead of ", draws_of.size() * request.kinds.size()));

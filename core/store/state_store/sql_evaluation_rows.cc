@@ -6,7 +6,7 @@
 namespace chainfleet {
 namespace {
 
-#define CHAINFLEET_EVALUATION_COLUMNS(result)                                                             \
+#define CHAINFLEET_EVALUATION_COLUMNS(result)                                                            \
   "sequence, id, job, tenant, request_id, request, state, error_code, error_reason, error, created_ns, " \
   "finished_ns, " result
 
@@ -32,9 +32,7 @@ absl::StatusOr<std::optional<EvaluationRow>> ReadOne(SqlStatement s) {
   return found ? std::optional(ReadEvaluation(s)) : std::nullopt;
 }
 
-std::optional<std::string> IfAny(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional(text);
-}
+std::optional<std::string> IfAny(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
 
 }  // namespace
 
@@ -49,8 +47,9 @@ absl::StatusOr<std::optional<EvaluationRow>> SqlRows::FindEvaluation(const std::
 absl::StatusOr<std::optional<EvaluationRow>> SqlRows::FindEvaluationOfRequest(const std::string& tenant,
                                                                               const std::string& request_id) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s, connection_->Prepare("SELECT " CHAINFLEET_EVALUATION_COLUMNS("result") " FROM evaluations "
-                                           "WHERE tenant = ? AND request_id = ?"));
+      SqlStatement s,
+      connection_->Prepare("SELECT " CHAINFLEET_EVALUATION_COLUMNS("result") " FROM evaluations "
+                                                                             "WHERE tenant = ? AND request_id = ?"));
   s.Bind(tenant).Bind(request_id);
   return ReadOne(std::move(s));
 }
@@ -97,11 +96,12 @@ absl::Status SqlRows::DropOldEvaluations(const std::string& job, int32_t kept) {
 absl::StatusOr<std::vector<EvaluationRow>> SqlRows::ListEvaluations(const EvaluationQuery& query) {
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement s,
-      connection_->Prepare("SELECT " CHAINFLEET_EVALUATION_COLUMNS("NULL") " FROM evaluations WHERE "
-                           "(CAST(?1 AS TEXT) IS NULL OR tenant = ?1) AND (CAST(?2 AS TEXT) IS NULL OR job = ?2) AND "
-                           "(CAST(?3 AS TEXT) IS NULL OR request_id = ?3) AND "
-                           "(CAST(?4 AS BIGINT) IS NULL OR state = ?4) AND "
-                           "(CAST(?5 AS BIGINT) IS NULL OR sequence < ?5) ORDER BY sequence DESC LIMIT ?6"));
+      connection_->Prepare("SELECT " CHAINFLEET_EVALUATION_COLUMNS(
+          "NULL") " FROM evaluations WHERE "
+                  "(CAST(?1 AS TEXT) IS NULL OR tenant = ?1) AND (CAST(?2 AS TEXT) IS NULL OR job = ?2) AND "
+                  "(CAST(?3 AS TEXT) IS NULL OR request_id = ?3) AND "
+                  "(CAST(?4 AS BIGINT) IS NULL OR state = ?4) AND "
+                  "(CAST(?5 AS BIGINT) IS NULL OR sequence < ?5) ORDER BY sequence DESC LIMIT ?6"));
   s.Bind(query.tenant)
       .Bind(IfAny(query.job))
       .Bind(IfAny(query.request_id))

@@ -95,15 +95,15 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   void AddCorrupted(const Corruption& corruption) {
     rows_total_ += scored_.dataset.num_rows;
     stages_.push_back({[this, corruption] {
-                         corrupted_ = Pass{.dataset = scored_.dataset, .corruption = corruption};
-                         if (scored_.numbers) return Run(&corrupted_, scored_.numbers->targets());
-                         Run(&corrupted_, scored_.rows->labels());
+                         corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
+                         if (scored_.numbers) return Run(&*corrupted_, scored_.numbers->targets());
+                         Run(&*corrupted_, scored_.rows->labels());
                        },
                        [this, corruption] {
                          result_.corrupted.push_back({corruption.name, corruption.severity,
-                                                      corrupted_.numbers
-                                                          ? corrupted_.numbers->Table().back()
-                                                          : ScoreAll(*corrupted_.rows, query_.ece_bins)});
+                                                      corrupted_->numbers
+                                                          ? corrupted_->numbers->Table().back()
+                                                          : ScoreAll(*corrupted_->rows, query_.ece_bins)});
                        }});
   }
 
@@ -183,11 +183,11 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
       request->flatness = FlatnessPlan();
     };
     FanOutRows(std::move(plan), {.block = [](const RowBlock&, const std::vector<PartialPrediction>&) {},
+                                 .end = [this](const absl::Status& status) { OnEnd(status); },
                                  .flatness =
                                      [this](std::vector<Flatness> found) {
                                        std::ranges::move(found, std::back_inserter(result_.flatness));
-                                     },
-                                 .end = [this](const absl::Status& status) { OnEnd(status); }});
+                                     }});
   }
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
@@ -239,8 +239,8 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   std::vector<DrawKind> kinds_;
   Pass scored_;
   std::optional<Pass> ood_, held_out_;
-  Pass corrupted_;            // the one under way
-  std::deque<Stage> stages_;  // the one under way, and those after it
+  std::optional<Pass> corrupted_;  // the one under way
+  std::deque<Stage> stages_;       // the one under way, and those after it
   Evaluation result_;
   bool draws_known_ = false;
   int64_t rows_done_ = 0, rows_total_ = 0;

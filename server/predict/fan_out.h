@@ -37,10 +37,10 @@ class FanOut {
     // Once per block, in the order they finish; sums of (chain, kind) in any order. Unless needs_all, some are missing
     // if a shard failed or Stop came first.
     std::function<void(const RowBlock&, std::vector<PartialPrediction>)> block;
-    // Before `block`, of shards that ask for flatness: that of their chains, in any order. May be empty else.
-    std::function<void(std::vector<Flatness>)> flatness = nullptr;
     // Last of all: OK, the first shard's error, or what Stop was given.
     std::function<void(const absl::Status&)> end;
+    // Before `block`, of shards that ask for flatness: that of their chains, in any order. May be empty else.
+    std::function<void(std::vector<Flatness>)> flatness = nullptr;
   };
 
   // The owner of this object is kept alive by the shards under way. Corrupt objects are told to `catalog`.

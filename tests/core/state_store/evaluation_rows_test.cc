@@ -27,7 +27,8 @@ class EvaluationRows : public StateStoreTest {
   }
   std::vector<std::string> Ids(const EvaluationQuery& query) {
     std::vector<std::string> ids;
-    for (const EvaluationRow& row : store_->ListEvaluations(query).value()) ids.push_back(row.id);
+    const std::vector<EvaluationRow> rows = store_->ListEvaluations(query).value();
+    for (const EvaluationRow& row : rows) ids.push_back(row.id);
     return ids;
   }
 };

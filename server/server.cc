@@ -13,6 +13,7 @@
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
 #include "server/control/restored_store.h"
+#include "server/rpc/selection_query.h"
 #include "server/scale/slurm_scaler.h"
 #include "server/telemetry/fleet_gauges.h"
 
@@ -170,13 +171,18 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get());
   batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), options.batches);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
+  evaluation_log_ = std::make_unique<DispatcherEvaluationLog>(parts);
+  evaluations_ =
+      std::make_unique<EvaluationOperations>(&clock_, store_calls_.get(), evaluator_.get(), evaluation_log_.get(),
+                                             ProtoEvaluationCodec(), RngKey{RandomBits()});
+  CHAINFLEET_RETURN_IF_ERROR(evaluations_->Recover());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
   if (options.collect_garbage) garbage_->Start(kUpkeepInterval);
   verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   verifier_->Start(kUpkeepInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
-      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluator_.get(), &metrics_));
+      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluations_.get(), &metrics_));
   if (options.slurm) StartScaling(*options.slurm, options.listen);
   return ServeMetrics(options.metrics_listen);
 }

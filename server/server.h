@@ -24,6 +24,7 @@
 #include "server/election.h"
 #include "server/predict/batcher.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
+#include "server/rpc/dispatcher_evaluation_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/scale/scale_loop.h"
 #include "server/telemetry/control_metrics.h"
@@ -112,6 +113,8 @@ class Server {
   std::unique_ptr<PredictRouter> router_;
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<EvaluationLog> evaluation_log_;
+  std::unique_ptr<EvaluationOperations> evaluations_;
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<ScaleLoop> scale_loop_;
   std::unique_ptr<ThreadPool> threads_;

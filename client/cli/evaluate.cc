@@ -9,15 +9,20 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/exit_code.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs.h"
+#include "core/base/random_bits.h"
 
 namespace chainfleet {
 namespace {
 
 struct EvaluateOptions {
-  std::string job, point, dataset, ood, calibrate;
+  std::string job, point, dataset, ood, calibrate, attach;
+  std::vector<std::string> corruptions;
+  bool flatness = false, detach = false;
+  int curve = 0;
 };
 
 std::string NameOf(const v1::Scores& scores) {
@@ -62,10 +67,46 @@ std::string Heading(const v1::Evaluation& evaluation, const std::string& point) 
   return text + "\n";
 }
 
+std::string CurveTable(const v1::Evaluation& evaluation) {
+  Table table({">DRAWS AVERAGED", ">ACCURACY %", ">NLL", ">ECE"});
+  for (const v1::CurvePoint& point : evaluation.curve()) {
+    table.AddRow({absl::StrCat(point.num_draws()), Fixed(100 * point.accuracy(), 2), Fixed(point.nll(), 4),
+                  Fixed(point.ece(), 4)});
+  }
+  return table.Render();
+}
+
+std::string CorruptedTable(const v1::Evaluation& evaluation) {
+  Table table({"CORRUPTION", ">SEVERITY", ">ACCURACY %", ">NLL", ">ECE"});
+  for (const v1::CorruptedScores& row : evaluation.corrupted()) {
+    const v1::Scores& scores = row.scores();
+    table.AddRow({row.corruption(), absl::StrCat(row.severity()), Fixed(100 * scores.accuracy(), 2),
+                  Fixed(scores.nll(), 4), Fixed(scores.ece(), 4)});
+  }
+  return table.Render();
+}
+
+std::string FlatnessTable(const v1::Evaluation& evaluation) {
+  const auto at = [](const google::protobuf::RepeatedField<double>& line, int i) {
+    return Fixed(line.empty() ? NAN : line.Get(i < 0 ? line.size() - 1 : i), 4);
+  };
+  Table table({"CHAIN", ">FISHER TRACE", ">NLL AT THETA", ">AT RADIUS 1", ">AT THETA_A"});
+  for (const v1::Flatness& row : evaluation.flatness()) {
+    table.AddRow({absl::StrCat(row.chain().index()), Significant(row.fisher_trace(), 4),
+                  row.random_line().empty() ? at(row.anchor_line(), 0) : at(row.random_line(), 0),
+                  at(row.random_line(), -1), at(row.anchor_line(), -1)});
+  }
+  return table.Render();
+}
+
 std::string EvaluationTable(const v1::Evaluation& evaluation) {
   Table table = ScoreTable("", OfNumbers(evaluation));
   for (const v1::Scores& scores : evaluation.scores()) AddScores(NameOf(scores), scores, &table);
-  return Heading(evaluation, evaluation.point()) + table.Render();
+  std::string text = Heading(evaluation, evaluation.point()) + table.Render();
+  if (evaluation.curve_size() > 0) absl::StrAppend(&text, "\n", CurveTable(evaluation));
+  if (evaluation.corrupted_size() > 0) absl::StrAppend(&text, "\n", CorruptedTable(evaluation));
+  if (evaluation.flatness_size() > 0) absl::StrAppend(&text, "\n", FlatnessTable(evaluation));
+  return text;
 }
 
 // One row a point: the average of all its draws.
@@ -77,16 +118,29 @@ std::string PointsTable(const std::vector<v1::Evaluation>& evaluations) {
   return Heading(evaluations[0], absl::StrCat(evaluations.size(), " points")) + table.Render();
 }
 
-absl::StatusOr<v1::Evaluation> EvaluatePoint(Client* client, const v1::EvaluateRequest& request) {
+// Waits for it with its progress on stderr; Ctrl-C detaches.
+absl::StatusOr<v1::Evaluation> Attach(Invocation* run, Client* client, const std::string& id,
+                                      const std::string& point = "") {
+  ExitOnInterrupt(
+      absl::StrCat("\ndetached, the evaluation goes on; to re-attach: chainfleet evaluate --attach ", id, "\n"));
   LiveText text(stderr);
-  const std::string& point = request.selection().point();
-  auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
+  auto evaluation = client->WaitEvaluation(id, run->timeout, [&](const v1::EvaluateUpdate::Progress& progress) {
     if (progress.rows_total() == 0) return;
     text.Show(absl::StrFormat("evaluating%s: %d of %d rows", point.empty() ? "" : " point " + point,
                               progress.rows_done(), progress.rows_total()));
   });
   text.Clear();
   return evaluation;
+}
+
+absl::StatusOr<v1::EvaluationOperation> Start(Client* client, v1::EvaluateRequest request) {
+  request.set_request_id(absl::StrFormat("%016x", RandomBits()));
+  return client->StartEvaluation(request);
+}
+
+absl::StatusOr<v1::Evaluation> EvaluatePoint(Invocation* run, Client* client, const v1::EvaluateRequest& request) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::EvaluationOperation started, Start(client, request));
+  return Attach(run, client, started.id(), request.selection().point());
 }
 
 // Every point on the version of the first.
@@ -96,7 +150,7 @@ absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest re
   std::vector<v1::Evaluation> evaluations;
   for (int point = 0; point < std::max(1, job.points_size()); ++point) {
     request.mutable_selection()->set_point(absl::StrCat(point));
-    CHAINFLEET_ASSIGN_OR_RETURN(evaluations.emplace_back(), EvaluatePoint(client, request));
+    CHAINFLEET_ASSIGN_OR_RETURN(evaluations.emplace_back(), EvaluatePoint(run, client, request));
     request.mutable_selection()->set_version(evaluations.back().version());
   }
   Listing listing{"evaluations", {}, {}, PointsTable(evaluations)};
@@ -108,18 +162,47 @@ absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest re
   return absl::OkStatus();
 }
 
-absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+absl::Status CheckUsage(const EvaluateOptions& options) {
+  const bool starts = options.attach.empty();
+  const auto wrong = [](const std::string& what) { return WithReason(absl::InvalidArgumentError(what), kUsageReason); };
+  if (!starts && !(options.job.empty() && options.dataset.empty())) {
+    return wrong("--attach takes the id of an evaluation alone: leave JOB and --dataset out");
+  }
+  if (starts && options.job.empty()) return wrong("JOB is missing: say which job, or --attach to an evaluation");
+  if (starts && options.dataset.empty()) return wrong("--dataset is missing: say which data set to score the job on");
+  if (options.detach && options.point == "all") return wrong("--detach starts one evaluation: choose one --point");
+  return absl::OkStatus();
+}
+
+v1::EvaluateRequest RequestOf(const EvaluateOptions& options) {
   v1::EvaluateRequest request;
   request.set_job(options.job);
   request.set_dataset(options.dataset);
   request.set_ood_dataset(options.ood);
   request.set_calibration_dataset(options.calibrate);
+  for (const std::string& name : options.corruptions) request.add_corruptions(name);
+  request.set_flatness(options.flatness);
+  request.set_curve_points(options.curve);
+  return request;
+}
+
+absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckUsage(options));
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  v1::EvaluateRequest request = RequestOf(options);
   if (options.point == "all") return EvaluateAll(run, &client, std::move(request));
   request.mutable_selection()->set_point(options.point);
-  const absl::StatusOr<v1::Evaluation> evaluation = EvaluatePoint(&client, request);
-  CHAINFLEET_RETURN_IF_ERROR(evaluation.status());
-  PrintOne(std::cout, run->format, *evaluation, evaluation->job_id(), [&] { return EvaluationTable(*evaluation); });
+  std::string id = options.attach;
+  if (id.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::EvaluationOperation started, Start(&client, request));
+    if (options.detach) {
+      PrintOne(std::cout, run->format, started, started.id(), [&] { return started.id() + "\n"; });
+      return absl::OkStatus();
+    }
+    id = started.id();
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Evaluation evaluation, Attach(run, &client, id, options.point));
+  PrintOne(std::cout, run->format, evaluation, evaluation.job_id(), [&] { return EvaluationTable(evaluation); });
   return absl::OkStatus();
 }
 
@@ -129,17 +212,27 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<EvaluateOptions>();
   CLI::App* verb = AddVerb(program, run, "evaluate", "Scores of single draws and of their average on a stored data set",
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test --ood mnist-digits\n"
-                           "  chainfleet evaluate @latest --dataset fashion-mnist-test -o json | jq .scores",
+                           "  chainfleet evaluate @latest --dataset fashion-mnist-test -o json | jq .scores\n"
+                           "  chainfleet evaluate @latest --dataset test --corruptions all --curve 12 --detach\n"
+                           "  chainfleet evaluate --attach eval-abcdefghij",
                            [=] { return Evaluate(run, *options); });
-  AddJobArgument(verb, &options->job);
+  AddJobArgument(verb, &options->job)->required(false);
   AddPointOption(verb, &options->point)
       ->description("Of a job with a sweep: the posterior meant, by number or values; all: a row each");
-  verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->required()->option_text("NAME");
+  verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->option_text("NAME");
   verb->add_option("--ood", options->ood, "Data set of other inputs: AUROC of telling them apart by entropy")
       ->option_text("NAME");
   verb->add_option("--calibrate", options->calibrate,
                    "Held-out data set to fit temperatures to: calibrated scores beside")
       ->option_text("NAME");
+  verb->add_option("--corruptions", options->corruptions,
+                   "Scores of changed images too, at severities 1 to 5: all, or names such as fog,pixelate")
+      ->delimiter(',')
+      ->option_text("NAMES");
+  verb->add_flag("--flatness", options->flatness, "How sharply the likelihood bends around each chain's newest draw");
+  verb->add_option("--curve", options->curve, "Scores over so many numbers of draws averaged")->option_text("POINTS");
+  verb->add_flag("--detach", options->detach, "Start it, print its id and leave: it goes on by itself");
+  verb->add_option("--attach", options->attach, "Wait for an evaluation that was started before")->option_text("ID");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/job_view.h"
 #include "client/cli/verbs.h"
+#include "core/wire/types_wire.h"
 
 namespace chainfleet {
 namespace {
@@ -69,6 +70,22 @@ absl::Status GetWorkers(Invocation* run) {
   return absl::OkStatus();
 }
 
+absl::Status GetEvaluations(Invocation* run, const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto evaluations, client.ListEvaluations(job));
+  Table table({"EVALUATION", "JOB", ">VERSION", "DATASET", "STATE", ">AGE", "ERROR"});
+  Listing listing{"evaluations", Pointers(evaluations), {}, ""};
+  for (const v1::EvaluationOperation& item : evaluations) {
+    listing.names.push_back(item.id());
+    table.AddRow({item.id(), item.job_id(), absl::StrCat(item.request().selection().version()),
+                  item.request().dataset(), v1::EvaluationOperation::State_Name(item.state()),
+                  FormatAge(run->clock.Wall() - FromProto(item.created_at())), item.error()});
+  }
+  listing.table = table.Render();
+  PrintList(std::cout, run->format, listing);
+  return absl::OkStatus();
+}
+
 CLI::App* AddResource(CLI::App* get, Invocation* run, const std::string& name, const std::string& description,
                       const std::string& examples, std::function<absl::Status()> body) {
   CLI::App* verb = AddVerb(get, run, name, description, examples, std::move(body));
@@ -85,7 +102,7 @@ void AddGet(CLI::App* program, Invocation* run) {
     std::optional<int32_t> chain;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* get = AddGroup(program, "get", "List jobs, chains, draws or workers");
+  CLI::App* get = AddGroup(program, "get", "List jobs, chains, draws, evaluations or workers");
   CLI::App* jobs = AddResource(get, run, "jobs", "All jobs, newest first, or one",
                                "  chainfleet get jobs --state RUNNING\n"
                                "  chainfleet get jobs fashion-emcmc -o json",
@@ -103,6 +120,11 @@ void AddGet(CLI::App* program, Invocation* run) {
   AddJobArgument(draws, &options->job);
   draws->add_option("--chain", options->chain, "Only this chain")->option_text("INDEX");
   AddPointOption(draws, &options->point);
+  AddResource(get, run, "evaluations", "Evaluations of a job, or of all, newest first",
+              "  chainfleet get evaluations @latest\n"
+              "  chainfleet evaluate --attach $(chainfleet get evaluations -o name | head -1)",
+              [=] { return GetEvaluations(run, options->job); })
+      ->add_option("JOB", options->job, "Job id, name (the newest job of that name), or @latest");
   AddResource(get, run, "workers", "The fleet", "  chainfleet get workers", [=] { return GetWorkers(run); });
 }
 

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/lib/client_calls.h"
 #include "core/base/limits.h"
 #include "core/base/rng_key.h"
 #include "core/store/draw_codec/sha256.h"
-#include "core/wire/grpc_status.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_callback.h"
@@ -20,7 +20,6 @@ namespace {
 
 // A data set may be large, and the server decodes it before it answers.
 constexpr absl::Duration kTransferTimeout = absl::Minutes(30);
-constexpr int32_t kPageSize = 500;
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -42,20 +41,6 @@ std::string LastError(const absl::Status& status) {
   constexpr char kPreamble[] = "last error: UNKNOWN: ";
   const size_t at = message.rfind(kPreamble);
   return at == std::string::npos ? message : message.substr(at + sizeof(kPreamble) - 1);
-}
-
-// All pages of a list call.
-template <typename Item, typename Request, typename FetchPage, typename ItemsOf>
-absl::StatusOr<std::vector<Item>> AllPages(Request request, const FetchPage& fetch_page, const ItemsOf& items_of) {
-  std::vector<Item> all;
-  request.set_page_size(kPageSize);
-  do {
-    auto page = fetch_page(request);
-    if (!page.ok()) return page.status();
-    for (auto& item : *items_of(*page)) all.push_back(std::move(item));
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
-  return all;
 }
 
 // Writes one file of an upload: its first message, to which `begin` adds the size, and then its bytes. Returns false if
@@ -107,11 +92,10 @@ Client::Client(ClientOptions options, const Clock* clock, std::function<void(abs
 
 Client::~Client() = default;
 
-template <typename Service>
-std::unique_ptr<typename Service::Stub> Client::Stub() {
+std::shared_ptr<grpc::Channel> Client::Channel() {
   std::shared_ptr<grpc::Channel>& channel = channels_[current_];
   if (channel == nullptr) channel = MakeChannel(options_.addresses[current_]);
-  return Service::NewStub(channel);
+  return channel;
 }
 
 absl::Status Client::TryOnce(absl::Duration timeout, const Attempt& attempt) {
@@ -147,16 +131,6 @@ absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
     sleep_(backoff.Next());
     if (clock_->Monotonic() >= end) return status;
   }
-}
-
-template <typename Service, typename Request, typename Reply>
-absl::StatusOr<Reply> Client::Call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                                   const Request& request) {
-  Reply reply;
-  CHAINFLEET_RETURN_IF_ERROR(Repeat(options_.timeout, [&](grpc::ClientContext* context) {
-    return FromGrpc(((*Stub<Service>()).*method)(context, request, &reply));
-  }));
-  return reply;
 }
 
 absl::StatusOr<v1::ServerInfo> Client::GetServerInfo() {
@@ -334,21 +308,6 @@ absl::Status Client::DeleteModel(const std::string& name) {
 
 absl::StatusOr<v1::PredictResponse> Client::Predict(const v1::PredictRequest& request) {
   return Call<v1::PredictService>(&v1::PredictService::Stub::Predict, request);
-}
-
-absl::StatusOr<v1::Evaluation> Client::Evaluate(
-    const v1::EvaluateRequest& request, const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress) {
-  v1::EvaluateUpdate update;
-  CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) {
-    const auto stub = Stub<v1::PredictService>();
-    const auto reader = stub->Evaluate(context, request);
-    while (reader->Read(&update)) {
-      if (update.has_progress()) on_progress(update.progress());
-    }
-    return FromGrpc(reader->Finish());
-  }));
-  if (!update.has_evaluation()) return absl::InternalError("the server ended the evaluation without a result");
-  return std::move(*update.mutable_evaluation());
 }
 
 }  // namespace chainfleet

@@ -68,6 +68,19 @@ class Client {
   absl::Status DeleteModel(const std::string& name);
 
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
+
+  // Evaluations go on by themselves. A request_id makes the start safe to repeat.
+  absl::StatusOr<v1::EvaluationOperation> StartEvaluation(const v1::EvaluateRequest& request);
+  absl::StatusOr<v1::EvaluationOperation> GetEvaluation(const std::string& id);
+  absl::StatusOr<v1::EvaluationOperation> CancelEvaluation(const std::string& id);
+  // Newest first, without results, all pages; of all jobs if `job` is empty.
+  absl::StatusOr<std::vector<v1::EvaluationOperation>> ListEvaluations(const std::string& job);
+  // The result once there is one, also over restarts of the server, as long as one was heard within
+  // ClientOptions::patience. ABORTED with its error if it ends otherwise; DEADLINE_EXCEEDED after `timeout`.
+  absl::StatusOr<v1::Evaluation> WaitEvaluation(
+      const std::string& id, absl::Duration timeout,
+      const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress);
+  // Starts it and waits.
   absl::StatusOr<v1::Evaluation> Evaluate(const v1::EvaluateRequest& request,
                                           const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress);
 
@@ -85,6 +98,8 @@ class Client {
                              const Request& request);
   template <typename Service>
   std::unique_ptr<typename Service::Stub> Stub();
+  // To the present address.
+  std::shared_ptr<grpc::Channel> Channel();
 
   const ClientOptions options_;
   const Clock* const clock_;

@@ -102,6 +102,14 @@ class Dispatcher {
   absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
   void DeleteModel(const std::string& name, Reply<bool> done);
 
+  // Evaluations, as change::CreateEvaluation and EndEvaluation say. `replayed`: it was there already.
+  struct StoredEvaluation {
+    EvaluationRow row;
+    bool replayed = false;
+  };
+  void CreateEvaluation(const EvaluationRow& row, Reply<StoredEvaluation> done);
+  void EndEvaluation(const change::EndEvaluation& end, Reply<StoredEvaluation> done);
+
   // Workers (protocol 4). The call of a worker that is idle or has room for more chains is held up to half a sync
   // interval while there is nothing to say; a next_sync_in of zero asks for the next at once.
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);

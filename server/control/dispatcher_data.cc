@@ -157,4 +157,21 @@ void Dispatcher::DeleteModel(const std::string& name, Reply<bool> done) {
   });
 }
 
+void Dispatcher::CreateEvaluation(const EvaluationRow& row, Reply<StoredEvaluation> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->ChangeEvaluation(change::CreateEvaluation{row}, std::move(done));
+}
+
+void Dispatcher::EndEvaluation(const change::EndEvaluation& end, Reply<StoredEvaluation> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->ChangeEvaluation(end, std::move(done));
+}
+
+void Dispatcher::Impl::ChangeEvaluation(StateChange change, Reply<StoredEvaluation> done) {
+  Change(std::move(change), [done = std::move(done)](Impl& impl, const ApplyResult& result) {
+    if (!result.status.ok()) return impl.Say<StoredEvaluation>(done, result.status);
+    impl.Say<StoredEvaluation>(done, StoredEvaluation{*result.evaluation, result.replayed});
+  });
+}
+
 }  // namespace chainfleet

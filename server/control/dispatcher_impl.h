@@ -69,6 +69,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void ChangeChain(ChainEntry* chain, StateChange change, Then then);
   // A change that nobody waits for; on a full disk it is tried again.
   void Persist(const StateChange& change);
+  void ChangeEvaluation(StateChange change, Reply<StoredEvaluation> done);
   bool IsInFlight(const ChainId& id) {
     const ChainEntry* chain = jobs.Find(id);
     return chain != nullptr && chain->in_flight;

@@ -6,22 +6,28 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 #include "server/predict/draw_selection.h"
+#include "server/predict/evaluation_options.h"
 #include "server/predict/fan_out.h"
 #include "server/predict/label_reader.h"
 #include "server/predict/pinned_call.h"
+#include "server/predict/score_curve.h"
 #include "server/predict/scored_numbers.h"
 #include "server/predict/scored_rows.h"
 
 namespace chainfleet {
 namespace {
 
-// Passes over each data set in turn. Everything runs on the strand but the reading of labels.
+// Passes over each data set in turn, then over it as it is changed, then over chains. Everything runs on the strand but
+// the reading of labels.
 class EvaluateCall final : public PinnedCall<Evaluation> {
  public:
+  using Progress = std::function<void(const EvaluationProgress&)>;
+
+  // Without `progress` it ends before its first row, with the job and version alone.
   EvaluateCall(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue, EvaluateQuery query,
-               std::function<void(const EvaluationProgress&)> progress, Done done)
+               Progress progress, Done done)
       : PinnedCall(executor, catalog, queue, query.draws, "evaluating job " + query.draws.job, std::move(done)),
         executor_(executor),
         blobs_(blobs),
@@ -33,59 +39,86 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   struct Pass {
     Dataset dataset;
     bool labelled = true;  // its labels or targets are wanted
+    std::optional<Corruption> corruption = {};
     std::optional<ScoredRows> rows = {};
     std::optional<ScoredNumbers> numbers = {};  // instead, of float32 targets
-    int64_t draws_used() const { return rows ? rows->draws_used() : numbers->draws_used(); }
+    std::optional<ScoreCurve> curve = {};
+  };
+  struct Stage {
+    std::function<void()> start;
+    std::function<void()> end;  // of its last row
   };
 
   absl::Status OnPinned() override {
     CHAINFLEET_RETURN_IF_ERROR(Prepare());
-    Start();
+    if (progress_) {
+      stages_.front().start();
+      return absl::OkStatus();
+    }
+    if (queue().WorkerIds().empty()) return NoServingWorker();
+    Finish(std::move(result_));
     return absl::OkStatus();
   }
 
   absl::Status Prepare() {
     CHAINFLEET_ASSIGN_OR_RETURN(kinds_, ChooseKinds(draws(), query_.kinds));
-    if (query_.ece_bins < 1) {
-      return InvalidFields({{"ece_bins", absl::StrCat("is ", query_.ece_bins, ": must be at least 1")}});
-    }
-    CHAINFLEET_RETURN_IF_ERROR(Add(query_.dataset, &scored_));
-    if (LearnsNumbers()) return RefuseClasses();
+    CHAINFLEET_RETURN_IF_ERROR(CheckOptions(query_, draws(), kinds_));
+    result_.job = draws().plan->job;
+    result_.version = draws().version;
+    result_.point = draws().point;
+    result_.draws_in_version = draws().draws_in_version;
+    CHAINFLEET_RETURN_IF_ERROR(Add(query_.dataset, &scored_, &result_.dataset, &result_.num_rows));
     if (!query_.ood_dataset.empty()) {
-      CHAINFLEET_RETURN_IF_ERROR(Add(query_.ood_dataset, &ood_.emplace()));
-      ood_->labelled = false;
+      ood_.emplace().labelled = false;
+      CHAINFLEET_RETURN_IF_ERROR(Add(query_.ood_dataset, &*ood_, &result_.ood_dataset, &result_.num_ood_rows));
     }
-    if (query_.calibration_dataset.empty()) return absl::OkStatus();
-    return Add(query_.calibration_dataset, &held_out_.emplace());
+    if (!query_.calibration_dataset.empty()) {
+      CHAINFLEET_RETURN_IF_ERROR(Add(query_.calibration_dataset, &held_out_.emplace(), &result_.calibration_dataset,
+                                     &result_.num_calibration_rows));
+    }
+    for (const Corruption& corruption : CorruptionsOf(query_)) AddCorrupted(corruption);
+    if (query_.flatness) AddFlatness();
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const std::string& dataset, Pass* pass, std::string* name, int64_t* num_rows) {
+    CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(dataset));
+    CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, *draws().plan));
+    *name = pass->dataset.name;
+    *num_rows = pass->dataset.num_rows;
+    rows_total_ += pass->dataset.num_rows;
+    stages_.push_back({[this, pass] { ReadTargets(pass); }, [] {}});
+    return absl::OkStatus();
+  }
+
+  // The same rows once more, with the labels that are there by then; scored at once, for there may be many.
+  void AddCorrupted(const Corruption& corruption) {
+    rows_total_ += scored_.dataset.num_rows;
+    stages_.push_back({[this, corruption] {
+                         corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
+                         if (scored_.numbers) return Run(&*corrupted_, scored_.numbers->targets());
+                         Run(&*corrupted_, scored_.rows->labels());
+                       },
+                       [this, corruption] {
+                         result_.corrupted.push_back({corruption.name, corruption.severity,
+                                                      corrupted_->numbers
+                                                          ? corrupted_->numbers->Table().back()
+                                                          : ScoreAll(*corrupted_->rows, query_.ece_bins)});
+                       }});
+  }
+
+  // One chain on each worker at a time.
+  void AddFlatness() {
+    const size_t width = std::max<size_t>(queue().WorkerIds().size(), 1);
+    for (size_t first = 0; first < draws().chains.size(); first += width) {
+      stages_.push_back({[this, first, width] { RunFlatness(first, width); }, [] {}});
+    }
   }
 
   bool LearnsNumbers() const { return draws().plan->num_classes == 0; }
 
-  // What is asked of classes alone.
-  absl::Status RefuseClasses() const {
-    std::vector<FieldViolation> violations;
-    if (!query_.ood_dataset.empty()) {
-      violations.push_back({"ood_dataset", "inputs are told apart by the entropy of classes: job " + draws().plan->job +
-                                               " learns numbers"});
-    }
-    if (!query_.calibration_dataset.empty()) {
-      violations.push_back({"calibration_dataset", "temperatures scale probabilities of classes: job " +
-                                                       draws().plan->job + " learns numbers"});
-    }
-    return InvalidFields(violations);
-  }
-
-  absl::Status Add(const std::string& dataset, Pass* pass) {
-    CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(dataset));
-    CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, *draws().plan));
-    waiting_.push_back(pass);
-    rows_total_ += pass->dataset.num_rows;
-    return absl::OkStatus();
-  }
-
-  // The next pass: reads its labels or targets first, if they are wanted.
-  void Start() {
-    Pass* pass = waiting_.front();
+  // Reads the labels or targets of a pass, if they are wanted, and runs it.
+  void ReadTargets(Pass* pass) {
     if (!pass->labelled) return Run(pass, std::vector<int32_t>());
     executor_->Schedule([this, pass, self = shared_from_this()] {
       if (LearnsNumbers()) return Deliver(pass, ReadNumbers(*blobs_, pass->dataset));
@@ -103,8 +136,14 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   void Run(Pass* pass, std::vector<int32_t> labels) {
-    const bool per_draw_scores = !labels.empty();
+    const bool per_draw_scores = !labels.empty() && !pass->corruption;
     pass->rows.emplace(kinds_, pass->dataset.num_rows, draws().plan->num_classes, std::move(labels));
+    if (pass == &scored_ && query_.curve_points > 0) {
+      std::vector<int64_t> steps;
+      for (const ChainDraws& chain : draws().chains) steps.push_back(AveragedSteps(chain));
+      pass->curve.emplace(std::move(steps), query_.curve_points, draws().plan->num_classes, pass->rows->labels(),
+                          query_.ece_bins);
+    }
     Run(pass, per_draw_scores);
   }
 
@@ -120,69 +159,90 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     plan.set_rows = [pass, per_draw_scores](const RowBlock& rows, ShardRequest* request) {
       request->rows = DatasetRows{pass->dataset, rows.first_row, rows.num_rows};
       request->per_draw_scores = per_draw_scores;
+      request->corruption = pass->corruption;
+      request->members = pass->curve.has_value();
     };
-    FanOutRows(std::move(plan), {[this, pass](const RowBlock& rows, std::vector<PartialPrediction> partials) {
-                                   OnBlock(pass, rows, partials);
-                                 },
-                                 [this](const absl::Status& status) { OnEnd(status); }});
+    if (pass->curve) plan.rows_per_block = CurveRowsPerBlock(draws(), kinds_, queue().WorkerIds().size());
+    FanOutRows(std::move(plan),
+               {.block = [this, pass](const RowBlock& rows,
+                                      std::vector<PartialPrediction> partials) { OnBlock(pass, rows, partials); },
+                .end =
+                    [this, pass](const absl::Status& status) {
+                      if (status.ok()) NoteDrawsUsed(*pass);
+                      OnEnd(status);
+                    }});
+  }
+
+  void RunFlatness(size_t first, size_t count) {
+    FanOut::Plan plan;
+    plan.draws = std::make_shared<const PinnedDraws>(NewestDraws(draws(), first, count));
+    plan.kinds = kinds_;
+    plan.num_rows = plan.rows_per_block = std::min(scored_.dataset.num_rows, limits::kMaxShardRows);
+    plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) {
+      request->rows = DatasetRows{scored_.dataset, rows.first_row, rows.num_rows};
+      request->flatness = FlatnessPlan();
+    };
+    FanOutRows(std::move(plan), {.block = [](const RowBlock&, const std::vector<PartialPrediction>&) {},
+                                 .end = [this](const absl::Status& status) { OnEnd(status); },
+                                 .flatness =
+                                     [this](std::vector<Flatness> found) {
+                                       std::ranges::move(found, std::back_inserter(result_.flatness));
+                                     }});
   }
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
     if (pass->rows) pass->rows->Add(rows, partials);
     if (pass->numbers) pass->numbers->Add(rows, partials);
+    if (pass->curve) pass->curve->Add(rows, partials);
     rows_done_ += rows.num_rows;
     progress_({rows_done_, rows_total_});
   }
 
+  void NoteDrawsUsed(const Pass& pass) {
+    const int64_t used = pass.rows ? pass.rows->draws_used() : pass.numbers->draws_used();
+    result_.draws_used = draws_known_ ? std::min(result_.draws_used, used) : used;
+    draws_known_ = true;
+  }
+
   void OnEnd(const absl::Status& status) {
     if (!status.ok()) return Finish(Annotate(status, "evaluating job " + draws().plan->job));
-    waiting_.pop_front();
-    if (waiting_.empty()) return Finish(Result());
+    stages_.front().end();
+    stages_.pop_front();
+    if (stages_.empty()) return Finish(Result());
     // The FanOut that is calling is replaced, so not from within its call.
     strand().Schedule([this, self = shared_from_this()] {
-      if (!finished()) Start();
+      if (!finished()) stages_.front().start();
     });
   }
 
-  absl::StatusOr<Evaluation> Result() const {
-    Evaluation result;
-    result.draws_used = scored_.draws_used();
-    for (const auto* pass : {&ood_, &held_out_}) {
-      if (*pass) result.draws_used = std::min(result.draws_used, (*pass)->draws_used());
-    }
-    CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result.draws_used, 1));
-    result.job = draws().plan->job;
-    result.version = draws().version;
-    result.point = draws().point;
-    result.draws_in_version = draws().draws_in_version;
-    result.dataset = scored_.dataset.name;
-    result.num_rows = scored_.dataset.num_rows;
-    if (ood_) {
-      result.ood_dataset = ood_->dataset.name;
-      result.num_ood_rows = ood_->dataset.num_rows;
-    }
+  absl::StatusOr<Evaluation> Result() {
+    CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result_.draws_used, 1));
+    std::ranges::sort(result_.flatness, {}, &Flatness::chain);
     if (scored_.numbers) {
-      result.scores = scored_.numbers->Table();
-      return result;
+      result_.scores = scored_.numbers->Table();
+      return std::move(result_);
     }
-    result.scores = ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
+    result_.scores = ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
     if (held_out_) {
-      result.calibration_dataset = held_out_->dataset.name;
-      result.num_calibration_rows = held_out_->dataset.num_rows;
       std::ranges::move(CalibratedScores(*scored_.rows, *held_out_->rows, query_.ece_bins),
-                        std::back_inserter(result.scores));
+                        std::back_inserter(result_.scores));
     }
-    return result;
+    if (scored_.curve) result_.curve = scored_.curve->Points();
+    result_.examples = ExampleRows(*scored_.rows, query_.example_rows);
+    return std::move(result_);
   }
 
   Executor* const executor_;
   BlobStore* const blobs_;
   const EvaluateQuery query_;
-  const std::function<void(const EvaluationProgress&)> progress_;
+  const Progress progress_;
   std::vector<DrawKind> kinds_;
   Pass scored_;
   std::optional<Pass> ood_, held_out_;
-  std::deque<Pass*> waiting_;  // the one under way, and those after it
+  std::optional<Pass> corrupted_;  // the one under way
+  std::deque<Stage> stages_;       // the one under way, and those after it
+  Evaluation result_;
+  bool draws_known_ = false;
   int64_t rows_done_ = 0, rows_total_ = 0;
 };
 
@@ -190,6 +250,15 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
 Evaluator::Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue)
     : executor_(executor), catalog_(catalog), blobs_(blobs), queue_(queue) {}
+
+void Evaluator::Check(EvaluateQuery query, absl::Duration timeout, std::function<void(absl::StatusOr<int64_t>)> done) {
+  std::make_shared<EvaluateCall>(executor_, catalog_, blobs_, queue_, std::move(query), nullptr,
+                                 [done = std::move(done)](const absl::StatusOr<Evaluation>& checked) {
+                                   if (!checked.ok()) return done(checked.status());
+                                   done(checked->version);
+                                 })
+      ->Begin(timeout);
+}
 
 std::function<void()> Evaluator::Evaluate(EvaluateQuery query, absl::Duration timeout,
                                           std::function<void(const EvaluationProgress&)> progress,

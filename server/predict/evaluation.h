@@ -24,13 +24,22 @@ struct EvaluateQuery {
   std::string ood_dataset = {};          // empty: none
   std::string calibration_dataset = {};  // temperatures are fitted to its labels; empty: none
   int ece_bins = 15;
+  std::vector<std::string> corruptions = {};  // of core/domain/corruption.h, or "all"
+  bool flatness = false;
+  int curve_points = 0;  // 0: none
+  int example_rows = 12;
 };
 
 // Thread-safe. What it is given outlives it; a call under way may outlive the evaluator itself. Memory per call: a few
-// [rows, K] arrays of doubles and the sums of the row blocks in flight.
+// [rows, K] arrays of doubles and the sums of the row blocks in flight, with single draws for a curve in blocks of so
+// few rows that all calls together stay below limits::kMaxMemberBytes.
 class Evaluator {
  public:
   Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue);
+
+  // OK with the version that Evaluate would rest on, if it would begin now; else what it would answer, without reading
+  // any row. Also UNAVAILABLE / NO_SERVING_WORKER. `done` runs once, on the executor.
+  void Check(EvaluateQuery query, absl::Duration timeout, std::function<void(absl::StatusOr<int64_t>)> done);
 
   // `progress` runs after each row block, `done` once, last, at most `timeout` from now; both on the executor, one at a
   // time. Errors: as PredictRouter::Predict with all draws needed; NOT_FOUND and INVALID_ARGUMENT for the data sets;

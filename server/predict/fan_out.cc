@@ -74,6 +74,7 @@ void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
   if (result.ok()) {
     for (const std::string& object : result->corrupt_objects) catalog_->MarkCorrupt(plan_.draws->plan->job, object);
     std::ranges::move(result->partials, std::back_inserter(block.partials));
+    std::ranges::move(result->flatness, std::back_inserter(block.flatness));
   } else {
     if (plan_.needs_all) return Stop(result.status());
     status_.Update(result.status());
@@ -81,6 +82,7 @@ void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
   if (block.pending > 0) return;
   Block done = std::move(block);
   open_.erase(it);
+  if (events_.flatness) events_.flatness(std::move(done.flatness));
   events_.block(done.rows, std::move(done.partials));
   if (!ended_) Advance();
 }

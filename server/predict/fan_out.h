@@ -26,7 +26,7 @@ struct RowBlock {
 class FanOut {
  public:
   struct Plan {
-    std::shared_ptr<const PinnedDraws> draws;
+    std::shared_ptr<const PinnedDraws> draws;  // null: all that are pinned
     std::vector<DrawKind> kinds;
     int64_t num_rows = 0;
     std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // fills in inputs, or rows of a data set
@@ -40,6 +40,8 @@ class FanOut {
     std::function<void(const RowBlock&, std::vector<PartialPrediction>)> block;
     // Last of all: OK, the first shard's error, or what Stop was given.
     std::function<void(const absl::Status&)> end;
+    // Before `block`, of shards that ask for flatness: that of their chains, in any order. May be empty else.
+    std::function<void(std::vector<Flatness>)> flatness = nullptr;
   };
 
   // The owner of this object is kept alive by the shards under way. Corrupt objects are told to `catalog`.
@@ -56,6 +58,7 @@ class FanOut {
     std::vector<uint64_t> tickets;
     int64_t pending = 0;
     std::vector<PartialPrediction> partials;
+    std::vector<Flatness> flatness;
   };
 
   void BeginBlock();

@@ -75,6 +75,7 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
 
   Strand& strand() { return strand_; }
   DrawCatalog& catalog() { return *catalog_; }
+  ShardQueue& queue() { return *queue_; }
   const PinnedDraws& draws() const { return *draws_; }
 
  private:

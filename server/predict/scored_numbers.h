@@ -34,6 +34,8 @@ class ScoredNumbers {
   // The fewest steps that any row rests on; 0 if a block had none.
   int64_t draws_used() const;
 
+  const std::vector<float>& targets() const { return targets_; }
+
   // In the order of Scores::what.
   std::vector<Scores> Table() const;
 

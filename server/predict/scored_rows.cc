@@ -1,6 +1,7 @@
 #include "server/predict/scored_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -8,9 +9,11 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/limits.h"
 #include "core/scores/calibration.h"
 #include "core/scores/classification.h"
 #include "core/scores/entropy.h"
+#include "core/scores/histogram.h"
 #include "core/scores/ranking.h"
 #include "core/scores/temperature.h"
 #include "server/predict/aggregator.h"
@@ -34,8 +37,11 @@ Scores ScoreSingles(const SingleDraws& single) {
   return scores;
 }
 
-void ScoreCalibration(const PosteriorRows& posterior, const ScoredRows& rows, int ece_bins, Scores* scores) {
-  std::vector<double> confidence;
+std::optional<double> IfKnown(double value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
+
+// What the labels say of the rows' confidence: calibration, and whether the uncertain rows are the wrong ones.
+void ScoreConfidence(const PosteriorRows& posterior, const ScoredRows& rows, int ece_bins, Scores* scores) {
+  std::vector<double> confidence, entropy_if_wrong, entropy_if_right;
   std::vector<bool> correct;
   const size_t classes = static_cast<size_t>(rows.num_classes());
   for (size_t row = 0; row < rows.labels().size(); ++row) {
@@ -43,12 +49,27 @@ void ScoreCalibration(const PosteriorRows& posterior, const ScoredRows& rows, in
     const int64_t best = ArgMax(p);
     confidence.push_back(p[static_cast<size_t>(best)]);
     correct.push_back(best == rows.labels()[row]);
+    (correct.back() ? entropy_if_right : entropy_if_wrong).push_back(posterior.predictive_entropy[row]);
   }
-  const auto ece = [&](Binning binning) {
-    return ExpectedCalibrationError(ReliabilityBins(confidence, correct, ece_bins, binning));
-  };
-  scores->ece = ece(Binning::kEqualWidth);
-  scores->ece_equal_mass = ece(Binning::kEqualMass);
+  const std::vector<ReliabilityBin> bins = ReliabilityBins(confidence, correct, ece_bins, Binning::kEqualWidth);
+  for (const ReliabilityBin& bin : bins) {
+    scores->reliability.push_back({bin.lower, bin.upper, bin.count, bin.mean_confidence, bin.accuracy});
+  }
+  scores->ece = ExpectedCalibrationError(bins);
+  scores->ece_equal_mass =
+      ExpectedCalibrationError(ReliabilityBins(confidence, correct, ece_bins, Binning::kEqualMass));
+  scores->misclassification_auroc = IfKnown(Auroc(entropy_if_wrong, entropy_if_right));
+  scores->misclassification_aupr = IfKnown(Aupr(entropy_if_wrong, entropy_if_right));
+}
+
+// How far the shifted set is from the labelled one, which has its histogram already.
+void ScoreShift(const PosteriorRows& posterior, const PosteriorRows& ood, double top, Scores* scores) {
+  scores->ood_auroc = Auroc(ood.predictive_entropy, posterior.predictive_entropy);
+  scores->ood_aupr = Aupr(ood.predictive_entropy, posterior.predictive_entropy);
+  scores->ood_auroc_mutual_information = Auroc(ood.mutual_information, posterior.mutual_information);
+  scores->ood_mean_predictive_entropy = Mean(ood.predictive_entropy);
+  scores->ood_entropy_histogram = Histogram(ood.predictive_entropy, top, limits::kEntropyBins);
+  scores->entropy_divergence = SymmetrisedDivergence(scores->entropy_histogram, scores->ood_entropy_histogram);
 }
 
 Scores ScorePosterior(const PosteriorRows& posterior, const ScoredRows& rows, const PosteriorRows* ood, int ece_bins) {
@@ -58,14 +79,12 @@ Scores ScorePosterior(const PosteriorRows& posterior, const ScoredRows& rows, co
   scores.accuracy = Accuracy(posterior.mean_probability, rows.num_classes(), rows.labels());
   scores.nll = NegativeLogLikelihood(posterior.mean_probability, rows.num_classes(), rows.labels());
   scores.brier = BrierScore(posterior.mean_probability, rows.num_classes(), rows.labels());
-  ScoreCalibration(posterior, rows, ece_bins, &scores);
+  ScoreConfidence(posterior, rows, ece_bins, &scores);
   scores.mean_predictive_entropy = Mean(posterior.predictive_entropy);
   scores.mean_mutual_information = Mean(posterior.mutual_information);
-  if (ood != nullptr) {
-    scores.ood_auroc = Auroc(ood->predictive_entropy, posterior.predictive_entropy);
-    scores.ood_auroc_mutual_information = Auroc(ood->mutual_information, posterior.mutual_information);
-    scores.ood_mean_predictive_entropy = Mean(ood->predictive_entropy);
-  }
+  const double top = std::log(static_cast<double>(std::max<int64_t>(rows.num_classes(), 2)));
+  scores.entropy_histogram = Histogram(posterior.predictive_entropy, top, limits::kEntropyBins);
+  if (ood != nullptr) ScoreShift(posterior, *ood, top, &scores);
   return scores;
 }
 
@@ -154,6 +173,37 @@ int64_t ScoredRows::draws_used() const {
   int64_t used = std::numeric_limits<int64_t>::max();
   for (const PosteriorRows& posterior : posteriors_) used = std::min(used, posterior.draws_used);
   return std::max<int64_t>(used, 0);
+}
+
+Scores ScoreAll(const ScoredRows& rows, int ece_bins) {
+  return ScorePosterior(rows.posteriors().back(), rows, nullptr, ece_bins);
+}
+
+std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
+  const PosteriorRows& all = rows.posteriors().back();
+  const int64_t num_rows = static_cast<int64_t>(rows.labels().size());
+  const auto entropy = [&](int64_t row) { return all.predictive_entropy[static_cast<size_t>(row)]; };
+  std::vector<int64_t> order(static_cast<size_t>(num_rows));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const int64_t certain = std::min(count, (num_rows + 1) / 2), uncertain = std::min(count, num_rows - certain);
+  const auto rank = [](auto score) { return [score](int64_t row) { return std::pair(score(row), row); }; };
+  std::ranges::partial_sort(order, order.begin() + certain, {}, rank(entropy));
+  std::ranges::partial_sort(order.begin() + certain, order.begin() + certain + uncertain, order.end(), {},
+                            rank([&](int64_t row) { return -entropy(row); }));
+  order.resize(static_cast<size_t>(certain + uncertain));
+  const auto width = static_cast<size_t>(rows.num_classes());
+  std::vector<ExampleRow> examples;
+  for (const int64_t row : order) {
+    const std::span<const double> p(all.mean_probability.data() + static_cast<size_t>(row) * width, width);
+    const int64_t best = ArgMax(p);
+    examples.push_back({.row = row,
+                        .label = rows.labels()[static_cast<size_t>(row)],
+                        .predicted = static_cast<int32_t>(best),
+                        .max_probability = p[static_cast<size_t>(best)],
+                        .predictive_entropy = entropy(row),
+                        .mutual_information = all.mutual_information[static_cast<size_t>(row)]});
+  }
+  return examples;
 }
 
 std::vector<Scores> ScoreTable(const ScoredRows& rows, const ScoredRows* ood, int ece_bins) {

@@ -61,6 +61,13 @@ class ScoredRows {
   std::map<DrawKind, std::map<int64_t, SingleDraws>> singles_;
 };
 
+// The average over the draws of all kinds; `rows` have labels.
+Scores ScoreAll(const ScoredRows& rows, int ece_bins);
+
+// The `count` rows of lowest predictive entropy of "all", the lowest first, then as many of highest, the highest first;
+// equals in row order, no row twice. `rows` have labels.
+std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count);
+
 // The table, in the order of Scores::what. `ood` may be null; it has the same kinds.
 std::vector<Scores> ScoreTable(const ScoredRows& rows, const ScoredRows* ood, int ece_bins);
 

@@ -1,5 +1,5 @@
 // The shards of all calls on their way to workers: first come first served, bounded in flight per worker, a lost one
-// sent elsewhere.
+// sent elsewhere, a slow one a second time.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
@@ -14,9 +15,18 @@
 
 namespace chainfleet {
 
+// UNAVAILABLE / NO_SERVING_WORKER.
+absl::Status NoServingWorker();
+
 // Thread-safe. Deadlines are the caller's: it cancels what it no longer waits for.
+//
+// A worker that has a shard for longer than kSlowShard is slow until that shard is over: it gets no other one while
+// there are workers that are not, and the shard goes to a second worker as soon as one has nothing else to do. The
+// first answer counts, which of the two it is changes no bit of it; the other attempt is cancelled.
 class ShardQueue {
  public:
+  static constexpr absl::Duration kSlowShard = absl::Seconds(30);  // looked at twice in that time
+
   // Runs at most once, on the executor, one at a time over all shards: hand real work over. UNAVAILABLE /
   // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL, INTERNAL / BAD_SHARD_RESULT, or the last worker's error after
   // limits::kShardAttempts tries of UNAVAILABLE or RESOURCE_EXHAUSTED; any other error of a worker is final.

@@ -34,8 +34,35 @@ bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
          p.sum_wc.size() == held && MembersFit(p, request.members);
 }
 
+// As asked, one for each draw of its sums.
+bool MembersFit(const PartialPrediction& p, const ShardRequest& request) {
+  if (!p.members) return !request.members || p.num_draws == 0;
+  const size_t draws = static_cast<size_t>(p.num_draws), rows = static_cast<size_t>(NumRows(request));
+  const size_t classes = static_cast<size_t>(request.plan->num_classes), numbers = classes > 0 ? 0 : draws * rows;
+  return request.members && p.members->weights.size() == draws &&
+         p.members->probabilities.size() == draws * rows * classes && p.members->mean.size() == numbers &&
+         p.members->variance.size() == numbers;
+}
+
 absl::Status Bad(const std::string& what) {
   return WithReason(absl::InternalError("its shard result " + what), "BAD_SHARD_RESULT");
+}
+
+// One for each chain asked for, in place of sums.
+absl::Status CheckFlatness(const ShardRequest& request, const ShardResult& result) {
+  std::set<ChainId> missing;
+  for (const ChainDraws& chain : request.chains) missing.insert(chain.chain);
+  for (const Flatness& f : result.flatness) {
+    const std::string name = "for the flatness of " + ToString(f.chain);
+    if (missing.erase(f.chain) == 0) return Bad(name + " was not asked for, or came twice");
+    if (f.fisher_values.size() != f.fisher_ranks.size() || f.random_line.size() != f.line_positions.size() ||
+        (!f.anchor_line.empty() && f.anchor_line.size() != f.line_positions.size())) {
+      return Bad(name + " has arrays of other shapes");
+    }
+  }
+  if (!result.partials.empty()) return Bad("has sums that were not asked for");
+  if (missing.empty() || !result.corrupt_objects.empty()) return absl::OkStatus();
+  return Bad(absl::StrCat("lacks the flatness of ", missing.size(), " chains"));
 }
 
 }  // namespace
@@ -45,6 +72,7 @@ int64_t NumRows(const ShardRequest& request) {
 }
 
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result) {
+  if (request.flatness) return CheckFlatness(request, result);
   std::map<ChainId, int64_t> draws_of;
   for (const ChainDraws& chain : request.chains) draws_of[chain.chain] = NumDraws(chain);
   const bool may_lack = !result.corrupt_objects.empty();
@@ -59,7 +87,8 @@ absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& re
     if (p.num_draws < 0 || p.num_draws > asked->second || (p.num_draws < asked->second && !may_lack)) {
       return Bad(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked->second));
     }
-    if (!ArraysFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0))) return Bad(name + " has arrays of other shapes");
+    if (!ArraysFit(p, request) || !MembersFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0)))
+      return Bad(name + " has arrays of other shapes");
   }
   if (seen.size() < draws_of.size() * request.kinds.size() && !may_lack) {
     return Bad(absl::StrCat("has ", seen.size(), " sums instead of ", draws_of.size() * request.kinds.size()));

@@ -9,8 +9,9 @@ namespace chainfleet {
 // The rows `request` asks for.
 int64_t NumRows(const ShardRequest& request);
 
-// OK if `result` has, for each (chain, kind) asked for, exactly one partial whose arrays fit the request; only a result
-// that names corrupt objects may lack some, or have fewer draws than asked. INTERNAL / BAD_SHARD_RESULT else.
+// Of flatness: one for each chain, in place of sums. Else OK if `result` has, for each (chain, kind) asked for, exactly
+// one partial whose arrays fit the request; only a result that names corrupt objects may lack some, or have fewer draws
+// than asked. INTERNAL / BAD_SHARD_RESULT else.
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result);
 
 }  // namespace chainfleet

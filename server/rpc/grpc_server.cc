@@ -12,17 +12,19 @@
 
 namespace chainfleet {
 
-GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher, Evaluator* evaluator)
+GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher,
+                       EvaluationOperations* evaluations)
     : shards_(shards),
       jobs_(parts, shards),
       workers_(parts, shards),
-      predictions_(parts, batcher, evaluator),
+      predictions_(parts, batcher, evaluations),
       inference_(parts, batcher, shards) {}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address, const ServiceParts& parts,
                                                               ShardStreams* shards, Batcher* batcher,
-                                                              Evaluator* evaluator, ServerMetrics* metrics) {
-  std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, batcher, evaluator));
+                                                              EvaluationOperations* evaluations,
+                                                              ServerMetrics* metrics) {
+  std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, batcher, evaluations));
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.RegisterService(&made->jobs_);

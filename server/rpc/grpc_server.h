@@ -21,8 +21,8 @@ class GrpcServer {
   // Listens on `address` ("127.0.0.1:7400", port 0: a free one). ALREADY_EXISTS / PORT_TAKEN. What it is given outlives
   // it.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address, const ServiceParts& parts,
-                                                           ShardStreams* shards, Batcher* batcher, Evaluator* evaluator,
-                                                           ServerMetrics* metrics);
+                                                           ShardStreams* shards, Batcher* batcher,
+                                                           EvaluationOperations* evaluations, ServerMetrics* metrics);
 
   int port() const { return port_; }
 
@@ -30,7 +30,7 @@ class GrpcServer {
   void Shutdown(absl::Duration deadline);
 
  private:
-  GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher, Evaluator* evaluator);
+  GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher, EvaluationOperations* evaluations);
 
   ShardStreams* const shards_;
   JobService jobs_;

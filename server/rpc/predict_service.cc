@@ -1,35 +1,63 @@
 #include "server/rpc/predict_service.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
-#include "core/wire/evaluation_wire.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
+#include "server/control/page_token.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/message_stream.h"
+#include "server/rpc/selection_query.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
 namespace {
 
-absl::Status CheckSelection(const v1::DrawSelection& selection) {
-  std::vector<FieldViolation> violations;
-  if (selection.version() < 0) violations.push_back({"selection.version", "must be 0 (newest) or a version number"});
-  if (selection.members() < 0) violations.push_back({"selection.members", "must be 0 (all) or a number of draws"});
-  if (selection.every() < 0) violations.push_back({"selection.every", "must be 0 or 1 (each), or every so many-th"});
-  if (selection.max_draws() < 0) violations.push_back({"selection.max_draws", "must be 0 (all) or a number of draws"});
-  return InvalidFields(violations);
+using View = EvaluationOperations::View;
+using Updates = StreamFeed<v1::EvaluateUpdate>;
+
+bool SendProgress(Updates* feed, const EvaluationProgress& progress) {
+  v1::EvaluateUpdate update;
+  update.mutable_progress()->set_rows_done(progress.rows_done);
+  update.mutable_progress()->set_rows_total(progress.rows_total);
+  return feed->Send(std::move(update), /*replace=*/true);
 }
 
-DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection) {
-  return {.job = job,
-          .version = selection.version(),
-          .members = selection.members(),
-          .include_failed = selection.include_failed(),
-          .point = selection.point(),
-          .every = selection.every(),
-          .max_draws = selection.max_draws(),
-          .chains = {selection.chains().begin(), selection.chains().end()}};
+// The end of a stream: what the operation came to.
+void SendEnd(Updates* feed, const absl::StatusOr<EvaluationRow>& row) {
+  if (!row.ok()) return feed->End(row.status());
+  if (row->state == EvaluationState::kCancelled) {
+    return feed->End(absl::CancelledError(absl::StrCat("evaluation ", row->id, " was cancelled")));
+  }
+  const absl::StatusOr<v1::EvaluationOperation> operation = RenderOperation({*row, std::nullopt});
+  if (!operation.ok()) return feed->End(operation.status());
+  if (row->state == EvaluationState::kSucceeded) {
+    v1::EvaluateUpdate update;
+    *update.mutable_evaluation() = operation->evaluation();
+    feed->Send(std::move(update));
+  }
+  feed->End(row->error);
+}
+
+absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const std::string& tenant,
+                                                     const std::string& job,
+                                                     const v1::ListEvaluationsRequest& request) {
+  const std::string arguments = absl::StrCat("evaluations\n", tenant, "\n", job);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, request.page_token()));
+  EvaluationQuery query{.tenant = tenant, .job = job, .limit = ClampPageSize(request.page_size())};
+  if (!cursor.empty() && !absl::SimpleAtoi(cursor, &query.before)) {
+    return InvalidFields({{"page_token", "is not one that this server gave for the same arguments"}});
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> rows, store->ListEvaluations(query));
+  v1::ListEvaluationsResponse response;
+  for (const EvaluationRow& row : rows) {
+    CHAINFLEET_ASSIGN_OR_RETURN(*response.add_evaluations(), RenderOperation({row, std::nullopt}));
+  }
+  if (static_cast<int32_t>(rows.size()) == query.limit) {
+    response.set_next_page_token(MakePageToken(arguments, absl::StrCat(rows.back().sequence)));
+  }
+  return response;
 }
 
 }  // namespace
@@ -59,40 +87,99 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
   });
 }
 
+absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Context& context,
+                                                                    const v1::EvaluateRequest& request) const {
+  EvaluationOperations::Asked asked;
+  CHAINFLEET_ASSIGN_OR_RETURN(asked.tenant, parts_.auth->TenantOf(context));
+  CHAINFLEET_ASSIGN_OR_RETURN(asked.job, parts_.dispatcher->ResolveJob(asked.tenant, request.job()));
+  v1::EvaluateRequest resolved = request;
+  resolved.set_job(asked.job);
+  asked.request_id = request.request_id();
+  CHAINFLEET_ASSIGN_OR_RETURN(asked.query, QueryOf(resolved));
+  asked.request = [resolved](int64_t version) {
+    v1::EvaluateRequest pinned = resolved;
+    pinned.mutable_selection()->set_version(version);
+    return pinned.SerializeAsString();
+  };
+  return asked;
+}
+
 grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* context,
                                                                        const v1::EvaluateRequest* request) {
-  return ServeStream<v1::EvaluateUpdate>([&](const std::shared_ptr<StreamFeed<v1::EvaluateUpdate>>& feed) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-    if (!job.ok()) return feed->End(job.status());
-    if (const absl::Status status = CheckSelection(request->selection()); !status.ok()) return feed->End(status);
-    const auto kinds = KindsFromProto(request->selection().kinds());
-    if (!kinds.ok()) return feed->End(kinds.status());
-    if (request->ece_bins() < 0 || request->ece_bins() > 1000) {
-      return feed->End(
-          InvalidFields({{"ece_bins", absl::StrCat("must be 1 to 1000 (default 15), is ", request->ece_bins())}}));
+  return ServeStream<v1::EvaluateUpdate>([&](const std::shared_ptr<Updates>& feed) {
+    absl::StatusOr<EvaluationOperations::Asked> asked = AskedBy(*context, *request);
+    if (!asked.ok()) return feed->End(asked.status());
+    const bool alone = asked->request_id.empty();  // nobody can come back to it
+    const auto started = [feed, alone, evaluations = evaluations_](const absl::StatusOr<View>& view) {
+      if (!view.ok()) return feed->End(view.status());
+      const std::string id = view->row.id;
+      if (alone) feed->OnCancelled([evaluations, id] { evaluations->Cancel(id, [](const absl::StatusOr<View>&) {}); });
+      evaluations->Watch(
+          id, [feed](const EvaluationProgress& progress) { return SendProgress(feed.get(), progress); },
+          [feed](const absl::StatusOr<EvaluationRow>& row) { SendEnd(feed.get(), row); });
+    };
+    evaluations_->Start(*std::move(asked), TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), started);
+  });
+}
+
+grpc::ServerUnaryReactor* PredictService::StartEvaluation(Context* context, const v1::EvaluateRequest* request,
+                                                          v1::EvaluationOperation* response) {
+  return ServeUnary(response, [&](auto answer) {
+    absl::StatusOr<EvaluationOperations::Asked> asked = AskedBy(*context, *request);
+    if (!asked.ok()) return answer->Fail(asked.status());
+    evaluations_->Start(*std::move(asked), TimeLeft(*context, *parts_.clock, limits::kPredictDeadline),
+                        Rendering(answer));
+  });
+}
+
+grpc::ServerUnaryReactor* PredictService::GetEvaluation(Context* context, const v1::GetEvaluationRequest* request,
+                                                        v1::EvaluationOperation* response) {
+  return ServeUnary(response, [&](auto answer) {
+    WithOwn(*context, request->id(), answer, [answer](const View& view) { Rendering(answer)(view); });
+  });
+}
+
+grpc::ServerUnaryReactor* PredictService::CancelEvaluation(Context* context, const v1::GetEvaluationRequest* request,
+                                                           v1::EvaluationOperation* response) {
+  return ServeUnary(response, [&](auto answer) {
+    WithOwn(*context, request->id(), answer, [answer, evaluations = evaluations_](const View& view) {
+      evaluations->Cancel(view.row.id, Rendering(answer));
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* PredictService::ListEvaluations(Context* context, const v1::ListEvaluationsRequest* request,
+                                                          v1::ListEvaluationsResponse* response) {
+  return ServeUnary(response, [&](auto answer) {
+    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+    if (!tenant.ok()) return answer->Fail(tenant.status());
+    std::string job;
+    if (!request->job().empty()) {
+      const absl::StatusOr<std::string> resolved = parts_.dispatcher->ResolveJob(*tenant, request->job());
+      if (!resolved.ok()) return answer->Fail(resolved.status());
+      job = *resolved;
     }
-    EvaluateQuery query{.draws = QueryOf(*job, request->selection()),
-                        .kinds = *kinds,
-                        .dataset = request->dataset(),
-                        .ood_dataset = request->ood_dataset(),
-                        .calibration_dataset = request->calibration_dataset(),
-                        .ece_bins = request->ece_bins() == 0 ? 15 : request->ece_bins()};
-    feed->OnCancelled(evaluator_->Evaluate(
-        std::move(query), TimeLeft(*context, *parts_.clock, limits::kEvaluateDeadline),
-        [feed](const EvaluationProgress& progress) {
-          v1::EvaluateUpdate update;
-          update.mutable_progress()->set_rows_done(progress.rows_done);
-          update.mutable_progress()->set_rows_total(progress.rows_total);
-          feed->Send(std::move(update), /*replace=*/true);
-        },
-        [feed](absl::StatusOr<Evaluation> evaluation) {
-          if (evaluation.ok()) {
-            v1::EvaluateUpdate update;
-            *update.mutable_evaluation() = ToProto(*evaluation);
-            feed->Send(std::move(update));
-          }
-          feed->End(evaluation.status());
-        }));
+    parts_.executor->Schedule([store = parts_.state, tenant = *tenant, job, request = *request, answer] {
+      answer->Answer(ListPage(store, tenant, job, request), [](const auto& page) { return page; });
+    });
+  });
+}
+
+PredictService::Viewed PredictService::Rendering(const OperationAnswer& answer) {
+  return [answer](const absl::StatusOr<View>& view) {
+    if (!view.ok()) return answer->Fail(view.status());
+    answer->Answer(RenderOperation(*view), [](const v1::EvaluationOperation& operation) { return operation; });
+  };
+}
+
+void PredictService::WithOwn(const Context& context, const std::string& id, const OperationAnswer& answer,
+                             std::function<void(const View&)> then) {
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(context);
+  if (!tenant.ok()) return answer->Fail(tenant.status());
+  evaluations_->Get(id, [id, tenant = *tenant, answer, then = std::move(then)](const absl::StatusOr<View>& view) {
+    if (!view.ok()) return answer->Fail(view.status());
+    if (view->row.tenant == tenant) return then(*view);
+    answer->Fail(absl::NotFoundError(absl::StrCat("no evaluation ", id)));
   });
 }
 

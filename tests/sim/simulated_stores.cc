@@ -84,6 +84,14 @@ absl::StatusOr<int64_t> SimulatedStateStore::CountCorrupt() {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_.CountCorrupt();
 }
+absl::StatusOr<std::vector<EvaluationRow>> SimulatedStateStore::ListEvaluations(const EvaluationQuery& query) {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_.ListEvaluations(query);
+}
+absl::StatusOr<EvaluationRow> SimulatedStateStore::FindEvaluation(const std::string& id) {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_.FindEvaluation(id);
+}
 absl::StatusOr<bool> SimulatedStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_.MayCommit(chain, lease_epoch);

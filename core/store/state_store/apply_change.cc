@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/domain/sweep_points.h"
+#include "core/store/state_store/apply_evaluations.h"
 #include "core/store/state_store/apply_objects.h"
 
 namespace chainfleet {
@@ -267,6 +268,11 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::DeleteModel& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::StartDeleting& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) { return ApplyToObjects(c, rows_); }
+
+  absl::StatusOr<ApplyResult> operator()(const change::CreateEvaluation& c) {
+    return ApplyToEvaluations(c, wall_, rows_);
+  }
+  absl::StatusOr<ApplyResult> operator()(const change::EndEvaluation& c) { return ApplyToEvaluations(c, wall_, rows_); }
 
   absl::StatusOr<ApplyResult> operator()(const change::QueueSweep& c) {
     CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));

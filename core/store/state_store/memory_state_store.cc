@@ -57,6 +57,7 @@ class MemoryRows final : public StateRows {
     jobs.at(id).snapshots.clear();
     for (auto& [key, record] : segments) record.deleted = record.deleted || key.first.job == id;
     std::erase_if(resume_points, [&](const auto& entry) { return entry.first.job == id; });
+    std::erase_if(evaluations, [&](const auto& entry) { return entry.second.job == id; });
     return absl::OkStatus();
   }
 
@@ -196,6 +197,34 @@ class MemoryRows final : public StateRows {
     return std::ranges::any_of(held, [&](const auto& entry) { return entry.second == object; });
   }
 
+  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id) override {
+    return FindEvaluationIf([&](const EvaluationRow& row) { return row.id == id; });
+  }
+  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluationOfRequest(const std::string& tenant,
+                                                                       const std::string& request_id) override {
+    return FindEvaluationIf(
+        [&](const EvaluationRow& row) { return row.tenant == tenant && row.request_id == request_id; });
+  }
+  absl::StatusOr<bool> InsertEvaluation(EvaluationRow* row) override {
+    if (FindEvaluationIf([&](const EvaluationRow& other) { return other.id == row->id; })) return false;
+    row->sequence = ++last_evaluation;
+    evaluations[row->sequence] = *row;
+    return true;
+  }
+  absl::Status UpdateEvaluation(const EvaluationRow& row) override {
+    evaluations[row.sequence] = row;
+    return absl::OkStatus();
+  }
+  absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override {
+    int32_t newer = 0;
+    for (auto i = evaluations.end(); i != evaluations.begin();) {
+      --i;
+      if (i->second.job != job || ++newer <= kept || i->second.state == EvaluationState::kRunning) continue;
+      i = evaluations.erase(i);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status QueueSweep(const ChainId& chain) override {
     std::erase_if(sweeps, [&](const auto& entry) { return entry.second == chain; });
     sweeps.emplace(++last_ticket, chain);
@@ -215,6 +244,14 @@ class MemoryRows final : public StateRows {
     }
   }
 
+  template <typename Matches>
+  std::optional<EvaluationRow> FindEvaluationIf(Matches matches) const {
+    for (const auto& [sequence, row] : evaluations) {
+      if (matches(row)) return row;
+    }
+    return std::nullopt;
+  }
+
   std::map<std::string, MemoryJob> jobs;
   std::map<ChainId, ChainRow> chains;
   std::map<ChainId, ResumePoint> resume_points;
@@ -225,6 +262,8 @@ class MemoryRows final : public StateRows {
   std::set<std::pair<std::string, std::string>> held;  // upload and object
   std::map<int64_t, ChainId> sweeps;                   // by ticket
   int64_t last_ticket = 0;
+  std::map<int64_t, EvaluationRow> evaluations;  // by sequence
+  int64_t last_evaluation = 0;
 };
 
 }  // namespace
@@ -339,6 +378,31 @@ absl::StatusOr<int64_t> MemoryStateStore::CountCorrupt() {
   MutexLock lock(&t.mutex);
   return std::ranges::count_if(t.rows.segments,
                                [](const auto& entry) { return entry.second.corrupt && !entry.second.deleted; });
+}
+
+absl::StatusOr<std::vector<EvaluationRow>> MemoryStateStore::ListEvaluations(const EvaluationQuery& query) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<EvaluationRow> rows;
+  for (auto i = t.rows.evaluations.rbegin(); i != t.rows.evaluations.rend(); ++i) {
+    const EvaluationRow& row = i->second;
+    if (static_cast<int32_t>(rows.size()) >= query.limit) break;
+    if (query.before > 0 && row.sequence >= query.before) continue;
+    if (row.tenant != query.tenant.value_or(row.tenant) || row.state != query.state.value_or(row.state)) continue;
+    if (!query.job.empty() && row.job != query.job) continue;
+    if (!query.request_id.empty() && row.request_id != query.request_id) continue;
+    rows.push_back(row);
+    rows.back().result.clear();
+  }
+  return rows;
+}
+
+absl::StatusOr<EvaluationRow> MemoryStateStore::FindEvaluation(const std::string& id) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<EvaluationRow> row, t.rows.FindEvaluation(id));
+  if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
+  return *row;
 }
 
 absl::StatusOr<bool> MemoryStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {

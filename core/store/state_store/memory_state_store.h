@@ -37,6 +37,8 @@ class MemoryStateStore final : public StateStore {
   absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override;
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override;
   absl::StatusOr<int64_t> CountCorrupt() override;
+  absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) override;
+  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override;
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override;
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override;
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) override;

@@ -53,6 +53,14 @@ CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 ALTER TABLE jobs ADD COLUMN tenant TEXT NOT NULL DEFAULT 'default';
 ALTER TABLE jobs DROP CONSTRAINT jobs_request_id_key;
 ALTER TABLE jobs ADD UNIQUE (tenant, request_id);
+)sql",
+    R"sql(
+CREATE TABLE evaluations (
+  sequence BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE, job TEXT COLLATE "C" NOT NULL,
+  tenant TEXT NOT NULL, request_id TEXT, request BYTEA NOT NULL, state BIGINT NOT NULL,
+  error_code BIGINT NOT NULL DEFAULT 0, error_reason TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '',
+  created_ns BIGINT NOT NULL, finished_ns BIGINT, result BYTEA, UNIQUE (tenant, request_id));
+CREATE INDEX evaluations_of_job ON evaluations (job, sequence);
 )sql"};
 
 // 0: no tables yet.

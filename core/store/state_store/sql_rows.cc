@@ -130,7 +130,8 @@ absl::Status SqlRows::UpdateJob(const JobRow& row) {
 
 absl::Status SqlRows::PurgeJob(const std::string& id) {
   for (const char* sql : {"UPDATE jobs SET purged = 1 WHERE id = ?", "UPDATE segments SET deleted = 1 WHERE job = ?",
-                          "DELETE FROM resume_points WHERE job = ?", "DELETE FROM snapshots WHERE job = ?"}) {
+                          "DELETE FROM resume_points WHERE job = ?", "DELETE FROM snapshots WHERE job = ?",
+                          "DELETE FROM evaluations WHERE job = ?"}) {
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
     CHAINFLEET_RETURN_IF_ERROR(s.Bind(id).Run());
   }

@@ -58,6 +58,12 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) override;
   absl::Status DropHeld(const std::optional<std::string>& upload) override;
   absl::StatusOr<bool> IsHeld(const std::string& object) override;
+  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id) override;
+  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluationOfRequest(const std::string& tenant,
+                                                                       const std::string& request_id) override;
+  absl::StatusOr<bool> InsertEvaluation(EvaluationRow* row) override;
+  absl::Status UpdateEvaluation(const EvaluationRow& row) override;
+  absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override;
   absl::Status QueueSweep(const ChainId& chain) override;
   absl::Status RemoveSweep(int64_t ticket) override;
 
@@ -68,6 +74,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number);
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const StateStore::SegmentCursor& after, int32_t limit);
   absl::StatusOr<int64_t> CountCorrupt();
+  absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query);
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch);
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit);

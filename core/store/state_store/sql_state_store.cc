@@ -122,6 +122,18 @@ absl::StatusOr<int64_t> SqlStateStore::CountCorrupt() {
   return reader_->rows.CountCorrupt();
 }
 
+absl::StatusOr<std::vector<EvaluationRow>> SqlStateStore::ListEvaluations(const EvaluationQuery& query) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.ListEvaluations(query);
+}
+
+absl::StatusOr<EvaluationRow> SqlStateStore::FindEvaluation(const std::string& id) {
+  MutexLock lock(&reader_->mutex);
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<EvaluationRow> row, reader_->rows.FindEvaluation(id));
+  if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
+  return *std::move(row);
+}
+
 absl::StatusOr<bool> SqlStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
   MutexLock lock(&reader_->mutex);
   return InOneRead(reader_->connection.get(), [&] { return reader_->rows.MayCommit(chain, lease_epoch); });

@@ -63,6 +63,14 @@ DROP TABLE jobs;
 ALTER TABLE jobs_of_tenants RENAME TO jobs;
 CREATE INDEX jobs_by_dataset ON jobs (dataset) WHERE dataset IS NOT NULL;
 CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
+)sql",
+    R"sql(
+CREATE TABLE evaluations (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, job TEXT NOT NULL, tenant TEXT NOT NULL,
+  request_id TEXT, request BLOB NOT NULL, state INTEGER NOT NULL, error_code INTEGER NOT NULL DEFAULT 0,
+  error_reason TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', created_ns INTEGER NOT NULL,
+  finished_ns INTEGER, result BLOB, UNIQUE (tenant, request_id));
+CREATE INDEX evaluations_of_job ON evaluations (job, sequence);
 )sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {

@@ -13,6 +13,7 @@
 #include "core/base/limits.h"
 #include "core/domain/snapshot.h"
 #include "core/domain/worker_protocol.h"
+#include "core/store/state_store/evaluation_row.h"
 
 namespace chainfleet {
 
@@ -179,18 +180,34 @@ struct EndSweep {
   int64_t ticket = 0;
 };
 
+// Of a job that is there (NOT_FOUND). The row's id, job, tenant, request_id and request count; a request_id that the
+// tenant has used answers with its row, replayed. ABORTED: the id is taken. Ended ones of the job beyond the newest
+// limits::kKeptEvaluations go.
+struct CreateEvaluation {
+  EvaluationRow row;
+};
+
+// A RUNNING one ends as told; one that has ended stays as it is, replayed. NOT_FOUND: it went with its job.
+struct EndEvaluation {
+  std::string id;
+  EvaluationState state = EvaluationState::kCancelled;
+  std::string result;
+  absl::Status error;
+};
+
 }  // namespace change
 
 using StateChange = std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease,
                                  change::CommitProgress, change::RetireChain, change::CreateSnapshot,
                                  change::MarkCorrupt, change::PurgeJob, change::BeginUpload, change::EndUpload,
                                  change::PutDataset, change::DeleteDataset, change::PutModel, change::DeleteModel,
-                                 change::StartDeleting, change::ForgetGarbage, change::QueueSweep, change::EndSweep>;
+                                 change::StartDeleting, change::ForgetGarbage, change::QueueSweep, change::EndSweep,
+                                 change::CreateEvaluation, change::EndEvaluation>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {
   absl::Status status;
-  bool replayed = false;         // CommitProgress that was there already
+  bool replayed = false;         // CommitProgress, CreateEvaluation or EndEvaluation that was there already
   std::vector<ChainRow> chains;  // those it touched
   std::optional<JobRow> job;     // if touched
   std::optional<Snapshot> snapshot;
@@ -198,6 +215,7 @@ struct ApplyResult {
   std::optional<Dataset> dataset;           // of PutDataset
   std::optional<StoredModel> model;         // of PutModel
   std::vector<std::string> objects;         // of StartDeleting
+  std::optional<EvaluationRow> evaluation;  // of CreateEvaluation and EndEvaluation
 };
 
 }  // namespace chainfleet

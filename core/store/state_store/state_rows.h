@@ -27,7 +27,7 @@ class StateRows {
   virtual absl::StatusOr<bool> InsertJob(JobRow* row) = 0;
   // Intent and finishing time.
   virtual absl::Status UpdateJob(const JobRow& row) = 0;
-  // Tombstones its segments, removes its resume points and versions; the job and its chains stay, hidden.
+  // Tombstones its segments, removes its resume points, versions and evaluations; the job and its chains stay, hidden.
   virtual absl::Status PurgeJob(const std::string& id) = 0;
 
   virtual absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) = 0;
@@ -73,6 +73,16 @@ class StateRows {
   virtual absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) = 0;
   virtual absl::Status DropHeld(const std::optional<std::string>& upload) = 0;
   virtual absl::StatusOr<bool> IsHeld(const std::string& object) = 0;
+
+  virtual absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id) = 0;
+  virtual absl::StatusOr<std::optional<EvaluationRow>> FindEvaluationOfRequest(const std::string& tenant,
+                                                                               const std::string& request_id) = 0;
+  // Sets `row->sequence`; false if the id is taken.
+  virtual absl::StatusOr<bool> InsertEvaluation(EvaluationRow* row) = 0;
+  // All but what identifies it.
+  virtual absl::Status UpdateEvaluation(const EvaluationRow& row) = 0;
+  // Of the job those that are neither RUNNING nor among its newest `kept`.
+  virtual absl::Status DropOldEvaluations(const std::string& job, int32_t kept) = 0;
 
   // Under a ticket above all before; a chain has one.
   virtual absl::Status QueueSweep(const ChainId& chain) = 0;

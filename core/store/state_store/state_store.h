@@ -90,6 +90,11 @@ class StateStore {
   virtual absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) = 0;
   virtual absl::StatusOr<int64_t> CountCorrupt() = 0;
 
+  // Without their results.
+  virtual absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) = 0;
+  // NOT_FOUND.
+  virtual absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) = 0;
+
   // Whether a commit under this epoch may still come: it is the newest, the chain not final, its job not purged.
   virtual absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) = 0;
   virtual absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) = 0;

@@ -51,6 +51,10 @@ class RecordingStore final : public StateStore {
     return store_.ListCorrupt(after, limit);
   }
   absl::StatusOr<int64_t> CountCorrupt() override { return store_.CountCorrupt(); }
+  absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) override {
+    return store_.ListEvaluations(query);
+  }
+  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override { return store_.FindEvaluation(id); }
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override {
     return store_.MayCommit(chain, lease_epoch);
   }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "core/base/limits.h"
+#include "core/domain/corruption.h"
 #include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "gmock/gmock.h"
@@ -57,6 +59,14 @@ struct World {
     catalog.datasets[name] = dataset;
   }
 
+  // Of one pixel in each fake row; the network takes images.
+  void AddImages(const std::string& name, const std::vector<int32_t>& labels) {
+    AddDataset(name, {labels});
+    auto plan = std::make_shared<PredictPlan>(*catalog.pinned.plan);
+    plan->input_shape = catalog.datasets[name].input_shape = {1, 8, 8};
+    catalog.pinned.plan = plan;
+  }
+
   void AddNumbers(const std::string& name, const std::vector<float>& targets) {
     const int64_t count = static_cast<int64_t>(targets.size());
     Dataset dataset{.name = name, .input_shape = {1}, .num_rows = count, .target_type = TargetType::kFloat32};
@@ -70,10 +80,16 @@ struct World {
 
   absl::StatusOr<Evaluation> Evaluate(const std::string& dataset, const std::string& ood = "",
                                       std::vector<DrawKind> kinds = {}, const std::string& calibration = "") {
+    return Evaluate(EvaluateQuery{.draws = {.job = "job"},
+                                  .kinds = std::move(kinds),
+                                  .dataset = dataset,
+                                  .ood_dataset = ood,
+                                  .calibration_dataset = calibration});
+  }
+  absl::StatusOr<Evaluation> Evaluate(EvaluateQuery query) {
     std::optional<absl::StatusOr<Evaluation>> result;
     cancel = evaluator.Evaluate(
-        {{"job", 0, 0, false}, std::move(kinds), dataset, ood, calibration, 15}, absl::Seconds(600),
-        [this](const EvaluationProgress& p) { progress.push_back(p); },
+        std::move(query), absl::Seconds(600), [this](const EvaluationProgress& p) { progress.push_back(p); },
         [&](absl::StatusOr<Evaluation> r) { result = std::move(r); });
     executor.RunFor(absl::Seconds(601));
     return result ? *result : absl::InternalError("never answered");
@@ -236,6 +252,119 @@ TEST(Evaluation, CalibratesTheAveragesByTheHeldOutSet) {
   EXPECT_EQ(world.Evaluate("data", "", {}, "none").status().code(), absl::StatusCode::kNotFound);
 }
 
+EvaluateQuery Asking(const std::string& dataset) { return {.draws = {.job = "job"}, .kinds = {}, .dataset = dataset}; }
+
+TEST(Evaluation, TheCurveGrowsFromTheFirstStepsToTheWholeAverage) {
+  World world(ByHand);
+  world.AddDataset("data", {{0, 1}});
+  EvaluateQuery query = Asking("data");
+  query.kinds = {DrawKind::kTheta};
+  query.curve_points = 2;
+  const absl::StatusOr<Evaluation> result = world.Evaluate(query);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(result->curve, SizeIs(2));
+  const CurvePoint& first = result->curve[0];  // one draw of each chain: .9 and .7, .2 and .6
+  EXPECT_EQ(first.num_draws, 2);
+  EXPECT_EQ(first.accuracy, 1);
+  EXPECT_NEAR(first.nll, -std::log(0.8 * 0.6) / 2, 1e-7);  // single draws travel as float32
+  EXPECT_NEAR(first.ece, (0.2 + 0.4) / 2, 1e-7);
+  const CurvePoint& last = result->curve[1];
+  const Scores& all = result->scores.back();
+  EXPECT_EQ(last.num_draws, 3);
+  EXPECT_EQ(last.accuracy, all.accuracy);
+  EXPECT_NEAR(last.nll, all.nll, 1e-15);
+  EXPECT_NEAR(last.ece, all.ece, 1e-15);
+  EXPECT_TRUE(world.Evaluate("data")->curve.empty());
+}
+
+TEST(Evaluation, SingleDrawsOfABlockStayBelowTheirBytes) {
+  World world(testing::ArbitraryProbabilities(2), std::nullopt, {300, 300});
+  world.AddDataset("data", {std::vector<int32_t>(200, 0)});
+  world.catalog.pinned.chains[0].num_draws = 100000;  // of which the fake worker finds 300
+  EvaluateQuery query = Asking("data");
+  query.curve_points = 64;
+  (void)world.Evaluate(query);
+  const int64_t most = limits::kMaxMemberBytes / limits::kRunningEvaluations / 2;
+  const int64_t rows = world.port.sent.at(0).request.rows->num_rows;
+  EXPECT_LE(rows * 100300 * 2 * 2 * 4, most);
+  EXPECT_GT((rows + 1) * 100300 * 2 * 2 * 4, most);
+  world.catalog.pinned.chains[0].num_draws = 100'000'000;
+  EXPECT_THAT(std::string(world.Evaluate(query).status().message()), HasSubstr("choose fewer draws"));
+}
+
+TEST(Evaluation, ScoresChangedRowsAtEachSeverity) {
+  // Rows changed at severity s are as rows 1000 s and up: there the confidence in class 0 is .9 - .1 s.
+  World world([](const ChainId&, DrawKind, int64_t, int64_t row) {
+    const double p = 0.9 - 0.1 * static_cast<double>(row / 1000);
+    return std::vector<double>{p, 1 - p};
+  });
+  world.AddImages("data", {0, 0, 1});
+  EvaluateQuery query = Asking("data");
+  query.corruptions = {"fog", "contrast", "fog"};
+  const absl::StatusOr<Evaluation> result = world.Evaluate(query);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(result->corrupted, SizeIs(10));
+  EXPECT_EQ(result->corrupted[0].corruption, "contrast") << "in the order of their list, each once";
+  EXPECT_EQ(result->corrupted[9].corruption, "fog");
+  for (int s = 1; s <= 5; ++s) {
+    const CorruptedScores& changed = result->corrupted[static_cast<size_t>(4 + s)];
+    EXPECT_EQ(changed.severity, s);
+    EXPECT_EQ(changed.scores.what, "all");
+    const double p = 0.9 - 0.1 * s;
+    EXPECT_NEAR(changed.scores.nll, -(2 * std::log(p) + std::log(1 - p)) / 3, 1e-12);
+  }
+  EXPECT_EQ(world.progress.back().rows_total, 3 * 11);
+  EXPECT_EQ(world.progress.back().rows_done, 3 * 11);
+  query.corruptions = {"all"};
+  EXPECT_THAT(world.Evaluate(query)->corrupted, SizeIs(5 * CorruptionNames().size()));
+}
+
+TEST(Evaluation, AsksForTheFlatnessOfEachChainsNewestDraw) {
+  World world(ByHand, std::nullopt, {2, 1, 5});
+  world.AddDataset("data", {std::vector<int32_t>(2, 0)});
+  EvaluateQuery query = Asking("data");
+  query.flatness = true;
+  world.port.workers = {{"a", Mood::kAnswers}, {"b", Mood::kAnswers}};
+  world.evaluator.Check(query, absl::Seconds(1), [](const absl::StatusOr<int64_t>& version) {
+    ASSERT_TRUE(version.ok()) << version.status();
+    EXPECT_EQ(*version, 3);
+  });
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.port.sent, SizeIs(0)) << "a check sends nothing";
+  World numbers([](const ChainId&, DrawKind, int64_t, int64_t) { return std::vector<double>{0.5, 0.5}; }, 1, {2, 1, 5});
+  numbers.AddDataset("data", {std::vector<int32_t>(2, 0)});
+  const absl::StatusOr<Evaluation> result = numbers.Evaluate(query);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(result->flatness, SizeIs(3));
+  for (int32_t c = 0; c < 3; ++c) EXPECT_EQ(result->flatness[static_cast<size_t>(c)].chain.index, c);
+  EXPECT_EQ(result->flatness[0].fisher_trace, 1);  // the index of the newest draw
+  EXPECT_EQ(result->flatness[1].fisher_trace, 0);
+  EXPECT_EQ(result->flatness[2].fisher_trace, 4);
+}
+
+TEST(Evaluation, RefusesOptionsOutOfTheirBoundsByName) {
+  World world(ByHand);
+  world.AddDataset("data", {{0, 1}});
+  EvaluateQuery query = Asking("data");
+  query.curve_points = limits::kMaxCurvePoints + 1;
+  query.example_rows = -1;
+  query.corruptions = {"fogg"};
+  const absl::Status status = world.Evaluate(query).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  std::vector<std::string> paths;
+  for (const FieldViolation& violation : FieldViolationsOf(status)) paths.push_back(violation.path);
+  EXPECT_THAT(paths, ElementsAre("curve_points", "example_rows", "corruptions"));
+  query = Asking("data");
+  query.corruptions = {"fog"};
+  EXPECT_THAT(std::string(world.Evaluate(query).status().message()), HasSubstr("images")) << "rows of one number";
+  query = Asking("data");
+  world.port.workers.clear();
+  world.evaluator.Check(query, absl::Seconds(1), [](const absl::StatusOr<int64_t>& version) {
+    EXPECT_EQ(ReasonOf(version.status()), "NO_SERVING_WORKER");
+  });
+  world.executor.RunUntilIdle();
+}
+
 TEST(Evaluation, GivesTheSameBitsForEveryPlacementAndOrder) {
   const std::vector<int32_t> labels(3000, 1);
   std::optional<Evaluation> expected;
@@ -244,13 +373,20 @@ TEST(Evaluation, GivesTheSameBitsForEveryPlacementAndOrder) {
     world.port.workers = {};
     for (uint64_t w = 0; w < seed; ++w) world.port.workers["w" + std::to_string(w)] = Mood::kAnswers;
     world.AddDataset("data", {labels});
-    const absl::StatusOr<Evaluation> result = world.Evaluate("data");
+    EvaluateQuery query = Asking("data");
+    query.curve_points = 3;
+    const absl::StatusOr<Evaluation> result = world.Evaluate(query);
     ASSERT_TRUE(result.ok()) << result.status();
     if (!expected) expected = *result;
     for (size_t i = 0; i < result->scores.size(); ++i) {
       EXPECT_EQ(result->scores[i].nll, expected->scores[i].nll) << "seed " << seed;
       EXPECT_EQ(result->scores[i].brier, expected->scores[i].brier);
       EXPECT_EQ(result->scores[i].mean_mutual_information, expected->scores[i].mean_mutual_information);
+    }
+    ASSERT_THAT(result->curve, SizeIs(3));
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(result->curve[i].nll, expected->curve[i].nll);
+      EXPECT_EQ(result->curve[i].ece, expected->curve[i].ece);
     }
   }
 }
@@ -302,7 +438,7 @@ TEST(Evaluation, EndsAtTheDeadlineAndWhenCancelled) {
 
   absl::Status status;
   const auto cancel = world.evaluator.Evaluate(
-      {{}, {}, "data", "", "", 15}, absl::Seconds(600), [](const auto&) {},
+      {.draws = {}, .kinds = {}, .dataset = "data"}, absl::Seconds(600), [](const auto&) {},
       [&](const absl::StatusOr<Evaluation>& r) { status = r.status(); });
   world.executor.RunUntilIdle();
   cancel();

@@ -114,6 +114,25 @@ inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
   return sum;
 }
 
+// What each of the draws says by itself, as a worker would send it.
+inline Members MembersOf(const ChainId& chain, DrawKind kind, const std::vector<std::pair<int64_t, double>>& draws,
+                         const std::vector<int64_t>& rows, int64_t num_classes, const Probabilities& of) {
+  Members members{.chain = chain, .kind = kind};
+  for (const auto& [draw, w] : draws) {
+    members.weights.push_back(w);
+    for (const int64_t row : rows) {
+      const std::vector<double> says = of(chain, kind, draw, row);
+      if (num_classes > 0) {
+        members.probabilities.insert(members.probabilities.end(), says.begin(), says.end());
+      } else {
+        members.mean.push_back(static_cast<float>(says[0]));
+        members.variance.push_back(static_cast<float>(says[1]));
+      }
+    }
+  }
+  return members;
+}
+
 // Answers through the executor, so in any order the executor likes.
 class FakeShardPort final : public ShardPort {
  public:
@@ -130,6 +149,7 @@ class FakeShardPort final : public ShardPort {
   std::set<std::string> corrupt;                       // object names
   std::map<std::string, std::vector<int32_t>> labels;  // by data set name
   std::map<std::string, std::vector<float>> numbers;   // likewise
+  int64_t corrupted_row_offset = 1000;                 // rows that are changed are predicted as those so far beyond
   std::vector<Sent> sent;
   std::vector<uint64_t> cancelled;
   int32_t most_in_flight = 0;            // on one worker
@@ -232,22 +252,13 @@ class FakeShardPort final : public ShardPort {
     return rows;
   }
 
-  Members SayEach(const ShardRequest& request, const ChainId& chain, DrawKind kind,
-                  const std::vector<std::pair<int64_t, double>>& draws) const {
-    Members members{.chain = chain, .kind = kind, .weights = {}, .probabilities = {}, .mean = {}, .variance = {}};
-    for (const auto& [draw, w] : draws) {
-      members.weights.push_back(w);
-      for (const int64_t row : RowsOf(request)) {
-        const std::vector<double> says = probabilities_(chain, kind, draw, row);
-        if (request.plan->num_classes > 0) {
-          members.probabilities.insert(members.probabilities.end(), says.begin(), says.end());
-        } else {
-          members.mean.push_back(static_cast<float>(says[0]));
-          members.variance.push_back(static_cast<float>(says[1]));
-        }
-      }
-    }
-    return members;
+  // Of changed rows other ones, by severity.
+  Probabilities ProbabilitiesOf(const ShardRequest& request) const {
+    if (!request.corruption) return probabilities_;
+    return [this, shift = request.corruption->severity * corrupted_row_offset](const ChainId& chain, DrawKind kind,
+                                                                               int64_t draw, int64_t row) {
+      return probabilities_(chain, kind, draw, row + shift);
+    };
   }
 
   ShardResult Answer(const ShardRequest& request) const {
@@ -265,18 +276,26 @@ class FakeShardPort final : public ShardPort {
           if (chosen && !bad) draws.emplace_back(segment.first_index + i, segment.weights[static_cast<size_t>(i)]);
         }
       }
+      if (request.flatness) {  // told by the draw it is of
+        result.flatness.push_back({.chain = chain.chain, .fisher_trace = static_cast<double>(draws.back().first)});
+        continue;
+      }
       for (const DrawKind kind : request.kinds) {
         if (request.plan->num_classes == 0) {
           const std::vector<float>* targets =
               request.per_draw_scores ? &numbers.at(request.rows->dataset.name) : nullptr;
           result.partials.push_back(SumNumberDraws(chain.chain, kind, draws, RowsOf(request), probabilities_, targets));
-          if (request.members) result.partials.back().members = SayEach(request, chain.chain, kind, draws);
+          if (request.members)
+            result.partials.back().members = MembersOf(chain.chain, kind, draws, RowsOf(request), 0, probabilities_);
           continue;
         }
         const std::vector<int32_t>* of = request.per_draw_scores ? &labels.at(request.rows->dataset.name) : nullptr;
+        const Probabilities probabilities = ProbabilitiesOf(request);
         result.partials.push_back(
-            SumDraws(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities_, of));
-        if (request.members) result.partials.back().members = SayEach(request, chain.chain, kind, draws);
+            SumDraws(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities, of));
+        if (!request.members) continue;
+        result.partials.back().members =
+            MembersOf(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities);
       }
     }
     return result;

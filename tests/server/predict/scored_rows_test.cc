@@ -1,10 +1,13 @@
 #include "server/predict/scored_rows.h"
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/limits.h"
+#include "core/scores/histogram.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/predict/fake_serving.h"
@@ -76,6 +79,77 @@ TEST(ScoredRows, ScoresSingleDrawsByTheirWeights) {
   EXPECT_TRUE(std::isnan(table[0].ece));
   EXPECT_NEAR(table[1].mean_predictive_entropy, std::log(2), 1e-14);
   EXPECT_NEAR(table[1].brier, 0.5, 1e-14);
+}
+
+// Five labelled rows and three shifted ones; P(class 0) as listed, of one draw.
+std::vector<double> Listed(const ChainId&, DrawKind, int64_t, int64_t row) {
+  const double p[] = {0.9, 0.2, 0.55, 0.6, 0.3, 0.5, 0.85, 0.45};
+  return {p[row], 1 - p[row]};
+}
+
+ScoredRows ListedRows(std::vector<int64_t> rows, const std::vector<int32_t>& labels) {
+  ScoredRows scored({kTheta}, static_cast<int64_t>(rows.size()), 2, labels);
+  const auto num_rows = static_cast<int64_t>(rows.size());
+  scored.Add({0, num_rows}, {testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{0, 1}}, rows, 2, Listed,
+                                               labels.empty() ? nullptr : &labels)});
+  return scored;
+}
+
+// python3: from math import log; from sklearn.metrics import roc_auc_score as a, average_precision_score as p
+//          H = lambda ps: [-(x * log(x) + (1 - x) * log(1 - x)) for x in ps]
+//          inside, outside, wrong = H([.9, .2, .55, .6, .3]), H([.5, .85, .45]), [0, 0, 1, 0, 1]
+//          a(wrong, inside), p(wrong, inside); a([0] * 5 + [1] * 3, inside + outside), p(the same)
+TEST(ScoredRows, TellsWrongAndShiftedRowsByTheirEntropyAsScikitLearnDoes) {
+  const std::vector<int32_t> labels = {0, 1, 1, 0, 0};
+  const ScoredRows rows = ListedRows({0, 1, 2, 3, 4}, labels), ood = ListedRows({5, 6, 7}, {});
+  const std::vector<Scores> table = ScoreTable(rows, &ood, 4);
+  const Scores& all = table.back();
+  EXPECT_NEAR(*all.misclassification_auroc, 0.8333333333333334, 1e-14);
+  EXPECT_NEAR(*all.misclassification_aupr, 0.8333333333333333, 1e-14);
+  EXPECT_NEAR(*all.ood_auroc, 0.7, 1e-14);
+  EXPECT_NEAR(*all.ood_aupr, 0.6984126984126984, 1e-14);
+  EXPECT_FALSE(table[0].misclassification_auroc.has_value()) << "single draws have none";
+  const ScoredRows sure = ListedRows({0, 3}, {0, 0});
+  EXPECT_FALSE(ScoreAll(sure, 4).misclassification_auroc.has_value()) << "no row is wrong";
+}
+
+TEST(ScoredRows, DrawsReliabilityAndEntropiesAsHistograms) {
+  const std::vector<int32_t> labels = {0, 1, 1, 0, 0};
+  const ScoredRows rows = ListedRows({0, 1, 2, 3, 4}, labels), ood = ListedRows({5, 6, 7}, {});
+  const Scores all = ScoreTable(rows, &ood, 4).back();
+  ASSERT_THAT(all.reliability, SizeIs(4));  // confidences .9 .8 .55 .6 .7, rows 2 and 4 wrong
+  EXPECT_EQ(all.reliability[1].count, 0);
+  const CalibrationBin& third = all.reliability[2];
+  EXPECT_EQ(third.lower, 0.5);
+  EXPECT_EQ(third.upper, 0.75);
+  EXPECT_EQ(third.count, 3);
+  EXPECT_NEAR(third.mean_confidence, (0.55 + 0.6 + 0.7) / 3, 1e-15);
+  EXPECT_NEAR(third.accuracy, 1.0 / 3, 1e-15);
+  ASSERT_THAT(all.entropy_histogram, SizeIs(limits::kEntropyBins));
+  // H(.9) is .469 of log 2, bin 14 of 30; H(.5) is all of it, the last bin.
+  EXPECT_EQ(all.entropy_histogram[14], 1);
+  EXPECT_EQ(all.ood_entropy_histogram.back(), 2);  // .5 and .45, which is .993
+  EXPECT_EQ(std::accumulate(all.entropy_histogram.begin(), all.entropy_histogram.end(), int64_t{0}), 5);
+  EXPECT_NEAR(*all.entropy_divergence, SymmetrisedDivergence(all.entropy_histogram, all.ood_entropy_histogram), 0);
+  EXPECT_FALSE(ScoreAll(rows, 4).entropy_divergence.has_value());
+}
+
+TEST(ScoredRows, NamesTheMostAndTheLeastCertainRows) {
+  const ScoredRows rows = ListedRows({0, 1, 2, 3, 4}, {0, 1, 1, 0, 0});
+  const auto order = [&](int64_t count) {
+    std::vector<int64_t> named;
+    for (const ExampleRow& example : ExampleRows(rows, count)) named.push_back(example.row);
+    return named;
+  };
+  EXPECT_THAT(order(2), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(order(12), ElementsAre(0, 1, 4, 2, 3)) << "no row twice";
+  EXPECT_THAT(order(0), IsEmpty());
+  const ExampleRow least = ExampleRows(rows, 1).back();
+  EXPECT_EQ(least.row, 2);
+  EXPECT_EQ(least.label, 1);
+  EXPECT_EQ(least.predicted, 0);
+  EXPECT_NEAR(least.max_probability, 0.55, 1e-15);
+  EXPECT_NEAR(least.predictive_entropy, -0.55 * std::log(0.55) - 0.45 * std::log(0.45), 1e-15);
 }
 
 TEST(ScoredRows, SinglesHaveTheSameBitsWhateverBlockCameFirst) {

@@ -112,6 +112,62 @@ TEST(ShardQueue, PausesBeforeAWorkerThatLostTheShardGetsItAgain) {
   EXPECT_TRUE(world.results[0].ok());
 }
 
+TEST(ShardQueue, GivesASlowWorkersShardToAFreeOneAndTakesTheFirstAnswer) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kAnswers}});
+  world.Submit("a");
+  world.executor.RunFor(ShardQueue::kSlowShard / 2);
+  EXPECT_THAT(world.Receivers(), ElementsAre("a")) << "it may still be at work";
+  world.executor.RunFor(ShardQueue::kSlowShard / 2);
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b"));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(world.results[0].ok());
+  EXPECT_THAT(world.port.cancelled, ElementsAre(world.port.sent[0].request.shard_id));
+  EXPECT_EQ(world.port.num_open(), 0u);
+}
+
+TEST(ShardQueue, TakesTheSlowWorkersAnswerIfItComesFirst) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  world.Submit("a");
+  world.executor.RunFor(ShardQueue::kSlowShard);
+  ASSERT_THAT(world.Receivers(), ElementsAre("a", "b"));
+  world.port.workers.erase("b");  // the one beside it is lost: the slow one still may answer
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(world.results[0].ok());
+}
+
+TEST(ShardQueue, LeavesASlowShardWhereItIsWhileTheOthersAreBusy) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  world.Submit("a");
+  world.Submit("b");
+  world.executor.RunFor(10 * ShardQueue::kSlowShard);
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b"));
+}
+
+TEST(ShardQueue, PassesOverASlowWorkerUntilItHasAnswered) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  world.Submit("a");
+  world.executor.RunFor(ShardQueue::kSlowShard / 2);
+  world.Submit("b");
+  world.executor.RunFor(ShardQueue::kSlowShard / 2);  // a is slow, b is busy
+  world.Submit("a");
+  EXPECT_EQ(world.Receivers().back(), "b");
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.results, SizeIs(3));
+  world.Submit("a");
+  EXPECT_EQ(world.Receivers().back(), "a") << "it has caught up";
+}
+
+TEST(ShardQueue, SlowWorkersServeWhereThereAreNoOthers) {
+  World world({{"a", Mood::kHangs}});
+  world.Submit("a");
+  world.executor.RunFor(2 * ShardQueue::kSlowShard);
+  world.Submit("a");
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "a"));
+}
+
 TEST(ShardQueue, GivesUpAfterSomeAttemptsWithTheLastWorkersError) {
   World world({{"a", Mood::kIsFull}});
   world.Submit("a");

@@ -206,6 +206,11 @@ class TokenTest : public RunningServer {
     v1::ServerInfo info;
     return jobs_->GetServerInfo(&context, v1::GetServerInfoRequest(), &info).error_code();
   }
+  static grpc::ClientContext* Authorized(grpc::ClientContext* context, const std::string& token) {
+    SetDeadline(context);
+    context->AddMetadata("authorization", "Bearer " + token);
+    return context;
+  }
 };
 
 TEST_F(TokenTest, WantsTheTokenOnEveryCall) {
@@ -216,60 +221,83 @@ TEST_F(TokenTest, WantsTheTokenOnEveryCall) {
 }
 
 TEST_F(TokenTest, TheJobsOfOtherTenantsAreNotFound) {
-  const auto authorized = [](grpc::ClientContext* context, const std::string& token) {
-    SetDeadline(context);
-    context->AddMetadata("authorization", "Bearer " + token);
-    return context;
-  };
   v1::CreateJobRequest create;
   *create.mutable_spec() = GaussianJob("walk");
   create.set_request_id("r1");
   v1::Job mine, theirs;
   grpc::ClientContext c1, c2;
-  ASSERT_TRUE(jobs_->CreateJob(authorized(&c1, "secret"), create, &mine).ok());
-  ASSERT_TRUE(jobs_->CreateJob(authorized(&c2, "other"), create, &theirs).ok());
+  ASSERT_TRUE(jobs_->CreateJob(Authorized(&c1, "secret"), create, &mine).ok());
+  ASSERT_TRUE(jobs_->CreateJob(Authorized(&c2, "other"), create, &theirs).ok());
   EXPECT_NE(mine.id(), theirs.id());
   EXPECT_EQ(mine.tenant(), "default");
   EXPECT_EQ(theirs.tenant(), "vision");
 
   grpc::ClientContext list, by_name;
   v1::ListJobsResponse listed;
-  ASSERT_TRUE(jobs_->ListJobs(authorized(&list, "other"), v1::ListJobsRequest(), &listed).ok());
+  ASSERT_TRUE(jobs_->ListJobs(Authorized(&list, "other"), v1::ListJobsRequest(), &listed).ok());
   ASSERT_EQ(listed.jobs_size(), 1);
   EXPECT_EQ(listed.jobs(0).id(), theirs.id());
   v1::GetJobRequest get;
   get.set_name("walk");
   v1::Job found;
-  ASSERT_TRUE(jobs_->GetJob(authorized(&by_name, "other"), get, &found).ok());
+  ASSERT_TRUE(jobs_->GetJob(Authorized(&by_name, "other"), get, &found).ok());
   EXPECT_EQ(found.id(), theirs.id());
 
   grpc::ClientContext gets, intends, watches, segments, reads, predicts, evaluates;
   get.set_name(mine.id());
-  EXPECT_EQ(jobs_->GetJob(authorized(&gets, "other"), get, &found).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(jobs_->GetJob(Authorized(&gets, "other"), get, &found).error_code(), grpc::StatusCode::NOT_FOUND);
   v1::SetIntentRequest intend;
   intend.set_name(mine.id());
   intend.set_intent(v1::Job::CANCEL);
-  EXPECT_EQ(jobs_->SetIntent(authorized(&intends, "other"), intend, &found).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(jobs_->SetIntent(Authorized(&intends, "other"), intend, &found).error_code(), grpc::StatusCode::NOT_FOUND);
   v1::WatchJobRequest watch;
   watch.set_name(mine.id());
-  EXPECT_EQ(jobs_->WatchJob(authorized(&watches, "other"), watch)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(jobs_->WatchJob(Authorized(&watches, "other"), watch)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
   v1::ListSegmentsRequest draws;
   draws.set_job(mine.id());
   v1::ListSegmentsResponse page;
-  EXPECT_EQ(jobs_->ListSegments(authorized(&segments, "other"), draws, &page).error_code(),
+  EXPECT_EQ(jobs_->ListSegments(Authorized(&segments, "other"), draws, &page).error_code(),
             grpc::StatusCode::NOT_FOUND);
   v1::ReadSegmentRequest read;
   read.set_job(mine.id());
-  EXPECT_EQ(jobs_->ReadSegment(authorized(&reads, "other"), read)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(jobs_->ReadSegment(Authorized(&reads, "other"), read)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
   v1::PredictRequest predict;
   predict.set_job(mine.id());
   v1::PredictResponse prediction;
-  EXPECT_EQ(predictions_->Predict(authorized(&predicts, "other"), predict, &prediction).error_code(),
+  EXPECT_EQ(predictions_->Predict(Authorized(&predicts, "other"), predict, &prediction).error_code(),
             grpc::StatusCode::NOT_FOUND);
   v1::EvaluateRequest evaluate;
   evaluate.set_job(mine.id());
-  EXPECT_EQ(predictions_->Evaluate(authorized(&evaluates, "other"), evaluate)->Finish().error_code(),
+  EXPECT_EQ(predictions_->Evaluate(Authorized(&evaluates, "other"), evaluate)->Finish().error_code(),
             grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(TokenTest, TheEvaluationsOfOtherTenantsAreNotFound) {
+  v1::CreateJobRequest create;
+  *create.mutable_spec() = GaussianJob("walk");
+  v1::Job mine;
+  grpc::ClientContext creates;
+  ASSERT_TRUE(jobs_->CreateJob(Authorized(&creates, "secret"), create, &mine).ok());
+  EvaluationRow row;
+  row.id = "eval-mine";
+  row.job = mine.id();
+  row.tenant = kDefaultTenant;
+  Waited<absl::StatusOr<Dispatcher::StoredEvaluation>> stored;
+  dispatcher_.CreateEvaluation(row, stored.Take());
+  ASSERT_TRUE(stored.Get()->ok());
+  grpc::ClientContext own, others, cancels, lists;
+  v1::GetEvaluationRequest named;
+  named.set_id("eval-mine");
+  v1::EvaluationOperation operation;
+  EXPECT_EQ(predictions_->GetEvaluation(Authorized(&others, "other"), named, &operation).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(predictions_->CancelEvaluation(Authorized(&cancels, "other"), named, &operation).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  v1::ListEvaluationsResponse listed;
+  ASSERT_TRUE(predictions_->ListEvaluations(Authorized(&lists, "other"), {}, &listed).ok());
+  EXPECT_EQ(listed.evaluations_size(), 0);
+  ASSERT_TRUE(predictions_->GetEvaluation(Authorized(&own, "secret"), named, &operation).ok());
+  EXPECT_EQ(operation.state(), v1::EvaluationOperation::RUNNING) << "not cancelled by the other";
 }
 
 TEST_F(TokenTest, WantsItOnStreamsOfEveryServiceToo) {

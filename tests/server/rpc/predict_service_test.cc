@@ -1,5 +1,8 @@
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "core/store/draw_codec/safetensors.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "tests/server/rpc/running_server.h"
@@ -68,6 +71,47 @@ class PredictServiceTest : public RunningServer {
   }
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request) {
     return Call(*predictions_, &v1::PredictService::Stub::Predict, request);
+  }
+
+  using ShardStream = grpc::ClientReaderWriter<v1::ShardUpdate, v1::ShardOrder>;
+  std::unique_ptr<ShardStream> SilentWorker(grpc::ClientContext* context) {
+    SetDeadline(context);
+    auto stream = workers_->ServeShards(context);
+    v1::ShardUpdate hello;
+    hello.mutable_hello()->set_worker("w1");
+    hello.mutable_hello()->set_protocol_version(kProtocolVersion);
+    stream->Write(hello);
+    while (shards_.Workers().empty()) {
+      Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest()).IgnoreError();
+    }
+    return stream;
+  }
+  static v1::EvaluateRequest OnDigits(const std::string& request_id = "") {
+    v1::EvaluateRequest request;
+    request.set_job("softmax");
+    request.set_dataset("digits");
+    request.set_request_id(request_id);
+    return request;
+  }
+  // Its labels: of class 0.
+  void PutLabels() {
+    const std::vector<int32_t> labels(100);
+    const auto* bytes = reinterpret_cast<const char*>(labels.data());
+    ASSERT_TRUE(
+        blobs_.Put("store/datasets/x", WriteSafetensors({{"labels", TensorType::kInt32, {100}, bytes, 400}}, {})).ok());
+  }
+  absl::StatusOr<v1::EvaluationOperation> Start(const v1::EvaluateRequest& request) {
+    return Call(*predictions_, &v1::PredictService::Stub::StartEvaluation, request);
+  }
+  absl::StatusOr<v1::EvaluationOperation> Get(const std::string& id) {
+    v1::GetEvaluationRequest request;
+    request.set_id(id);
+    return Call(*predictions_, &v1::PredictService::Stub::GetEvaluation, request);
+  }
+  absl::StatusOr<v1::EvaluationOperation> Cancel(const std::string& id) {
+    v1::GetEvaluationRequest request;
+    request.set_id(id);
+    return Call(*predictions_, &v1::PredictService::Stub::CancelEvaluation, request);
   }
 
   std::string job_;
@@ -176,15 +220,7 @@ TEST_F(PredictServiceTest, SaysWhichJobVersionOrDatasetIsUnknown) {
 TEST_F(PredictServiceTest, EndsWithTheClientsDeadlineWhenAWorkerIsSilent) {
   CommitADraw();
   grpc::ClientContext worker_context;
-  SetDeadline(&worker_context);
-  const auto stream = workers_->ServeShards(&worker_context);
-  v1::ShardUpdate hello;
-  hello.mutable_hello()->set_worker("w1");
-  hello.mutable_hello()->set_protocol_version(kProtocolVersion);
-  stream->Write(hello);
-  while (shards_.Workers().empty()) {
-    Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest()).IgnoreError();
-  }
+  const auto stream = SilentWorker(&worker_context);
   grpc::ClientContext context;
   context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(200, GPR_TIMESPAN)));
   v1::PredictResponse response;
@@ -196,6 +232,95 @@ TEST_F(PredictServiceTest, EndsWithTheClientsDeadlineWhenAWorkerIsSilent) {
   ASSERT_TRUE(stream->Read(&order)) << "the worker is told to drop it";
   EXPECT_EQ(order.order_case(), v1::ShardOrder::kCancel);
   worker_context.TryCancel();
+}
+
+TEST_F(PredictServiceTest, AnEvaluationIsAnOperationUntilItIsCancelled) {
+  CommitADraw();
+  PutLabels();
+  EXPECT_EQ(ReasonOf(Start(OnDigits()).status()), "NO_SERVING_WORKER");
+  grpc::ClientContext worker_context;
+  const auto stream = SilentWorker(&worker_context);
+  const auto started = Start(OnDigits("r1"));
+  ASSERT_TRUE(started.ok()) << started.status();
+  EXPECT_EQ(started->state(), v1::EvaluationOperation::RUNNING);
+  EXPECT_EQ(started->job_id(), job_);
+  EXPECT_EQ(started->request().job(), job_);
+  EXPECT_EQ(started->request().selection().version(), 1) << "every run rests on it";
+  EXPECT_EQ(Start(OnDigits("r1"))->id(), started->id());
+  v1::ShardOrder order;
+  ASSERT_TRUE(stream->Read(&order));
+  EXPECT_EQ(order.shard().rows().num_rows(), 100);
+  const auto cancelled = Cancel(started->id());
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ(cancelled->state(), v1::EvaluationOperation::CANCELLED);
+  EXPECT_TRUE(cancelled->has_finished_at());
+  ASSERT_TRUE(stream->Read(&order)) << "the worker is told to drop it";
+  EXPECT_EQ(order.order_case(), v1::ShardOrder::kCancel);
+  EXPECT_EQ(Get(started->id())->state(), v1::EvaluationOperation::CANCELLED);
+  EXPECT_EQ(Get("eval-none").status().code(), absl::StatusCode::kNotFound);
+  worker_context.TryCancel();
+}
+
+TEST_F(PredictServiceTest, AStreamWithoutARequestIdTakesItsEvaluationAlong) {
+  CommitADraw();
+  PutLabels();
+  grpc::ClientContext worker_context, caller;
+  const auto stream = SilentWorker(&worker_context);
+  SetDeadline(&caller);
+  const auto updates = predictions_->Evaluate(&caller, OnDigits());
+  v1::ShardOrder order;
+  ASSERT_TRUE(stream->Read(&order));
+  caller.TryCancel();
+  EXPECT_EQ(updates->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  ASSERT_TRUE(stream->Read(&order));
+  EXPECT_EQ(order.order_case(), v1::ShardOrder::kCancel);
+
+  grpc::ClientContext other;
+  SetDeadline(&other);
+  const auto detached = predictions_->Evaluate(&other, OnDigits("r1"));
+  ASSERT_TRUE(stream->Read(&order));
+  other.TryCancel();
+  detached->Finish();
+  EXPECT_EQ(Start(OnDigits("r1"))->state(), v1::EvaluationOperation::RUNNING) << "it goes on";
+  worker_context.TryCancel();
+}
+
+TEST_F(PredictServiceTest, AFailedEvaluationSaysWhyToStreamsAndLists) {
+  CommitADraw();  // the labels are not there
+  grpc::ClientContext worker_context, context;
+  const auto stream = SilentWorker(&worker_context);
+  SetDeadline(&context);
+  const grpc::Status ended = predictions_->Evaluate(&context, OnDigits("r1"))->Finish();
+  EXPECT_EQ(ended.error_code(), grpc::StatusCode::DATA_LOSS) << ended.error_message();
+  Start(OnDigits("r2")).IgnoreError();
+  v1::ListEvaluationsRequest request;
+  request.set_job("softmax");
+  request.set_page_size(1);
+  const auto page = Call(*predictions_, &v1::PredictService::Stub::ListEvaluations, request);
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->evaluations_size(), 1);
+  EXPECT_EQ(page->evaluations(0).request().request_id(), "r2");
+  request.set_page_token(page->next_page_token());
+  const auto next = Call(*predictions_, &v1::PredictService::Stub::ListEvaluations, request);
+  ASSERT_EQ(next->evaluations_size(), 1);
+  EXPECT_EQ(next->evaluations(0).state(), v1::EvaluationOperation::FAILED);
+  EXPECT_THAT(next->evaluations(0).error(), testing::HasSubstr("put the data set again"));
+  request.set_job("");
+  EXPECT_EQ(ReasonOf(Call(*predictions_, &v1::PredictService::Stub::ListEvaluations, request).status()),
+            "BAD_PAGE_TOKEN");
+  worker_context.TryCancel();
+}
+
+TEST_F(PredictServiceTest, RefusesAnEvaluationByTheFieldsThatAreWrong) {
+  CommitADraw();
+  v1::EvaluateRequest request = OnDigits();
+  request.set_curve_points(65);
+  request.add_corruptions("fogg");
+  std::vector<std::string> paths;
+  const absl::Status refused = Start(request).status();
+  for (const FieldViolation& violation : FieldViolationsOf(refused)) paths.push_back(violation.path);
+  EXPECT_THAT(paths, testing::ElementsAre("curve_points", "corruptions"));
+  EXPECT_TRUE(state_.ListEvaluations({})->empty());
 }
 
 }  // namespace

@@ -21,7 +21,9 @@
 #include "core/store/state_store/memory_state_store.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
+#include "server/rpc/dispatcher_evaluation_log.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/selection_query.h"
 
 namespace chainfleet {
 
@@ -111,6 +113,9 @@ class RunningServer : public testing::Test {
   PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};
   Batcher batcher_{&clock_, threads_.get(), &router_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
+  DispatcherEvaluationLog evaluation_log_{parts_};
+  EvaluationOperations evaluations_{&clock_,          threads_.get(),         &evaluator_,
+                                    &evaluation_log_, ProtoEvaluationCodec(), RngKey{7}};
   std::unique_ptr<GrpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::JobService::Stub> jobs_;

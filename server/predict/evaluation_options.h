@@ -1,0 +1,32 @@
+// What an evaluation is asked for beyond its table, held against the job and its data set.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/corruption.h"
+#include "server/predict/draw_catalog.h"
+#include "server/predict/evaluation.h"
+
+namespace chainfleet {
+
+// INVALID_ARGUMENT with every field that is out of its bounds, or that asks for classes of a job that learns numbers.
+// `kinds`: those that are averaged.
+absl::Status CheckOptions(const EvaluateQuery& query, const PinnedDraws& draws, const std::vector<DrawKind>& kinds);
+
+// Each corruption that is asked for at severities 1 to limits::kMaxCorruptionSeverity, in the order of
+// CorruptionNames().
+std::vector<Corruption> CorruptionsOf(const EvaluateQuery& query);
+
+// Steps of a chain that are averaged.
+int64_t AveragedSteps(const ChainDraws& chain);
+
+// Rows of a block that asks for single draws: as many as RowsPerBlock has, but fewer where they would be too many
+// bytes.
+int64_t CurveRowsPerBlock(const PinnedDraws& draws, const std::vector<DrawKind>& kinds, size_t num_workers);
+
+// Chains [first, first + count), as far as there are so many, with the newest of their draws alone.
+PinnedDraws NewestDraws(const PinnedDraws& draws, size_t first, size_t count);
+
+}  // namespace chainfleet

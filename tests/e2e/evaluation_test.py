@@ -1,0 +1,74 @@
+"""Evaluations as operations: they go on without their caller, over the deaths of a server and of a worker."""
+import signal
+import unittest
+
+from started_fleet import StartedFleet
+
+JOB = """
+name: scored
+model: {builtin: softmax_regression}
+dataset: {name: fashion}
+prior: {gaussian: {precision: 10}}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.01}
+batch_size: 50
+num_epochs: 4
+chains: 3
+collect: {every_steps: 2}
+seed: 7
+"""
+
+
+class Evaluations(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = StartedFleet()
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.start_server()
+        for index in range(2):
+            cls.fleet.start_worker(index)
+        cls.fleet.wait_until_served()
+        cls.fleet.put_fashion("fashion", 2000)
+        cls.job = cls.fleet.submit(JOB)
+        cls.fleet.run("wait", cls.job, "--timeout", "300s", check=True)
+
+    def states(self):
+        return {row["id"]: row["state"] for row in self.fleet.json("get", "evaluations", self.job)["evaluations"]}
+
+    def signal_workers(self, what):
+        for index in range(2):
+            self.fleet.processes[f"worker-{index}"].send_signal(what)
+
+    def start(self):
+        return self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--ood", "fashion", "--detach", "-o", "name",
+                              check=True).stdout.strip()
+
+    def test_it_outlives_the_server_and_a_worker_with_the_same_numbers(self):
+        calm = self.fleet.json("evaluate", self.job, "--dataset", "fashion", "--ood", "fashion")
+        self.signal_workers(signal.SIGSTOP)  # so that it is in the middle of it
+        evaluation = self.start()
+        self.assertEqual(self.states()[evaluation], "RUNNING")
+        self.fleet.kill("server-0")
+        self.fleet.kill("worker-0")
+        self.fleet.start_server()
+        self.fleet.wait_until_served()
+        self.assertEqual(self.states()[evaluation], "RUNNING", "it is known to the new one")
+        self.fleet.processes["worker-1"].send_signal(signal.SIGCONT)
+        again = self.fleet.json("evaluate", "--attach", evaluation, "--timeout", "120s")
+        self.assertEqual(again, calm)
+        self.assertEqual(self.states()[evaluation], "SUCCEEDED")
+        self.fleet.start_worker(0)
+
+    def test_what_is_asked_wrongly_is_refused_with_what_would_be_right(self):
+        self.assertEqual(self.fleet.run("evaluate", "--attach", "eval-none").returncode, 3)
+        both = self.fleet.run("evaluate", self.job, "--attach", "eval-none")
+        self.assertEqual((both.returncode, "leave JOB" in both.stderr), (2, True), both.stderr)
+        self.assertEqual(self.fleet.run("evaluate", self.job).returncode, 2)
+        typo = self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--corruptions", "foog")
+        self.assertEqual((typo.returncode, "pixelate" in typo.stderr), (1, True), typo.stderr)
+        many = self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--curve", "1000")
+        self.assertEqual((many.returncode, "0 to 64" in many.stderr), (1, True), many.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

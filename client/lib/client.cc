@@ -231,6 +231,13 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   }
 }
 
+absl::StatusOr<v1::Traces> Client::GetTraces(const std::string& job, const std::string& quantity) {
+  v1::GetTracesRequest request;
+  request.set_job(job);
+  request.set_quantity(quantity);
+  return Call<v1::JobService>(&v1::JobService::Stub::GetTraces, request);
+}
+
 absl::StatusOr<std::vector<v1::SegmentRecord>> Client::ListSegments(const v1::ListSegmentsRequest& request) {
   return AllPages<v1::SegmentRecord>(
       request, [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListSegments, page); },
@@ -294,6 +301,13 @@ absl::StatusOr<std::vector<v1::Dataset>> Client::ListDatasets() {
       [](auto& reply) { return reply.mutable_datasets(); });
 }
 
+absl::StatusOr<v1::DatasetRowValues> Client::ReadRows(const std::string& dataset, const std::vector<int64_t>& rows) {
+  v1::ReadRowsRequest request;
+  request.set_dataset(dataset);
+  request.mutable_rows()->Add(rows.begin(), rows.end());
+  return Call<v1::JobService>(&v1::JobService::Stub::ReadRows, request);
+}
+
 absl::Status Client::DeleteDataset(const std::string& name) {
   v1::DeleteDatasetRequest request;
   request.set_name(name);
@@ -349,6 +363,21 @@ absl::StatusOr<v1::Evaluation> Client::Evaluate(
   }));
   if (!update.has_evaluation()) return absl::InternalError("the server ended the evaluation without a result");
   return std::move(*update.mutable_evaluation());
+}
+
+absl::StatusOr<v1::EvaluationOperation> Client::GetEvaluation(const std::string& id) {
+  v1::GetEvaluationRequest request;
+  request.set_id(id);
+  return Call<v1::PredictService>(&v1::PredictService::Stub::GetEvaluation, request);
+}
+
+absl::StatusOr<std::vector<v1::EvaluationOperation>> Client::ListEvaluations(const std::string& job) {
+  v1::ListEvaluationsRequest request;
+  request.set_job(job);
+  return AllPages<v1::EvaluationOperation>(
+      request,
+      [&](const auto& page) { return Call<v1::PredictService>(&v1::PredictService::Stub::ListEvaluations, page); },
+      [](auto& reply) { return reply.mutable_evaluations(); });
 }
 
 }  // namespace chainfleet

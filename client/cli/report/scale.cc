@@ -10,7 +10,8 @@
 namespace chainfleet {
 namespace {
 
-constexpr double kSlack = 1e-9;  // of a step, for ticks at the very ends
+constexpr double kSlack = 1e-9;      // of a step, for ticks at the very ends
+constexpr double kLeastSpan = 1e-9;  // of an axis, in parts of its numbers: below it ticks could not be told apart
 
 // The smallest of 1, 2, 5 times a power of ten that cuts `span` into fewer than `most` pieces.
 double Step(double span, int most) {
@@ -61,10 +62,11 @@ std::string TickLabel(double value, double step) {
 }
 
 Scale Scale::Linear(double low, double high) {
-  if (!std::isfinite(low) || !std::isfinite(high)) return {0, 1, false};
+  if (!std::isfinite(high - low)) return {0, 1, false};
   if (low > high) std::swap(low, high);
-  if (low < high) return {low, high, false};
-  const double half = low == 0 ? 0.5 : std::abs(low) / 2;
+  const double size = std::max(std::abs(low), std::abs(high));
+  if (high - low > kLeastSpan * size) return {low, high, false};
+  const double half = size == 0 ? 0.5 : size / 2;
   return {low - half, high + half, false};
 }
 
@@ -77,12 +79,13 @@ Scale Scale::Rounded(double low, double high, int most) {
 Scale Scale::Log(double low, double high) {
   if (!(low > 0) || !(high > 0) || !std::isfinite(low) || !std::isfinite(high)) return Linear(low, high);
   if (low > high) std::swap(low, high);
-  if (low == high) return {low / 2, high * 2, true};
+  if (std::log(high) - std::log(low) < kLeastSpan) return {low / 2, high * 2, true};
   return {low, high, true};
 }
 
 double Scale::Share(double value) const {
-  const double share = log_ ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
+  const double share =
+      log_ ? (std::log(value) - std::log(low_)) / (std::log(high_) - std::log(low_)) : (value - low_) / (high_ - low_);
   return share > 0 ? std::min(share, 1.0) : 0;
 }
 
@@ -103,7 +106,10 @@ std::vector<Tick> Scale::LogTicks(int most) const {
 }
 
 std::vector<Tick> Scale::Ticks(int most) const {
-  if (log_) return LogTicks(most);
+  if (log_) {
+    std::vector<Tick> ticks = LogTicks(most);
+    if (ticks.size() > 1) return ticks;  // else it is too short for powers of ten
+  }
   const double step = Step(high_ - low_, most);
   std::vector<Tick> ticks;
   const double first = std::ceil(low_ / step - kSlack), last = std::floor(high_ / step + kSlack);

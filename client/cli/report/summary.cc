@@ -193,7 +193,10 @@ std::string AbsentHtml(const ReportContents& contents) {
               "They need a stored data set with labels or targets (chainfleet dataset list):",
               Command(contents, " --dataset NAME"), &html);
   }
-  if (contents.traces.empty()) {
+  const auto of_point = [&](const v1::Traces& traces) {
+    return std::ranges::any_of(traces.chains(), [&](const auto& chain) { return chain.point() == contents.point; });
+  };
+  if (std::ranges::none_of(contents.traces, of_point)) {
     AddAbsent(
         "Traces",
         "The server keeps them in memory, from its last start on and after burn-in: make the report while chains run, "

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/cli/evaluation_view.h"
-#include "client/cli/follow.h"
+#include "client/cli/terminal.h"
 #include "client/cli/verbs.h"
 
 namespace chainfleet {
@@ -45,6 +46,18 @@ std::string PointsTable(const std::vector<v1::Evaluation>& evaluations) {
   return Heading(evaluations[0], absl::StrCat(evaluations.size(), " points")) + table.Render();
 }
 
+absl::StatusOr<v1::Evaluation> EvaluatePoint(Client* client, const v1::EvaluateRequest& request) {
+  LiveText text(stderr);
+  const std::string& point = request.selection().point();
+  auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
+    if (progress.rows_total() == 0) return;
+    text.Show(absl::StrFormat("evaluating%s: %d of %d rows", point.empty() ? "" : " point " + point,
+                              progress.rows_done(), progress.rows_total()));
+  });
+  text.Clear();
+  return evaluation;
+}
+
 // Every point on the version of the first.
 absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest request) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(request.job()));
@@ -52,7 +65,7 @@ absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest re
   std::vector<v1::Evaluation> evaluations;
   for (int point = 0; point < std::max(1, job.points_size()); ++point) {
     request.mutable_selection()->set_point(absl::StrCat(point));
-    CHAINFLEET_ASSIGN_OR_RETURN(evaluations.emplace_back(), FollowEvaluation(client, request));
+    CHAINFLEET_ASSIGN_OR_RETURN(evaluations.emplace_back(), EvaluatePoint(client, request));
     request.mutable_selection()->set_version(evaluations.back().version());
   }
   Listing listing{"evaluations", {}, {}, PointsTable(evaluations)};
@@ -73,7 +86,7 @@ absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
   request.set_calibration_dataset(options.calibrate);
   if (options.point == "all") return EvaluateAll(run, &client, std::move(request));
   request.mutable_selection()->set_point(options.point);
-  const absl::StatusOr<v1::Evaluation> evaluation = FollowEvaluation(&client, request);
+  const absl::StatusOr<v1::Evaluation> evaluation = EvaluatePoint(&client, request);
   CHAINFLEET_RETURN_IF_ERROR(evaluation.status());
   PrintOne(std::cout, run->format, *evaluation, evaluation->job_id(), [&] { return EvaluationTable(*evaluation); });
   return absl::OkStatus();

@@ -30,18 +30,6 @@ absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::
   return newest;
 }
 
-absl::StatusOr<v1::Evaluation> FollowEvaluation(Client* client, const v1::EvaluateRequest& request) {
-  LiveText text(stderr);
-  const std::string& point = request.selection().point();
-  auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
-    if (progress.rows_total() == 0) return;
-    text.Show(absl::StrFormat("evaluating%s: %d of %d rows", point.empty() ? "" : " point " + point,
-                              progress.rows_done(), progress.rows_total()));
-  });
-  text.Clear();
-  return evaluation;
-}
-
 absl::Status OutcomeOf(const v1::Job& job) {
   if (job.state() == v1::Job::SUCCEEDED || job.state() == v1::Job::SUCCEEDED_EARLY) return absl::OkStatus();
   std::set<std::string> reasons;

@@ -1,4 +1,4 @@
-// Following work on the server to its end, with its progress on stderr.
+// Following a job until it is final, with its progress on stderr.
 #pragma once
 
 #include <string>
@@ -13,9 +13,6 @@ namespace chainfleet {
 // The job when it is final. A terminal shows one line drawn again in place, anything else a line per tenth of the work
 // and per change of state. Ctrl-C detaches. Errors are those of Client::WatchJob.
 absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::Duration timeout);
-
-// The result of an evaluation that is made now; a terminal shows the rows done.
-absl::StatusOr<v1::Evaluation> FollowEvaluation(Client* client, const v1::EvaluateRequest& request);
 
 // OK if the job SUCCEEDED (also early); else ABORTED with the reasons of its chains.
 absl::Status OutcomeOf(const v1::Job& job);

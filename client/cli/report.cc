@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/follow.h"
 #include "client/cli/output_file.h"
 #include "client/cli/report/example_pictures.h"
 #include "client/cli/report/page.h"
@@ -91,7 +90,12 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   request.mutable_corruptions()->Add(options.corruptions.begin(), options.corruptions.end());
   request.set_flatness(options.flatness);
   request.set_curve_points(kCurvePoints);
-  return FollowEvaluation(client, request);
+  LiveText text(stderr);
+  auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
+    text.Show(absl::StrCat("evaluating: ", progress.rows_done(), " of ", progress.rows_total(), " rows"));
+  });
+  text.Clear();
+  return evaluation;
 }
 
 absl::Status FillEvaluation(Client* client, const ReportOptions& options, ReportContents* contents) {

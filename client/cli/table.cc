@@ -52,9 +52,13 @@ std::string Table::Render(size_t max_rows) const {
 }
 
 std::string Table::RenderHtml() const {
+  const auto has_values = [&](size_t i) {
+    return rows_.empty() || std::any_of(rows_.begin(), rows_.end(), [i](const auto& row) { return row[i] != "-"; });
+  };
   const auto line = [&](const std::string& tag, const auto& cell_of) {
     std::string html = "<tr>";
     for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!has_values(i)) continue;
       absl::StrAppend(&html, "<", tag, columns_[i].right ? " class=\"number\">" : ">", Escape(cell_of(i)), "</", tag,
                       ">");
     }

@@ -53,11 +53,12 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-nu
 th, td { padding: 6px 12px 6px 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; }
 thead th { color: var(--muted); font-size: 11.5px; font-weight: 600; letter-spacing: .04em; }
 tbody tr:last-child th, tbody tr:last-child td { border-bottom: 0; }
-.number { text-align: right; padding-right: 0; padding-left: 18px; }
-table.map { border-collapse: separate; border-spacing: 3px; margin: auto 0; }
+.number { text-align: right; padding-right: 0; padding-left: 18px; } .number:first-child { padding-left: 0; width: 4em; }
+.number + :not(.number) { padding-left: 26px; }
+table.map { border-collapse: separate; border-spacing: 3px; }
 table.map th { border: 0; font-weight: 500; padding: 4px 8px 4px 0; }
 table.map thead th { text-align: center; padding-right: 0; } table.map thead th:first-child { text-align: left; }
-td.heat { border: 0; padding: 7px 4px; text-align: center; border-radius: 4px;
+td.heat { border: 0; padding: 12px 4px; text-align: center; border-radius: 4px;
   background: color-mix(in srgb, var(--heat-ink) var(--heat, 0%), var(--grid)); }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 5px 22px; margin: 0; }
 dt { color: var(--muted); } dd { margin: 0; overflow-wrap: anywhere; white-space: pre-line; }
@@ -83,9 +84,9 @@ svg .line, svg .trace { fill: none; stroke: var(--c); stroke-width: 2; stroke-li
 svg .trace { stroke-width: 1.1; stroke-opacity: .85; }
 svg .bar { fill: var(--c); fill-opacity: .82; stroke: var(--card); stroke-width: 1; }
 svg .area { fill: var(--c); fill-opacity: .2; }
-svg .gap { fill: var(--c); fill-opacity: .3; stroke: var(--c); stroke-width: 1; }
+svg .gap { fill: var(--c); fill-opacity: .38; stroke: var(--c); stroke-width: 1; }
 svg .dot { fill: var(--c); stroke: var(--card); stroke-width: 1; }
-.key .bar { stroke: var(--c); stroke-width: 9; } .key .gap { stroke-width: 9; stroke-opacity: .4; } .key .line { stroke-width: 3; }
+.key .bar { stroke: var(--c); stroke-width: 9; } .key .gap { stroke-width: 9; stroke-opacity: .4; } .key .line, .key .trace { stroke-width: 3; }
 .s0 { --c: var(--s0); } .s1 { --c: var(--s1); } .s2 { --c: var(--s2); } .s3 { --c: var(--s3); }
 .s4 { --c: var(--s4); } .s5 { --c: var(--s5); } .s6 { --c: var(--s6); } .s7 { --c: var(--s7); }
 svg .line.s1 { stroke-dasharray: 9 3; } svg .line.s2 { stroke-dasharray: 4 2; } svg .line.s3 { stroke-dasharray: 12 3 3 3; }

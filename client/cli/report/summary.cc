@@ -10,6 +10,7 @@
 #include "client/cli/job_view.h"
 #include "client/cli/output.h"
 #include "client/cli/report/markup.h"
+#include "client/cli/report/scale.h"
 #include "client/cli/report/score_charts.h"
 #include "client/cli/report_view.h"
 #include "client/cli/table.h"
@@ -17,6 +18,8 @@
 
 namespace chainfleet {
 namespace {
+
+std::string Counted(int64_t number) { return TickLabel(static_cast<double>(number), 1); }
 
 std::string Tile(const std::string& value, const std::string& name, const std::string& beside,
                  const std::string& verdict = "") {
@@ -126,10 +129,10 @@ std::string HeadingHtml(const ReportContents& contents) {
   if (contents.point < job.points_size()) absl::StrAppend(&html, ", point ", Escape(job.points(contents.point).name()));
   if (contents.evaluation) {
     const v1::Evaluation& evaluation = *contents.evaluation;
-    absl::StrAppend(&html, ", version ", evaluation.version(), ", scored on ", evaluation.num_rows(), " rows of ",
-                    Escape(evaluation.dataset()));
+    absl::StrAppend(&html, ", version ", evaluation.version(), ", scored on ", Counted(evaluation.num_rows()),
+                    " rows of ", Escape(evaluation.dataset()));
     if (!evaluation.ood_dataset().empty()) {
-      absl::StrAppend(&html, " against ", evaluation.num_ood_rows(), " of ", Escape(evaluation.ood_dataset()));
+      absl::StrAppend(&html, " against ", Counted(evaluation.num_ood_rows()), " of ", Escape(evaluation.ood_dataset()));
     }
   }
   return html + "</p>\n";

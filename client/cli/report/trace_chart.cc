@@ -69,11 +69,11 @@ std::vector<PlotPoint> Outline(const v1::Traces::Chain& chain, const Span& span,
 
 std::vector<Figure::Key> Legend(const Chains& found) {
   if (found.chains.size() > kNamedChains) {
-    return {{"line s0", absl::StrCat(found.chains.size(), " chains, colors again from the first after the eighth")}};
+    return {{"trace s0", absl::StrCat(found.chains.size(), " chains, colors again from the first after the eighth")}};
   }
   std::vector<Figure::Key> legend;
   for (size_t i = 0; i < found.chains.size(); ++i) {
-    legend.push_back({SeriesStyle("line", i), absl::StrCat("chain ", found.chains[i]->chain())});
+    legend.push_back({SeriesStyle("trace", i), absl::StrCat("chain ", found.chains[i]->chain())});
   }
   return legend;
 }

@@ -1,12 +1,10 @@
-#include <cstdio>
-#include <iostream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/table.h"
-#include "client/cli/terminal.h"
+#include "client/cli/named_content.h"
 #include "client/cli/verbs.h"
 
 namespace chainfleet {
@@ -25,28 +23,13 @@ Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
 }
 
 absl::Status Put(Invocation* run, const v1::PutDatasetRequest::Header& header, const std::vector<std::string>& files) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  LiveText text(stderr);
-  ExitOnInterrupt(absl::StrCat("\ninterrupted: data set ", header.name(), " was not stored\n"));
-  const auto dataset = client.PutDataset(header, files, [&](int64_t bytes) {
-    text.Show(absl::StrCat("sending ", header.name(), ": ", FormatBytes(bytes)));
+  return PutNamed<v1::Dataset>(run, "data set", header.name(), DatasetTable, [&](Client* client, const auto& on_sent) {
+    return client->PutDataset(header, files, on_sent);
   });
-  text.Clear();
-  CHAINFLEET_RETURN_IF_ERROR(dataset.status());
-  PrintOne(std::cout, run->format, *dataset, dataset->name(), [&] { return DatasetTable({*dataset}).Render(); });
-  return absl::OkStatus();
 }
 
 absl::Status List(Invocation* run) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto datasets, client.ListDatasets());
-  Listing listing{"datasets", {}, {}, DatasetTable(datasets).Render()};
-  for (const v1::Dataset& dataset : datasets) {
-    listing.items.push_back(&dataset);
-    listing.names.push_back(dataset.name());
-  }
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
+  return ListNamed<v1::Dataset>(run, "datasets", DatasetTable, &Client::ListDatasets);
 }
 
 }  // namespace

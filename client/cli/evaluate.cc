@@ -1,14 +1,13 @@
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/evaluation_view.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
@@ -24,33 +23,6 @@ struct EvaluateOptions {
   bool flatness = false, detach = false;
   int curve = 0;
 };
-
-std::string NameOf(const v1::Scores& scores) {
-  if (scores.what() == "all") return "all draws";
-  if (!absl::StartsWith(scores.what(), "single")) return scores.what();
-  return "mean " + scores.what().substr(0, 6) + " draw" + scores.what().substr(6);
-}
-
-bool OfNumbers(const v1::Evaluation& evaluation) {
-  return evaluation.scores_size() > 0 && evaluation.scores(0).has_rmse();
-}
-
-Table ScoreTable(const std::string& first, bool numbers) {
-  if (numbers) return Table({first, ">DRAWS", ">RMSE", ">NLL", ">WITHIN 90 %"});
-  return Table({first, ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC", ">TEMPERATURE"});
-}
-
-void AddScores(const std::string& first, const v1::Scores& scores, Table* table) {
-  const std::string draws = absl::StrCat(scores.num_draws());
-  if (scores.has_rmse()) {
-    // RMSE is in the target's units, whatever their size.
-    return table->AddRow({first, draws, absl::StrFormat("%.4g", scores.rmse()), Fixed(scores.nll(), 4),
-                          Fixed(scores.has_coverage_90() ? 100 * scores.coverage_90() : NAN, 2)});
-  }
-  table->AddRow({first, draws, Fixed(100 * scores.accuracy(), 2), Fixed(scores.nll(), 4), Fixed(scores.ece(), 4),
-                 Fixed(scores.brier(), 4), Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4),
-                 Fixed(scores.has_temperature() ? scores.temperature() : NAN, 3)});
-}
 
 std::string Heading(const v1::Evaluation& evaluation, const std::string& point) {
   std::string text =
@@ -100,9 +72,7 @@ std::string FlatnessTable(const v1::Evaluation& evaluation) {
 }
 
 std::string EvaluationTable(const v1::Evaluation& evaluation) {
-  Table table = ScoreTable("", OfNumbers(evaluation));
-  for (const v1::Scores& scores : evaluation.scores()) AddScores(NameOf(scores), scores, &table);
-  std::string text = Heading(evaluation, evaluation.point()) + table.Render();
+  std::string text = Heading(evaluation, evaluation.point()) + ScoresOf(evaluation).Render();
   if (evaluation.curve_size() > 0) absl::StrAppend(&text, "\n", CurveTable(evaluation));
   if (evaluation.corrupted_size() > 0) absl::StrAppend(&text, "\n", CorruptedTable(evaluation));
   if (evaluation.flatness_size() > 0) absl::StrAppend(&text, "\n", FlatnessTable(evaluation));

@@ -29,8 +29,6 @@ double StepsPerSecond(const v1::Job& job) {
   return sum;
 }
 
-constexpr double kConverged = 1.01;  // R-hat below it (Vehtari et al. 2021)
-
 // The largest of all quantities and points; nothing without one.
 std::optional<double> WorstRhat(const v1::Job& job) {
   std::optional<double> worst;

@@ -1,11 +1,8 @@
-#include <cstdio>
-#include <iostream>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "client/cli/table.h"
-#include "client/cli/terminal.h"
+#include "client/cli/named_content.h"
 #include "client/cli/verbs.h"
 
 namespace chainfleet {
@@ -20,27 +17,13 @@ Table ModelTable(const std::vector<v1::StoredModel>& models) {
 }
 
 absl::Status Put(Invocation* run, const std::string& name, const std::string& file) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  LiveText text(stderr);
-  ExitOnInterrupt(absl::StrCat("\ninterrupted: model ", name, " was not stored\n"));
-  const auto model = client.PutModel(
-      name, file, [&](int64_t bytes) { text.Show(absl::StrCat("sending ", name, ": ", FormatBytes(bytes))); });
-  text.Clear();
-  CHAINFLEET_RETURN_IF_ERROR(model.status());
-  PrintOne(std::cout, run->format, *model, model->name(), [&] { return ModelTable({*model}).Render(); });
-  return absl::OkStatus();
+  return PutNamed<v1::StoredModel>(run, "model", name, ModelTable, [&](Client* client, const auto& on_sent) {
+    return client->PutModel(name, file, on_sent);
+  });
 }
 
 absl::Status List(Invocation* run) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto models, client.ListModels());
-  Listing listing{"models", {}, {}, ModelTable(models).Render()};
-  for (const v1::StoredModel& model : models) {
-    listing.items.push_back(&model);
-    listing.names.push_back(model.name());
-  }
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
+  return ListNamed<v1::StoredModel>(run, "models", ModelTable, &Client::ListModels);
 }
 
 }  // namespace

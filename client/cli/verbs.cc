@@ -4,7 +4,7 @@ namespace chainfleet {
 
 void AddAllVerbs(CLI::App* program, Invocation* run) {
   for (const auto add : {AddUp, AddDown, AddSubmit, AddGet, AddDescribe, AddWatch, AddWait, AddIntents, AddDelete,
-                         AddDataset, AddModel, AddPredict, AddEvaluate, AddExport, AddDoctor, AddCompletion}) {
+                         AddDataset, AddModel, AddPredict, AddEvaluate, AddReport, AddExport, AddDoctor, AddCompletion}) {
     add(program, run);
   }
 }

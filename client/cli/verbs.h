@@ -19,6 +19,7 @@ void AddDataset(CLI::App* program, Invocation* run);
 void AddModel(CLI::App* program, Invocation* run);
 void AddPredict(CLI::App* program, Invocation* run);
 void AddEvaluate(CLI::App* program, Invocation* run);
+void AddReport(CLI::App* program, Invocation* run);
 void AddExport(CLI::App* program, Invocation* run);
 void AddDoctor(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);

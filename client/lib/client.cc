@@ -205,6 +205,13 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   }
 }
 
+absl::StatusOr<v1::Traces> Client::GetTraces(const std::string& job, const std::string& quantity) {
+  v1::GetTracesRequest request;
+  request.set_job(job);
+  request.set_quantity(quantity);
+  return Call<v1::JobService>(&v1::JobService::Stub::GetTraces, request);
+}
+
 absl::StatusOr<std::vector<v1::SegmentRecord>> Client::ListSegments(const v1::ListSegmentsRequest& request) {
   return AllPages<v1::SegmentRecord>(
       request, [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListSegments, page); },
@@ -266,6 +273,13 @@ absl::StatusOr<std::vector<v1::Dataset>> Client::ListDatasets() {
       v1::ListDatasetsRequest(),
       [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListDatasets, page); },
       [](auto& reply) { return reply.mutable_datasets(); });
+}
+
+absl::StatusOr<v1::DatasetRowValues> Client::ReadRows(const std::string& dataset, const std::vector<int64_t>& rows) {
+  v1::ReadRowsRequest request;
+  request.set_dataset(dataset);
+  request.mutable_rows()->Add(rows.begin(), rows.end());
+  return Call<v1::JobService>(&v1::JobService::Stub::ReadRows, request);
 }
 
 absl::Status Client::DeleteDataset(const std::string& name) {

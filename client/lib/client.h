@@ -47,8 +47,10 @@ class Client {
   absl::Status WatchJob(const std::string& job, absl::Duration timeout,
                         const std::function<void(const v1::Job&)>& on_change);
 
+  // The newest traced values of a quantity. NOT_FOUND / NOT_TRACED.
+  absl::StatusOr<v1::Traces> GetTraces(const std::string& job, const std::string& quantity);
+
   // Committed segments in (chain, index) order, all pages.
-  // All pages.
   absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(const v1::ListSegmentsRequest& request);
   // The bytes of the segment's object. DATA_LOSS if size or SHA-256 are not those of the record.
   absl::StatusOr<std::string> ReadSegment(const v1::SegmentRecord& record);
@@ -59,6 +61,8 @@ class Client {
                                          const std::vector<std::string>& paths,
                                          const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets();
+  // Stored rows in the order asked for, at most limits::kMaxExampleRows.
+  absl::StatusOr<v1::DatasetRowValues> ReadRows(const std::string& dataset, const std::vector<int64_t>& rows);
   absl::Status DeleteDataset(const std::string& name);
 
   // Sends a TorchScript file.

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/mutex.h"
 #include "core/diagnostics/ess.h"
 #include "core/diagnostics/mcse.h"
@@ -14,7 +16,7 @@ namespace {
 
 // The newest values of one chain.
 struct Window {
-  int64_t last_step = 0;
+  std::vector<int64_t> steps;  // [n]
   std::vector<double> values;  // [n, Q]
 };
 using Windows = std::map<int32_t, Window>;  // by chain
@@ -40,7 +42,7 @@ struct Matrix {
 };
 
 Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
-  const auto length = [&](const Window& w) { return static_cast<int64_t>(w.values.size() / num_quantities); };
+  const auto length = [](const Window& w) { return static_cast<int64_t>(w.steps.size()); };
   int64_t longest = 0;
   for (const auto& [index, window] : windows) longest = std::max(longest, length(window));
   Matrix matrix{.point = point, .values = longest};
@@ -115,14 +117,16 @@ Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const Cha
 void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace& trace) {
   const size_t q = trace.quantities.size(), before = window->values.size();
   for (size_t i = 0; i < trace.steps.size(); ++i) {
-    if (trace.steps[i] <= window->last_step) continue;
-    window->last_step = trace.steps[i];
+    if (!window->steps.empty() && trace.steps[i] <= window->steps.back()) continue;
+    window->steps.push_back(trace.steps[i]);
     const auto first = trace.values.begin() + static_cast<int64_t>(i * q);
     window->values.insert(window->values.end(), first, first + static_cast<int64_t>(q));
     job->added += static_cast<int64_t>(q);
   }
-  const size_t most = static_cast<size_t>(kTraceWindow) * q;
-  if (window->values.size() > most) window->values.erase(window->values.begin(), window->values.end() - most);
+  if (window->steps.size() > kTraceWindow) {
+    window->steps.erase(window->steps.begin(), window->steps.end() - kTraceWindow);
+    window->values.erase(window->values.begin(), window->values.end() - kTraceWindow * static_cast<int64_t>(q));
+  }
   const int64_t grown = static_cast<int64_t>(window->values.size()) - static_cast<int64_t>(before);
   job->num_values += grown;
   num_values += grown;
@@ -201,6 +205,32 @@ std::vector<Diagnostic> TraceTable::Of(const std::string& job) const {
   MutexLock lock(&state_->mutex);
   const auto found = state_->jobs.find(job);
   return found == state_->jobs.end() ? std::vector<Diagnostic>() : *found->second.diagnostics;
+}
+
+absl::StatusOr<std::vector<TracedChain>> TraceTable::TracesOf(const std::string& job,
+                                                              const std::string& quantity) const {
+  MutexLock lock(&state_->mutex);
+  const auto found = state_->jobs.find(job);
+  const TracedJob none, &traced = found == state_->jobs.end() ? none : found->second;
+  const auto column = std::ranges::find(traced.quantities, quantity);
+  if (column == traced.quantities.end()) {
+    return WithReason(
+        absl::NotFoundError(absl::StrCat("job ", job, " has no traces of \"", quantity, "\": ",
+                                         traced.quantities.empty()
+                                             ? "none have come since the server started"
+                                             : absl::StrCat("traced are ", absl::StrJoin(traced.quantities, ", ")))),
+        "NOT_TRACED");
+  }
+  const size_t q = traced.quantities.size(), offset = static_cast<size_t>(column - traced.quantities.begin());
+  std::vector<TracedChain> chains;
+  for (const auto& [point, windows] : traced.points) {
+    for (const auto& [index, window] : windows) {
+      TracedChain& chain = chains.emplace_back(TracedChain{index, point, window.steps, {}});
+      chain.values.reserve(window.steps.size());
+      for (size_t i = offset; i < window.values.size(); i += q) chain.values.push_back(window.values[i]);
+    }
+  }
+  return chains;
 }
 
 }  // namespace chainfleet

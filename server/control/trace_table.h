@@ -11,6 +11,7 @@
 
 #include "core/base/executor.h"
 #include "core/base/ids.h"
+#include "core/base/status.h"
 #include "core/domain/chain_state.h"
 #include "core/domain/chain_trace.h"
 
@@ -26,6 +27,14 @@ struct Diagnostic {
   double ess_bulk = 0, ess_tail = 0;
   double mean = 0, mcse_mean = 0;
   bool operator==(const Diagnostic&) const = default;
+};
+
+// What is known of one quantity on one chain, in the quantity's units: the newest kTraceWindow values at most.
+struct TracedChain {
+  int32_t chain = 0, point = 0;
+  std::vector<int64_t> steps;  // [n], rising
+  std::vector<double> values;  // [n]
+  bool operator==(const TracedChain&) const = default;
 };
 
 // Thread-safe. Diagnostics are computed on the executor, of each job by one task at a time: when its traces grew by a
@@ -48,6 +57,10 @@ class TraceTable {
 
   // By point, then in the order of the quantities; those whose values are all equal are left out.
   std::vector<Diagnostic> Of(const std::string& job) const;
+
+  // By point, then chain. NOT_FOUND / NOT_TRACED naming the quantities that are traced, or saying that none is: before
+  // the first commit after burn-in, and after a start of the server until chains commit again.
+  absl::StatusOr<std::vector<TracedChain>> TracesOf(const std::string& job, const std::string& quantity) const;
 
  private:
   struct State;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/store/draw_codec/safetensors.h"
+#include "server/predict/dataset_shard.h"
 
 namespace chainfleet {
 namespace {
@@ -19,32 +19,18 @@ constexpr Kind kLabels = {"labels", TensorType::kInt32, "int32 labels"};
 constexpr Kind kNumbers = {"targets", TensorType::kFloat32, "float32 targets"};
 
 template <typename T>
-absl::Status AppendShard(const BlobStore& blobs, const Kind& kind, const DatasetShard& shard, std::vector<T>* targets) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, blobs.Get(shard.object.name));
-  CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ParseSafetensors(bytes));
-  const TensorView* view = file.Find(kind.tensor);
-  if (view == nullptr || view->type != kind.type || view->shape != std::vector<int64_t>{shard.num_rows} ||
-      shard.first_row != static_cast<int64_t>(targets->size())) {
-    return absl::DataLossError(
-        absl::StrCat("no ", kind.words, " for rows ", shard.first_row, " to ", shard.first_row + shard.num_rows - 1));
-  }
-  targets->resize(targets->size() + static_cast<size_t>(shard.num_rows));
-  std::memcpy(targets->data() + shard.first_row, view->data, static_cast<size_t>(view->size_bytes));
-  return absl::OkStatus();
-}
-
-template <typename T>
 absl::StatusOr<std::vector<T>> ReadAll(const BlobStore& blobs, const Kind& kind, const Dataset& dataset) {
   std::vector<T> targets;
   for (const DatasetShard& shard : dataset.shards) {
-    if (const absl::Status status = AppendShard(blobs, kind, shard, &targets); !status.ok()) {
-      return absl::DataLossError(absl::StrCat("data set ", dataset.name, ", object ", shard.object.name, ": ",
-                                              std::string(status.message()), "; put the data set again"));
-    }
+    CHAINFLEET_ASSIGN_OR_RETURN(const DatasetShardFile file, DatasetShardFile::Read(blobs, dataset, shard));
+    CHAINFLEET_ASSIGN_OR_RETURN(const TensorView view, file.Find(kind.tensor, kind.type, {}, kind.words));
+    if (shard.first_row != static_cast<int64_t>(targets.size())) break;
+    targets.resize(targets.size() + static_cast<size_t>(shard.num_rows));
+    std::memcpy(targets.data() + shard.first_row, view.data, static_cast<size_t>(view.size_bytes));
   }
   if (static_cast<int64_t>(targets.size()) == dataset.num_rows) return targets;
   return absl::DataLossError(absl::StrCat("data set ", dataset.name, " has ", targets.size(), " ", kind.words, " for ",
-                                          dataset.num_rows, " rows"));
+                                          dataset.num_rows, " rows; put the data set again"));
 }
 
 }  // namespace

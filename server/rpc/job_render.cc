@@ -118,6 +118,29 @@ v1::Job RenderJob(const JobView& view, const TraceTable& traces) {
   return job;
 }
 
+v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains) {
+  v1::Traces traces;
+  traces.set_quantity(quantity);
+  for (const TracedChain& traced : chains) {
+    v1::Traces::Chain* chain = traces.add_chains();
+    chain->set_chain(traced.chain);
+    chain->set_point(traced.point);
+    chain->mutable_steps()->Add(traced.steps.begin(), traced.steps.end());
+    chain->mutable_values()->Add(traced.values.begin(), traced.values.end());
+  }
+  return traces;
+}
+
+v1::DatasetRowValues RenderRows(const DatasetRows& rows) {
+  v1::DatasetRowValues values;
+  values.set_type(ToProto(rows.type));
+  values.mutable_shape()->Add(rows.shape.begin(), rows.shape.end());
+  values.set_inputs(rows.inputs);
+  values.mutable_labels()->Add(rows.labels.begin(), rows.labels.end());
+  values.mutable_targets()->Add(rows.targets.begin(), rows.targets.end());
+  return values;
+}
+
 v1::Dataset RenderDataset(const Dataset& dataset) {
   v1::Dataset rendered = ToProto(dataset);
   rendered.clear_shards();

@@ -1,9 +1,13 @@
 // Views of the Dispatcher as messages of jobs.proto.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "chainfleet/v1/jobs.pb.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
+#include "server/predict/row_reader.h"
 
 namespace chainfleet {
 
@@ -12,6 +16,10 @@ v1::Job RenderJob(const JobView& view, bool with_chains);
 
 // With chains and what their traces say.
 v1::Job RenderJob(const JobView& view, const TraceTable& traces);
+
+v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains);
+
+v1::DatasetRowValues RenderRows(const DatasetRows& rows);
 
 // Shards left out.
 v1::Dataset RenderDataset(const Dataset& dataset);

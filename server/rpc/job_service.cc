@@ -200,6 +200,17 @@ grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::L
   });
 }
 
+grpc::ServerUnaryReactor* JobService::GetTraces(Context* context, const v1::GetTracesRequest* request,
+                                                v1::Traces* response) {
+  return ServeUnary(response, [&](auto answer) {
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+    if (!job.ok()) return answer->Fail(job.status());
+    const std::string quantity = request->quantity().empty() ? "energy" : request->quantity();
+    answer->Answer(parts_.traces->TracesOf(*job, quantity),
+                   [&](const std::vector<TracedChain>& chains) { return RenderTraces(quantity, chains); });
+  });
+}
+
 grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, const v1::ReadSegmentRequest* request) {
   const auto refuse = [](const absl::Status& status) {
     return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
@@ -225,6 +236,19 @@ grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::L
                      list.set_next_page_token(page.next_page_token);
                      return list;
                    });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadRowsRequest* request,
+                                               v1::DatasetRowValues* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<Dataset> dataset = parts_.dispatcher->GetDataset(request->dataset());
+    if (!dataset.ok()) return answer->Fail(dataset.status());
+    parts_.executor->Schedule([answer, blobs = parts_.blobs, dataset = *dataset,
+                               rows = std::vector<int64_t>(request->rows().begin(), request->rows().end())] {
+      answer->Answer(chainfleet::ReadRows(*blobs, dataset, rows), RenderRows);
+    });
   });
 }
 

@@ -32,10 +32,14 @@ class JobService final : public v1::JobService::CallbackService {
                                       v1::Job* response) override;
   grpc::ServerUnaryReactor* ListSegments(Context* context, const v1::ListSegmentsRequest* request,
                                          v1::ListSegmentsResponse* response) override;
+  grpc::ServerUnaryReactor* GetTraces(Context* context, const v1::GetTracesRequest* request,
+                                      v1::Traces* response) override;
   grpc::ServerWriteReactor<v1::Chunk>* ReadSegment(Context* context, const v1::ReadSegmentRequest* request) override;
   grpc::ServerReadReactor<v1::PutDatasetRequest>* PutDataset(Context* context, v1::Dataset* response) override;
   grpc::ServerUnaryReactor* ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
                                          v1::ListDatasetsResponse* response) override;
+  grpc::ServerUnaryReactor* ReadRows(Context* context, const v1::ReadRowsRequest* request,
+                                     v1::DatasetRowValues* response) override;
   grpc::ServerUnaryReactor* DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
                                           v1::DeleteDatasetResponse* response) override;
   grpc::ServerReadReactor<v1::PutModelRequest>* PutModel(Context* context, v1::StoredModel* response) override;

@@ -14,6 +14,8 @@
 namespace chainfleet {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -147,6 +149,45 @@ TEST_F(TraceTableTest, ForgetsTheJobThatWasNotFedForLongest) {
   EXPECT_THAT(table_.Of("job-1"), IsEmpty());
   EXPECT_THAT(table_.Of("job-a"), SizeIs(1));
   EXPECT_THAT(table_.Of("one more"), SizeIs(1));
+}
+
+TEST_F(TraceTableTest, GivesTheValuesOfAQuantityChainByChain) {
+  Add(1, 0, 5, 3, 1);
+  Add(0, 2, 4);
+  const auto noise = table_.TracesOf("job-a", "noise"), still = table_.TracesOf("job-a", "still");
+  ASSERT_TRUE(noise.ok() && still.ok()) << noise.status();
+  EXPECT_THAT(
+      *noise,
+      ElementsAre(TracedChain{0, 0, {3, 4}, {Value(0, 3, 0), Value(0, 4, 0)}},
+                  TracedChain{1,
+                              1,
+                              {1, 2, 3, 4, 5},
+                              {Value(1, 1, 3), Value(1, 2, 3), Value(1, 3, 3), Value(1, 4, 3), Value(1, 5, 3)}}));
+  EXPECT_THAT((*still)[0].values, ElementsAre(7, 7));
+}
+
+TEST_F(TraceTableTest, GivesTheNewestWindowWithItsSteps) {
+  Add(0, 0, 900);
+  Add(0, 900, 2500);
+  const auto traces = table_.TracesOf("job-a", "noise");
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  ASSERT_THAT(traces->at(0).steps, SizeIs(kTraceWindow));
+  ASSERT_THAT(traces->at(0).values, SizeIs(kTraceWindow));
+  EXPECT_EQ(traces->at(0).steps.front(), 1501);
+  EXPECT_EQ(traces->at(0).steps.back(), 2500);
+  EXPECT_EQ(traces->at(0).values.front(), Value(0, 1501, 0));
+  EXPECT_EQ(traces->at(0).values.back(), Value(0, 2500, 0));
+}
+
+TEST_F(TraceTableTest, SaysWhatIsTracedInstead) {
+  Add(0, 0, 5);
+  const absl::Status other = table_.TracesOf("job-a", "energy").status(),
+                     none = table_.TracesOf("job-b", "noise").status();
+  EXPECT_TRUE(absl::IsNotFound(other));
+  EXPECT_EQ(ReasonOf(other), "NOT_TRACED");
+  EXPECT_THAT(std::string(other.message()), HasSubstr("noise, still"));
+  EXPECT_TRUE(absl::IsNotFound(none));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("since the server started"));
 }
 
 }  // namespace

@@ -105,6 +105,25 @@ TEST_F(DatasetTest, ShardsHoldTheBytesAsTheyCame) {
   EXPECT_THAT(*bytes, HasSubstr(Images(6).bytes.substr(16)));
 }
 
+TEST_F(DatasetTest, RowsAreReadAsTheyCame) {
+  ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  v1::ReadRowsRequest request;
+  request.set_dataset("digits");
+  request.add_rows(5);
+  request.add_rows(1);
+  const auto rows = Call(*jobs_, &v1::JobService::Stub::ReadRows, request);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->type(), v1::UINT8);
+  EXPECT_THAT(rows->shape(), testing::ElementsAre(2, 1, 2, 2));
+  EXPECT_THAT(rows->inputs(), testing::ElementsAre(20, 21, 22, 23, 4, 5, 6, 7));
+  EXPECT_THAT(rows->labels(), testing::ElementsAre(2, 1));
+  request.add_rows(6);
+  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ReadRows, request).status().code(), absl::StatusCode::kOutOfRange);
+  request.set_dataset("letters");
+  const absl::Status unknown = Call(*jobs_, &v1::JobService::Stub::ReadRows, request).status();
+  EXPECT_EQ(ReasonOf(unknown), "DATASET_NOT_FOUND");
+}
+
 TEST_F(DatasetTest, SameContentAgainIsOkAndOtherContentIsNot) {
   const auto first = Put("digits", {Images(6), LabelsOf(6)}), again = Put("digits", {Images(6), LabelsOf(6)});
   ASSERT_TRUE(again.ok()) << again.status();

@@ -130,6 +130,32 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
   EXPECT_EQ(GetJob("walk")->diagnostics(0).values(), 5);
 }
 
+TEST_F(WorkerServiceTest, TracesOfCommitsAreReadByQuantity) {
+  const Grant grant = Lease();
+  SignedCommit commit = CommitOf(grant, {});
+  commit.commit.segment.reset();
+  commit.commit.trace = {
+      .point = 0, .quantities = {"energy", "theta.norm"}, .steps = {8, 10}, .values = {4, 0.5, 3, 0.75}};
+  ASSERT_TRUE(Commit(commit).ok());
+  WaitForDiagnostics();
+  v1::GetTracesRequest request;
+  request.set_job("walk");
+  const auto energy = Call(*jobs_, &v1::JobService::Stub::GetTraces, request);
+  ASSERT_TRUE(energy.ok()) << energy.status();
+  EXPECT_EQ(energy->quantity(), "energy");
+  ASSERT_EQ(energy->chains_size(), 1);
+  EXPECT_THAT(energy->chains(0).steps(), testing::ElementsAre(8, 10));
+  EXPECT_THAT(energy->chains(0).values(), testing::ElementsAre(4, 3));
+  request.set_quantity("theta.norm");
+  EXPECT_THAT(Call(*jobs_, &v1::JobService::Stub::GetTraces, request)->chains(0).values(),
+              testing::ElementsAre(0.5, 0.75));
+  request.set_quantity("height");
+  const absl::Status other = Call(*jobs_, &v1::JobService::Stub::GetTraces, request).status();
+  EXPECT_EQ(ReasonOf(other), "NOT_TRACED");
+  request.set_job("run");
+  EXPECT_TRUE(absl::IsNotFound(Call(*jobs_, &v1::JobService::Stub::GetTraces, request).status()));
+}
+
 TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {
   const Grant grant = Lease();
   std::string bytes(1'200'000, 'x');  // three chunks

@@ -1,0 +1,35 @@
+// One stored object of a data set, held whole in memory and checked against its record.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/dataset.h"
+#include "core/store/blob_store/blob_store.h"
+#include "core/store/draw_codec/safetensors.h"
+
+namespace chainfleet {
+
+// Movable; the views that it gives live as long as it does.
+class DatasetShardFile {
+ public:
+  // Blocks. DATA_LOSS naming data set and object if it is gone or is no tensor file. `dataset` is read here only.
+  static absl::StatusOr<DatasetShardFile> Read(const BlobStore& blobs, const Dataset& dataset,
+                                               const DatasetShard& shard);
+
+  // The tensor [rows of the shard, row_shape...]. DATA_LOSS saying that `words` ("int32 labels") are not there.
+  absl::StatusOr<TensorView> Find(const std::string& tensor, TensorType type, const std::vector<int64_t>& row_shape,
+                                  const std::string& words) const;
+
+ private:
+  absl::Status Damaged(const std::string& what) const;
+
+  std::string dataset_;
+  DatasetShard shard_;
+  std::unique_ptr<const std::string> bytes_;
+  Safetensors file_;  // into bytes_
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,29 @@
+// Single rows of a stored data set, for people to look at.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/dataset.h"
+#include "core/store/blob_store/blob_store.h"
+
+namespace chainfleet {
+
+// n rows in the order asked for, as they are stored: uint8 not divided by 255, nothing normalised.
+struct DatasetRows {
+  InputType type = InputType::kUint8;
+  std::vector<int64_t> shape;   // [n, input_shape...]
+  std::string inputs;           // dense, row-major, little-endian
+  std::vector<int32_t> labels;  // [n]; or
+  std::vector<float> targets;   // [n]
+};
+
+// At most limits::kMaxExampleRows rows; the same row may be asked for twice. Reads each object that has one of them
+// once, one after the other. Blocks: run it on an Executor. INVALID_ARGUMENT for no rows; RESOURCE_EXHAUSTED for too
+// many, or more bytes than a message may have; OUT_OF_RANGE for a row that is not there; DATA_LOSS as DatasetShardFile
+// says.
+absl::StatusOr<DatasetRows> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows);
+
+}  // namespace chainfleet

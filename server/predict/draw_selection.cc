@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, cons
   }
   std::vector<DrawKind> kinds = asked.empty() ? draws.kinds : asked;
   std::ranges::sort(kinds);
-  kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   return kinds;
 }
 

@@ -71,7 +71,7 @@ class Bench:
         self.options, self.fleet = options, fleet
         self.inputs = fleet.path("inputs.f32")
         write_inputs(self.inputs, f"{fashion}/t10k-images-idx3-ubyte.gz", 2048)
-        dataset = next(d for d in fleet.json("dataset", "list") if d["name"] == "fashion")
+        dataset = next(d for d in fleet.json("dataset", "list")["datasets"] if d["name"] == "fashion")
         self.scale = [dataset["normalisation"]["mean"][0], dataset["normalisation"]["stddev"][0]]
 
     def sample(self, model, draws):

@@ -64,6 +64,10 @@ void RandomMessage::Set(Message* message, const FieldDescriptor* field) {
         list ? reflection->AddDouble(message, field, value + 0.25)
              : reflection->SetDouble(message, field, value + 0.25);
         break;
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        list ? reflection->AddFloat(message, field, static_cast<float>(value) + 0.25f)
+             : reflection->SetFloat(message, field, static_cast<float>(value) + 0.25f);
+        break;
       default:
         GOOGLE_LOG(FATAL) << "the contract has a new kind of field, " << field->full_name() << ": fill it here";
     }

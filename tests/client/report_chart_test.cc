@@ -33,7 +33,7 @@ TEST(Scale, TicksAreRoundNumbersInsideTheAxis) {
   EXPECT_THAT(Labels(Scale::Linear(0, 1), 6), ElementsAre("0", "0.2", "0.4", "0.6", "0.8", "1.0"));
   EXPECT_THAT(Labels(Scale::Linear(-130, 270), 5), ElementsAre("−100", "0", "100", "200"));
   EXPECT_THAT(Labels(Scale::Linear(1'200'000, 1'400'000), 3), ElementsAre("1,200,000", "1,300,000", "1,400,000"));
-  EXPECT_THAT(Labels(Scale::Linear(0.2731, 0.2934), 5), ElementsAre("0.275", "0.280", "0.285", "0.290"));
+  EXPECT_THAT(Labels(Scale::Linear(0.2731, 0.2934), 6), ElementsAre("0.275", "0.280", "0.285", "0.290"));
 }
 
 TEST(Scale, TicksOfALogarithmArePowersOfTen) {
@@ -43,7 +43,7 @@ TEST(Scale, TicksOfALogarithmArePowersOfTen) {
 }
 
 TEST(Scale, RoundedEndsHoldTheNumbers) {
-  const Scale scale = Scale::Rounded(0.2731, 0.2934, 5);
+  const Scale scale = Scale::Rounded(0.2731, 0.2934, 6);
   EXPECT_NEAR(scale.low(), 0.27, 1e-12);
   EXPECT_NEAR(scale.high(), 0.295, 1e-12);
 }

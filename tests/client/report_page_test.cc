@@ -88,7 +88,7 @@ TEST(Report, HasAFigureForEachPartOfTheWhole) {
 
 TEST(Report, NeedsNothingBesideItself) {
   const std::string page = RenderReport(WholeReport());
-  const std::regex outside("(src|href|url\\()\\s*=?\\s*[\"']?(?!data:)|@import|<script|<link|https?://");
+  const std::regex outside("\\b(src|href)\\s*=\\s*[\"']?(?!data:)|url\\(|@import|<script|<link|https?://");
   std::smatch match;
   EXPECT_FALSE(std::regex_search(page, match, outside)) << match.str() << match.suffix().str().substr(0, 40);
 }
@@ -104,7 +104,7 @@ TEST(Report, SaysHowToGetWhatIsAbsent) {
   std::string page = RenderReport(contents);
   EXPECT_THAT(FigureIds(page), ElementsAre("scores", "reliability", "entropy", "diagnostics", "chains", "job"));
   const std::string again = "chainfleet report fashion-emcmc-zlxfm5 --dataset fashion-mnist-test";
-  for (const std::string& options : {" --ood NAME", " --corruptions all", " --flatness", ""}) {
+  for (const std::string options : {" --ood NAME", " --corruptions all", " --flatness", ""}) {
     EXPECT_THAT(page, HasSubstr(again + options + " -o report.html"));
   }
   contents.evaluation.reset();

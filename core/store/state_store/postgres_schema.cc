@@ -53,6 +53,17 @@ CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 ALTER TABLE jobs ADD COLUMN tenant TEXT NOT NULL DEFAULT 'default';
 ALTER TABLE jobs DROP CONSTRAINT jobs_request_id_key;
 ALTER TABLE jobs ADD UNIQUE (tenant, request_id);
+)sql",
+    // last_version: of deleted ones too. expired: objects of tombstones that predictions may be reading still.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN last_version BIGINT NOT NULL DEFAULT 0;
+UPDATE jobs SET last_version = COALESCE((SELECT MAX(number) FROM snapshots WHERE snapshots.job = jobs.id), 0);
+CREATE TABLE aliases (
+  tenant TEXT COLLATE "C" NOT NULL, name TEXT COLLATE "C" NOT NULL, job TEXT COLLATE "C" NOT NULL, number BIGINT NOT NULL, PRIMARY KEY (tenant, name));
+CREATE INDEX aliases_by_job ON aliases (job);
+CREATE TABLE expired (
+  ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL, object TEXT NOT NULL);
+CREATE INDEX expired_by_chain ON expired (job, chain);
 )sql"};
 
 // 0: no tables yet.

@@ -131,7 +131,7 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test --ood mnist-digits\n"
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test -o json | jq .scores",
                            [=] { return Evaluate(run, *options); });
-  AddJobArgument(verb, &options->job);
+  AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point)
       ->description("Of a job with a sweep: the posterior meant, by number or values; all: a row each");
   verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->required()->option_text("NAME");

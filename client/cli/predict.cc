@@ -200,7 +200,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "expected_entropy, mutual_information and variation_ratio [rows], in nats. Of a job that learns numbers: mean,\n"
       "variance_aleatoric and variance_epistemic [rows]. The Monte Carlo error of each is in NAME_error.",
       [=] { return Predict(run, *options); });
-  AddJobArgument(verb, &options->job);
+  AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);
   verb->add_option("--input", options->input, "uint8 or float32 .npy [rows, ...], or IDX images; .gz is fine")
       ->required()

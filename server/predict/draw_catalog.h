@@ -10,6 +10,7 @@
 
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
+#include "core/domain/snapshot.h"
 
 namespace chainfleet {
 
@@ -19,6 +20,8 @@ struct DrawQuery {
   int64_t members = 0;  // newest so many draws of each chain; 0: all
   bool include_failed = false;
   std::string point;  // of a sweep, as FindPoint takes it
+  // The version itself where an alias named it: it is served even if it is deleted before the draws are looked up.
+  std::shared_ptr<const Snapshot> pinned = nullptr;
 };
 
 struct PinnedDraws {

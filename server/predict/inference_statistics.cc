@@ -20,6 +20,13 @@ void InferenceStatistics::Count(const std::string& model, int64_t version, absl:
   counts_.erase(std::ranges::min_element(counts_, {}, [](const auto& entry) { return entry.second.last; }));
 }
 
+void InferenceStatistics::Forget(const std::string& model, int64_t version) {
+  MutexLock lock(&mutex_);
+  std::erase_if(counts_, [&](const auto& entry) {
+    return entry.first.first == model && (version == 0 || entry.first.second == version);
+  });
+}
+
 std::vector<InferenceCount> InferenceStatistics::Of(const std::string& model, int64_t version) const {
   MutexLock lock(&mutex_);
   std::vector<InferenceCount> found;

@@ -26,6 +26,9 @@ class InferenceStatistics {
  public:
   void Count(const std::string& model, int64_t version, absl::Time now, absl::Duration took, bool ok, int64_t rows);
 
+  // A version that is deleted, or all of a model's if `version` is 0.
+  void Forget(const std::string& model, int64_t version);
+
   // By model and version; all models if `model` is empty, all versions if `version` is 0.
   std::vector<InferenceCount> Of(const std::string& model, int64_t version) const;
 

@@ -1,7 +1,10 @@
 // Views of the Dispatcher as messages of jobs.proto.
 #pragma once
 
+#include <vector>
+
 #include "chainfleet/v1/jobs.pb.h"
+#include "core/domain/snapshot.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
 
@@ -12,6 +15,10 @@ v1::Job RenderJob(const JobView& view, bool with_chains);
 
 // With chains and what their traces say.
 v1::Job RenderJob(const JobView& view, const TraceTable& traces);
+
+// `aliases` are those of its job.
+v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases);
+v1::Alias RenderAlias(const Alias& alias);
 
 // Shards left out.
 v1::Dataset RenderDataset(const Dataset& dataset);

@@ -60,6 +60,7 @@ struct Site {
   bool objects_in_bucket = false;  // as in S3; else on the disk
   absl::Duration lease_ttl = absl::Seconds(15);
   absl::Duration collect_every = absl::Seconds(20);
+  absl::Duration longest_call = absl::Seconds(30);  // that reads draws
 
   std::function<void(const std::string&)> trace;
   std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason

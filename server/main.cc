@@ -26,7 +26,7 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 struct Flags {
   ServerOptions server;
-  std::string blobs, lease = "15s", predict_max_delay = "0ms", port_file, log_level = "info";
+  std::string blobs, lease = "15s", predict_max_delay = "0ms", longest_call = "30m", port_file, log_level = "info";
   std::vector<std::string> tenant_weights;
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m";
@@ -65,6 +65,24 @@ void AddPredictFlags(CLI::App* app, Flags* flags) {
                   "Predictions that wait at most; more are refused")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  app->add_option("--longest-call", flags->longest_call,
+                  "How long a prediction or evaluation may take; draws that retention lets go stay readable so long")
+      ->capture_default_str();
+}
+
+absl::Status ReadPredictFlags(Flags* flags) {
+  BatchLimits& batches = flags->server.batches;
+  if (!absl::ParseDuration(flags->predict_max_delay, &batches.max_delay) || batches.max_delay < absl::ZeroDuration() ||
+      batches.max_delay > absl::Seconds(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--predict-max-delay ", flags->predict_max_delay, ": give 0 to 1s, like 2ms"));
+  }
+  absl::Duration& longest = flags->server.longest_call;
+  if (!absl::ParseDuration(flags->longest_call, &longest) || longest < absl::Seconds(1) ||
+      longest > limits::kEvaluateDeadline) {
+    return absl::InvalidArgumentError(absl::StrCat("--longest-call ", flags->longest_call, ": give 1s to 30m"));
+  }
+  return absl::OkStatus();
 }
 
 void AddFlags(CLI::App* app, Flags* flags) {
@@ -251,10 +269,7 @@ int Main(int argc, char** argv) {
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     return WrongUsage(absl::StrCat("--lease ", flags.lease, ": give a duration of at least 100ms, like 15s"));
   }
-  if (!absl::ParseDuration(flags.predict_max_delay, &flags.server.batches.max_delay) ||
-      flags.server.batches.max_delay < absl::ZeroDuration() || flags.server.batches.max_delay > absl::Seconds(1)) {
-    return WrongUsage(absl::StrCat("--predict-max-delay ", flags.predict_max_delay, ": give 0 to 1s, like 2ms"));
-  }
+  if (const absl::Status read = ReadPredictFlags(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
     return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));
   }

@@ -20,7 +20,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr absl::Duration kUpkeepInterval = absl::Minutes(5);
+constexpr absl::Duration kCollectInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
 constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
@@ -163,24 +163,34 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .traces = traces_.get(),
                            .auth = auth_.get(),
                            .metrics = &metrics_,
+                           .statistics = &statistics_,
+                           .longest_call = options.longest_call,
                            .data_directory = options.data_directory,
                            .started_at = clock_.Wall()};
   shards_ = std::make_unique<ShardStreams>(threads_.get());
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get());
-  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), options.batches);
+  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   evaluation_log_ = std::make_unique<DispatcherEvaluationLog>(parts);
   evaluations_ =
       std::make_unique<EvaluationOperations>(&clock_, store_calls_.get(), evaluator_.get(), evaluation_log_.get(),
-                                             ProtoEvaluationCodec(), RngKey{RandomBits()});
+                                             ProtoEvaluationCodec(), RngKey{RandomBits()}, options.longest_call);
   CHAINFLEET_RETURN_IF_ERROR(evaluations_->Recover());
   garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
-  if (options.collect_garbage) garbage_->Start(kUpkeepInterval);
+  retention_ = std::make_unique<RetentionKeeper>(&clock_, store_calls_.get(), state_.get(), dispatcher_.get(),
+                                                 options.longest_call, [collector = *garbage_]() mutable {
+                                                   // What fails is tried again at the next round, which says so.
+                                                   collector.Collect().IgnoreError();
+                                                 });
+  if (options.collect_garbage) {
+    garbage_->Start(kCollectInterval);
+    retention_->Start(limits::kUpkeepInterval);
+  }
   verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
-  verifier_->Start(kUpkeepInterval);
+  verifier_->Start(kCollectInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
       grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluations_.get(), &metrics_));
   if (options.slurm) StartScaling(*options.slurm, options.listen);

@@ -21,6 +21,7 @@
 #include "server/control/dispatcher.h"
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
+#include "server/control/retention_keeper.h"
 #include "server/election.h"
 #include "server/predict/batcher.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
@@ -50,9 +51,10 @@ struct ServerOptions {
   TokenTable tokens;                              // none: everyone may call
   ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
-  int threads = 0;                    // of the executor; 0: by the cores
-  BatchLimits batches;                // of predictions
-  std::optional<SlurmOptions> slurm;  // none: workers come and go as others order them
+  int threads = 0;                                          // of the executor; 0: by the cores
+  BatchLimits batches;                                      // of predictions
+  absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
+  std::optional<SlurmOptions> slurm;                        // none: workers come and go as others order them
   Opening opening = Opening::kUsual;
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 };
@@ -102,6 +104,7 @@ class Server {
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   ControlMetrics control_metrics_{&registry_};
+  InferenceStatistics statistics_;
   std::string data_directory_, metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<UploadSigner> uploads_;
@@ -121,6 +124,7 @@ class Server {
   std::unique_ptr<BoundedExecutor> store_calls_;
   std::unique_ptr<GarbageCollector> garbage_;
   std::unique_ptr<DrawVerifier> verifier_;
+  std::unique_ptr<RetentionKeeper> retention_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<LeadKeeper> lead_;
   std::unique_ptr<ThreadPool> lead_thread_;

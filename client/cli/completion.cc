@@ -28,16 +28,17 @@ void AddCompletion(CLI::App* program, Invocation* run) {
         std::string cases;
         AddCases(*program, "", &cases);
         // The verb is the words before the cursor that are no options; file names otherwise.
-        std::cout << "_chainfleet() {\n"
-                     "  local verb=\"${COMP_WORDS[*]:1:2}\" words= current=${COMP_WORDS[COMP_CWORD]}\n"
-                     "  [ \"$COMP_CWORD\" -gt 2 ] || verb=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
-                     "  case $verb in get\\ *|delete\\ *|dataset\\ *|model\\ *) ;; *) verb=${verb%% *} ;; esac\n"
-                     "  case \"$verb\" in\n"
-                  << cases
-                  << "  esac\n"
-                     "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-                     "}\n"
-                     "complete -o default -F _chainfleet chainfleet\n";
+        std::cout
+            << "_chainfleet() {\n"
+               "  local verb=\"${COMP_WORDS[*]:1:2}\" words= current=${COMP_WORDS[COMP_CWORD]}\n"
+               "  [ \"$COMP_CWORD\" -gt 2 ] || verb=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
+               "  case $verb in get\\ *|delete\\ *|dataset\\ *|model\\ *|alias\\ *) ;; *) verb=${verb%% *} ;; esac\n"
+               "  case \"$verb\" in\n"
+            << cases
+            << "  esac\n"
+               "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+               "}\n"
+               "complete -o default -F _chainfleet chainfleet\n";
         return absl::OkStatus();
       });
   verb->add_option("SHELL", "bash")->required()->check(CLI::IsMember({"bash"}));

@@ -48,15 +48,25 @@ absl::Status DeleteModel(Invocation* run, const std::string& name, bool yes) {
   return absl::OkStatus();
 }
 
+absl::Status DeleteSnapshot(Invocation* run, const std::string& name, int64_t version, bool yes) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(name));
+  CHAINFLEET_RETURN_IF_ERROR(Confirm(yes, absl::StrCat("version ", version, " of job ", job.id())));
+  CHAINFLEET_RETURN_IF_ERROR(client.DeleteSnapshot(job.id(), version));
+  std::cout << "version " << version << " of " << job.id() << " deleted\n";
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddDelete(CLI::App* program, Invocation* run) {
   struct Options {
     std::string name;
+    int64_t version = 0;
     bool yes = false;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* verb = AddGroup(program, "delete", "Delete a job with its draws, a data set or a model");
+  CLI::App* verb = AddGroup(program, "delete", "Delete a job with its draws, a version of one, a data set or a model");
   CLI::App* job =
       AddVerb(verb, run, "job", "Delete a job and all its draws", "  chainfleet delete job fashion-emcmc-a1b2c3 --yes",
               [=] { return DeleteJob(run, options->name, options->yes); });
@@ -69,7 +79,13 @@ void AddDelete(CLI::App* program, Invocation* run) {
       AddVerb(verb, run, "model", "Delete a TorchScript module that no job uses",
               "  chainfleet delete model mine --yes", [=] { return DeleteModel(run, options->name, options->yes); });
   model->add_option("NAME", options->name, "Name of the model")->required();
-  for (CLI::App* app : {job, dataset, model}) {
+  CLI::App* snapshot = AddVerb(verb, run, "snapshot",
+                               "Delete a version that no alias names; its draws stay, its number is not used again",
+                               "  chainfleet delete snapshot fashion-emcmc 3 --yes",
+                               [=] { return DeleteSnapshot(run, options->name, options->version, options->yes); });
+  AddJobArgument(snapshot, &options->name);
+  snapshot->add_option("VERSION", options->version, "Number of the version")->required()->check(CLI::PositiveNumber);
+  for (CLI::App* app : {job, dataset, model, snapshot}) {
     app->add_flag("--yes", options->yes, "Do not ask");
     AddServerOptions(app, run);
   }

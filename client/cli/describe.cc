@@ -10,7 +10,9 @@ namespace {
 absl::Status Describe(Invocation* run, const std::string& job) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(job));
-  PrintOne(std::cout, run->format, found, found.id(), [&] { return DescribeJob(found, run->clock.Wall()); });
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto versions, client.ListSnapshots(found.id()));
+  PrintOne(std::cout, run->format, found, found.id(),
+           [&] { return DescribeJob(found, run->clock.Wall(), static_cast<int64_t>(versions.size())); });
   return absl::OkStatus();
 }
 

@@ -186,7 +186,9 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                            "  chainfleet evaluate @latest --dataset test --corruptions all --curve 12 --detach\n"
                            "  chainfleet evaluate --attach eval-abcdefghij",
                            [=] { return Evaluate(run, *options); });
-  AddJobArgument(verb, &options->job)->required(false);
+  AddJobArgument(verb, &options->job)
+      ->required(false)
+      ->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point)
       ->description("Of a job with a sweep: the posterior meant, by number or values; all: a row each");
   verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->option_text("NAME");

@@ -121,6 +121,12 @@ int64_t NumDraws(const std::vector<v1::SegmentRecord>& segments) {
   return count;
 }
 
+int64_t NumDeleted(const std::vector<v1::SegmentRecord>& segments) {
+  int64_t count = 0;
+  for (const v1::SegmentRecord& record : segments) count += record.deleted() ? record.segment().steps_size() : 0;
+  return count;
+}
+
 // Passes over the draws of `record`: as if deleted, so that its record still links those around it.
 void LeaveOut(const std::string& why, v1::SegmentRecord* record) {
   std::cerr << "warning: chain " << record->chain().index() << ", " << record->segment().steps_size() << " draws from "
@@ -128,12 +134,13 @@ void LeaveOut(const std::string& why, v1::SegmentRecord* record) {
   record->set_deleted(true);
 }
 
-// ReadDraws without the segments that the server has marked, and with `skip_corrupt` without those whose bytes turn out
-// not to be those of their record.
+// ReadDraws without the segments that are deleted, that go meanwhile or that the server has marked, and with
+// `skip_corrupt` without those whose bytes turn out not to be those of their record.
 absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> segments, bool skip_corrupt,
                                LiveText* text, const std::function<absl::Status(const CheckedSegment&)>& on_segment) {
+  int64_t deleted = NumDeleted(segments);
   for (v1::SegmentRecord& record : segments) {
-    if (record.deleted() || record.corrupt()) LeaveOut(record.deleted() ? "deleted" : "marked corrupt", &record);
+    if (!record.deleted() && record.corrupt()) LeaveOut("marked corrupt", &record);
   }
   while (true) {
     size_t num_read = 0;
@@ -141,12 +148,21 @@ absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> se
       num_read = static_cast<size_t>(&segment.record - segments.data()) + 1;
       return on_segment(segment);
     });
-    if (!skip_corrupt || ReasonOf(status) != "DIGEST_MISMATCH") return status;
+    const bool gone = ReasonOf(status) == "DRAWS_DELETED";
+    if (!gone && !(skip_corrupt && ReasonOf(status) == "DIGEST_MISMATCH")) {
+      if (status.ok() && deleted > 0) std::cerr << deleted << " draws were deleted and are left out\n";
+      return status;
+    }
     text->Clear();
     // What was read is not read again: the next round begins behind the segment that failed.
     for (size_t i = 0; i < num_read; ++i) segments[i].set_deleted(true);
     while (segments[num_read].deleted()) ++num_read;
-    LeaveOut(std::string(status.message()), &segments[num_read]);
+    if (gone) {
+      deleted += segments[num_read].segment().steps_size();
+      segments[num_read].set_deleted(true);
+    } else {
+      LeaveOut(std::string(status.message()), &segments[num_read]);
+    }
   }
 }
 

@@ -54,6 +54,15 @@ absl::Status GetDraws(Invocation* run, const std::string& job, std::optional<int
   return absl::OkStatus();
 }
 
+absl::Status GetSnapshots(Invocation* run, const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto snapshots, client.ListSnapshots(job));
+  Listing listing{"snapshots", Pointers(snapshots), {}, SnapshotTable(snapshots, run->clock.Wall()).Render()};
+  for (const v1::Snapshot& snapshot : snapshots) listing.names.push_back(absl::StrCat(snapshot.version()));
+  PrintList(std::cout, run->format, listing);
+  return absl::OkStatus();
+}
+
 absl::Status GetWorkers(Invocation* run) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const auto workers, client.ListWorkers());
@@ -102,7 +111,7 @@ void AddGet(CLI::App* program, Invocation* run) {
     std::optional<int32_t> chain;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* get = AddGroup(program, "get", "List jobs, chains, draws, evaluations or workers");
+  CLI::App* get = AddGroup(program, "get", "List jobs, chains, draws, snapshots, evaluations or workers");
   CLI::App* jobs = AddResource(get, run, "jobs", "All jobs, newest first, or one",
                                "  chainfleet get jobs --state RUNNING\n"
                                "  chainfleet get jobs fashion-emcmc -o json",
@@ -125,6 +134,10 @@ void AddGet(CLI::App* program, Invocation* run) {
               "  chainfleet evaluate --attach $(chainfleet get evaluations -o name | head -1)",
               [=] { return GetEvaluations(run, options->job); })
       ->add_option("JOB", options->job, "Job id, name (the newest job of that name), or @latest");
+  CLI::App* snapshots =
+      AddResource(get, run, "snapshots", "The versions of a job, and the aliases that name them",
+                  "  chainfleet get snapshots @latest", [=] { return GetSnapshots(run, options->job); });
+  AddJobArgument(snapshots, &options->job);
   AddResource(get, run, "workers", "The fleet", "  chainfleet get workers", [=] { return GetWorkers(run); });
 }
 

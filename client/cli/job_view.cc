@@ -202,6 +202,25 @@ Table SegmentTable(const std::vector<v1::SegmentRecord>& segments) {
   return table;
 }
 
+Table SnapshotTable(const std::vector<v1::Snapshot>& snapshots, absl::Time now) {
+  Table table({">VERSION", ">DRAWS", ">AGE", "ALIASES"});
+  for (const v1::Snapshot& snapshot : snapshots) {
+    table.AddRow({absl::StrCat(snapshot.version()), absl::StrCat(snapshot.num_draws()),
+                  FormatAge(now - ToTime(snapshot.created_at())), absl::StrJoin(snapshot.aliases(), ", ")});
+  }
+  return table;
+}
+
+std::string DescribeRetention(const v1::JobSpec::Retention& retention) {
+  std::vector<std::string> parts;
+  if (retention.has_keep_last())
+    parts.push_back(absl::StrCat("the newest ", retention.keep_last(), " draws of each chain"));
+  if (retention.has_ttl_seconds()) {
+    parts.push_back(absl::StrCat("draws up to ", FormatAge(absl::Seconds(retention.ttl_seconds())), " old"));
+  }
+  return absl::StrCat("keeps ", absl::StrJoin(parts, ", of these "), ", and all that aliases name");
+}
+
 std::string DescribePosterior(const v1::Job& job) {
   if (job.points_size() == 0) return DescribeReport(job, job.report());
   std::string text = absl::StrCat("one for each of ", job.points_size(), " points");
@@ -212,7 +231,7 @@ std::string DescribePosterior(const v1::Job& job) {
   return text;
 }
 
-std::string DescribeJob(const v1::Job& job, absl::Time now) {
+std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_t> versions) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) {
     absl::StrAppendFormat(&text, "%-10s  %s\n", name, value);
@@ -229,7 +248,10 @@ std::string DescribeJob(const v1::Job& job, absl::Time now) {
   }
   add("Progress", absl::StrCat(Percent(job), ", ", job.steps_done(), " of ", job.steps_total(), " steps over ",
                                job.chains_size(), " chains, ", ChainsIn(job, v1::LEASED), " running"));
-  add("Draws", absl::StrCat(job.num_draws(), " committed, newest version ", job.newest_version()));
+  add("Draws", absl::StrCat(job.num_draws(), " committed, newest version ", job.newest_version(),
+                            versions ? absl::StrCat(" of ", *versions) : ""));
+  if (job.aliases_size() > 0) add("Aliases", absl::StrJoin(job.aliases(), ", "));
+  if (job.spec().has_retention()) add("Retention", DescribeRetention(job.spec().retention()));
   add("Posterior", DescribePosterior(job));
   add("Heat", DescribeHeat(job));
   if (const std::string curvature = DescribeCurvature(job); !curvature.empty()) add("Curvature", curvature);

@@ -1,6 +1,8 @@
 // Jobs, chains and segments as people read them. Pure functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +21,13 @@ inline constexpr double kConverged = 1.01;  // R-hat below it (Vehtari et al. 20
 // A row for each quantity at each point; what does not count as converged (R-hat not below 1.01) has a '*'.
 Table DiagnosticTable(const v1::Job& job);
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments);
+Table SnapshotTable(const std::vector<v1::Snapshot>& snapshots, absl::Time now);
 
-// All of a job: state, progress, which posterior is sampled, the job file, its chains.
-std::string DescribeJob(const v1::Job& job, absl::Time now);
+// All of a job: state, progress, which posterior is sampled, the job file, its chains; and how many versions it has.
+std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_t> versions = std::nullopt);
+
+// "keeps the newest 50 draws of each chain ...".
+std::string DescribeRetention(const v1::JobSpec::Retention& retention);
 
 // Which posterior is sampled: N, D, prior precision, temperature, h or alpha.
 std::string DescribePosterior(const v1::Job& job);

@@ -288,7 +288,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
       "classes] or _mean and _variance [draws, rows]; draws oldest first.",
       [=] { return Predict(run, *options); });
-  AddJobArgument(verb, &options->job);
+  AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);
   verb->add_option("--input", options->input, "uint8 or float32 .npy [rows, ...], or IDX images; .gz is fine")
       ->required()

@@ -17,6 +17,8 @@ void AddIntents(CLI::App* program, Invocation* run);  // pause, resume, abort, c
 void AddDelete(CLI::App* program, Invocation* run);
 void AddDataset(CLI::App* program, Invocation* run);
 void AddModel(CLI::App* program, Invocation* run);
+void AddSnapshot(CLI::App* program, Invocation* run);
+void AddAlias(CLI::App* program, Invocation* run);
 void AddPredict(CLI::App* program, Invocation* run);
 void AddEvaluate(CLI::App* program, Invocation* run);
 void AddReport(CLI::App* program, Invocation* run);

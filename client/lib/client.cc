@@ -320,6 +320,48 @@ absl::Status Client::DeleteModel(const std::string& name) {
   return Call<v1::JobService>(&v1::JobService::Stub::DeleteModel, request).status();
 }
 
+absl::StatusOr<v1::Snapshot> Client::CreateSnapshot(const std::string& job) {
+  v1::CreateSnapshotRequest request;
+  request.set_job(job);
+  return Call<v1::JobService>(&v1::JobService::Stub::CreateSnapshot, request);
+}
+
+absl::StatusOr<std::vector<v1::Snapshot>> Client::ListSnapshots(const std::string& job) {
+  v1::ListSnapshotsRequest request;
+  request.set_job(job);
+  return AllPages<v1::Snapshot>(
+      request, [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListSnapshots, page); },
+      [](auto& reply) { return reply.mutable_snapshots(); });
+}
+
+absl::Status Client::DeleteSnapshot(const std::string& job, int64_t version) {
+  v1::DeleteSnapshotRequest request;
+  request.set_job(job);
+  request.set_version(version);
+  return Call<v1::JobService>(&v1::JobService::Stub::DeleteSnapshot, request).status();
+}
+
+absl::StatusOr<v1::Alias> Client::SetAlias(const std::string& name, const std::string& job, int64_t version) {
+  v1::SetAliasRequest request;
+  request.set_name(name);
+  request.set_job(job);
+  request.set_version(version);
+  return Call<v1::JobService>(&v1::JobService::Stub::SetAlias, request);
+}
+
+absl::StatusOr<std::vector<v1::Alias>> Client::ListAliases() {
+  return AllPages<v1::Alias>(
+      v1::ListAliasesRequest(),
+      [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListAliases, page); },
+      [](auto& reply) { return reply.mutable_aliases(); });
+}
+
+absl::Status Client::DeleteAlias(const std::string& name) {
+  v1::DeleteAliasRequest request;
+  request.set_name(name);
+  return Call<v1::JobService>(&v1::JobService::Stub::DeleteAlias, request).status();
+}
+
 absl::StatusOr<v1::PredictResponse> Client::Predict(const v1::PredictRequest& request) {
   return Call<v1::PredictService>(&v1::PredictService::Stub::Predict, request);
 }

@@ -26,7 +26,7 @@ namespace chainfleet {
 // SUCCEEDED, SUCCEEDED_EARLY, FAILED or CANCELLED.
 bool IsFinal(v1::Job::State state);
 
-// Not thread-safe. `job` arguments are ids, names or "@latest".
+// Not thread-safe. `job` arguments are ids, names or "@latest"; in predictions aliases, too.
 class Client {
  public:
   // `sleep` waits between attempts; `clock` is not owned.
@@ -49,6 +49,18 @@ class Client {
 
   // The newest traced values of a quantity. NOT_FOUND / NOT_TRACED.
   absl::StatusOr<v1::Traces> GetTraces(const std::string& job, const std::string& quantity);
+
+  // A version of the draws committed so far.
+  absl::StatusOr<v1::Snapshot> CreateSnapshot(const std::string& job);
+  // By number, all pages.
+  absl::StatusOr<std::vector<v1::Snapshot>> ListSnapshots(const std::string& job);
+  absl::Status DeleteSnapshot(const std::string& job, int64_t version);
+
+  // `version` 0: the newest.
+  absl::StatusOr<v1::Alias> SetAlias(const std::string& name, const std::string& job, int64_t version);
+  // By name, all pages.
+  absl::StatusOr<std::vector<v1::Alias>> ListAliases();
+  absl::Status DeleteAlias(const std::string& name);
 
   // Committed segments in (chain, index) order, all pages.
   absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(const v1::ListSegmentsRequest& request);

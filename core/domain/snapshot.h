@@ -1,7 +1,9 @@
-// A version of a job: an immutable row that says how many draws of each chain belong to it (protocol 7).
+// Versions of a job (protocol 7) and the names that tenants give them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -9,11 +11,26 @@
 
 namespace chainfleet {
 
+// An immutable row that says how many draws of each chain belong to the version: its first ones.
 struct Snapshot {
   std::string job;
   int64_t number = 0;                   // from 1
   std::vector<int64_t> draws_of_chain;  // by chain index
   absl::Time created_at;
+
+  int64_t DrawsOf(int32_t chain) const {
+    const auto index = static_cast<size_t>(chain);
+    return index < draws_of_chain.size() ? draws_of_chain[index] : 0;
+  }
+  int64_t num_draws() const { return std::accumulate(draws_of_chain.begin(), draws_of_chain.end(), int64_t{0}); }
+};
+
+// A tenant's name for one version of one job. It may be moved to another, in one step.
+struct Alias {
+  std::string tenant, name;  // the name is neither that of a job of the tenant nor a job's id
+  std::string job;           // id
+  int64_t number = 0;        // of a version that is there
+  bool operator==(const Alias&) const = default;
 };
 
 }  // namespace chainfleet

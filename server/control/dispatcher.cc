@@ -26,8 +26,7 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
       now(c->Monotonic()),
       shares(options.shares) {
   for (StoredJob& job : state.jobs) {
-    JobEntry& entry = *jobs.Add(std::move(job));
-    WaitFromNow(&entry);
+    JobEntry& entry = *AddJob(std::move(job));
     if (entry.row.intent == JobIntent::kDelete) SchedulePurge(entry.row.id);
     for (const ChainEntry& chain : entry.chains) {
       const ChainRow& row = chain.row;
@@ -42,6 +41,7 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
   }
   for (Dataset& dataset : state.datasets) datasets[dataset.name] = std::move(dataset);
   for (StoredModel& model : state.models) models[model.name] = std::move(model);
+  for (const StoredAlias& stored : state.aliases) PutAlias(stored.alias, stored.snapshot);
 }
 
 void Dispatcher::Impl::Start() {
@@ -52,6 +52,7 @@ void Dispatcher::Impl::Start() {
   };
   writer.emplace(clock, executor, store, lost);
   Entered entered(this);
+  for (const auto& [sequence, job] : jobs.by_age()) MakeVersionIfDue(job);
 }
 
 Dispatcher::Impl::Entered::Entered(Impl* impl) : impl_(impl) {
@@ -82,6 +83,11 @@ void Dispatcher::Impl::Advance() {
       impl.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
     });
   }
+  while (!versions_due.empty() && versions_due.begin()->first <= now) {
+    JobEntry* job = jobs.Find(versions_due.begin()->second);
+    versions_due.erase(versions_due.begin());
+    if (job != nullptr) MakeVersionIfDue(job);
+  }
 }
 
 void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(now + limits::kPredictDeadline, job); }
@@ -108,6 +114,7 @@ void Dispatcher::Impl::ArmTimer() {
   const auto consider = [&](absl::Duration time) { next = next ? std::min(*next, time) : time; };
   if (!held_by_age.empty()) consider(held_by_age.begin()->first + LongestHold());
   if (!purges.empty()) consider(purges.begin()->first);
+  if (!versions_due.empty()) consider(versions_due.begin()->first);
   if (policy_due) consider(next_policy);
   if (next_attempt) consider(*next_attempt);
   if (!next) return;
@@ -177,7 +184,8 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
   const std::string id = result.job ? result.job->id : result.chains.empty() ? "" : result.chains.front().id.job;
   JobEntry* job = jobs.Find(id);
   if (job == nullptr) return;
-  if (result.snapshot) job->newest_snapshot = result.snapshot;
+  if (result.snapshot) KeepVersion(job, *result.snapshot);
+  MakeVersionIfDue(job);
   Bump(job);
 }
 

@@ -57,6 +57,9 @@ class Dispatcher {
                  Reply<JobView> done);
   void SetIntent(const std::string& job, JobIntent intent, Reply<JobView> done);
   absl::StatusOr<JobView> GetJob(const std::string& job);
+  absl::StatusOr<JobBrief> GetBrief(const std::string& job);
+  // By index.
+  absl::StatusOr<std::vector<ChainState>> GetChainStates(const std::string& job);
   // Newest first. INVALID_ARGUMENT for a page token of other arguments.
   struct JobFilter {
     std::optional<std::string> tenant;
@@ -77,8 +80,26 @@ class Dispatcher {
   // Nobody listens any more: `changed`, unless it ran already, gets CANCELLED.
   void Unwatch(const WatchTicket& ticket);
 
-  // Versions. Number 0 is the newest; with `refresh`, a new one is made first if draws were committed since.
+  // Versions. Number 0 is the newest; with `refresh`, a new one is made first if draws were committed since, unless
+  // there is one and the job has a policy of its own for when they are made.
   void PinSnapshot(const std::string& job, int64_t number, bool refresh, Reply<Snapshot> done);
+  // Of the draws committed so far, whatever the job's policy. FAILED_PRECONDITION / NO_DRAWS.
+  void CreateSnapshot(const std::string& job, Reply<Snapshot> done);
+  // FAILED_PRECONDITION / IN_USE naming its aliases.
+  void DeleteSnapshot(const std::string& job, int64_t number, Reply<bool> done);
+
+  // Aliases. `alias.number` 0: the version that PinSnapshot would find with `refresh`. INVALID_ARGUMENT,
+  // ALREADY_EXISTS / NAME_TAKEN, RESOURCE_EXHAUSTED / TOO_MANY_ALIASES.
+  void SetAlias(Alias alias, Reply<Alias> done);
+  void DeleteAlias(const std::string& tenant, const std::string& name, Reply<bool> done);
+  absl::StatusOr<Page<Alias>> ListAliases(const std::string& tenant, int32_t page_size, const std::string& page_token);
+  // Of one job.
+  std::vector<Alias> AliasesOf(const std::string& job);
+  // `name` as ResolveJob takes it, or an alias: what it means at this moment.
+  absl::StatusOr<NamedDraws> ResolveDraws(const std::string& tenant, const std::string& name);
+
+  // Those whose retention lets draws go, by age.
+  std::vector<RetainedJob> RetainedJobs();
 
   // The draws of `object` are left out of predictions from now on. NOT_FOUND.
   void MarkCorrupt(const std::string& job, const std::string& object, Reply<bool> done);

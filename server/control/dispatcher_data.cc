@@ -7,14 +7,6 @@
 namespace chainfleet {
 namespace {
 
-// Whether no draw was committed since `snapshot` was made.
-bool IsCurrent(const JobEntry& job, const Snapshot& snapshot) {
-  for (size_t i = 0; i < job.chains.size(); ++i) {
-    if (snapshot.draws_of_chain[i] != job.chains[i].row.num_draws) return false;
-  }
-  return true;
-}
-
 // A page of `all`, in the order of their names; the token belongs to lists of `kind`.
 template <typename Stored>
 absl::StatusOr<Page<Stored>> PageOf(const std::map<std::string, Stored>& all, const std::string& kind,
@@ -43,32 +35,6 @@ void Dispatcher::Impl::Persist(const StateChange& change) {
       Entered entered(alive.get());
       alive->Persist(change);
     });
-  });
-}
-
-void Dispatcher::PinSnapshot(const std::string& id, int64_t number, bool refresh, Reply<Snapshot> done) {
-  Impl& impl = *impl_;
-  Impl::Entered entered(&impl);
-  const JobEntry* job = impl.jobs.Find(id);
-  if (job == nullptr) return impl.Say<Snapshot>(done, absl::NotFoundError(absl::StrCat("no job ", id)));
-  const std::optional<Snapshot>& newest = job->newest_snapshot;
-  if (number > 0) {
-    if (newest && newest->number == number) return impl.Say<Snapshot>(done, *newest);
-    return impl.Say([store = impl.store, id, number, done] { done(store->FindSnapshot(id, number)); });
-  }
-  if (newest && (!refresh || IsCurrent(*job, *newest))) return impl.Say<Snapshot>(done, *newest);
-  if (!refresh) {
-    return impl.Say<Snapshot>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(
-                                                   "job ", job->row.id, " has no version yet: wait for its draws")),
-                                               "NO_DRAWS"));
-  }
-  impl.Change(change::CreateSnapshot{job->row.id}, [done](Impl& i, const ApplyResult& result) {
-    if (!result.status.ok()) return i.Say<Snapshot>(done, result.status);
-    if (JobEntry* entry = i.jobs.Find(result.snapshot->job)) {
-      entry->newest_snapshot = result.snapshot;
-      i.Bump(entry);
-    }
-    i.Say<Snapshot>(done, *result.snapshot);
   });
 }
 

@@ -86,6 +86,19 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void ArmTimer();
   void SchedulePurge(const std::string& job);
 
+  // Versions (dispatcher_versions.cc).
+  struct NamedVersion {
+    Alias alias;
+    std::shared_ptr<const Snapshot> snapshot;
+  };
+  static absl::Status NoSuchJob(const std::string& name);
+  JobEntry* AddJob(StoredJob stored);
+  void KeepVersion(JobEntry* job, const Snapshot& snapshot);  // its newest one now
+  void MakeVersionIfDue(JobEntry* job);
+  void SetAlias(const Alias& alias, const Reply<Alias>& done);
+  void PutAlias(const Alias& alias, const Snapshot& snapshot);
+  void ForgetAlias(const std::string& tenant, const std::string& name);
+
   // Leases (dispatcher_leases.cc).
   void EndLeases();
   void EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending);
@@ -167,12 +180,14 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   std::set<ChainId> preempted;  // leases that give way to a higher tier
   std::map<std::string, Dataset> datasets;
   std::map<std::string, StoredModel> models;
-  std::map<std::string, HeldCall> held;  // by worker
+  std::map<std::pair<std::string, std::string>, NamedVersion> aliases;  // by tenant and name
+  std::map<std::string, HeldCall> held;                                 // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due
   std::map<std::string, std::map<uint64_t, Reply<Watched>>> watchers;  // by job and ticket
   std::map<ChainId, std::deque<std::function<void()>>> waiting;        // for the chain's change in flight
   std::set<std::pair<absl::Duration, std::string>> purges;             // deleted jobs, by time
+  std::set<std::pair<absl::Duration, std::string>> versions_due;       // jobs that may get one then
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;
   std::optional<absl::Duration> waiting_since;  // since when something waits without a break

@@ -10,16 +10,23 @@ namespace {
 
 constexpr size_t kMaxWatchersPerJob = 1024;
 
-absl::Status NoSuchJob(const std::string& name) {
+}  // namespace
+
+absl::Status Dispatcher::Impl::NoSuchJob(const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
 }
 
-}  // namespace
+JobEntry* Dispatcher::Impl::AddJob(StoredJob stored) {
+  JobEntry* job = jobs.Add(std::move(stored));
+  job->last_version_at = now;
+  WaitFromNow(job);
+  return job;
+}
 
 absl::StatusOr<std::string> Dispatcher::ResolveJob(const std::string& tenant, const std::string& name) {
   Impl::Entered entered(impl_.get());
   const JobEntry* job = impl_->jobs.Resolve(tenant, name);
-  if (job == nullptr) return NoSuchJob(name);
+  if (job == nullptr) return Impl::NoSuchJob(name);
   return job->row.id;
 }
 
@@ -62,8 +69,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));
   impl.Change(change::CreateJob{shared, request_id, tenant}, [shared, done](Impl& i, const ApplyResult& result) {
     if (result.status.ok()) {
-      JobEntry* job = i.jobs.Add({*result.job, result.chains, std::nullopt});
-      i.WaitFromNow(job);
+      const JobEntry* job = i.AddJob({*result.job, result.chains, std::nullopt});
       i.policy_due = true;
       return i.Say<JobView>(done, ViewOf(*job));
     }
@@ -78,14 +84,14 @@ void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobVie
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
   const JobEntry* job = impl.jobs.Find(id);
-  if (job == nullptr) return impl.Say<JobView>(done, NoSuchJob(id));
+  if (job == nullptr) return impl.Say<JobView>(done, Impl::NoSuchJob(id));
   if (job->row.intent == intent) return impl.Say<JobView>(done, ViewOf(*job));
   impl.Change(change::SetIntent{id, intent}, [id, intent, done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<JobView>(done, result.status);
     if (intent == JobIntent::kDelete) i.SchedulePurge(id);
     i.policy_due = true;
     JobEntry* changed = i.jobs.Find(id);
-    if (changed == nullptr) return i.Say<JobView>(done, NoSuchJob(id));
+    if (changed == nullptr) return i.Say<JobView>(done, Impl::NoSuchJob(id));
     i.WaitFromNow(changed);
     i.StirHolders(*changed);
     i.Say<JobView>(done, ViewOf(*changed));
@@ -95,8 +101,24 @@ void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobVie
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {
   Impl::Entered entered(impl_.get());
   const JobEntry* job = impl_->jobs.Find(id);
-  if (job == nullptr) return NoSuchJob(id);
+  if (job == nullptr) return Impl::NoSuchJob(id);
   return ViewOf(*job);
+}
+
+absl::StatusOr<JobBrief> Dispatcher::GetBrief(const std::string& id) {
+  Impl::Entered entered(impl_.get());
+  const JobEntry* job = impl_->jobs.Find(id);
+  if (job == nullptr) return Impl::NoSuchJob(id);
+  return BriefOf(*job);
+}
+
+absl::StatusOr<std::vector<ChainState>> Dispatcher::GetChainStates(const std::string& id) {
+  Impl::Entered entered(impl_.get());
+  const JobEntry* job = impl_->jobs.Find(id);
+  if (job == nullptr) return Impl::NoSuchJob(id);
+  std::vector<ChainState> states;
+  for (const ChainEntry& chain : job->chains) states.push_back(chain.row.state);
+  return states;
 }
 
 absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int32_t page_size,
@@ -133,7 +155,7 @@ Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& id, uint64_t see
     return WatchTicket();
   };
   const JobEntry* job = impl.jobs.Find(id);
-  if (job == nullptr) return answer(NoSuchJob(id));
+  if (job == nullptr) return answer(Impl::NoSuchJob(id));
   if (job->version > seen) return answer(Watched{ViewOf(*job), job->version});
   auto& watchers = impl.watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {

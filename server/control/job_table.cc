@@ -19,7 +19,9 @@ JobEntry* JobTable::Add(StoredJob stored) {
     ChainEntry& chain = job.chains.emplace_back();
     chain.row = std::move(row);
     chain.reported_step = chain.row.step;
+    job.num_draws += chain.row.num_draws;
   }
+  if (job.newest_snapshot) job.draws_at_last_version = job.newest_snapshot->num_draws();
   const std::string id = job.row.id;
   JobEntry* entry = &jobs_.insert_or_assign(id, std::move(job)).first->second;
   by_age_[entry->row.sequence] = entry;
@@ -38,10 +40,11 @@ void JobTable::Update(const ChainRow& row) {
   ChainEntry* chain = Find(row.id);
   if (chain == nullptr) return;
   const bool moved = chain->row.state != row.state;
+  JobEntry* job = Find(row.id.job);
+  job->num_draws += row.num_draws - chain->row.num_draws;
   chain->row = row;
   // What the last holder had in memory is lost when its lease is.
   if (row.state != ChainState::kLeased || chain->reported_step < row.step) chain->reported_step = row.step;
-  JobEntry* job = Find(row.id.job);
   if (moved) Derive(job);
   ++job->version;
 }
@@ -130,6 +133,11 @@ JobEntry* JobTable::Resolve(const std::string& tenant, const std::string& name) 
   return newest == by_age_.rend() ? nullptr : newest->second;
 }
 
+JobBrief BriefOf(const JobEntry& job) {
+  return {job.row.id,     job.row.tenant, job.row.plan,
+          job.row.intent, job.num_draws,  job.newest_snapshot ? job.newest_snapshot->number : 0};
+}
+
 JobView ViewOf(const JobEntry& job) {
   JobView view;
   view.id = job.row.id;
@@ -140,6 +148,7 @@ JobView ViewOf(const JobEntry& job) {
   view.created_at = job.row.created_at;
   view.finished_at = job.row.finished_at;
   view.newest_version = job.newest_snapshot ? job.newest_snapshot->number : 0;
+  for (const auto& [name, number] : job.aliases) view.aliases.push_back(name);
   view.chains.reserve(job.chains.size());
   for (const ChainEntry& chain : job.chains) {
     const ChainRow& row = chain.row;

@@ -31,10 +31,15 @@ struct JobEntry {
   JobRow row;
   std::vector<ChainEntry> chains;  // by index
   std::optional<Snapshot> newest_snapshot;
-  JobState state = JobState::kPending;  // derived
-  int64_t total_steps = 0;              // of one chain
-  int64_t chain_bytes = 0;              // estimated memory of one
-  uint64_t version = 1;                 // rises with every change that shows
+  int64_t num_draws = 0;                   // committed, of all chains
+  int64_t draws_at_last_version = 0;       // when the last one was made, which may be deleted by now,
+  absl::Duration last_version_at;          // on the monotonic clock; or when the job came into the table
+  bool making_version = false;             // by the job's own policy
+  std::map<std::string, int64_t> aliases;  // of its versions, to their numbers
+  JobState state = JobState::kPending;     // derived
+  int64_t total_steps = 0;                 // of one chain
+  int64_t chain_bytes = 0;                 // estimated memory of one
+  uint64_t version = 1;                    // rises with every change that shows
   // Indices of PENDING chains while the intent is RUN: those that may share a worker, those that may not, and those
   // that are not needed any more.
   std::set<int32_t> pending, suspects, surplus;
@@ -94,5 +99,6 @@ class JobTable {
 };
 
 JobView ViewOf(const JobEntry& job);
+JobBrief BriefOf(const JobEntry& job);
 
 }  // namespace chainfleet

@@ -88,7 +88,7 @@ class StockTaking {
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store_->ListSegments(query));
       for (const SegmentRecord& record : records) {
         const std::string& object = record.segment.object.name;
-        if (record.deleted || missing->erase(object) == 0) continue;
+        if (missing->erase(object) == 0 || record.deleted) continue;
         CHAINFLEET_RETURN_IF_ERROR(Apply(change::MarkCorrupt{chain.job, object, true}));
         ++result_.corrupt_segments;
       }

@@ -40,6 +40,30 @@ struct JobView {
   std::optional<absl::Time> finished_at;  // none while the state may still change
   std::vector<ChainView> chains;          // by index
   int64_t newest_version = 0;             // of the snapshots, 0 if none
+  std::vector<std::string> aliases;       // that name one of its versions, in order
+};
+
+// What every prediction must know of its job; costs the same however many chains it has.
+struct JobBrief {
+  std::string id, tenant;
+  std::shared_ptr<const JobPlan> plan;
+  JobIntent intent = JobIntent::kRun;
+  int64_t num_draws = 0;       // committed, of all chains
+  int64_t newest_version = 0;  // 0 if none
+};
+
+// What the name in a prediction stands for.
+struct NamedDraws {
+  JobBrief job;
+  std::shared_ptr<const Snapshot> version;  // of an alias; none for a job
+};
+
+// A job whose old draws may go.
+struct RetainedJob {
+  std::string id;
+  RetentionSpec retention;
+  std::vector<int64_t> num_draws;  // committed, by chain index
+  std::vector<int64_t> held;       // of these so many first ones belong to versions that aliases name
 };
 
 // A worker that has synchronized with this server process and was not silent for too long since.

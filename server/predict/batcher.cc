@@ -72,8 +72,9 @@ std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Requ
 
 // Everything but Predict runs on the strand.
 struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
-  State(const Clock* clock, Executor* executor, PredictRouter* router, BatchLimits limits)
-      : clock(clock), strand(executor), router(router), limits(limits) {}
+  State(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
+        BatchLimits limits)
+      : clock(clock), strand(executor), router(router), statistics(statistics), limits(limits) {}
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
@@ -200,7 +201,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       row += request->rows();
     }
     batch->took.output = clock->Monotonic() - answered;
-    statistics.CountBatch(prediction.job, prediction.version, clock->Wall(), row, batch->took);
+    statistics->CountBatch(prediction.job, prediction.version, clock->Wall(), row, batch->took);
     for (size_t i = 0; i < parts.size(); ++i) Answer(batch->requests[i], std::move(parts[i]));
   }
 
@@ -219,10 +220,10 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   void Count(const Request& request, const absl::StatusOr<Prediction>& answer, const ComputeTimes& compute) {
     const absl::Duration total = clock->Monotonic() - request.arrived;
     if (answer.ok()) {
-      statistics.CountSuccess(answer->job, answer->version, clock->Wall(), request.rows(),
-                              {total, request.launched - request.arrived, compute});
+      statistics->CountSuccess(answer->job, answer->version, clock->Wall(), request.rows(),
+                               {total, request.launched - request.arrived, compute});
     } else {
-      statistics.CountFailure(request.draws.job, request.draws.version, clock->Wall(), total);
+      statistics->CountFailure(request.draws.job, request.draws.version, clock->Wall(), total);
     }
   }
 
@@ -239,19 +240,19 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
           if (prediction.ok()) {
             const Prediction& of = *prediction;
             const ComputeTimes compute{.input = {}, .infer = took, .output = {}};
-            self->statistics.CountBatch(of.job, of.version, now, of.num_rows, compute);
-            self->statistics.CountSuccess(of.job, of.version, now, of.num_rows, {took, absl::ZeroDuration(), compute});
+            self->statistics->CountBatch(of.job, of.version, now, of.num_rows, compute);
+            self->statistics->CountSuccess(of.job, of.version, now, of.num_rows, {took, absl::ZeroDuration(), compute});
           } else {
-            self->statistics.CountFailure(draws.job, draws.version, now, took);
+            self->statistics->CountFailure(draws.job, draws.version, now, took);
           }
           done(std::move(prediction));
         });
   }
 
   const Clock* const clock;
-  InferenceStatistics statistics;
   Strand strand;
   PredictRouter* const router;
+  InferenceStatistics* const statistics;
   const BatchLimits limits;
   std::map<Kind, Group> groups;
   int64_t num_waiting = 0;                                              // of all groups
@@ -259,8 +260,9 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   absl::Duration watching = absl::InfiniteDuration();                   // the deadline that a timer waits for
 };
 
-Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, BatchLimits limits)
-    : state_(std::make_shared<State>(clock, executor, router, limits)) {}
+Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
+                 BatchLimits limits)
+    : state_(std::make_shared<State>(clock, executor, router, statistics, limits)) {}
 
 std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                        absl::Duration timeout, PredictPriority priority, Done done) {
@@ -280,7 +282,5 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
     });
   };
 }
-
-const InferenceStatistics& Batcher::statistics() const { return state_->statistics; }
 
 }  // namespace chainfleet

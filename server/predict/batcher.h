@@ -34,16 +34,15 @@ class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2;
 
-  Batcher(const Clock* clock, Executor* executor, PredictRouter* router, BatchLimits limits);
+  // `statistics` is told of all requests, by the way they took.
+  Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
+          BatchLimits limits);
 
   // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request whose deadline passes or that is
   // cancelled while it waits never reaches a worker; one that is refused for what it holds does not hurt the others of
   // its batch.
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 PredictPriority priority, std::function<void(absl::StatusOr<Prediction>)> done);
-
-  // Of all requests, by the way they took.
-  const InferenceStatistics& statistics() const;
 
  private:
   struct State;

@@ -11,6 +11,7 @@
 
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
+#include "core/domain/snapshot.h"
 
 namespace chainfleet {
 
@@ -23,6 +24,8 @@ struct DrawQuery {
   int64_t every = 0;            // of those every so many-th, counted back from the newest; 0 and 1: each
   int64_t max_draws = 0;        // of those at most so many, as SelectDraws shares them out; 0: all
   std::vector<int32_t> chains;  // their indices; empty: all of the job, or point
+  // The version itself where an alias named it: it is served even if it is deleted before the draws are looked up.
+  std::shared_ptr<const Snapshot> pinned = nullptr;
 
   auto operator<=>(const DrawQuery&) const = default;
 };

@@ -38,13 +38,14 @@ std::string MakeEvaluationId(RngKey key) {
 // Everything but the reads of the log runs on the strand.
 struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOperations::State> {
   State(const Clock* clock, Executor* executor, Evaluator* evaluator, EvaluationLog* log, EvaluationCodec codec,
-        RngKey id_key)
+        RngKey id_key, absl::Duration longest)
       : clock(clock),
         executor(executor),
         evaluator(evaluator),
         log(log),
         codec(std::move(codec)),
         id_key(id_key),
+        longest(longest),
         strand(executor) {}
 
   struct Watcher {
@@ -68,6 +69,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
   EvaluationLog* const log;
   const EvaluationCodec codec;
   const RngKey id_key;
+  const absl::Duration longest;
   Strand strand;
   std::map<int64_t, Operation> operations;  // under way, by sequence
   int64_t creating = 0;                     // on their way to the log
@@ -118,7 +120,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
       if (operation.running) continue;
       ++running;
       operation.running = true;
-      operation.deadline = clock->Monotonic() + limits::kEvaluateDeadline;
+      operation.deadline = clock->Monotonic() + longest;
       strand.Schedule([self = shared_from_this(), id = operation.row.id] { self->Run(id); });
     }
   }
@@ -199,8 +201,9 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
 };
 
 EvaluationOperations::EvaluationOperations(const Clock* clock, Executor* executor, Evaluator* evaluator,
-                                           EvaluationLog* log, EvaluationCodec codec, RngKey id_key)
-    : state_(std::make_shared<State>(clock, executor, evaluator, log, std::move(codec), id_key)) {}
+                                           EvaluationLog* log, EvaluationCodec codec, RngKey id_key,
+                                           absl::Duration longest)
+    : state_(std::make_shared<State>(clock, executor, evaluator, log, std::move(codec), id_key, longest)) {}
 
 absl::Status EvaluationOperations::Recover() {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> rows,

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "core/base/limits.h"
 #include "core/base/rng_key.h"
 #include "core/base/status.h"
 #include "server/predict/evaluation.h"
@@ -31,13 +32,13 @@ std::string MakeEvaluationId(RngKey key);
 // Thread-safe. What it is given outlives it; all callbacks run on the executor, which may block.
 //
 // At most limits::kRunningEvaluations run, the oldest first, and limits::kWaitingEvaluations wait. A run that fails for
-// want of workers, room or an answer is begun again, with backoff, until limits::kEvaluateDeadline after its first
+// want of workers, room or an answer is begun again, with backoff, until `longest` after its first
 // start in this process: only then, or by an error that would come again, the operation FAILS. Every run of an
 // operation rests on the same version, so it has the same result.
 class EvaluationOperations {
  public:
   EvaluationOperations(const Clock* clock, Executor* executor, Evaluator* evaluator, EvaluationLog* log,
-                       EvaluationCodec codec, RngKey id_key);
+                       EvaluationCodec codec, RngKey id_key, absl::Duration longest = limits::kEvaluateDeadline);
 
   // Goes on with what the log has under way; once, before any other call. The log's errors.
   absl::Status Recover();

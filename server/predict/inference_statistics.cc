@@ -57,6 +57,13 @@ void InferenceStatistics::CountBatch(const std::string& model, int64_t version, 
   batch.compute.Add(took);
 }
 
+void InferenceStatistics::Forget(const std::string& model, int64_t version) {
+  MutexLock lock(&mutex_);
+  std::erase_if(counts_, [&](const auto& entry) {
+    return entry.first.first == model && (version == 0 || entry.first.second == version);
+  });
+}
+
 std::vector<InferenceCount> InferenceStatistics::Of(const std::string& model, int64_t version) const {
   MutexLock lock(&mutex_);
   std::vector<InferenceCount> found;

@@ -53,6 +53,9 @@ class InferenceStatistics {
   // A batch of so many rows, of one or more requests, that the workers answered.
   void CountBatch(const std::string& model, int64_t version, absl::Time now, int64_t rows, const ComputeTimes& took);
 
+  // A version that is deleted, or all of a model's if `version` is 0.
+  void Forget(const std::string& model, int64_t version);
+
   // By model and version; all models if `model` is empty, all versions if `version` is 0.
   std::vector<InferenceCount> Of(const std::string& model, int64_t version) const;
 

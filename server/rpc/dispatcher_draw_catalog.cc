@@ -11,7 +11,7 @@
 namespace chainfleet {
 namespace {
 
-std::shared_ptr<const PredictPlan> PlanOf(const JobView& job) {
+std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   auto plan = std::make_shared<PredictPlan>();
   plan->job = job.id;
   plan->model = job.plan->spec.model;
@@ -30,7 +30,7 @@ ChainDraws ReadableDraws(const ChainId& chain, const std::vector<SegmentRecord>&
   for (const SegmentRecord& record : records) {
     const int64_t beyond = record.segment.first_index + record.segment.num_draws() - in_version;
     if (beyond >= record.segment.num_draws()) break;
-    if (record.corrupt || record.deleted) continue;
+    if (record.corrupt) continue;
     draws.segments.push_back(record.segment);
     draws.num_draws += record.segment.num_draws() - std::max<int64_t>(beyond, 0);
   }
@@ -38,7 +38,7 @@ ChainDraws ReadableDraws(const ChainId& chain, const std::vector<SegmentRecord>&
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, const ChainId& chain) {
-  StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index};
+  StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .live_only = true};
   std::vector<SegmentRecord> records;
   while (true) {
     CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRecord> page, store->ListSegments(query));
@@ -53,14 +53,14 @@ absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, co
 }
 
 // INVALID_ARGUMENT for a chain that the point, or the job without a sweep, has not.
-absl::Status CheckChains(const JobView& job, int32_t point, const std::vector<int32_t>& chains) {
+absl::Status CheckChains(const JobBrief& job, int32_t point, const std::vector<int32_t>& chains) {
   const JobSpec& spec = job.plan->spec;
+  std::vector<int32_t> there;
+  for (int32_t chain = 0; chain < NumChains(spec); ++chain) {
+    if (PointOf(spec, chain) == point) there.push_back(chain);
+  }
   for (const int32_t chain : chains) {
-    if (chain >= 0 && chain < static_cast<int64_t>(job.chains.size()) && PointOf(spec, chain) == point) continue;
-    std::vector<int32_t> there;
-    for (const ChainView& view : job.chains) {
-      if (PointOf(spec, view.id.index) == point) there.push_back(view.id.index);
-    }
+    if (std::ranges::binary_search(there, chain)) continue;
     const std::string name = PointName(spec.sweep, point);
     return absl::InvalidArgumentError(absl::StrCat("job ", job.id, name.empty() ? "" : " at " + name, " has no chain ",
                                                    chain, ": its chains are ", there.front(), " to ", there.back()));
@@ -68,22 +68,22 @@ absl::Status CheckChains(const JobView& job, int32_t point, const std::vector<in
   return absl::OkStatus();
 }
 
-// Of `point` alone.
-absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, int32_t point, const Snapshot& snapshot,
-                                     const DrawQuery& query) {
+// Of `point` alone. `states` are those of the job's chains.
+absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobBrief& job, const std::vector<ChainState>& states,
+                                     int32_t point, const Snapshot& snapshot, const DrawQuery& query) {
   const JobSpec& spec = job.plan->spec;
   PinnedDraws pinned{
       .plan = PlanOf(job), .version = snapshot.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
-  for (const ChainView& chain : job.chains) {
-    if (PointOf(spec, chain.id.index) != point) continue;
-    const auto index = static_cast<size_t>(chain.id.index);
-    const int64_t in_version = index < snapshot.draws_of_chain.size() ? snapshot.draws_of_chain[index] : 0;
-    const bool failed = chain.state == ChainState::kFailed || chain.state == ChainState::kDiverged;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const ChainId chain{job.id, static_cast<int32_t>(i)};
+    if (PointOf(spec, chain.index) != point) continue;
+    const int64_t in_version = snapshot.DrawsOf(chain.index);
+    const bool failed = states[i] == ChainState::kFailed || states[i] == ChainState::kDiverged;
     if (in_version == 0 || (failed && !query.include_failed)) continue;
     pinned.draws_in_version += in_version;
-    if (!query.chains.empty() && std::ranges::count(query.chains, chain.id.index) == 0) continue;
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, SegmentsOfChain(store, chain.id));
-    pinned.chains.push_back(ReadableDraws(chain.id, records, in_version));
+    if (!query.chains.empty() && std::ranges::count(query.chains, chain.index) == 0) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, SegmentsOfChain(store, chain));
+    pinned.chains.push_back(ReadableDraws(chain, records, in_version));
   }
   SelectDraws(query, &pinned.chains);
   if (!pinned.chains.empty()) return pinned;
@@ -94,8 +94,8 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobView& job, int3
 }
 
 // CANCEL and DELETE leave serving (protocol 6); the draws of a cancelled job can still be exported.
-absl::StatusOr<JobView> ServedJob(Dispatcher* dispatcher, const std::string& name) {
-  CHAINFLEET_ASSIGN_OR_RETURN(JobView job, dispatcher->GetJob(name));
+absl::StatusOr<JobBrief> ServedJob(Dispatcher* dispatcher, const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(JobBrief job, dispatcher->GetBrief(id));
   if (job.intent < JobIntent::kCancel) return job;
   const char* hint = job.intent == JobIntent::kDelete ? "its draws are being deleted"
                                                       : "its draws can be exported until it is deleted";
@@ -107,7 +107,7 @@ absl::StatusOr<JobView> ServedJob(Dispatcher* dispatcher, const std::string& nam
 }  // namespace
 
 void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) {
-  const absl::StatusOr<JobView> job = ServedJob(parts_.dispatcher, query.job);
+  const absl::StatusOr<JobBrief> job = ServedJob(parts_.dispatcher, query.job);
   absl::Status status = job.status();
   int32_t point = 0;
   if (job.ok()) {
@@ -119,13 +119,15 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
     }
   }
   if (!status.ok()) return parts_.executor->Schedule([done = std::move(done), status] { done(status); });
-  const bool refresh = query.version == 0;
-  parts_.dispatcher->PinSnapshot(
-      job->id, query.version, refresh,
-      [parts = parts_, job = *job, point, query, done = std::move(done)](absl::StatusOr<Snapshot> snapshot) {
-        if (!snapshot.ok()) return done(snapshot.status());
-        done(PinnedBy(parts.state, job, point, *snapshot, query));
-      });
+  const auto pin = [parts = parts_, job = *job, point, query,
+                    done = std::move(done)](const absl::StatusOr<Snapshot>& snapshot) {
+    if (!snapshot.ok()) return done(snapshot.status());
+    const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job.id);
+    if (!states.ok()) return done(states.status());
+    done(PinnedBy(parts.state, job, *states, point, *snapshot, query));
+  };
+  if (query.pinned != nullptr) return parts_.executor->Schedule([pin, pinned = query.pinned] { pin(*pinned); });
+  parts_.dispatcher->PinSnapshot(job->id, query.version, /*refresh=*/query.version == 0, pin);
 }
 
 absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& name) {

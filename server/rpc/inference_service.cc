@@ -57,7 +57,7 @@ inference::DataType TypeOf(const std::string& datatype) {
   return type;
 }
 
-std::vector<InferenceTensor> InputsOf(const JobView& job) {
+std::vector<InferenceTensor> InputsOf(const JobBrief& job) {
   return InferenceInputs(job.plan->dataset->input_shape, job.plan->dataset->input_type);
 }
 
@@ -76,23 +76,35 @@ void Configure(const InferenceTensor& tensor, Proto* proto) {
   proto->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
 }
 
+// The newest versions that are there, in order, at most a page; of an alias its own.
+absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrief& job, const Snapshot* pinned) {
+  std::vector<int64_t> numbers;
+  if (pinned != nullptr) return numbers = {pinned->number};
+  const int64_t after = std::max<int64_t>(job.newest_version - limits::kMaxPageSize, 0);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots,
+                              store->ListSnapshots(job.id, after, limits::kMaxPageSize));
+  for (const Snapshot& snapshot : snapshots) numbers.push_back(snapshot.number);
+  return numbers;
+}
+
 }  // namespace
 
 absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& context, const std::string& name,
                                                                const std::string& version) const {
-  const absl::StatusOr<std::string> id = ResolveJob(parts_, context, name);
-  if (absl::IsUnauthenticated(id.status())) return id.status();
-  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t wanted, VersionFromProto(version));
-  absl::StatusOr<JobView> job = id.ok() ? parts_.dispatcher->GetJob(*id) : id.status();
-  if (!job.ok()) return absl::NotFoundError(absl::StrCat("unknown model '", name, "'"));
-  if (!job->plan->spec.model.has_data() || !job->plan->dataset) {
+  const absl::StatusOr<int64_t> wanted = VersionFromProto(version);
+  absl::StatusOr<NamedDraws> draws = ResolveDraws(parts_, context, name, wanted.value_or(0));
+  if (absl::IsUnauthenticated(draws.status()) || absl::IsInvalidArgument(draws.status())) return draws.status();
+  CHAINFLEET_RETURN_IF_ERROR(wanted.status());
+  if (!draws.ok()) return absl::NotFoundError(absl::StrCat("unknown model '", name, "'"));
+  const JobBrief& job = draws->job;
+  if (!job.plan->spec.model.has_data() || !job.plan->dataset) {
     return absl::NotFoundError(absl::StrCat("'", name, "' samples an analytic potential: it makes no predictions"));
   }
-  if (wanted > job->newest_version) {
+  if (draws->version == nullptr && *wanted > job.newest_version) {
     return absl::NotFoundError(absl::StrCat("unknown version '", version, "' of model '", name, "'"));
   }
-  const int64_t num_classes = job->plan->dataset->num_classes;
-  return Model{*std::move(job), wanted, num_classes};
+  const int64_t number = draws->version == nullptr ? *wanted : draws->version->number;
+  return Model{job, number, job.plan->dataset->num_classes, draws->version};
 }
 
 InferenceService::Reactor* InferenceService::ServerLive(Context* context, const inference::ServerLiveRequest*,
@@ -120,13 +132,15 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
   return ServeUnary(response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
-    inference::ModelReadyResponse ready;
-    if (model.ok() && model->job.intent < JobIntent::kCancel) {
-      for (const ChainView& chain : model->job.chains) {
-        if (chain.num_draws > 0) ready.set_ready(true);
-      }
-    }
-    answer->Succeed(std::move(ready));
+    const auto say = [answer](bool is_ready) {
+      inference::ModelReadyResponse ready;
+      ready.set_ready(is_ready);
+      answer->Succeed(std::move(ready));
+    };
+    if (!model.ok() || model->job.intent >= JobIntent::kCancel) return say(false);
+    if (model->version == 0 || model->pinned != nullptr) return say(model->job.num_draws > 0);
+    parts_.dispatcher->PinSnapshot(model->job.id, model->version, /*refresh=*/false,
+                                   [say](const absl::StatusOr<Snapshot>& version) { say(version.ok()); });
   });
 }
 
@@ -146,17 +160,21 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
                                                            const inference::ModelMetadataRequest* request,
                                                            inference::ModelMetadataResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    answer->Answer(Find(*context, request->name(), request->version()), [&](const Model& model) {
-      inference::ModelMetadataResponse metadata;
-      metadata.set_name(request->name());
-      for (int64_t version = 1; version <= model.job.newest_version; ++version) {
-        metadata.add_versions(absl::StrCat(version));
-      }
-      metadata.set_platform(kPlatform);
-      for (const InferenceTensor& tensor : InputsOf(model.job)) Describe(tensor, metadata.add_inputs());
-      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes))
-        Describe(tensor, metadata.add_outputs());
-      return metadata;
+    const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
+    if (!model.ok()) return answer->Fail(model.status());
+    inference::ModelMetadataResponse metadata;
+    metadata.set_name(request->name());
+    metadata.set_platform(kPlatform);
+    for (const InferenceTensor& tensor : InputsOf(model->job)) Describe(tensor, metadata.add_inputs());
+    for (const InferenceTensor& tensor : InferenceOutputs(model->num_classes)) {
+      Describe(tensor, metadata.add_outputs());
+    }
+    parts_.executor->Schedule([answer, store = parts_.state, model = *model, metadata]() mutable {
+      const absl::StatusOr<std::vector<int64_t>> versions = VersionsOf(store, model.job, model.pinned.get());
+      answer->Answer(versions, [&](const std::vector<int64_t>& numbers) {
+        for (const int64_t number : numbers) metadata.add_versions(absl::StrCat(number));
+        return metadata;
+      });
     });
   });
 }
@@ -195,8 +213,8 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
       version = model->version;
     }
     inference::ModelStatisticsResponse statistics;
-    for (const InferenceCount& count : batcher_->statistics().Of(job, version)) {
-      const absl::StatusOr<JobView> counted = parts_.dispatcher->GetJob(count.model);
+    for (const InferenceCount& count : parts_.statistics->Of(job, version)) {
+      const absl::StatusOr<JobBrief> counted = parts_.dispatcher->GetBrief(count.model);
       if (counted.ok() && counted->tenant == *tenant) *statistics.add_model_stats() = Render(count);
     }
     answer->Succeed(std::move(statistics));
@@ -214,30 +232,32 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
     if (!status.ok()) return answer->Fail(status);
     const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
     PredictQuery query{.draws = {.job = model->job.id,
-                                 .version = call->version,
+                                 .version = model->version,
                                  .members = call->members,
                                  .include_failed = call->include_failed,
                                  .point = call->point,
                                  .every = call->every,
                                  .max_draws = call->max_draws,
-                                 .chains = call->chains},
+                                 .chains = call->chains,
+                                 .pinned = model->pinned},
                        .kinds = call->kinds,
                        .min_draws = call->min_draws,
                        .with_errors = call->WantsErrors(),
                        .anytime = call->anytime,
                        .members = call->WantsMembers(),
                        .quantiles = call->quantiles};
-    answer->OnCancelled(
-        batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
-                          std::min(TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), call->timeout),
-                          static_cast<PredictPriority>(call->priority),
-                          [answer, call, id = request->id()](absl::StatusOr<Prediction> prediction) {
-                            answer->Answer(prediction, [&](const Prediction& value) {
-                              inference::ModelInferResponse reply = ToProto(value, *call);
-                              reply.set_id(id);
-                              return reply;
-                            });
-                          }));
+    answer->OnCancelled(batcher_->Predict(
+        std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
+        std::min(TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
+                 call->timeout),
+        static_cast<PredictPriority>(call->priority),
+        [answer, call, id = request->id()](absl::StatusOr<Prediction> prediction) {
+          answer->Answer(prediction, [&](const Prediction& value) {
+            inference::ModelInferResponse reply = ToProto(value, *call);
+            reply.set_id(id);
+            return reply;
+          });
+        }));
   });
 }
 

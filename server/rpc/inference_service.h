@@ -36,12 +36,13 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                            inference::ModelStatisticsResponse* response) override;
 
  private:
-  // A job of the caller's tenant that samples a network, and the version that is meant. UNAUTHENTICATED; NOT_FOUND, in
-  // the protocol's words.
+  // A job of the caller's tenant that samples a network, by its name or by an alias, and the version that is meant.
+  // UNAUTHENTICATED; INVALID_ARGUMENT: an alias has a version of its own; NOT_FOUND, in the protocol's words.
   struct Model {
-    JobView job;
+    JobBrief job;
     int64_t version = 0;
     int64_t num_classes = 0;
+    std::shared_ptr<const Snapshot> pinned;  // of an alias
   };
   absl::StatusOr<Model> Find(const Context& context, const std::string& name, const std::string& version) const;
 

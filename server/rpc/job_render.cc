@@ -90,6 +90,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
   job.set_steps_done(done);
   job.set_steps_total(total);
   job.set_newest_version(view.newest_version);
+  if (with_chains) job.mutable_aliases()->Add(view.aliases.begin(), view.aliases.end());
   if (view.plan->dataset) job.set_dataset_digest(view.plan->dataset->digest);
   *job.mutable_report() = CommonReport(*view.plan);
   job.set_num_chains(NumChains(view.plan->spec));
@@ -139,6 +140,26 @@ v1::DatasetRowValues RenderRows(const DatasetRows& rows) {
   values.mutable_labels()->Add(rows.labels.begin(), rows.labels.end());
   values.mutable_targets()->Add(rows.targets.begin(), rows.targets.end());
   return values;
+}
+
+v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases) {
+  v1::Snapshot rendered;
+  rendered.set_job_id(snapshot.job);
+  rendered.set_version(snapshot.number);
+  rendered.set_num_draws(snapshot.num_draws());
+  *rendered.mutable_created_at() = ToProto(snapshot.created_at);
+  for (const Alias& alias : aliases) {
+    if (alias.number == snapshot.number) rendered.add_aliases(alias.name);
+  }
+  return rendered;
+}
+
+v1::Alias RenderAlias(const Alias& alias) {
+  v1::Alias rendered;
+  rendered.set_name(alias.name);
+  rendered.set_job_id(alias.job);
+  rendered.set_version(alias.number);
+  return rendered;
 }
 
 v1::Dataset RenderDataset(const Dataset& dataset) {

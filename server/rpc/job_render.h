@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chainfleet/v1/jobs.pb.h"
+#include "core/domain/snapshot.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
 #include "server/predict/row_reader.h"
@@ -20,6 +21,10 @@ v1::Job RenderJob(const JobView& view, const TraceTable& traces);
 v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains);
 
 v1::DatasetRowValues RenderRows(const DatasetRows& rows);
+
+// `aliases` are those of its job.
+v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases);
+v1::Alias RenderAlias(const Alias& alias);
 
 // Shards left out.
 v1::Dataset RenderDataset(const Dataset& dataset);

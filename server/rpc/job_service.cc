@@ -82,7 +82,8 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
   return {.digest = [store = parts.state, job, object]() -> absl::StatusOr<DigestHex> {
             CHAINFLEET_ASSIGN_OR_RETURN(const SegmentRecord record, store->FindSegment(job, object));
             if (!record.deleted) return record.segment.object.sha256;
-            return absl::NotFoundError(absl::StrCat("the draws of ", object, " were deleted"));
+            return WithReason(absl::NotFoundError(absl::StrCat("the draws of ", object, " were deleted")),
+                              "DRAWS_DELETED");
           },
           .mismatch =
               [dispatcher = parts.dispatcher, metrics = parts.metrics, job, object] {
@@ -179,9 +180,13 @@ grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetI
     if (!job.ok()) return answer->Fail(job.status());
     const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
     if (!intent.ok()) return answer->Fail(intent.status());
-    parts_.dispatcher->SetIntent(*job, *intent, [answer, traces = parts_.traces](absl::StatusOr<JobView> changed) {
-      answer->Answer(changed, [&](const JobView& view) { return RenderJob(view, *traces); });
-    });
+    parts_.dispatcher->SetIntent(*job, *intent,
+                                 [answer, traces = parts_.traces, statistics = parts_.statistics,
+                                  gone = *intent == JobIntent::kDelete](absl::StatusOr<JobView> changed) {
+                                   if (changed.ok() && gone) statistics->Forget(changed->id, 0);
+                                   answer->Answer(changed,
+                                                  [&](const JobView& view) { return RenderJob(view, *traces); });
+                                 });
   });
 }
 

@@ -35,6 +35,18 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* GetTraces(Context* context, const v1::GetTracesRequest* request,
                                       v1::Traces* response) override;
   grpc::ServerWriteReactor<v1::Chunk>* ReadSegment(Context* context, const v1::ReadSegmentRequest* request) override;
+  grpc::ServerUnaryReactor* CreateSnapshot(Context* context, const v1::CreateSnapshotRequest* request,
+                                           v1::Snapshot* response) override;
+  grpc::ServerUnaryReactor* ListSnapshots(Context* context, const v1::ListSnapshotsRequest* request,
+                                          v1::ListSnapshotsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteSnapshot(Context* context, const v1::DeleteSnapshotRequest* request,
+                                           v1::DeleteSnapshotResponse* response) override;
+  grpc::ServerUnaryReactor* SetAlias(Context* context, const v1::SetAliasRequest* request,
+                                     v1::Alias* response) override;
+  grpc::ServerUnaryReactor* ListAliases(Context* context, const v1::ListAliasesRequest* request,
+                                        v1::ListAliasesResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteAlias(Context* context, const v1::DeleteAliasRequest* request,
+                                        v1::DeleteAliasResponse* response) override;
   grpc::ServerReadReactor<v1::PutDatasetRequest>* PutDataset(Context* context, v1::Dataset* response) override;
   grpc::ServerUnaryReactor* ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
                                          v1::ListDatasetsResponse* response) override;

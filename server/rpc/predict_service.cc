@@ -1,5 +1,7 @@
 #include "server/rpc/predict_service.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -60,42 +62,55 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
   return response;
 }
 
+// An alias has its version with it.
+DrawQuery QueryOf(const NamedDraws& draws, const v1::DrawSelection& selection) {
+  DrawQuery query = QueryOf(draws.job.id, selection);
+  if (draws.version != nullptr) query.version = draws.version->number;
+  query.pinned = draws.version;
+  return query;
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::PredictRequest* request,
                                                   v1::PredictResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-    if (!job.ok()) return answer->Fail(job.status());
+    const absl::StatusOr<NamedDraws> draws =
+        ResolveDraws(parts_, *context, request->job(), request->selection().version());
+    if (!draws.ok()) return answer->Fail(draws.status());
     if (const absl::Status status = CheckSelection(request->selection()); !status.ok()) return answer->Fail(status);
     const auto kinds = KindsFromProto(request->selection().kinds());
     if (!kinds.ok()) return answer->Fail(kinds.status());
     absl::StatusOr<InputTensor> inputs = FromProto(request->inputs());
     if (!inputs.ok()) return answer->Fail(inputs.status());
-    PredictQuery query{.draws = QueryOf(*job, request->selection()),
+    PredictQuery query{.draws = QueryOf(*draws, request->selection()),
                        .kinds = *kinds,
                        .min_draws = request->min_draws(),
                        .anytime = request->anytime(),
                        .members = request->member_probabilities(),
                        .quantiles = {request->quantiles().begin(), request->quantiles().end()}};
-    answer->OnCancelled(batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
-                                          TimeLeft(*context, *parts_.clock, limits::kPredictDeadline),
-                                          PredictPriority::kNormal, [answer](absl::StatusOr<Prediction> prediction) {
-                                            answer->Answer(prediction,
-                                                           [](const Prediction& value) { return ToProto(value); });
-                                          }));
+    answer->OnCancelled(
+        batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
+                          TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
+                          PredictPriority::kNormal, [answer](absl::StatusOr<Prediction> prediction) {
+                            answer->Answer(prediction, [](const Prediction& value) { return ToProto(value); });
+                          }));
   });
 }
 
 absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Context& context,
                                                                     const v1::EvaluateRequest& request) const {
   EvaluationOperations::Asked asked;
-  CHAINFLEET_ASSIGN_OR_RETURN(asked.tenant, parts_.auth->TenantOf(context));
-  CHAINFLEET_ASSIGN_OR_RETURN(asked.job, parts_.dispatcher->ResolveJob(asked.tenant, request.job()));
+  CHAINFLEET_ASSIGN_OR_RETURN(const NamedDraws draws,
+                              ResolveDraws(parts_, context, request.job(), request.selection().version()));
+  asked.tenant = draws.job.tenant;
+  asked.job = draws.job.id;
   v1::EvaluateRequest resolved = request;
   resolved.set_job(asked.job);
+  if (draws.version != nullptr) resolved.mutable_selection()->set_version(draws.version->number);
   asked.request_id = request.request_id();
   CHAINFLEET_ASSIGN_OR_RETURN(asked.query, QueryOf(resolved));
+  asked.query.draws.pinned = draws.version;
   asked.request = [resolved](int64_t version) {
     v1::EvaluateRequest pinned = resolved;
     pinned.mutable_selection()->set_version(version);

@@ -3,14 +3,17 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "core/base/limits.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
 #include "server/control/trace_table.h"
 #include "server/control/upload_signer.h"
+#include "server/predict/inference_statistics.h"
 #include "server/rpc/auth.h"
 #include "server/telemetry/server_metrics.h"
 
@@ -27,6 +30,8 @@ struct ServiceParts {
   TraceTable* traces = nullptr;
   const Authenticator* auth = nullptr;
   ServerMetrics* metrics = nullptr;
+  InferenceStatistics* statistics = nullptr;
+  absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
   std::string data_directory;
   absl::Time started_at;
 };
@@ -36,6 +41,17 @@ inline absl::StatusOr<std::string> ResolveJob(const ServiceParts& parts, const g
                                               const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string tenant, parts.auth->TenantOf(context));
   return parts.dispatcher->ResolveJob(tenant, name);
+}
+
+// The draws of a job or of an alias that the caller's tenant has. `version` is the one asked for, 0 for the newest; an
+// alias has its own, and any other with it is INVALID_ARGUMENT. UNAUTHENTICATED, NOT_FOUND.
+inline absl::StatusOr<NamedDraws> ResolveDraws(const ServiceParts& parts, const grpc::CallbackServerContext& context,
+                                               const std::string& name, int64_t version) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string tenant, parts.auth->TenantOf(context));
+  CHAINFLEET_ASSIGN_OR_RETURN(NamedDraws draws, parts.dispatcher->ResolveDraws(tenant, name));
+  if (draws.version == nullptr || version == 0 || version == draws.version->number) return draws;
+  return InvalidFields({{"version", absl::StrCat("alias ", name, " means version ", draws.version->number, " of job ",
+                                                 draws.job.id, ": ask the job for version ", version)}});
 }
 
 }  // namespace chainfleet

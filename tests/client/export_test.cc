@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "core/formats/npz.h"
 #include "core/store/draw_codec/segment_codec.h"
 #include "core/store/draw_codec/sha256.h"
+#include "core/wire/grpc_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,6 +39,9 @@ class FakeDraws final : public v1::JobService::Service {
   grpc::Status ReadSegment(grpc::ServerContext*, const v1::ReadSegmentRequest* request,
                            grpc::ServerWriter<v1::Chunk>* writer) override {
     ++reads[request->object()];
+    if (gone.contains(request->object())) {
+      return ToGrpc(WithReason(absl::NotFoundError("the draws were deleted"), "DRAWS_DELETED"));
+    }
     v1::Chunk chunk;
     chunk.set_data(objects[request->object()]);
     writer->Write(chunk);
@@ -46,6 +51,7 @@ class FakeDraws final : public v1::JobService::Service {
   std::vector<v1::SegmentRecord> records;
   std::map<std::string, std::string> objects;
   std::map<std::string, int> reads;
+  std::set<std::string> gone;  // deleted after they were listed
 };
 
 // A chain of five segments of one draw each, "object0" to "object4".
@@ -125,7 +131,17 @@ TEST_F(ExportTest, LeavesMarkedAndDeletedDrawsOutAndSaysWhich) {
   EXPECT_EQ(DrawsInFile(), 3);
   EXPECT_THAT(out_, HasSubstr("3 of 5 draws of toy-abcdef"));
   EXPECT_THAT(err_, AllOf(HasSubstr("chain 0, 1 draws from 1 left out: marked corrupt\n"),
-                          HasSubstr("chain 0, 1 draws from 3 left out: deleted\n")));
+                          HasSubstr("1 draws were deleted and are left out\n")));
+}
+
+TEST_F(ExportTest, GoesOnWhenDrawsAreDeletedMeanwhile) {
+  service_.records[0].set_deleted(true);
+  service_.gone = {"object1", "object3"};
+  EXPECT_EQ(Export(), kExitOk);
+  EXPECT_EQ(DrawsInFile(), 2);
+  EXPECT_THAT(out_, HasSubstr("2 of 5 draws of toy-abcdef"));
+  EXPECT_EQ(err_, "3 draws were deleted and are left out\n");
+  EXPECT_EQ(service_.reads["object2"], 1);
 }
 
 TEST_F(ExportTest, FailsOnANewlyDamagedObjectUnlessToldToSkipIt) {

@@ -30,7 +30,7 @@ class HistoryChecker {
   // Of the records: indices without gaps, each segment's parent is the one before, steps and epochs rise, the chain's
   // row agrees; each object has the size and bytes its record says, and its digest follows from its content. Of both:
   // what was acknowledged is there. Of the draws: those of the calm run, to the byte, all of them if the chain came to
-  // its end.
+  // its end; those that are tombstones by their records alone.
   std::vector<std::string> Check(const History& history);
 
   // Objects that no chain refers to any more. After the collector has run over a quiet store there are none.
@@ -44,6 +44,7 @@ class HistoryChecker {
   void CheckAcknowledged(const ChainId& chain, const std::vector<History::Event>& events, const Path& path);
   void CheckRow(const ChainRow& row, const Path& path);
   void CheckDraws(const ChainId& chain, bool ended, const Path& path);
+  void CheckPlacedDraws(const ChainId& chain, bool ended, const DrawPath& calm, const Path& path);
   Path ReadPath(const ChainId& chain);
   void ReadRecord(const SegmentRecord& record, Path* path);
   bool ReadObject(const SegmentRecord& record, Path* path);

@@ -99,6 +99,12 @@ class HistoryCheckerTest : public testing::Test {
     Grant(2);
     CommitSteps(2, {3, 4});
   }
+  // Retention lets the segment go, and its object.
+  void Expire(int64_t first_index) {
+    const ApplyResult result = Apply(change::ExpireSegments{kChain, {first_index}});
+    ASSERT_EQ(result.objects.size(), 1u);
+    ASSERT_TRUE(blobs_.Delete(result.objects[0]).ok());
+  }
   std::vector<std::string> Check() {
     HistoryChecker checker(&store_, &blobs_, [this](const ChainId&) { return &calm_; });
     return checker.Check(history_);
@@ -194,6 +200,35 @@ TEST_F(HistoryCheckerTest, CountsAStateThatWasCutByAHandBackAsOne) {
   change::CommitProgress last = CommitOf(1, Content({further}));
   last.commit.ends_as = ChainState::kSucceeded;
   Commit(last);
+  EXPECT_THAT(Check(), IsEmpty());
+}
+
+TEST_F(HistoryCheckerTest, TombstonesKeepTheirPlaceInThePath) {
+  LiveWell();
+  CommitSteps(2, {5, 6});
+  for (const int64_t first_index : {2, 0}) {
+    Expire(first_index);
+    EXPECT_THAT(Check(), IsEmpty());
+  }
+  calm_[4].step = 7;
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("the state at step 5, behind tombstones, is not that of a calm run")));
+}
+
+TEST_F(HistoryCheckerTest, FindsAStateBehindTombstonesThatIsNotThatOfACalmRun) {
+  LiveWell();
+  Expire(0);
+  calm_[2].theta[0][1] = 0.25f;
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("the state at step 3, behind tombstones, is not that of a calm run")));
+}
+
+TEST_F(HistoryCheckerTest, CountsTombstonesOfAChainThatHasEnded) {
+  LiveWell();
+  change::CommitProgress last = CommitOf(2, Content({DrawAt(5)}));
+  last.commit.ends_as = ChainState::kSucceeded;
+  Commit(last);
+  Expire(0);
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("its records count 5 kept steps, a calm run 6")));
+  calm_.pop_back();
   EXPECT_THAT(Check(), IsEmpty());
 }
 

@@ -37,6 +37,9 @@ absl::Status ServerNode::Open() {
   collector_->Start(site_->collect_every);
   verifier_ = std::make_unique<DrawVerifier>(&process_, &process_, state_.get(), blobs_.get());
   verifier_->Start(site_->collect_every);
+  retention_ = std::make_unique<RetentionKeeper>(&process_, &process_, state_.get(), dispatcher_.get(),
+                                                 site_->longest_call, nullptr);
+  retention_->Start(limits::kUpkeepInterval);
   KeepLead();
   return absl::OkStatus();
 }

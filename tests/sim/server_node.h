@@ -9,6 +9,7 @@
 #include "server/control/dispatcher.h"
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
+#include "server/control/retention_keeper.h"
 #include "tests/sim/simulated_stores.h"
 #include "worker/runtime/coordinator_port.h"
 
@@ -61,6 +62,7 @@ class ServerNode final : public CoordinatorPort {
   std::unique_ptr<ChainObjects> objects_;
   std::unique_ptr<GarbageCollector> collector_;
   std::unique_ptr<DrawVerifier> verifier_;
+  std::unique_ptr<RetentionKeeper> retention_;
 };
 
 }  // namespace chainfleet

@@ -76,6 +76,19 @@ absl::StatusOr<Snapshot> SimulatedStateStore::FindSnapshot(const std::string& jo
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_.FindSnapshot(job, number);
 }
+absl::StatusOr<std::vector<Snapshot>> SimulatedStateStore::ListSnapshots(const std::string& job, int64_t after,
+                                                                         int32_t limit) {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_.ListSnapshots(job, after, limit);
+}
+absl::StatusOr<std::vector<ExpiredObject>> SimulatedStateStore::ListExpired(int64_t last, int32_t limit) {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_.ListExpired(last, limit);
+}
+absl::StatusOr<int64_t> SimulatedStateStore::LastExpired() {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_.LastExpired();
+}
 absl::StatusOr<std::vector<SegmentRecord>> SimulatedStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_.ListCorrupt(after, limit);

@@ -1,5 +1,6 @@
 #include "tests/sim/simulation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,8 @@ namespace {
 // From the end of the faults to the end of every job: a few leases and delayed attempts, a purge, and the work itself.
 constexpr absl::Duration kProgressBound = absl::Minutes(15);
 
+constexpr absl::Duration kLongestTtl = absl::Minutes(1);  // of the workload's jobs
+
 class Simulation {
  public:
   Simulation(uint64_t seed, const std::function<void(const std::string&)>& trace)
@@ -28,6 +31,8 @@ class Simulation {
     site_.loop.RunFor(length);
     const absl::Duration bound = site_.time.Monotonic() + kProgressBound;
     while (!AllEnded() && site_.time.Monotonic() < bound) site_.loop.RunFor(absl::Seconds(1));
+    // Draws grow old, wait for their readers, and go.
+    site_.loop.RunFor(kLongestTtl + 2 * site_.longest_call + 3 * limits::kUpkeepInterval);
     site_.loop.RunFor(2 * site_.collect_every + absl::Seconds(10));
     JudgeEnds();
     JudgeStores();
@@ -74,6 +79,11 @@ class Simulation {
     }
     for (const auto& [id, job] : stored) Complain("job " + id + " was created twice");
     for (const std::string& wrong : workload_.WrongVersions(&site_.reader)) Complain(wrong);
+    for (const std::string& wrong : workload_.WrongRetention(&site_.reader)) Complain(wrong);
+    for (const std::string& missed : workload_.missed()) Complain(missed);
+    const bool by_calendar = std::ranges::any_of(
+        workload_.jobs(), [](const Workload::Job& job) { return job.spec.retention.ttl_seconds.has_value(); });
+    if (!by_calendar && site_.reader.LastExpired().value() > 0) Complain("objects of tombstones were never released");
   }
 
   void JudgeEnd(const Workload::Job& job, const ChainRow& chain) {

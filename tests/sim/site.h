@@ -61,6 +61,7 @@ struct Site {
   bool objects_in_bucket = false;  // as in S3; else on the disk
   absl::Duration lease_ttl = absl::Seconds(15);
   absl::Duration collect_every = absl::Seconds(20);
+  absl::Duration longest_call = absl::Seconds(30);  // that reads draws
 
   // What the coordinators tell.
   struct Orders final : ControlObserver {

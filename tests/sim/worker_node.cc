@@ -13,12 +13,13 @@ WorkerNode::WorkerNode(Site* site, CoordinatorPort* coordinator, const std::stri
     : site_(site),
       process_(absl::StrCat(name, "-", number), &site->time, &site->loop, &site->dice),
       line_(coordinator, &site->loop, &process_, site->dice.Next()),
-      worker_(&line_, &process_, &process_,
-              [limit = device.max_chains](auto plan, const auto& inputs) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-                CHAINFLEET_ASSIGN_OR_RETURN(auto batch, ChainBatch::Create(std::move(plan), inputs.dataset, "cpu"));
-                return std::make_unique<TightBatch>(std::move(batch), limit);
-              },
-              {name, process_.name(), device.slots, device.upload_bytes}),
+      worker_(
+          &line_, &process_, &process_,
+          [limit = device.max_chains](auto plan, const auto& inputs) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+            CHAINFLEET_ASSIGN_OR_RETURN(auto batch, ChainBatch::Create(std::move(plan), inputs.dataset, "cpu"));
+            return std::make_unique<TightBatch>(std::move(batch), limit);
+          },
+          {name, process_.name(), device.slots, device.upload_bytes}),
       device_(device) {
   worker_.held.SetListeners([this] { Wake(); }, [this] { worker_.session.Wake(); });
   worker_.uploader.SetRoomListener([this] { Wake(); });

@@ -87,6 +87,10 @@ Workload::Job Workload::DrawJob(int number) {
   job.spec.resume_point_every_steps = dice.Pick<int64_t>({0, 1, 5, 17});
   job.spec.scheduling.priority = dice.Pick<Priority>({Priority::kLow, Priority::kNormal, Priority::kHigh});
   if (dice.OneIn(4)) job.spec.scheduling.success_chains = dice.Between(1, job.spec.chains);
+  if (dice.OneIn(3)) job.spec.retention.keep_last = dice.Between(1, 12);
+  if (dice.OneIn(8)) job.spec.retention.ttl_seconds = static_cast<double>(dice.Between(5, 60));
+  if (dice.OneIn(4)) job.spec.snapshots.every_draws = dice.Between(1, 20);
+  if (dice.OneIn(6)) job.spec.snapshots.every_seconds = static_cast<double>(dice.Between(1, 30));
   job.tenant = dice.Pick<std::string>({kDefaultTenant, "vision"});
   job.request_id = absl::StrCat("request-", number);
   job.submit_after = dice.Between(absl::ZeroDuration(), absl::Seconds(20));
@@ -110,7 +114,7 @@ void Workload::Begin() {
 // Once in a while somebody asks for predictions, which pin a version first.
 void Workload::PinVersions() {
   Site& site = world_->site();
-  const Job& job = site.dice.Pick(jobs_);
+  Job& job = jobs_[static_cast<size_t>(site.dice.Between(0, static_cast<int64_t>(jobs_.size()) - 1))];
   ServerNode* const server = world_->AnyServer();
   if (!job.id.empty() && server != nullptr) {
     const bool refresh = site.dice.OneIn(2);
@@ -119,10 +123,80 @@ void Workload::PinVersions() {
           dispatcher->PinSnapshot(id, 0, refresh, std::move(done));
         },
         [this](const absl::StatusOr<Snapshot>& pinned) {
-          if (pinned.ok()) pinned_.push_back(*pinned);
+          if (!pinned.ok()) return;
+          pinned_.push_back(*pinned);
+          Read(*pinned);
         });
+    if (site.dice.OneIn(4)) NameVersion(&job);
   }
   site.loop.ScheduleAfter(site.dice.Between(absl::Seconds(1), absl::Seconds(20)), [this] { PinVersions(); });
+}
+
+std::vector<SegmentRecord> Workload::ReadableOf(const Snapshot& snapshot) {
+  std::vector<SegmentRecord> readable =
+      world_->site().reader.ListSegments({.job = snapshot.job, .limit = 1'000'000, .live_only = true}).value();
+  std::erase_if(readable, [&](const SegmentRecord& record) {
+    return record.segment.first_index >= snapshot.DrawsOf(record.chain.index);
+  });
+  return readable;
+}
+
+void Workload::Read(const Snapshot& pinned) {
+  Site& site = world_->site();
+  // The coordinator's clock may run fast, and a call ends by that clock.
+  const absl::Duration takes = site.dice.Between(absl::ZeroDuration(), 0.97 * site.longest_call);
+  site.loop.ScheduleAfter(takes, [this, &site, takes, records = ReadableOf(pinned)] {
+    const std::unique_ptr<FileSystem> files = site.disk.Mount([] { return true; });
+    for (const SegmentRecord& record : records) {
+      const std::string& object = record.segment.object.name;
+      const bool there =
+          site.objects_in_bucket ? site.bucket.SizeBytes(object).ok() : files->SizeBytes("/data/blobs/" + object).ok();
+      if (there) continue;
+      missed_.push_back(absl::StrCat(object, " went within ", absl::FormatDuration(takes), ", while it was read"));
+    }
+  });
+}
+
+void Workload::NameVersion(Job* job) {
+  ServerNode* const server = world_->AnyServer();
+  if (job->named != nullptr || server == nullptr) return;
+  server->Call<Alias>(
+      [job](Dispatcher* dispatcher, Reply<Alias> done) {
+        dispatcher->SetAlias({job->tenant, absl::StrCat("best-", job->request_id), job->id, 0}, std::move(done));
+      },
+      [this, job](const absl::StatusOr<Alias>& alias) {
+        if (!alias.ok() || job->named != nullptr) return;
+        world_->site().Note(absl::StrCat("alias ", alias->name, " names version ", alias->number, " of ", alias->job));
+        job->named = std::make_shared<std::set<std::pair<ChainId, int64_t>>>();
+        const Snapshot snapshot = world_->site().reader.FindSnapshot(alias->job, alias->number).value();
+        for (const SegmentRecord& record : ReadableOf(snapshot)) {
+          job->named->emplace(record.chain, record.segment.first_index);
+        }
+      });
+}
+
+std::vector<std::string> Workload::WrongRetention(StateStore* state) const {
+  std::vector<std::string> wrong;
+  std::set<std::string> with_alias;  // an answer may have been lost
+  const StoredState stored = state->Load().value();
+  for (const StoredAlias& alias : stored.aliases) with_alias.insert(alias.alias.job);
+  for (const Job& job : jobs_) {
+    if (job.intent == JobIntent::kDelete) continue;
+    const RetentionSpec& retention = job.spec.retention;
+    std::map<ChainId, int64_t> num_draws;
+    const std::vector<SegmentRecord> records = state->ListSegments({.job = job.id, .limit = 1'000'000}).value();
+    for (const SegmentRecord& record : records) num_draws[record.chain] += record.segment.num_draws();
+    for (const SegmentRecord& record : records) {
+      const std::string what =
+          absl::StrCat("chain ", ToString(record.chain), ": the segment at draw ", record.segment.first_index);
+      const int64_t end = record.segment.first_index + record.segment.num_draws();
+      const bool surplus = retention.keep_last && end <= num_draws[record.chain] - *retention.keep_last;
+      const bool named = job.named != nullptr && job.named->contains({record.chain, record.segment.first_index});
+      if (record.deleted && (named || !(surplus || retention.ttl_seconds))) wrong.push_back(what + " should be there");
+      if (!record.deleted && surplus && !with_alias.contains(job.id)) wrong.push_back(what + " should have gone");
+    }
+  }
+  return wrong;
 }
 
 std::vector<std::string> Workload::WrongVersions(StateStore* state) const {

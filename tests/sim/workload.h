@@ -3,8 +3,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/domain/snapshot.h"
@@ -34,7 +37,9 @@ class Workload {
     std::vector<Wish> wishes;  // in order
     size_t wishes_done = 0;
     JobIntent intent = JobIntent::kRun;  // as the server last said OK to
-    ChainState calm_end() const;         // of a chain that nobody stops
+    // What was readable of the version that an alias has named since; null: none does.
+    std::shared_ptr<std::set<std::pair<ChainId, int64_t>>> named;
+    ChainState calm_end() const;  // of a chain that nobody stops
     bool wished(JobIntent wish) const;
   };
   const std::vector<Job>& jobs() const { return jobs_; }
@@ -44,6 +49,11 @@ class Workload {
 
   // What users were told of versions that are not what the store says, a line each.
   std::vector<std::string> WrongVersions(StateStore* state) const;
+
+  // What retention should have done or should not have, a line each. Everything has come to rest.
+  std::vector<std::string> WrongRetention(StateStore* state) const;
+  // What readers missed, a line each.
+  const std::vector<std::string>& missed() const { return missed_; }
 
   // Of a chain of this run; null if no such job was made.
   const DrawPath* CalmPathOf(const ChainId& chain) const;
@@ -56,12 +66,18 @@ class Workload {
   void Submit(Job* job);
   void NextWish(Job* job);
   void PinVersions();
+  // Somebody reads the draws of the version as long as a call may.
+  void Read(const Snapshot& pinned);
+  // One alias for each job, which stays.
+  void NameVersion(Job* job);
+  std::vector<SegmentRecord> ReadableOf(const Snapshot& snapshot);
   // Until `settled` says that the answer is one.
   void Try(Ask ask, Settled settled);
 
   World* const world_;
   std::vector<Job> jobs_;
   std::vector<Snapshot> pinned_;  // as answered
+  std::vector<std::string> missed_;
 };
 
 }  // namespace chainfleet

@@ -60,6 +60,7 @@ World::World(Site* site) : site_(site) {
   site->objects_in_bucket = dice.OneIn(2);
   site->lease_ttl = dice.Pick<absl::Duration>({absl::Seconds(6), absl::Seconds(15)});
   site->collect_every = dice.Between(absl::Seconds(3), absl::Seconds(60));
+  site->longest_call = dice.Between(absl::Seconds(5), absl::Seconds(45));
   servers_.resize(site->objects_in_bucket && !dice.OneIn(4) ? 2 : 1);
   StartServer(0);
   machines_.resize(static_cast<size_t>(dice.Between(1, 4)));

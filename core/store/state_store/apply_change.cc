@@ -8,6 +8,7 @@
 #include "core/domain/sweep_points.h"
 #include "core/store/state_store/apply_evaluations.h"
 #include "core/store/state_store/apply_objects.h"
+#include "core/store/state_store/apply_versions.h"
 
 namespace chainfleet {
 namespace {
@@ -84,6 +85,8 @@ class Applier {
         return result;
       }
     }
+    CHAINFLEET_ASSIGN_OR_RETURN(result, CheckNoAlias(c.tenant, *c.plan, rows_));
+    if (!result.status.ok()) return result;
     if (c.plan->dataset) {
       CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, FindDataset(c.plan->dataset->name, rows_));
       if (!dataset || dataset->digest != c.plan->dataset->digest) {
@@ -127,6 +130,10 @@ class Applier {
     if (job->finished_at && c.intent != JobIntent::kDelete) {
       return Refused(absl::FailedPreconditionError(
           absl::StrCat("job ", c.job, " has ended: it cannot change to ", ToString(c.intent), ", only be deleted")));
+    }
+    if (c.intent == JobIntent::kDelete) {
+      CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult unnamed, CheckUnnamed(c.job, std::nullopt, rows_));
+      if (!unnamed.status.ok()) return unnamed;
     }
     ApplyResult result;
     job->intent = c.intent;
@@ -231,16 +238,12 @@ class Applier {
     return PutChain(*std::move(row));
   }
 
-  absl::StatusOr<ApplyResult> operator()(const change::CreateSnapshot& c) {
-    ApplyResult result;
-    CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, MakeSnapshot(c.job));
-    if (!result.snapshot) {
-      result.status = WithReason(
-          absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has no draws yet: wait for its first commit")),
-          "NO_DRAWS");
-    }
-    return result;
-  }
+  absl::StatusOr<ApplyResult> operator()(const change::CreateSnapshot& c) { return ApplyToVersions(c, wall_, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::DeleteSnapshot& c) { return ApplyToVersions(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::SetAlias& c) { return ApplyToVersions(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::DeleteAlias& c) { return ApplyToVersions(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::ExpireSegments& c) { return ApplyToVersions(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::ReleaseExpired& c) { return ApplyToVersions(c, rows_); }
 
   absl::StatusOr<ApplyResult> operator()(const change::MarkCorrupt& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool found, rows_->MarkCorrupt(c.job, c.object, c.corrupt));
@@ -360,21 +363,8 @@ class Applier {
     CHAINFLEET_ASSIGN_OR_RETURN(result->job, rows_->FindJob(id));
     result->job->finished_at = wall_;
     CHAINFLEET_RETURN_IF_ERROR(rows_->UpdateJob(*result->job));
-    CHAINFLEET_ASSIGN_OR_RETURN(result->snapshot, MakeSnapshot(id));
+    CHAINFLEET_ASSIGN_OR_RETURN(result->snapshot, MakeSnapshot(id, wall_, rows_));
     return absl::OkStatus();
-  }
-
-  // None if the job has no draws.
-  absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows_->ListChains(job));
-    CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> newest, rows_->NewestSnapshot(job));
-    Snapshot snapshot{job, newest ? newest->number + 1 : 1, {}, wall_};
-    for (const ChainRow& row : chains) snapshot.draws_of_chain.push_back(row.num_draws);
-    if (newest && newest->draws_of_chain == snapshot.draws_of_chain) return newest;
-    if (std::ranges::all_of(snapshot.draws_of_chain, [](int64_t n) { return n == 0; }))
-      return std::optional<Snapshot>();
-    CHAINFLEET_RETURN_IF_ERROR(rows_->InsertSnapshot(snapshot));
-    return std::optional<Snapshot>(std::move(snapshot));
   }
 
   const absl::Time wall_;

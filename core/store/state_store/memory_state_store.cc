@@ -21,6 +21,12 @@ struct MemoryJob {
   JobRow row;
   bool purged = false;
   std::map<int64_t, Snapshot> snapshots;
+  int64_t last_snapshot = 0;
+};
+
+struct MemoryExpired {
+  ChainId chain;
+  std::string object;
 };
 
 using SegmentKey = std::pair<ChainId, int64_t>;
@@ -46,11 +52,18 @@ class MemoryRows final : public StateRows {
   }
   absl::StatusOr<bool> InsertJob(JobRow* row) override {
     row->sequence = static_cast<int64_t>(jobs.size()) + 1;
-    return jobs.emplace(row->id, MemoryJob{*row, false, {}}).second;
+    return jobs.emplace(row->id, MemoryJob{*row, false, {}, 0}).second;
   }
   absl::Status UpdateJob(const JobRow& row) override {
     jobs.at(row.id).row = row;
     return absl::OkStatus();
+  }
+  absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) override {
+    return std::ranges::any_of(jobs, [&](const auto& entry) {
+      const JobRow& row = entry.second.row;
+      return row.tenant == tenant && row.intent != JobIntent::kDelete &&
+             (row.id == name || row.plan->spec.name == name);
+    });
   }
   absl::Status PurgeJob(const std::string& id) override {
     jobs.at(id).purged = true;
@@ -58,6 +71,7 @@ class MemoryRows final : public StateRows {
     for (auto& [key, record] : segments) record.deleted = record.deleted || key.first.job == id;
     std::erase_if(resume_points, [&](const auto& entry) { return entry.first.job == id; });
     std::erase_if(evaluations, [&](const auto& entry) { return entry.second.job == id; });
+    std::erase_if(expired, [&](const auto& entry) { return entry.second.chain.job == id; });
     return absl::OkStatus();
   }
 
@@ -106,12 +120,59 @@ class MemoryRows final : public StateRows {
     return found;
   }
 
+  absl::StatusOr<std::optional<std::string>> Tombstone(const ChainId& id, int64_t first_index) override {
+    const auto found = segments.find({id, first_index});
+    if (found == segments.end() || found->second.deleted) return std::optional<std::string>();
+    found->second.deleted = true;
+    return std::optional(found->second.segment.object.name);
+  }
+  absl::Status AddExpired(const ChainId& id, const std::string& object) override {
+    expired.emplace(++last_expired, MemoryExpired{id, object});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<std::string>> TakeExpired(int64_t ticket) override {
+    const auto found = expired.extract(ticket);
+    return found ? std::optional(found.mapped().object) : std::nullopt;
+  }
+
   absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) override {
     const auto& all = jobs.at(job).snapshots;
     return all.empty() ? std::nullopt : std::optional(all.rbegin()->second);
   }
   absl::Status InsertSnapshot(const Snapshot& snapshot) override {
     jobs.at(snapshot.job).snapshots[snapshot.number] = snapshot;
+    jobs.at(snapshot.job).last_snapshot = snapshot.number;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) override {
+    const auto found = jobs.find(job);
+    return found == jobs.end() ? std::nullopt : Find(found->second.snapshots, number);
+  }
+  absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) override { return jobs.at(job).last_snapshot; }
+  absl::Status DeleteSnapshot(const std::string& job, int64_t number) override {
+    jobs.at(job).snapshots.erase(number);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<Alias>> FindAlias(const std::string& tenant, const std::string& name) override {
+    return Find(aliases, std::pair(tenant, name));
+  }
+  absl::StatusOr<std::vector<Alias>> AliasesOfJob(const std::string& job) override {
+    std::vector<Alias> of_job;
+    for (const auto& [key, alias] : aliases) {
+      if (alias.job == job) of_job.push_back(alias);
+    }
+    return of_job;
+  }
+  absl::StatusOr<int64_t> CountAliases(const std::string& tenant) override {
+    return std::ranges::count_if(aliases, [&](const auto& entry) { return entry.first.first == tenant; });
+  }
+  absl::Status PutAlias(const Alias& alias) override {
+    aliases[{alias.tenant, alias.name}] = alias;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteAlias(const std::string& tenant, const std::string& name) override {
+    aliases.erase({tenant, name});
     return absl::OkStatus();
   }
 
@@ -256,12 +317,14 @@ class MemoryRows final : public StateRows {
   std::map<ChainId, ChainRow> chains;
   std::map<ChainId, ResumePoint> resume_points;
   std::map<SegmentKey, SegmentRecord> segments;
+  std::map<int64_t, MemoryExpired> expired;                      // by ticket
+  std::map<std::pair<std::string, std::string>, Alias> aliases;  // by tenant and name
   std::map<std::string, Dataset> datasets;
   std::map<std::string, StoredModel> models;
   std::map<std::string, bool> garbage;                 // to whether it is being deleted
   std::set<std::pair<std::string, std::string>> held;  // upload and object
   std::map<int64_t, ChainId> sweeps;                   // by ticket
-  int64_t last_ticket = 0;
+  int64_t last_ticket = 0, last_expired = 0;
   std::map<int64_t, EvaluationRow> evaluations;  // by sequence
   int64_t last_evaluation = 0;
 };
@@ -329,6 +392,9 @@ absl::StatusOr<StoredState> MemoryStateStore::Load() {
   std::ranges::sort(state.jobs, {}, [](const StoredJob& job) { return job.row.sequence; });
   CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, t.rows.ListDatasets());
   CHAINFLEET_ASSIGN_OR_RETURN(state.models, t.rows.ListModels());
+  for (const auto& [key, alias] : t.rows.aliases) {
+    state.aliases.push_back({alias, t.rows.jobs.at(alias.job).snapshots.at(alias.number)});
+  }
   return state;
 }
 
@@ -339,7 +405,8 @@ absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListSegments(const 
   auto i = t.rows.segments.upper_bound({{query.job, query.after_chain}, query.after_first_index});
   for (; i != t.rows.segments.end() && i->first.first.job == query.job; ++i) {
     if (static_cast<int32_t>(records.size()) >= query.limit) break;
-    if (!query.chain || i->first.first.index == *query.chain) records.push_back(i->second);
+    if (query.chain && i->first.first.index != *query.chain) continue;
+    if (!query.live_only || !i->second.deleted) records.push_back(i->second);
   }
   return records;
 }
@@ -356,10 +423,40 @@ absl::StatusOr<SegmentRecord> MemoryStateStore::FindSegment(const std::string& j
 absl::StatusOr<Snapshot> MemoryStateStore::FindSnapshot(const std::string& job, int64_t number) {
   MemoryDatabase::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
-  if (const auto stored = Find(t.rows.jobs, job)) {
-    if (const auto snapshot = Find(stored->snapshots, number)) return *snapshot;
-  }
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, t.rows.FindSnapshot(job, number));
+  if (snapshot) return *std::move(snapshot);
   return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+}
+
+absl::StatusOr<std::vector<Snapshot>> MemoryStateStore::ListSnapshots(const std::string& job, int64_t after,
+                                                                      int32_t limit) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<Snapshot> snapshots;
+  const auto found = t.rows.jobs.find(job);
+  if (found == t.rows.jobs.end()) return snapshots;
+  const std::map<int64_t, Snapshot>& all = found->second.snapshots;
+  for (auto i = all.upper_bound(after); i != all.end() && static_cast<int32_t>(snapshots.size()) < limit; ++i) {
+    snapshots.push_back(i->second);
+  }
+  return snapshots;
+}
+
+absl::StatusOr<std::vector<ExpiredObject>> MemoryStateStore::ListExpired(int64_t last, int32_t limit) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<ExpiredObject> objects;
+  for (const auto& [ticket, expired] : t.rows.expired) {
+    if (ticket > last || static_cast<int32_t>(objects.size()) >= limit) break;
+    objects.push_back({ticket, expired.object});
+  }
+  return objects;
+}
+
+absl::StatusOr<int64_t> MemoryStateStore::LastExpired() {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  return t.rows.expired.empty() ? 0 : t.rows.expired.rbegin()->first;
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
@@ -422,6 +519,9 @@ absl::StatusOr<ChainReferences> MemoryStateStore::ReferencesOfChain(const ChainI
   }
   for (auto i = t.rows.segments.lower_bound({chain, 0}); i != t.rows.segments.end() && i->first.first == chain; ++i) {
     if (!i->second.deleted) references.objects.insert(i->second.segment.object.name);
+  }
+  for (const auto& [ticket, expired] : t.rows.expired) {
+    if (expired.chain == chain) references.objects.insert(expired.object);
   }
   const auto point = Find(t.rows.resume_points, chain);
   if (point && point->object) references.objects.insert(point->object->name);

@@ -61,6 +61,17 @@ CREATE TABLE evaluations (
   error_code BIGINT NOT NULL DEFAULT 0, error_reason TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '',
   created_ns BIGINT NOT NULL, finished_ns BIGINT, result BYTEA, UNIQUE (tenant, request_id));
 CREATE INDEX evaluations_of_job ON evaluations (job, sequence);
+)sql",
+    // last_version: of deleted ones too. expired: objects of tombstones that predictions may be reading still.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN last_version BIGINT NOT NULL DEFAULT 0;
+UPDATE jobs SET last_version = COALESCE((SELECT MAX(number) FROM snapshots WHERE snapshots.job = jobs.id), 0);
+CREATE TABLE aliases (
+  tenant TEXT COLLATE "C" NOT NULL, name TEXT COLLATE "C" NOT NULL, job TEXT COLLATE "C" NOT NULL, number BIGINT NOT NULL, PRIMARY KEY (tenant, name));
+CREATE INDEX aliases_by_job ON aliases (job);
+CREATE TABLE expired (
+  ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL, object TEXT NOT NULL);
+CREATE INDEX expired_by_chain ON expired (job, chain);
 )sql"};
 
 // 0: no tables yet.

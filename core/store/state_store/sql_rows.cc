@@ -34,15 +34,6 @@ absl::StatusOr<SegmentRecord> ReadSegment(const SqlStatement& s) {
   return record;
 }
 
-// Columns job, number, draws_of_chain, created_ns.
-absl::StatusOr<std::optional<Snapshot>> ReadSnapshot(SqlStatement s) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
-  if (!found) return std::optional<Snapshot>();
-  Snapshot snapshot{s.Text(0), s.Int(1), {}, absl::FromUnixNanos(s.Int(3))};
-  CHAINFLEET_ASSIGN_OR_RETURN(snapshot.draws_of_chain, DecodeCounts(s.Text(2)));
-  return std::optional<Snapshot>(std::move(snapshot));
-}
-
 std::optional<int64_t> Nanos(const std::optional<absl::Time>& time) {
   return time ? std::optional(absl::ToUnixNanos(*time)) : std::nullopt;
 }
@@ -131,11 +122,19 @@ absl::Status SqlRows::UpdateJob(const JobRow& row) {
 absl::Status SqlRows::PurgeJob(const std::string& id) {
   for (const char* sql : {"UPDATE jobs SET purged = 1 WHERE id = ?", "UPDATE segments SET deleted = 1 WHERE job = ?",
                           "DELETE FROM resume_points WHERE job = ?", "DELETE FROM snapshots WHERE job = ?",
-                          "DELETE FROM evaluations WHERE job = ?"}) {
+                          "DELETE FROM evaluations WHERE job = ?", "DELETE FROM expired WHERE job = ?"}) {
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
     CHAINFLEET_RETURN_IF_ERROR(s.Bind(id).Run());
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SqlRows::IsJobName(const std::string& tenant, const std::string& name) {
+  // An id is the name and 7 characters more.
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT 1 FROM jobs WHERE tenant = ?1 AND purged = 0 AND intent != ?2 AND "
+                                           "(id = ?3 OR substr(id, 1, length(id) - 7) = ?3) LIMIT 1"));
+  return s.Bind(tenant).Bind(static_cast<int64_t>(JobIntent::kDelete)).Bind(name).Step();
 }
 
 absl::StatusOr<std::optional<ChainRow>> SqlRows::FindChain(const ChainId& id) {
@@ -255,25 +254,6 @@ absl::StatusOr<bool> SqlRows::MarkCorrupt(const std::string& job, const std::str
   return connection_->changes() > 0;
 }
 
-absl::StatusOr<std::optional<Snapshot>> SqlRows::NewestSnapshot(const std::string& job) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
-                              connection_->Prepare("SELECT job, number, draws_of_chain, created_ns FROM snapshots "
-                                                   "WHERE job = ? ORDER BY number DESC LIMIT 1"));
-  s.Bind(job);
-  return ReadSnapshot(std::move(s));
-}
-
-absl::Status SqlRows::InsertSnapshot(const Snapshot& snapshot) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s,
-      connection_->Prepare("INSERT INTO snapshots (job, number, draws_of_chain, created_ns) VALUES (?, ?, ?, ?)"));
-  return s.Bind(snapshot.job)
-      .Bind(snapshot.number)
-      .Bind(EncodeCounts(snapshot.draws_of_chain))
-      .Bind(absl::ToUnixNanos(snapshot.created_at))
-      .Run();
-}
-
 absl::StatusOr<std::vector<JobRow>> SqlRows::ListJobs() {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT " CHAINFLEET_JOB_COLUMNS
                                                                    " FROM jobs WHERE purged = 0 ORDER BY sequence"));
@@ -291,9 +271,10 @@ absl::StatusOr<std::vector<SegmentRecord>> SqlRows::ListSegments(const StateStor
       SqlStatement s,
       connection_->Prepare("SELECT job, chain, record, corrupt, deleted FROM segments WHERE job = ?1 AND "
                            "(chain, first_index) > (?2, ?3) AND (CAST(?4 AS INTEGER) IS NULL OR chain = ?4) "
-                           "ORDER BY chain, first_index LIMIT ?5"));
+                           "AND deleted <= ?5 ORDER BY chain, first_index LIMIT ?6"));
   s.Bind(query.job).Bind(int64_t{query.after_chain}).Bind(query.after_first_index);
-  s.Bind(query.chain ? std::optional(int64_t{*query.chain}) : std::nullopt).Bind(int64_t{query.limit});
+  s.Bind(query.chain ? std::optional(int64_t{*query.chain}) : std::nullopt);
+  s.Bind(int64_t{!query.live_only}).Bind(int64_t{query.limit});
   return Segments(std::move(s));
 }
 
@@ -305,14 +286,6 @@ absl::StatusOr<std::optional<SegmentRecord>> SqlRows::FindSegment(const std::str
   if (!found) return std::optional<SegmentRecord>();
   CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, ReadSegment(s));
   return std::optional<SegmentRecord>(std::move(record));
-}
-
-absl::StatusOr<std::optional<Snapshot>> SqlRows::FindSnapshot(const std::string& job, int64_t number) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
-                              connection_->Prepare("SELECT job, number, draws_of_chain, created_ns FROM snapshots "
-                                                   "WHERE job = ? AND number = ?"));
-  s.Bind(job).Bind(number);
-  return ReadSnapshot(std::move(s));
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> SqlRows::ListCorrupt(const StateStore::SegmentCursor& after, int32_t limit) {
@@ -344,7 +317,8 @@ absl::StatusOr<ChainReferences> SqlRows::ReferencesOfChain(const ChainId& chain)
   if (row) references.lease_epoch = row->lease_epoch;
   references.is_final = !row || !intent || IsFinal(row->state);
   CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s, connection_->Prepare("SELECT object FROM segments WHERE job = ? AND chain = ? AND deleted = 0"));
+      SqlStatement s, connection_->Prepare("SELECT object FROM segments WHERE job = ?1 AND chain = ?2 AND deleted = 0 "
+                                           "UNION ALL SELECT object FROM expired WHERE job = ?1 AND chain = ?2"));
   s.Bind(chain.job).Bind(int64_t{chain.index});
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, Texts(std::move(s)));
   references.objects.insert(objects.begin(), objects.end());

@@ -89,6 +89,7 @@ absl::StatusOr<StoredState> SqlStateStore::Load() {
     }
     CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows.ListDatasets());
     CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows.ListModels());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.aliases, rows.ListAliases());
     return state;
   });
 }
@@ -110,6 +111,22 @@ absl::StatusOr<Snapshot> SqlStateStore::FindSnapshot(const std::string& job, int
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, reader_->rows.FindSnapshot(job, number));
   if (!snapshot) return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
   return *std::move(snapshot);
+}
+
+absl::StatusOr<std::vector<Snapshot>> SqlStateStore::ListSnapshots(const std::string& job, int64_t after,
+                                                                   int32_t limit) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.ListSnapshots(job, after, limit);
+}
+
+absl::StatusOr<std::vector<ExpiredObject>> SqlStateStore::ListExpired(int64_t last, int32_t limit) {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.ListExpired(last, limit);
+}
+
+absl::StatusOr<int64_t> SqlStateStore::LastExpired() {
+  MutexLock lock(&reader_->mutex);
+  return reader_->rows.LastExpired();
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> SqlStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {

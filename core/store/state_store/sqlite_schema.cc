@@ -71,6 +71,18 @@ CREATE TABLE evaluations (
   error_reason TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', created_ns INTEGER NOT NULL,
   finished_ns INTEGER, result BLOB, UNIQUE (tenant, request_id));
 CREATE INDEX evaluations_of_job ON evaluations (job, sequence);
+)sql",
+    // last_version: of deleted ones too. expired: objects of tombstones that predictions may be reading still.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN last_version INTEGER NOT NULL DEFAULT 0;
+UPDATE jobs SET last_version = COALESCE((SELECT MAX(number) FROM snapshots WHERE snapshots.job = jobs.id), 0);
+CREATE TABLE aliases (
+  tenant TEXT NOT NULL, name TEXT NOT NULL, job TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (tenant, name))
+  WITHOUT ROWID;
+CREATE INDEX aliases_by_job ON aliases (job);
+CREATE TABLE expired (
+  ticket INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, chain INTEGER NOT NULL, object TEXT NOT NULL);
+CREATE INDEX expired_by_chain ON expired (job, chain);
 )sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {

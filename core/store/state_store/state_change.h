@@ -53,7 +53,8 @@ struct JobRow {
 namespace change {
 
 // The job with `plan->spec.chains` PENDING chains. ALREADY_EXISTS / REQUEST_ID_USED with the older job in the result;
-// NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND if its data set or its module is gone.
+// NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND if its data set or its module is gone; ALREADY_EXISTS / NAME_TAKEN
+// if an alias of the tenant has its name.
 struct CreateJob {
   std::shared_ptr<const JobPlan> plan;
   std::string request_id;  // of the tenant's own
@@ -61,7 +62,7 @@ struct CreateJob {
 };
 
 // CANCEL and DELETE also move every non-final chain to CANCELLED, FINISH every one that is PENDING or becomes so. A job
-// that has ended can only be deleted: FAILED_PRECONDITION.
+// that has ended can only be deleted: FAILED_PRECONDITION; one that aliases name cannot: FAILED_PRECONDITION / IN_USE.
 struct SetIntent {
   std::string job;
   JobIntent intent = JobIntent::kRun;
@@ -109,6 +110,36 @@ struct RetireChain {
 // FAILED_PRECONDITION / NO_DRAWS.
 struct CreateSnapshot {
   std::string job;
+};
+
+// Its number is never used again. NOT_FOUND; FAILED_PRECONDITION / IN_USE naming its aliases. The result has the
+// newest version that is left.
+struct DeleteSnapshot {
+  std::string job;
+  int64_t number = 0;
+};
+
+// `alias.name` means that version from now on, whatever it meant before. NOT_FOUND (job, version); ALREADY_EXISTS /
+// NAME_TAKEN: a job of the tenant has the name; RESOURCE_EXHAUSTED / TOO_MANY_ALIASES. The result has the version, too.
+struct SetAlias {
+  Alias alias;
+};
+
+// NOT_FOUND.
+struct DeleteAlias {
+  std::string tenant, name;
+};
+
+// These segments of the chain become tombstones, but for those that hold draws of a version that an alias names. Their
+// objects are referred to still, until ReleaseExpired: a prediction may be reading them. The result has the objects.
+struct ExpireSegments {
+  ChainId chain;
+  std::vector<int64_t> first_indices;
+};
+
+// Nobody reads these objects any more, by their tickets (StateStore::ListExpired): they become garbage.
+struct ReleaseExpired {
+  std::vector<int64_t> tickets;
 };
 
 // The draws of `object` are left out of predictions from now on, or no longer. NOT_FOUND.
@@ -197,12 +228,13 @@ struct EndEvaluation {
 
 }  // namespace change
 
-using StateChange = std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease,
-                                 change::CommitProgress, change::RetireChain, change::CreateSnapshot,
-                                 change::MarkCorrupt, change::PurgeJob, change::BeginUpload, change::EndUpload,
-                                 change::PutDataset, change::DeleteDataset, change::PutModel, change::DeleteModel,
-                                 change::StartDeleting, change::ForgetGarbage, change::QueueSweep, change::EndSweep,
-                                 change::CreateEvaluation, change::EndEvaluation>;
+using StateChange =
+    std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease, change::CommitProgress,
+                 change::RetireChain, change::CreateSnapshot, change::DeleteSnapshot, change::SetAlias,
+                 change::DeleteAlias, change::ExpireSegments, change::ReleaseExpired, change::MarkCorrupt,
+                 change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
+                 change::PutModel, change::DeleteModel, change::StartDeleting, change::ForgetGarbage,
+                 change::QueueSweep, change::EndSweep, change::CreateEvaluation, change::EndEvaluation>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {
@@ -214,7 +246,7 @@ struct ApplyResult {
   std::optional<ResumePoint> resume_point;  // of GrantLease
   std::optional<Dataset> dataset;           // of PutDataset
   std::optional<StoredModel> model;         // of PutModel
-  std::vector<std::string> objects;         // of StartDeleting
+  std::vector<std::string> objects;         // of StartDeleting and ExpireSegments
   std::optional<EvaluationRow> evaluation;  // of CreateEvaluation and EndEvaluation
 };
 

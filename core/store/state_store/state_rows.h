@@ -27,7 +27,10 @@ class StateRows {
   virtual absl::StatusOr<bool> InsertJob(JobRow* row) = 0;
   // Intent and finishing time.
   virtual absl::Status UpdateJob(const JobRow& row) = 0;
-  // Tombstones its segments, removes its resume points, versions and evaluations; the job and its chains stay, hidden.
+  // Whether a job of the tenant that is not to be deleted has this name or id.
+  virtual absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) = 0;
+  // Tombstones its segments, removes its resume points, versions, evaluations and what had expired; the job and its
+  // chains stay, hidden.
   virtual absl::Status PurgeJob(const std::string& id) = 0;
 
   virtual absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) = 0;
@@ -45,8 +48,25 @@ class StateRows {
   // False if there is no such segment.
   virtual absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) = 0;
 
+  // Its object, if the segment was no tombstone already.
+  virtual absl::StatusOr<std::optional<std::string>> Tombstone(const ChainId& id, int64_t first_index) = 0;
+  // Under a ticket above all before.
+  virtual absl::Status AddExpired(const ChainId& id, const std::string& object) = 0;
+  // The object, if the ticket is there still.
+  virtual absl::StatusOr<std::optional<std::string>> TakeExpired(int64_t ticket) = 0;
+
   virtual absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) = 0;
+  virtual absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) = 0;
+  // The highest number ever given out, of deleted ones too; 0 if none.
+  virtual absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) = 0;
   virtual absl::Status InsertSnapshot(const Snapshot& snapshot) = 0;
+  virtual absl::Status DeleteSnapshot(const std::string& job, int64_t number) = 0;
+
+  virtual absl::StatusOr<std::optional<Alias>> FindAlias(const std::string& tenant, const std::string& name) = 0;
+  virtual absl::StatusOr<std::vector<Alias>> AliasesOfJob(const std::string& job) = 0;
+  virtual absl::StatusOr<int64_t> CountAliases(const std::string& tenant) = 0;
+  virtual absl::Status PutAlias(const Alias& alias) = 0;
+  virtual absl::Status DeleteAlias(const std::string& tenant, const std::string& name) = 0;
 
   virtual absl::StatusOr<std::vector<Dataset>> ListDatasets() = 0;
   virtual absl::Status InsertDataset(const Dataset& dataset) = 0;

@@ -29,18 +29,30 @@ struct StoredJob {
   std::optional<Snapshot> newest_snapshot;
 };
 
+struct StoredAlias {
+  Alias alias;
+  Snapshot snapshot;  // the one it names
+};
+
 // Everything but segments and resume points: it does not grow with the number of draws.
 struct StoredState {
   std::vector<StoredJob> jobs;  // not purged ones, by sequence
   std::vector<Dataset> datasets;
   std::vector<StoredModel> models;
+  std::vector<StoredAlias> aliases;  // by tenant and name
 };
 
 // What garbage collection must know of a chain, from one read.
 struct ChainReferences {
   int64_t lease_epoch = 0;
   bool is_final = true;           // of an unknown chain: true
-  std::set<std::string> objects;  // of segments and of the resume point
+  std::set<std::string> objects;  // of segments, of expired ones too, and of the resume point
+};
+
+// The object of a segment that retention made a tombstone, until it is released.
+struct ExpiredObject {
+  int64_t ticket = 0;  // rises with each expiry
+  std::string object;
 };
 
 // A chain whose objects wait to be looked through.
@@ -75,12 +87,20 @@ class StateStore {
     int32_t after_chain = -1;      // beyond (after_chain, after_first_index)
     int64_t after_first_index = -1;
     int32_t limit = 1000;
+    bool live_only = false;  // tombstones left out
   };
   virtual absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) = 0;
   // NOT_FOUND.
   virtual absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) = 0;
   // NOT_FOUND.
   virtual absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) = 0;
+  // Those beyond the number `after`, in order, at most `limit`.
+  virtual absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit) = 0;
+
+  // What was expired and not released, in order, at most `limit`, with tickets up to `last`.
+  virtual absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit) = 0;
+  // The highest ticket there; 0 if none.
+  virtual absl::StatusOr<int64_t> LastExpired() = 0;
 
   // Marked ones that are not deleted, in (job, chain, first index) order beyond `after`, at most `limit`.
   struct SegmentCursor {

@@ -238,8 +238,7 @@ TEST_P(CommitChecks, SupersededResumePointBecomesGarbageInTheSameTransaction) {
   EXPECT_TRUE(Garbage().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStores, CommitChecks, testing::ValuesIn(StoreKinds()),
-                         StoreKindName);
+INSTANTIATE_TEST_SUITE_P(AllStores, CommitChecks, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace
 }  // namespace chainfleet

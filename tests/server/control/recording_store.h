@@ -47,6 +47,13 @@ class RecordingStore final : public StateStore {
   absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override {
     return store_.FindSnapshot(job, number);
   }
+  absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit) override {
+    return store_.ListSnapshots(job, after, limit);
+  }
+  absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit) override {
+    return store_.ListExpired(last, limit);
+  }
+  absl::StatusOr<int64_t> LastExpired() override { return store_.LastExpired(); }
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override {
     return store_.ListCorrupt(after, limit);
   }

@@ -23,7 +23,7 @@ struct World {
         port(&executor, testing::ArbitraryProbabilities(3)),
         queue(&executor, &port),
         router(&clock, &executor, &catalog, &queue),
-        batcher(&clock, &executor, &router, limits) {
+        batcher(&clock, &executor, &router, &statistics, limits) {
     port.workers = {{"a", Mood::kAnswers}};
   }
 
@@ -43,6 +43,7 @@ struct World {
   testing::FakeShardPort port;
   ShardQueue queue;
   PredictRouter router;
+  InferenceStatistics statistics;
   Batcher batcher;
 };
 
@@ -192,7 +193,7 @@ TEST(Batcher, CountsRequestsAndBatchesWithTheTimesTheyTook) {
   for (int i = 0; i < 4; ++i) world.Ask(Rows({0, 1}), &answers[static_cast<size_t>(i)]);
   world.executor.RunFor(absl::Seconds(10));
   for (const Answer& answer : answers) ASSERT_TRUE(answer && answer->ok());
-  const std::vector<InferenceCount> counts = world.batcher.statistics().Of("job-aaaaaa", 0);
+  const std::vector<InferenceCount> counts = world.statistics.Of("job-aaaaaa", 0);
   ASSERT_EQ(counts.size(), 1u);
   const InferenceCount& count = counts[0];
   EXPECT_EQ(count.version, 3);
@@ -216,10 +217,10 @@ TEST(Batcher, CountsWhatFailsAndWhatGoesAlone) {
             {.draws = {.job = "job"}, .anytime = true});
   world.executor.RunFor(absl::Seconds(1));
   ASSERT_TRUE(bad && alone && alone->ok());
-  const InferenceCount failed = world.batcher.statistics().Of("job", 0).at(0);
+  const InferenceCount failed = world.statistics.Of("job", 0).at(0);
   EXPECT_EQ(failed.failed, 1u);
   EXPECT_EQ(failed.succeeded, 0u);
-  const InferenceCount count = world.batcher.statistics().Of("job-aaaaaa", 3).at(0);
+  const InferenceCount count = world.statistics.Of("job-aaaaaa", 3).at(0);
   EXPECT_EQ(count.succeeded, 1u);
   EXPECT_EQ(count.batches.at(3).executions, 1u);
 }

@@ -34,33 +34,6 @@ class PredictServiceTest : public RunningServer {
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = job->id();
   }
-  void CommitADraw() {
-    SynchronizeRequest request;
-    request.worker = "w1";
-    request.incarnation = "life";
-    request.devices = {{"cpu", int64_t{1} << 30, 4}};
-    const Grant grant = Granted([&] {
-      ++request.seq;
-      Waited<absl::StatusOr<SynchronizeReply>> reply;
-      dispatcher_.Synchronize(request, reply.Take());
-      return *reply.Get();
-    });
-    ProgressCommit commit;
-    commit.chain = grant.chain;
-    commit.lease_epoch = grant.lease_epoch;
-    commit.resume_point = {10, "state", std::nullopt, DigestHex(64, 'c')};
-    commit.segment = Segment{.first_index = 0,
-                             .steps = {10},
-                             .weights = {1},
-                             .kinds = {DrawKind::kTheta},
-                             .object = {"store/x", 10, DigestHex(64, 'd')},
-                             .digest = DigestHex(64, 'e'),
-                             .parent_digest = grant.progress.last_digest};
-    Waited<absl::StatusOr<CommitReply>> committed;
-    dispatcher_.CommitProgress(commit, "w1", "life", SegmentRecord{}, committed.Take());
-    const auto done = committed.Get();
-    ASSERT_TRUE(done && done->ok()) << done->status();
-  }
   v1::PredictRequest TwoRows() const {
     v1::PredictRequest request;
     request.set_job("softmax");

@@ -90,6 +90,9 @@ class RunningServer : public testing::Test {
   // The first grant. A new fleet is left to settle before it gets work, so the first answers may have none.
   static Grant Granted(const std::function<absl::StatusOr<SynchronizeReply>()>& synchronize);
 
+  // The first draw of the next chain that waits for a worker, which goes on holding it.
+  void CommitADraw();
+
   absl::StatusOr<v1::Job> CreateJob(const v1::JobSpec& spec, const std::string& request_id = "");
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
   absl::StatusOr<v1::Job> SetIntent(const std::string& name, v1::Job::Intent intent);
@@ -103,6 +106,7 @@ class RunningServer : public testing::Test {
   Authenticator auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
+  InferenceStatistics statistics_;
   Dispatcher dispatcher_;
   Strand computing_{threads_.get()};
   TraceTable traces_{&computing_};
@@ -111,7 +115,7 @@ class RunningServer : public testing::Test {
   DispatcherDrawCatalog catalog_{parts_};
   ShardQueue queue_{threads_.get(), &shards_};
   PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};
-  Batcher batcher_{&clock_, threads_.get(), &router_, BatchLimits{}};
+  Batcher batcher_{&clock_, threads_.get(), &router_, &statistics_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
   DispatcherEvaluationLog evaluation_log_{parts_};
   EvaluationOperations evaluations_{&clock_,          threads_.get(),         &evaluator_,

@@ -1,0 +1,148 @@
+#include "core/store/state_store/apply_versions.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/limits.h"
+
+namespace chainfleet {
+namespace {
+
+ApplyResult Refused(absl::Status status) {
+  ApplyResult result;
+  result.status = std::move(status);
+  return result;
+}
+
+absl::Status NoSuchVersion(const std::string& job, int64_t number) {
+  return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+}
+
+absl::Status Taken(const std::string& name, const std::string& by) {
+  return WithReason(absl::AlreadyExistsError(absl::StrCat(by, " has the name ", name, ": choose another")),
+                    "NAME_TAKEN");
+}
+
+// Draws of the chain that belong to versions which aliases name: its first so many.
+absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
+  int64_t held = 0;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Alias> aliases, rows->AliasesOfJob(chain.job));
+  for (const Alias& alias : aliases) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Snapshot> snapshot, rows->FindSnapshot(alias.job, alias.number));
+    if (snapshot) held = std::max(held, snapshot->DrawsOf(chain.index));
+  }
+  return held;
+}
+
+}  // namespace
+
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, absl::Time wall, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.job));
+  if (!intent) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
+  ApplyResult result;
+  CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, MakeSnapshot(c.job, wall, rows));
+  if (!result.snapshot) {
+    result.status = WithReason(
+        absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has no draws yet: wait for its first commit")),
+        "NO_DRAWS");
+  }
+  return result;
+}
+
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteSnapshot& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto snapshot, rows->FindSnapshot(c.job, c.number));
+  if (!snapshot) return Refused(NoSuchVersion(c.job, c.number));
+  CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, CheckUnnamed(c.job, c.number, rows));
+  if (!result.status.ok()) return result;
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(c.job, c.number));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, rows->NewestSnapshot(c.job));
+  return result;
+}
+
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows* rows) {
+  const Alias& alias = c.alias;
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(alias.job));
+  if (!intent || *intent == JobIntent::kDelete) {
+    return Refused(absl::NotFoundError(absl::StrCat("no job ", alias.job)));
+  }
+  ApplyResult result;
+  CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, rows->FindSnapshot(alias.job, alias.number));
+  if (!result.snapshot) return Refused(NoSuchVersion(alias.job, alias.number));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool of_job, rows->IsJobName(alias.tenant, alias.name));
+  if (of_job) return Refused(Taken(alias.name, "a job"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto before, rows->FindAlias(alias.tenant, alias.name));
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t count, rows->CountAliases(alias.tenant));
+  if (!before && count >= limits::kMaxAliases) {
+    return Refused(WithReason(
+        absl::ResourceExhaustedError(absl::StrCat("there are ", count, " aliases already: delete one first")),
+        "TOO_MANY_ALIASES"));
+  }
+  CHAINFLEET_RETURN_IF_ERROR(rows->PutAlias(alias));
+  return result;
+}
+
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto alias, rows->FindAlias(c.tenant, c.name));
+  if (!alias) return Refused(absl::NotFoundError(absl::StrCat("no alias ", c.name)));
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteAlias(c.tenant, c.name));
+  return ApplyResult();
+}
+
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::ExpireSegments& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t held, DrawsHeld(c.chain, rows));
+  ApplyResult result;
+  for (const int64_t first_index : c.first_indices) {
+    if (first_index < held) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(std::optional<std::string> object, rows->Tombstone(c.chain, first_index));
+    if (!object) continue;
+    CHAINFLEET_RETURN_IF_ERROR(rows->AddExpired(c.chain, *object));
+    result.objects.push_back(*std::move(object));
+  }
+  return result;
+}
+
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, StateRows* rows) {
+  for (const int64_t ticket : c.tickets) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> object, rows->TakeExpired(ticket));
+    if (object) CHAINFLEET_RETURN_IF_ERROR(rows->AddGarbage(*object));
+  }
+  return ApplyResult();
+}
+
+absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, absl::Time wall, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows->ListChains(job));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> newest, rows->NewestSnapshot(job));
+  Snapshot snapshot{job, 0, {}, wall};
+  for (const ChainRow& row : chains) snapshot.draws_of_chain.push_back(row.num_draws);
+  if (newest && newest->draws_of_chain == snapshot.draws_of_chain) return newest;
+  if (std::ranges::all_of(snapshot.draws_of_chain, [](int64_t n) { return n == 0; })) return std::optional<Snapshot>();
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, rows->LastSnapshotNumber(job));
+  snapshot.number = last + 1;
+  CHAINFLEET_RETURN_IF_ERROR(rows->InsertSnapshot(snapshot));
+  return std::optional<Snapshot>(std::move(snapshot));
+}
+
+absl::StatusOr<ApplyResult> CheckNoAlias(const std::string& tenant, const JobPlan& plan, StateRows* rows) {
+  for (const std::string& name : {plan.spec.name, plan.job}) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Alias> alias, rows->FindAlias(tenant, name));
+    if (alias) return Refused(Taken(name, "an alias"));
+  }
+  return ApplyResult();
+}
+
+absl::StatusOr<ApplyResult> CheckUnnamed(const std::string& job, std::optional<int64_t> version, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Alias> aliases, rows->AliasesOfJob(job));
+  std::erase_if(aliases, [&](const Alias& alias) { return version && alias.number != *version; });
+  if (aliases.empty()) return ApplyResult();
+  const auto name = [](std::string* out, const Alias& alias) { out->append(alias.name); };
+  return Refused(WithReason(
+      absl::FailedPreconditionError(absl::StrCat(version ? absl::StrCat("version ", *version, " of ") : "", "job ", job,
+                                                 " is named by alias ", absl::StrJoin(aliases, ", ", name),
+                                                 ": move or delete it first (`chainfleet alias`)")),
+      "IN_USE"));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,36 @@
+// The changes of apply_change that say which draws are kept and served under which name: versions, aliases, retention.
+//
+// In every state that a transaction leaves behind, what an alias names is there: its job is not to be deleted, its
+// version is not deleted, and what was whole of it when it was named is whole. An alias and a job of one tenant never
+// have the same name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "core/base/status.h"
+#include "core/store/state_store/state_change.h"
+#include "core/store/state_store/state_rows.h"
+
+namespace chainfleet {
+
+// As ApplyChange: errors end the transaction, refusals are in ApplyResult::status.
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteSnapshot& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::ExpireSegments& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, StateRows* rows);
+
+// A version of the draws that are committed: the newest one if it has them all. None if the job has no draws.
+absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, absl::Time wall, StateRows* rows);
+
+// Parts of other changes' preconditions: an empty result, or a refusal. ALREADY_EXISTS / NAME_TAKEN if an alias of the
+// tenant has the job's name or its id.
+absl::StatusOr<ApplyResult> CheckNoAlias(const std::string& tenant, const JobPlan& plan, StateRows* rows);
+// FAILED_PRECONDITION / IN_USE naming the aliases of the job, or of one version of it.
+absl::StatusOr<ApplyResult> CheckUnnamed(const std::string& job, std::optional<int64_t> version, StateRows* rows);
+
+}  // namespace chainfleet

@@ -162,7 +162,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
       request->corruption = pass->corruption;
       request->members = pass->curve.has_value();
     };
-    if (pass->curve) plan.rows_per_block = CurveRowsPerBlock(draws(), kinds_, queue().WorkerIds().size());
+    plan.rows_per_block = EvaluationRowsPerBlock(draws(), kinds_, pass->curve.has_value());
     FanOutRows(std::move(plan),
                {.block = [this, pass](const RowBlock& rows,
                                       std::vector<PartialPrediction> partials) { OnBlock(pass, rows, partials); },

@@ -12,6 +12,9 @@ namespace {
 
 constexpr char kAll[] = "all";
 
+// A lone worker has shards of so many times limits::kShardForwardPasses; between its chains it steps and serves others.
+constexpr size_t kAssumedWorkers = 4;
+
 // Of one block: all evaluations that run, with their blocks in flight, share limits::kMaxMemberBytes.
 constexpr int64_t kMemberBytesPerBlock =
     limits::kMaxMemberBytes / limits::kRunningEvaluations / static_cast<int64_t>(limits::kRowBlocksInFlight);
@@ -82,9 +85,11 @@ std::vector<Corruption> CorruptionsOf(const EvaluateQuery& query) {
   return asked;
 }
 
-int64_t CurveRowsPerBlock(const PinnedDraws& draws, const std::vector<DrawKind>& kinds, size_t num_workers) {
+int64_t EvaluationRowsPerBlock(const PinnedDraws& draws, const std::vector<DrawKind>& kinds, bool members) {
+  const int64_t rows = RowsPerBlock(draws, kinds.size(), std::min(draws.chains.size(), kAssumedWorkers));
+  if (!members) return rows;
   const int64_t most = kMemberBytesPerBlock / std::max<int64_t>(MemberBytesPerRow(draws, kinds), 1);
-  return std::clamp<int64_t>(RowsPerBlock(draws, kinds.size(), num_workers), 1, std::max<int64_t>(most, 1));
+  return std::clamp<int64_t>(rows, 1, std::max<int64_t>(most, 1));
 }
 
 PinnedDraws NewestDraws(const PinnedDraws& draws, size_t first, size_t count) {

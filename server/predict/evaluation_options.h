@@ -22,9 +22,9 @@ std::vector<Corruption> CorruptionsOf(const EvaluateQuery& query);
 // Steps of a chain that are averaged.
 int64_t AveragedSteps(const ChainDraws& chain);
 
-// Rows of a block that asks for single draws: as many as RowsPerBlock has, but fewer where they would be too many
-// bytes.
-int64_t CurveRowsPerBlock(const PinnedDraws& draws, const std::vector<DrawKind>& kinds, size_t num_workers);
+// Rows of a block: as many as RowsPerBlock has for a fixed number of workers, so that sums over blocks have the same
+// bits whoever serves; with single draws (`members`) fewer where those would be too many bytes.
+int64_t EvaluationRowsPerBlock(const PinnedDraws& draws, const std::vector<DrawKind>& kinds, bool members);
 
 // Chains [first, first + count), as far as there are so many, with the newest of their draws alone.
 PinnedDraws NewestDraws(const PinnedDraws& draws, size_t first, size_t count);

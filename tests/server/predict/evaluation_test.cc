@@ -292,6 +292,21 @@ TEST(Evaluation, SingleDrawsOfABlockStayBelowTheirBytes) {
   EXPECT_THAT(std::string(world.Evaluate(query).status().message()), HasSubstr("choose fewer draws"));
 }
 
+TEST(Evaluation, CutsRowsAlikeForEveryNumberOfWorkers) {
+  std::vector<int64_t> rows;
+  for (const int num_workers : {1, 2, 9}) {
+    World world(testing::ArbitraryProbabilities(2), std::nullopt, {3, 3});
+    world.AddDataset("data", {std::vector<int32_t>(2000, 0)});
+    world.port.workers.clear();
+    for (int w = 0; w < num_workers; ++w) world.port.workers["w" + std::to_string(w)] = Mood::kAnswers;
+    for (ChainDraws& chain : world.catalog.pinned.chains) chain.num_draws = 100;  // of which the fake worker finds 3
+    (void)world.Evaluate("data");
+    rows.push_back(world.port.sent.at(0).request.rows->num_rows);
+  }
+  EXPECT_THAT(rows,
+              ElementsAre(163, 163, 163));  // 2^15 passes of 100 draws and 2 kinds: sums over blocks keep their bits
+}
+
 TEST(Evaluation, ScoresChangedRowsAtEachSeverity) {
   // Rows changed at severity s are as rows 1000 s and up: there the confidence in class 0 is .9 - .1 s.
   World world([](const ChainId&, DrawKind, int64_t, int64_t row) {

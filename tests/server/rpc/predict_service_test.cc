@@ -263,7 +263,10 @@ TEST_F(PredictServiceTest, AFailedEvaluationSaysWhyToStreamsAndLists) {
   grpc::ClientContext worker_context, context;
   const auto stream = SilentWorker(&worker_context);
   SetDeadline(&context);
-  const grpc::Status ended = predictions_->Evaluate(&context, OnDigits("r1"))->Finish();
+  const auto updates = predictions_->Evaluate(&context, OnDigits("r1"));
+  v1::EvaluateUpdate update;
+  while (updates->Read(&update)) EXPECT_TRUE(update.has_progress());
+  const grpc::Status ended = updates->Finish();
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::DATA_LOSS) << ended.error_message();
   Start(OnDigits("r2")).IgnoreError();
   v1::ListEvaluationsRequest request;

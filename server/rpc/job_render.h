@@ -19,7 +19,7 @@ v1::Job RenderJob(const JobView& view, const TraceTable& traces);
 
 v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains);
 
-v1::DatasetRowValues RenderRows(const DatasetRows& rows);
+v1::DatasetRowValues RenderRows(const RowValues& rows);
 
 // Shards left out.
 v1::Dataset RenderDataset(const Dataset& dataset);

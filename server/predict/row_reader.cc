@@ -42,7 +42,7 @@ void Take(const TensorView& from, int64_t row, std::vector<T>* to, size_t at) {
 
 // Those of the rows that are in this shard.
 absl::Status TakeShard(const BlobStore& blobs, const Dataset& dataset, const DatasetShard& shard,
-                       const std::vector<int64_t>& rows, DatasetRows* taken) {
+                       const std::vector<int64_t>& rows, RowValues* taken) {
   CHAINFLEET_ASSIGN_OR_RETURN(const DatasetShardFile file, DatasetShardFile::Read(blobs, dataset, shard));
   const bool bytes = dataset.input_type == InputType::kUint8, labels = dataset.target_type == TargetType::kLabels;
   CHAINFLEET_ASSIGN_OR_RETURN(const TensorView inputs,
@@ -68,9 +68,9 @@ absl::Status TakeShard(const BlobStore& blobs, const Dataset& dataset, const Dat
 
 }  // namespace
 
-absl::StatusOr<DatasetRows> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows) {
+absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows) {
   CHAINFLEET_RETURN_IF_ERROR(Check(dataset, rows));
-  DatasetRows taken{.type = dataset.input_type, .shape = {static_cast<int64_t>(rows.size())}};
+  RowValues taken{.type = dataset.input_type, .shape = {static_cast<int64_t>(rows.size())}};
   taken.shape.insert(taken.shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
   taken.inputs.resize(rows.size() * static_cast<size_t>(RowBytes(dataset)));
   if (dataset.target_type == TargetType::kLabels) {

@@ -12,7 +12,7 @@
 namespace chainfleet {
 
 // n rows in the order asked for, as they are stored: uint8 not divided by 255, nothing normalised.
-struct DatasetRows {
+struct RowValues {
   InputType type = InputType::kUint8;
   std::vector<int64_t> shape;   // [n, input_shape...]
   std::string inputs;           // dense, row-major, little-endian
@@ -24,6 +24,6 @@ struct DatasetRows {
 // once, one after the other. Blocks: run it on an Executor. INVALID_ARGUMENT for no rows; RESOURCE_EXHAUSTED for too
 // many, or more bytes than a message may have; OUT_OF_RANGE for a row that is not there; DATA_LOSS as DatasetShardFile
 // says.
-absl::StatusOr<DatasetRows> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows);
+absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows);
 
 }  // namespace chainfleet

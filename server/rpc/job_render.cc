@@ -132,7 +132,7 @@ v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedCha
   return traces;
 }
 
-v1::DatasetRowValues RenderRows(const DatasetRows& rows) {
+v1::DatasetRowValues RenderRows(const RowValues& rows) {
   v1::DatasetRowValues values;
   values.set_type(ToProto(rows.type));
   values.mutable_shape()->Add(rows.shape.begin(), rows.shape.end());

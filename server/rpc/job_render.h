@@ -20,7 +20,7 @@ v1::Job RenderJob(const JobView& view, const TraceTable& traces);
 
 v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains);
 
-v1::DatasetRowValues RenderRows(const DatasetRows& rows);
+v1::DatasetRowValues RenderRows(const RowValues& rows);
 
 // `aliases` are those of its job.
 v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases);

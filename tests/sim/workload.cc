@@ -143,6 +143,11 @@ std::vector<SegmentRecord> Workload::ReadableOf(const Snapshot& snapshot) {
 
 void Workload::Read(const Snapshot& pinned) {
   Site& site = world_->site();
+  const StoredState stored = site.reader.Load().value();
+  const bool served = std::ranges::any_of(stored.jobs, [&](const StoredJob& job) {
+    return job.row.id == pinned.job && job.row.intent < JobIntent::kCancel;
+  });
+  if (!served) return;
   // The coordinator's clock may run fast, and a call ends by that clock.
   const absl::Duration takes = site.dice.Between(absl::ZeroDuration(), 0.97 * site.longest_call);
   site.loop.ScheduleAfter(takes, [this, &site, takes, records = ReadableOf(pinned)] {

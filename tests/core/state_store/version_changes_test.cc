@@ -151,6 +151,9 @@ TEST_P(VersionChanges, ExpiredSegmentsAreTombstonesWhoseObjectsStayUntilTheyAreR
   Sample("job-aaaaaa", 3);
   EXPECT_THAT(Expire({0, 1, 7}), ElementsAre(ObjectAt(10), ObjectAt(20)));
   EXPECT_THAT(Tombstones(), ElementsAre(true, true, false));
+  const auto live = store_->ListSegments({.job = "job-aaaaaa", .chain = 0, .limit = 1, .live_only = true}).value();
+  ASSERT_EQ(live.size(), 1u);
+  EXPECT_EQ(live[0].segment.first_index, 2);
   const SegmentRecord record = store_->ListSegments({.job = "job-aaaaaa"})->at(1);
   EXPECT_EQ(record.segment.digest, DigestOf(3020));
   EXPECT_EQ(record.segment.parent_digest, DigestOf(3010));

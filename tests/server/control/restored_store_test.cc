@@ -76,6 +76,21 @@ TEST_F(RestoredStoreTest, AWorkerOfBeforeDropsItsChainsAndAnotherGoesOn) {
   EXPECT_EQ(Chain(chain).num_draws, 2);
 }
 
+TEST_F(RestoredStoreTest, ChainGoesOnWithoutTheObjectsOfItsTombstones) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const ProgressCommit first = Draw(&worker, chain);
+  Draw(&worker, chain);
+  const std::vector<StateChange> expiry{change::ExpireSegments{chain, {0}}};
+  ASSERT_EQ(store_->Apply(expiry, clock_.Wall())->at(0).objects.size(), 1u);
+  ASSERT_TRUE(blobs_.Delete(first.segment->object.name).ok());
+  const RestoredStore stock = Restore();
+  EXPECT_EQ(stock.missing, 1);
+  EXPECT_EQ(stock.corrupt_segments, 0);
+  EXPECT_EQ(stock.failed_chains, 0);
+  EXPECT_EQ(Chain(chain).state, ChainState::kPending);
+}
+
 TEST_F(RestoredStoreTest, DrawsWithoutTheirObjectAreMarkedCorrupt) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

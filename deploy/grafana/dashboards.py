@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Writes the dashboards into dashboards/*.json. Change them here and run it again; a test compares.
+
+  deploy/grafana/dashboards.py [FOLDER]
+"""
+import json
+import os
+import sys
+
+from panels import BAD, WARNING, choice, curves, dashboard, figure, quantiles, section, table
+
+FAILOVER = ("Failover", "purple", "changes(chainfleet_leader[1m]) > 0 and chainfleet_leader == 1", "{{instance}} leads")
+PREEMPTION = ("Preemption", "orange", "sum(increase(chainfleet_preemptions_total[1m])) > 0", "chains gave way to a higher tier")
+EVENTS = [FAILOVER, PREEMPTION]
+JOB = choice("job", "Job", "chainfleet_job_draws")
+WORKER = choice("worker", "Worker", "chainfleet_fleet_worker_slots")
+
+
+def per_second(metric, selector="", by=""):
+    """The rate of a counter, summed over all labels but these."""
+    grouped = f"sum by ({by})" if by else "sum"
+    return f"{grouped} (rate({metric}{selector}[$__rate_interval]))"
+
+
+def fleet():
+    now = [
+        figure("Leaders", "sum(chainfleet_leader)", "none", "Coordinators that lead.", "anything but 1 for more than seconds: nobody answers.",
+               [(2, BAD)]),
+        figure("Targets down", 'count(up{job=~"chainfleet-.*"} == 0) or vector(0)', "none", "Servers and workers that Prometheus does not reach.",
+               "above 0.", [(1, BAD)]),
+        figure("Alerts firing", 'count(ALERTS{alertstate="firing", component="chainfleet"}) or vector(0)', "none",
+               "Alerts of deploy/prometheus that fire.", "above 0; each has a section in docs/operations.md.", [(1, BAD)]),
+        figure("Workers", "sum(chainfleet_workers)", "none", "Workers that synchronised within their lease.", "fewer than were started."),
+        figure("Slots in use", 'sum(chainfleet_chains{state="LEASED"}) / sum(chainfleet_chain_slots)', "percentunit",
+               "Chains that run, of all that the workers take.", "low while chains wait: their memory does not fit, or they rest between attempts.",
+               decimals=0),
+        figure("Waiting chains", "sum(chainfleet_waiting_chains)", "none", "Chains that want a worker.", "above 0 and not falling."),
+        figure("Longest wait", "max(chainfleet_waiting_seconds)", "s", "How long some chain has been waiting without a break.",
+               "minutes where workers should be free; alert QueueAgeHigh above 15 minutes.", [(300, WARNING), (900, BAD)]),
+        figure("Draws a second", per_second("chainfleet_committed_draws_total"), "cps", "Draws in accepted commits.",
+               "0 while jobs run that are past their burn-in.", decimals=1)]
+    work = [
+        curves("Chains and slots", [('sum(chainfleet_chains{state="LEASED"})', "running"), ("sum(chainfleet_chain_slots)", "slots"),
+                                    ("sum(chainfleet_waiting_chains)", "waiting")], "none",
+               "Chains that run and wait, and how many the workers take.", "waiting chains below free slots; slots that drop: workers are gone."),
+        curves("Draws committed", [(per_second("chainfleet_committed_draws_total"), "draws")], "cps", "Draws in accepted commits, a second.",
+               "a fall to 0 while chains run: commits are refused or the store is full."),
+        curves("Jobs by state", [("sum by (state) (chainfleet_jobs)", "{{state}}")], "none", "Jobs that are not deleted.",
+               "FAILED grows.", stacked=True),
+        curves("Chains by state", [("sum by (state) (chainfleet_chains)", "{{state}}")], "none", "Chains of these jobs.",
+               "DIVERGED or FAILED grows.", stacked=True),
+        curves("Leases", [(per_second("chainfleet_leases_granted_total"), "granted"),
+                          (per_second("chainfleet_leases_ended_total", by="cause"), "ended: {{cause}}")], "cps",
+               "Leases granted, and those that ended before their chain did.", "ended: lost above 0: workers die, hang or are cut off."),
+        curves("Scheduling delay", quantiles("chainfleet_scheduling_delay_seconds"), "s", "From when a chain wants a worker to its lease.",
+               "a median of minutes: more chains than slots."),
+        curves("Preemptions", [("sum(increase(chainfleet_preemptions_total[$__rate_interval]))", "chains")], "none",
+               "Chains that gave way to one of a higher tier.", "all the time: low tiers never get far.")]
+    jobs = table("Jobs that are not over", ["job"], [
+        ("max by (job) (chainfleet_job_progress_ratio)", "progress", "percentunit"),
+        ("max by (job) (chainfleet_job_running_chains)", "running", "none"),
+        ("max by (job) (chainfleet_job_diverged_chains)", "diverged", "none"),
+        ("max by (job) (chainfleet_job_draws)", "draws", "short"),
+        ("max by (job) (chainfleet_job_rhat_max)", "R-hat", "none"),
+        ("min by (job) (chainfleet_job_ess_bulk_min)", "ESS", "short")],
+        "Each job, its chains and how far they agree; at most 512 jobs.", "running 0 while slots are free; diverged above 0; R-hat above 1.1 near the end.",
+        width=16)
+    return dashboard("chainfleet-fleet", "chainfleet / Fleet", "Is the fleet at work, and for whom?", EVENTS, [],
+                     [*now, section("Work"), *work, jobs])
+
+
+def job():
+    mine = '{job=~"$job"}'
+    chain = "{{job}} {{chain}}"
+    now = [
+        figure("Progress", f"chainfleet_job_progress_ratio{mine}", "percentunit", "Steps done of all steps of its chains.", "it stands still.",
+               legend="{{job}}"),
+        figure("Draws", f"chainfleet_job_draws{mine}", "short", "Committed draws.", "0 past the burn-in.", legend="{{job}}"),
+        figure("Running chains", f"chainfleet_job_running_chains{mine}", "none", "Chains that are leased.", "0: they wait, or the job is paused.",
+               legend="{{job}}"),
+        figure("Lost chains", f"chainfleet_job_diverged_chains{mine}", "none", "Chains that diverged or failed.", "above 0: lower the step size.",
+               [(1, BAD)], legend="{{job}}"),
+        figure("R-hat", f"max by (job) (chainfleet_job_rhat_max{mine})", "none", "Largest rank-normalised split R-hat of the traced quantities.",
+               "above 1.01 chains have not mixed, above 1.1 they disagree.", [(1.01, WARNING), (1.1, BAD)], legend="{{job}}", decimals=3),
+        figure("Bulk ESS", f"min by (job) (chainfleet_job_ess_bulk_min{mine})", "short", "Smallest effective sample size of means.",
+               "below 100 for each chain averages are not worth much.", legend="{{job}}"),
+        figure("Tail ESS", f"min by (job) (chainfleet_job_ess_tail_min{mine})", "short", "Smallest effective sample size of 5 % and 95 % quantiles.",
+               "far below bulk ESS: the tails are not explored.", legend="{{job}}"),
+        figure("ESS a second", f"min by (job) (chainfleet_job_ess_per_second{mine})", "none", "Smallest bulk ESS for each second since the job was made.",
+               "it falls: more steps bring nothing new.", legend="{{job}}", decimals=2)]
+    convergence = [
+        curves("R-hat", [(f"chainfleet_job_rhat_max{mine}", "{{job}} {{point}}")], "none", "Largest R-hat, of each point of a sweep.",
+               "above 1.01 at the end; a curve that does not fall: separate modes.", limits=[(1.01, WARNING), (1.1, BAD)], lowest=1),
+        curves("Effective sample size", [(f"chainfleet_job_ess_bulk_min{mine}", "{{job}} {{point}} bulk"),
+                                         (f"chainfleet_job_ess_tail_min{mine}", "{{job}} {{point}} tail")], "short",
+               "Smallest effective sample sizes, of each point of a sweep.", "flat while draws grow: the chain is stuck."),
+        curves("ESS a second", [(f"chainfleet_job_ess_per_second{mine}", "{{job}} {{point}}")], "none", "What a second of the job's life brings.",
+               "it falls: the chains wait, or more steps bring nothing new."),
+        curves("Draws", [(f"chainfleet_job_draws{mine}", "{{job}}")], "short", "Committed draws.", "flat while chains run and the burn-in is over."),
+        curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit", "Steps done of all steps.",
+               "flat while chains run; alert NoDrawProgress after 20 minutes.", highest=1),
+        curves("Chains", [(f"chainfleet_job_running_chains{mine}", "{{job}} running"), (f"chainfleet_job_diverged_chains{mine}", "{{job}} lost")],
+               "none", "Chains that are leased, and that diverged or failed.", "lost chains above 0; running chains that come and go."),
+        curves("Energy of the job", [(f"chainfleet_job_energy_mean{mine}", "{{job}} mean"), (f"chainfleet_job_energy_max{mine}", "{{job}} largest")],
+               "none", "Potential energy U over its running chains, full-data scale.", "it grows: the step size is too large.", lowest=None)]
+    chains = [
+        curves("Energy", [(f"chainfleet_chain_energy{mine}", chain)], "none", "U at the last step's batch.",
+               "one curve far from the others: that chain is in another mode, or diverges.", width=12, lowest=None),
+        curves("Acceptance", [(f"chainfleet_chain_acceptance_ratio{mine}", chain)], "percentunit", "Share of a Metropolis chain's proposals accepted.",
+               "near 0 the step is too large, near 1 too small.", width=12, highest=1),
+        curves("Step size", [(f"chainfleet_chain_step_size{mine}", chain)], "none", "alpha of the last step: the schedule as it runs.",
+               "not the schedule of the job file.", log=True),
+        curves("Temperature", [(f"chainfleet_chain_temperature{mine}", chain)], "none", "Temperature of the chain.", "not that of the job file.", log=True),
+        curves("Distance to theta_a", [(f"chainfleet_chain_anchor_distance{mine}", chain)], "none", "|theta - theta_a| of Entropy-MCMC; 0 without an anchor.",
+               "it grows without end: eta or the step size is too large."),
+        curves("Draws of chains", [(f"chainfleet_chain_draws{mine}", chain)], "short", "Committed draws.", "one chain stays behind: its worker is slow or gone."),
+        curves("Step of chains", [(f"chainfleet_chain_step{mine}", chain)], "short", "Newest known step.", "a curve that falls back often: leases are lost."),
+        curves("Speed of chains", [(f"chainfleet_chain_steps_per_second{mine}", chain)], "ops", "Steps a second, as the worker says.",
+               "one far below the others: look at its worker.")]
+    return dashboard("chainfleet-job", "chainfleet / Job", "Do the chains of a job agree, and how fast does it get there?", EVENTS, [JOB],
+                     [*now, section("Convergence"), *convergence, section("Chains that run now, at most 512"), *chains])
+
+
+def workers():
+    mine = '{worker=~"$worker"}'
+    now = [
+        figure("Workers", f"count(chainfleet_fleet_worker_slots{mine})", "none", "Workers that synchronised within their lease.",
+               "fewer than were started."),
+        figure("Draining", f"sum(chainfleet_fleet_worker_draining{mine})", "none", "Workers that hand their chains back.", "for longer than 5 minutes."),
+        figure("Chains", f"sum(chainfleet_fleet_worker_chains{mine})", "none", "Chains leased to them.", "0 while chains wait."),
+        figure("Slots", f"sum(chainfleet_fleet_worker_slots{mine})", "none", "Chains that they take in all.", "fewer than the devices could hold."),
+        figure("Longest silence", f"max(chainfleet_fleet_worker_last_sync_seconds{mine})", "s", "Since a worker last synchronised.",
+               "above 10 s: twice the usual interval; its lease ends at 15 s.", [(10, WARNING), (15, BAD)], decimals=1),
+        figure("Chain steps a second", per_second("chainfleet_worker_chain_steps_total", mine), "ops", "Sampler steps, one for each chain of a batch.",
+               "0 while chains are leased."),
+        figure("Not yet committed", f"max(chainfleet_worker_upload_queue_bytes{mine})", "bytes", "Draws and resume points in the memory of the fullest worker.",
+               "it stays high: commits or uploads are slow or refused.", [(2**27, WARNING)]),
+        figure("Memory", f"sum(chainfleet_process_resident_memory_bytes{mine} and on (instance) chainfleet_worker_chains)", "bytes",
+               "Resident memory of the worker processes.", "it grows without end.")]
+    listed = table("Workers", ["worker", "host"], [
+        (f"chainfleet_fleet_worker_chains{mine}", "chains", "none"), (f"chainfleet_fleet_worker_slots{mine}", "slots", "none"),
+        (f"chainfleet_fleet_worker_last_sync_seconds{mine}", "last sync", "s"), (f"chainfleet_fleet_worker_draining{mine}", "draining", "none")],
+        "As the coordinator sees them; at most 512.", "a host that is missing; a last sync of more than 10 s.", width=12)
+    for label in ("__name__", "instance", "job"):
+        listed["transformations"][1]["options"]["excludeByName"][label] = True
+    work = [
+        curves("Device time", [(per_second("chainfleet_worker_step_duration_seconds_sum", mine, "worker"), "{{worker}} steps"),
+                               (per_second("chainfleet_worker_shard_unit_duration_seconds_sum", mine, "worker"), "{{worker}} predictions")], "percentunit",
+               "Share of the time in which the device steps chains, or answers shards of predictions.",
+               "both low while the worker holds chains: it waits for commits or for data.", width=12, highest=1),
+        curves("Chain steps", [(per_second("chainfleet_worker_chain_steps_total", mine, "worker, device"), "{{worker}} {{device}}")], "ops",
+               "Sampler steps, one for each chain of a batch.", "one worker far below others with the same job and device."),
+        curves("Time of a step", quantiles("chainfleet_worker_step_duration_seconds", mine, ("worker",), legend="{{worker}}"), "s",
+               "One step of a batch of chains.", "p99 far above the median: something else uses the device.", log=True),
+        curves("Chains held", [(f"chainfleet_worker_chains{mine}", "{{worker}}")], "none", "As the worker says.",
+               "not what the coordinator leased to it for longer than a lease."),
+        curves("Silence", [(f"chainfleet_fleet_worker_last_sync_seconds{mine}", "{{worker}}")], "s", "Since the worker last synchronised.",
+               "above 10 s: its network, or a host that swaps or hangs.", limits=[(10, WARNING), (15, BAD)]),
+        curves("Draws", [(per_second("chainfleet_worker_draws_committed_total", mine, "worker"), "{{worker}}")], "cps", "Draws in commits that the server accepted.",
+               "0 while it steps chains past their burn-in."),
+        curves("Commits", [(per_second("chainfleet_worker_commits_total", mine, "worker"), "{{worker}}")], "cps", "Commits that the server accepted.",
+               "0 while it steps chains.")]
+    host = [
+        curves("Uploads", [(per_second("chainfleet_worker_upload_bytes_total", mine, "worker"), "{{worker}}")], "binBps",
+               "Bytes of segments and resume points in accepted commits.", "at the limit of its network: thin the draws or send fewer kinds."),
+        curves("Not yet committed", [(f"chainfleet_worker_upload_queue_bytes{mine}", "{{worker}}")], "bytes", "Draws and resume points in memory.",
+               "a plateau: the queue is full and chains wait for the store."),
+        curves("Time of a prediction's part", quantiles("chainfleet_worker_shard_unit_duration_seconds", mine, ("worker",), legend="{{worker}}"), "s",
+               "Device time of one chain and kind of a shard.", "far above other workers: its cache is cold or the device is busy.", log=True),
+        curves("Processor", [(f"rate(chainfleet_process_cpu_seconds_total{mine}[$__rate_interval]) and on (instance) chainfleet_worker_chains", "{{worker}}")],
+               "percentunit", "Cores that the process uses; 100 % is one.", "far below its threads while it steps chains on a CPU."),
+        curves("Memory", [(f"chainfleet_process_resident_memory_bytes{mine} and on (instance) chainfleet_worker_chains", "{{worker}}")], "bytes",
+               "Resident memory.", "it grows without end."),
+        curves("Open files", [(f"chainfleet_process_open_fds{mine} and on (instance) chainfleet_worker_chains", "{{worker}}")], "none",
+               "File descriptors and sockets.", "it grows without end.")]
+    return dashboard("chainfleet-workers", "chainfleet / Workers", "Are the devices busy, and does what they make arrive?", EVENTS, [WORKER],
+                     [*now, listed, section("Work"), *work, section("Uploads, predictions and processes"), *host])
+
+
+def predictions():
+    asked = '{method=~".*/(Predict|ModelInfer)"}'
+    evaluated = '{method=~".*/(Evaluate|StartEvaluation)"}'
+    handled, took = "chainfleet_grpc_handled_total", "chainfleet_grpc_handling_seconds"
+    faults = '{method=~".*/(Predict|ModelInfer)", code=~"UNKNOWN|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|INTERNAL|UNAVAILABLE|DATA_LOSS"}'
+    errors = f"({per_second(handled, faults)} or vector(0)) / {per_second(handled, asked)}"
+    unit = "chainfleet_worker_shard_unit_duration_seconds"
+    p50, p99 = (query for query, _ in quantiles(took, asked))
+    now = [
+        figure("Requests", per_second(handled, asked), "reqps", "Predictions that were answered or refused.", "a fall to 0: clients do not get through.",
+               width=4, decimals=1),
+        figure("Errors", errors, "percentunit", "Share that failed for a reason that is not the client's.", "above 1 %; alert PredictErrors above 5 %.",
+               [(0.01, WARNING), (0.05, BAD)], width=4, decimals=1),
+        figure("Median latency", p50, "s", "Half of the predictions take longer.", "far above its value of yesterday.", width=4),
+        figure("p99 latency", p99, "s", "One of a hundred takes longer.", "above 1 s; alert PredictLatencyHigh above 2 s.", [(1, WARNING), (2, BAD)],
+               width=4),
+        figure("Serving workers", "sum(chainfleet_serving_workers)", "none", "Workers with an open stream for predictions.",
+               "0: every prediction fails as UNAVAILABLE.", width=4),
+        figure("Draws to average", "sum(chainfleet_draws)", "short", "Committed draws of all jobs.", "it falls without a delete.", width=4)]
+    asked_panels = [
+        curves("Requests by method", [(per_second(handled, asked, "method"), "{{method}}")], "reqps",
+               "Predict of the command line and ModelInfer of the Open Inference Protocol.", "a fall to 0: clients do not get through."),
+        curves("Requests by code", [(per_second(handled, asked, "code"), "{{code}}")], "reqps", "Status of the answers.",
+               "anything but OK: INVALID_ARGUMENT and NOT_FOUND are the client's, the rest is ours.", stacked=True),
+        curves("Share of errors", [(errors, "errors")], "percentunit", "Failed for a reason that is not the client's, of all.",
+               "above 0 for long.", limits=[(0.01, WARNING), (0.05, BAD)], highest=0.1),
+        curves("Latency", quantiles(took, asked, shares=(0.5, 0.9, 0.99)), "s", "From the start of the call to its status.",
+               "p99 grows while p50 stays: shards wait for steps of large networks, or are retried."),
+        curves("Latency by method", quantiles(took, asked, ("method",), shares=(0.99,), legend="{{method}}"), "s", "One of a hundred takes longer.",
+               "one far above the other: its clients send larger batches."),
+        curves("Evaluations", [(per_second(handled, evaluated, "method"), "{{method}}")], "reqps", "Calls that score a job on a whole data set.",
+               "more than a few at a time: predictions wait behind them.")]
+    devices = [
+        curves("Parts answered", [(per_second(unit + "_count", by="worker"), "{{worker}}")], "ops",
+               "Chains and kinds of draws that workers averaged over.", "one worker has all of them: the others do not serve."),
+        curves("Time of a part", quantiles(unit, by=("device",), legend="{{device}}"), "s", "Device time of one chain and kind of a shard.",
+               "it grows with the same networks: the device is shared or hot.", log=True),
+        curves("Device time for predictions", [(per_second(unit + "_sum", by="worker"), "{{worker}}")], "percentunit",
+               "Share of the time in which the device answers predictions.", "at --serve-share (50 %) while chains run: requests queue up.", highest=1),
+        curves("Workers", [("sum(chainfleet_serving_workers)", "serving"), ("sum(chainfleet_workers)", "all")], "none",
+               "Workers with an open stream for predictions, of all.", "serving below all for more than seconds."),
+        curves("Damaged draws met", [("sum(increase(chainfleet_corrupt_draws_total[$__rate_interval]))", "times")], "none",
+               "Times that a stored draw was found damaged or missing by whoever read it.", "above 0: look at the disk; alert DrawsCorrupt.")]
+    return dashboard("chainfleet-predictions", "chainfleet / Predictions", "Are predictions answered, rightly and in time?", EVENTS, [],
+                     [*now, section("Requests"), *asked_panels, section("In the workers"), *devices])
+
+
+def store():
+    handled, took = "chainfleet_grpc_handled_total", "chainfleet_grpc_handling_seconds"
+    failed = '{code!="OK"}'
+    unary = '{method!~".*/(Synchronize|WatchJob|ServeShards)"}'
+    server = "and on (instance) chainfleet_leader"
+    free = "min(chainfleet_data_free_bytes / chainfleet_data_size_bytes)"
+    now = [
+        figure("Disk free", free, "percentunit", "Of the disk that holds the data directory.", "below 10 %; at 0 commits fail and chains wait.", decimals=1),
+        figure("Free bytes", "min(chainfleet_data_free_bytes)", "bytes", "Of the same disk.", "less than a day's draws."),
+        figure("Corrupt segments", "sum(chainfleet_corrupt_segments)", "none", "Segments whose draws are left out because their bytes are wrong.", "above 0.",
+               [(1, BAD)]),
+        figure("Commits", per_second("chainfleet_commits_total"), "cps", "Commits of workers, accepted or refused.", "0 while chains run.", decimals=1),
+        figure("Refused commits", per_second("chainfleet_commits_total", '{outcome!~"OK|REPLAYED"}'), "cps",
+               "Commits that changed nothing.", "above 0 for long: workers are too slow for their leases, or the disk is full.", [(0.1, WARNING), (1, BAD)]),
+        figure("p99 of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.99,))[0][0], "s", "From its arrival to the store's answer.",
+               "above 0.5 s: the disk or the database is slow.", [(0.5, WARNING), (2, BAD)]),
+        figure("Calls", per_second(handled), "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", decimals=1),
+        figure("Failed calls", per_second(handled, failed), "reqps", "RPCs that did not end in OK.", "a large part of all calls.", decimals=2)]
+    commits = [
+        curves("Commits by outcome", [(per_second("chainfleet_commits_total", by="outcome"), "{{outcome}}")], "cps",
+               "OK, REPLAYED (it was there already), or why they were refused.", "LEASE_FENCED again and again; DISK_FULL at all.", stacked=True),
+        curves("Time of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.5, 0.9, 0.99)), "s", "From its arrival to the store's answer.",
+               "it grows with the load: the disk or the database is at its limit."),
+        curves("Bytes committed", [(per_second("chainfleet_committed_bytes_total"), "bytes")], "binBps", "Segments and resume points in accepted commits.",
+               "so much that the disk is full before the jobs are done."),
+        curves("Draws stored", [("sum(chainfleet_draws)", "draws")], "short", "Committed draws of all jobs that are not deleted.", "it falls without a delete."),
+        curves("Disk", [("max(chainfleet_data_size_bytes)", "size"), ("min(chainfleet_data_free_bytes)", "free")], "bytes",
+               "The disk that holds the data directory.", "free goes to 0; alert StoreNearlyFull below 10 %."),
+        curves("Damaged draws", [("sum(chainfleet_corrupt_segments)", "segments left out"),
+                                 ("sum(increase(chainfleet_corrupt_draws_total[$__rate_interval]))", "times met")], "none",
+               "Segments that are marked corrupt, and times that damage was met.", "above 0: look at the disk and put the bytes back.")]
+    calls = [
+        curves("Calls by method", [(per_second(handled, by="method"), "{{method}}")], "reqps", "Finished RPCs.", "one method far above what it was: a client in a loop."),
+        curves("Failed calls", [(per_second(handled, failed, "method, code"), "{{method}} {{code}}")], "reqps", "RPCs that did not end in OK.",
+               "UNAVAILABLE, INTERNAL or DEADLINE_EXCEEDED; UNAUTHENTICATED: somebody has a wrong token."),
+        curves("p99 of calls", quantiles(took, unary, ("method",), shares=(0.99,), legend="{{method}}"), "s",
+               "One of a hundred takes longer; without calls that are held on purpose.", "seconds for anything but Evaluate, PutDataset and PutModel.", log=True)]
+    process = [
+        curves("Leader", [("chainfleet_leader", "{{instance}}")], "none", "1 for the coordinator that leads.", "two at 1, or none.", highest=1),
+        curves("Processor of the servers", [(f"rate(chainfleet_process_cpu_seconds_total[$__rate_interval]) {server}", "{{instance}}")], "percentunit",
+               "Cores that the process uses; 100 % is one.", "at the number of its cores."),
+        curves("Memory of the servers", [(f"chainfleet_process_resident_memory_bytes {server}", "{{instance}}")], "bytes", "Resident memory.",
+               "it grows without end."),
+        curves("Open files of the servers", [(f"chainfleet_process_open_fds {server}", "{{instance}}")], "none", "File descriptors and sockets.",
+               "near the limit of the process (ulimit -n)."),
+        table("Versions", ["program", "version"], [("count by (program, version) (chainfleet_build_info)", "processes", "none")],
+              "What runs where Prometheus looks.", "two versions of a program for longer than an upgrade takes.", width=16)]
+    return dashboard("chainfleet-store", "chainfleet / Store and RPC", "Is what was sampled kept, and does the server answer?", EVENTS, [],
+                     [*now, section("Commits and objects"), *commits, section("Calls"), *calls, section("Servers"), *process])
+
+
+ALL = {"fleet": fleet, "job": job, "workers": workers, "predictions": predictions, "store": store}
+
+
+def text_of(name):
+    """The file's content."""
+    return json.dumps(ALL[name](), indent=1) + "\n"
+
+
+def main(arguments):
+    folder = arguments[0] if arguments else os.path.join(os.path.dirname(os.path.abspath(__file__)), "dashboards")
+    os.makedirs(folder, exist_ok=True)
+    for name in ALL:
+        with open(os.path.join(folder, name + ".json"), "w") as f:
+            f.write(text_of(name))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Draws the dashboards from what a Prometheus answers, without a Grafana: one SVG each.
+
+  deploy/grafana/preview.py URL [--last 3600] [--interval 15] [--output docs/pictures]
+
+--last: seconds to look back; --interval: seconds between scrapes, from which the range of rates follows.
+"""
+import argparse
+import glob
+import html
+import json
+import math
+import os
+import re
+import time
+
+from figures import marks, written
+from prometheus_http import Prometheus
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CELL_WIDTH, CELL_HEIGHT, GAP, HEAD = 54, 30, 8, 46
+WIDTH = 24 * CELL_WIDTH + 2 * GAP
+POINTS = 120  # of a curve
+COLOURS = ("#5794f2", "#ff9830", "#73bf69", "#f2495c", "#b877d9", "#fade2a", "#37872d", "#8ab8ff", "#ffb357", "#96d98d", "#ca95e5", "#c4162a")
+NAMED = {"green": "#37872d", "orange": "#e0751c", "red": "#c4162a", "purple": "#8f3bb8"}
+INK, FAINT, LINE = "#24292e", "#6e7781", "#e1e4e8"
+
+
+def text(x, y, words, size=11, colour=INK, anchor="start", weight="normal"):
+    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
+            f'font-weight="{weight}">{html.escape(words)}</text>')
+
+
+def shortened(words, width, size=11):
+    fits = max(1, int(width / (0.56 * size)))
+    return words if len(words) <= fits else words[:fits - 1] + "…"
+
+
+def named(target, labels):
+    """The legend of a series."""
+    return re.sub(r"{{(\w+)}}", lambda found: labels.get(found.group(1), ""), target.get("legendFormat", "")) or str(labels)
+
+
+class Box:
+    """A panel's place in the picture."""
+
+    def __init__(self, place):
+        self.x, self.y = GAP + place["x"] * CELL_WIDTH, HEAD + place["y"] * CELL_HEIGHT
+        self.width, self.height = place["w"] * CELL_WIDTH - GAP, place["h"] * CELL_HEIGHT - GAP
+
+    def frame(self, title):
+        return (f'<rect x="{self.x}" y="{self.y}" width="{self.width}" height="{self.height}" rx="3" fill="#fff" stroke="{LINE}"/>'
+                + text(self.x + 8, self.y + 16, shortened(title, self.width - 16, 12), 12, weight="bold"))
+
+    def empty(self):
+        return text(self.x + self.width / 2, self.y + self.height / 2 + 4, "no data", 12, FAINT, "middle")
+
+
+def colour_of(value, defaults):
+    steps = defaults["thresholds"]["steps"]
+    return NAMED[[step["color"] for step in steps if step["value"] is None or value >= step["value"]][-1]]
+
+
+def draw_figure(box, panel, answers):
+    target, = panel["targets"]
+    defaults = panel["fieldConfig"]["defaults"]
+    newest = [(named(target, labels), next((v for _, v in reversed(values) if not math.isnan(v)), math.nan)) for labels, values in answers["A"]]
+    newest = [(name, value) for name, value in newest if not math.isnan(value)]
+    if not newest:
+        return [box.empty()]
+    lines, room = [], box.height - 30
+    shown = newest[:3]
+    for i, (name, value) in enumerate(shown):
+        y = box.y + 24 + room * (i + 0.5) / len(shown)
+        number = written(value, defaults["unit"])
+        if len(shown) == 1:
+            lines.append(text(box.x + box.width / 2, y + 10, number, 26, colour_of(value, defaults), "middle", "bold"))
+            continue
+        lines.append(text(box.x + 8, y + 4, shortened(name, box.width - 74), 11, FAINT))
+        lines.append(text(box.x + box.width - 8, y + 5, number, 14, colour_of(value, defaults), "end", "bold"))
+    return lines
+
+
+def stacked_up(series):
+    """The same series, each on top of those before."""
+    base, lifted = {}, []
+    for name, values in series:
+        lifted.append((name, [(t, base.get(t, 0) + v) for t, v in values]))
+        base.update(lifted[-1][1])
+    return lifted
+
+
+class Plane:
+    """The inside of a panel of curves: times and values to points."""
+
+    def __init__(self, box, window, levels, log):
+        self.left, self.right = box.x + 62, box.x + box.width - 10
+        self.top, self.bottom = box.y + 28, box.y + box.height - 38
+        self.window, self.levels, self.log = window, levels, log
+
+    def x(self, moment):
+        start, end = self.window
+        return self.left + (self.right - self.left) * (moment - start) / (end - start)
+
+    def y(self, value):
+        low, high, value = (math.log10(max(v, 1e-300)) if self.log else v for v in (self.levels[0], self.levels[-1], value))
+        return self.bottom - (self.bottom - self.top) * (value - low) / (high - low)
+
+    def grid(self, unit):
+        for level in self.levels:
+            y = self.y(level)
+            yield f'<line x1="{self.left}" x2="{self.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{LINE}"/>'
+            yield text(self.left - 6, y + 4, written(level, unit), 10, FAINT, "end")
+        start, end = self.window
+        for share in (0, 0.25, 0.5, 0.75, 1):
+            ago = written((1 - share) * (end - start), "s")
+            yield text(self.left + share * (self.right - self.left), self.bottom + 13, f"-{ago}" if share < 1 else "now", 10, FAINT,
+                       "start" if share == 0 else "end" if share == 1 else "middle")
+
+
+def paths(plane, series, step, filled):
+    for i, (_, values) in enumerate(series):
+        parts, last = [], None
+        for moment, value in values:
+            if not math.isfinite(value) or (plane.log and value <= 0):
+                continue
+            parts.append(("L" if last is not None and moment - last < 2.5 * step else "M") + f"{plane.x(moment):.1f} {plane.y(value):.1f}")
+            last = moment
+        colour = COLOURS[i % len(COLOURS)]
+        if filled and parts and not any(p[0] == "M" for p in parts[1:]):
+            ends = [part[1:].split()[0] for part in (parts[-1], parts[0])]
+            yield f'<path d="{"".join(parts)}L{ends[0]} {plane.bottom}L{ends[1]} {plane.bottom}Z" fill="{colour}" opacity="0.15"/>'
+        yield f'<path d="{"".join(parts)}" fill="none" stroke="{colour}" stroke-width="1.5" stroke-linecap="round"/>'
+
+
+def legend(box, series):
+    x, y = box.x + 10, box.y + box.height - 8
+    for i, (name, _) in enumerate(series):
+        name = shortened(name, 190, 10)
+        if x + 6 * len(name) + 20 > box.x + box.width - 40:
+            yield text(x, y, f"+{len(series) - i}", 10, FAINT)
+            return
+        yield f'<rect x="{x:.1f}" y="{y - 7:.1f}" width="10" height="3" fill="{COLOURS[i % len(COLOURS)]}"/>' + text(x + 14, y, name, 10)
+        x += 6 * len(name) + 26
+
+
+def draw_curves(box, panel, answers, window, step, events):
+    defaults = panel["fieldConfig"]["defaults"]
+    custom = defaults["custom"]
+    series = [(named(target, labels), values) for target in panel["targets"] for labels, values in answers[target["refId"]]]
+    log = custom["scaleDistribution"]["type"] == "log"
+    is_stacked = custom["stacking"]["mode"] == "normal"
+    drawn = stacked_up(series) if is_stacked else series
+    seen = [v for _, values in drawn for _, v in values if math.isfinite(v) and (v > 0 or not log)]
+    if not seen:
+        return [box.empty()]
+    low, high = min([*seen, custom.get("axisSoftMin", seen[0])]), max([*seen, custom.get("axisSoftMax", seen[0])])
+    plane = Plane(box, window, marks(low, high, log), log)
+    lines = list(plane.grid(defaults["unit"]))
+    for moment, colour in events:
+        x = plane.x(moment)
+        lines.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{plane.top}" y2="{plane.bottom}" stroke="{NAMED[colour]}" stroke-dasharray="3 3"/>')
+    for limit in defaults["thresholds"]["steps"][1:]:
+        if plane.levels[0] <= limit["value"] <= plane.levels[-1]:
+            y = plane.y(limit["value"])
+            lines.append(f'<line x1="{plane.left}" x2="{plane.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{NAMED[limit["color"]]}" stroke-dasharray="5 4"/>')
+    return lines + list(paths(plane, drawn, step, is_stacked)) + list(legend(box, series))
+
+
+def draw_table(box, panel, answers):
+    order = next(t for t in panel["transformations"] if t["id"] == "organize")["options"]
+    labels = [name for name in order["indexByName"] if not name.startswith("Value #")]
+    units = {o["matcher"]["options"]: o["properties"][0]["value"] for o in panel["fieldConfig"]["overrides"]}
+    rows = {}
+    for target in panel["targets"]:
+        for found, value in answers[target["refId"]]:
+            rows.setdefault(tuple(found.get(label, "") for label in labels), {})[target["refId"]] = value
+    if not rows:
+        return [box.empty()]
+    headings = [*labels, *(order["renameByName"][f"Value #{t['refId']}"] for t in panel["targets"])]
+    width = (box.width - 20) / len(headings)
+    lines = [text(box.x + 10 + i * width, box.y + 38, shortened(name, width, 11), 11, FAINT) for i, name in enumerate(headings)]
+    for line, (key, values) in enumerate(sorted(rows.items())[:7]):
+        cells = [*key, *(written(values.get(t["refId"], math.nan), units[heading]) if t["refId"] in values else ""
+                         for t, heading in zip(panel["targets"], headings[len(labels):]))]
+        y = box.y + 62 + 24 * line
+        lines.append(f'<line x1="{box.x + 8}" x2="{box.x + box.width - 8}" y1="{y - 16}" y2="{y - 16}" stroke="{LINE}"/>')
+        lines += [text(box.x + 10 + i * width, y, shortened(cell, width - 6, 11), 11) for i, cell in enumerate(cells)]
+    return lines
+
+
+class Answers:
+    """What a Prometheus says to the queries of a dashboard, with everything chosen, over the last `last` seconds before `end`."""
+
+    def __init__(self, prometheus, end, last, interval):
+        self.prometheus = prometheus
+        self.window, self.step = (end - last, end), max(last / POINTS, interval)
+        # As Grafana: four scrapes at least, and no gap between two points.
+        self._rate_interval = f"{max(4 * interval, round(self.step) + interval)}s"
+
+    def _filled(self, expr):
+        return re.sub(r"\$(job|worker)\b", ".*", expr.replace("$__rate_interval", self._rate_interval))
+
+    def curve(self, expr):
+        return self.prometheus.over(self._filled(expr), *self.window, self.step)
+
+    def of(self, panel):
+        """By the query's letter."""
+        return {target["refId"]: self.prometheus.at(self._filled(target["expr"]), self.window[1]) if target.get("instant") else
+                self.curve(target["expr"]) for target in panel["targets"]}
+
+    def events(self, dashboard):
+        """[(moment, colour)] of its annotations: where one begins."""
+        for annotation in dashboard["annotations"]["list"]:
+            for _, values in self.curve(annotation["expr"]):
+                times = [t for t, v in values if v > 0]
+                yield from ((t, annotation["iconColor"]) for i, t in enumerate(times) if i == 0 or t - times[i - 1] > 1.5 * self.step)
+
+
+def picture(dashboard, answers):
+    """The dashboard as SVG."""
+    events = list(answers.events(dashboard))
+    bottom = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in dashboard["panels"])
+    height = HEAD + bottom * CELL_HEIGHT + GAP
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="Inter, Helvetica, Arial, sans-serif">',
+             f'<rect width="{WIDTH}" height="{height}" fill="#f4f5f5"/>', text(GAP + 2, 29, dashboard["title"], 18, weight="bold"),
+             text(WIDTH - GAP, 29, f"last {written(answers.window[1] - answers.window[0], 's')}", 12, FAINT, "end")]
+    for panel in dashboard["panels"]:
+        box = Box(panel["gridPos"])
+        if panel["type"] == "row":
+            lines.append(text(box.x + 2, box.y + 17, panel["title"], 14, weight="bold"))
+            continue
+        lines.append(box.frame(panel["title"]))
+        given = answers.of(panel)
+        if panel["type"] == "stat":
+            lines += draw_figure(box, panel, given)
+        elif panel["type"] == "table":
+            lines += draw_table(box, panel, given)
+        else:
+            lines += draw_curves(box, panel, given, answers.window, answers.step, events)
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def draw_all(prometheus, folder, end, last, interval):
+    os.makedirs(folder, exist_ok=True)
+    for path in sorted(glob.glob(os.path.join(HERE, "dashboards", "*.json"))):
+        with open(path) as f:
+            dashboard = json.load(f)
+        with open(os.path.join(folder, os.path.basename(path)[:-len("json")] + "svg"), "w") as f:
+            f.write(picture(dashboard, Answers(prometheus, end, last, interval)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url")
+    parser.add_argument("--last", type=int, default=3600)
+    parser.add_argument("--interval", type=int, default=15)
+    parser.add_argument("--output", default=os.path.join(HERE, "..", "..", "docs", "pictures"))
+    given = parser.parse_args()
+    draw_all(Prometheus(given.url), given.output, time.time(), given.last, given.interval)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Every query of every panel and rule, sent to Debian's Prometheus while it scrapes a real fleet at work."""
+import math
+import os
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+import deployed
+import fleet as fleets
+import preview
+from prometheus_http import Prometheus
+from real_prometheus import RealPrometheus
+from real_server import free_ports
+from started_fleet import StartedFleet
+
+sys.path.insert(0, os.path.join(deployed.DEPS, "tritonclient-2.73.0"))
+import numpy  # noqa: E402
+import tritonclient.grpc as triton  # noqa: E402
+
+PATIENCE = 240  # seconds until everything has been seen once
+SLOTS = 3  # of each of two workers
+# Two that run on, as long as anybody looks: they fill all slots but two.
+EMCMC = """
+name: watched-emcmc
+model: {potential: {gaussian: {dimension: 1000, precision: 1}}}
+sampler: {emcmc: {eta: 0.5}}
+step_size: {constant: 0.05}
+num_steps: 60000000
+burn_in: {steps: 300}
+chains: 2
+collect: {every_steps: 3000, kinds: [theta, theta_a]}
+seed: 5
+"""
+METROPOLIS = """
+name: watched-metropolis
+model: {potential: {gaussian: {dimension: 100, precision: 1}}}
+sampler: {random_walk: {}}
+step_size: {constant: 0.2}
+num_steps: 100000000
+burn_in: {steps: 300}
+chains: 2
+collect: {every_steps: 50000}
+seed: 6
+"""
+# Takes the rest of the slots and one more: somebody gives way.
+URGENT = """
+name: urgent
+model: {potential: {gaussian: {dimension: 10, precision: 1}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 300000
+chains: 3
+collect: {every_steps: 30000}
+scheduling: {priority: high}
+seed: 7
+"""
+NETWORK = """
+name: digits
+model: {builtin: softmax_regression}
+dataset: {name: fashion}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.01}
+temperature: 1.0e-4
+batch_size: 50
+num_epochs: 4
+chains: 2
+collect: {last_epochs_of_cycle: 2}
+"""
+
+
+class WatchedFleet(StartedFleet):
+    """A server, two workers whose metrics it lists, and jobs of all kinds."""
+
+    def start_workers(self):
+        for i, port in enumerate(free_ports(2)):
+            self.start(f"worker-{i}", "chainfleet-worker", "--server", self.address, "--threads", "1", "--id", f"worker-{i}",
+                       "--chain-slots", str(SLOTS), "--metrics-port", str(port))
+        self.wait_until(0, lambda _: sum(w.get("serving", False) for w in self.json("get", "workers").get("workers", [])) == 2)
+
+    def start_jobs(self):
+        self.put_fashion("fashion", 500)
+        self.network = self.submit(NETWORK)
+        self.run("wait", self.network, "--timeout", "120s", check=True)
+        self.images = numpy.random.default_rng(1).integers(0, 256, (5, 1, 28, 28), dtype=numpy.uint8)
+        fleets.write_npy(self.path("x.npy"), "|u1", self.images.shape, self.images.tobytes())
+        self.running = [self.submit(EMCMC), self.submit(METROPOLIS)]
+        for job in self.running:
+            self.wait_for_draws(job, 1)
+        self.run("wait", self.submit(URGENT), "--timeout", "120s", check=True)
+
+    def ask(self):
+        """One call of each kind that panels count: predictions by both protocols, an evaluation, one that is refused."""
+        self.run("predict", self.network, "--input", self.path("x.npy"), check=True)
+        with triton.InferenceServerClient(self.address) as client:
+            given = triton.InferInput("x", list(self.images.shape), "UINT8")
+            given.set_data_from_numpy(self.images)
+            client.infer(self.network, [given])
+        self.run("evaluate", self.network, "--dataset", "fashion", check=True)
+        self.run("describe", "nowhere")
+
+
+class Live(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = WatchedFleet(lease="5s")
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.start_server()
+        cls.fleet.wait_until_served()
+        server = RealPrometheus(cls.fleet.metrics_addresses[0])
+        cls.addClassCleanup(server.close)
+        server.start()
+        cls.prometheus = Prometheus(server.url)
+        cls.began = time.time()
+        cls.fleet.start_workers()
+        cls.fleet.wait_until(0, lambda _: len(cls.targets()) == 3)  # before there are jobs: counters are seen at 0
+        cls.fleet.start_jobs()
+        cls.missing = cls.until_all_is_answered()
+
+    @classmethod
+    def targets(cls):
+        return [target for target in cls.prometheus.targets() if target["health"] == "up"]
+
+    @classmethod
+    def answered(cls, expr):
+        """Whether the expression had a value, a number, at some moment."""
+        window = f"{5 if 'histogram' not in expr else 30}s"
+        return any(math.isfinite(value) for _, values in cls.prometheus.over(deployed.filled(expr, window), cls.began, time.time(), 1)
+                   for _, value in values)
+
+    @classmethod
+    def until_all_is_answered(cls):
+        """Calls the service and looks, with each draw that the job commits; what never had a value is returned."""
+        rules = [(rule["record"], rule["record"]) for rule in deployed.records()]
+        missing = deployed.panel_expressions() + rules
+        for _ in cls.fleet.watch(cls.fleet.running[0]):
+            cls.fleet.ask()
+            missing = [(where, expr) for where, expr in missing if not cls.answered(expr)]
+            if not missing or time.time() > cls.began + PATIENCE:
+                break
+        return missing
+
+    def test_every_query_of_panels_and_recording_rules_has_data(self):
+        self.assertEqual([f"{where}: {expr}" for where, expr in self.missing], [], self.fleet.logs())
+
+    def test_every_rule_is_evaluated_without_error(self):
+        rules = self.prometheus.rules()
+        self.assertEqual({rule["name"] for rule in rules}, {rule.get("alert") or rule["record"] for rule in deployed.alerts() + deployed.records()})
+        for rule in rules:
+            self.assertEqual((rule["health"], rule.get("lastError", "")), ("ok", ""), rule["name"])
+        # Nothing is wrong with this fleet, and nobody is called.
+        self.assertEqual([rule["name"] for rule in rules if rule.get("alerts")], [])
+
+    def test_what_alerts_compare_has_data(self):
+        for rule in deployed.alerts():
+            for part in rule["expr"].replace("absent(", "(").split(" and "):
+                left = part.rpartition(" > ")[0] or part.rpartition(" < ")[0] or part.rpartition(" == ")[0]
+                self.assertTrue(self.answered(left.split(" or on () ")[0]), f"{rule['alert']}: {left}")
+
+    def test_the_preemption_is_marked(self):
+        marked = {where.partition(": ")[2]: expr for where, expr in deployed.annotation_expressions()}
+        self.assertTrue(self.answered(marked["Preemption"]))
+        self.assertEqual(self.prometheus.over(marked["Failover"], self.began, time.time(), 1), [])  # nobody took over here
+
+    def test_workers_are_found_by_the_server_s_list(self):
+        found = {target["labels"].get("worker") for target in self.targets() if target["labels"]["job"] == "chainfleet-workers"}
+        self.assertEqual(found, {"worker-0", "worker-1"})
+
+    def test_previews_show_every_panel(self):
+        with tempfile.TemporaryDirectory() as folder:
+            now = time.time()
+            preview.draw_all(self.prometheus, folder, now, now - self.began, 1)
+            drawn = {os.path.splitext(name)[0]: deployed.read(folder, name) for name in os.listdir(folder)}
+        self.assertEqual(set(drawn), set(deployed.dashboards()))
+        for name, text in drawn.items():
+            xml.etree.ElementTree.fromstring(text)
+            self.assertNotIn("no data", text, name)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

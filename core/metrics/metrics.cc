@@ -118,7 +118,7 @@ struct MetricsRegistry::Impl {
   std::vector<std::function<void()>> refresh CHAINFLEET_GUARDED_BY(mutex);
   std::vector<std::function<std::vector<GaugeFamily>()>> collect CHAINFLEET_GUARDED_BY(mutex);
   double cpu_seconds_counted = 0;
-  std::map<std::string, Page> pages CHAINFLEET_GUARDED_BY(mutex);
+  std::map<std::string, TextPage> pages CHAINFLEET_GUARDED_BY(mutex);
   std::unique_ptr<PageServer> server;  // first to go: it collects
 };
 
@@ -165,13 +165,13 @@ void MetricsRegistry::AtScrape(std::function<std::vector<GaugeFamily>()> collect
   impl_->collect.push_back(std::move(collect));
 }
 
-void MetricsRegistry::AddPage(const std::string& path, Page page) {
+void MetricsRegistry::AddPage(const std::string& path, TextPage page) {
   MutexLock lock(&impl_->mutex);
   impl_->pages[path] = std::move(page);
 }
 
 absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address) {
-  std::map<std::string, Page> pages;
+  std::map<std::string, TextPage> pages;
   {
     MutexLock lock(&impl_->mutex);
     pages = impl_->pages;

@@ -71,7 +71,7 @@ class MetricsRegistry {
   void AtScrape(std::function<std::vector<GaugeFamily>()> collect);
 
   // Another page on the same port, by its path. Before Serve.
-  void AddPage(const std::string& path, Page page);
+  void AddPage(const std::string& path, TextPage page);
 
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: a free one) and returns it with the port that was
   // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address that is none.

@@ -14,7 +14,7 @@ namespace {
 
 class MadePage final : public CivetHandler {
  public:
-  explicit MadePage(Page page) : page_(std::move(page)) {}
+  explicit MadePage(TextPage page) : page_(std::move(page)) {}
 
   bool handleGet(CivetServer*, mg_connection* connection) override {
     const std::string body = page_.make();
@@ -24,7 +24,7 @@ class MadePage final : public CivetHandler {
   }
 
  private:
-  const Page page_;
+  const TextPage page_;
 };
 
 }  // namespace
@@ -41,7 +41,7 @@ PageServer::PageServer() = default;
 PageServer::~PageServer() = default;
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string& address,
-                                                              std::map<std::string, Page> pages) {
+                                                              std::map<std::string, TextPage> pages) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size()) {
     return absl::InvalidArgumentError(absl::StrCat("metrics address \"", address, "\" must be HOST:PORT"));

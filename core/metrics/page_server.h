@@ -11,7 +11,7 @@
 namespace chainfleet {
 
 // The whole of a page; its type is "text/plain", "application/json", ...
-struct Page {
+struct TextPage {
   std::string content_type;
   std::function<std::string()> make;
 };
@@ -22,7 +22,7 @@ class PageServer {
   // `address`: HOST:PORT, port 0 for a free one; pages by path. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an
   // address that is none.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& address,
-                                                           std::map<std::string, Page> pages);
+                                                           std::map<std::string, TextPage> pages);
   ~PageServer();
 
   // With the port that was bound.

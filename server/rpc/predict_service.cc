@@ -63,7 +63,7 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
 }
 
 // An alias has its version with it.
-DrawQuery QueryOf(const NamedDraws& draws, const v1::DrawSelection& selection) {
+DrawQuery PinnedQuery(const NamedDraws& draws, const v1::DrawSelection& selection) {
   DrawQuery query = QueryOf(draws.job.id, selection);
   if (draws.version != nullptr) query.version = draws.version->number;
   query.pinned = draws.version;
@@ -83,7 +83,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (!kinds.ok()) return answer->Fail(kinds.status());
     absl::StatusOr<InputTensor> inputs = FromProto(request->inputs());
     if (!inputs.ok()) return answer->Fail(inputs.status());
-    PredictQuery query{.draws = QueryOf(*draws, request->selection()),
+    PredictQuery query{.draws = PinnedQuery(*draws, request->selection()),
                        .kinds = *kinds,
                        .min_draws = request->min_draws(),
                        .anytime = request->anytime(),

@@ -3,12 +3,12 @@
     python3 tests/bench/predict/predict_bench.py BIN [--python PYTHON] [--rounds 3] [--seconds 5] [--quick]
     python3 tests/bench/predict/predict_bench.py BIN --memory
 
-BIN holds the programs and, in ../tests or --tests, chainfleet-predict-load and chainfleet-member-loop. Networks lenet5 and mlp
-with 16 and 64 draws (four chains, sampled here on Fashion-MNIST), requests of 1 and 64 rows, 1 to 64 requests open at once; client,
-server and one worker of two threads share the machine. Rivals, each on two threads with all of it for itself: a loop over the members in
-LibTorch (C++), and, with --python, which has torch 2.11 and numpy (python3 -m venv V; V/bin/pip install torch==2.11.0 numpy),
-torch.func.vmap over stacked parameters. Ours and theirs take turns, the tables have the medians of the rounds; before
-anything is timed all answers are held against each other. Prints tables in Markdown; about half an hour.
+BIN holds the programs, chainfleet-predict-load and chainfleet-member-loop among them. Networks lenet5 and mlp with 16 and 64 draws
+(four chains, sampled here on Fashion-MNIST), requests of 1 and 64 rows, 1 to 64 requests open at once; client, server and one worker of
+two threads share the machine. Rivals, each on two threads with all of it for itself: a loop over the members in LibTorch (C++), and, with
+--python, which has torch 2.11 and numpy (python3 -m venv V; V/bin/pip install torch==2.11.0 numpy), torch.func.vmap over stacked
+parameters. Ours and theirs take turns, the tables have the medians of the rounds; before anything is timed all answers are held against
+each other. Prints tables in Markdown; about 25 minutes.
 
 --memory: 100,000 requests of one row, and the resident memory of server and worker on the way.
 """
@@ -90,7 +90,7 @@ class Bench:
         return self.fleet.path(f"{model}-{draws}.f32")
 
     def load(self, job, rows, widths, *more):
-        return lines_of_json(os.path.join(self.options.tests, "chainfleet-predict-load"), "--address", self.fleet.address, "--job", job,
+        return lines_of_json(os.path.join(self.options.tools, "chainfleet-predict-load"), "--address", self.fleet.address, "--job", job,
                              "--inputs", self.inputs, "--rows", rows, "--concurrency", widths, *more)
 
     def rival(self, command, model, draws, *more):
@@ -99,7 +99,7 @@ class Bench:
                              *more, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
 
     def loop(self):
-        return [os.path.join(self.options.tests, "chainfleet-member-loop")]
+        return [os.path.join(self.options.tools, "chainfleet-member-loop")]
 
     def vmap(self):
         return [self.options.python, "-B", os.path.join(HERE, "member_vmap.py")]
@@ -188,7 +188,7 @@ def watch_memory(bench, job):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin")
-    parser.add_argument("--tests", help="folder of chainfleet-predict-load and chainfleet-member-loop")
+    parser.add_argument("--tools", help="folder of chainfleet-predict-load and chainfleet-member-loop, if not BIN")
     parser.add_argument("--python", help="a Python that has torch and numpy")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4)
@@ -196,7 +196,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one short round of everything: does it work?")
     parser.add_argument("--memory", action="store_true")
     options = parser.parse_args()
-    options.tests = options.tests or os.path.join(options.bin, "..", "tests")
+    options.tools = options.tools or options.bin
     if options.quick:
         options.rounds, options.seconds = 1, 0.2
     os.environ["CHAINFLEET_BIN"] = options.bin

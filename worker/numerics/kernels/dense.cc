@@ -3,6 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/numerics/kernels/dense.cc"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "worker/numerics/kernels/lanes.h"
@@ -52,18 +53,29 @@ HWY_INLINE void Tile(const Product& p, int64_t m, int64_t column, int64_t k_firs
   }
   const int64_t m_stride = kForward ? p.m_stride : 1, k_stride = kForward ? 1 : p.k_stride;
   const float* w = p.w + m * m_stride + k_first * k_stride;
-  for (int64_t k = k_first; k < k_last; ++k, w += k_stride) {
-    V in[kColumns];
-    HWY_UNROLL(4)
-    for (int64_t c = 0; c < kColumns; ++c) {
-      in[c] = hn::Load(d, x[c]);
-      x[c] += kLanes;
+  // The next tile's weights, a cache line of each row at a time: a row's stretch is too short for hardware to foresee
+  // it.
+  const float* next = kForward && m + 2 * kRows <= p.m ? w + kRows * m_stride : w;
+  for (int64_t k = k_first; k < k_last;) {
+    if constexpr (kForward) {
+      HWY_UNROLL(6)
+      for (int64_t r = 0; r < kRows; ++r) hwy::Prefetch(next + r * m_stride);
+      next += kLanes;
     }
-    HWY_UNROLL(6)
-    for (int64_t r = 0; r < kRows; ++r) {
-      const V weight = hn::Set(d, w[r * m_stride]);
+    const int64_t line_end = HWY_MIN(k + kLanes, k_last);
+    for (; k < line_end; ++k, w += k_stride) {
+      V in[kColumns];
       HWY_UNROLL(4)
-      for (int64_t c = 0; c < kColumns; ++c) sum[r][c] = hn::MulAdd(weight, in[c], sum[r][c]);
+      for (int64_t c = 0; c < kColumns; ++c) {
+        in[c] = hn::Load(d, x[c]);
+        x[c] += kLanes;
+      }
+      HWY_UNROLL(6)
+      for (int64_t r = 0; r < kRows; ++r) {
+        const V weight = hn::Set(d, w[r * m_stride]);
+        HWY_UNROLL(4)
+        for (int64_t c = 0; c < kColumns; ++c) sum[r][c] = hn::MulAdd(weight, in[c], sum[r][c]);
+      }
     }
   }
   const bool last = k_last == p.k;

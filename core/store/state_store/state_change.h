@@ -197,12 +197,12 @@ struct EndEvaluation {
 
 }  // namespace change
 
-using StateChange = std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease,
-                                 change::CommitProgress, change::RetireChain, change::CreateSnapshot,
-                                 change::MarkCorrupt, change::PurgeJob, change::BeginUpload, change::EndUpload,
-                                 change::PutDataset, change::DeleteDataset, change::PutModel, change::DeleteModel,
-                                 change::StartDeleting, change::ForgetGarbage, change::QueueSweep, change::EndSweep,
-                                 change::CreateEvaluation, change::EndEvaluation>;
+using StateChange =
+    std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease, change::CommitProgress,
+                 change::RetireChain, change::CreateSnapshot, change::MarkCorrupt, change::PurgeJob,
+                 change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset, change::PutModel,
+                 change::DeleteModel, change::StartDeleting, change::ForgetGarbage, change::QueueSweep,
+                 change::EndSweep, change::CreateEvaluation, change::EndEvaluation>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {

@@ -129,7 +129,7 @@ absl::Status FillTraces(Client* client, ReportContents* contents) {
   if (quantities.size() > kMostTraces) quantities.resize(kMostTraces);
   for (const std::string& quantity : quantities) {
     absl::StatusOr<v1::Traces> traces = client->GetTraces(contents->job.id(), quantity);
-    if (absl::IsNotFound(traces.status())) continue;
+    if (absl::IsNotFound(traces.status()) || absl::IsUnimplemented(traces.status())) continue;
     CHAINFLEET_RETURN_IF_ERROR(traces.status());
     const auto of_point = [&](const v1::Traces::Chain& chain) { return chain.point() == contents->point; };
     if (std::ranges::any_of(traces->chains(), of_point)) contents->traces.push_back(*std::move(traces));

@@ -21,6 +21,7 @@ if(NOT CHAINFLEET_NUMERICS_ONLY)
   find_package(ZLIB REQUIRED)
   find_package(yaml-cpp REQUIRED)
   find_package(prometheus-cpp REQUIRED)
+  find_package(civetweb REQUIRED)
   pkg_check_modules(LIBPQXX REQUIRED IMPORTED_TARGET libpqxx)
   pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
   # gRPC's package of Debian exports no target for the reflection plugin's whole archive: link the shared library by name.

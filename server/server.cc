@@ -79,6 +79,7 @@ Server::~Server() {
 }
 
 absl::Status Server::OpenStores(const ServerOptions& options) {
+  data_directory_ = options.data_directory;
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(options.data_directory + "/lock");
   if (!lock.ok()) {
@@ -199,6 +200,8 @@ void Server::StartScaling(const SlurmOptions& options, const std::string& listen
 absl::Status Server::ServeMetrics(const std::string& address) {
   if (address == "off") return absl::OkStatus();
   registry_.AtScrape([this] { return ShowFleet(); });
+  registry_.AddPage("/sd",
+                    {"application/json", [this] { return HttpSdJson(ScrapeTargets(dispatcher_->Demand().workers)); }});
   CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(address));
   return absl::OkStatus();
 }
@@ -227,6 +230,7 @@ std::vector<GaugeFamily> Server::ShowFleet() {
   counts.waiting_for = demand.waiting_for;
   counts.serving_workers = static_cast<int64_t>(shards_->Workers().size());
   if (const auto corrupt = state_->CountCorrupt(); corrupt.ok()) counts.corrupt_segments = *corrupt;
+  if (const auto space = DiskSpaceOf(data_directory_); space.ok()) counts.data = *space;
   metrics_.Show(counts);
   if (scale_loop_ != nullptr) {
     const ScaleCounts scale = scale_loop_->counts();

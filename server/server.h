@@ -101,7 +101,7 @@ class Server {
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   ControlMetrics control_metrics_{&registry_};
-  std::string metrics_address_;
+  std::string data_directory_, metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<UploadSigner> uploads_;
   std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute

@@ -49,6 +49,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--metrics-port", worker.metrics_port, "Port for Prometheus; 0: off")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
+  app->add_option("--nvml", worker.nvml,
+                  "Library that tells of GPUs for --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
   app->add_option("--id", worker.id, "Name of this worker, unique in the fleet; empty: host name and process id");
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,

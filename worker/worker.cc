@@ -5,8 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
+#include "core/base/log.h"
 #include "core/base/random_bits.h"
 
 namespace chainfleet {
@@ -29,6 +31,10 @@ DeviceReport Report(const WorkerOptions& options) {
   return {options.device, memory, slots};
 }
 
+std::string MetricsAddress(const WorkerOptions& options) {
+  return options.metrics_port > 0 ? absl::StrCat(HostName(), ":", options.metrics_port) : "";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& options) {
@@ -36,6 +42,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& opti
   std::unique_ptr<Worker> worker(new Worker(options));
   worker->Listen();
   if (options.metrics_port > 0) {
+    worker->WatchGpus(options);
     CHAINFLEET_RETURN_IF_ERROR(worker->metrics_.Serve(absl::StrCat("0.0.0.0:", options.metrics_port)).status());
   }
   return worker;
@@ -72,8 +79,8 @@ Worker::Worker(const WorkerOptions& options)
             return ChainBatch::Create(std::move(plan), inputs.dataset, device, inputs.module);
           },
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
-      session_({id_, incarnation_, HostName(), {Report(options)}, Fold(jitter_, 2)}, &client_, &held_, &uploader_,
-               pool_.get(), &clock_),
+      session_({id_, incarnation_, HostName(), MetricsAddress(options), {Report(options)}, Fold(jitter_, 2)}, &client_,
+               &held_, &uploader_, pool_.get(), &clock_),
       stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3)}, &shards_, pool_.get()) {}
 
 void Worker::Listen() {
@@ -85,6 +92,21 @@ void Worker::Listen() {
     counters_.SetChains(held_.num_chains());
     counters_.SetUploadQueue(uploader_.queued_bytes());
   });
+}
+
+// Without them the worker runs as well: it only says why there are no such gauges.
+void Worker::WatchGpus(const WorkerOptions& options) {
+  int index = 0;
+  const bool on_gpu = absl::SimpleAtoi(options.device.substr(options.device.find(':') + 1), &index);
+  if (options.nvml.empty() && !on_gpu) return;
+  absl::StatusOr<std::unique_ptr<GpuProbe>> probe = GpuProbe::Open(options.nvml.empty() ? kNvmlLibrary : options.nvml,
+                                                                   on_gpu ? std::optional<int>(index) : std::nullopt);
+  if (!probe.ok()) {
+    Log(LogLevel::kWarning, "no metrics of GPUs", {{"worker", id_}, {"error", std::string(probe.status().message())}});
+    return;
+  }
+  gpus_ = *std::move(probe);
+  metrics_.AtScrape([this] { return GpuGauges(gpus_->Read()); });
 }
 
 Worker::~Worker() {

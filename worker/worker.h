@@ -19,6 +19,7 @@
 #include "worker/rpc/shard_predict_stream.h"
 #include "worker/runtime/device_loop.h"
 #include "worker/runtime/worker_session.h"
+#include "worker/telemetry/gpu_probe.h"
 #include "worker/telemetry/worker_metrics.h"
 
 namespace chainfleet {
@@ -34,6 +35,7 @@ struct WorkerOptions {
   double memory_gib = 0;        // of the device for chains; 0: the host's on a CPU, unknown on a GPU
   double serve_share = 0.5;     // of the device for predictions while chains run
   int metrics_port = 0;         // 0: none
+  std::string nvml;             // library that tells of GPUs; empty: NVIDIA's own, and only if the device is a GPU
   std::string ca_bundle;        // of trusted certificates of S3; empty: the system's
 };
 
@@ -63,12 +65,14 @@ class Worker final : private RuntimeObserver {
   void OnShardUnit(absl::Duration took) override { counters_.AddShardUnit(took); }
 
   void Listen();
+  void WatchGpus(const WorkerOptions& options);
   void Wake();
   void Compute();
 
   SystemClock clock_;
   MetricsRegistry metrics_;
   WorkerMetrics counters_;
+  std::unique_ptr<GpuProbe> gpus_;
   const std::string id_, incarnation_;
   const RngKey jitter_;
   std::unique_ptr<ThreadPool> pool_;

@@ -77,6 +77,7 @@ struct SynchronizeRequest {
   std::string incarnation;  // random per process
   uint64_t seq = 0;         // grows with each call of an incarnation; ABORTED / STALE_SEQ for a lower one
   std::string host;
+  std::string metrics_address;    // HOST:PORT of its GET /metrics; empty: none
   std::string store_incarnation;  // the one its chains belong to; empty at first
   std::vector<DeviceReport> devices;
   std::vector<HeldChain> chains;

@@ -2,15 +2,14 @@
 
 #include <dirent.h>
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -84,30 +83,26 @@ prometheus::MetricFamily ToPrometheus(GaugeFamily family) {
 }  // namespace
 
 struct MetricsRegistry::Impl {
-  // Collects after running the refresh functions, so that gauges are of this moment.
-  struct Collector final : prometheus::Collectable {
-    explicit Collector(Impl* i) : impl(i) {}
-    std::vector<prometheus::MetricFamily> Collect() const override {
-      std::vector<std::function<void()>> refresh;
-      std::vector<std::function<std::vector<GaugeFamily>()>> collect;
-      {
-        MutexLock lock(&impl->mutex);
-        refresh = impl->refresh;
-        collect = impl->collect;
-      }
-      for (const auto& run : refresh) run();
-      std::vector<prometheus::MetricFamily> fresh;
-      for (const auto& run : collect) {
-        for (GaugeFamily& family : run()) {
-          if (!family.samples.empty()) fresh.push_back(ToPrometheus(std::move(family)));
-        }
-      }
-      std::vector<prometheus::MetricFamily> families = impl->registry->Collect();
-      families.insert(families.end(), std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()));
-      return families;
+  // After the refresh functions, so that gauges are of this moment.
+  std::vector<prometheus::MetricFamily> Collect() {
+    std::vector<std::function<void()>> refreshes;
+    std::vector<std::function<std::vector<GaugeFamily>()>> collects;
+    {
+      MutexLock lock(&mutex);
+      refreshes = refresh;
+      collects = collect;
     }
-    Impl* const impl;
-  };
+    for (const auto& run : refreshes) run();
+    std::vector<prometheus::MetricFamily> fresh;
+    for (const auto& run : collects) {
+      for (GaugeFamily& family : run()) {
+        if (!family.samples.empty()) fresh.push_back(ToPrometheus(std::move(family)));
+      }
+    }
+    std::vector<prometheus::MetricFamily> families = registry->Collect();
+    families.insert(families.end(), std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()));
+    return families;
+  }
 
   template <typename HolderType, typename Series>
   HolderType& Keep(Series& series) {
@@ -123,8 +118,8 @@ struct MetricsRegistry::Impl {
   std::vector<std::function<void()>> refresh CHAINFLEET_GUARDED_BY(mutex);
   std::vector<std::function<std::vector<GaugeFamily>()>> collect CHAINFLEET_GUARDED_BY(mutex);
   double cpu_seconds_counted = 0;
-  std::shared_ptr<Collector> collector = std::make_shared<Collector>(this);
-  std::unique_ptr<prometheus::Exposer> exposer;  // first to go: it calls the collector
+  std::map<std::string, Page> pages CHAINFLEET_GUARDED_BY(mutex);
+  std::unique_ptr<PageServer> server;  // first to go: it collects
 };
 
 MetricsRegistry::MetricsRegistry(const std::string& program) : impl_(std::make_unique<Impl>()) {
@@ -170,21 +165,21 @@ void MetricsRegistry::AtScrape(std::function<std::vector<GaugeFamily>()> collect
   impl_->collect.push_back(std::move(collect));
 }
 
+void MetricsRegistry::AddPage(const std::string& path, Page page) {
+  MutexLock lock(&impl_->mutex);
+  impl_->pages[path] = std::move(page);
+}
+
 absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("metrics address \"", address, "\" must be HOST:PORT"));
+  std::map<std::string, Page> pages;
+  {
+    MutexLock lock(&impl_->mutex);
+    pages = impl_->pages;
   }
-  try {  // prometheus-cpp throws "null context when constructing CivetServer" for a taken port
-    impl_->exposer = std::make_unique<prometheus::Exposer>(address, 1);
-    impl_->exposer->RegisterCollectable(impl_->collector);
-  } catch (const std::exception& error) {
-    return WithReason(
-        absl::AlreadyExistsError(absl::StrCat("cannot serve metrics on ", address, ": the port is taken or not ours")),
-        "PORT_TAKEN");
-  }
-  const std::vector<int> ports = impl_->exposer->GetListeningPorts();
-  return absl::StrCat(address.substr(0, colon), ":", ports.empty() ? 0 : ports.front());
+  pages["/metrics"] = {"text/plain; version=0.0.4; charset=utf-8",
+                       [this] { return prometheus::TextSerializer().Serialize(impl_->Collect()); }};
+  CHAINFLEET_ASSIGN_OR_RETURN(impl_->server, PageServer::Start(address, std::move(pages)));
+  return impl_->server->address();
 }
 
 }  // namespace chainfleet

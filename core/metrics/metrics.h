@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/metrics/page_server.h"
 
 namespace chainfleet {
 
@@ -68,6 +69,9 @@ class MetricsRegistry {
   // Adds what `collect` returns to each scrape: series that it leaves out are gone. Names are no others'. It may set
   // gauges, too.
   void AtScrape(std::function<std::vector<GaugeFamily>()> collect);
+
+  // Another page on the same port, by its path. Before Serve.
+  void AddPage(const std::string& path, Page page);
 
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: a free one) and returns it with the port that was
   // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address that is none.

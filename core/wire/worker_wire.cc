@@ -93,6 +93,7 @@ v1::SynchronizeRequest ToProto(const SynchronizeRequest& request) {
   proto.set_incarnation(request.incarnation);
   proto.set_seq(request.seq);
   proto.set_host(request.host);
+  proto.set_metrics_address(request.metrics_address);
   proto.set_store_incarnation(request.store_incarnation);
   for (const DeviceReport& device : request.devices) {
     auto* added = proto.add_devices();
@@ -125,6 +126,7 @@ absl::StatusOr<SynchronizeRequest> FromProto(const v1::SynchronizeRequest& proto
   request.incarnation = proto.incarnation();
   request.seq = proto.seq();
   request.host = proto.host();
+  request.metrics_address = proto.metrics_address();
   request.store_incarnation = proto.store_incarnation();
   for (const auto& device : proto.devices()) {
     request.devices.push_back({device.name(), device.memory_bytes(), device.chain_slots()});

@@ -320,7 +320,7 @@ std::vector<WorkerView> Dispatcher::Impl::Workers() const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : fleet.workers()) {
     views.push_back({id, worker.host, worker.device, worker.chain_slots, leases.NumOfWorker(id), now - worker.last_sync,
-                     worker.draining});
+                     worker.draining, worker.metrics_address});
   }
   return views;
 }

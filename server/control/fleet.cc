@@ -34,6 +34,7 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.incarnation = request.incarnation;
   worker.seq = request.seq;
   worker.host = request.host;
+  worker.metrics_address = request.metrics_address;
   worker.draining = request.draining;
   worker.last_sync = now;
   worker.chains_listed = request.chains.size();

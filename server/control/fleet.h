@@ -13,7 +13,7 @@
 namespace chainfleet {
 
 struct WorkerEntry {
-  std::string id, incarnation, host, device;
+  std::string id, incarnation, host, device, metrics_address;
   uint64_t seq = 0;
   int32_t num_devices = 0, chain_slots = 0;
   int64_t memory_bytes = 0;  // of all devices; 0: unknown

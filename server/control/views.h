@@ -49,6 +49,7 @@ struct WorkerView {
   int32_t chains = 0;            // leased to it now
   absl::Duration since_sync;     // on the monotonic clock, since its last Synchronize
   bool draining = false;         // hands its chains back and takes no others
+  std::string metrics_address;   // HOST:PORT of its GET /metrics; empty: none
 };
 
 // What the fleet is asked to do and who is there to do it, at one moment.

@@ -153,4 +153,12 @@ std::vector<GaugeFamily> FleetGauges(const std::vector<JobView>& jobs,
   return all;
 }
 
+std::vector<ScrapeTarget> ScrapeTargets(const std::vector<WorkerView>& workers) {
+  std::vector<ScrapeTarget> targets;
+  for (const WorkerView& worker : workers) {
+    if (!worker.metrics_address.empty()) targets.push_back({worker.metrics_address, {{"worker", worker.id}}});
+  }
+  return targets;
+}
+
 }  // namespace chainfleet

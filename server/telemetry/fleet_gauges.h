@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "core/metrics/metrics.h"
+#include "core/metrics/scrape_targets.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
 
@@ -22,5 +23,8 @@ inline constexpr int64_t kMostSeriesOfAKind = 512;
 std::vector<GaugeFamily> FleetGauges(const std::vector<JobView>& jobs,
                                      const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
                                      const std::vector<WorkerView>& workers, absl::Time now);
+
+// Workers that serve metrics.
+std::vector<ScrapeTarget> ScrapeTargets(const std::vector<WorkerView>& workers);
 
 }  // namespace chainfleet

@@ -28,7 +28,9 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
       chain_slots_(registry->AddGauge("chainfleet_chain_slots", "Chains that the workers take in all.")),
       waiting_chains_(registry->AddGauge("chainfleet_waiting_chains", "Chains of running jobs that want a worker.")),
       waiting_seconds_(
-          registry->AddGauge("chainfleet_waiting_seconds", "How long some chain has been waiting without a break.")) {
+          registry->AddGauge("chainfleet_waiting_seconds", "How long some chain has been waiting without a break.")),
+      data_size_(registry->AddGauge("chainfleet_data_size_bytes", "Size of the disk that holds the data directory.")),
+      data_free_(registry->AddGauge("chainfleet_data_free_bytes", "What is free of it.")) {
   AddLeaderGauge(registry).Set(1);
   for (int state = 0; state <= static_cast<int>(JobState::kDeleting); ++state) {
     const auto value = static_cast<JobState>(state);
@@ -76,6 +78,8 @@ void ServerMetrics::Show(const FleetCounts& counts) {
   chain_slots_.Set(static_cast<double>(counts.chain_slots));
   waiting_chains_.Set(static_cast<double>(counts.waiting_chains));
   waiting_seconds_.Set(absl::ToDoubleSeconds(counts.waiting_for));
+  data_size_.Set(static_cast<double>(counts.data.size_bytes));
+  data_free_.Set(static_cast<double>(counts.data.free_bytes));
 }
 
 void ServerMetrics::ShowScale(const ScaleShown& shown) {

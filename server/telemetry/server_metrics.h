@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "core/base/disk_space.h"
 #include "core/base/mutex.h"
 #include "core/domain/chain_state.h"
 #include "core/metrics/metrics.h"
@@ -22,6 +23,7 @@ struct FleetCounts {
   int64_t chain_slots = 0;     // of workers that take chains
   int64_t waiting_chains = 0;  // of jobs that run
   absl::Duration waiting_for;  // since when some chain waits without a break
+  DiskSpace data;              // of the data directory's disk
 };
 
 // What the elastic mode shows: workers of the cluster by state, and totals since the start.
@@ -58,6 +60,8 @@ class ServerMetrics {
   Gauge& chain_slots_;
   Gauge& waiting_chains_;
   Gauge& waiting_seconds_;
+  Gauge& data_size_;
+  Gauge& data_free_;
   Mutex mutex_;
   ScaleShown scale_shown_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, Counter*> rpcs_ CHAINFLEET_GUARDED_BY(mutex_);

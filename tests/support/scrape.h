@@ -1,4 +1,4 @@
-// GET /metrics of a port on this host, as Prometheus does it.
+// GET of a page on a port on this host, as Prometheus does it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 namespace chainfleet {
 
 // `address`: "127.0.0.1:PORT". The whole HTTP response, "" if nobody answers.
-inline std::string Scrape(const std::string& address) {
+inline std::string Scrape(const std::string& address, const std::string& path = "/metrics") {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in target{};
   target.sin_family = AF_INET;
@@ -22,7 +22,7 @@ inline std::string Scrape(const std::string& address) {
   const timeval limit{10, 0};
   ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   std::string response;
-  const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0 &&
       ::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size())) {
     char buffer[4096];

@@ -107,6 +107,7 @@ void WorkerSession::RunOnce() {
   request.incarnation = options_.incarnation;
   request.seq = report.number;
   request.host = options_.host;
+  request.metrics_address = options_.metrics_address;
   request.devices = options_.devices;
   if (!held_->device_responds()) {
     for (DeviceReport& device : request.devices) device.chain_slots = 0;

@@ -27,7 +27,7 @@ class WorkerSession {
   struct Options {
     std::string worker;       // stable id
     std::string incarnation;  // random per process
-    std::string host;
+    std::string host, metrics_address;
     std::vector<DeviceReport> devices;
     RngKey jitter_key;
   };

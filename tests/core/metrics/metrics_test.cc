@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/metrics/scrape_targets.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/scrape.h"
@@ -81,6 +82,19 @@ TEST_F(MetricsTest, TellsWhatRunsAndWhatItCosts) {
   EXPECT_GT(std::stod(ValueOf(scrape, "chainfleet_process_cpu_seconds_total")), 0);
   EXPECT_GT(std::stod(ValueOf(scrape, "chainfleet_process_resident_memory_bytes")), 1e6);
   EXPECT_GT(std::stod(ValueOf(scrape, "chainfleet_process_open_fds")), 3);
+}
+
+TEST_F(MetricsTest, ServesOtherPagesBesideTheMetrics) {
+  registry_.AddPage("/sd", {"application/json", [] {
+                              return HttpSdJson({{"h1:7410", {{"worker", "w1"}}}, {"h2:7410", {{"worker", "w2"}}}});
+                            }});
+  const auto address = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(address.ok()) << address.status();
+  const std::string page = Scrape(*address, "/sd");
+  EXPECT_THAT(page, HasSubstr("application/json"));
+  EXPECT_THAT(page, HasSubstr(R"([{"labels":{"worker":"w1"},"targets":["h1:7410"]},)"));
+  EXPECT_THAT(Scrape(*address, "/sd/more"), testing::StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(Scrape(*address), HasSubstr("chainfleet_build_info"));
 }
 
 TEST_F(MetricsTest, RefusesATakenPortByItsAddress) {

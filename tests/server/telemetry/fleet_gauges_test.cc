@@ -99,5 +99,13 @@ TEST_F(FleetGaugesTest, AWorkerIsShownWithItsLastSign) {
   EXPECT_EQ(Value("chainfleet_fleet_worker_slots", labels), 8);
 }
 
+TEST_F(FleetGaugesTest, OnlyWorkersThatServeMetricsAreTargets) {
+  workers_ = {{.id = "w1"}, {.id = "w2", .metrics_address = "h2:7410"}};
+  const std::vector<ScrapeTarget> targets = ScrapeTargets(workers_);
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].address, "h2:7410");
+  EXPECT_EQ(targets[0].labels, (Labels{{"worker", "w2"}}));
+}
+
 }  // namespace
 }  // namespace chainfleet

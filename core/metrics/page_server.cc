@@ -1,0 +1,66 @@
+#include "core/metrics/page_server.h"
+
+#include <CivetServer.h>
+
+#include <exception>
+#include <list>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+class MadePage final : public CivetHandler {
+ public:
+  explicit MadePage(Page page) : page_(std::move(page)) {}
+
+  bool handleGet(CivetServer*, mg_connection* connection) override {
+    const std::string body = page_.make();
+    mg_send_http_ok(connection, page_.content_type.c_str(), static_cast<long long>(body.size()));
+    mg_write(connection, body.data(), body.size());
+    return true;
+  }
+
+ private:
+  const Page page_;
+};
+
+}  // namespace
+
+struct PageServer::Impl {
+  explicit Impl(const std::string& address)
+      : server(std::vector<std::string>{"listening_ports", address, "num_threads", "1"}) {}
+
+  std::list<MadePage> handlers;
+  CivetServer server;  // first to go: it calls the handlers
+};
+
+PageServer::PageServer() = default;
+PageServer::~PageServer() = default;
+
+absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string& address,
+                                                              std::map<std::string, Page> pages) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("metrics address \"", address, "\" must be HOST:PORT"));
+  }
+  std::unique_ptr<PageServer> server(new PageServer);
+  try {  // civetweb throws "null context when constructing CivetServer" for a taken port
+    server->impl_ = std::make_unique<Impl>(address);
+  } catch (const std::exception&) {
+    return WithReason(
+        absl::AlreadyExistsError(absl::StrCat("cannot serve metrics on ", address, ": the port is taken or not ours")),
+        "PORT_TAKEN");
+  }
+  for (auto& [path, page] : pages) {
+    // The trailing $ has civetweb match the whole path.
+    server->impl_->server.addHandler(path + "$", server->impl_->handlers.emplace_back(std::move(page)));
+  }
+  const std::vector<int> ports = server->impl_->server.getListeningPorts();
+  server->address_ = absl::StrCat(address.substr(0, colon), ":", ports.empty() ? 0 : ports.front());
+  return server;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,46 @@
+// What NVIDIA's management library (NVML) says of the GPUs, as gauges. Loaded when asked for: no build and no host
+// needs it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/metrics/metrics.h"
+
+namespace chainfleet {
+
+inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
+
+// One device at one moment. What its driver does not tell is left out.
+struct GpuReading {
+  int index = 0;
+  std::optional<double> utilization;  // share of the last sample period in which a kernel ran, 0..1
+  std::optional<double> memory_used_bytes, memory_size_bytes;
+  std::optional<double> power_watts;
+};
+
+// Not thread-safe.
+class GpuProbe {
+ public:
+  // `library`: kNvmlLibrary or a path. `device`: the one to look at, in the driver's order; none: all of the host.
+  // NOT_FOUND: it cannot be loaded, lacks a function, or finds no driver; the message says which.
+  static absl::StatusOr<std::unique_ptr<GpuProbe>> Open(const std::string& library, std::optional<int> device);
+  ~GpuProbe();
+
+  std::vector<GpuReading> Read();
+
+ private:
+  struct Library;
+  explicit GpuProbe(std::unique_ptr<Library> library);
+  const std::unique_ptr<Library> library_;
+  std::vector<int> devices_;
+};
+
+// chainfleet_gpu_utilization_ratio, _memory_used_bytes, _memory_size_bytes and _power_watts by `gpu`.
+std::vector<GaugeFamily> GpuGauges(const std::vector<GpuReading>& readings);
+
+}  // namespace chainfleet

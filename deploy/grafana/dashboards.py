@@ -173,8 +173,16 @@ def workers():
                "Resident memory.", "it grows without end."),
         curves("Open files", [(f"chainfleet_process_open_fds{mine} and on (instance) chainfleet_worker_chains", "{{worker}}")], "none",
                "File descriptors and sockets.", "it grows without end.")]
+    gpu = "{{worker}} GPU {{gpu}}"
+    gpus = [
+        curves("GPU use", [(f"chainfleet_gpu_utilization_ratio{mine}", gpu)], "percentunit", "Share of the time in which a kernel ran, as NVML says.",
+               "low while the worker holds chains: its batches are small, or it waits for commits.", highest=1),
+        curves("GPU memory", [(f"chainfleet_gpu_memory_used_bytes{mine}", gpu), (f"chainfleet_gpu_memory_size_bytes{mine}", gpu + " size")], "bytes",
+               "In use by all processes, and what there is.", "used at size: the next batch is split in half."),
+        curves("GPU power", [(f"chainfleet_gpu_power_watts{mine}", gpu)], "watt", "Power that it draws.", "far below its neighbours' at the same work: it is throttled.")]
     return dashboard("chainfleet-workers", "chainfleet / Workers", "Are the devices busy, and does what they make arrive?", EVENTS, [WORKER],
-                     [*now, listed, device, section("Work"), *work, section("Uploads, predictions and processes"), *host])
+                     [*now, listed, device, section("Work"), *work, section("Uploads, predictions and processes"), *host,
+                      section("GPUs"), *gpus])
 
 
 def predictions():

@@ -4,7 +4,7 @@ import math
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _TIMES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "µs"))
-_SUFFIX = {"percentunit": " %", "reqps": " req/s", "cps": " /s", "ops": " ops/s", "binBps": "/s"}
+_SUFFIX = {"percentunit": " %", "reqps": " req/s", "cps": " /s", "ops": " ops/s", "binBps": "/s", "watt": " W"}
 
 
 def _digits(value):

@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(deployed.DEPS, "tritonclient-2.73.0"))
 import numpy  # noqa: E402
 import tritonclient.grpc as triton  # noqa: E402
 
+NVML_STUB = os.path.join(fleets.BIN, "..", "tests", "nvml_stub.so")  # this host's GPUs, if any, are not for tests
 PATIENCE = 240  # seconds until everything has been seen once
 SLOTS = 3  # of each of two workers
 # Two that run on, as long as anybody looks: they fill all slots but two.
@@ -76,7 +77,7 @@ class WatchedFleet(StartedFleet):
     def start_workers(self):
         for i, port in enumerate(free_ports(2)):
             self.start(f"worker-{i}", "chainfleet-worker", "--server", self.address, "--threads", "1", "--id", f"worker-{i}",
-                       "--chain-slots", str(SLOTS), "--metrics-port", str(port))
+                       "--chain-slots", str(SLOTS), "--metrics-port", str(port), "--nvml", NVML_STUB)
         self.wait_until(0, lambda _: sum(w.get("serving", False) for w in self.json("get", "workers").get("workers", [])) == 2)
 
     def start_jobs(self):

@@ -156,9 +156,10 @@ class Live(unittest.TestCase):
 
     def test_what_alerts_compare_has_data(self):
         for rule in deployed.alerts():
-            for part in rule["expr"].replace("absent(", "(").split(" and "):
-                left = part.rpartition(" > ")[0] or part.rpartition(" < ")[0] or part.rpartition(" == ")[0]
-                self.assertTrue(self.answered(left.split(" or on () ")[0]), f"{rule['alert']}: {left}")
+            series = re.findall(r"(?:chainfleet[\w:]+|\bup)(?:{[^}]*})?", rule["expr"])
+            self.assertTrue(series, rule["alert"])
+            for one in series:
+                self.assertTrue(self.answered(one), f"{rule['alert']}: {one}")
 
     def test_the_preemption_is_marked(self):
         marked = {where.partition(": ")[2]: expr for where, expr in deployed.annotation_expressions()}

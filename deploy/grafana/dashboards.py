@@ -100,14 +100,14 @@ def job():
         curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit", "Steps done of all steps.",
                "flat while chains run; alert NoDrawProgress after 20 minutes.", highest=1),
         curves("Chains", [(f"chainfleet_job_running_chains{mine}", "{{job}} running"), (f"chainfleet_job_diverged_chains{mine}", "{{job}} lost")],
-               "none", "Chains that are leased, and that diverged or failed.", "lost chains above 0; running chains that come and go."),
-        curves("Energy of the job", [(f"chainfleet_job_energy_mean{mine}", "{{job}} mean"), (f"chainfleet_job_energy_max{mine}", "{{job}} largest")],
-               "none", "Potential energy U over its running chains, full-data scale.", "it grows: the step size is too large.", lowest=None)]
+               "none", "Chains that are leased, and that diverged or failed.", "lost chains above 0; running chains that come and go.")]
     chains = [
         curves("Energy", [(f"chainfleet_chain_energy{mine}", chain)], "none", "U at the last step's batch.",
-               "one curve far from the others: that chain is in another mode, or diverges.", width=12, lowest=None),
+               "one curve far from the others: that chain is in another mode, or diverges.", lowest=None),
+        curves("Energy of the job", [(f"chainfleet_job_energy_mean{mine}", "{{job}} mean"), (f"chainfleet_job_energy_max{mine}", "{{job}} largest")],
+               "none", "Potential energy U over its running chains, full-data scale.", "it grows: the step size is too large.", lowest=None),
         curves("Acceptance", [(f"chainfleet_chain_acceptance_ratio{mine}", chain)], "percentunit", "Share of a Metropolis chain's proposals accepted.",
-               "near 0 the step is too large, near 1 too small.", width=12, highest=1),
+               "near 0 the step is too large, near 1 too small.", highest=1),
         curves("Step size", [(f"chainfleet_chain_step_size{mine}", chain)], "none", "alpha of the last step: the schedule as it runs.",
                "not the schedule of the job file.", log=True),
         curves("Temperature", [(f"chainfleet_chain_temperature{mine}", chain)], "none", "Temperature of the chain.", "not that of the job file.", log=True),
@@ -143,11 +143,11 @@ def workers():
         "As the coordinator sees them; at most 512.", "a host that is missing; a last sync of more than 10 s.", width=12)
     for label in ("__name__", "instance", "job"):
         listed["transformations"][1]["options"]["excludeByName"][label] = True
-    work = [
-        curves("Device time", [(per_second("chainfleet_worker_step_duration_seconds_sum", mine, "worker"), "{{worker}} steps"),
-                               (per_second("chainfleet_worker_shard_unit_duration_seconds_sum", mine, "worker"), "{{worker}} predictions")], "percentunit",
+    device = curves("Device time", [(per_second("chainfleet_worker_step_duration_seconds_sum", mine, "worker"), "{{worker}} steps"),
+                    (per_second("chainfleet_worker_shard_unit_duration_seconds_sum", mine, "worker"), "{{worker}} predictions")], "percentunit",
                "Share of the time in which the device steps chains, or answers shards of predictions.",
-               "both low while the worker holds chains: it waits for commits or for data.", width=12, highest=1),
+               "both low while the worker holds chains: it waits for commits or for data.", width=12, highest=1)
+    work = [
         curves("Chain steps", [(per_second("chainfleet_worker_chain_steps_total", mine, "worker, device"), "{{worker}} {{device}}")], "ops",
                "Sampler steps, one for each chain of a batch.", "one worker far below others with the same job and device."),
         curves("Time of a step", quantiles("chainfleet_worker_step_duration_seconds", mine, ("worker",), legend="{{worker}}"), "s",
@@ -173,8 +173,16 @@ def workers():
                "Resident memory.", "it grows without end."),
         curves("Open files", [(f"chainfleet_process_open_fds{mine} and on (instance) chainfleet_worker_chains", "{{worker}}")], "none",
                "File descriptors and sockets.", "it grows without end.")]
+    gpu = "{{worker}} GPU {{gpu}}"
+    gpus = [
+        curves("GPU use", [(f"chainfleet_gpu_utilization_ratio{mine}", gpu)], "percentunit", "Share of the time in which a kernel ran, as NVML says.",
+               "low while the worker holds chains: its batches are small, or it waits for commits.", highest=1),
+        curves("GPU memory", [(f"chainfleet_gpu_memory_used_bytes{mine}", gpu), (f"chainfleet_gpu_memory_size_bytes{mine}", gpu + " size")], "bytes",
+               "In use by all processes, and what there is.", "used at size: the next batch is split in half."),
+        curves("GPU power", [(f"chainfleet_gpu_power_watts{mine}", gpu)], "watt", "Power that it draws.", "far below its neighbours' at the same work: it is throttled.")]
     return dashboard("chainfleet-workers", "chainfleet / Workers", "Are the devices busy, and does what they make arrive?", EVENTS, [WORKER],
-                     [*now, listed, section("Work"), *work, section("Uploads, predictions and processes"), *host])
+                     [*now, listed, device, section("Work"), *work, section("Uploads, predictions and processes"), *host,
+                      section("GPUs"), *gpus])
 
 
 def predictions():
@@ -217,9 +225,9 @@ def predictions():
         curves("Device time for predictions", [(per_second(unit + "_sum", by="worker"), "{{worker}}")], "percentunit",
                "Share of the time in which the device answers predictions.", "at --serve-share (50 %) while chains run: requests queue up.", highest=1),
         curves("Workers", [("sum(chainfleet_serving_workers)", "serving"), ("sum(chainfleet_workers)", "all")], "none",
-               "Workers with an open stream for predictions, of all.", "serving below all for more than seconds."),
+               "Workers with an open stream for predictions, of all.", "serving below all for more than seconds.", width=12),
         curves("Damaged draws met", [("sum(increase(chainfleet_corrupt_draws_total[$__rate_interval]))", "times")], "none",
-               "Times that a stored draw was found damaged or missing by whoever read it.", "above 0: look at the disk; alert DrawsCorrupt.")]
+               "Times that a stored draw was found damaged or missing by whoever read it.", "above 0: look at the disk; alert DrawsCorrupt.", width=12)]
     return dashboard("chainfleet-predictions", "chainfleet / Predictions", "Are predictions answered, rightly and in time?", EVENTS, [],
                      [*now, section("Requests"), *asked_panels, section("In the workers"), *devices])
 

@@ -4,7 +4,7 @@ import math
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _TIMES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "µs"))
-_SUFFIX = {"percentunit": " %", "reqps": " req/s", "cps": " /s", "ops": " ops/s", "binBps": "/s"}
+_SUFFIX = {"percentunit": " %", "reqps": " req/s", "cps": " /s", "ops": " ops/s", "binBps": "/s", "watt": " W"}
 
 
 def _digits(value):
@@ -43,14 +43,15 @@ def _round_step(rough):
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
 
 
-def marks(low, high, log=False):
+def marks(low, high, unit="none", log=False):
     """Round values that cover [low, high], rising."""
     if log:
         first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
         stride = max(1, math.ceil((max(last, first + 1) - first) / 5))
         return [10.0 ** n for n in range(first, max(last, first + 1) + stride, stride)]
     if high <= low:
-        low, high = low - (abs(low) / 10 or 0.5), high + (abs(high) / 10 or 0.5)
-    step = _round_step((high - low) / 5)
+        low, high = low - abs(low) / 10, high + (abs(high) / 10 or 1)
+    size = next((size for size, _ in _BINARY if high >= size), 1) if unit in ("bytes", "binBps") else 1
+    step = size * _round_step((high - low) / size / 5)
     first = math.floor(low / step + 1e-9)
     return [n * step for n in range(first, math.ceil(high / step - 1e-9) + 1)]

@@ -7,6 +7,7 @@ COLUMNS = 24  # of Grafana's grid
 SCHEMA_VERSION = 41  # Grafana 11.6
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 GOOD, WARNING, BAD = "green", "orange", "red"
+METHOD_PATH = r"/\/[^ ]*\//"  # of "/chainfleet.v1.JobService/GetJob", as Grafana writes regular expressions
 
 
 def _thresholds(steps):
@@ -37,7 +38,8 @@ def figure(title, expr, unit, shows, bad, limits=(), legend="", width=3, decimal
 
 
 def curves(title, queries, unit, shows, bad, width=8, stacked=False, log=False, limits=(), lowest=0, highest=None):
-    """Courses over time. `queries`: [(expression, legend)]; `lowest`, `highest`: what the axis shows at least, None for free."""
+    """Courses over time. `queries`: [(expression, legend)]; `lowest`, `highest`: what the axis shows at least, None for free. Methods in
+    legends lose their service."""
     targets = [_target(chr(ord("A") + i), expr, legendFormat=legend) for i, (expr, legend) in enumerate(queries)]
     custom = {"drawStyle": "line", "lineInterpolation": "linear", "lineWidth": 1, "fillOpacity": 25 if stacked else 0,
               "showPoints": "never", "spanNulls": False, "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
@@ -49,8 +51,11 @@ def curves(title, queries, unit, shows, bad, width=8, stacked=False, log=False, 
         custom["axisSoftMax"] = highest
     options = {"legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
                "tooltip": {"mode": "multi", "sort": "desc"}}
-    return _panel("timeseries", title, targets, unit, shows, bad, width, 8, options, custom=custom,
-                  color={"mode": "palette-classic"}, thresholds=_thresholds(limits))
+    panel = _panel("timeseries", title, targets, unit, shows, bad, width, 8, options, custom=custom,
+                   color={"mode": "palette-classic"}, thresholds=_thresholds(limits))
+    if any("{{method}}" in legend for _, legend in queries):
+        panel["transformations"] = [{"id": "renameByRegex", "options": {"regex": METHOD_PATH, "renamePattern": ""}}]
+    return panel
 
 
 def table(title, labels, columns, shows, bad, width=24):

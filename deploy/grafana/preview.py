@@ -27,7 +27,7 @@ INK, FAINT, LINE = "#24292e", "#6e7781", "#e1e4e8"
 
 
 def text(x, y, words, size=11, colour=INK, anchor="start", weight="normal"):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
+    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}" text-anchor="{anchor}" '
             f'font-weight="{weight}">{html.escape(words)}</text>')
 
 
@@ -36,9 +36,12 @@ def shortened(words, width, size=11):
     return words if len(words) <= fits else words[:fits - 1] + "…"
 
 
-def named(target, labels):
+def named(panel, target, labels):
     """The legend of a series."""
-    return re.sub(r"{{(\w+)}}", lambda found: labels.get(found.group(1), ""), target.get("legendFormat", "")) or str(labels)
+    name = re.sub(r"{{(\w+)}}", lambda found: labels.get(found.group(1), ""), target["legendFormat"])
+    for change in panel.get("transformations", []):
+        name = re.sub(change["options"]["regex"][1:-1], change["options"]["renamePattern"], name)
+    return name
 
 
 class Box:
@@ -64,7 +67,7 @@ def colour_of(value, defaults):
 def draw_figure(box, panel, answers):
     target, = panel["targets"]
     defaults = panel["fieldConfig"]["defaults"]
-    newest = [(named(target, labels), next((v for _, v in reversed(values) if not math.isnan(v)), math.nan)) for labels, values in answers["A"]]
+    newest = [(named(panel, target, labels), next((v for _, v in reversed(values) if not math.isnan(v)), math.nan)) for labels, values in answers["A"]]
     newest = [(name, value) for name, value in newest if not math.isnan(value)]
     if not newest:
         return [box.empty()]
@@ -74,7 +77,8 @@ def draw_figure(box, panel, answers):
         y = box.y + 24 + room * (i + 0.5) / len(shown)
         number = written(value, defaults["unit"])
         if len(shown) == 1:
-            lines.append(text(box.x + box.width / 2, y + 10, number, 26, colour_of(value, defaults), "middle", "bold"))
+            size = min(26, (box.width - 16) / (0.65 * len(number)))
+            lines.append(text(box.x + box.width / 2, y + 10, number, size, colour_of(value, defaults), "middle", "bold"))
             continue
         lines.append(text(box.x + 8, y + 4, shortened(name, box.width - 74), 11, FAINT))
         lines.append(text(box.x + box.width - 8, y + 5, number, 14, colour_of(value, defaults), "end", "bold"))
@@ -147,7 +151,7 @@ def legend(box, series):
 def draw_curves(box, panel, answers, window, step, events):
     defaults = panel["fieldConfig"]["defaults"]
     custom = defaults["custom"]
-    series = [(named(target, labels), values) for target in panel["targets"] for labels, values in answers[target["refId"]]]
+    series = [(named(panel, target, labels), values) for target in panel["targets"] for labels, values in answers[target["refId"]]]
     log = custom["scaleDistribution"]["type"] == "log"
     is_stacked = custom["stacking"]["mode"] == "normal"
     drawn = stacked_up(series) if is_stacked else series
@@ -155,7 +159,7 @@ def draw_curves(box, panel, answers, window, step, events):
     if not seen:
         return [box.empty()]
     low, high = min([*seen, custom.get("axisSoftMin", seen[0])]), max([*seen, custom.get("axisSoftMax", seen[0])])
-    plane = Plane(box, window, marks(low, high, log), log)
+    plane = Plane(box, window, marks(low, high, defaults["unit"], log), log)
     lines = list(plane.grid(defaults["unit"]))
     for moment, colour in events:
         x = plane.x(moment)
@@ -178,14 +182,15 @@ def draw_table(box, panel, answers):
     if not rows:
         return [box.empty()]
     headings = [*labels, *(order["renameByName"][f"Value #{t['refId']}"] for t in panel["targets"])]
-    width = (box.width - 20) / len(headings)
-    lines = [text(box.x + 10 + i * width, box.y + 38, shortened(name, width, 11), 11, FAINT) for i, name in enumerate(headings)]
+    width = (box.width - 20) / (len(headings) + len(labels))  # labels get twice as much
+    left = [box.x + 10 + width * (2 * min(i, len(labels)) + max(0, i - len(labels))) for i in range(len(headings))]
+    lines = [text(x, box.y + 38, shortened(name, width), 11, FAINT) for x, name in zip(left, headings)]
     for line, (key, values) in enumerate(sorted(rows.items())[:7]):
         cells = [*key, *(written(values.get(t["refId"], math.nan), units[heading]) if t["refId"] in values else ""
                          for t, heading in zip(panel["targets"], headings[len(labels):]))]
         y = box.y + 62 + 24 * line
         lines.append(f'<line x1="{box.x + 8}" x2="{box.x + box.width - 8}" y1="{y - 16}" y2="{y - 16}" stroke="{LINE}"/>')
-        lines += [text(box.x + 10 + i * width, y, shortened(cell, width - 6, 11), 11) for i, cell in enumerate(cells)]
+        lines += [text(x, y, shortened(cell, width * (2 if i < len(labels) else 1) - 6)) for i, (x, cell) in enumerate(zip(left, cells))]
     return lines
 
 

@@ -23,6 +23,6 @@ def parse(expr):
     bare = _STRING.sub('""', expr)
     grouped = {label for found in _GROUPING.finditer(bare) for label in _names(found.group(1))}
     bare = re.sub(r"\[[^\]]*\]", "", _GROUPING.sub(" ", bare))  # ranges
-    selected = [(name, tuple(_names(re.sub(r'\s*[=!]~?\s*""', "", (labels or "{}")[1:-1]))))
+    selected = [(name, tuple(_names(re.sub(r'\s*(?:=~|!~|!=|=)\s*""', "", (labels or "{}")[1:-1]))))
                 for name, labels in _SELECTOR.findall(bare) if name.lower() not in _KEYWORDS]
     return Asked(tuple(selected), frozenset(grouped))

@@ -73,7 +73,9 @@ class Retention(Served):
         version = int(self.fleet.json("alias", "set", "champion", job)["version"])
         client = self.client()
         first = self.infer(client, "champion")
-        in_version = first.get_response().parameters["draws_in_version"].int64_param
+        # Retention may have been quicker than the alias.
+        readable = first.get_response().parameters["draws_used"].int64_param
+        self.assertGreater(readable, 0)
         self.assertEqual(first.get_response().model_version, str(version))
         self.fleet.run("wait", job, "--timeout", "200s", check=True)
         draws = int(self.fleet.json("get", "jobs", job)["num_draws"])
@@ -88,7 +90,7 @@ class Retention(Served):
         self.assertEqual(len(self.segments(job)), draws, "each has its record")
         self.until(lambda: len(self.segments(job)) and len(self.files(job)) == len(live()), "files did not go")
         again = self.infer(client, "champion")
-        self.assertEqual(again.get_response().parameters["draws_used"].int64_param, in_version)
+        self.assertEqual(again.get_response().parameters["draws_used"].int64_param, readable)
         numpy.testing.assert_array_equal(again.as_numpy("mean_probability"), first.as_numpy("mean_probability"))
         newest = self.infer(client, job).get_response()
         self.assertEqual(newest.parameters["draws_used"].int64_param, len(live()))

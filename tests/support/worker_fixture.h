@@ -60,7 +60,7 @@ struct FakeWorker {
         shards([](auto, auto) { return absl::UnimplementedError("no predictor here"); }, &draws, &inputs, executor,
                clock, &observer),
         device({0.5}, std::move(batches), &held, &uploader, &loader, &shards, &observer, clock),
-        session({options.name, options.incarnation, "host", {{"cpu", int64_t{1} << 30, options.slots}}, RngKey{3}},
+        session({options.name, options.incarnation, "host", "", {{"cpu", int64_t{1} << 30, options.slots}}, RngKey{3}},
                 port, &held, &uploader, executor, clock) {
     held.SetListeners([] {}, [this] { session.Wake(); });
   }

@@ -76,7 +76,8 @@ absl::StatusOr<Dataset> Dispatcher::GetDataset(const std::string& name) {
   Impl::Entered entered(impl_.get());
   const auto found = impl_->datasets.find(name);
   if (found != impl_->datasets.end()) return found->second;
-  return absl::NotFoundError(absl::StrCat("no dataset ", name, ": put it with `chainfleet dataset put`"));
+  return WithReason(absl::NotFoundError(absl::StrCat("no dataset ", name, ": put it with `chainfleet dataset put`")),
+                    "DATASET_NOT_FOUND");
 }
 
 absl::StatusOr<Page<Dataset>> Dispatcher::ListDatasets(int32_t page_size, const std::string& page_token) {

@@ -51,7 +51,7 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
       (*older)
           ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
                     "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
-                    "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE expired; "
+                    "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE expired; DROP TABLE evaluations; "
                     "CREATE TABLE old (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, request_id TEXT "
                     "UNIQUE, dataset TEXT, plan TEXT NOT NULL, intent INTEGER NOT NULL, created_ns INTEGER NOT "
                     "NULL, finished_ns INTEGER, purged INTEGER NOT NULL DEFAULT 0); "

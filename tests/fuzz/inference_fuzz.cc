@@ -70,7 +70,9 @@ float Expected(const std::string& datatype, const std::string& raw, size_t i) {
   if (datatype == "FP32") return At<float>(raw, i);
   const uint16_t bits = At<uint16_t>(raw, i);
   if (datatype == "BF16") return std::bit_cast<float>(uint32_t{bits} << 16);
-  return static_cast<float>(At<__fp16>(raw, i));
+  __fp16 half;
+  std::memcpy(&half, &bits, sizeof half);
+  return half;
 }
 
 void CheckInput(const ModelInferRequest& request, const InputTensor& input) {

@@ -42,7 +42,7 @@ def curves(title, queries, unit, shows, bad, width=8, stacked=False, log=False, 
     legends lose their service."""
     targets = [_target(chr(ord("A") + i), expr, legendFormat=legend) for i, (expr, legend) in enumerate(queries)]
     custom = {"drawStyle": "line", "lineInterpolation": "linear", "lineWidth": 1, "fillOpacity": 25 if stacked else 0,
-              "showPoints": "never", "spanNulls": False, "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+              "showPoints": "auto", "spanNulls": False, "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
               "scaleDistribution": {"type": "log", "log": 10} if log else {"type": "linear"},
               "thresholdsStyle": {"mode": "dashed" if limits else "off"}}
     if lowest is not None and not log:

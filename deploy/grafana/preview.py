@@ -67,7 +67,8 @@ def colour_of(value, defaults):
 def draw_figure(box, panel, answers):
     target, = panel["targets"]
     defaults = panel["fieldConfig"]["defaults"]
-    newest = [(named(panel, target, labels), next((v for _, v in reversed(values) if not math.isnan(v)), math.nan)) for labels, values in answers["A"]]
+    newest = [(named(panel, target, labels), next((v for _, v in reversed(values) if not math.isnan(v)), math.nan))
+              for labels, values in answers["A"]]
     newest = [(name, value) for name, value in newest if not math.isnan(value)]
     if not newest:
         return [box.empty()]

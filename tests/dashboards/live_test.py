@@ -29,7 +29,7 @@ name: watched-emcmc
 model: {potential: {gaussian: {dimension: 1000, precision: 1}}}
 sampler: {emcmc: {eta: 0.5}}
 step_size: {constant: 0.05}
-num_steps: 60000000
+num_steps: 12000000
 burn_in: {steps: 300}
 chains: 2
 collect: {every_steps: 3000, kinds: [theta, theta_a]}
@@ -40,10 +40,10 @@ name: watched-metropolis
 model: {potential: {gaussian: {dimension: 100, precision: 1}}}
 sampler: {random_walk: {}}
 step_size: {constant: 0.2}
-num_steps: 100000000
+num_steps: 12000000
 burn_in: {steps: 300}
 chains: 2
-collect: {every_steps: 50000}
+collect: {every_steps: 5000}
 seed: 6
 """
 # Takes the rest of the slots and one more: somebody gives way.
@@ -52,9 +52,9 @@ name: urgent
 model: {potential: {gaussian: {dimension: 10, precision: 1}}}
 sampler: {sgld: {}}
 step_size: {constant: 0.1}
-num_steps: 300000
+num_steps: 20000
 chains: 3
-collect: {every_steps: 30000}
+collect: {every_steps: 5000}
 scheduling: {priority: high}
 seed: 7
 """

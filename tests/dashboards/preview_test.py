@@ -40,9 +40,10 @@ def words(picture):
 
 class Preview(unittest.TestCase):
     def test_values_are_written_in_their_units(self):
-        for value, unit, expected in ((0.00153, "s", "1.53 ms"), (90, "s", "1.5 min"), (0, "s", "0 s"), (1536, "bytes", "1.5 KiB"), (0, "bytes", "0 B"),
-                                      (3 * 2**20, "binBps", "3 MiB/s"), (0.0514, "percentunit", "5.14 %"), (12345, "short", "12.3k"), (12, "reqps", "12 req/s"),
-                                      (2.5e6, "ops", "2.5M ops/s"), (12345, "none", "12345"), (math.nan, "s", "NaN"), (math.inf, "none", "∞")):
+        for value, unit, expected in ((0.00153, "s", "1.53 ms"), (90, "s", "1.5 min"), (0, "s", "0 s"), (1536, "bytes", "1.5 KiB"),
+                                      (0, "bytes", "0 B"), (3 * 2**20, "binBps", "3 MiB/s"), (0.0514, "percentunit", "5.14 %"),
+                                      (12345, "short", "12.3k"), (12, "reqps", "12 req/s"), (2.5e6, "ops", "2.5M ops/s"),
+                                      (12345, "none", "12345"), (math.nan, "s", "NaN"), (math.inf, "none", "∞")):
             self.assertEqual(figures.written(value, unit), expected)
 
     def test_axes_have_round_marks_that_cover_the_values(self):

@@ -106,7 +106,9 @@ class Elastic(SlurmTest):
         self.fleet.start_server(*self.SCALE)
         self.fleet.put_fashion("fashion", 2000)
         job = self.fleet.submit(JOB.format(name="restarted", epochs=120, keep=10))
-        self.fleet.wait_for("workers", lambda: self.states() == ["RUNNING", "RUNNING"])
+        # Running, to Slurm, is also a job whose srun has yet to ask the controller that is stopped next.
+        self.fleet.wait_for("workers", lambda: self.fleet.metrics()["chainfleet_workers"] == 2)
+        self.assertEqual(self.states(), ["RUNNING", "RUNNING"])
         self.fleet.kill_server()
         self.slurm.stop_controller()
         self.fleet.start_server(*self.SCALE)

@@ -1,7 +1,6 @@
 #include "worker/numerics/prediction_sums.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -55,9 +54,12 @@ PredictionSums::PredictionSums(const Likelihood* likelihood, const std::vector<d
       scratch_size_((likelihood->num_outputs() + likelihood->num_classes()) * kLanes) {
   const int64_t n = sums->num_rows, classes = sums->num_classes;
   sums->num_draws = static_cast<int64_t>(weights.size());
+  places_.resize(weights.size());
+  Nest(0, sums->num_draws, 0);
   SumWeights();
   if (members) SizeMembers(sums->num_draws);
-  for (PartialPrediction* to : {sums, &run_}) {
+  for (int level = 0; level <= static_cast<int>(runs_.size()); ++level) {
+    PartialPrediction* const to = Level(level);
     for (const auto sum : kClassSums) (to->*sum).assign(n * classes, 0);
     for (const auto sum : kNumberSums) (to->*sum).assign(classes > 0 ? 0 : n, 0);
     to->sum_wh.assign(classes > 0 ? n : 0, 0);
@@ -72,19 +74,29 @@ PredictionSums::PredictionSums(const Likelihood* likelihood, const std::vector<d
   }
 }
 
-bool PredictionSums::EndsRun(int64_t s) const {
-  const auto newer = static_cast<uint64_t>(sums_->num_draws - 1 - s);
-  return std::has_single_bit(newer + 2) || s == 0;
+void PredictionSums::Nest(int64_t newest, int64_t count, int level) {
+  runs_.resize(std::max(runs_.size(), static_cast<size_t>(level)));
+  for (int64_t done = 0, run = 1; done < count; done += run, run *= 2) {
+    run = std::min(run, count - done);
+    const int64_t first = newest + done;
+    if (run == 1) {
+      places_[first].level = level;
+    } else {
+      Nest(first, run, level + 1);
+      ++places_[first + run - 1].ends;
+    }
+  }
 }
 
 void PredictionSums::SumWeights() {
-  double w = 0, w2 = 0;  // of the run
   for (int64_t s = sums_->num_draws - 1; s >= 0; --s) {
-    w += weights_[s];
-    w2 += weights_[s] * weights_[s];
-    if (!EndsRun(s)) continue;
-    sums_->sum_w += std::exchange(w, 0);
-    sums_->sum_w2 += std::exchange(w2, 0);
+    const auto [level, ends] = PlaceOf(s);
+    Level(level)->sum_w += weights_[s];
+    Level(level)->sum_w2 += weights_[s] * weights_[s];
+    for (int from = level; from > level - ends; --from) {
+      Level(from - 1)->sum_w += std::exchange(Level(from)->sum_w, 0);
+      Level(from - 1)->sum_w2 += std::exchange(Level(from)->sum_w2, 0);
+    }
   }
 }
 
@@ -101,12 +113,16 @@ void PredictionSums::SizeMembers(int64_t draws) {
 }
 
 void PredictionSums::EndDraw(int64_t row, int64_t count, int64_t s) {
-  if (!EndsRun(s)) return;
-  const auto move = [&](auto sum) { MoveRows(row, count, sums_->num_rows, &(run_.*sum), &(sums_->*sum)); };
-  if (sums_->num_classes > 0) {
-    std::ranges::for_each(kClassSums, move);
-  } else {
-    std::ranges::for_each(kNumberSums, move);
+  const auto [level, ends] = PlaceOf(s);
+  for (int from = level; from > level - ends; --from) {
+    const auto move = [&](auto sum) {
+      MoveRows(row, count, sums_->num_rows, &(Level(from)->*sum), &(Level(from - 1)->*sum));
+    };
+    if (sums_->num_classes > 0) {
+      std::ranges::for_each(kClassSums, move);
+    } else {
+      std::ranges::for_each(kNumberSums, move);
+    }
   }
 }
 
@@ -126,8 +142,9 @@ void PredictionSums::Add(const LaneExamples& examples, int64_t row, int64_t s, f
 
 void PredictionSums::AddClasses(const LaneExamples& examples, int64_t row, int64_t s, double w, float* scratch) {
   likelihood_->Probabilities(examples.outputs, scratch);
+  PartialPrediction* const run = Level(PlaceOf(s).level);
   for (int64_t l = 0; l < examples.count; ++l) {
-    const int64_t best = AddImage(scratch + l, w, row + l, sums_->num_classes, &run_);
+    const int64_t best = AddImage(scratch + l, w, row + l, sums_->num_classes, run);
     if (sums_->members) KeepImage(scratch + l, s * sums_->num_rows + row + l);
     if (scores_) hit_[s * sums_->num_rows + row + l] = static_cast<float>(best) == examples.targets[l];
   }
@@ -141,11 +158,12 @@ void PredictionSums::KeepImage(const float* p, int64_t at) {
 void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64_t s, double w) {
   double mean[kLanes], variance[kLanes];
   likelihood_->Moments(examples.outputs, examples.log_variance, mean, variance);
+  PartialPrediction* const run = Level(PlaceOf(s).level);
   for (int64_t l = 0; l < examples.count; ++l) {
     const int64_t i = row + l;
-    run_.sum_wm[i] += w * mean[l];
-    run_.sum_wm2[i] += w * mean[l] * mean[l];
-    run_.sum_wv[i] += w * variance[l];
+    run->sum_wm[i] += w * mean[l];
+    run->sum_wm2[i] += w * mean[l] * mean[l];
+    run->sum_wv[i] += w * variance[l];
     if (sums_->members) {
       sums_->members->mean[s * sums_->num_rows + i] = static_cast<float>(mean[l]);
       sums_->members->variance[s * sums_->num_rows + i] = static_cast<float>(variance[l]);

@@ -9,8 +9,9 @@
 
 namespace chainfleet {
 
-// Of one chain and kind. Distinct rows may be added by distinct threads; a row's draws come newest (last) first, and
-// are added in runs of 1, 2, 4, ... (Predictor::Predict says why).
+// Of one chain and kind. Distinct rows may be added by distinct threads; a row's draws come newest (last) first. The
+// sum of draws is that of their runs of 1, 2, 4, ... from the newest on, the last as long as is left, and the sum of a
+// run is made in the same way: so it is what a call over that run alone gives (Predictor::Predict says why).
 class PredictionSums {
  public:
   // Sizes the arrays of `sums`, which has its number of rows and classes, for draws of these weights. `scores`: hold
@@ -31,8 +32,14 @@ class PredictionSums {
   void Finish();
 
  private:
-  // Whether draw `s` is the oldest of its run.
-  bool EndsRun(int64_t s) const;
+  // A draw's place among runs inside runs: the level of the sum that it is added to (0: that of all draws), and how
+  // many runs it is the oldest of, whose sums then go to the level above, one after the other.
+  struct Place {
+    int level = 0, ends = 0;
+  };
+  void Nest(int64_t newest, int64_t count, int level);
+  const Place& PlaceOf(int64_t s) const { return places_[static_cast<size_t>(sums_->num_draws - 1 - s)]; }
+  PartialPrediction* Level(int level) { return level == 0 ? sums_ : &runs_[static_cast<size_t>(level - 1)]; }
   void SumWeights();
   void SizeMembers(int64_t draws);
   void AddClasses(const LaneExamples& examples, int64_t row, int64_t s, double w, float* scratch);
@@ -45,9 +52,10 @@ class PredictionSums {
   const bool scores_;
   PartialPrediction* const sums_;
   const int64_t scratch_size_;
-  PartialPrediction run_;               // the arrays over rows, of the run that is being added
-  std::vector<double> log_likelihood_;  // [S, n]
-  std::vector<uint8_t> hit_;            // [S, n]
+  std::vector<Place> places_;            // by draw, the newest first
+  std::vector<PartialPrediction> runs_;  // the arrays over rows, of the runs that are being added, by level from 1
+  std::vector<double> log_likelihood_;   // [S, n]
+  std::vector<uint8_t> hit_;             // [S, n]
 };
 
 }  // namespace chainfleet

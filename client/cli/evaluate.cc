@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -58,15 +59,22 @@ std::string CorruptedTable(const v1::Evaluation& evaluation) {
   return table.Render();
 }
 
+// The value of a line where its position is nearest to `position`; "-" if there is no such line.
+std::string OnLine(const v1::Flatness& row, const google::protobuf::RepeatedField<double>& line, double position) {
+  if (line.empty() || line.size() != row.line_positions_size()) return Fixed(NAN, 4);
+  const auto& positions = row.line_positions();
+  const auto nearest = std::min_element(positions.begin(), positions.end(), [position](double a, double b) {
+    return std::abs(a - position) < std::abs(b - position);
+  });
+  return Fixed(line.Get(static_cast<int>(nearest - positions.begin())), 4);
+}
+
 std::string FlatnessTable(const v1::Evaluation& evaluation) {
-  const auto at = [](const google::protobuf::RepeatedField<double>& line, int i) {
-    return Fixed(line.empty() ? NAN : line.Get(i < 0 ? line.size() - 1 : i), 4);
-  };
   Table table({"CHAIN", ">FISHER TRACE", ">NLL AT THETA", ">AT RADIUS 1", ">AT THETA_A"});
   for (const v1::Flatness& row : evaluation.flatness()) {
     table.AddRow({absl::StrCat(row.chain().index()), Significant(row.fisher_trace(), 4),
-                  row.random_line().empty() ? at(row.anchor_line(), 0) : at(row.random_line(), 0),
-                  at(row.random_line(), -1), at(row.anchor_line(), -1)});
+                  OnLine(row, row.random_line(), 0), OnLine(row, row.random_line(), 1),
+                  OnLine(row, row.anchor_line(), 1)});
   }
   return table.Render();
 }

@@ -131,11 +131,6 @@ void AddWorkers(const std::vector<WorkerView>& workers, std::vector<GaugeFamily>
   families.MoveTo(all);
 }
 
-bool IsOver(JobState state) {
-  return state == JobState::kSucceeded || state == JobState::kSucceededEarly || state == JobState::kFailed ||
-         state == JobState::kCancelled || state == JobState::kDeleting;
-}
-
 }  // namespace
 
 std::vector<GaugeFamily> FleetGauges(const std::vector<JobView>& jobs,
@@ -143,7 +138,7 @@ std::vector<GaugeFamily> FleetGauges(const std::vector<JobView>& jobs,
                                      const std::vector<WorkerView>& workers, absl::Time now) {
   std::vector<const JobView*> open;
   for (const JobView& job : jobs) {
-    if (!IsOver(job.state) && static_cast<int64_t>(open.size()) < kMostSeriesOfAKind) open.push_back(&job);
+    if (!IsFinal(job.state) && static_cast<int64_t>(open.size()) < kMostSeriesOfAKind) open.push_back(&job);
   }
   std::vector<GaugeFamily> all;
   AddChains(jobs, &all);

@@ -26,12 +26,6 @@ absl::Status Conflict(const ChainId& chain, const std::string& what) {
                     "PATH_CONFLICT");
 }
 
-ApplyResult Refused(absl::Status status) {
-  ApplyResult result;
-  result.status = std::move(status);
-  return result;
-}
-
 bool HeldBy(const ChainRow& row, int64_t epoch, const std::string& worker, const std::string& incarnation) {
   return row.lease_epoch == epoch && row.worker == worker && row.incarnation == incarnation;
 }

@@ -6,15 +6,6 @@
 #include "core/base/limits.h"
 
 namespace chainfleet {
-namespace {
-
-ApplyResult Refused(absl::Status status) {
-  ApplyResult result;
-  result.status = std::move(status);
-  return result;
-}
-
-}  // namespace
 
 absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.row.job));

@@ -11,12 +11,6 @@
 namespace chainfleet {
 namespace {
 
-ApplyResult Refused(absl::Status status) {
-  ApplyResult result;
-  result.status = std::move(status);
-  return result;
-}
-
 std::vector<std::string> ObjectsOf(const Dataset& dataset) {
   std::vector<std::string> objects;
   for (const DatasetShard& shard : dataset.shards) objects.push_back(shard.object.name);

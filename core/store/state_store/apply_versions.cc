@@ -11,12 +11,6 @@
 namespace chainfleet {
 namespace {
 
-ApplyResult Refused(absl::Status status) {
-  ApplyResult result;
-  result.status = std::move(status);
-  return result;
-}
-
 absl::Status NoSuchVersion(const std::string& job, int64_t number) {
   return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
 }

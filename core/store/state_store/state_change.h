@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -249,5 +250,12 @@ struct ApplyResult {
   std::vector<std::string> objects;         // of StartDeleting and ExpireSegments
   std::optional<EvaluationRow> evaluation;  // of CreateEvaluation and EndEvaluation
 };
+
+// A change that was not made, and why.
+inline ApplyResult Refused(absl::Status why) {
+  ApplyResult result;
+  result.status = std::move(why);
+  return result;
+}
 
 }  // namespace chainfleet

@@ -18,6 +18,7 @@
 #include "core/domain/sampler_spec.h"
 #include "core/domain/schedule_spec.h"
 #include "core/domain/scheduling_spec.h"
+#include "core/domain/stop_rule.h"
 #include "core/domain/sweep_spec.h"
 
 namespace chainfleet {
@@ -71,6 +72,8 @@ struct JobSpec {
   SchedulingSpec scheduling;
   RetentionSpec retention;
   SnapshotsSpec snapshots;
+  StopRuleSpec until;
+  std::optional<int64_t> trace_every;  // steps; none: so that the newest kTraceWindow values hold all of a run
   bool operator==(const JobSpec&) const = default;
 };
 

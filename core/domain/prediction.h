@@ -62,6 +62,7 @@ struct ShardRequest {
   bool members = false;                  // also what each draw says by itself
   std::optional<Corruption> corruption;  // of dataset rows
   std::optional<FlatnessPlan> flatness;  // instead of predictions, of dataset rows
+  std::string trace_id;                  // of the request that it is for, for logs; empty: none
 };
 
 // What each of S draws says of n inputs; float32, draws-major.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,10 +38,11 @@ struct JobView {
   JobIntent intent = JobIntent::kRun;   // what users asked for, stored
   JobState state = JobState::kPending;  // follows from intent and chains, derived
   absl::Time created_at;
-  std::optional<absl::Time> finished_at;  // none while the state may still change
-  std::vector<ChainView> chains;          // by index
-  int64_t newest_version = 0;             // of the snapshots, 0 if none
-  std::vector<std::string> aliases;       // that name one of its versions, in order
+  std::optional<absl::Time> finished_at;   // none while the state may still change
+  std::vector<ChainView> chains;           // by index
+  int64_t newest_version = 0;              // of the snapshots, 0 if none
+  std::vector<std::string> aliases;        // that name one of its versions, in order
+  std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, and why
 };
 
 // What every prediction must know of its job; costs the same however many chains it has.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,7 @@ struct JobRow {
   JobIntent intent = JobIntent::kRun;
   absl::Time created_at;
   std::optional<absl::Time> finished_at;
+  std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, and why
 };
 
 namespace change {
@@ -105,6 +107,21 @@ struct RetireChain {
   ChainId chain;
   std::string reason;
   bool failed = false;
+};
+
+// The point has enough draws, for good: its chains end where they are. One that was stopped before stays as it is.
+// NOT_FOUND; FAILED_PRECONDITION for a job that is over or has no such point.
+struct StopPoint {
+  std::string job;
+  int32_t point = 0;
+  std::string why;
+};
+
+// `chains` in all, from now on; the new ones are PENDING, and the plan of the row says so. FAILED_PRECONDITION: fewer
+// than there are, more than limits::kMaxChainsPerJob, a sweep, an intent other than RUN and PAUSE, or all are final.
+struct ScaleJob {
+  std::string job;
+  int32_t chains = 0;
 };
 
 // A new version if draws were committed since the newest one, which is returned otherwise.
@@ -235,7 +252,8 @@ using StateChange =
                  change::DeleteAlias, change::ExpireSegments, change::ReleaseExpired, change::MarkCorrupt,
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
                  change::PutModel, change::DeleteModel, change::StartDeleting, change::ForgetGarbage,
-                 change::QueueSweep, change::EndSweep, change::CreateEvaluation, change::EndEvaluation>;
+                 change::QueueSweep, change::EndSweep, change::CreateEvaluation, change::EndEvaluation,
+                 change::StopPoint, change::ScaleJob>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {

@@ -1,0 +1,30 @@
+// When a job has drawn enough, before its steps are over.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/domain/fields.h"
+
+namespace chainfleet {
+
+// Of each point of a sweep by itself, over every traced quantity of its chains: enough is when both of the first two
+// that are set hold, or when max_draws are committed. None set: the steps alone decide.
+struct StopRuleSpec {
+  std::optional<double> rhat_below;  // the largest R-hat; needs two chains or more
+  std::optional<double> ess_above;   // the smallest bulk or tail effective sample size
+  std::optional<int64_t> max_draws;  // of all chains of the point together
+  static void Fields(auto& self, auto&& visit) {
+    visit("rhat_below", self.rhat_below, Above(1));
+    visit("ess_above", self.ess_above, Above(0));
+    visit("max_draws", self.max_draws, AtLeast(1));
+  }
+  bool looks_at_traces() const { return rhat_below || ess_above; }
+  bool any() const { return looks_at_traces() || max_draws; }
+  bool operator==(const StopRuleSpec&) const = default;
+};
+
+// Fewer traced values of each chain say nothing (protocol 8).
+inline constexpr int64_t kFewestValuesToStop = 100;
+
+}  // namespace chainfleet

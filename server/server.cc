@@ -32,6 +32,7 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
   return {.lease_ttl = options.lease,
           .sync_interval = options.lease / 3,
           .lease_grace = options.lease / 3,
+          .longest_call = options.longest_call,
           .id_key = RngKey{RandomBits()},
           .shares = options.shares,
           .observer = observer,

@@ -90,7 +90,7 @@ void Dispatcher::Impl::Advance() {
   }
 }
 
-void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(now + limits::kPredictDeadline, job); }
+void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(now + options.longest_call, job); }
 
 void Dispatcher::Impl::Settle() {
   if (policy_due && now >= next_policy) RunPolicy();

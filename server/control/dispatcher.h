@@ -32,6 +32,7 @@ struct DispatcherOptions {
   absl::Duration lease_ttl = limits::kLeaseTtl;
   absl::Duration sync_interval = limits::kSyncInterval;
   absl::Duration lease_grace = limits::kLeaseGrace;
+  absl::Duration longest_call = limits::kPredictDeadline;  // that reads draws: so long those of a deleted job stay
   // Job ids are drawn from it: fresh random bits in production, a constant in tests.
   RngKey id_key;
   ShareSettings shares;

@@ -116,6 +116,10 @@ absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, abs
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, rows->LastSnapshotNumber(job));
   snapshot.number = last + 1;
   CHAINFLEET_RETURN_IF_ERROR(rows->InsertSnapshot(snapshot));
+  // One comes, one goes: so many are there at most.
+  const int64_t oldest = snapshot.number - limits::kKeptVersions;
+  CHAINFLEET_ASSIGN_OR_RETURN(const ApplyResult unnamed, CheckUnnamed(job, oldest, rows));
+  if (oldest > 0 && unnamed.status.ok()) CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(job, oldest));
   return std::optional<Snapshot>(std::move(snapshot));
 }
 

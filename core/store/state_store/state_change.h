@@ -125,7 +125,7 @@ struct ScaleJob {
 };
 
 // A new version if draws were committed since the newest one, which is returned otherwise.
-// FAILED_PRECONDITION / NO_DRAWS.
+// FAILED_PRECONDITION / NO_DRAWS. The one limits::kKeptVersions before it goes, unless an alias names it.
 struct CreateSnapshot {
   std::string job;
 };

@@ -69,6 +69,23 @@ TEST_P(VersionChanges, NumbersOfDeletedVersionsAreNotUsedAgain) {
   EXPECT_EQ(MakeVersion("job-aaaaaa"), 4);
 }
 
+TEST_P(VersionChanges, OldOnesGoUnlessAnAliasNamesThem) {
+  ChainRow row = Sample("job-aaaaaa", 0);
+  for (int64_t number = 1; number <= 3; ++number) {
+    row = SampleOn(row, 1);
+    ASSERT_EQ(MakeVersion("job-aaaaaa"), number);
+  }
+  ASSERT_TRUE(SetAlias("best", "job-aaaaaa", 1).ok());
+  std::vector<StateChange> changes;  // a new number for the same draws, again and again
+  for (int64_t number = 3; number < limits::kKeptVersions + 2; ++number) {
+    changes.push_back(change::DeleteSnapshot{"job-aaaaaa", number});
+    changes.push_back(change::CreateSnapshot{"job-aaaaaa"});
+  }
+  ASSERT_EQ(store_->Apply(changes, wall_)->back().snapshot->number, limits::kKeptVersions + 2);
+  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "named";
+  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 2).status()));
+}
+
 TEST_P(VersionChanges, AreListedByNumberInPages) {
   ChainRow row = Sample("job-aaaaaa", 1);
   for (int i = 0; i < 4; ++i) {

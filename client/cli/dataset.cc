@@ -28,7 +28,7 @@ absl::Status Put(Invocation* run, const v1::PutDatasetRequest::Header& header, c
   });
 }
 
-absl::Status List(Invocation* run) {
+absl::Status ListDatasets(Invocation* run) {
   return ListNamed<v1::Dataset>(run, "datasets", DatasetTable, &Client::ListDatasets);
 }
 
@@ -60,7 +60,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
   put->add_option("--target-type", options->target_type, "label (classes 0, 1, ...) or float32 (numbers)")
       ->check(CLI::IsMember({"label", "float32"}));
   CLI::App* list =
-      AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list", [=] { return List(run); });
+      AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list", [=] { return ListDatasets(run); });
   for (CLI::App* verb : {put, list}) {
     AddServerOptions(verb, run);
     AddOutputOption(verb, run);

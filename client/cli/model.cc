@@ -22,7 +22,7 @@ absl::Status Put(Invocation* run, const std::string& name, const std::string& fi
   });
 }
 
-absl::Status List(Invocation* run) {
+absl::Status ListModels(Invocation* run) {
   return ListNamed<v1::StoredModel>(run, "models", ModelTable, &Client::ListModels);
 }
 
@@ -42,7 +42,7 @@ void AddModel(CLI::App* program, Invocation* run) {
       ->required()
       ->check(CLI::ExistingFile);
   CLI::App* list =
-      AddVerb(model, run, "list", "All stored modules", "  chainfleet model list", [=] { return List(run); });
+      AddVerb(model, run, "list", "All stored modules", "  chainfleet model list", [=] { return ListModels(run); });
   for (CLI::App* verb : {put, list}) {
     AddServerOptions(verb, run);
     AddOutputOption(verb, run);

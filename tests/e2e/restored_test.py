@@ -7,6 +7,8 @@ import subprocess
 import unittest
 
 import fleet as fleets
+import with_postgres
+import with_s3
 
 # Resume points of this dimension are objects.
 JOB = """
@@ -45,11 +47,15 @@ class Restored(unittest.TestCase):
                 os.remove(self.fleet.path("state.db" + suffix))
         os.rename(self.fleet.path("state.copy"), self.fleet.path("state.db"))
 
+    def lose(self, name):
+        os.remove(self.fleet.path("blobs", name))
+
     def start_restored(self):
         log = open(self.fleet.path("run", "restored.log"), "w")
         self.addCleanup(log.close)
         server = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", self.fleet.folder, "--listen", self.fleet.address,
-                                   "--metrics-listen", "off", "--lease", "2s", "--restored"], stderr=log, stdout=log)
+                                   "--metrics-listen", "off", "--lease", "2s", "--restored"], stderr=log, stdout=log,
+                                  env={**os.environ, **self.fleet.environment})
         self.addCleanup(server.wait)
         self.addCleanup(server.send_signal, signal.SIGTERM)
         self.assertTrue(any(self.fleet.run("get", "jobs").returncode == 0 for _ in range(ASKED_AT_MOST)), self.fleet.logs())
@@ -62,8 +68,7 @@ class Restored(unittest.TestCase):
         self.fleet.wait_for_draws(job, 10 + sum(len(segment["steps"]) for segment in in_backup))
         self.fleet.kill("server")
         self.put_back()
-        lost = self.fleet.path("blobs", in_backup[0]["object"]["name"])
-        os.remove(lost)
+        self.lose(in_backup[0]["object"]["name"])
 
         self.start_restored()
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
@@ -84,6 +89,31 @@ class Restored(unittest.TestCase):
         self.assertIn(in_backup[0]["object"]["name"], self.fleet.logs())
         exported = self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"), check=True)
         self.assertIn("left out", exported.stderr)
+
+
+class RestoredOnEngines(Restored):
+    """The database alone is put back: the bucket has what was written since, too."""
+
+    def setUp(self):
+        self.postgres, self.s3 = with_postgres.Postgres(), with_s3.S3Server()
+        for engine in (self.postgres, self.s3):
+            self.addCleanup(engine.close)
+            engine.start()
+        self.state = self.postgres.uri + "/postgres"
+        self.fleet = fleets.Fleet(workers=1, environment={**self.s3.environment, "CHAINFLEET_STATE": self.state,
+                                                          "CHAINFLEET_BLOBS": f"s3://{with_s3.BUCKET}/fleet"})
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+
+    def back_up(self):
+        subprocess.run(["pg_dump", "--clean", "--if-exists", "--file", self.fleet.path("state.sql"), self.state], check=True)
+
+    def put_back(self):
+        subprocess.run(["psql", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", self.fleet.path("state.sql"), self.state], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def lose(self, name):
+        self.assertEqual(self.s3.status_of("DELETE", f"/fleet/{name}"), 204)
 
 
 if __name__ == "__main__":

@@ -54,31 +54,30 @@ class S3Server(RealServer):
                  *(f"-{role}={port}" for role, port in self.ports.items())],
                 stdout=log, stderr=log, preexec_fn=self.die_with_parent, cwd=self.folder)
         give_up = time.monotonic() + READY_WITHIN_SECONDS
-        while not (self._answers("", 200, 409) and self._answers("/.ready", 200)):
+        while not (self.status_of("PUT", "") in (200, 409) and self.status_of("PUT", "/.ready", b"x") == 200):
             if self.process.poll() is not None or time.monotonic() > give_up:
                 with open(self.path("weed.log"), errors="replace") as log:
                     raise RuntimeError("SeaweedFS did not start:\n" + "".join(log.readlines()[-30:]))
             time.sleep(0.1)
 
-    def _answers(self, key, *codes):
-        """Whether a signed PUT is answered with one of `codes`. An object needs a volume of the server, a bucket none."""
-        body = b"x" if key else b""
+    def status_of(self, method, key, body=b""):
+        """Of a signed request for /BUCKET + key; None without an answer. An object needs a volume of the server, a bucket none."""
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         payload = hashlib.sha256(body).hexdigest()
         scope = f"{now[:8]}/us-east-1/s3/aws4_request"
         signed = "host;x-amz-content-sha256;x-amz-date"
-        request = f"PUT\n/{BUCKET}{key}\n\nhost:{self.address}\nx-amz-content-sha256:{payload}\nx-amz-date:{now}\n\n{signed}\n{payload}"
+        request = f"{method}\n/{BUCKET}{key}\n\nhost:{self.address}\nx-amz-content-sha256:{payload}\nx-amz-date:{now}\n\n{signed}\n{payload}"
         digest = ("AWS4" + ADMIN["AWS_SECRET_ACCESS_KEY"]).encode()
         for part in (*scope.split("/"), f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"):
             digest = hmac.new(digest, part.encode(), hashlib.sha256).digest()
         connection = http.client.HTTPConnection(self.address, timeout=5)
         try:
-            connection.request("PUT", f"/{BUCKET}{key}", body, {
+            connection.request(method, f"/{BUCKET}{key}", body, {
                 "x-amz-content-sha256": payload, "x-amz-date": now, "Authorization":
                 f"AWS4-HMAC-SHA256 Credential={ADMIN['AWS_ACCESS_KEY_ID']}/{scope}, SignedHeaders={signed}, Signature={digest.hex()}"})
-            return connection.getresponse().status in codes
+            return connection.getresponse().status
         except OSError:
-            return False
+            return None
         finally:
             connection.close()
 

@@ -64,6 +64,8 @@ function(chainfleet_mutant)
   target_include_directories(${target} BEFORE PRIVATE ${tree})
   target_link_libraries(${target} PRIVATE $<TARGET_PROPERTY:${ARG_TEST},LINK_LIBRARIES>)
   target_compile_options(${target} PRIVATE ${CHAINFLEET_WARNINGS})
+  # The original may come along in one object with its neighbours; the first definition counts, which is the mutant's.
+  target_link_options(${target} PRIVATE -Wl,-z,muldefs)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mutants)
   add_test(NAME mutation.${ARG_NAME}
     COMMAND Python3::Interpreter -B ${CHAINFLEET_MUTATE} judge $<TARGET_FILE:${target}> ${ARG_FILTER})

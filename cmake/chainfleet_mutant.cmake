@@ -66,7 +66,7 @@ function(chainfleet_mutant)
   target_compile_options(${target} PRIVATE ${CHAINFLEET_WARNINGS})
   # The original may come along in one object with its neighbours; the first definition counts, which is the mutant's.
   target_link_options(${target} PRIVATE -Wl,-z,muldefs)
-  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mutants)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mutants UNITY_BUILD OFF)
   add_test(NAME mutation.${ARG_NAME}
     COMMAND Python3::Interpreter -B ${CHAINFLEET_MUTATE} judge $<TARGET_FILE:${target}> ${ARG_FILTER})
   set_tests_properties(mutation.${ARG_NAME} PROPERTIES LABELS "statistical;mutation" TIMEOUT 300)

@@ -97,6 +97,22 @@ void ValidateScheduling(const JobSpec& spec, Violations* violations) {
   }
 }
 
+// Samplers that make networks of a trained one draw them independently: no steps of theirs are traced.
+bool HasTraces(const SamplerSpec& sampler) { return !sampler.passes_over_data() && sampler.posterior_draws() == 0; }
+
+void ValidateStopRule(const JobSpec& spec, Violations* violations) {
+  CheckBounds(spec.until, "until", violations);
+  if (spec.trace_every) RequireBetween("trace_every", spec.trace_every, 1, limits::kMaxStepsPerChain, violations);
+  if (spec.until.rhat_below && spec.chains == 1) {
+    violations->push_back({"until.rhat_below", "compares chains: needs two or more of each point, the job has one"});
+  }
+  if (HasTraces(spec.sampler)) return;
+  const std::string reason = spec.sampler.name() + " makes independent draws: its steps are not traced";
+  if (spec.until.rhat_below) violations->push_back({"until.rhat_below", reason});
+  if (spec.until.ess_above) violations->push_back({"until.ess_above", reason});
+  if (spec.trace_every) violations->push_back({"trace_every", reason});
+}
+
 void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
   if (spec.model.has_data()) {
     if (spec.dataset.empty())
@@ -195,6 +211,12 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   }
 }
 
+// Of one whole chain.
+int64_t NumTraced(StepPlan plan) {
+  plan.collect_every = plan.trace_every;
+  return plan.trace_every > 0 ? plan.NumDraws() : 0;
+}
+
 // The noise-corrected form cannot take away more than there is.
 void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violations) {
   const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
@@ -231,6 +253,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
     violations.push_back({"chains", absl::StrCat("must be at most ", limits::kMaxChainsPerJob, ", is ", spec.chains)});
   }
   ValidateScheduling(spec, &violations);
+  ValidateStopRule(spec, &violations);
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
   ValidateAugmentation(spec, &violations);
@@ -273,6 +296,11 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
         {"burn_in", absl::StrCat("is ", plan.burn_in_steps, " steps long, the whole run ", plan.training_steps)});
   } else if (plan.NumDraws() == 0) {
     violations.push_back({"collect", absl::StrCat("no draw would be kept in ", plan.training_steps, " steps")});
+  } else if (const int64_t traced = NumTraced(plan); spec.until.looks_at_traces() && traced < kFewestValuesToStop) {
+    violations.push_back(
+        {spec.trace_every ? "trace_every" : "until",
+         absl::StrCat("a rule on traces looks at ", kFewestValuesToStop, " values of each chain, the whole run has ",
+                      traced, spec.trace_every ? ": trace more often" : ": the run is too short for it")});
   }
   return violations;
 }
@@ -375,7 +403,9 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   plan.collect_every = collect.last_epochs_of_cycle ? plan.steps_per_epoch : collect.every_steps.value_or(1);
   plan.collect_window =
       collect.last_epochs_of_cycle ? *collect.last_epochs_of_cycle * plan.steps_per_epoch : plan.steps_per_cycle;
-  if (plan.total_steps == plan.training_steps) {
+  if (plan.total_steps == plan.training_steps && spec.trace_every) {
+    plan.trace_every = *spec.trace_every;
+  } else if (plan.total_steps == plan.training_steps) {
     // Tracing a step costs up to a sixth of it: less than a hundredth of a run, unless that is short.
     const int64_t values = std::clamp(plan.total_steps / 16, kFewestTraced, kTraceWindow);
     StepPlan of_each = plan;

@@ -99,7 +99,7 @@ void ValidateAxis(const JobSpec& base, const SweepAxis& axis, Violations* violat
 
 int32_t NumChains(const JobSpec& spec) { return spec.chains * NumPoints(spec.sweep); }
 
-int32_t PointOf(const JobSpec& spec, int32_t chain) { return chain / spec.chains; }
+int32_t PointOf(const JobSpec& spec, int32_t chain) { return spec.sweep.empty() ? 0 : chain / spec.chains; }
 
 JobSpec SpecAt(const JobSpec& spec, int32_t point) {
   JobSpec one = WithoutSweep(spec);

@@ -12,7 +12,7 @@ namespace chainfleet {
 // Of all points.
 int32_t NumChains(const JobSpec& spec);
 
-// The point that a chain samples.
+// The point that a chain samples. Without a sweep also of a chain that was added after this copy of the job was made.
 int32_t PointOf(const JobSpec& spec, int32_t chain);
 
 // The job of one point alone: its numbers put in, no sweep. Whatever is about one posterior takes this.

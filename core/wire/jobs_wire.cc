@@ -181,6 +181,8 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   SchedulingSpec::Fields(spec.scheduling, FieldWriter(proto.mutable_scheduling()));
   if (spec.retention.any()) RetentionSpec::Fields(spec.retention, FieldWriter(proto.mutable_retention()));
   if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, FieldWriter(proto.mutable_snapshots()));
+  if (spec.until.any()) StopRuleSpec::Fields(spec.until, FieldWriter(proto.mutable_until()));
+  if (spec.trace_every) proto.set_trace_every(*spec.trace_every);
   return proto;
 }
 
@@ -216,6 +218,8 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   SchedulingSpec::Fields(spec.scheduling, FieldReader(proto.scheduling(), "scheduling", &violations));
   RetentionSpec::Fields(spec.retention, FieldReader(proto.retention(), "retention", &violations));
   SnapshotsSpec::Fields(spec.snapshots, FieldReader(proto.snapshots(), "snapshots", &violations));
+  StopRuleSpec::Fields(spec.until, FieldReader(proto.until(), "until", &violations));
+  if (proto.has_trace_every()) spec.trace_every = proto.trace_every();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
   return spec;
 }

@@ -89,7 +89,8 @@ class KernelBatch final : public ChainBatch {
 
   absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
     const std::string who = ToString(ChainId{plan_->job, index});
-    if (index < 0 || index >= NumChains(plan_->spec))
+    // Of a job without a sweep there may be more by now: chains are added to running jobs.
+    if (index < 0 || PointOf(plan_->spec, index) >= NumPoints(plan_->spec.sweep))
       return absl::InvalidArgumentError("chain " + who + " does not exist");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
     Row row;

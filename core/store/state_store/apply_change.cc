@@ -7,6 +7,7 @@
 #include "core/base/limits.h"
 #include "core/domain/sweep_points.h"
 #include "core/store/state_store/apply_evaluations.h"
+#include "core/store/state_store/apply_extent.h"
 #include "core/store/state_store/apply_objects.h"
 #include "core/store/state_store/apply_versions.h"
 
@@ -231,6 +232,9 @@ class Applier {
     row->worker = row->incarnation = "";
     return PutChain(*std::move(row));
   }
+
+  absl::StatusOr<ApplyResult> operator()(const change::StopPoint& c) { return ApplyToExtent(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::ScaleJob& c) { return ApplyToExtent(c, rows_); }
 
   absl::StatusOr<ApplyResult> operator()(const change::CreateSnapshot& c) { return ApplyToVersions(c, wall_, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::DeleteSnapshot& c) { return ApplyToVersions(c, rows_); }

@@ -58,6 +58,7 @@ class MemoryRows final : public StateRows {
     jobs.at(row.id).row = row;
     return absl::OkStatus();
   }
+  absl::Status ReplacePlan(const JobRow& row) override { return UpdateJob(row); }
   absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) override {
     return std::ranges::any_of(jobs, [&](const auto& entry) {
       const JobRow& row = entry.second.row;

@@ -72,6 +72,11 @@ CREATE INDEX aliases_by_job ON aliases (job);
 CREATE TABLE expired (
   ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job TEXT COLLATE "C" NOT NULL, chain BIGINT NOT NULL, object TEXT NOT NULL);
 CREATE INDEX expired_by_chain ON expired (job, chain);
+)sql",
+    // asked_chains: 0 unless chains were added.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN stopped TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE jobs ADD COLUMN asked_chains BIGINT NOT NULL DEFAULT 0;
 )sql"};
 
 // 0: no tables yet.

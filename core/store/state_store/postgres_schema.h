@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-inline constexpr int kPostgresSchemaVersion = 6;
+inline constexpr int kPostgresSchemaVersion = 7;
 
 // Inside a write transaction of `connection`: makes or migrates the tables. Coordinators that start together take
 // turns. `fresh_incarnation` names a new store. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer

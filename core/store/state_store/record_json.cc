@@ -120,6 +120,8 @@ Json ToJson(const JobSpec& spec) {
   SchedulingSpec::Fields(spec.scheduling, JsonFieldWriter(&j["scheduling"]));
   if (spec.retention.any()) RetentionSpec::Fields(spec.retention, JsonFieldWriter(&j["retention"]));
   if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, JsonFieldWriter(&j["snapshots"]));
+  if (spec.until.any()) StopRuleSpec::Fields(spec.until, JsonFieldWriter(&j["until"]));
+  Put(&j, "trace_every", spec.trace_every);
   Put(&j, "num_epochs", spec.num_epochs);
   Put(&j, "num_steps", spec.num_steps);
   return j;
@@ -147,6 +149,8 @@ void FromJson(const Json& j, JobSpec* spec) {
   if (j.contains("scheduling")) SchedulingSpec::Fields(spec->scheduling, JsonFieldReader(j["scheduling"]));
   if (j.contains("retention")) RetentionSpec::Fields(spec->retention, JsonFieldReader(j["retention"]));
   if (j.contains("snapshots")) SnapshotsSpec::Fields(spec->snapshots, JsonFieldReader(j["snapshots"]));
+  if (j.contains("until")) StopRuleSpec::Fields(spec->until, JsonFieldReader(j["until"]));
+  Take(j, "trace_every", &spec->trace_every);
   Take(j, "seed", &spec->seed);
   Take(j, "resume_point_every_steps", &spec->resume_point_every_steps);
   const Json burn_in = j.value("burn_in", Json::object()), collect = j.value("collect", Json::object());
@@ -271,6 +275,8 @@ void FromJson(const Json& j, SegmentRecord* record) {
 
 void FromJson(const Json& j, std::vector<int64_t>* counts) { *counts = j.get<std::vector<int64_t>>(); }
 
+void FromJson(const Json& j, std::map<int32_t, std::string>* texts) { *texts = j.get<std::map<int32_t, std::string>>(); }
+
 // The library reports by exceptions; they end here.
 template <typename T>
 absl::StatusOr<T> Decode(const std::string& text) {
@@ -301,6 +307,10 @@ absl::StatusOr<BlobRef> DecodeBlobRef(const std::string& text) { return Decode<B
 std::string EncodeCounts(const std::vector<int64_t>& counts) { return Dump(Json(counts)); }
 absl::StatusOr<std::vector<int64_t>> DecodeCounts(const std::string& text) {
   return Decode<std::vector<int64_t>>(text);
+}
+std::string EncodeStopped(const std::map<int32_t, std::string>& stopped) { return Dump(Json(stopped)); }
+absl::StatusOr<std::map<int32_t, std::string>> DecodeStopped(const std::string& text) {
+  return Decode<std::map<int32_t, std::string>>(text);
 }
 
 }  // namespace chainfleet

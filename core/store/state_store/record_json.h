@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,9 @@ absl::StatusOr<BlobRef> DecodeBlobRef(const std::string& text);
 
 std::string EncodeCounts(const std::vector<int64_t>& counts);
 absl::StatusOr<std::vector<int64_t>> DecodeCounts(const std::string& text);
+
+// Points that have enough, and why.
+std::string EncodeStopped(const std::map<int32_t, std::string>& stopped);
+absl::StatusOr<std::map<int32_t, std::string>> DecodeStopped(const std::string& text);
 
 }  // namespace chainfleet

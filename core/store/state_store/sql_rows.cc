@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-#define CHAINFLEET_JOB_COLUMNS "sequence, id, request_id, plan, intent, created_ns, finished_ns, tenant"
+#define CHAINFLEET_JOB_COLUMNS "sequence, id, request_id, plan, intent, created_ns, finished_ns, tenant, stopped, asked_chains"
 #define CHAINFLEET_CHAIN_COLUMNS CHAINFLEET_CHAIN_COLUMNS_OF("")
 
 absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
@@ -22,6 +22,8 @@ absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
   row.created_at = absl::FromUnixNanos(s.Int(5));
   if (!s.IsNull(6)) row.finished_at = absl::FromUnixNanos(s.Int(6));
   row.tenant = s.Text(7);
+  CHAINFLEET_ASSIGN_OR_RETURN(row.stopped, DecodeStopped(s.Text(8)));
+  row.asked_chains = static_cast<int32_t>(s.Int(9));
   return row;
 }
 
@@ -115,8 +117,19 @@ absl::StatusOr<bool> SqlRows::InsertJob(JobRow* row) {
 
 absl::Status SqlRows::UpdateJob(const JobRow& row) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
-                              connection_->Prepare("UPDATE jobs SET intent = ?, finished_ns = ? WHERE id = ?"));
-  return s.Bind(static_cast<int64_t>(row.intent)).Bind(Nanos(row.finished_at)).Bind(row.id).Run();
+                              connection_->Prepare("UPDATE jobs SET intent = ?, finished_ns = ?, stopped = ? "
+                                                   "WHERE id = ?"));
+  return s.Bind(static_cast<int64_t>(row.intent))
+      .Bind(Nanos(row.finished_at))
+      .Bind(EncodeStopped(row.stopped))
+      .Bind(row.id)
+      .Run();
+}
+
+absl::Status SqlRows::ReplacePlan(const JobRow& row) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("UPDATE jobs SET plan = ?, asked_chains = ? WHERE id = ?"));
+  return s.Bind(EncodeJobPlan(*row.plan)).Bind(int64_t{row.asked_chains}).Bind(row.id).Run();
 }
 
 absl::Status SqlRows::PurgeJob(const std::string& id) {

@@ -29,6 +29,7 @@ class SqlRows : public StateRows {
                                                               const std::string& request_id) override;
   absl::StatusOr<bool> InsertJob(JobRow* row) override;
   absl::Status UpdateJob(const JobRow& row) override;
+  absl::Status ReplacePlan(const JobRow& row) override;
   absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) override;
   absl::Status PurgeJob(const std::string& id) override;
   absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override;

@@ -83,6 +83,11 @@ CREATE INDEX aliases_by_job ON aliases (job);
 CREATE TABLE expired (
   ticket INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, chain INTEGER NOT NULL, object TEXT NOT NULL);
 CREATE INDEX expired_by_chain ON expired (job, chain);
+)sql",
+    // asked_chains: 0 unless chains were added.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN stopped TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE jobs ADD COLUMN asked_chains INTEGER NOT NULL DEFAULT 0;
 )sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {

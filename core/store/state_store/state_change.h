@@ -51,6 +51,7 @@ struct JobRow {
   absl::Time created_at;
   std::optional<absl::Time> finished_at;
   std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, and why
+  int32_t asked_chains = 0;                // of the job as it was created, if chains were added since
 };
 
 namespace change {
@@ -117,8 +118,9 @@ struct StopPoint {
   std::string why;
 };
 
-// `chains` in all, from now on; the new ones are PENDING, and the plan of the row says so. FAILED_PRECONDITION: fewer
-// than there are, more than limits::kMaxChainsPerJob, a sweep, an intent other than RUN and PAUSE, or all are final.
+// `chains` in all, from now on; the new ones are PENDING, and the plan of the row says so. As many as there are: nothing
+// changes. FAILED_PRECONDITION: fewer, more than limits::kMaxChainsPerJob, a sweep, an intent other than RUN and PAUSE,
+// all are final, or the stop rule has ended it.
 struct ScaleJob {
   std::string job;
   int32_t chains = 0;

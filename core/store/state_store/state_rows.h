@@ -25,8 +25,10 @@ class StateRows {
                                                                       const std::string& request_id) = 0;
   // Sets `row->sequence`; false if the id is taken, by a purged job too.
   virtual absl::StatusOr<bool> InsertJob(JobRow* row) = 0;
-  // Intent and finishing time.
+  // Intent, finishing time and stopped points.
   virtual absl::Status UpdateJob(const JobRow& row) = 0;
+  // Its plan and asked_chains.
+  virtual absl::Status ReplacePlan(const JobRow& row) = 0;
   // Whether a job of the tenant that is not to be deleted has this name or id.
   virtual absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) = 0;
   // Tombstones its segments, removes its resume points, versions, evaluations and what had expired; the job and its

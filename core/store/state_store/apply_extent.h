@@ -1,0 +1,15 @@
+// The changes of apply_change that say how much a job draws, after it was created: points that have enough, and more
+// chains.
+#pragma once
+
+#include "core/base/status.h"
+#include "core/store/state_store/state_change.h"
+#include "core/store/state_store/state_rows.h"
+
+namespace chainfleet {
+
+// As ApplyChange: errors end the transaction, refusals are in ApplyResult::status.
+absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* rows);
+
+}  // namespace chainfleet

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <deque>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -74,7 +75,8 @@ void LiveText::Show(const std::string& text) {
 }
 
 void ExitOnInterrupt(const std::string& message) {
-  interrupt_message = new std::string(message);
+  static auto* const messages = new std::deque<std::string>;  // outlive every signal
+  interrupt_message = &messages->emplace_back(message);
   struct sigaction action {};
   action.sa_handler = OnInterrupt;
   sigaction(SIGINT, &action, nullptr);

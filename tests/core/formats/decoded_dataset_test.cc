@@ -22,7 +22,7 @@ std::string Error(const std::vector<UploadedFile>& files) {
   return std::string(DecodeDataset(files).status().message());
 }
 
-Array Floats(std::vector<int64_t> shape, const std::vector<float>& values) {
+Array FloatArray(std::vector<int64_t> shape, const std::vector<float>& values) {
   Array array{.type = ArrayType::kFloat32, .shape = std::move(shape), .bytes = std::string(values.size() * 4, '\0')};
   std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
   return array;
@@ -54,18 +54,18 @@ TEST(DecodeDataset, RefusesAMissingOrUnknownFile) {
 }
 
 TEST(DecodeDataset, NamesTheRowOfANan) {
-  const std::string x = WriteNpy(Floats({2, 2}, {1, 2, 3, NAN})), y = WriteNpy(Floats({2}, {0, 1}));
+  const std::string x = WriteNpy(FloatArray({2, 2}, {1, 2, 3, NAN})), y = WriteNpy(FloatArray({2}, {0, 1}));
   EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", y}}), HasSubstr("x.npy: row 1 holds nan"));
 }
 
 TEST(DecodeDataset, RefusesLabelsThatAreNoClasses) {
-  const std::string x = WriteNpy(Floats({2, 2}, {1, 2, 3, 4}));
-  EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", WriteNpy(Floats({2}, {0, -1}))}}), HasSubstr("label -1 of row 1"));
-  EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", WriteNpy(Floats({2}, {0.5, 1}))}}), HasSubstr("label 0.5 of row 0"));
+  const std::string x = WriteNpy(FloatArray({2, 2}, {1, 2, 3, 4}));
+  EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", WriteNpy(FloatArray({2}, {0, -1}))}}), HasSubstr("label -1 of row 1"));
+  EXPECT_THAT(Error({{"x.npy", x}, {"y.npy", WriteNpy(FloatArray({2}, {0.5, 1}))}}), HasSubstr("label 0.5 of row 0"));
 }
 
 TEST(DecodeDataset, ReadsNpzCsvAndCifar) {
-  const auto npz = WriteNpz({{"x", Floats({1, 2}, {1, 2})}, {"y", Floats({1}, {3})}});
+  const auto npz = WriteNpz({{"x", FloatArray({1, 2}, {1, 2})}, {"y", FloatArray({1}, {3})}});
   EXPECT_EQ(DecodeDataset({{"d.npz", *npz}})->num_classes, 4);
   const auto csv = DecodeDataset({{"d.csv", "a,b,label\n1,2,0\n3,4,1\n"}});
   ASSERT_TRUE(csv.ok()) << csv.status();
@@ -128,9 +128,9 @@ TEST(DecodeDataset, SaysWhereATargetIsNone) {
 }
 
 TEST(DecodeDataset, ReadsFloat32TargetsOfArrays) {
-  const auto npz = WriteNpz({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"y", Floats({2}, {-0.25, 3})}});
+  const auto npz = WriteNpz({{"x", FloatArray({2, 2}, {1, 2, 3, 4})}, {"y", FloatArray({2}, {-0.25, 3})}});
   EXPECT_THAT(DecodeDataset({{"d.npz", *npz}}, {"", true})->targets, ElementsAre(-0.25, 3));
-  const auto nan = WriteNpz({{"x", Floats({2, 2}, {1, 2, 3, 4})}, {"y", Floats({2}, {0, NAN})}});
+  const auto nan = WriteNpz({{"x", FloatArray({2, 2}, {1, 2, 3, 4})}, {"y", FloatArray({2}, {0, NAN})}});
   EXPECT_THAT(std::string(DecodeDataset({{"d.npz", *nan}}, {"", true}).status().message()),
               HasSubstr("d.npz: y: target nan of row 1"));
 }

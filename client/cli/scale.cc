@@ -9,7 +9,7 @@
 namespace chainfleet {
 namespace {
 
-absl::Status Scale(Invocation* run, const std::string& job, int32_t chains) {
+absl::Status AddChains(Invocation* run, const std::string& job, int32_t chains) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job scaled, client.ScaleJob(job, chains));
   PrintOne(std::cout, run->format, scaled, scaled.id(), [&] { return ProgressLine(scaled) + "\n"; });
@@ -27,7 +27,7 @@ void AddScale(CLI::App* program, Invocation* run) {
   CLI::App* verb =
       AddVerb(program, run, "scale", "Add chains to a job that runs or is paused; those it has go on as they are",
               "  chainfleet scale @latest --chains 8      # eight in all",
-              [=] { return Scale(run, options->job, options->chains); });
+              [=] { return AddChains(run, options->job, options->chains); });
   AddJobArgument(verb, &options->job);
   verb->add_option("--chains", options->chains, "How many in all")->required()->check(CLI::PositiveNumber);
   AddServerOptions(verb, run);

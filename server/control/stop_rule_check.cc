@@ -22,7 +22,7 @@ bool LooksAtEnough(const PointEvidence& point) {
 
 std::optional<std::string> WhyEnough(const StopRuleSpec& rule, const PointEvidence& point) {
   if (rule.max_draws && point.num_draws >= *rule.max_draws) {
-    return absl::StrCat(point.num_draws, " draws are committed, max_draws is ", *rule.max_draws);
+    return absl::StrCat("max_draws ", *rule.max_draws, " is reached: ", point.num_draws, " committed");
   }
   if (!rule.looks_at_traces() || !LooksAtEnough(point) || point.traces->diagnostics.empty()) return std::nullopt;
   double rhat = -std::numeric_limits<double>::infinity(), ess = std::numeric_limits<double>::infinity();

@@ -97,8 +97,8 @@ TEST_P(ExtentChanges, ChainsAreAddedToAJobThatGoesOnAlone) {
   Grant(chain_, 1);
   Apply(change::SetIntent{"job-aaaaaa", JobIntent::kRun});
   Grant(chain_, 1);
-  Apply(change::StopPoint{"job-aaaaaa", 0, "1000 draws are committed"});
-  EXPECT_THAT(WhyNot(4), HasSubstr("1000 draws are committed"));
+  Apply(change::StopPoint{"job-aaaaaa", 0, "max_draws 1000 is reached"});
+  EXPECT_THAT(WhyNot(4), HasSubstr("max_draws 1000 is reached"));
   Apply(change::SetIntent{"job-aaaaaa", JobIntent::kFinish});
   EXPECT_THAT(WhyNot(4), HasSubstr("FINISH"));
   Apply(change::SetIntent{"job-aaaaaa", JobIntent::kCancel});

@@ -100,13 +100,13 @@ TEST_F(DispatcherExtent, DrawsAreCountedAtEachCommit) {
   Advance(&worker_, {job, 1});
   EXPECT_THAT(dispatcher_->GetJob(job)->stopped, IsEmpty());
   Advance(&worker_, {job, 0});
-  EXPECT_THAT(dispatcher_->GetJob(job)->stopped, ElementsAre(Pair(0, "3 draws are committed, max_draws is 3")));
+  EXPECT_THAT(dispatcher_->GetJob(job)->stopped, ElementsAre(Pair(0, "max_draws 3 is reached: 3 committed")));
   Sync(&worker_);
   HandBackAll();
   const JobView view = dispatcher_->GetJob(job).value();
   EXPECT_EQ(view.state, JobState::kSucceeded);
   EXPECT_EQ(view.chains[0].num_draws + view.chains[1].num_draws, 5) << "and one of each that was under way";
-  EXPECT_EQ(view.stopped.at(0), "3 draws are committed, max_draws is 3") << "as it was found";
+  EXPECT_EQ(view.stopped.at(0), "max_draws 3 is reached: 3 committed") << "as it was found";
 }
 
 TEST_F(DispatcherExtent, ChainsThatNeverStartedEndToo) {

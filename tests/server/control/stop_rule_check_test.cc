@@ -32,8 +32,9 @@ class StopRuleCheck : public ::testing::Test {
 };
 
 TEST_F(StopRuleCheck, SaysWhatItFound) {
-  EXPECT_THAT(Why(), Optional(std::string(
-                         "R-hat 1.004 is below 1.01, ESS 412 above 400, over 250 values of each of 3 chains")));
+  EXPECT_THAT(
+      Why(),
+      Optional(std::string("R-hat 1.004 is below 1.01, ESS 412 above 400, over 250 values of each of 3 chains")));
   rule_.rhat_below.reset();
   EXPECT_THAT(Why(), Optional(HasSubstr("ESS 412 is above 400")));
   rule_ = {.rhat_below = 1.01};
@@ -79,7 +80,7 @@ TEST_F(StopRuleCheck, DrawsAreCountedWithoutTraces) {
   rule_.max_draws = 51;
   EXPECT_EQ(WhyEnough(rule_, {.chains = chains_, .num_draws = 50}), std::nullopt);
   EXPECT_THAT(WhyEnough(rule_, {.chains = chains_, .num_draws = 52}),
-              Optional(std::string("52 draws are committed, max_draws is 51")));
+              Optional(std::string("max_draws 51 is reached: 52 committed")));
   EXPECT_THAT(Why(), Optional(HasSubstr("R-hat"))) << "either is enough";
 }
 

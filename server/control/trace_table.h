@@ -1,6 +1,7 @@
 // The traces of running and lately ended jobs, and what they say: R-hat, effective sample sizes, Monte Carlo errors.
 //
-// Numbers for people and dashboards, kept in memory: a server that comes back knows what chains commit from then on.
+// Numbers for people, dashboards and stop rules, kept in memory: a server that comes back knows what chains commit from
+// then on.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // How much is drawn after all: stop rules, and chains that are added.
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/server/control/recording_store.h"
 
 namespace chainfleet {
 namespace {
@@ -132,6 +133,33 @@ TEST_F(DispatcherExtent, EachPointOfASweepHasARuleOfItsOwn) {
   EXPECT_EQ(Chain({job, 2}).state, ChainState::kSucceeded);
   Diagnose(job, {Agreement({0, 1}, 0), Agreement({2, 3}, 1)});
   EXPECT_THAT(dispatcher_->GetJob(job)->stopped, SizeIs(2));
+}
+
+TEST_F(DispatcherExtent, APointThatEndedByItselfIsNotStopped) {
+  const std::string job = CreateUntil(converged_, 2, {.temperature = {1, 2}});
+  LeaseAll();
+  for (const int32_t chain : {0, 1}) Advance(&worker_, {job, chain}, ChainState::kSucceeded);
+  Diagnose(job, {Agreement({0, 1}, 0)});
+  EXPECT_THAT(dispatcher_->GetJob(job)->stopped, IsEmpty());
+}
+
+TEST_F(DispatcherExtent, APointIsStoppedOnceAndAgainOnlyAfterAFullDisk) {
+  RecordingStore store(database_);
+  StartOn(&store);
+  const std::string job = CreateUntil(converged_, 2);
+  LeaseAll();
+  store.SetFull(true);
+  const size_t before = store.group_sizes().size();
+  dispatcher_->TakeDiagnoses(job, {Agreement({0, 1})});
+  dispatcher_->TakeDiagnoses(job, {Agreement({0, 1})});
+  executor_.RunUntilIdle();
+  ASSERT_EQ(store.group_sizes().size(), before + 1);
+  EXPECT_EQ(store.group_sizes().back(), 1) << "one was on the way already";
+  EXPECT_THAT(dispatcher_->GetJob(job)->stopped, IsEmpty());
+  store.SetFull(false);
+  Diagnose(job, {Agreement({0, 1})});
+  EXPECT_THAT(dispatcher_->GetJob(job)->stopped, SizeIs(1));
+  dispatcher_.reset();
 }
 
 TEST_F(DispatcherExtent, WhatIsStoppedStaysSoAfterARestart) {

@@ -154,7 +154,10 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                                              OptionsOf(options, &control_metrics_, std::move(on_store_lost)));
   SignUploads(options);
   diagnoses_ = std::make_unique<Strand>(threads_.get());
-  traces_ = std::make_unique<TraceTable>(diagnoses_.get());
+  traces_ = std::make_unique<TraceTable>(diagnoses_.get(),
+                                         [this](const std::string& job, const std::vector<PointDiagnosis>& points) {
+                                           dispatcher_->TakeDiagnoses(job, points);
+                                         });
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
                            .state = state_.get(),

@@ -38,6 +38,19 @@ std::optional<double> WorstRhat(const v1::Job& job) {
   return worst;
 }
 
+// "1: eta=0.001".
+std::string PointLabel(const v1::Job& job, int32_t point) {
+  return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
+}
+
+// What the stop rule found; nothing while it has found nothing.
+std::string DescribeStopped(const v1::Job& job) {
+  if (job.points_size() == 0) return job.stopped().empty() ? "" : job.stopped(0).why();
+  return absl::StrJoin(job.stopped(), "\n            ", [&](std::string* text, const v1::Job::Stopped& stopped) {
+    absl::StrAppend(text, PointLabel(job, stopped.point()), "  ", stopped.why());
+  });
+}
+
 std::string Percent(const v1::Job& job) {
   if (job.steps_total() == 0) return "-";
   return absl::StrFormat("%.1f %%",
@@ -78,11 +91,6 @@ std::string DescribeLikelihood(const v1::JobSpec::Likelihood& likelihood) {
   return likelihood.has_bernoulli() ? "Bernoulli likelihood" : "categorical likelihood";
 }
 
-// "1: eta=0.001".
-std::string PointLabel(const v1::Job& job, int32_t point) {
-  return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
-}
-
 // What is sampled, of the whole job or of one point of its sweep.
 std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
   std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
@@ -114,6 +122,11 @@ std::string ProgressLine(const v1::Job& job) {
   if (rate > 0) parts.push_back(absl::StrFormat("%.0f steps/s", rate));
   parts.push_back(absl::StrCat(job.num_draws(), " draws"));
   if (const std::optional<double> worst = WorstRhat(job)) parts.push_back(absl::StrCat("R-hat ", Fixed(*worst, 3)));
+  if (job.stopped_size() > 0) {
+    parts.push_back(job.points_size() == 0
+                        ? "enough: " + job.stopped(0).why()
+                        : absl::StrCat(job.stopped_size(), " of ", job.points_size(), " points have enough"));
+  }
   if (rate > 0) {
     const double left = static_cast<double>(job.steps_total() - job.steps_done()) / rate;
     parts.push_back(absl::StrCat("ETA ", FormatAge(absl::Seconds(left))));
@@ -221,6 +234,15 @@ std::string DescribeRetention(const v1::JobSpec::Retention& retention) {
   return absl::StrCat("keeps ", absl::StrJoin(parts, ", of these "), ", and all that aliases name");
 }
 
+std::string DescribeUntil(const v1::JobSpec::Until& until) {
+  std::vector<std::string> traces, parts;
+  if (until.has_rhat_below()) traces.push_back(absl::StrCat("R-hat is below ", until.rhat_below()));
+  if (until.has_ess_above()) traces.push_back(absl::StrCat("ESS above ", until.ess_above()));
+  if (!traces.empty()) parts.push_back(absl::StrJoin(traces, " and "));
+  if (until.has_max_draws()) parts.push_back(absl::StrCat(until.max_draws(), " draws are committed"));
+  return absl::StrJoin(parts, ", or ");
+}
+
 std::string DescribePosterior(const v1::Job& job) {
   if (job.points_size() == 0) return DescribeReport(job, job.report());
   std::string text = absl::StrCat("one for each of ", job.points_size(), " points");
@@ -252,6 +274,8 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
                             versions ? absl::StrCat(" of ", *versions) : ""));
   if (job.aliases_size() > 0) add("Aliases", absl::StrJoin(job.aliases(), ", "));
   if (job.spec().has_retention()) add("Retention", DescribeRetention(job.spec().retention()));
+  if (job.spec().has_until()) add("Until", DescribeUntil(job.spec().until()));
+  if (const std::string stopped = DescribeStopped(job); !stopped.empty()) add("Enough", stopped);
   add("Posterior", DescribePosterior(job));
   add("Heat", DescribeHeat(job));
   if (const std::string curvature = DescribeCurvature(job); !curvature.empty()) add("Curvature", curvature);

@@ -29,6 +29,9 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
 // "keeps the newest 50 draws of each chain ...".
 std::string DescribeRetention(const v1::JobSpec::Retention& retention);
 
+// "R-hat is below 1.01 and ESS above 400, or 1000 draws are committed".
+std::string DescribeUntil(const v1::JobSpec::Until& until);
+
 // Which posterior is sampled: N, D, prior precision, temperature, h or alpha.
 std::string DescribePosterior(const v1::Job& job);
 

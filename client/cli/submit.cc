@@ -42,8 +42,11 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
   auto job = client.CreateJob(request);
   if (!job.ok()) return LocateInJobFile(file, job.status());
   if (options.dry_run) {
-    PrintOne(std::cout, run->format, *job, job->spec().name(),
-             [&] { return absl::StrCat(file.name, " is a valid job: ", DescribePosterior(*job), "\n"); });
+    PrintOne(std::cout, run->format, *job, job->spec().name(), [&] {
+      const v1::JobSpec& spec = job->spec();
+      return absl::StrCat(file.name, " is a valid job: ", DescribePosterior(*job),
+                          spec.has_until() ? "\nIt ends early when " + DescribeUntil(spec.until()) : "", "\n");
+    });
     return absl::OkStatus();
   }
   // The id at once, so that it is not lost when following is cut short; records wait for the final state.

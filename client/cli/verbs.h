@@ -14,6 +14,7 @@ void AddDescribe(CLI::App* program, Invocation* run);
 void AddWatch(CLI::App* program, Invocation* run);
 void AddWait(CLI::App* program, Invocation* run);
 void AddIntents(CLI::App* program, Invocation* run);  // pause, resume, abort, cancel
+void AddScale(CLI::App* program, Invocation* run);
 void AddDelete(CLI::App* program, Invocation* run);
 void AddDataset(CLI::App* program, Invocation* run);
 void AddModel(CLI::App* program, Invocation* run);

@@ -168,6 +168,13 @@ absl::StatusOr<v1::Job> Client::SetIntent(const std::string& job, v1::Job::Inten
   return Call<v1::JobService>(&v1::JobService::Stub::SetIntent, request);
 }
 
+absl::StatusOr<v1::Job> Client::ScaleJob(const std::string& job, int32_t chains) {
+  v1::ScaleJobRequest request;
+  request.set_name(job);
+  request.set_chains(chains);
+  return Call<v1::JobService>(&v1::JobService::Stub::ScaleJob, request);
+}
+
 absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
                               const std::function<void(const v1::Job&)>& on_change) {
   v1::WatchJobRequest request;

@@ -41,6 +41,7 @@ class Client {
   // Newest first, all pages; `state`: "" or the name of a Job.State.
   absl::StatusOr<std::vector<v1::Job>> ListJobs(const std::string& state);
   absl::StatusOr<v1::Job> SetIntent(const std::string& job, v1::Job::Intent intent);
+  absl::StatusOr<v1::Job> ScaleJob(const std::string& job, int32_t chains);
 
   // Calls `on_change` with each state of the job until it is final. A stream that breaks is opened again, as long as
   // some server was heard within ClientOptions::patience. DEADLINE_EXCEEDED after `timeout`.

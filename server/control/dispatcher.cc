@@ -52,7 +52,10 @@ void Dispatcher::Impl::Start() {
   };
   writer.emplace(clock, executor, store, lost);
   Entered entered(this);
-  for (const auto& [sequence, job] : jobs.by_age()) MakeVersionIfDue(job);
+  for (const auto& [sequence, job] : jobs.by_age()) {
+    MakeVersionIfDue(job);
+    StopWhatHasEnough(job, {});
+  }
 }
 
 Dispatcher::Impl::Entered::Entered(Impl* impl) : impl_(impl) {
@@ -163,13 +166,15 @@ void Dispatcher::Impl::ChangeChain(ChainEntry* chain, StateChange change, Then t
 
 void Dispatcher::Impl::Absorb(const ApplyResult& result) {
   if (!result.status.ok()) return;
+  if (result.job) AbsorbJob(*result.job);  // first: its plan may have more chains now
   for (const ChainRow& row : result.chains) {
     JobEntry* job = jobs.Find(row.id.job);
     if (job == nullptr) continue;
     const bool had_enough = job->HasEnough(row.id.index);
-    ChainEntry& chain = job->chains[static_cast<size_t>(row.id.index)];
-    if (chain.row.state != ChainState::kPending) chain.waits_since = now;
+    const ChainEntry* before = jobs.Find(row.id);
+    const bool waited = before != nullptr && before->row.state == ChainState::kPending;
     jobs.Update(row);
+    if (ChainEntry* chain = jobs.Find(row.id); chain != nullptr && !waited) chain->waits_since = now;
     if (!had_enough && job->HasEnough(row.id.index)) StirHolders(*job);
     policy_due = policy_due || turns.HasTurn(row.id);
     if (row.state != ChainState::kLeased) {
@@ -180,13 +185,23 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
       policy_due = true;
     }
   }
-  if (result.job) jobs.Update(*result.job);
   const std::string id = result.job ? result.job->id : result.chains.empty() ? "" : result.chains.front().id.job;
   JobEntry* job = jobs.Find(id);
   if (job == nullptr) return;
   if (result.snapshot) KeepVersion(job, *result.snapshot);
   MakeVersionIfDue(job);
+  StopWhatHasEnough(job, {});
   Bump(job);
+}
+
+void Dispatcher::Impl::AbsorbJob(const JobRow& row) {
+  JobEntry* job = jobs.Find(row.id);
+  if (job == nullptr) return;
+  const bool stops = row.stopped.size() > job->row.stopped.size();
+  jobs.Update(row);
+  if (!stops) return;
+  StirHolders(*job);
+  policy_due = true;
 }
 
 void Dispatcher::Impl::WaitFromNow(JobEntry* job) {

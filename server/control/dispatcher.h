@@ -21,6 +21,7 @@
 #include "core/store/state_store/state_store.h"
 #include "server/control/control_observer.h"
 #include "server/control/fair_share.h"
+#include "server/control/trace_table.h"
 #include "server/control/views.h"
 
 namespace chainfleet {
@@ -57,6 +58,11 @@ class Dispatcher {
   void CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id, bool validate_only,
                  Reply<JobView> done);
   void SetIntent(const std::string& job, JobIntent intent, Reply<JobView> done);
+  // As change::ScaleJob says.
+  void ScaleJob(const std::string& job, int32_t chains, Reply<JobView> done);
+  // What the traces of a job say now: its stop rule is looked at. Points that have enough end, as
+  // change::StopPoint says.
+  void TakeDiagnoses(const std::string& job, const std::vector<PointDiagnosis>& points);
   absl::StatusOr<JobView> GetJob(const std::string& job);
   absl::StatusOr<JobBrief> GetBrief(const std::string& job);
   // By index.

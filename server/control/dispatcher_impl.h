@@ -75,6 +75,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     return chain != nullptr && chain->in_flight;
   }
   void Absorb(const ApplyResult& result);
+  void AbsorbJob(const JobRow& row);
   void Bump(JobEntry* job);         // its watchers hear of it
   void WaitFromNow(JobEntry* job);  // its pending chains begin to
   void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);
@@ -98,6 +99,10 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void SetAlias(const Alias& alias, const Reply<Alias>& done);
   void PutAlias(const Alias& alias, const Snapshot& snapshot);
   void ForgetAlias(const std::string& tenant, const std::string& name);
+
+  // How much is drawn (dispatcher_extent.cc). `traces`: as far as they are known now.
+  void StopWhatHasEnough(JobEntry* job, const std::vector<PointDiagnosis>& traces);
+  void StopPoint(JobEntry* job, int32_t point, const std::string& why);
 
   // Leases (dispatcher_leases.cc).
   void EndLeases();

@@ -10,6 +10,13 @@ namespace {
 
 constexpr size_t kMaxWatchersPerJob = 1024;
 
+// Chains may have been added since the job was created.
+bool IsTheSame(const JobRow& older, const JobSpec& spec) {
+  JobSpec asked = older.plan->spec;
+  if (older.asked_chains > 0) asked.chains = older.asked_chains;
+  return asked == spec;
+}
+
 }  // namespace
 
 absl::Status Dispatcher::Impl::NoSuchJob(const std::string& name) {
@@ -74,7 +81,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
       return i.Say<JobView>(done, ViewOf(*job));
     }
     const JobEntry* older = result.job ? i.jobs.Find(result.job->id) : nullptr;
-    const bool same = older != nullptr && older->row.plan->spec == shared->spec;
+    const bool same = older != nullptr && IsTheSame(older->row, shared->spec);
     if (same) return i.Say<JobView>(done, ViewOf(*older));
     i.Say<JobView>(done, result.status);
   });

@@ -105,12 +105,17 @@ void Dispatcher::Impl::BeginTurns() {
   }
 }
 
-// Its point has as many successes as the job asks for: what it has drawn is served, and that is the end of it.
+// Its point has as many successes, or draws, as the job asks for: what it has drawn is served, and that is the end of
+// it.
 void Dispatcher::Impl::RetireSurplus() {
   for (ChainEntry* chain : WaitingSurplus(limits::kStateWriterBatch)) {
-    ChangeChain(
-        chain, change::RetireChain{chain->row.id, "as many chains succeeded as the job asks for"},
-        [](Impl& impl, const ApplyResult& result) { impl.policy_due = impl.policy_due || !result.status.ok(); });
+    const JobRow& job = jobs.Find(chain->row.id.job)->row;
+    const auto stopped = job.stopped.find(PointOf(job.plan->spec, chain->row.id.index));
+    const std::string why =
+        stopped == job.stopped.end() ? "as many chains succeeded as the job asks for" : stopped->second;
+    ChangeChain(chain, change::RetireChain{chain->row.id, why}, [](Impl& impl, const ApplyResult& result) {
+      impl.policy_due = impl.policy_due || !result.status.ok();
+    });
   }
 }
 

@@ -37,10 +37,13 @@ void JobTable::Update(const JobRow& row) {
 }
 
 void JobTable::Update(const ChainRow& row) {
+  JobEntry* job = Find(row.id.job);
+  if (job == nullptr) return;
+  const bool is_new = static_cast<size_t>(row.id.index) == job->chains.size();
+  if (is_new) job->chains.emplace_back();
   ChainEntry* chain = Find(row.id);
   if (chain == nullptr) return;
-  const bool moved = chain->row.state != row.state;
-  JobEntry* job = Find(row.id.job);
+  const bool moved = is_new || chain->row.state != row.state;
   job->num_draws += row.num_draws - chain->row.num_draws;
   chain->row = row;
   // What the last holder had in memory is lost when its lease is.
@@ -96,7 +99,10 @@ void JobTable::Derive(JobEntry* job) {
   }
   const int64_t needed = spec.scheduling.success_chains.value_or(std::numeric_limits<int64_t>::max());
   job->enough.clear();
-  for (const int64_t count : succeeded) job->enough.push_back(count >= needed);
+  for (const int64_t count : succeeded) {
+    const auto point = static_cast<int32_t>(job->enough.size());
+    job->enough.push_back(count >= needed || job->row.stopped.contains(point));
+  }
   job->state = DeriveJobState(job->row.intent, states, std::ranges::all_of(job->enough, std::identity()));
   ++job->version;
   Sort(job);
@@ -149,6 +155,7 @@ JobView ViewOf(const JobEntry& job) {
   view.finished_at = job.row.finished_at;
   view.newest_version = job.newest_snapshot ? job.newest_snapshot->number : 0;
   for (const auto& [name, number] : job.aliases) view.aliases.push_back(name);
+  view.stopped = job.row.stopped;
   view.chains.reserve(job.chains.size());
   for (const ChainEntry& chain : job.chains) {
     const ChainRow& row = chain.row;

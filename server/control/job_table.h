@@ -44,10 +44,11 @@ struct JobEntry {
   // that are not needed any more.
   std::set<int32_t> pending, suspects, surplus;
   int32_t num_leased = 0;
-  std::vector<bool> enough;  // by point of the sweep: as many chains succeeded as the job asks for
+  std::vector<bool> enough;    // by point of the sweep: as many chains succeeded as the job asks for, or it is stopped
+  std::set<int32_t> stopping;  // points on the way to be stopped by the rule
 
   Priority priority() const { return row.plan->spec.scheduling.priority; }
-  // The chain's point has its successes.
+  // The chain's point has its successes, or its draws.
   bool HasEnough(int32_t index) const { return enough[static_cast<size_t>(PointOf(row.plan->spec, index))]; }
 };
 
@@ -70,6 +71,7 @@ class JobTable {
  public:
   JobEntry* Add(StoredJob stored);
   void Update(const JobRow& row);
+  // One that the job has not yet, the next by index, is added.
   void Update(const ChainRow& row);
   void Remove(const std::string& id);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ using Windows = std::map<int32_t, Window>;  // by chain
 struct TracedJob {
   std::vector<std::string> quantities;
   std::map<int32_t, Windows> points;
+  std::map<int32_t, std::set<int32_t>> without_room;  // chains, by point
   int64_t num_values = 0;
   int64_t added = 0, added_before = 0;  // values in all, and when diagnostics were last computed
   bool ended = false;                   // a chain, since then
@@ -37,7 +39,8 @@ struct TracedJob {
 // The values of each quantity, [chains, values].
 struct Matrix {
   int32_t point = 0;
-  int64_t chains = 0, values = 0;
+  std::vector<int32_t> chains;
+  int64_t values = 0;
   std::vector<std::vector<double>> of_quantity;
 };
 
@@ -50,9 +53,9 @@ Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
   for (const auto& [index, window] : windows) {
     if (2 * length(window) < longest) continue;
     chosen.push_back(&window);
+    matrix.chains.push_back(index);
     matrix.values = std::min(matrix.values, length(window));
   }
-  matrix.chains = static_cast<int64_t>(chosen.size());
   for (size_t q = 0; q < num_quantities; ++q) {
     std::vector<double>& values = matrix.of_quantity.emplace_back();
     for (const Window* window : chosen) {
@@ -63,28 +66,30 @@ Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
   return matrix;
 }
 
-void Diagnose(const Matrix& matrix, const std::vector<std::string>& quantities, std::vector<Diagnostic>* found) {
-  if (matrix.chains == 0 || matrix.values < kFewestDraws) return;
+std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::string>& quantities) {
+  std::vector<Diagnostic> found;
+  if (matrix.chains.empty() || matrix.values < kFewestDraws) return found;
   for (size_t q = 0; q < quantities.size(); ++q) {
     const std::vector<double>& values = matrix.of_quantity[q];
     if (std::all_of(values.begin(), values.end(), [&](double x) { return x == values.front(); })) continue;
-    const Traces traces{values, matrix.chains};
-    found->push_back({.point = matrix.point,
-                      .quantity = quantities[q],
-                      .chains = static_cast<int32_t>(matrix.chains),
-                      .values = matrix.values,
-                      .rhat = Rhat(traces),
-                      .ess_bulk = EssBulk(traces),
-                      .ess_tail = EssTail(traces),
-                      .mean = Mean(values),
-                      .mcse_mean = McseMean(traces)});
+    const Traces traces{values, static_cast<int64_t>(matrix.chains.size())};
+    found.push_back({.point = matrix.point,
+                     .quantity = quantities[q],
+                     .chains = static_cast<int32_t>(matrix.chains.size()),
+                     .values = matrix.values,
+                     .rhat = Rhat(traces),
+                     .ess_bulk = EssBulk(traces),
+                     .ess_tail = EssTail(traces),
+                     .mean = Mean(values),
+                     .mcse_mean = McseMean(traces)});
   }
+  return found;
 }
 
 }  // namespace
 
 struct TraceTable::State {
-  explicit State(Executor* executor) : executor(executor) {}
+  State(Executor* executor, Renewed renewed) : executor(executor), renewed(std::move(renewed)) {}
 
   // Null if there is no room for another chain. Adds the chain to its job.
   Window* Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace)
@@ -93,8 +98,11 @@ struct TraceTable::State {
   void Forget(TracedJob* job, const ChainId& chain) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   static void Compute(const std::shared_ptr<State>& state, const std::string& id);
+  static void Keep(const std::shared_ptr<State>& state, const std::string& id,
+                   std::shared_ptr<const std::vector<Diagnostic>> found);
 
   Executor* const executor;
+  const Renewed renewed;
   Mutex mutex;
   std::map<std::string, TracedJob> jobs CHAINFLEET_GUARDED_BY(mutex);
   int64_t num_values CHAINFLEET_GUARDED_BY(mutex) = 0;
@@ -110,7 +118,10 @@ Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const Cha
   const auto whole_window = kTraceWindow * static_cast<int64_t>(trace.quantities.size());
   int64_t chains = 0;
   for (const auto& [point, of_point] : job->points) chains += static_cast<int64_t>(of_point.size());
-  if (windows.size() >= kMostChains || (chains + 1) * whole_window > kMostValues) return nullptr;
+  if (windows.size() >= kMostChains || (chains + 1) * whole_window > kMostValues) {
+    job->without_room[trace.point].insert(chain.index);
+    return nullptr;
+  }
   return &windows[chain.index];
 }
 
@@ -156,11 +167,13 @@ void TraceTable::State::MakeRoom() {
 void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::string& id) {
   std::vector<Matrix> matrices;
   std::vector<std::string> quantities;
+  std::map<int32_t, std::set<int32_t>> without_room;
   {
     MutexLock lock(&state->mutex);
     const auto job = state->jobs.find(id);
     if (job == state->jobs.end()) return;
     quantities = job->second.quantities;
+    without_room = job->second.without_room;
     for (const auto& [point, windows] : job->second.points) {
       matrices.push_back(Select(point, windows, quantities.size()));
     }
@@ -168,16 +181,32 @@ void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::
     job->second.ended = false;
   }
   const auto found = std::make_shared<std::vector<Diagnostic>>();
-  for (const Matrix& matrix : matrices) Diagnose(matrix, quantities, found.get());
+  std::vector<PointDiagnosis> points;
+  for (const Matrix& matrix : matrices) {
+    const std::set<int32_t>& others = without_room[matrix.point];
+    points.push_back({.point = matrix.point,
+                      .looked_at = matrix.chains,
+                      .without_room = {others.begin(), others.end()},
+                      .values = matrix.values,
+                      .diagnostics = Diagnose(matrix, quantities)});
+    found->insert(found->end(), points.back().diagnostics.begin(), points.back().diagnostics.end());
+  }
+  Keep(state, id, found);
+  if (state->renewed) state->renewed(id, points);
+}
+
+void TraceTable::State::Keep(const std::shared_ptr<State>& state, const std::string& id,
+                             std::shared_ptr<const std::vector<Diagnostic>> found) {
   MutexLock lock(&state->mutex);
   const auto job = state->jobs.find(id);
   if (job == state->jobs.end()) return;
-  job->second.diagnostics = found;
+  job->second.diagnostics = std::move(found);
   job->second.computing = job->second.IsStale();
   if (job->second.computing) state->executor->Schedule([state, id] { Compute(state, id); });
 }
 
-TraceTable::TraceTable(Executor* executor) : state_(std::make_shared<State>(executor)) {}
+TraceTable::TraceTable(Executor* executor, Renewed renewed)
+    : state_(std::make_shared<State>(executor, std::move(renewed))) {}
 TraceTable::~TraceTable() = default;
 
 void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as) {

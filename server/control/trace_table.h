@@ -1,9 +1,11 @@
 // The traces of running and lately ended jobs, and what they say: R-hat, effective sample sizes, Monte Carlo errors.
 //
-// Numbers for people and dashboards, kept in memory: a server that comes back knows what chains commit from then on.
+// Numbers for people, dashboards and stop rules, kept in memory: a server that comes back knows what chains commit from
+// then on.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +31,15 @@ struct Diagnostic {
   bool operator==(const Diagnostic&) const = default;
 };
 
+// What the traces of one point say.
+struct PointDiagnosis {
+  int32_t point = 0;
+  std::vector<int32_t> looked_at;       // chains, in order
+  std::vector<int32_t> without_room;    // in order: chains with traces that are not kept
+  int64_t values = 0;                   // of each quantity and chain that is looked at, the newest
+  std::vector<Diagnostic> diagnostics;  // empty for too few values, and while all are equal
+};
+
 // What is known of one quantity on one chain, in the quantity's units: the newest kTraceWindow values at most.
 struct TracedChain {
   int32_t chain = 0, point = 0;
@@ -48,7 +59,10 @@ class TraceTable {
   static constexpr size_t kMostChains = 128, kMostJobs = 4096;
   static constexpr int64_t kMostValues = int64_t{1} << 21, kMostValuesInAll = int64_t{1} << 24;
 
-  explicit TraceTable(Executor* executor);
+  // Hears of a job what was just computed, of all its points; on the executor, outside of all locks.
+  using Renewed = std::function<void(const std::string& job, const std::vector<PointDiagnosis>& points)>;
+
+  explicit TraceTable(Executor* executor, Renewed renewed = nullptr);
   ~TraceTable();
 
   // What an accepted commit adds. Steps that the chain has already are left out, and traces of other quantities than

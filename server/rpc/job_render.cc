@@ -86,6 +86,11 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     total += chain.total_steps;
     if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan);
   }
+  for (const auto& [point, why] : view.stopped) {
+    v1::Job::Stopped* stopped = job.add_stopped();
+    stopped->set_point(point);
+    stopped->set_why(why);
+  }
   job.set_num_draws(draws);
   job.set_steps_done(done);
   job.set_steps_total(total);

@@ -190,6 +190,19 @@ grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetI
   });
 }
 
+grpc::ServerUnaryReactor* JobService::ScaleJob(Context* context, const v1::ScaleJobRequest* request,
+                                               v1::Job* response) {
+  return ServeUnary(response, [&](auto answer) {
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
+    if (!job.ok()) return answer->Fail(job.status());
+    if (request->chains() < 1) return answer->Fail(InvalidFields({{"chains", "must be at least 1"}}));
+    parts_.dispatcher->ScaleJob(*job, request->chains(),
+                                [answer, traces = parts_.traces](absl::StatusOr<JobView> scaled) {
+                                  answer->Answer(scaled, [&](const JobView& view) { return RenderJob(view, *traces); });
+                                });
+  });
+}
+
 grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::ListSegmentsRequest* request,
                                                    v1::ListSegmentsResponse* response) {
   return ServeUnary(response, [&](auto answer) {

@@ -30,6 +30,7 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerWriteReactor<v1::Job>* WatchJob(Context* context, const v1::WatchJobRequest* request) override;
   grpc::ServerUnaryReactor* SetIntent(Context* context, const v1::SetIntentRequest* request,
                                       v1::Job* response) override;
+  grpc::ServerUnaryReactor* ScaleJob(Context* context, const v1::ScaleJobRequest* request, v1::Job* response) override;
   grpc::ServerUnaryReactor* ListSegments(Context* context, const v1::ListSegmentsRequest* request,
                                          v1::ListSegmentsResponse* response) override;
   grpc::ServerUnaryReactor* GetTraces(Context* context, const v1::GetTracesRequest* request,

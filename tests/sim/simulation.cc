@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/domain/sweep_points.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/draw_codec/sha256.h"
 #include "tests/sim/chaos.h"
@@ -74,7 +75,8 @@ class Simulation {
       if (job.intent > JobIntent::kPause && intent < job.intent) {
         Complain(absl::StrCat("job ", job.id, " was to ", ToString(job.intent), " and is to ", ToString(intent)));
       }
-      for (const ChainRow& chain : found->second.chains) JudgeEnd(job, chain);
+      JudgeExtent(job, found->second);
+      for (const ChainRow& chain : found->second.chains) JudgeEnd(job, found->second.row, chain);
       stored.erase(found);
     }
     for (const auto& [id, job] : stored) Complain("job " + id + " was created twice");
@@ -86,14 +88,31 @@ class Simulation {
     if (!by_calendar && site_.reader.LastExpired().value() > 0) Complain("objects of tombstones were never released");
   }
 
-  void JudgeEnd(const Workload::Job& job, const ChainRow& chain) {
+  // Users got the chains that they were told of, and whoever was stopped had drawn enough.
+  void JudgeExtent(const Workload::Job& job, const StoredJob& stored) {
+    const JobSpec& spec = stored.row.plan->spec;
+    if (spec.chains < job.chains || static_cast<int32_t>(stored.chains.size()) != NumChains(spec)) {
+      Complain(absl::StrCat("job ", job.id, " was to have ", job.chains, " chains, it has ", stored.chains.size()));
+    }
+    for (const auto& [point, why] : stored.row.stopped) {
+      int64_t draws = 0;
+      for (const ChainRow& chain : stored.chains) draws += PointOf(spec, chain.id.index) == point ? chain.num_draws : 0;
+      if (draws >= job.spec.until.max_draws.value_or(draws + 1)) continue;
+      Complain(absl::StrCat("job ", job.id, " was stopped with ", draws, " draws: ", why));
+    }
+  }
+
+  void JudgeEnd(const Workload::Job& job, const JobRow& row, const ChainRow& chain) {
     ++report_.ends[ToString(chain.state)];
     const bool stopped = job.wished(JobIntent::kFinish) || job.wished(JobIntent::kCancel);
     const bool may_fail = chaos_.num_losses() >= limits::kMaxAttemptsWithoutProgress;
-    if (chain.state == ChainState::kSucceeded && !chain.reason.empty() && !job.spec.scheduling.success_chains) {
+    const bool early = chain.state == ChainState::kSucceeded && !chain.reason.empty();
+    const bool had_enough = row.stopped.contains(PointOf(row.plan->spec, chain.id.index));
+    if (early && !had_enough && !job.spec.scheduling.success_chains) {
       Complain(absl::StrCat("chain ", ToString(chain.id), " was needed and has ended at step ", chain.step));
     }
-    const bool expected = chain.state == job.calm_end() || (chain.state == ChainState::kCancelled && stopped) ||
+    const bool expected = early || chain.state == job.calm_end() ||
+                          (chain.state == ChainState::kCancelled && stopped) ||
                           (chain.state == ChainState::kFailed && may_fail);
     if (expected) return;
     Complain(absl::StrCat("chain ", ToString(chain.id), " ends ", ToString(chain.state), " at step ", chain.step, ", ",

@@ -69,7 +69,7 @@ ChainState Workload::Job::calm_end() const {
 }
 
 bool Workload::Job::wished(JobIntent wish) const {
-  return std::ranges::any_of(wishes, [wish](const Wish& w) { return w.intent == wish; });
+  return std::ranges::any_of(wishes, [wish](const Wish& w) { return !w.chains && w.intent == wish; });
 }
 
 Workload::Workload(World* world) : world_(world) {
@@ -91,6 +91,7 @@ Workload::Job Workload::DrawJob(int number) {
   if (dice.OneIn(8)) job.spec.retention.ttl_seconds = static_cast<double>(dice.Between(5, 60));
   if (dice.OneIn(4)) job.spec.snapshots.every_draws = dice.Between(1, 20);
   if (dice.OneIn(6)) job.spec.snapshots.every_seconds = static_cast<double>(dice.Between(1, 30));
+  if (dice.OneIn(4)) job.spec.until.max_draws = dice.Between(1, 40);
   job.tenant = dice.Pick<std::string>({kDefaultTenant, "vision"});
   job.request_id = absl::StrCat("request-", number);
   job.submit_after = dice.Between(absl::ZeroDuration(), absl::Seconds(20));
@@ -100,6 +101,13 @@ Workload::Job Workload::DrawJob(int number) {
   while (dice.OneIn(3)) {
     wish(JobIntent::kPause);
     wish(JobIntent::kRun);
+  }
+  const int32_t most = Catalogue()[job.kind].chains;
+  if (job.spec.sweep.empty() && job.spec.chains < most && dice.OneIn(2)) {
+    const auto chains = static_cast<int32_t>(dice.Between(job.spec.chains + 1, most));
+    const auto place = dice.Between(0, static_cast<int64_t>(job.wishes.size()));
+    job.wishes.insert(job.wishes.begin() + place,
+                      {.after = dice.Between(absl::ZeroDuration(), absl::Seconds(15)), .chains = chains});
   }
   if (dice.OneIn(4)) wish(dice.Pick<JobIntent>({JobIntent::kFinish, JobIntent::kCancel, JobIntent::kDelete}));
   if (!job.wishes.empty() && job.wishes.back().intent == JobIntent::kCancel && dice.OneIn(2)) wish(JobIntent::kDelete);
@@ -226,6 +234,7 @@ void Workload::Submit(Job* job) {
         if (!view.ok()) return false;
         world_->site().Note("job " + view->id + " is there");
         job->id = view->id;
+        job->chains = job->spec.chains;
         NextWish(job);
         return true;
       });
@@ -235,13 +244,16 @@ void Workload::NextWish(Job* job) {
   if (job->wishes_done == job->wishes.size()) return;
   const Job::Wish wish = job->wishes[job->wishes_done];
   const auto ask = [job, wish](Dispatcher* dispatcher, Reply<JobView> done) {
+    if (wish.chains) return dispatcher->ScaleJob(job->id, *wish.chains, std::move(done));
     dispatcher->SetIntent(job->id, wish.intent, std::move(done));
   };
   const auto settled = [this, job, wish](const absl::StatusOr<JobView>& view) {
     const bool gone = absl::IsNotFound(view.status());
     if (!view.ok() && !absl::IsFailedPrecondition(view.status()) && !gone) return false;
-    world_->site().Note(absl::StrCat("job ", job->id, " to ", ToString(wish.intent), ": ", view.status().ToString()));
-    if (view.ok() || gone) job->intent = wish.intent;
+    const std::string what = wish.chains ? absl::StrCat(*wish.chains, " chains") : ToString(wish.intent);
+    world_->site().Note(absl::StrCat("job ", job->id, " to ", what, ": ", view.status().ToString()));
+    if (wish.chains && view.ok()) job->chains = *wish.chains;
+    if (!wish.chains && (view.ok() || gone)) job->intent = wish.intent;
     ++job->wishes_done;
     NextWish(job);
     return true;

@@ -31,12 +31,14 @@ class Workload {
     std::string id;  // once it is known
     absl::Duration submit_after;
     struct Wish {
-      absl::Duration after;  // the one before
-      JobIntent intent;
+      absl::Duration after;                // the one before
+      JobIntent intent = JobIntent::kRun;  // unless more
+      std::optional<int32_t> chains = {};  // are asked for
     };
     std::vector<Wish> wishes;  // in order
     size_t wishes_done = 0;
     JobIntent intent = JobIntent::kRun;  // as the server last said OK to
+    int32_t chains = 0;                  // of each point, the same
     // What was readable of the version that an alias has named since; null: none does.
     std::shared_ptr<std::set<std::pair<ChainId, int64_t>>> named;
     ChainState calm_end() const;  // of a chain that nobody stops

@@ -26,6 +26,15 @@ ReleasedChain::Why WhyOf(const absl::Status& status) {
                                                                              : ReleasedChain::Why::kFailed;
 }
 
+// What is looked at: a job may have every step traced, and a commit must not grow with it.
+void KeepNewest(ChainTrace* trace) {
+  const int64_t surplus = static_cast<int64_t>(trace->steps.size()) - kTraceWindow;
+  if (surplus <= 0) return;
+  trace->steps.erase(trace->steps.begin(), trace->steps.begin() + surplus);
+  const int64_t values = surplus * static_cast<int64_t>(trace->quantities.size());
+  trace->values.erase(trace->values.begin(), trace->values.begin() + values);
+}
+
 }  // namespace
 
 ChainBatchRunner::ChainBatchRunner(std::shared_ptr<const JobPlan> plan, JobInputs inputs, ChainBatchFactory factory,
@@ -212,6 +221,7 @@ void ChainBatchRunner::AddTrace(const Part& part, const RowReport& report, Row* 
   trace.quantities = part.batch->trace_quantities();
   trace.steps.push_back(report.step);
   trace.values.insert(trace.values.end(), report.trace.begin(), report.trace.end());
+  if (trace.steps.size() >= 2 * kTraceWindow) KeepNewest(&trace);
 }
 
 void ChainBatchRunner::AddDraw(DrawTensors draw, Row* row) {
@@ -250,6 +260,7 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
   upload.draws = std::exchange(row->draft, {});
   upload.stats = row->stats;
   upload.trace = std::exchange(row->trace, {});
+  KeepNewest(&upload.trace);
   upload.ends_as = ends_as;
   upload.reason = reason;
   row->saved_step = row->step;

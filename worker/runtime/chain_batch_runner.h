@@ -58,7 +58,7 @@ class ChainBatchRunner {
     LeaseRef lease;
     int64_t step = 0;
     ChainStats stats;
-    ChainTrace trace;  // of the steps after the last resume point closed
+    ChainTrace trace;  // of the steps after the last resume point closed; a commit takes the newest kTraceWindow
     bool in_batch = true;
     bool leaving = false;
     std::optional<std::string> parked;

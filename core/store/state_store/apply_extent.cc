@@ -11,8 +11,6 @@
 namespace chainfleet {
 namespace {
 
-absl::Status NoSuchJob(const std::string& job) { return absl::NotFoundError(absl::StrCat("no job ", job)); }
-
 // Why the job cannot have so many chains; empty if it can.
 std::string WhyNotScaled(const JobRow& job, int32_t chains) {
   const JobSpec& spec = job.plan->spec;
@@ -28,7 +26,7 @@ std::string WhyNotScaled(const JobRow& job, int32_t chains) {
 
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
-  if (!job) return Refused(NoSuchJob(c.job));
+  if (!job) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
   if (!job->stopped.contains(c.point)) {
     if (job->finished_at || c.point < 0 || c.point >= NumPoints(job->plan->spec.sweep)) {
       return Refused(absl::FailedPreconditionError(
@@ -44,7 +42,7 @@ absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows*
 
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
-  if (!job) return Refused(NoSuchJob(c.job));
+  if (!job) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
   ApplyResult result;
   const int32_t before = job->plan->spec.chains;
   if (c.chains != before || !job->plan->spec.sweep.empty()) {

@@ -275,7 +275,9 @@ void FromJson(const Json& j, SegmentRecord* record) {
 
 void FromJson(const Json& j, std::vector<int64_t>* counts) { *counts = j.get<std::vector<int64_t>>(); }
 
-void FromJson(const Json& j, std::map<int32_t, std::string>* texts) { *texts = j.get<std::map<int32_t, std::string>>(); }
+void FromJson(const Json& j, std::map<int32_t, std::string>* texts) {
+  *texts = j.get<std::map<int32_t, std::string>>();
+}
 
 // The library reports by exceptions; they end here.
 template <typename T>

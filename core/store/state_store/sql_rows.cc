@@ -8,7 +8,8 @@
 namespace chainfleet {
 namespace {
 
-#define CHAINFLEET_JOB_COLUMNS "sequence, id, request_id, plan, intent, created_ns, finished_ns, tenant, stopped, asked_chains"
+#define CHAINFLEET_JOB_COLUMNS \
+  "sequence, id, request_id, plan, intent, created_ns, finished_ns, tenant, stopped, asked_chains"
 #define CHAINFLEET_CHAIN_COLUMNS CHAINFLEET_CHAIN_COLUMNS_OF("")
 
 absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {

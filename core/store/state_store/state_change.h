@@ -118,9 +118,9 @@ struct StopPoint {
   std::string why;
 };
 
-// `chains` in all, from now on; the new ones are PENDING, and the plan of the row says so. As many as there are: nothing
-// changes. FAILED_PRECONDITION: fewer, more than limits::kMaxChainsPerJob, a sweep, an intent other than RUN and PAUSE,
-// all are final, or the stop rule has ended it.
+// `chains` in all, from now on; the new ones are PENDING, and the plan of the row says so. As many as there are:
+// nothing changes. FAILED_PRECONDITION: fewer, more than limits::kMaxChainsPerJob, a sweep, an intent other than RUN
+// and PAUSE, all are final, or the stop rule has ended it.
 struct ScaleJob {
   std::string job;
   int32_t chains = 0;

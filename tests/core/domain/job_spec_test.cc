@@ -127,6 +127,14 @@ TEST(StepPlan, TracesOfAShortRunOneInSixteenStepsOrAHundred) {
   EXPECT_EQ(traced(64000), 1000);
 }
 
+TEST(StepPlan, TracesAsOftenAsTheJobSays) {
+  JobSpec spec = FashionJob();
+  spec.trace_every = 100;
+  EXPECT_EQ(PlanSteps(spec, 60000).trace_every, 100);
+  EXPECT_TRUE(PlanSteps(spec, 60000).TracesAfter(9 * 468 - 12));
+  EXPECT_FALSE(PlanSteps(spec, 60000).TracesAfter(9 * 468));
+}
+
 TEST(StepPlan, TracesNoSamplesOfWhatTrainingLeft) {
   JobSpec spec = FashionJob();
   spec.sampler.kind = SwagSpec{};
@@ -256,6 +264,47 @@ TEST(JobSpec, NoMoreChainsAreEnoughThanThereAre) {
   EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
   spec.scheduling.success_chains = 0;
   EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
+}
+
+TEST(JobSpec, AStopRuleIsMadeOfWhatTheJobHas) {
+  JobSpec spec = FashionJob();
+  spec.until = {.rhat_below = 1.01, .ess_above = 400, .max_draws = 1000};
+  EXPECT_THAT(Paths(spec), IsEmpty());
+  spec.until = {.rhat_below = 1, .ess_above = 0, .max_draws = 0};
+  EXPECT_THAT(Paths(spec), ElementsAre("until.rhat_below", "until.ess_above", "until.max_draws"));
+  spec.until = {.rhat_below = 1.01, .ess_above = 400};
+  spec.chains = 1;
+  EXPECT_THAT(Paths(spec), ElementsAre("until.rhat_below")) << "there is nothing to compare with";
+  spec.chains = 4;
+  spec.trace_every = 0;
+  EXPECT_THAT(Paths(spec), ElementsAre("trace_every"));
+  spec.trace_every = 1;
+  spec.sampler.kind = LaplaceSpec{};
+  spec.collect = {};
+  EXPECT_THAT(Paths(spec), ElementsAre("until.rhat_below", "until.ess_above", "trace_every"));
+  spec.until = {.max_draws = 3};
+  spec.trace_every.reset();
+  EXPECT_THAT(Paths(spec), IsEmpty()) << "draws are counted of every sampler";
+}
+
+TEST(JobSpec, ARunIsLongEnoughForItsStopRule) {
+  JobSpec spec = FashionJob();  // two windows of 468 steps
+  spec.until = {.ess_above = 50};
+  spec.trace_every = 9;
+  EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty());
+  spec.trace_every = 10;
+  const auto rare = ValidateForData(spec, 60000);
+  ASSERT_EQ(rare.size(), 1u);
+  EXPECT_EQ(rare[0].path, "trace_every");
+  EXPECT_THAT(rare[0].message, HasSubstr("94"));
+  spec.until = {.max_draws = 2};
+  EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty()) << "it looks at no trace";
+  spec.until = {.ess_above = 50};
+  spec.trace_every.reset();
+  spec.num_epochs = 4;
+  const auto brief = ValidateForData(spec, 128 * 20);  // two epochs of 20 steps are collected
+  ASSERT_EQ(brief.size(), 1u);
+  EXPECT_EQ(brief[0].path, "until");
 }
 
 TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {

@@ -53,6 +53,12 @@ TEST(Sweep, GivesEachPointChainsOfItsOwn) {
   EXPECT_EQ(PointOf(spec, 17), 5);
 }
 
+TEST(Sweep, WithoutOneEveryChainIsOfTheOnlyPoint) {
+  const JobSpec spec = SweptJob({});
+  EXPECT_EQ(PointOf(spec, spec.chains - 1), 0);
+  EXPECT_EQ(PointOf(spec, spec.chains + 5), 0) << "added since";
+}
+
 TEST(Sweep, NamesTellNumbersApartThatSixDigitsDoNot) {
   const SweepSpec close = {.eta = {0.1, std::nextafter(0.1, 1)}};
   EXPECT_NE(PointName(close, 0), PointName(close, 1));

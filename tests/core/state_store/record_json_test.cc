@@ -22,6 +22,8 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.collect = {1, std::nullopt, {DrawKind::kTheta, DrawKind::kThetaA}, 5};
   plan.spec.seed = ~uint64_t{0};
   plan.spec.sweep = {.temperature = {0.1 + 0.2, 1}, .eta = {7}};
+  plan.spec.until = {.rhat_below = 1.01, .ess_above = 0.1 + 0.2, .max_draws = 7};
+  plan.spec.trace_every = 5;
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
   plan.module = {"mine", {"store/models/m", 12, DigestOf(3)}, absl::FromUnixSeconds(9)};
   const auto read = DecodeJobPlan(EncodeJobPlan(plan));

@@ -45,7 +45,9 @@ class TraceTableTest : public ::testing::Test {
 
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
-  TraceTable table_{&executor_};
+  std::vector<PointDiagnosis> heard_;  // last
+  TraceTable table_{&executor_,
+                    [this](const std::string&, const std::vector<PointDiagnosis>& points) { heard_ = points; }};
 };
 
 TEST_F(TraceTableTest, SaysOfAQuantityWhatItsValuesSay) {
@@ -139,6 +141,24 @@ TEST_F(TraceTableTest, WatchesTheFirstChainsOfAPoint) {
   for (int32_t chain = 0; chain < most + 3; ++chain) Add(chain, 0, 4);
   Add(0, 4, 5, 0, 0, ChainState::kSucceeded);
   EXPECT_EQ(Only().chains, most);
+  ASSERT_THAT(heard_, SizeIs(1));
+  EXPECT_THAT(heard_[0].looked_at, SizeIs(most));
+  EXPECT_THAT(heard_[0].without_room, ElementsAre(most, most + 1, most + 2));
+}
+
+TEST_F(TraceTableTest, TellsOfEachPointWhichChainsItLookedAt) {
+  Add(0, 0, 100);
+  Add(1, 0, 40);  // less than half
+  Add(2, 0, 90);
+  Add(3, 0, 5, 0, 1, ChainState::kSucceeded);
+  ASSERT_THAT(heard_, SizeIs(2));
+  EXPECT_EQ(heard_[0].point, 0);
+  EXPECT_THAT(heard_[0].looked_at, ElementsAre(0, 2));
+  EXPECT_EQ(heard_[0].values, 90);
+  EXPECT_EQ(heard_[1].point, 1);
+  EXPECT_THAT(heard_[1].looked_at, ElementsAre(3));
+  EXPECT_THAT(heard_[0].diagnostics, ElementsAre(table_.Of("job-a").at(0)));
+  EXPECT_THAT(heard_[1].diagnostics, ElementsAre(::testing::Field(&Diagnostic::point, 1)));
 }
 
 TEST_F(TraceTableTest, ForgetsTheJobThatWasNotFedForLongest) {

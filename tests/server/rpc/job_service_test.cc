@@ -159,6 +159,36 @@ TEST_F(JobServiceTest, RefusesAnIntentThatIsMissingOrLoosens) {
   EXPECT_TRUE(SetIntent("a", v1::Job::CANCEL).ok()) << "the same intent again is no change";
 }
 
+TEST_F(JobServiceTest, AddsChainsToAJob) {
+  ASSERT_TRUE(CreateJob(GaussianJob("a", 2)).ok());
+  v1::ScaleJobRequest request;
+  request.set_name("a");
+  request.set_chains(3);
+  const auto scaled = Call(*jobs_, &v1::JobService::Stub::ScaleJob, request);
+  ASSERT_TRUE(scaled.ok()) << scaled.status();
+  EXPECT_EQ(scaled->num_chains(), 3);
+  EXPECT_EQ(scaled->chains_size(), 3);
+  EXPECT_EQ(scaled->spec().chains(), 3);
+  request.set_chains(2);
+  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ScaleJob, request).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  request.set_chains(0);
+  EXPECT_EQ(FieldViolationsOf(Call(*jobs_, &v1::JobService::Stub::ScaleJob, request).status()).at(0).path, "chains");
+}
+
+TEST_F(JobServiceTest, SaysWhichPointsHaveEnoughAndWhy) {
+  v1::JobSpec spec = GaussianJob("a", 2);
+  spec.mutable_until()->set_max_draws(1);
+  ASSERT_TRUE(CreateJob(spec).ok());
+  CommitADraw();
+  const auto job = GetJob("a");
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ(job->stopped_size(), 1);
+  EXPECT_EQ(job->stopped(0).point(), 0);
+  EXPECT_EQ(job->stopped(0).why(), "max_draws 1 is reached: 1 committed");
+  EXPECT_EQ(job->spec().until().max_draws(), 1);
+}
+
 TEST_F(JobServiceTest, WatchSendsTheJobAtOnceThenChangesAndEndsWithIt) {
   ASSERT_TRUE(CreateJob(GaussianJob("a")).ok());
   v1::WatchJobRequest request;
@@ -243,13 +273,17 @@ TEST_F(TokenTest, TheJobsOfOtherTenantsAreNotFound) {
   ASSERT_TRUE(jobs_->GetJob(Authorized(&by_name, "other"), get, &found).ok());
   EXPECT_EQ(found.id(), theirs.id());
 
-  grpc::ClientContext gets, intends, watches, segments, reads, predicts, evaluates;
+  grpc::ClientContext gets, intends, scales, watches, segments, reads, predicts, evaluates;
   get.set_name(mine.id());
   EXPECT_EQ(jobs_->GetJob(Authorized(&gets, "other"), get, &found).error_code(), grpc::StatusCode::NOT_FOUND);
   v1::SetIntentRequest intend;
   intend.set_name(mine.id());
   intend.set_intent(v1::Job::CANCEL);
   EXPECT_EQ(jobs_->SetIntent(Authorized(&intends, "other"), intend, &found).error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::ScaleJobRequest scale;
+  scale.set_name(mine.id());
+  scale.set_chains(5);
+  EXPECT_EQ(jobs_->ScaleJob(Authorized(&scales, "other"), scale, &found).error_code(), grpc::StatusCode::NOT_FOUND);
   v1::WatchJobRequest watch;
   watch.set_name(mine.id());
   EXPECT_EQ(jobs_->WatchJob(Authorized(&watches, "other"), watch)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);

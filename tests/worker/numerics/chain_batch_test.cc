@@ -74,6 +74,20 @@ TEST_P(ChainBatchTest, HasTheBitsOfChainsRunAlone) {
   }
 }
 
+TEST_P(ChainBatchTest, TakesAChainThatWasAddedToTheJobSince) {
+  const auto running = MakeBatch(plan_);
+  ASSERT_TRUE(running->AddChain(0, std::nullopt).ok());
+  Advance(*running, 3);
+  ASSERT_TRUE(running->AddChain(plan_->spec.chains, std::nullopt).ok());
+  Advance(*running, 12);
+  const auto scaled = std::make_shared<JobPlan>(*plan_);
+  ++scaled->spec.chains;
+  const auto alone = MakeBatch(scaled);
+  ASSERT_TRUE(alone->AddChain(plan_->spec.chains, std::nullopt).ok());
+  Advance(*alone, 12);
+  EXPECT_EQ(running->SaveResumePoint(plan_->spec.chains), alone->SaveResumePoint(plan_->spec.chains));
+}
+
 TEST_P(ChainBatchTest, ResumesByteForByteWhereverItWasCut) {
   const auto whole = MakeBatch(plan_);
   ASSERT_TRUE(whole->AddChain(3, std::nullopt).ok());

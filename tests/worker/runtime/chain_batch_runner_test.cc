@@ -92,6 +92,21 @@ TEST_F(ChainBatchRunnerTest, TracesGoUpWithTheStepsTheyAreOf) {
   }
 }
 
+TEST_F(ChainBatchRunnerTest, ACommitHasAsManyTracedStepsAsAreLookedAt) {
+  script_.trace_every = 1;
+  script_.total_steps = script_.collect_every = 5 * kTraceWindow / 2;
+  script_.step_time = absl::Milliseconds(1);
+  Start(Plan(1));
+  Run(absl::Seconds(30));
+  ASSERT_THAT(server_.commits, SizeIs(1));
+  const ChainTrace& trace = server_.commits[0].trace;
+  EXPECT_TRUE(trace.well_formed());
+  ASSERT_THAT(trace.steps, SizeIs(kTraceWindow));
+  EXPECT_EQ(trace.steps.front(), script_.total_steps - kTraceWindow + 1);
+  EXPECT_EQ(trace.steps.back(), script_.total_steps);
+  EXPECT_EQ(trace.values.front(), static_cast<double>(trace.steps.front()));
+}
+
 TEST_F(ChainBatchRunnerTest, ClosesASegmentAfterASecond) {
   Start(Plan(1));
   script_.total_steps = 40;

@@ -1,0 +1,63 @@
+// How much is drawn after all: stop rules, and chains that are added.
+#include <utility>
+
+#include "core/base/log.h"
+#include "server/control/dispatcher_impl.h"
+#include "server/control/stop_rule_check.h"
+
+namespace chainfleet {
+
+void Dispatcher::TakeDiagnoses(const std::string& id, const std::vector<PointDiagnosis>& points) {
+  Impl::Entered entered(impl_.get());
+  if (JobEntry* job = impl_->jobs.Find(id)) impl_->StopWhatHasEnough(job, points);
+}
+
+void Dispatcher::Impl::StopWhatHasEnough(JobEntry* job, const std::vector<PointDiagnosis>& traces) {
+  const JobSpec& spec = job->row.plan->spec;
+  if (!spec.until.max_draws && (traces.empty() || !spec.until.any())) return;
+  if (job->row.finished_at || job->row.intent > JobIntent::kPause) return;
+  std::vector<PointEvidence> points(static_cast<size_t>(NumPoints(spec.sweep)));
+  std::vector<bool> goes_on(points.size());
+  for (const ChainEntry& chain : job->chains) {
+    const auto p = static_cast<size_t>(PointOf(spec, chain.row.id.index));
+    const ChainState state = chain.row.state;
+    points[p].num_draws += chain.row.num_draws;
+    if (state != ChainState::kFailed && state != ChainState::kDiverged) {
+      points[p].chains.push_back(chain.row.id.index);
+    }
+    goes_on[p] = goes_on[p] || !IsFinal(state);
+  }
+  for (const PointDiagnosis& found : traces) {
+    const auto p = static_cast<size_t>(found.point);
+    if (p < points.size()) points[p].traces = &found;
+  }
+  for (size_t p = 0; p < points.size(); ++p) {
+    const auto point = static_cast<int32_t>(p);
+    if (!goes_on[p] || job->row.stopped.contains(point) || job->stopping.contains(point)) continue;
+    if (const auto why = WhyEnough(spec.until, points[p])) StopPoint(job, point, *why);
+  }
+}
+
+void Dispatcher::Impl::StopPoint(JobEntry* job, int32_t point, const std::string& why) {
+  job->stopping.insert(point);
+  Change(change::StopPoint{job->row.id, point, why},
+         [id = job->row.id, point, why](Impl& impl, const ApplyResult& result) {
+           JobEntry* entry = impl.jobs.Find(id);
+           if (entry == nullptr) return;
+           entry->stopping.erase(point);  // refused by a full disk, most likely: another try with the next commit
+           if (result.status.ok())
+             Log(LogLevel::kInfo, "enough is drawn", {{"job", id}, {"point", point}, {"why", why}});
+         });
+}
+
+void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::ScaleJob{id, chains}, [id, done](Impl& impl, const ApplyResult& result) {
+    if (!result.status.ok()) return impl.Say<JobView>(done, result.status);
+    const JobEntry* job = impl.jobs.Find(id);
+    if (job == nullptr) return impl.Say<JobView>(done, Impl::NoSuchJob(id));
+    impl.Say<JobView>(done, ViewOf(*job));
+  });
+}
+
+}  // namespace chainfleet

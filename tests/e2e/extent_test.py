@@ -1,0 +1,100 @@
+"""How much is drawn after all: jobs that end when their chains agree, and chains that are added to a running job."""
+import re
+import tempfile
+import unittest
+
+import fleet as fleets
+
+# Steps enough for days: what ends this job is its rule.
+JOB = """
+name: {name}
+model: {{potential: {{gaussian: {{dimension: 2, covariance: [4, 2, 2, 3], mean: [1, 0]}}}}}}
+sampler: {{hmc: {{leapfrog_steps: 6}}}}
+step_size: {{constant: 0.7}}
+num_steps: 2000000000
+burn_in: {{steps: 100}}
+chains: 2
+collect: {{every_steps: 500}}
+seed: 1
+{more}
+"""
+
+
+def draws_of(state):
+    return [int(chain.get("num_draws", 0)) for chain in state["chains"]]
+
+
+class Served(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet(workers=1)
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+
+    def submit(self, name, more=""):
+        return self.fleet.submit(JOB.format(name=name, more=more))
+
+
+class StopRules(Served):
+    def test_a_job_ends_when_its_chains_agree_and_says_what_it_found(self):
+        rule = "until: {rhat_below: 1.01, ess_above: 400}\ntrace_every: 5"
+        job = self.submit("agree", rule)
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        state = self.fleet.json("get", "jobs", job)
+        self.assertEqual(state["state"], "SUCCEEDED")
+        self.assertLess(int(state["steps_done"]), int(state["steps_total"]))
+        stopped, = state["stopped"]
+        rhat, ess, values = re.fullmatch(
+            r"R-hat (\S+) is below 1.01, ESS (\S+) above 400, over (\d+) values of each of 2 chains", stopped["why"]).groups()
+        self.assertLess(float(rhat), 1.01)
+        self.assertGreater(float(ess), 400)
+        self.assertGreaterEqual(int(values), 100)
+        chains = self.fleet.json("get", "chains", job)["chains"]
+        self.assertEqual({(chain["state"], chain["reason"]) for chain in chains}, {("SUCCEEDED", stopped["why"])})
+        described = self.fleet.run("describe", job, check=True).stdout
+        self.assertRegex(described, r"(?m)^Until +R-hat is below 1.01 and ESS above 400$")
+        self.assertRegex(described, rf"(?m)^Enough +{re.escape(stopped['why'])}$")
+        snapshots = self.fleet.json("get", "snapshots", job)["snapshots"]
+        self.assertEqual(int(snapshots[-1]["num_draws"]), int(state["num_draws"]), "what was drawn is served")
+
+    def test_a_job_ends_after_so_many_draws(self):
+        job = self.submit("count", "until: {max_draws: 50}")
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        state = self.fleet.json("get", "jobs", job)
+        self.assertEqual(state["state"], "SUCCEEDED")
+        self.assertGreaterEqual(int(state["num_draws"]), 50)
+        self.assertRegex(state["stopped"][0]["why"], r"max_draws 50 is reached: \d+ committed")
+
+    def test_a_rule_that_cannot_hold_is_refused_at_its_line(self):
+        refused = self.fleet.submit_status(JOB.format(name="short", more="until: {rhat_below: 0.9}"))
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr, r":\d+: until.rhat_below: must be above 1, is 0.9")
+
+
+class AddedChains(Served):
+    def test_added_chains_draw_beside_those_that_run(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(JOB.format(name="grow", more=""))
+            file.flush()
+            submit = lambda: self.fleet.run("submit", "-f", file.name, "-o", "name", "--request-id", "r", check=True).stdout.strip()
+            job = submit()
+            before = next(draws_of(state) for state in self.fleet.watch(job) if min(draws_of(state)) > 0)
+            scaled = self.fleet.json("scale", job, "--chains", "4")
+            self.assertEqual(int(scaled["num_chains"]), 4)
+            self.assertEqual(submit(), job, "the request still finds its job")
+        state = next(state for state in self.fleet.watch(job) if len(state["chains"]) == 4 and min(draws_of(state)) > 0)
+        for old, chain in zip(before, state["chains"]):
+            self.assertGreaterEqual(int(chain["num_draws"]), old)
+            self.assertEqual(int(chain["lease_epoch"]), 1, "those that ran went on as they were")
+        self.assertEqual(self.fleet.run("scale", job, "--chains", "3").returncode, 1)
+        self.fleet.run("abort", job, check=True)
+        self.fleet.run("wait", job, "--timeout", "60s", check=True)
+        draws = self.fleet.json("get", "draws", job)
+        segments = draws["segments"] if isinstance(draws, dict) else draws
+        self.assertEqual({int(segment["chain"].get("index", 0)) for segment in segments}, {0, 1, 2, 3})
+        refused = self.fleet.run("scale", job, "--chains", "5")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("has ended", refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

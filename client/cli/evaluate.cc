@@ -209,8 +209,10 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                    "Scores of changed images too, at severities 1 to 5: all, or names such as fog,pixelate")
       ->delimiter(',')
       ->option_text("NAMES");
-  verb->add_flag("--flatness", options->flatness, "How sharply the likelihood bends around each chain's newest draw");
-  verb->add_option("--curve", options->curve, "Scores over so many numbers of draws averaged")->option_text("POINTS");
+  verb->add_flag("--flatness", options->flatness,
+                 "How sharply the likelihood bends around each chain's newest draw, on the first 1,024 rows");
+  verb->add_option("--curve", options->curve, "Of jobs with labels: scores over so many numbers of draws averaged")
+      ->option_text("POINTS");
   verb->add_flag("--detach", options->detach, "Start it, print its id and leave: it goes on by itself");
   verb->add_option("--attach", options->attach, "Wait for an evaluation that was started before")->option_text("ID");
   AddServerOptions(verb, run);

@@ -81,7 +81,13 @@ absl::StatusOr<std::optional<v1::Evaluation>> NewestEvaluation(Client* client, c
   return std::nullopt;
 }
 
-absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& options, const v1::Job& job) {
+const v1::Dataset* Find(const std::vector<v1::Dataset>& datasets, const std::string& name) {
+  const auto found = std::ranges::find(datasets, name, &v1::Dataset::name);
+  return found == datasets.end() ? nullptr : &*found;
+}
+
+absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& options,
+                                        const std::vector<v1::Dataset>& datasets, const v1::Job& job) {
   v1::EvaluateRequest request;
   request.set_job(job.id());
   request.set_dataset(options.dataset);
@@ -89,7 +95,9 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   request.mutable_selection()->set_point(options.point);
   request.mutable_corruptions()->Add(options.corruptions.begin(), options.corruptions.end());
   request.set_flatness(options.flatness);
-  request.set_curve_points(kCurvePoints);
+  const v1::Dataset* scored = Find(datasets, options.dataset);
+  if (scored != nullptr && scored->num_classes() > 0)
+    request.set_curve_points(kCurvePoints);  // its scores are of labels
   LiveText text(stderr);
   auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
     text.Show(absl::StrCat("evaluating: ", progress.rows_done(), " of ", progress.rows_total(), " rows"));
@@ -98,9 +106,10 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   return evaluation;
 }
 
-absl::Status FillEvaluation(Client* client, const ReportOptions& options, ReportContents* contents) {
+absl::Status FillEvaluation(Client* client, const ReportOptions& options, const std::vector<v1::Dataset>& datasets,
+                            ReportContents* contents) {
   if (!options.dataset.empty()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, Evaluate(client, options, contents->job));
+    CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, Evaluate(client, options, datasets, contents->job));
   } else if (!options.evaluation.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, StoredEvaluation(client, options.evaluation));
     if (contents->evaluation->job_id() != contents->job.id()) {
@@ -158,15 +167,13 @@ absl::StatusOr<v1::DatasetRowValues> ReadRows(Client* client, const v1::Dataset&
 }
 
 // Pictures of what was evaluated, and the number of classes. The page does without a data set that is gone.
-absl::Status FillFromDatasets(Client* client, ReportContents* contents) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, client->ListDatasets());
-  const auto find = [&](const std::string& name) { return std::ranges::find(datasets, name, &v1::Dataset::name); };
-  if (const auto trained_on = find(contents->job.spec().dataset().name()); trained_on != datasets.end()) {
+void FillFromDatasets(Client* client, const std::vector<v1::Dataset>& datasets, ReportContents* contents) {
+  if (const v1::Dataset* trained_on = Find(datasets, contents->job.spec().dataset().name())) {
     contents->num_classes = trained_on->num_classes();
   }
-  if (!contents->evaluation || contents->evaluation->examples().empty()) return absl::OkStatus();
-  const auto shown = find(contents->evaluation->dataset());
-  if (shown == datasets.end() || !IsPicture(shown->input_shape())) return absl::OkStatus();
+  if (!contents->evaluation || contents->evaluation->examples().empty()) return;
+  const v1::Dataset* shown = Find(datasets, contents->evaluation->dataset());
+  if (shown == nullptr || !IsPicture(shown->input_shape())) return;
   std::vector<int64_t> rows;
   for (const v1::ExampleRow& example : contents->evaluation->examples()) rows.push_back(example.row());
   const auto read = ReadRows(client, *shown, rows);
@@ -175,7 +182,6 @@ absl::Status FillFromDatasets(Client* client, ReportContents* contents) {
   } else {
     Note(absl::StrCat("without pictures: ", std::string(read.status().message())));
   }
-  return absl::OkStatus();
 }
 
 absl::Status Write(const std::string& output, const std::string& html) {
@@ -198,9 +204,10 @@ absl::Status Report(Invocation* run, const ReportOptions& options) {
   if (options.evaluation.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents.point, PointAsked(contents.job, options.point));
   }
-  CHAINFLEET_RETURN_IF_ERROR(FillEvaluation(&client, options, &contents));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, client.ListDatasets());
+  CHAINFLEET_RETURN_IF_ERROR(FillEvaluation(&client, options, datasets, &contents));
   CHAINFLEET_RETURN_IF_ERROR(FillTraces(&client, &contents));
-  CHAINFLEET_RETURN_IF_ERROR(FillFromDatasets(&client, &contents));
+  FillFromDatasets(&client, datasets, &contents);
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo server, client.GetServerInfo());
   contents.server_version = server.version();
   contents.made_at = run->clock.Wall();
@@ -234,7 +241,9 @@ void AddReport(CLI::App* program, Invocation* run) {
       ->delimiter(',')
       ->needs(dataset)
       ->option_text("NAMES");
-  verb->add_flag("--flatness", options->flatness, "Also the Fisher spectrum and the loss along lines")->needs(dataset);
+  verb->add_flag("--flatness", options->flatness,
+                 "Also the Fisher spectrum and the loss along lines, on the first 1,024 rows")
+      ->needs(dataset);
   verb->add_option("--evaluation", options->evaluation, "Of this stored evaluation")
       ->excludes(dataset)
       ->option_text("ID");

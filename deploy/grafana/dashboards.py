@@ -176,7 +176,7 @@ def workers():
         curves("Not yet committed", [(f"chainfleet_worker_upload_queue_bytes{mine}", "{{worker}}")], "bytes", "Draws and resume points in memory.",
                "a plateau: the queue is full and chains wait for the store."),
         curves("Time of a prediction's part", quantiles("chainfleet_worker_shard_unit_duration_seconds", mine, ("worker",), legend="{{worker}}"), "s",
-               "Device time of one chain and kind of a shard.", "far above other workers: its cache is cold or the device is busy.", log=True),
+               "Device time of one part of a shard: its chains and kinds up to 8,192 rows x draws.", "far above other workers: its cache is cold or the device is busy.", log=True),
         curves("Processor", [(f"rate(chainfleet_process_cpu_seconds_total{mine}[$__rate_interval]) and on (instance) chainfleet_worker_chains",
                               "{{worker}}")],
                "percentunit", "Cores that the process uses; 100 % is one.", "far below its threads while it steps chains on a CPU."),
@@ -234,7 +234,7 @@ def predictions():
     devices = [
         curves("Parts answered", [(per_second(unit + "_count", by="worker"), "{{worker}}")], "ops",
                "Chains and kinds of draws that workers averaged over.", "one worker has all of them: the others do not serve."),
-        curves("Time of a part", quantiles(unit, by=("device",), legend="{{device}}"), "s", "Device time of one chain and kind of a shard.",
+        curves("Time of a part", quantiles(unit, by=("device",), legend="{{device}}"), "s", "Device time of one part of a shard: its chains and kinds up to 8,192 rows x draws.",
                "it grows with the same networks: the device is shared or hot.", log=True),
         curves("Device time for predictions", [(per_second(unit + "_sum", by="worker"), "{{worker}}")], "percentunit",
                "Share of the time in which the device answers predictions.", "at --serve-share (50 %) while chains run: requests queue up.", highest=1),

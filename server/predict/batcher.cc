@@ -60,10 +60,15 @@ struct Group {
 
 std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Request>>& requests) {
   if (requests.size() == 1) return requests.front()->inputs;
-  auto joined = std::make_shared<InputTensor>(*requests.front()->inputs);
-  for (size_t i = 1; i < requests.size(); ++i) {
-    joined->shape.front() += requests[i]->rows();
-    joined->bytes += requests[i]->inputs->bytes;
+  const InputTensor& first = *requests.front()->inputs;
+  auto joined = std::make_shared<InputTensor>(InputTensor{.type = first.type, .shape = first.shape, .bytes = {}});
+  size_t size = 0;
+  for (const auto& request : requests) size += request->inputs->bytes.size();
+  joined->bytes.reserve(size);
+  joined->shape.front() = 0;
+  for (const auto& request : requests) {
+    joined->shape.front() += request->rows();
+    joined->bytes += request->inputs->bytes;
   }
   return joined;
 }
@@ -111,32 +116,35 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const auto found = groups.find(kind);
     if (found == groups.end()) return;
     Group& group = found->second;
-    while (group.in_flight < kBatchesInFlight) {
-      const absl::Duration wait = DropAnsweredAndTellWait(&group);
-      if (wait == absl::InfiniteDuration()) break;
-      if (wait > absl::ZeroDuration()) {
-        strand.ScheduleAfter(wait, [self = shared_from_this(), kind] { self->Advance(kind); });
-        return;
+    while (group.in_flight < kFullBatchesInFlight) {
+      const Waiting waiting = DropAnsweredAndLook(&group);
+      if (waiting.rows < limits.max_rows) {
+        if (waiting.oldest == absl::InfiniteDuration() || group.in_flight >= kBatchesInFlight) break;
+        const absl::Duration wait = waiting.oldest + limits.max_delay - clock->Monotonic();
+        if (wait > absl::ZeroDuration()) {
+          strand.ScheduleAfter(wait, [self = shared_from_this(), kind] { self->Advance(kind); });
+          return;
+        }
       }
       Launch(kind, &group, Gather(&group));
     }
     if (group.in_flight == 0) groups.erase(found);  // then nothing waits
   }
 
-  // How long its first batch still waits for company; without end if no request waits.
-  absl::Duration DropAnsweredAndTellWait(Group* group) {
-    absl::Duration oldest = absl::InfiniteDuration();
+  struct Waiting {
     int64_t rows = 0;
+    absl::Duration oldest = absl::InfiniteDuration();  // arrival
+  };
+  Waiting DropAnsweredAndLook(Group* group) {
+    Waiting found;
     for (auto& waiting : group->waiting) {
       num_waiting -= static_cast<int64_t>(std::erase_if(waiting, [](const auto& r) { return r->done == nullptr; }));
       for (const auto& request : waiting) {
-        rows += request->rows();
-        oldest = std::min(oldest, request->arrived);
+        found.rows += request->rows();
+        found.oldest = std::min(found.oldest, request->arrived);
       }
     }
-    if (oldest == absl::InfiniteDuration()) return oldest;
-    if (rows >= limits.max_rows) return absl::ZeroDuration();
-    return std::max(oldest + limits.max_delay - clock->Monotonic(), absl::ZeroDuration());
+    return found;
   }
 
   std::vector<std::shared_ptr<Request>> Gather(Group* group) {
@@ -159,16 +167,15 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const auto batch = std::make_shared<Batch>();
     batch->requests = std::move(requests);
     const absl::Duration now = clock->Monotonic();
-    absl::Duration deadline;
     for (const auto& request : batch->requests) {
       request->batch = batch;
       request->launched = std::min(request->launched, now);
-      deadline = std::max(deadline, request->deadline);
     }
     const std::shared_ptr<const InputTensor> inputs = Joined(batch->requests);
     batch->sent = clock->Monotonic();
     batch->took.input = batch->sent - now;
-    batch->cancel = router->Predict(group->query, inputs, deadline - batch->sent,
+    // Without a deadline: its requests have theirs, and the last of them cancels it.
+    batch->cancel = router->Predict(group->query, inputs, absl::InfiniteDuration(),
                                     [self = shared_from_this(), kind, batch](absl::StatusOr<Prediction> prediction) {
                                       self->strand.Schedule([self, kind, batch, prediction = std::move(prediction)] {
                                         self->End(kind, batch.get(), prediction);

@@ -26,13 +26,14 @@ enum class PredictPriority { kHigh = 0, kNormal = 1, kLow = 2 };
 // In front of a PredictRouter. Thread-safe; what it is given outlives it, a call under way may outlive the batcher
 // itself.
 //
-// Requests share a batch if they ask for the same draws of the same job in rows of one shape and type. A batch starts
-// when fewer than kBatchesInFlight of its kind are under way and its rows are max_rows, or its oldest request has
-// waited for max_delay. Requests whose own deadline decides what they get (min_draws, anytime), or that want more than
-// averages, go alone.
+// Requests share a batch if they ask for the same draws of the same job in rows of one shape and type. A batch whose
+// rows are max_rows starts when fewer than kFullBatchesInFlight of its kind are under way: waiting would not make it
+// larger, and workers that have the next at hand do not idle. Another one starts when fewer than kBatchesInFlight are
+// and its oldest request has waited for max_delay. Requests whose own deadline decides what they get (min_draws,
+// anytime), or that want more than averages, go alone.
 class Batcher {
  public:
-  static constexpr int kBatchesInFlight = 2;
+  static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;
 
   // `statistics` is told of all requests, by the way they took.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kAll[] = "all";
 
-// A lone worker has shards of so many times limits::kShardForwardPasses; between its chains it steps and serves others.
+// A lone worker has shards of so many times limits::kShardForwardPasses; between its parts it steps and serves others.
 constexpr size_t kAssumedWorkers = 4;
 
 // Of one block: all evaluations that run, with their blocks in flight, share limits::kMaxMemberBytes.
@@ -47,7 +47,7 @@ void RefuseClasses(const EvaluateQuery& query, const std::string& job, std::vect
   };
   if (!query.ood_dataset.empty()) refuse("ood_dataset", "inputs are told apart by the entropy of classes");
   if (!query.calibration_dataset.empty()) refuse("calibration_dataset", "temperatures scale probabilities of classes");
-  if (query.curve_points != 0) refuse("curve_points", "the curve is of scores of classes");
+  if (query.curve_points != 0) refuse("curve_points", "the curve is of accuracy, NLL and ECE of classes");
 }
 
 }  // namespace

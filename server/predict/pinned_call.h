@@ -24,12 +24,14 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
  public:
   virtual ~PinnedCall() = default;
 
-  // Looks up the draws, then runs OnPinned; DEADLINE_EXCEEDED at most `timeout` from now. The returned function ends
-  // the call with CANCELLED and drops its shards; any thread may call it, at any time.
+  // Looks up the draws, then runs OnPinned; DEADLINE_EXCEEDED at most `timeout` from now, which may be infinite. The
+  // returned function ends the call with CANCELLED and drops its shards; any thread may call it, at any time.
   std::function<void()> Begin(absl::Duration timeout) {
-    strand_.ScheduleAfter(timeout, [weak = this->weak_from_this()] {
-      if (const auto self = weak.lock()) self->Stop(absl::DeadlineExceededError("the deadline passed"));
-    });
+    if (timeout < absl::InfiniteDuration()) {
+      strand_.ScheduleAfter(timeout, [weak = this->weak_from_this()] {
+        if (const auto self = weak.lock()) self->Stop(absl::DeadlineExceededError("the deadline passed"));
+      });
+    }
     catalog_->Pin(query_, [self = this->shared_from_this()](absl::StatusOr<PinnedDraws> draws) {
       self->strand_.Schedule([self, draws = std::move(draws)]() mutable { self->Take(std::move(draws)); });
     });

@@ -192,6 +192,7 @@ TEST(Report, OfNumbersHasNoChartsOfClasses) {
   EXPECT_THAT(page, HasSubstr("RMSE"));
   EXPECT_THAT(page, HasSubstr("88.0 %"));
   EXPECT_THAT(FigureIds(page), Not(testing::Contains("reliability")));
+  EXPECT_THAT(page, Not(HasSubstr("Scores over the number of draws"))) << "a new evaluation would not have them either";
 }
 
 }  // namespace

@@ -95,10 +95,14 @@ class Regression(unittest.TestCase):
         table = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "all", check=True).stdout
         self.assertIn("RMSE", table)
         self.assertIn("prior_precision=2000", table)
-        for option in ("--ood", "--calibrate"):
-            refused = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "0", option, "plane-test")
+        for option, value, field in (("--ood", "plane-test", "ood_dataset"), ("--calibrate", "plane-test", "calibration_dataset"),
+                                     ("--curve", "3", "curve_points")):
+            refused = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "0", option, value)
             self.assertNotEqual(refused.returncode, 0)
-            self.assertIn("ood_dataset" if option == "--ood" else "calibration_dataset", refused.stderr)
+            self.assertIn(field, refused.stderr)
+            self.assertIn("learns numbers", refused.stderr)
+        page = self.fleet.run("report", job, "--dataset", "plane-test", "--point", "0", "-o", "-", check=True).stdout
+        self.assertIn("RMSE", page)
 
     def test_a_table_with_text_or_nan_is_refused_with_its_cell(self):
         for cell in ("many", "nan", ""):

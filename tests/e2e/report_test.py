@@ -143,7 +143,8 @@ class Report(InABrowser):
             self.assertIn(words, page)
         self.browser.open(self.path)
         figures = [figure["id"] for figure in self.browser.evaluate(FIGURES)]
-        for figure in ("scores", "diagnostics", "trace-energy", "trace-theta-norm", "chains", "job"):
+        for figure in ("scores", "reliability", "entropy", "curve", "examples", "diagnostics", "trace-energy", "trace-theta-norm",
+                       "chains", "job"):
             self.assertIn(figure, figures)
         self.check(self.path, figures)
         printed = self.fleet.run("report", job, "-o", "-", check=True)

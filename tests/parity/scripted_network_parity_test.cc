@@ -7,6 +7,7 @@
 
 #include "core/formats/torch_script.h"
 #include "tests/support/network_fixture.h"
+#include "tests/support/one_stack.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/script_file.h"
 #include "worker/numerics/chain_batch.h"
@@ -120,7 +121,7 @@ TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
     const auto predictor = Predictor::Create(plan, "cpu", file_);
     EXPECT_TRUE(predictor.ok()) << predictor.status();
     const DrawStack stack = {{"parity-aaaaaa", 2}, DrawKind::kTheta, {1}, {std::make_shared<std::vector<float>>(draw)}};
-    return (*predictor)->PredictRows(stack, *data_, 0, 100, true, false)->sum_wp;
+    return PredictRows(*predictor, stack, *data_, 0, 100, true, false)->sum_wp;
   };
   const ModelSpec module{TorchScriptModel{"mine"}}, builtin{BuiltinModel{"mlp", {}}};
   const std::vector<float> here = run(module), there = run(builtin);

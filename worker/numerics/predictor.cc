@@ -3,7 +3,9 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,7 +29,8 @@ class BlockPredictor final : public Predictor {
   explicit BlockPredictor(std::shared_ptr<const ServedModel> model)
       : model_(std::move(model)), plan_(model_->plan), likelihood_(model_->likelihood.get()) {}
 
-  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs, bool members) override {
+  absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
+                                                         const InputTensor& inputs, bool members) override {
     const std::vector<int64_t>& shape = inputs.shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), plan_->input_shape.begin(), plan_->input_shape.end())) {
@@ -41,12 +44,13 @@ class BlockPredictor final : public Predictor {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
     }
-    return Run(draws, inputs.type, inputs.bytes, 0, shape[0], nullptr, members, nullptr);
+    return Run(stacks, inputs.type, inputs.bytes, 0, shape[0], nullptr, members, nullptr);
   }
 
-  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data, int64_t first_row,
-                                                int64_t num_rows, bool per_draw_scores, bool members,
-                                                const Corruption* corruption) override {
+  absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
+                                                             const ResidentDataset& data, int64_t first_row,
+                                                             int64_t num_rows, bool per_draw_scores, bool members,
+                                                             const Corruption* corruption) override {
     const Dataset& description = data.description();
     CHAINFLEET_RETURN_IF_ERROR(model_->CheckRows(description, first_row, num_rows));
     if (per_draw_scores) CHAINFLEET_RETURN_IF_ERROR(model_->CheckTargets(description));
@@ -55,7 +59,7 @@ class BlockPredictor final : public Predictor {
       CHAINFLEET_ASSIGN_OR_RETURN(corrupter, Corrupter::Create(*corruption, description.input_shape));
     }
     const std::vector<float> targets = per_draw_scores ? data.TargetNumbers() : std::vector<float>();
-    return Run(draws, description.input_type, data.input_bytes(), first_row, num_rows,
+    return Run(stacks, description.input_type, data.input_bytes(), first_row, num_rows,
                per_draw_scores ? targets.data() : nullptr, members, corrupter ? &*corrupter : nullptr);
   }
 
@@ -68,36 +72,47 @@ class BlockPredictor final : public Predictor {
 
  private:
   // Rows [first, first + n) of `bytes`; `targets` of row 0 on, or null; as `corrupter` changes them, or null.
-  absl::StatusOr<PartialPrediction> Run(const DrawStack& draws, InputType type, const std::string& bytes, int64_t first,
-                                        int64_t n, const float* targets, bool members, const Corrupter* corrupter) {
-    CHAINFLEET_RETURN_IF_ERROR(model_->CheckDraws(draws));
+  absl::StatusOr<std::vector<PartialPrediction>> Run(const std::vector<DrawStack>& stacks, InputType type,
+                                                     const std::string& bytes, int64_t first, int64_t n,
+                                                     const float* targets, bool members, const Corrupter* corrupter) {
+    for (const DrawStack& draws : stacks) CHAINFLEET_RETURN_IF_ERROR(model_->CheckDraws(draws));
+    const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
+    const InputRows stored(type, bytes.data(), plan_->input_shape, {});
+    const auto read = [&](int64_t start, int64_t count, Thread* thread) {
+      if (corrupter == nullptr) {
+        thread->network->Read(rows, first + start, count);
+      } else {
+        ReadCorrupted(*corrupter, stored, first + start, count, thread);
+      }
+    };
+    const auto run = [&]() -> absl::StatusOr<std::vector<PartialPrediction>> {
+      std::vector<PartialPrediction> sums;
+      for (const DrawStack& draws : stacks) sums.push_back(EmptySums(draws, n));
+      std::vector<PredictionSums> adders;
+      for (size_t i = 0; i < stacks.size(); ++i) {
+        adders.emplace_back(likelihood_, stacks[i].weights, targets != nullptr, members, &sums[i]);
+      }
+      if (stacks.empty()) return sums;
+      while (static_cast<int64_t>(threads_.size()) < at::get_num_threads()) {
+        threads_.push_back({model_->make_block(), LaneBuffer<float>(adders[0].scratch_size()), {}});
+      }
+      ShareOut(n, stacks.size(), read, [&](int64_t start, int64_t count, size_t i, Thread* thread) {
+        AddBlock(stacks[i], start, count, targets == nullptr ? nullptr : targets + first + start, thread, &adders[i]);
+      });
+      for (PredictionSums& adder : adders) adder.Finish();
+      return sums;
+    };
+    return CatchTorch(absl::StrCat("a prediction of ", n, " rows"), run);
+  }
+
+  PartialPrediction EmptySums(const DrawStack& draws, int64_t n) const {
     PartialPrediction sums;
     sums.chain = draws.chain;
     sums.kind = draws.kind;
     sums.num_draws = static_cast<int64_t>(draws.theta.size());
     sums.num_rows = n;
     sums.num_classes = plan_->num_classes;
-    const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
-    const InputRows stored(type, bytes.data(), plan_->input_shape, {});
-    return CatchTorch(absl::StrCat("a prediction of ", n, " rows"), [&]() -> absl::StatusOr<PartialPrediction> {
-      PredictionSums adder(likelihood_, draws.weights, targets != nullptr, members, &sums);
-      while (static_cast<int64_t>(threads_.size()) < at::get_num_threads()) {
-        threads_.push_back({model_->make_block(), LaneBuffer<float>(adder.scratch_size()), {}});
-      }
-      RunSingleThreaded((n + kMaxBlockRows - 1) / kMaxBlockRows, [&](int64_t block) {
-        const int64_t start = block * kMaxBlockRows, count = std::min(n - start, kMaxBlockRows);
-        const float* of_block = targets == nullptr ? nullptr : targets + first + start;
-        Thread* thread = &threads_[at::get_thread_num()];
-        if (corrupter == nullptr) {
-          thread->network->Read(rows, first + start, count);
-        } else {
-          ReadCorrupted(*corrupter, stored, first + start, count, thread);
-        }
-        AddBlock(draws, start, count, of_block, thread, &adder);
-      });
-      adder.Finish();
-      return std::move(sums);
-    });
+    return sums;
   }
 
   struct Thread {
@@ -105,6 +120,23 @@ class BlockPredictor final : public Predictor {
     LaneBuffer<float> scratch;
     std::vector<float> corrupted;  // [block of rows, row_size], before normalisation
   };
+
+  // Every stack over every block of n rows, once. They go to whoever is free: a thread that is held up by what else the
+  // machine does holds up no other. Threads that share a block each read it.
+  template <typename Read, typename Add>
+  void ShareOut(int64_t n, size_t num_stacks, Read read, Add add) {
+    const int64_t blocks = (n + kMaxBlockRows - 1) / kMaxBlockRows, stacks = static_cast<int64_t>(num_stacks);
+    std::atomic<int64_t> next = 0;
+    RunSingleThreaded(at::get_num_threads(), [&](int64_t t) {
+      Thread* const thread = &threads_[static_cast<size_t>(t)];
+      int64_t block_read = -1;
+      for (int64_t part; (part = next++) < blocks * stacks;) {
+        const int64_t block = part / stacks, start = block * kMaxBlockRows, count = std::min(n - start, kMaxBlockRows);
+        if (block != std::exchange(block_read, block)) read(start, count, thread);
+        add(start, count, static_cast<size_t>(part % stacks), thread);
+      }
+    });
+  }
 
   // Only a block's rows are changed at a time: a changed data set is never kept.
   void ReadCorrupted(const Corrupter& corrupter, const InputRows& stored, int64_t first, int64_t count,

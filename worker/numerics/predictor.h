@@ -24,21 +24,23 @@ class Predictor {
                                                            std::shared_ptr<const std::string> module = nullptr);
   virtual ~Predictor() = default;
 
-  // Outputs and probabilities in float32, sums in float64: the same bits however the rows are cut into requests.
-  // `members`: also what each draw says by itself. INVALID_ARGUMENT if shapes or types do not fit the plan.
+  // The sums of each stack, in their order. Outputs and probabilities in float32, sums in float64: the same bits
+  // however the rows are cut into requests and the stacks into calls. `members`: also what each draw says by itself.
+  // INVALID_ARGUMENT if shapes or types do not fit the plan.
   //
-  // Draws are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to the runs
-  // before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the bits of one
-  // call over all of them.
-  virtual absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs,
-                                                    bool members = false) = 0;
+  // Draws of a stack are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to
+  // the runs before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the bits
+  // of one call over all of them.
+  virtual absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
+                                                                 const InputTensor& inputs, bool members = false) = 0;
 
   // The same over rows of `data`, with `corruption` as it leaves them; with `per_draw_scores` also held against its
   // labels or targets. INVALID_ARGUMENT also for a corruption that is none, or not of such inputs.
-  virtual absl::StatusOr<PartialPrediction> PredictRows(const DrawStack& draws, const ResidentDataset& data,
-                                                        int64_t first_row, int64_t num_rows, bool per_draw_scores,
-                                                        bool members = false,
-                                                        const Corruption* corruption = nullptr) = 0;
+  virtual absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
+                                                                     const ResidentDataset& data, int64_t first_row,
+                                                                     int64_t num_rows, bool per_draw_scores,
+                                                                     bool members = false,
+                                                                     const Corruption* corruption = nullptr) = 0;
 
   // Begins to measure how the likelihood bends around the newest draw of `theta` (core/domain/flatness.h) over rows of
   // `data`, at most limits::kMaxShardRows, and on the way to the newest one of `theta_a`, which may have none.

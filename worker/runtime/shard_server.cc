@@ -1,6 +1,7 @@
 #include "worker/runtime/shard_server.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,6 +25,11 @@ bool HoldsAveraged(const ChainDraws& chain, const Segment& segment, int64_t begi
     if (IsAveraged(chain, begin + i)) return true;
   }
   return false;
+}
+
+int64_t NumRows(const ShardRequest& request) {
+  if (request.rows) return request.rows->num_rows;
+  return request.inputs->shape.empty() ? 0 : request.inputs->shape.front();  // the predictor refuses none
 }
 
 // Flatness is asked instead of predictions, and needs labels or targets; what is corrupted has to be stored rows.
@@ -59,7 +65,7 @@ struct ShardServer::Shard {
   bool cancelled = false;
 
   ShardResult result;
-  size_t next_unit = 0;
+  size_t next_unit = 0;  // of (chain, kind), or of chains
 
   std::unique_ptr<FlatnessRun> flatness;  // of the chain that is measured now
 
@@ -256,19 +262,24 @@ void ShardServer::YieldTurn(const std::shared_ptr<Shard>& shard) {
 
 absl::Status ShardServer::RunUnit(Shard* shard) {
   const ShardRequest& request = shard->request;
-  const size_t chain = shard->next_unit / request.kinds.size();
-  const DrawStack stack = shard->Stack(chain, request.kinds[shard->next_unit % request.kinds.size()]);
-  ++shard->next_unit;
-  if (stack.theta.empty()) return absl::OkStatus();  // all corrupt, or a kind the job does not keep
+  std::vector<DrawStack> stacks;
+  for (int64_t passes = 0; passes < kUnitPasses && shard->next_unit < shard->num_units(); ++shard->next_unit) {
+    const size_t chain = shard->next_unit / request.kinds.size();
+    DrawStack stack = shard->Stack(chain, request.kinds[shard->next_unit % request.kinds.size()]);
+    if (stack.theta.empty()) continue;  // all corrupt, or a kind the job does not keep
+    passes += NumRows(request) * std::ssize(stack.theta);
+    stacks.push_back(std::move(stack));
+  }
+  if (stacks.empty()) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
-  absl::StatusOr<PartialPrediction> partial =
+  absl::StatusOr<std::vector<PartialPrediction>> partials =
       shard->dataset == nullptr
-          ? predictor->Predict(stack, *request.inputs, request.members)
-          : predictor->PredictRows(stack, *shard->dataset, request.rows->first_row, request.rows->num_rows,
+          ? predictor->Predict(stacks, *request.inputs, request.members)
+          : predictor->PredictRows(stacks, *shard->dataset, request.rows->first_row, request.rows->num_rows,
                                    request.per_draw_scores, request.members,
                                    request.corruption ? &*request.corruption : nullptr);
-  if (!partial.ok()) return partial.status();
-  shard->result.partials.push_back(*std::move(partial));
+  if (!partials.ok()) return partials.status();
+  std::ranges::move(*partials, std::back_inserter(shard->result.partials));
   return absl::OkStatus();
 }
 

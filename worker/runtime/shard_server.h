@@ -28,6 +28,9 @@ using PredictorFactory = std::function<absl::StatusOr<std::unique_ptr<Predictor>
 // Before it is destroyed, executor and port must have stopped calling.
 class ShardServer {
  public:
+  // Rows x draws of a part, which holds up sampling. In smaller ones threads would wait for each other more than work.
+  static constexpr int64_t kUnitPasses = 1 << 13;
+
   ShardServer(PredictorFactory factory, DrawCache* draws, InputCache* inputs, Executor* executor, const Clock* clock,
               RuntimeObserver* observer);
 
@@ -39,14 +42,15 @@ class ShardServer {
   // INVALID_ARGUMENT: inputs that do not fit the plan, or things asked at once that do not go together.
   void Submit(ShardRequest request, Done<ShardResult> done);
 
-  // A shard that runs ends after the chain and kind it is at. Unknown ids are ignored: the result crossed with the
+  // A shard that runs ends after the part it is at. Unknown ids are ignored: the result crossed with the
   // cancel.
   void Cancel(uint64_t shard_id);
   void CancelAll();
 
   bool ready() const;
 
-  // Runs one chain and kind of the oldest ready shard, or a part of a flatness. False if none is ready.
+  // Runs a part of the oldest ready shard: chains and kinds up to kUnitPasses, one at least, or a part of a flatness.
+  // False if none is ready.
   bool ServeOne();
 
  private:

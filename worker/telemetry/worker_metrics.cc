@@ -25,7 +25,7 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry* registry, const std::string& devic
       upload_bytes_(registry->AddCounter("chainfleet_worker_upload_bytes_total",
                                          "Bytes of segments and resume points in accepted commits")),
       shard_seconds_(registry->AddHistogram("chainfleet_worker_shard_unit_duration_seconds",
-                                            "Device time of one chain and kind of a prediction shard", DurationBounds(),
+                                            "Device time of one part of a prediction shard", DurationBounds(),
                                             {{"device", device_kind}})),
       chains_(registry->AddGauge("chainfleet_worker_chains", "Chains this worker holds")),
       upload_queue_bytes_(

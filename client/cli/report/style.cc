@@ -36,7 +36,7 @@ h4 { margin: 14px 0 8px; font-size: 13px; color: var(--muted); font-weight: 600;
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 26px 0 0; padding: 0; list-style: none; }
 .tiles li { padding: 14px 16px; background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .tiles b { display: block; font-size: 26px; line-height: 1.25; font-weight: 650; font-variant-numeric: tabular-nums; }
-.tiles span { display: block; color: var(--muted); font-size: 12.5px; }
+.tiles span { display: block; color: var(--muted); font-size: 12.5px; overflow-wrap: anywhere; }
 .tiles .good { color: var(--good); } .tiles .bad { color: var(--bad); }
 .warnings { margin: 18px 0 0; padding: 12px 18px; background: var(--bad-tint); border: 1px solid var(--bad); border-radius: 10px; }
 .warnings ul { margin: 4px 0 0; padding-left: 20px; }

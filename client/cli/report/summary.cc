@@ -85,7 +85,7 @@ void AddAbsentScores(const ReportContents& contents, std::string* html) {
     AddAbsent("Out of distribution",
               "Scores of telling another data set's inputs apart:", Command(contents, " --ood NAME"), html);
   }
-  if (evaluation.curve().empty()) {
+  if (evaluation.curve().empty() && !numbers) {
     AddAbsent("Scores over the number of draws",
               "This evaluation was made without them; a new one has them:", Command(contents, ""), html);
   }

@@ -96,10 +96,23 @@ TEST(Batcher, KeepsBatchesBelowTheirBound) {
   EXPECT_EQ(static_cast<int>(world.port.sent.size()), 4) << "1, 1, 3, 3";
 }
 
+TEST(Batcher, OnlyFullBatchesQueueUpAtTheWorkers) {
+  World world({.max_rows = 3});
+  world.port.workers = {{"a", Mood::kHangs}};
+  std::vector<Answer> answers(14);
+  std::vector<size_t> sent;
+  for (Answer& answer : answers) {
+    world.Ask(Rows({1}), &answer);
+    world.executor.RunUntilIdle();
+    sent.push_back(world.port.sent.size());
+  }
+  EXPECT_EQ(sent, (std::vector<size_t>{1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4})) << "1, 1, 3, 3, and no more";
+}
+
 TEST(Batcher, ServesTheUrgentFirst) {
   World world({.max_rows = 1});
   world.port.workers = {{"a", Mood::kHangs}};
-  std::vector<Answer> busy(2);
+  std::vector<Answer> busy(Batcher::kFullBatchesInFlight);
   for (Answer& answer : busy) world.Ask(Rows({0}), &answer, absl::Seconds(1));
   world.executor.RunUntilIdle();
   Answer low, high;
@@ -126,6 +139,18 @@ TEST(Batcher, AnExpiredRequestNeverReachesAWorker) {
   const int sent = static_cast<int>(world.port.sent.size());
   world.executor.RunFor(absl::Seconds(20));
   EXPECT_EQ(static_cast<int>(world.port.sent.size()), sent);
+}
+
+TEST(Batcher, WhatIsAnsweredLeavesNoTimerOfItsOwnBehind) {
+  World world;
+  std::vector<Answer> answers(50);
+  for (Answer& answer : answers) {
+    world.Ask(Rows({1}), &answer);
+    world.executor.RunUntilIdle();
+    ASSERT_TRUE(answer && answer->ok());
+  }
+  world.clock.Advance(absl::Minutes(2));
+  EXPECT_LT(world.executor.RunUntilIdle(), 10) << "one timer for all requests, one for all shards";
 }
 
 TEST(Batcher, ACancelledRequestLeavesTheOthersOfItsBatchAlone) {

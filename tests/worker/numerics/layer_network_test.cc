@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/store/draw_codec/segment_codec.h"
+#include "tests/support/one_stack.h"
 #include "tests/support/plain_network.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
@@ -153,7 +154,7 @@ TEST(LayerNetwork, PredictsWithTheStatisticsOfEachDraw) {
   const SegmentContent content = TwoDraws(data);
   const DrawStack stack = Stack(content, DrawKind::kThetaA);
   const int64_t n = 70;
-  const auto sums = MakePredictor(data)->PredictRows(stack, *data, 0, n, true, false);
+  const auto sums = PredictRows(MakePredictor(data), stack, *data, 0, n, true, false);
   ASSERT_TRUE(sums.ok()) << sums.status();
 
   const std::vector<uint8_t> bytes(data->input_bytes().begin(), data->input_bytes().begin() + n * data->row_size());
@@ -179,13 +180,13 @@ TEST(LayerNetwork, PredictsTheSameBitsHoweverTheRowsAreCut) {
   const auto data = SyntheticImages(200, {3, 9, 9});
   const DrawStack stack = Stack(TwoDraws(data), DrawKind::kTheta);
   at::set_num_threads(2);
-  const auto whole = MakePredictor(data)->PredictRows(stack, *data, 0, 150, false, false);
+  const auto whole = PredictRows(MakePredictor(data), stack, *data, 0, 150, false, false);
   at::set_num_threads(1);
   const auto predictor = MakePredictor(data);
   std::vector<double> cut;
   int64_t first = 0;
   for (const int64_t rows : {1, 64, 13, 72}) {
-    const auto part = predictor->PredictRows(stack, *data, first, rows, false, false);
+    const auto part = PredictRows(predictor, stack, *data, first, rows, false, false);
     ASSERT_TRUE(part.ok()) << part.status();
     cut.insert(cut.end(), part->sum_wp.begin(), part->sum_wp.end());
     first += rows;
@@ -199,7 +200,7 @@ TEST(LayerNetwork, RefusesDrawsWithoutTheirStatistics) {
   const NetworkShape network = *InferNetwork(Layers(), {3, 9, 9}, 10, "layers");
   DrawStack stack{{"layers-aaaaaa", 0}, DrawKind::kTheta, {1}, {}};
   stack.theta.push_back(std::make_shared<const std::vector<float>>(NumParameters(network.parameters)));
-  EXPECT_EQ(MakePredictor(data)->PredictRows(stack, *data, 0, 5, false, false).status().code(),
+  EXPECT_EQ(PredictRows(MakePredictor(data), stack, *data, 0, 5, false, false).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -38,16 +38,19 @@ class FakeService final : public v1::WorkerService::Service {
 
 class WidePredictor final : public Predictor {
  public:
-  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor& inputs, bool) override {
+  absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
+                                                         const InputTensor& inputs, bool) override {
     if (inputs.shape.empty()) return WithReason(absl::InvalidArgumentError("no shape"), "INVALID_FIELD");
-    PartialPrediction partial;
-    partial.chain = draws.chain;
-    partial.num_rows = inputs.shape[0];
-    partial.sum_wp.assign(static_cast<size_t>(inputs.shape[0]), 0.5);
-    return partial;
+    std::vector<PartialPrediction> partials(stacks.size());
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      partials[i].chain = stacks[i].chain;
+      partials[i].num_rows = inputs.shape[0];
+      partials[i].sum_wp.assign(static_cast<size_t>(inputs.shape[0]), 0.5);
+    }
+    return partials;
   }
-  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t, bool, bool,
-                                                const Corruption*) override {
+  absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>&, const ResidentDataset&,
+                                                             int64_t, int64_t, bool, bool, const Corruption*) override {
     return absl::InternalError("no rows here");
   }
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan&, const DrawStack&, const DrawStack&,

@@ -34,23 +34,28 @@ class ThreePartFlatness final : public FlatnessRun {
 class FakePredictor final : public Predictor {
  public:
   explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
-  absl::StatusOr<PartialPrediction> Predict(const DrawStack& draws, const InputTensor&, bool members) override {
+  absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks, const InputTensor&,
+                                                         bool members) override {
     if (members) members_asked = true;
     clock_->Advance(absl::Milliseconds(100));
-    PartialPrediction partial;
-    partial.chain = draws.chain;
-    partial.kind = draws.kind;
-    partial.num_draws = static_cast<int64_t>(draws.theta.size());
-    partial.sum_wp = {0};
-    for (const auto& theta : draws.theta) partial.sum_wp[0] += (*theta)[0];
-    return partial;
+    std::vector<PartialPrediction> partials;
+    for (const DrawStack& draws : stacks) {
+      PartialPrediction& partial = partials.emplace_back();
+      partial.chain = draws.chain;
+      partial.kind = draws.kind;
+      partial.num_draws = static_cast<int64_t>(draws.theta.size());
+      partial.sum_wp = {0};
+      for (const auto& theta : draws.theta) partial.sum_wp[0] += (*theta)[0];
+    }
+    return partials;
   }
   // The probability is the severity of the corruption.
-  absl::StatusOr<PartialPrediction> PredictRows(const DrawStack&, const ResidentDataset&, int64_t, int64_t, bool, bool,
-                                                const Corruption* corruption) override {
-    PartialPrediction partial;
-    partial.sum_wp = {corruption == nullptr ? 0.0 : corruption->severity};
-    return partial;
+  absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
+                                                             const ResidentDataset&, int64_t, int64_t, bool, bool,
+                                                             const Corruption* corruption) override {
+    std::vector<PartialPrediction> partials(stacks.size());
+    for (PartialPrediction& partial : partials) partial.sum_wp = {corruption == nullptr ? 0.0 : corruption->severity};
+    return partials;
   }
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
                                                              const DrawStack& theta_a,
@@ -105,7 +110,8 @@ class ShardServerTest : public ::testing::Test {
     }
     return chain;
   }
-  ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains) {
+  // Of so many rows that each chain and kind is a part of its own.
+  ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains, int64_t rows = ShardServer::kUnitPasses) {
     ShardRequest request;
     request.shard_id = id;
     auto plan = std::make_shared<PredictPlan>();
@@ -113,7 +119,8 @@ class ShardServerTest : public ::testing::Test {
     request.plan = plan;
     request.chains = std::move(chains);
     request.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
-    request.inputs = std::make_shared<InputTensor>();
+    request.inputs =
+        std::make_shared<InputTensor>(InputTensor{.type = InputType::kFloat32, .shape = {rows}, .bytes = {}});
     return request;
   }
   void Submit(ShardRequest request) {
@@ -220,6 +227,21 @@ TEST_F(ShardServerTest, RefusesMoreThanItsQueueHolds) {
   executor_.RunUntilIdle();
   ASSERT_THAT(results_, SizeIs(1));
   EXPECT_TRUE(absl::IsResourceExhausted(results_[0].status()));
+}
+
+TEST_F(ShardServerTest, ChainsAndKindsShareAPassUntilTheyFillIt) {
+  Submit(Request(1, {Chain(0), Chain(3), Chain(4)}, ShardServer::kUnitPasses / 8));
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(shards_.ServeOne());
+  executor_.RunUntilIdle();
+  EXPECT_THAT(results_, IsEmpty()) << "two kinds of four draws over an eighth each fill a unit";
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(1));
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  EXPECT_EQ(observer_.shard_units, 3);
+  ASSERT_THAT(results_[0]->partials, SizeIs(6));
+  EXPECT_EQ(results_[0]->partials[3].chain.index, 3);
+  EXPECT_EQ(results_[0]->partials[3].sum_wp[0], 100);
 }
 
 TEST_F(ShardServerTest, ACancelledShardEndsAfterTheUnitItIsAt) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tests/support/network_fixture.h"
+#include "tests/support/one_stack.h"
 #include "tests/support/regression_dataset.h"
 #include "worker/numerics/dataset/corrupted_images.h"
 
@@ -62,7 +63,7 @@ TEST(Predictor, SumsAreThoseWorkedOutByHand) {
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
   const DrawStack draws = TwoDraws();
   const std::vector<float> x = {1, 2, -1, 0.5, 0, 0};
-  const auto sums = predictor->Predict(draws, Floats(x, {3, 2}), false);
+  const auto sums = Predict(predictor, draws, Floats(x, {3, 2}), false);
   ASSERT_TRUE(sums.ok()) << sums.status();
   EXPECT_EQ(sums->chain, draws.chain);
   EXPECT_EQ(sums->kind, DrawKind::kThetaA);
@@ -95,7 +96,7 @@ TEST(Predictor, SumsAreThoseWorkedOutByHand) {
 
 TEST(Predictor, AnswersNotANumberWithAnEntropyThatIsNone) {
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
-  const auto sums = predictor->Predict(TwoDraws(), Floats({NAN, 2, 1, 2}, {2, 2}), false);
+  const auto sums = Predict(predictor, TwoDraws(), Floats({NAN, 2, 1, 2}, {2, 2}), false);
   ASSERT_TRUE(sums.ok()) << sums.status();
   EXPECT_TRUE(std::isnan(sums->sum_wh[0]));
   EXPECT_TRUE(std::isfinite(sums->sum_wh[1]));
@@ -105,7 +106,7 @@ TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
   const auto data = SyntheticImages(10, {2}, 3);
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, data->description().normalisation));
   const DrawStack draws = TwoDraws();
-  const auto sums = predictor->PredictRows(draws, *data, 4, 5, true, false);
+  const auto sums = PredictRows(predictor, draws, *data, 4, 5, true, false);
   ASSERT_TRUE(sums.ok()) << sums.status();
   ASSERT_EQ(sums->draw_log_likelihood.size(), 2u);
   for (int s = 0; s < 2; ++s) {
@@ -157,7 +158,7 @@ TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
     plan->input_shape = {2};
     plan->normalisation = data->description().normalisation;
     const auto predictor = MakePredictor(plan);
-    const auto sums = predictor->PredictRows(NumberDraws(c.thetas), *data, 2, 5, true, false);
+    const auto sums = PredictRows(predictor, NumberDraws(c.thetas), *data, 2, 5, true, false);
     ASSERT_TRUE(sums.ok()) << sums.status();
     EXPECT_EQ(sums->num_classes, 0);
     ASSERT_EQ(sums->sum_wm.size(), 5u);
@@ -188,7 +189,7 @@ TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
     }
     for (const int s : {0, 1}) EXPECT_NEAR(sums->draw_log_likelihood[s], log_likelihood[s], 1e-3);
     EXPECT_FALSE(
-        predictor->PredictRows(NumberDraws(c.thetas), *Resident(MakeTable(9, 2, true)), 0, 9, true, false).ok());
+        PredictRows(predictor, NumberDraws(c.thetas), *Resident(MakeTable(9, 2, true)), 0, 9, true, false).ok());
   }
 }
 
@@ -204,9 +205,9 @@ TEST(Predictor, ALogitIsAClassifierOfTwo) {
     plan->num_classes = 2;
     plan->normalisation = data->description().normalisation;
     const auto softmax = Plan("softmax_regression", {2}, 2, data->description().normalisation);
-    const auto sums = MakePredictor(plan)->PredictRows(draws, *data, 0, 9, true, false);
-    const auto expected = MakePredictor(softmax)->PredictRows(NumberDraws({{0, 0, 1, -2, 0, 0.5}, {0, 0, 0, 3, 0, -1}}),
-                                                              *data, 0, 9, true, false);
+    const auto sums = PredictRows(MakePredictor(plan), draws, *data, 0, 9, true, false);
+    const auto expected = PredictRows(MakePredictor(softmax), NumberDraws({{0, 0, 1, -2, 0, 0.5}, {0, 0, 0, 3, 0, -1}}),
+                                      *data, 0, 9, true, false);
     ASSERT_TRUE(sums.ok() && expected.ok()) << sums.status();
     for (int64_t i = 0; i < 18; ++i) EXPECT_NEAR(sums->sum_wp[i], expected->sum_wp[i], 1e-6);
     for (int64_t row = 0; row < 9; ++row) EXPECT_NEAR(sums->sum_wh[row], expected->sum_wh[row], 1e-6);
@@ -227,15 +228,15 @@ TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
     for (int r = 0; r < 3; ++r) draws.theta.push_back(std::make_shared<const std::vector<float>>(theta.ReadRow(r)));
     const auto predictor = MakePredictor(Plan(model, {1, 28, 28}, 10, data->description().normalisation));
     at::set_num_threads(1);
-    const auto whole = predictor->PredictRows(draws, *data, 0, 150, false, false);
+    const auto whole = PredictRows(predictor, draws, *data, 0, 150, false, false);
     ASSERT_TRUE(whole.ok()) << whole.status();
     at::set_num_threads(2);
     for (const auto& [first, rows] : {std::pair(0, 1), std::pair(1, 77), std::pair(78, 72), std::pair(0, 150)}) {
-      const auto part = predictor->PredictRows(draws, *data, first, rows, false, false);
+      const auto part = PredictRows(predictor, draws, *data, first, rows, false, false);
       ASSERT_TRUE(part.ok()) << part.status();
       const InputTensor inputs{
           InputType::kUint8, {rows, 1, 28, 28}, data->input_bytes().substr(first * 784, rows * 784)};
-      const auto given = predictor->Predict(draws, inputs, false);
+      const auto given = Predict(predictor, draws, inputs, false);
       ASSERT_TRUE(given.ok()) << given.status();
       const auto begin = whole->sum_wp.begin() + first * 10;
       EXPECT_EQ(part->sum_wp, std::vector<double>(begin, begin + rows * 10));
@@ -243,6 +244,35 @@ TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
       EXPECT_EQ(part->sum_wh, std::vector<double>(whole->sum_wh.begin() + first, whole->sum_wh.begin() + first + rows));
     }
     at::set_num_threads(1);
+  }
+}
+
+TEST(Predictor, StacksTogetherGiveTheBitsOfEachAlone) {
+  const auto data = SyntheticImages(600);
+  const auto potential = MakeNetwork("mlp", data);
+  const ThetaArena theta = RandomTheta(potential->layout(), 6);
+  std::vector<DrawStack> stacks(3);
+  for (int r = 0; r < 6; ++r) {
+    stacks[r / 2].chain = {"fashion-aaaaaa", r / 2};
+    stacks[r / 2].weights.push_back(1 + r);
+    stacks[r / 2].theta.push_back(std::make_shared<const std::vector<float>>(theta.ReadRow(r)));
+  }
+  const auto predictor = MakePredictor(Plan("mlp", {1, 28, 28}, 10, data->description().normalisation));
+  for (const int64_t rows : {1, 150, 600}) {
+    at::set_num_threads(2);
+    const auto together = predictor->PredictRows(stacks, *data, 0, rows, true);
+    at::set_num_threads(1);
+    ASSERT_TRUE(together.ok()) << together.status();
+    ASSERT_EQ(together->size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      const auto alone = PredictRows(predictor, stacks[i], *data, 0, rows, true);
+      ASSERT_TRUE(alone.ok()) << alone.status();
+      EXPECT_EQ((*together)[i].chain, stacks[i].chain);
+      EXPECT_EQ((*together)[i].sum_w, alone->sum_w);
+      EXPECT_EQ((*together)[i].sum_wp, alone->sum_wp) << rows << " rows, stack " << i;
+      EXPECT_EQ((*together)[i].sum_wh, alone->sum_wh);
+      EXPECT_EQ((*together)[i].draw_log_likelihood, alone->draw_log_likelihood);
+    }
   }
 }
 
@@ -258,7 +288,7 @@ PartialPrediction SumOfRuns(Predictor* predictor, const DrawStack& draws, const 
   PartialPrediction sum;
   for (size_t done = 0, count = 1; done < draws.theta.size(); done += count, count *= 2) {
     count = std::min(count, draws.theta.size() - done);
-    const auto run = predictor->Predict(Some(draws, draws.theta.size() - done - count, count), inputs);
+    const auto run = Predict(predictor, Some(draws, draws.theta.size() - done - count, count), inputs);
     CHAINFLEET_CHECK(run.ok()) << run.status().ToString();
     sum.sum_w += run->sum_w;
     sum.sum_w2 += run->sum_w2;
@@ -284,7 +314,7 @@ TEST(Predictor, RunsOfDrawsAddUpToTheSameBits) {
   const InputTensor inputs{InputType::kUint8, {40, 1, 28, 28}, data->input_bytes().substr(0, 40 * 784)};
   for (const size_t count : {1, 2, 3, 6, 7, 11}) {
     const DrawStack draws = Some(all, 11 - count, count);
-    const auto whole = predictor->Predict(draws, inputs);
+    const auto whole = Predict(predictor, draws, inputs);
     ASSERT_TRUE(whole.ok()) << whole.status();
     const PartialPrediction runs = SumOfRuns(predictor.get(), draws, inputs);
     EXPECT_EQ(whole->sum_w, runs.sum_w) << count;
@@ -300,7 +330,7 @@ TEST(Predictor, MembersAreWhatEachDrawSaysAlone) {
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
   const DrawStack draws = TwoDraws();
   const std::vector<float> x = {1, 2, -1, 0.5, 0, 0};
-  const auto sums = predictor->Predict(draws, Floats(x, {3, 2}), /*members=*/true);
+  const auto sums = Predict(predictor, draws, Floats(x, {3, 2}), /*members=*/true);
   ASSERT_TRUE(sums.ok()) << sums.status();
   ASSERT_TRUE(sums->members);
   EXPECT_EQ(sums->members->chain, draws.chain);
@@ -313,7 +343,7 @@ TEST(Predictor, MembersAreWhatEachDrawSaysAlone) {
       for (int k = 0; k < 3; ++k) EXPECT_NEAR(sums->members->probabilities[(s * 3 + row) * 3 + k], p[k], 1e-6);
     }
   }
-  EXPECT_FALSE(predictor->Predict(draws, Floats(x, {3, 2}))->members) << "not asked for";
+  EXPECT_FALSE(Predict(predictor, draws, Floats(x, {3, 2}))->members) << "not asked for";
 }
 
 TEST(Predictor, MembersOfNumbersAreMeansAndVariances) {
@@ -324,12 +354,12 @@ TEST(Predictor, MembersOfNumbersAreMeansAndVariances) {
   plan->normalisation = data->description().normalisation;
   const DrawStack draws = NumberDraws({{1, -2, 0.5, -1}, {0, 3, -1, 0.25}});
   const auto predictor = MakePredictor(plan);
-  const auto sums = predictor->PredictRows(draws, *data, 2, 5, false, /*members=*/true);
+  const auto sums = PredictRows(predictor, draws, *data, 2, 5, false, /*members=*/true);
   ASSERT_TRUE(sums.ok() && sums->members) << sums.status();
   EXPECT_TRUE(sums->members->probabilities.empty());
   ASSERT_EQ(sums->members->mean.size(), 10u);
   for (size_t s = 0; s < 2; ++s) {
-    const auto alone = predictor->PredictRows(Some(draws, s, 1), *data, 2, 5, false);
+    const auto alone = PredictRows(predictor, Some(draws, s, 1), *data, 2, 5, false);
     ASSERT_TRUE(alone.ok());
     for (size_t row = 0; row < 5; ++row) {
       EXPECT_FLOAT_EQ(sums->members->mean[s * 5 + row], static_cast<float>(alone->sum_wm[row] / alone->sum_w));
@@ -340,12 +370,12 @@ TEST(Predictor, MembersOfNumbersAreMeansAndVariances) {
 
 TEST(Predictor, NamesBothShapesWhenInputsDoNotFit) {
   const auto predictor = MakePredictor(Plan("mlp", {1, 28, 28}, 10, {}));
-  const auto wrong = predictor->Predict(DrawStack(), Floats(std::vector<float>(784), {28, 28}), false);
+  const auto wrong = Predict(predictor, DrawStack(), Floats(std::vector<float>(784), {28, 28}), false);
   EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("[n, 1, 28, 28]"));
   EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("[28, 28]"));
   const auto short_bytes =
-      predictor->Predict(DrawStack(), {InputType::kFloat32, {1, 1, 28, 28}, std::string(784, 0)}, false);
+      Predict(predictor, DrawStack(), InputTensor{InputType::kFloat32, {1, 1, 28, 28}, std::string(784, 0)}, false);
   EXPECT_EQ(short_bytes.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(short_bytes.status().message()), HasSubstr("3136 bytes, got 784"));
 }
@@ -353,11 +383,11 @@ TEST(Predictor, NamesBothShapesWhenInputsDoNotFit) {
 TEST(Predictor, RefusesDrawsAndRowsThatDoNotFit) {
   const auto data = SyntheticImages(10, {2}, 3);
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, data->description().normalisation));
-  EXPECT_EQ(predictor->PredictRows(TwoDraws(), *data, 8, 3, false, false).status().code(),
+  EXPECT_EQ(PredictRows(predictor, TwoDraws(), *data, 8, 3, false, false).status().code(),
             absl::StatusCode::kInvalidArgument);
   DrawStack draws = TwoDraws();
   draws.theta[1] = std::make_shared<const std::vector<float>>(8);
-  const auto status = predictor->PredictRows(draws, *data, 0, 3, false, false).status();
+  const auto status = PredictRows(predictor, draws, *data, 0, 3, false, false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("8 parameters, the model of job fashion-aaaaaa has 9"));
   EXPECT_EQ(Predictor::Create(Plan("resnet", {2}, 3, {}), "cpu").status().code(), absl::StatusCode::kInvalidArgument);
@@ -382,27 +412,27 @@ TEST(Predictor, CorruptedRowsAreThoseOfTheirPlaceInTheDataset) {
     corrupter->Change(row, image.data());
     images.insert(images.end(), image.begin(), image.end());
   }
-  const auto wanted = predictor->Predict(draws, Floats(images, {150, 1, 28, 28}), false);
+  const auto wanted = Predict(predictor, draws, Floats(images, {150, 1, 28, 28}), false);
   ASSERT_TRUE(wanted.ok()) << wanted.status();
-  const auto whole = predictor->PredictRows(draws, *data, 0, 150, true, false, &corruption);
+  const auto whole = PredictRows(predictor, draws, *data, 0, 150, true, false, &corruption);
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_EQ(whole->draw_log_likelihood.size(), 1u);
   for (size_t i = 0; i < wanted->sum_wp.size(); ++i) EXPECT_NEAR(whole->sum_wp[i], wanted->sum_wp[i], 1e-6);
   std::vector<double> in_parts;
   for (const auto& [first, rows] : {std::pair{0, 1}, {1, 70}, {71, 79}}) {
-    const auto part = predictor->PredictRows(draws, *data, first, rows, false, false, &corruption);
+    const auto part = PredictRows(predictor, draws, *data, first, rows, false, false, &corruption);
     ASSERT_TRUE(part.ok()) << part.status();
     in_parts.insert(in_parts.end(), part->sum_wp.begin(), part->sum_wp.end());
   }
   EXPECT_EQ(in_parts, whole->sum_wp);
-  EXPECT_NE(predictor->PredictRows(draws, *data, 0, 150, false, false)->sum_wp, whole->sum_wp);
+  EXPECT_NE(PredictRows(predictor, draws, *data, 0, 150, false, false)->sum_wp, whole->sum_wp);
 }
 
 TEST(Predictor, RefusesACorruptionThatIsNoneOrNotOfSuchInputs) {
   const auto data = SyntheticImages(10, {2}, 3);
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
   const auto refusal = [&](const Corruption& corruption) {
-    const auto status = predictor->PredictRows(TwoDraws(), *data, 0, 3, false, false, &corruption).status();
+    const auto status = PredictRows(predictor, TwoDraws(), *data, 0, 3, false, false, &corruption).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     return status.ToString();
   };

@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
                                  .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits())),
                                  .opening = options.opening};
-  return WaitToLead(postgres, options.listen, pause);
+  return WaitToLead(postgres, options.listen, RngKey{RandomBits()}, pause);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
@@ -165,6 +165,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .auth = auth_.get(),
                            .metrics = &metrics_,
                            .statistics = &statistics_,
+                           .request_ids = RngKey{RandomBits()},
                            .longest_call = options.longest_call,
                            .data_directory = options.data_directory,
                            .started_at = clock_.Wall()};

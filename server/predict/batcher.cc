@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/domain/prediction_rows.h"
 
 namespace chainfleet {
@@ -33,6 +34,7 @@ struct Batch;
 
 struct Request {
   DrawQuery draws;
+  std::string trace_id;
   std::shared_ptr<const InputTensor> inputs;
   PredictPriority priority = PredictPriority::kNormal;
   absl::Duration arrived, deadline;  // monotonic
@@ -57,6 +59,18 @@ struct Group {
   std::array<std::deque<std::shared_ptr<Request>>, 3> waiting;  // by priority
   int in_flight = 0;
 };
+
+// Of a batch: the first request's, with the number of the others. Those are told apart by a line each.
+std::string TraceOf(const std::vector<std::shared_ptr<Request>>& requests) {
+  std::string trace = requests.front()->trace_id;
+  if (requests.size() == 1) return trace;
+  absl::StrAppend(&trace, "+", requests.size() - 1);
+  for (const auto& request : requests) {
+    Log(LogLevel::kDebug, "predictions share a pass",
+        {{"request", request->trace_id}, {"pass", trace}, {"job", request->draws.job}});
+  }
+  return trace;
+}
 
 std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Request>>& requests) {
   if (requests.size() == 1) return requests.front()->inputs;
@@ -165,10 +179,12 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       request->launched = std::min(request->launched, now);
       deadline = std::max(deadline, request->deadline);
     }
+    PredictQuery query = group->query;
+    query.trace_id = TraceOf(batch->requests);
     const std::shared_ptr<const InputTensor> inputs = Joined(batch->requests);
     batch->sent = clock->Monotonic();
     batch->took.input = batch->sent - now;
-    batch->cancel = router->Predict(group->query, inputs, deadline - batch->sent,
+    batch->cancel = router->Predict(std::move(query), inputs, deadline - batch->sent,
                                     [self = shared_from_this(), kind, batch](absl::StatusOr<Prediction> prediction) {
                                       self->strand.Schedule([self, kind, batch, prediction = std::move(prediction)] {
                                         self->End(kind, batch.get(), prediction);
@@ -272,7 +288,7 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
   const Kind kind = KindOf(query, *inputs);
   const absl::Duration now = state_->clock->Monotonic();
   const auto request = std::make_shared<Request>(
-      Request{query.draws, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
+      Request{query.draws, query.trace_id, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
   state_->strand.Schedule(
       [state = state_, kind, query = std::move(query), request] { state->Take(kind, query, request); });
   return [weak = std::weak_ptr<Request>(request), state = state_] {

@@ -77,6 +77,7 @@ class PredictCall final : public PinnedCall<Prediction> {
     plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) { request->inputs = Slice(rows); };
     plan.needs_all = query_.anytime ? !first_wave() : query_.min_draws == 0;
     plan.members = needs_members();
+    plan.trace_id = query_.trace_id;
     // The same blocks in every wave, whose sums are added.
     plan.rows_per_block = RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members);
     FanOutRows(std::move(plan), {[this](const RowBlock& rows, std::vector<PartialPrediction> partials) {

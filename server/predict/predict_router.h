@@ -24,6 +24,7 @@ struct PredictQuery {
   bool anytime = false;                // as many draws as fit into the time, at least min_draws or one
   bool members = false;                // also what each draw says
   std::vector<double> quantiles = {};  // levels, of float32 targets
+  std::string trace_id = {};           // goes with the shards, for logs
 };
 
 // Thread-safe. What it is given outlives it; a call under way may outlive the router itself.

@@ -184,8 +184,10 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
   row.stats = report.stats;
   row.stats.steps_per_second = part->timer.StepsPerSecond();
   held_->Stepped(row.lease, row.step, row.stats);
-  LogWarnings(report);
+  LogWarnings(report, row.lease);
   if (!report.finite) {
+    Log(LogLevel::kWarning, "chain diverged",
+        {{"job", plan_->job}, {"chain", report.chain}, {"lease_epoch", row.lease.epoch}, {"step", report.step}});
     return Close(part, &row, ChainState::kDiverged,
                  "energy or theta is not finite at step " + std::to_string(report.step));
   }
@@ -197,12 +199,13 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
   if (SegmentIsFull(row) || ResumePointIsDue(row)) Close(part, &row, std::nullopt, "");
 }
 
-void ChainBatchRunner::LogWarnings(const RowReport& report) const {
+void ChainBatchRunner::LogWarnings(const RowReport& report, const LeaseRef& lease) const {
   const std::optional<RunReport>& measured = report.stats.report;
   if (!measured || measured->step != report.step - 1) return;
   const int64_t num_examples = plan_->dataset ? plan_->dataset->num_rows : 1;
   for (const std::string& warning : WarningsOf(report.stats, plan_->spec, num_examples)) {
-    Log(LogLevel::kWarning, warning, {{"job", plan_->job}, {"chain", report.chain}, {"step", measured->step}});
+    Log(LogLevel::kWarning, warning,
+        {{"job", plan_->job}, {"chain", report.chain}, {"lease_epoch", lease.epoch}, {"step", measured->step}});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/limits.h"
+#include "core/base/log.h"
 
 namespace chainfleet {
 namespace {
@@ -44,6 +45,7 @@ absl::Status CheckAsked(const ShardRequest& request) {
 struct ShardServer::Shard {
   ShardRequest request;
   Done<ShardResult> done;
+  absl::Duration arrived;  // monotonic
 
   struct Source {
     const Segment* segment;
@@ -102,6 +104,7 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
   auto shard = std::make_shared<Shard>();
   shard->request = std::move(request);
   shard->done = std::move(done);
+  shard->arrived = clock_->Monotonic();
   const uint64_t id = shard->request.shard_id;
   shard->result.shard_id = id;
   for (const ChainDraws& chain : shard->request.chains) {
@@ -125,6 +128,7 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
     }
   }
   if (!refused.ok()) {
+    LogEnd(*shard, refused);
     executor_->Schedule([shard, refused] { shard->done(refused); });
     return;
   }
@@ -308,11 +312,25 @@ absl::StatusOr<Predictor*> ShardServer::PredictorFor(const Shard& shard) {
   return predictors_.front().second.get();
 }
 
+void ShardServer::LogEnd(const Shard& shard, const absl::Status& status) const {
+  const ShardRequest& request = shard.request;
+  const int64_t rows = request.rows ? request.rows->num_rows : request.inputs->shape.empty() ? 0 : request.inputs->shape[0];
+  std::vector<LogField> fields = {{"request", request.trace_id},
+                                  {"job", request.plan->job},
+                                  {"chains", request.chains.size()},
+                                  {"rows", rows},
+                                  {"ms", absl::ToDoubleMilliseconds(clock_->Monotonic() - shard.arrived)}};
+  if (!status.ok()) fields.emplace_back("error", status.ToString());
+  Log(status.ok() || absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kWarning,
+      status.ok() ? "shard served" : absl::IsCancelled(status) ? "shard cancelled" : "shard failed", fields);
+}
+
 void ShardServer::Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result) {
   {
     MutexLock lock(&mutex_);
     if (shards_.erase(shard->request.shard_id) == 0) return;
   }
+  LogEnd(*shard, result.status());
   executor_->Schedule([shard, result = std::move(result)] { shard->done(result); });
 }
 

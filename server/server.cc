@@ -226,21 +226,12 @@ absl::Status Server::ServeMetrics(const std::string& address) {
 
 std::vector<GaugeFamily> Server::ShowFleet() {
   FleetCounts counts;
-  std::vector<JobView> jobs;
-  std::string page_token;
-  do {
-    auto page = dispatcher_->ListJobs({}, limits::kMaxPageSize, page_token);
-    if (!page.ok()) break;
-    for (JobView& job : page->items) {
-      ++counts.jobs[job.state];
-      for (const ChainView& chain : job.chains) {
-        ++counts.chains[chain.state];
-        counts.draws += chain.num_draws;
-      }
-      jobs.push_back(std::move(job));
-    }
-    page_token = page->next_page_token;
-  } while (!page_token.empty());
+  const FleetSummary fleet = dispatcher_->Summary(static_cast<size_t>(kMostSeriesOfAKind));
+  for (const JobSummary& job : fleet.jobs) {
+    ++counts.jobs[job.state];
+    for (const auto& [state, count] : job.chains) counts.chains[state] += count;
+    counts.draws += job.num_draws;
+  }
   const FleetDemand demand = dispatcher_->Demand();
   counts.workers = static_cast<int64_t>(demand.workers.size());
   for (const WorkerView& worker : demand.workers) counts.chain_slots += worker.draining ? 0 : worker.chain_slots;
@@ -260,7 +251,7 @@ std::vector<GaugeFamily> Server::ShowFleet() {
                         .lost_jobs = scale.lost_jobs});
   }
   return FleetGauges(
-      jobs, [this](const std::string& job) { return traces_->Of(job); }, demand.workers, clock_.Wall());
+      fleet, [this](const std::string& job) { return traces_->Of(job); }, demand.workers, clock_.Wall());
 }
 
 }  // namespace chainfleet

@@ -22,7 +22,7 @@ struct Oldest {
   absl::Time committed_at;
 };
 
-struct Place {
+struct Position {
   int64_t next = 0;              // all segments that begin before it are tombstones, or held
   int64_t held = 0;              // as of the last look
   std::optional<Oldest> oldest;  // of those from `next` on, as of the last look
@@ -63,7 +63,7 @@ struct RetentionKeeper::State {
   const absl::Duration longest_call;
   const std::function<void()> released;
   Mutex running;
-  std::map<ChainId, Place> places CHAINFLEET_GUARDED_BY(running);
+  std::map<ChainId, Position> places CHAINFLEET_GUARDED_BY(running);
   std::deque<Mark> marks CHAINFLEET_GUARDED_BY(running);  // by time and ticket
 
   absl::StatusOr<Pass> Run() {
@@ -83,7 +83,7 @@ struct RetentionKeeper::State {
   }
 
   void ForgetOthers(const std::vector<RetainedJob>& jobs) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(running) {
-    std::map<ChainId, Place> known;
+    std::map<ChainId, Position> known;
     for (const RetainedJob& job : jobs) {
       for (size_t i = 0; i < job.num_draws.size(); ++i) {
         auto found = places.extract(ChainId{job.id, static_cast<int32_t>(i)});
@@ -117,7 +117,7 @@ struct RetentionKeeper::State {
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(running) {
     const auto chain = static_cast<size_t>(index);
     change::ExpireSegments change{{job.id, index}, {}};
-    Place& place = places[change.chain];
+    Position& place = places[change.chain];
     if (place.held != job.held[chain]) {
       // What an alias let go begins at the latest where what is held still ends.
       place.next = job.held[chain] < place.held ? job.held[chain] : std::max(place.next, job.held[chain]);

@@ -172,8 +172,9 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   shards_ = std::make_unique<ShardStreams>(threads_.get());
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
-  router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get());
-  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches);
+  router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get(), &predict_metrics_);
+  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches,
+                                       &predict_metrics_);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   evaluation_log_ = std::make_unique<DispatcherEvaluationLog>(parts);
   evaluations_ =

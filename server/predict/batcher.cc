@@ -87,8 +87,13 @@ std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Requ
 // Everything but Predict runs on the strand.
 struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   State(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
-        BatchLimits limits)
-      : clock(clock), strand(executor), router(router), statistics(statistics), limits(limits) {}
+        BatchLimits limits, PredictObserver* observer)
+      : clock(clock),
+        strand(executor),
+        router(router),
+        statistics(statistics),
+        limits(limits),
+        observer(ObserverOrNobody(observer)) {}
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
@@ -218,6 +223,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     }
     batch->took.output = clock->Monotonic() - answered;
     statistics->CountBatch(prediction.job, prediction.version, clock->Wall(), row, batch->took);
+    observer->OnBatch(static_cast<int64_t>(batch->requests.size()), row);
     for (size_t i = 0; i < parts.size(); ++i) Answer(batch->requests[i], std::move(parts[i]));
   }
 
@@ -236,6 +242,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   void Count(const Request& request, const absl::StatusOr<Prediction>& answer, const ComputeTimes& compute) {
     const absl::Duration total = clock->Monotonic() - request.arrived;
     if (answer.ok()) {
+      observer->OnRequest(total, request.launched - request.arrived);
       statistics->CountSuccess(answer->job, answer->version, clock->Wall(), request.rows(),
                                {total, request.launched - request.arrived, compute});
     } else {
@@ -256,6 +263,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
           if (prediction.ok()) {
             const Prediction& of = *prediction;
             const ComputeTimes compute{.input = {}, .infer = took, .output = {}};
+            self->observer->OnBatch(1, of.num_rows);
+            self->observer->OnRequest(took, absl::ZeroDuration());
             self->statistics->CountBatch(of.job, of.version, now, of.num_rows, compute);
             self->statistics->CountSuccess(of.job, of.version, now, of.num_rows, {took, absl::ZeroDuration(), compute});
           } else {
@@ -270,6 +279,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   PredictRouter* const router;
   InferenceStatistics* const statistics;
   const BatchLimits limits;
+  PredictObserver* const observer;
   std::map<Kind, Group> groups;
   int64_t num_waiting = 0;                                              // of all groups
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all that have no answer yet
@@ -277,8 +287,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 };
 
 Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
-                 BatchLimits limits)
-    : state_(std::make_shared<State>(clock, executor, router, statistics, limits)) {}
+                 BatchLimits limits, PredictObserver* observer)
+    : state_(std::make_shared<State>(clock, executor, router, statistics, limits, observer)) {}
 
 std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                        absl::Duration timeout, PredictPriority priority, Done done) {

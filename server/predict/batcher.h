@@ -34,9 +34,9 @@ class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2;
 
-  // `statistics` is told of all requests, by the way they took.
+  // `statistics` is told of all requests, by the way they took. `observer` may be null.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
-          BatchLimits limits);
+          BatchLimits limits, PredictObserver* observer = nullptr);
 
   // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request whose deadline passes or that is
   // cancelled while it waits never reaches a worker; one that is refused for what it holds does not hurt the others of

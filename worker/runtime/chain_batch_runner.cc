@@ -171,7 +171,13 @@ void ChainBatchRunner::Step(Part* part) {
   if (absl::IsResourceExhausted(reports.status())) return Split(part);
   if (!reports.ok()) return FailAll(part, reports.status());
   part->timer.Add(began, ended);
-  observer_->OnStep(static_cast<int>(reports->size()), ended - began);
+  StepFigures step{.rows = static_cast<int>(reports->size()), .took = ended - began};
+  for (const RowReport& report : *reports) {
+    step.gradients += report.gradients;
+    step.accepted += report.accepted == true;
+    step.rejected += report.accepted == false;
+  }
+  observer_->OnStep(step);
   for (const RowReport& report : *reports) TakeReport(part, report);
   std::erase_if(part->rows, [](const auto& entry) { return entry.second.leaving && !entry.second.unsent; });
 }

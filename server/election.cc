@@ -19,7 +19,8 @@ bool IsPostgres(const std::string& state) {
 }
 
 absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
-                                               const std::function<bool(absl::Duration)>& pause) {
+                                               RngKey request_ids, const std::function<bool(absl::Duration)>& pause) {
+  const SystemClock clock;
   std::unique_ptr<StandbyServer> standby;
   std::string known;
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresLeader> leader, PostgresLeader::Connect(options));
@@ -32,7 +33,7 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
                                                         " leads on this database: stop all others first"));
     }
     if (standby == nullptr) {
-      CHAINFLEET_ASSIGN_OR_RETURN(standby, StandbyServer::Start(listen));
+      CHAINFLEET_ASSIGN_OR_RETURN(standby, StandbyServer::Start(listen, &clock, request_ids));
     }
     const std::string now = election.ok() ? election->leader_address : "";
     standby->SetLeader(now);

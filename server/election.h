@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "core/base/rng_key.h"
 #include "core/store/state_store/postgres_leader.h"
 
 namespace chainfleet {
@@ -23,9 +24,9 @@ struct Lead {
 // Returns when this coordinator leads; until then answers on `listen` as a standby does. `pause` waits between
 // attempts and is false when it is time to end: then nothing is returned. Errors of the first attempt end it, later
 // ones are logged: a database that is away comes back. FAILED_PRECONDITION if it opens a restored store while another
-// coordinator leads.
+// coordinator leads. `request_ids`: of calls that are told who leads.
 absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
-                                               const std::function<bool(absl::Duration)>& pause);
+                                               RngKey request_ids, const std::function<bool(absl::Duration)>& pause);
 
 // Renews the lead every third of the term, and gives it up when it is destroyed: by then nothing may be written any
 // more.

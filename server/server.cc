@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
                                  .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits())),
                                  .opening = options.opening};
-  return WaitToLead(postgres, options.listen, pause);
+  return WaitToLead(postgres, options.listen, RngKey{RandomBits()}, pause);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
@@ -168,14 +168,16 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .auth = auth_.get(),
                            .metrics = &metrics_,
                            .statistics = &statistics_,
+                           .request_ids = RngKey{RandomBits()},
                            .longest_call = options.longest_call,
                            .data_directory = options.data_directory,
                            .started_at = clock_.Wall()};
   shards_ = std::make_unique<ShardStreams>(threads_.get());
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
-  router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get());
-  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches);
+  router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get(), &predict_metrics_);
+  batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches,
+                                       &predict_metrics_);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
   evaluation_log_ = std::make_unique<DispatcherEvaluationLog>(parts);
   evaluations_ =
@@ -228,21 +230,12 @@ absl::Status Server::ServeMetrics(const std::string& address) {
 
 std::vector<GaugeFamily> Server::ShowFleet() {
   FleetCounts counts;
-  std::vector<JobView> jobs;
-  std::string page_token;
-  do {
-    auto page = dispatcher_->ListJobs({}, limits::kMaxPageSize, page_token);
-    if (!page.ok()) break;
-    for (JobView& job : page->items) {
-      ++counts.jobs[job.state];
-      for (const ChainView& chain : job.chains) {
-        ++counts.chains[chain.state];
-        counts.draws += chain.num_draws;
-      }
-      jobs.push_back(std::move(job));
-    }
-    page_token = page->next_page_token;
-  } while (!page_token.empty());
+  const FleetSummary fleet = dispatcher_->Summary(static_cast<size_t>(kMostSeriesOfAKind));
+  for (const JobSummary& job : fleet.jobs) {
+    ++counts.jobs[job.state];
+    for (const auto& [state, count] : job.chains) counts.chains[state] += count;
+    counts.draws += job.num_draws;
+  }
   const FleetDemand demand = dispatcher_->Demand();
   counts.workers = static_cast<int64_t>(demand.workers.size());
   for (const WorkerView& worker : demand.workers) counts.chain_slots += worker.draining ? 0 : worker.chain_slots;
@@ -262,7 +255,7 @@ std::vector<GaugeFamily> Server::ShowFleet() {
                         .lost_jobs = scale.lost_jobs});
   }
   return FleetGauges(
-      jobs, [this](const std::string& job) { return traces_->Of(job); }, demand.workers, clock_.Wall());
+      fleet, [this](const std::string& job) { return traces_->Of(job); }, demand.workers, clock_.Wall());
 }
 
 }  // namespace chainfleet

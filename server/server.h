@@ -29,6 +29,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/scale/scale_loop.h"
 #include "server/telemetry/control_metrics.h"
+#include "server/telemetry/predict_metrics.h"
 
 namespace chainfleet {
 
@@ -104,6 +105,7 @@ class Server {
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   ControlMetrics control_metrics_{&registry_};
+  PredictMetrics predict_metrics_{&registry_};
   InferenceStatistics statistics_;
   std::string data_directory_, metrics_address_;
   std::unique_ptr<Dispatcher> dispatcher_;

@@ -98,14 +98,13 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
     if (session.drained()) return 0;
     const absl::Duration left = deadline - clock.Monotonic();
     if (left <= absl::ZeroDuration()) {
-      Log(LogLevel::kError, "chains could not be handed back in time", {{"worker", worker->id()}});
+      Log(LogLevel::kError, "chains could not be handed back in time");
       std::_Exit(session.connected() ? kFailed : kUnavailable);
     }
     const int received = WaitForSignal(signals, std::min(left, absl::Hours(1)));
     if (received != SIGTERM && received != SIGINT) continue;
     if (deadline < absl::InfiniteDuration()) std::_Exit(kFailed);
-    Log(LogLevel::kInfo, "handing chains back; a second signal ends at once",
-        {{"worker", worker->id()}, {"signal", received}});
+    Log(LogLevel::kInfo, "handing chains back; a second signal ends at once", {{"signal", received}});
     deadline = clock.Monotonic() + limits::kDrainDeadline;
     session.Drain();
   }
@@ -117,11 +116,9 @@ int Run(const WorkerOptions& options) {
   mallopt(M_ARENA_MAX, 4);
   const auto worker = Worker::Create(options);
   if (!worker.ok()) return Fail(worker.status());
+  AddToEveryLine({{"worker", (*worker)->id()}});
   Log(LogLevel::kInfo, "worker started",
-      {{"worker", (*worker)->id()},
-       {"server", options.server},
-       {"device", options.device},
-       {"threads", options.threads}});
+      {{"server", options.server}, {"device", options.device}, {"threads", options.threads}});
   (*worker)->Start([] { kill(getpid(), SIGUSR1); });
   return RunUntilSignal(worker->get(), signals);
 }

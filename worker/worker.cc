@@ -91,6 +91,7 @@ void Worker::Listen() {
   metrics_.BeforeScrape([this] {
     counters_.SetChains(held_.num_chains());
     counters_.SetUploadQueue(uploader_.queued_bytes());
+    counters_.ShowDrawCache({draws_.counts().hits, draws_.counts().misses, draws_.held_bytes()});
   });
 }
 

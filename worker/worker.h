@@ -60,9 +60,12 @@ class Worker final : private RuntimeObserver {
  private:
   explicit Worker(const WorkerOptions& options);
 
-  void OnStep(int rows, absl::Duration took) override { counters_.AddStep(rows, took); }
+  void OnStep(const StepFigures& step) override {
+    counters_.AddStep({step.rows, step.gradients, step.accepted, step.rejected, step.took});
+  }
   void OnCommit(int64_t draws, int64_t bytes) override { counters_.AddCommit(draws, bytes); }
   void OnShardUnit(absl::Duration took) override { counters_.AddShardUnit(took); }
+  void OnShard(const ShardFigures& shard) override { counters_.AddShard(shard.load, shard.wait, shard.compute); }
 
   void Listen();
   void WatchGpus(const WorkerOptions& options);

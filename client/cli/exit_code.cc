@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/job_file.h"
+#include "core/wire/grpc_status.h"
 
 namespace chainfleet {
 
@@ -30,12 +31,15 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 std::string FormatError(const absl::Status& status, bool color) {
   const auto one_line = [](const std::string& text) { return absl::StrReplaceAll(text, {{"\r\n", " "}, {"\n", " "}}); };
   std::string text = color ? "\x1b[1;31merror:\x1b[0m " : "error: ";
+  const std::string id = RequestIdOf(status);
+  const std::string request = id.empty() ? "" : absl::StrCat(" (request ", id, ")");
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (violations.size() < 2) {
     const std::string message(status.message());
-    return absl::StrCat(text, one_line(message.empty() ? absl::StatusCodeToString(status.code()) : message), "\n");
+    return absl::StrCat(text, one_line(message.empty() ? absl::StatusCodeToString(status.code()) : message), request,
+                        "\n");
   }
-  absl::StrAppend(&text, violations.size(), " fields are wrong\n");
+  absl::StrAppend(&text, violations.size(), " fields are wrong", request, "\n");
   for (const FieldViolation& v : violations) absl::StrAppend(&text, "  ", v.path, ": ", one_line(v.message), "\n");
   return text;
 }

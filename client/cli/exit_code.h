@@ -23,8 +23,8 @@ inline constexpr char kUsageReason[] = "USAGE";
 // By code, except for what the user mends in the command line or the job file: usage.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// "error: MESSAGE\n", the message on one line; several field violations follow on indented lines of their own. A color
-// marks "error:" if `color`.
+// "error: MESSAGE\n", the message on one line with the id of the request that failed, if there is one; several field
+// violations follow on indented lines of their own. A color marks "error:" if `color`.
 std::string FormatError(const absl::Status& status, bool color);
 
 }  // namespace chainfleet

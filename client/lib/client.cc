@@ -20,6 +20,7 @@ namespace {
 
 // A data set may be large, and the server decodes it before it answers.
 constexpr absl::Duration kTransferTimeout = absl::Minutes(30);
+constexpr uint64_t kCallIds = 0;  // backoffs count from 1
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -98,14 +99,16 @@ std::shared_ptr<grpc::Channel> Client::Channel() {
   return channel;
 }
 
-absl::Status Client::TryOnce(absl::Duration timeout, const Attempt& attempt) {
+absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt) {
   grpc::ClientContext context;
   if (timeout < absl::InfiniteDuration()) {
     // A span, not a point in time: nothing here asks the system for the time.
     context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(timeout), GPR_TIMESPAN));
   }
   if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
+  context.AddMetadata(kRequestIdHeader, id);
   absl::Status status = attempt(&context);
+  if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often our own word
   if (absl::IsUnavailable(status)) {
     current_ = (current_ + 1) % channels_.size();
     if (ReasonOf(status).empty()) {  // not a server's word
@@ -117,12 +120,19 @@ absl::Status Client::TryOnce(absl::Duration timeout, const Attempt& attempt) {
   return status;
 }
 
+// 32 hex digits, as a trace id.
+std::string Client::NextCallId() {
+  const RngKey key = Fold(Fold(RngKey{options_.seed}, kCallIds), ++calls_);
+  return absl::StrCat(absl::Hex(key.value, absl::kZeroPad16), absl::Hex(Fold(key, 0).value, absl::kZeroPad16));
+}
+
 Backoff Client::NextBackoff() { return Backoff(Fold(RngKey{options_.seed}, ++backoffs_)); }
 
 absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
   const absl::Duration end = clock_->Monotonic() + timeout;
+  const std::string id = NextCallId();
   for (Backoff backoff = NextBackoff();;) {
-    const absl::Status status = TryOnce(end - clock_->Monotonic(), attempt);
+    const absl::Status status = TryOnce(id, end - clock_->Monotonic(), attempt);
     if (absl::IsDeadlineExceeded(status)) {
       return Annotate(status, absl::StrCat("the server did not finish this within ", absl::FormatDuration(timeout),
                                            ": repeat it, or give it longer with --timeout"));
@@ -183,8 +193,9 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   bool heard = false;
   const absl::Duration end = clock_->Monotonic() + timeout;
   absl::Duration last_heard = clock_->Monotonic();
+  const std::string id = NextCallId();
   for (Backoff backoff = NextBackoff();;) {
-    const absl::Status status = TryOnce(end - clock_->Monotonic(), [&](grpc::ClientContext* context) {
+    const absl::Status status = TryOnce(id, end - clock_->Monotonic(), [&](grpc::ClientContext* context) {
       const auto stub = Stub<v1::JobService>();
       const auto reader = stub->WatchJob(context, request);
       while (reader->Read(&newest)) {

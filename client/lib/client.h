@@ -1,8 +1,9 @@
 // A program's view of a chainfleet server: typed, blocking calls with deadlines and bounded retries.
 //
 // UNAVAILABLE is repeated with jittered backoff, at the next address of the list; every call is idempotent (creating
-// calls carry a request_id, which the caller fills). What still fails comes back as the server said it, with reason and
-// field violations; a server that cannot be reached is UNAVAILABLE with the addresses in the message.
+// calls carry a request_id, which the caller fills). Each call has an id in the server's logs, the same for all its
+// attempts. What still fails comes back as the server said it, with reason, field violations and that id; a server that
+// cannot be reached is UNAVAILABLE with the addresses in the message.
 #pragma once
 
 #include <functional>
@@ -106,8 +107,9 @@ class Client {
 
   // Runs `attempt` until it says other than UNAVAILABLE, attempts are spent or the next would start after `timeout`.
   absl::Status Repeat(absl::Duration timeout, const Attempt& attempt);
-  // One attempt with token and deadline set; moves on to the next address if it says UNAVAILABLE.
-  absl::Status TryOnce(absl::Duration timeout, const Attempt& attempt);
+  // One attempt of the call `id` with token and deadline set; moves on to the next address if it says UNAVAILABLE.
+  absl::Status TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt);
+  std::string NextCallId();
   // Of one call, with jitter of its own.
   Backoff NextBackoff();
   template <typename Service, typename Request, typename Reply>
@@ -123,7 +125,7 @@ class Client {
   const std::function<void(absl::Duration)> sleep_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;  // one per address, made on first use
   size_t current_ = 0;
-  uint64_t backoffs_ = 0;
+  uint64_t backoffs_ = 0, calls_ = 0;
 };
 
 }  // namespace chainfleet

@@ -18,7 +18,7 @@ struct ClientOptions {
   absl::Duration timeout = absl::Seconds(30);              // of one call with all its attempts
   int attempts = 5;                                        // of one call: within a second and a half
   absl::Duration patience = absl::Minutes(1);              // of a stream that had begun, without a word from any server
-  uint64_t seed = 0;                                       // of the jitter of the backoff
+  uint64_t seed = 0;                                       // of the ids of calls and the jitter of the backoff
 };
 
 // "host:port[,host:port...]". INVALID_ARGUMENT naming the part that is not host:port.

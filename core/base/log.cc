@@ -4,13 +4,20 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string_view>
 
 namespace chainfleet {
 namespace {
 
 bool as_json = false;
+
+std::vector<LogField>& EveryLine() {
+  static auto* const fields = new std::vector<LogField>;
+  return *fields;
+}
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -67,12 +74,25 @@ void InitLog(const std::string& program, const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void AddToEveryLine(const std::vector<LogField>& fields) {
+  EveryLine().insert(EveryLine().end(), fields.begin(), fields.end());
+}
+
 void Log(LogLevel level, const std::string& message, std::initializer_list<LogField> fields) {
+  Log(level, message, std::vector<LogField>(fields));
+}
+
+void Log(LogLevel level, const std::string& message, const std::vector<LogField>& fields) {
   if (!spdlog::should_log(ToSpdlog(level))) return;
   std::string line = as_json ? "\"message\":" + Quoted(message) : message;
-  for (const LogField& field : fields) {
+  const auto add = [&line](const LogField& field) {
     line += as_json ? "," + Quoted(field.key) + ":" : std::string(" ") + field.key + "=";
     line += std::visit(Render{}, field.value);
+  };
+  std::ranges::for_each(fields, add);
+  for (const LogField& field : EveryLine()) {
+    const auto same = [&field](const LogField& f) { return std::string_view(f.key) == field.key; };
+    if (std::ranges::none_of(fields, same)) add(field);
   }
   spdlog::log(ToSpdlog(level), "{}", line);
 }

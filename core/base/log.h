@@ -2,7 +2,7 @@
 //
 //   Log(LogLevel::kInfo, "lease granted", {{"job", job}, {"chain", 3}, {"lease_epoch", 7}, {"worker", id}});
 //
-// Lines about a job, chain, lease or worker carry those fields under exactly these names. Never log tokens.
+// Lines about a job, chain, lease, worker or request carry those fields under exactly these names. Never log tokens.
 #pragma once
 
 #include <concepts>
@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace chainfleet {
 
@@ -39,7 +40,11 @@ struct LogField {
 // Once, at the start of main, before any thread. `level`: debug, info, warning or error; anything else is info.
 void InitLog(const std::string& program, const std::string& level);
 
+// Fields of every later line that does not have them itself. After InitLog, before another thread logs.
+void AddToEveryLine(const std::vector<LogField>& fields);
+
 // Thread-safe.
 void Log(LogLevel level, const std::string& message, std::initializer_list<LogField> fields = {});
+void Log(LogLevel level, const std::string& message, const std::vector<LogField>& fields);
 
 }  // namespace chainfleet

@@ -12,6 +12,7 @@ namespace chainfleet {
 namespace {
 
 constexpr char kDomain[] = "chainfleet";
+constexpr char kRequestUrl[] = "chainfleet/request";
 constexpr int kRetryDelaySeconds = 1;
 // The message travels twice (grpc-message and inside the details) and the details in base64 on some hops.
 constexpr size_t kMaxMessageBytes = 1000;
@@ -81,13 +82,39 @@ absl::Status FromGrpc(const grpc::Status& status) {
   for (const auto& detail : details.details()) {
     google::rpc::ErrorInfo info;
     google::rpc::BadRequest bad_request;
+    google::rpc::RequestInfo request;
     if (detail.UnpackTo(&info)) {
       if (info.domain() == kDomain) reason = info.reason();
     } else if (detail.UnpackTo(&bad_request)) {
       result = WithFields(std::move(result), bad_request);
+    } else if (detail.UnpackTo(&request)) {
+      result = WithRequestId(std::move(result), request.request_id());
     }
   }
   return reason.empty() ? result : WithReason(std::move(result), reason);
+}
+
+grpc::Status WithRequestId(const grpc::Status& status, const std::string& id) {
+  if (status.ok()) return status;
+  google::rpc::Status details;
+  if (status.error_details().empty() || !details.ParseFromString(status.error_details())) {
+    details.set_code(status.error_code());
+    details.set_message(Cut(status.error_message()));
+  }
+  google::rpc::RequestInfo info;
+  info.set_request_id(id);
+  details.add_details()->PackFrom(info);
+  return grpc::Status(status.error_code(), status.error_message(), details.SerializeAsString());
+}
+
+absl::Status WithRequestId(absl::Status status, const std::string& id) {
+  status.SetPayload(kRequestUrl, absl::Cord(id));
+  return status;
+}
+
+std::string RequestIdOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRequestUrl);
+  return payload.has_value() ? std::string(*payload) : std::string();
 }
 
 }  // namespace chainfleet

@@ -1,8 +1,11 @@
 // absl::Status <-> grpc::Status. Reasons, field violations and retry advice travel as google.rpc.Status details, so
-// that clients of any language find ErrorInfo (domain "chainfleet"), BadRequest and RetryInfo where they expect them.
+// that clients of any language find ErrorInfo (domain "chainfleet"), BadRequest, RetryInfo and RequestInfo where they
+// expect them.
 #pragma once
 
 #include <grpcpp/support/status.h>
+
+#include <string>
 
 #include "core/base/status.h"
 
@@ -12,7 +15,17 @@ namespace chainfleet {
 // violations that come last, then the message. NO_SERVING_WORKER gets RetryInfo.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Reason and field violations are restored; details of other domains are ignored.
+// Reason, field violations and the request's id are restored; details of other domains are ignored.
 absl::Status FromGrpc(const grpc::Status& status);
+
+// Metadata in which a client gives its call an id, and the server tells it the one that the call has.
+inline constexpr char kRequestIdHeader[] = "x-request-id";
+
+// With the id of the request that failed, as google.rpc.RequestInfo in the details. OK stays OK.
+grpc::Status WithRequestId(const grpc::Status& status, const std::string& id);
+absl::Status WithRequestId(absl::Status status, const std::string& id);
+
+// "" if there is none.
+std::string RequestIdOf(const absl::Status& status);
 
 }  // namespace chainfleet

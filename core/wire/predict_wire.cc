@@ -199,6 +199,7 @@ v1::ShardRequest ToProto(const ShardRequest& request) {
     proto.mutable_flatness()->set_radius(request.flatness->radius);
     proto.mutable_flatness()->set_seed(request.flatness->seed);
   }
+  proto.set_trace_id(request.trace_id);
   return proto;
 }
 
@@ -233,6 +234,7 @@ absl::StatusOr<ShardRequest> FromProto(const v1::ShardRequest& proto) {
                         .radius = proto.flatness().radius(),
                         .seed = proto.flatness().seed()};
   }
+  request.trace_id = proto.trace_id();
   return request;
 }
 

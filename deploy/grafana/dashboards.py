@@ -161,6 +161,10 @@ def workers():
                "Sampler steps, one for each chain of a batch.", "one worker far below others with the same job and device."),
         curves("Time of a step", quantiles("chainfleet_worker_step_duration_seconds", mine, ("worker",), legend="{{worker}}"), "s",
                "One step of a batch of chains.", "p99 far above the median: something else uses the device.", log=True),
+        curves("Gradients", [(per_second("chainfleet_worker_gradient_evaluations_total", mine, "worker, device"), "{{worker}} {{device}}")], "ops",
+               "Gradients of a chain's potential that samplers took, each over one batch.", "far fewer for each chain step than the sampler needs."),
+        curves("Proposals", [(per_second("chainfleet_worker_proposals_total", mine, "worker, outcome"), "{{worker}} {{outcome}}")], "ops",
+               "Proposals of Metropolis chains.", "accepted at 0: the step size is too large.", stacked=True),
         curves("Chains held", [(f"chainfleet_worker_chains{mine}", "{{worker}}")], "none", "As the worker says.",
                "not what the coordinator leased to it for longer than a lease."),
         curves("Silence", [(f"chainfleet_fleet_worker_last_sync_seconds{mine}", "{{worker}}")], "s", "Since the worker last synchronised.",
@@ -204,6 +208,8 @@ def predictions():
     faults = '{method=~".*/(Predict|ModelInfer)", code=~"UNKNOWN|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|INTERNAL|UNAVAILABLE|DATA_LOSS"}'
     errors = f"({per_second(handled, faults)} or vector(0)) / {per_second(handled, asked)}"
     unit = "chainfleet_worker_shard_unit_duration_seconds"
+    stage, shard_stage, parts = "chainfleet_prediction_stage_seconds", "chainfleet_worker_shard_stage_seconds", '{stage!="total"}'
+    batch = "chainfleet_prediction_batch"
     p50, p99 = (query for query, _ in quantiles(took, asked))
     now = [
         figure("Requests", per_second(handled, asked), "reqps", "Predictions that were answered or refused.",
@@ -231,7 +237,26 @@ def predictions():
                "one far above the other: its clients send larger batches."),
         curves("Evaluations", [(per_second(handled, evaluated, "method"), "{{method}}")], "reqps", "Calls that score a job on a whole data set.",
                "more than a few at a time: predictions wait behind them.")]
+    stages = [
+        curves("Time by stage", [(f"{per_second(stage + '_sum', parts, 'stage')} / {per_second(stage + '_count', parts, 'stage')}", "{{stage}}")], "s",
+               "Mean of each stage: queue (for company and the batches before it), lookup (of the draws), workers (until all shards are back), "
+               "reduce (their sums).", "queue: more workers, or a smaller --predict-max-delay; lookup: the state store is slow.", stacked=True),
+        curves("p99 by stage", quantiles(stage, by=("stage",), shares=(0.99,), legend="{{stage}}"), "s", "One of a hundred takes longer.",
+               "workers alone near total: look below at what the workers do.", log=True),
+        curves("Time by stage in the workers", [(f"{per_second(shard_stage + '_sum', by='stage')} / {per_second(shard_stage + '_count', by='stage')}",
+                                                 "{{stage}}")], "s",
+               "Mean of each stage of a shard: load (draws and data), wait (for steps of chains and other shards), compute.",
+               "load above compute: caches are cold or too small; wait: chains take the device, see --serve-share.", stacked=True),
+        curves("Requests in a pass", quantiles(batch + "_requests"), "none", "Requests that shared a pass over the draws.",
+               "1 while many ask for the same draws: their shapes or versions differ."),
+        curves("Rows of a pass", quantiles(batch + "_rows"), "none", "Rows of the requests that shared it.", "at --predict-max-rows while requests queue up."),
+        curves("Draws averaged", quantiles("chainfleet_prediction_draws"), "none", "Members: draws that a pass averaged.",
+               "it falls for a job whose draws grow: workers are lost, or calls end by their deadline.")]
     devices = [
+        curves("Draws asked of the caches", [(per_second("chainfleet_worker_draw_cache_requests_total", by="outcome"), "{{outcome}}")], "cps",
+               "Segments of draws that shards needed, in the cache of their worker or not.", "misses all the time: more draws are asked for than fit.", stacked=True),
+        curves("Draws in the caches", [("sum by (worker) (chainfleet_worker_draw_cache_bytes)", "{{worker}}")], "bytes", "Draws kept in memory for predictions.",
+               "at its bound of 512 MiB with misses: spread the jobs over more workers."),
         curves("Parts answered", [(per_second(unit + "_count", by="worker"), "{{worker}}")], "ops",
                "Chains and kinds of draws that workers averaged over.", "one worker has all of them: the others do not serve."),
         curves("Time of a part", quantiles(unit, by=("device",), legend="{{device}}"), "s", "Device time of one part of a shard: its chains and kinds up to 8,192 rows x draws.",
@@ -243,7 +268,7 @@ def predictions():
         curves("Damaged draws met", [("sum(increase(chainfleet_corrupt_draws_total[$__rate_interval]))", "times")], "none",
                "Times that a stored draw was found damaged or missing by whoever read it.", "above 0: look at the disk; alert DrawsCorrupt.", width=12)]
     return dashboard("chainfleet-predictions", "chainfleet / Predictions", "Are predictions answered, rightly and in time?", EVENTS, [],
-                     [*now, section("Requests"), *asked_panels, section("In the workers"), *devices])
+                     [*now, section("Requests"), *asked_panels, section("Stages"), *stages, section("In the workers"), *devices])
 
 
 def store():

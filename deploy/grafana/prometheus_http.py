@@ -32,6 +32,14 @@ class Prometheus:
         answer = self._ask("query_range", query=expr, start=start, end=end, step=step)
         return [(series["metric"], [(t, float(v)) for t, v in series["values"]]) for series in answer["result"]]
 
+    def names(self):
+        """Of all metrics that it ever scraped or recorded."""
+        return self._ask("label/__name__/values")
+
+    def series(self, name, start, end):
+        """The labels of every series of a metric."""
+        return self._ask("series", **{"match[]": name, "start": start, "end": end})
+
     def rules(self):
         """Every rule as Prometheus has it, with `health` and `lastError`."""
         return [rule for group in self._ask("rules")["groups"] for rule in group["rules"]]

@@ -21,6 +21,7 @@
 #include "core/store/state_store/state_store.h"
 #include "server/control/control_observer.h"
 #include "server/control/fair_share.h"
+#include "server/control/fleet_summary.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
 
@@ -67,6 +68,8 @@ class Dispatcher {
   absl::StatusOr<JobBrief> GetBrief(const std::string& job);
   // By index.
   absl::StatusOr<std::vector<ChainState>> GetChainStates(const std::string& job);
+  // Of all jobs, with at most `most_running` of the chains that run.
+  FleetSummary Summary(size_t most_running);
   // Newest first. INVALID_ARGUMENT for a page token of other arguments.
   struct JobFilter {
     std::optional<std::string> tenant;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/domain/prediction_rows.h"
 
 namespace chainfleet {
@@ -33,6 +34,7 @@ struct Batch;
 
 struct Request {
   DrawQuery draws;
+  std::string trace_id;
   std::shared_ptr<const InputTensor> inputs;
   PredictPriority priority = PredictPriority::kNormal;
   absl::Duration arrived, deadline;  // monotonic
@@ -58,6 +60,18 @@ struct Group {
   int in_flight = 0;
 };
 
+// Of a batch: the first request's, with the number of the others. Those are told apart by a line each.
+std::string TraceOf(const std::vector<std::shared_ptr<Request>>& requests) {
+  std::string trace = requests.front()->trace_id;
+  if (requests.size() == 1) return trace;
+  absl::StrAppend(&trace, "+", requests.size() - 1);
+  for (const auto& request : requests) {
+    Log(LogLevel::kDebug, "predictions share a pass",
+        {{"request", request->trace_id}, {"pass", trace}, {"job", request->draws.job}});
+  }
+  return trace;
+}
+
 std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Request>>& requests) {
   if (requests.size() == 1) return requests.front()->inputs;
   const InputTensor& first = *requests.front()->inputs;
@@ -78,8 +92,13 @@ std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Requ
 // Everything but Predict runs on the strand.
 struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   State(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
-        BatchLimits limits)
-      : clock(clock), strand(executor), router(router), statistics(statistics), limits(limits) {}
+        BatchLimits limits, PredictObserver* observer)
+      : clock(clock),
+        strand(executor),
+        router(router),
+        statistics(statistics),
+        limits(limits),
+        observer(ObserverOrNobody(observer)) {}
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
@@ -171,11 +190,13 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       request->batch = batch;
       request->launched = std::min(request->launched, now);
     }
+    PredictQuery query = group->query;
+    query.trace_id = TraceOf(batch->requests);
     const std::shared_ptr<const InputTensor> inputs = Joined(batch->requests);
     batch->sent = clock->Monotonic();
     batch->took.input = batch->sent - now;
     // Without a deadline: its requests have theirs, and the last of them cancels it.
-    batch->cancel = router->Predict(group->query, inputs, absl::InfiniteDuration(),
+    batch->cancel = router->Predict(std::move(query), inputs, absl::InfiniteDuration(),
                                     [self = shared_from_this(), kind, batch](absl::StatusOr<Prediction> prediction) {
                                       self->strand.Schedule([self, kind, batch, prediction = std::move(prediction)] {
                                         self->End(kind, batch.get(), prediction);
@@ -209,6 +230,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     }
     batch->took.output = clock->Monotonic() - answered;
     statistics->CountBatch(prediction.job, prediction.version, clock->Wall(), row, batch->took);
+    observer->OnBatch(static_cast<int64_t>(batch->requests.size()), row);
     for (size_t i = 0; i < parts.size(); ++i) Answer(batch->requests[i], std::move(parts[i]));
   }
 
@@ -227,6 +249,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   void Count(const Request& request, const absl::StatusOr<Prediction>& answer, const ComputeTimes& compute) {
     const absl::Duration total = clock->Monotonic() - request.arrived;
     if (answer.ok()) {
+      observer->OnRequest(total, request.launched - request.arrived);
       statistics->CountSuccess(answer->job, answer->version, clock->Wall(), request.rows(),
                                {total, request.launched - request.arrived, compute});
     } else {
@@ -247,6 +270,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
           if (prediction.ok()) {
             const Prediction& of = *prediction;
             const ComputeTimes compute{.input = {}, .infer = took, .output = {}};
+            self->observer->OnBatch(1, of.num_rows);
+            self->observer->OnRequest(took, absl::ZeroDuration());
             self->statistics->CountBatch(of.job, of.version, now, of.num_rows, compute);
             self->statistics->CountSuccess(of.job, of.version, now, of.num_rows, {took, absl::ZeroDuration(), compute});
           } else {
@@ -261,6 +286,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   PredictRouter* const router;
   InferenceStatistics* const statistics;
   const BatchLimits limits;
+  PredictObserver* const observer;
   std::map<Kind, Group> groups;
   int64_t num_waiting = 0;                                              // of all groups
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all that have no answer yet
@@ -268,8 +294,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 };
 
 Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
-                 BatchLimits limits)
-    : state_(std::make_shared<State>(clock, executor, router, statistics, limits)) {}
+                 BatchLimits limits, PredictObserver* observer)
+    : state_(std::make_shared<State>(clock, executor, router, statistics, limits, observer)) {}
 
 std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                        absl::Duration timeout, PredictPriority priority, Done done) {
@@ -279,7 +305,7 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
   const Kind kind = KindOf(query, *inputs);
   const absl::Duration now = state_->clock->Monotonic();
   const auto request = std::make_shared<Request>(
-      Request{query.draws, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
+      Request{query.draws, query.trace_id, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
   state_->strand.Schedule(
       [state = state_, kind, query = std::move(query), request] { state->Take(kind, query, request); });
   return [weak = std::weak_ptr<Request>(request), state = state_] {

@@ -35,13 +35,13 @@ class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;
 
-  // `statistics` is told of all requests, by the way they took.
+  // `statistics` is told of all requests, by the way they took. `observer` may be null.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
-          BatchLimits limits);
+          BatchLimits limits, PredictObserver* observer = nullptr);
 
   // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request whose deadline passes or that is
   // cancelled while it waits never reaches a worker; one that is refused for what it holds does not hurt the others of
-  // its batch.
+  // its batch. The shards of a batch carry the first request's trace_id and "+N" for N others.
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 PredictPriority priority, std::function<void(absl::StatusOr<Prediction>)> done);
 

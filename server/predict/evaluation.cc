@@ -154,6 +154,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   void Run(Pass* pass, bool per_draw_scores) {
     FanOut::Plan plan;
+    plan.trace_id = query_.trace_id;
     plan.kinds = kinds_;
     plan.num_rows = pass->dataset.num_rows;
     plan.set_rows = [pass, per_draw_scores](const RowBlock& rows, ShardRequest* request) {
@@ -175,6 +176,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   void RunFlatness(size_t first, size_t count) {
     FanOut::Plan plan;
+    plan.trace_id = query_.trace_id;
     plan.draws = std::make_shared<const PinnedDraws>(NewestDraws(draws(), first, count));
     plan.kinds = kinds_;
     plan.num_rows = plan.rows_per_block = std::min(scored_.dataset.num_rows, limits::kMaxShardRows);

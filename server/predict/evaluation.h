@@ -28,6 +28,7 @@ struct EvaluateQuery {
   bool flatness = false;
   int curve_points = 0;  // 0: none
   int example_rows = 12;
+  std::string trace_id = {};  // goes with the shards, for logs
 };
 
 // Thread-safe. What it is given outlives it; a call under way may outlive the evaluator itself. Memory per call: a few

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/backoff.h"
 #include "core/base/limits.h"
+#include "core/base/log.h"
 
 namespace chainfleet {
 namespace {
@@ -91,14 +92,17 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     row.request_id = asked.request_id;
     row.request = asked.request(version);
     ++creating;
-    log->Create(row, [self = shared_from_this(), done](absl::StatusOr<EvaluationLog::Stored> stored) {
-      self->strand.Schedule([self, done, stored = std::move(stored)] {
-        --self->creating;
-        if (!stored.ok()) return done(stored.status());
-        if (!stored->replayed) self->Admit(stored->row);
-        done(self->ViewOf(stored->row));
-      });
-    });
+    log->Create(
+        row, [self = shared_from_this(), request = asked.trace_id, done](absl::StatusOr<EvaluationLog::Stored> stored) {
+          self->strand.Schedule([self, request, done, stored = std::move(stored)] {
+            --self->creating;
+            if (!stored.ok()) return done(stored.status());
+            Log(LogLevel::kInfo, "evaluation begun",
+                {{"request", request}, {"evaluation", stored->row.id}, {"job", stored->row.job}});
+            if (!stored->replayed) self->Admit(stored->row);
+            done(self->ViewOf(stored->row));
+          });
+        });
   }
 
   View ViewOf(const EvaluationRow& row) {
@@ -130,6 +134,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     if (operation == nullptr || operation->ending) return;
     absl::StatusOr<EvaluateQuery> query = codec.query(operation->row.request);
     if (!query.ok()) return OnRun(id, query.status());
+    query->trace_id = id;
     const std::weak_ptr<State> weak = weak_from_this();
     operation->cancel = evaluator->Evaluate(
         *std::move(query), operation->deadline - clock->Monotonic(),

@@ -44,8 +44,9 @@ class EvaluationOperations {
   absl::Status Recover();
 
   struct Asked {
-    std::string job, tenant;  // the job's id
-    std::string request_id;   // empty: none
+    std::string job, tenant;    // the job's id
+    std::string request_id;     // empty: none
+    std::string trace_id = {};  // of the call, for the log line that says which operation it began
     EvaluateQuery query;
     std::function<std::string(int64_t version)> request;  // as the log keeps it: the query on that version
   };

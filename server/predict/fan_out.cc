@@ -54,6 +54,7 @@ void FanOut::BeginBlock() {
     request.chains = std::move(group.chains);
     request.kinds = plan_.kinds;
     request.members = plan_.members;
+    request.trace_id = plan_.trace_id;
     plan_.set_rows(block.rows, &request);
     ++block.pending;
     block.tickets.push_back(

@@ -33,6 +33,7 @@ class FanOut {
     bool needs_all = true;                                         // the first shard that fails ends it
     bool members = false;                                          // also what each draw says
     int64_t rows_per_block = 0;                                    // 0: as RowsPerBlock says
+    std::string trace_id = {};                                     // of its shards
   };
   struct Events {
     // Once per block, in the order they finish; sums of (chain, kind) in any order. Unless needs_all, some are missing

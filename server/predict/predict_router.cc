@@ -21,11 +21,14 @@ namespace {
 // A plain call is one wave over all its draws, an anytime call several over ever older ones.
 class PredictCall final : public PinnedCall<Prediction> {
  public:
-  PredictCall(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue, PredictQuery query,
-              std::shared_ptr<const InputTensor> inputs, absl::Duration end, Done done)
+  PredictCall(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
+              PredictObserver* observer, PredictQuery query, std::shared_ptr<const InputTensor> inputs,
+              absl::Duration end, Done done)
       : PinnedCall(executor, catalog, queue, query.draws,
                    absl::StrCat("job ", query.draws.job, ": its draws were still being looked up"), std::move(done)),
         clock_(clock),
+        observer_(observer),
+        began_(clock->Monotonic()),
         num_workers_(queue->WorkerIds().size()),
         query_(std::move(query)),
         inputs_(std::move(inputs)),
@@ -33,6 +36,7 @@ class PredictCall final : public PinnedCall<Prediction> {
 
  private:
   absl::Status OnPinned() override {
+    pinned_ = clock_->Monotonic();
     CHAINFLEET_ASSIGN_OR_RETURN(kinds_, ChooseKinds(draws(), query_.kinds));
     CHAINFLEET_RETURN_IF_ERROR(CheckInputs(*inputs_, *draws().plan));
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), NumDraws(draws()), query_.min_draws));
@@ -77,6 +81,7 @@ class PredictCall final : public PinnedCall<Prediction> {
     plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) { request->inputs = Slice(rows); };
     plan.needs_all = query_.anytime ? !first_wave() : query_.min_draws == 0;
     plan.members = needs_members();
+    plan.trace_id = query_.trace_id;
     // The same blocks in every wave, whose sums are added.
     plan.rows_per_block = RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members);
     FanOutRows(std::move(plan), {[this](const RowBlock& rows, std::vector<PartialPrediction> partials) {
@@ -105,12 +110,14 @@ class PredictCall final : public PinnedCall<Prediction> {
     }
   }
 
-  Prediction AverageBlock(const std::vector<PartialPrediction>& partials) const {
+  Prediction AverageBlock(const std::vector<PartialPrediction>& partials) {
+    const absl::Duration before = clock_->Monotonic();
     std::vector<const PartialPrediction*> pointers;
     for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
     Prediction block = Average(pointers, query_.with_errors);
     if (query_.members) block.members = MembersOf(pointers);
     if (!query_.quantiles.empty()) block.quantiles = MixtureQuantiles(pointers, query_.quantiles);
+    reduced_ += clock_->Monotonic() - before;
     return block;
   }
 
@@ -151,10 +158,17 @@ class PredictCall final : public PinnedCall<Prediction> {
     whole.version = draws().version;
     whole.point = draws().point;
     whole.draws_in_version = draws().draws_in_version;
+    observer_->OnAverage({.lookup = pinned_ - began_,
+                          .workers = clock_->Monotonic() - pinned_ - reduced_,
+                          .reduce = reduced_,
+                          .draws = used});
     Finish(std::move(whole));
   }
 
   const Clock* const clock_;
+  PredictObserver* const observer_;
+  const absl::Duration began_;       // monotonic
+  absl::Duration pinned_, reduced_;  // monotonic; spent on sums
   const size_t num_workers_;
   const PredictQuery query_;
   const std::shared_ptr<const InputTensor> inputs_;
@@ -170,8 +184,9 @@ class PredictCall final : public PinnedCall<Prediction> {
 
 }  // namespace
 
-PredictRouter::PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue)
-    : clock_(clock), executor_(executor), catalog_(catalog), queue_(queue) {}
+PredictRouter::PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
+                             PredictObserver* observer)
+    : observer_(ObserverOrNobody(observer)), clock_(clock), executor_(executor), catalog_(catalog), queue_(queue) {}
 
 absl::Duration PredictRouter::EarlyBy(absl::Duration timeout) {
   return std::clamp(timeout / 10, absl::ZeroDuration(), absl::Milliseconds(100));
@@ -181,8 +196,8 @@ std::function<void()> PredictRouter::Predict(PredictQuery query, std::shared_ptr
                                              absl::Duration timeout,
                                              std::function<void(absl::StatusOr<Prediction>)> done) {
   if (query.anytime || query.min_draws > 0) timeout -= EarlyBy(timeout);
-  return std::make_shared<PredictCall>(clock_, executor_, catalog_, queue_, std::move(query), std::move(inputs),
-                                       clock_->Monotonic() + timeout, std::move(done))
+  return std::make_shared<PredictCall>(clock_, executor_, catalog_, queue_, observer_, std::move(query),
+                                       std::move(inputs), clock_->Monotonic() + timeout, std::move(done))
       ->Begin(timeout);
 }
 

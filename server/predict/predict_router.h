@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -12,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
 #include "server/predict/draw_catalog.h"
+#include "server/predict/predict_observer.h"
 #include "server/predict/shard_queue.h"
 
 namespace chainfleet {
@@ -24,12 +26,15 @@ struct PredictQuery {
   bool anytime = false;                // as many draws as fit into the time, at least min_draws or one
   bool members = false;                // also what each draw says
   std::vector<double> quantiles = {};  // levels, of float32 targets
+  std::string trace_id = {};           // goes with the shards, for logs
 };
 
 // Thread-safe. What it is given outlives it; a call under way may outlive the router itself.
 class PredictRouter {
  public:
-  PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue);
+  // `observer` may be null.
+  PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
+                PredictObserver* observer = nullptr);
 
   // `done` runs once, on the executor, at most `timeout` from now; a call that may end with fewer draws ends
   // EarlyBy(timeout) sooner, so that its answer still arrives. Errors: those of DrawCatalog::Pin and ShardQueue;
@@ -44,6 +49,7 @@ class PredictRouter {
   static absl::Duration EarlyBy(absl::Duration timeout);
 
  private:
+  PredictObserver* const observer_;
   const Clock* const clock_;
   Executor* const executor_;
   DrawCatalog* const catalog_;

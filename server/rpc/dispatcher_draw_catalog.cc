@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/domain/sweep_points.h"
+#include "core/store/draw_codec/object_names.h"
 #include "server/predict/draw_selection.h"
 
 namespace chainfleet {
@@ -135,10 +136,18 @@ absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& nam
 }
 
 void DispatcherDrawCatalog::MarkCorrupt(const std::string& job, const std::string& object) {
-  Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on",
-      {{"job", job}, {"object", object}});
-  parts_.metrics->CountCorruptDraw();
-  parts_.dispatcher->MarkCorrupt(job, object, [job](absl::StatusOr<bool> marked) {
+  MarkCorruptDraw(parts_, job, object);
+}
+
+void MarkCorruptDraw(const ServiceParts& parts, const std::string& job, const std::string& object) {
+  std::vector<LogField> fields = {{"job", job}, {"object", object}};
+  if (const auto name = ParseChainObjectName(object)) {
+    fields.emplace_back("chain", name->chain.index);
+    fields.emplace_back("lease_epoch", name->lease_epoch);
+  }
+  Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on", fields);
+  parts.metrics->CountCorruptDraw();
+  parts.dispatcher->MarkCorrupt(job, object, [job](absl::StatusOr<bool> marked) {
     if (!marked.ok())
       Log(LogLevel::kError, "marking a draw corrupt failed", {{"job", job}, {"error", marked.status().ToString()}});
   });

@@ -6,6 +6,9 @@
 
 namespace chainfleet {
 
+// The draws of a committed object are left out from now on: logged, counted, told to the dispatcher.
+void MarkCorruptDraw(const ServiceParts& parts, const std::string& job, const std::string& object);
+
 class DispatcherDrawCatalog final : public DrawCatalog {
  public:
   explicit DispatcherDrawCatalog(ServiceParts parts) : parts_(std::move(parts)) {}

@@ -5,10 +5,9 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include <utility>
-#include <vector>
 
+#include "server/rpc/call_record.h"
 #include "server/rpc/listen.h"
-#include "server/rpc/rpc_metrics.h"
 
 namespace chainfleet {
 
@@ -31,9 +30,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string&
   builder.RegisterService(&made->workers_);
   builder.RegisterService(&made->predictions_);
   builder.RegisterService(&made->inference_);
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(MakeRpcMetrics(parts.clock, metrics));
-  builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  builder.experimental().SetInterceptorCreators(MakeCallRecord(parts.clock, parts.request_ids, metrics));
   CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));
   made->server_ = std::move(listening.server);
   made->port_ = listening.port;

@@ -10,6 +10,7 @@
 #include "core/wire/inference_outputs.h"
 #include "core/wire/inference_wire.h"
 #include "server/rpc/call_deadline.h"
+#include "server/rpc/request_id.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
@@ -245,7 +246,8 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
                        .with_errors = call->WantsErrors(),
                        .anytime = call->anytime,
                        .members = call->WantsMembers(),
-                       .quantiles = call->quantiles};
+                       .quantiles = call->quantiles,
+                       .trace_id = RequestIdOf(*context)};
     answer->OnCancelled(batcher_->Predict(
         std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
         std::min(TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),

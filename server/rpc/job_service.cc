@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/limits.h"
-#include "core/base/log.h"
 #include "core/base/version.h"
 #include "core/domain/sweep_points.h"
 #include "core/wire/jobs_wire.h"
@@ -17,6 +16,7 @@
 #include "core/wire/types_wire.h"
 #include "server/rpc/blob_stream.h"
 #include "server/rpc/dataset_upload_call.h"
+#include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/job_render.h"
 #include "server/rpc/job_watch.h"
 #include "server/rpc/model_upload_call.h"
@@ -85,13 +85,7 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
             return WithReason(absl::NotFoundError(absl::StrCat("the draws of ", object, " were deleted")),
                               "DRAWS_DELETED");
           },
-          .mismatch =
-              [dispatcher = parts.dispatcher, metrics = parts.metrics, job, object] {
-                Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on",
-                    {{"job", job}, {"object", object}});
-                metrics->CountCorruptDraw();
-                dispatcher->MarkCorrupt(job, object, [](const absl::StatusOr<bool>&) {});
-              }};
+          .mismatch = [parts, job, object] { MarkCorruptDraw(parts, job, object); }};
 }
 
 }  // namespace

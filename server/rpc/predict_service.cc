@@ -10,6 +10,7 @@
 #include "server/control/page_token.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/message_stream.h"
+#include "server/rpc/request_id.h"
 #include "server/rpc/selection_query.h"
 #include "server/rpc/unary_call.h"
 
@@ -88,7 +89,8 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
                        .min_draws = request->min_draws(),
                        .anytime = request->anytime(),
                        .members = request->member_probabilities(),
-                       .quantiles = {request->quantiles().begin(), request->quantiles().end()}};
+                       .quantiles = {request->quantiles().begin(), request->quantiles().end()},
+                       .trace_id = RequestIdOf(*context)};
     answer->OnCancelled(
         batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
                           TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
@@ -109,6 +111,7 @@ absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Contex
   resolved.set_job(asked.job);
   if (draws.version != nullptr) resolved.mutable_selection()->set_version(draws.version->number);
   asked.request_id = request.request_id();
+  asked.trace_id = RequestIdOf(context);
   CHAINFLEET_ASSIGN_OR_RETURN(asked.query, QueryOf(resolved));
   asked.query.draws.pinned = draws.version;
   asked.request = [resolved](int64_t version) {

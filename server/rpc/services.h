@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/limits.h"
+#include "core/base/rng_key.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
@@ -31,6 +32,7 @@ struct ServiceParts {
   const Authenticator* auth = nullptr;
   ServerMetrics* metrics = nullptr;
   InferenceStatistics* statistics = nullptr;
+  RngKey request_ids;                                       // of calls whose client gives them none
   absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
   std::string data_directory;
   absl::Time started_at;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/grpc_status.h"
+#include "server/rpc/call_record.h"
 #include "server/rpc/listen.h"
 
 namespace chainfleet {
@@ -37,10 +38,12 @@ struct StandbyServer::Parts {
 
 StandbyServer::StandbyServer() : parts_(std::make_unique<Parts>(this)) {}
 
-absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::string& address) {
+absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::string& address, const Clock* clock,
+                                                                    RngKey ids) {
   std::unique_ptr<StandbyServer> made(new StandbyServer);
   grpc::ServerBuilder builder;
   builder.RegisterCallbackGenericService(&made->parts_->refusals);
+  builder.experimental().SetInterceptorCreators(MakeCallRecord(clock, ids, nullptr));
   CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));
   made->parts_->server = std::move(listening.server);
   made->parts_->server->GetHealthCheckService()->SetServingStatus(false);

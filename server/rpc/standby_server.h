@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
+#include "core/base/rng_key.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
@@ -12,8 +14,9 @@ namespace chainfleet {
 // Answers every call but health (NOT_SERVING) with UNAVAILABLE / NOT_LEADER and the leader's address. Thread-safe.
 class StandbyServer {
  public:
-  // ALREADY_EXISTS / PORT_TAKEN.
-  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const std::string& address);
+  // `ids`: of requests whose client gives them none. `clock` outlives it. ALREADY_EXISTS / PORT_TAKEN.
+  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const std::string& address, const Clock* clock,
+                                                              RngKey ids);
   // Frees the port.
   ~StandbyServer();
 

@@ -34,7 +34,12 @@ class Families {
 
 double Acceptance(const ChainStats& stats) { return stats.metropolis ? stats.metropolis->acceptance : std::nan(""); }
 
-void AddChains(const std::vector<JobView>& jobs, std::vector<GaugeFamily>* all) {
+double CountOf(const JobSummary& job, ChainState state) {
+  const auto count = job.chains.find(state);
+  return count == job.chains.end() ? 0 : static_cast<double>(count->second);
+}
+
+void AddChains(const FleetSummary& fleet, std::vector<GaugeFamily>* all) {
   Families chains({{"chainfleet_chain_energy", "U at the last step's batch, full-data scale."},
                    {"chainfleet_chain_step_size", "Step size alpha of the last step."},
                    {"chainfleet_chain_temperature", "Temperature of the chain."},
@@ -43,46 +48,37 @@ void AddChains(const std::vector<JobView>& jobs, std::vector<GaugeFamily>* all) 
                    {"chainfleet_chain_draws", "Committed draws of the chain."},
                    {"chainfleet_chain_step", "Newest known step of the chain."},
                    {"chainfleet_chain_steps_per_second", "Steps per second, as its worker says."}});
-  int64_t running = 0;
-  for (const JobView& job : jobs) {
-    for (const ChainView& chain : job.chains) {
-      if (chain.state != ChainState::kLeased || ++running > kMostSeriesOfAKind) continue;
-      const ChainStats& s = chain.stats;
-      chains.Add({{"job", job.id}, {"chain", absl::StrCat(chain.id.index)}},
-                 {s.energy, s.step_size, s.temperature, Acceptance(s), s.anchor_distance,
-                  static_cast<double>(chain.num_draws), static_cast<double>(chain.step), s.steps_per_second});
-    }
+  for (const ChainSummary& chain : fleet.running) {
+    const ChainStats& s = chain.stats;
+    chains.Add({{"job", chain.id.job}, {"chain", absl::StrCat(chain.id.index)}},
+               {s.energy, s.step_size, s.temperature, Acceptance(s), s.anchor_distance,
+                static_cast<double>(chain.num_draws), static_cast<double>(chain.step), s.steps_per_second});
   }
+  double running = 0;
+  for (const JobSummary& job : fleet.jobs) running += CountOf(job, ChainState::kLeased);
   chains.MoveTo(all);
-  const auto left_out = static_cast<double>(std::max<int64_t>(0, running - kMostSeriesOfAKind));
   all->push_back({"chainfleet_chains_without_series",
                   "Running chains beyond the most that have series of their own.",
-                  {{{}, left_out}}});
+                  {{{}, running - static_cast<double>(fleet.running.size())}}});
 }
 
 // Over the running chains of a job, also of those without series.
-void AddJobs(const std::vector<const JobView*>& jobs, std::vector<GaugeFamily>* all) {
+void AddJobs(const std::vector<const JobSummary*>& jobs, std::vector<GaugeFamily>* all) {
   Families families({{"chainfleet_job_draws", "Committed draws of the job."},
                      {"chainfleet_job_progress_ratio", "Steps done of all steps of its chains."},
                      {"chainfleet_job_running_chains", "Chains of the job that are leased."},
                      {"chainfleet_job_diverged_chains", "Chains of the job that diverged or failed."},
                      {"chainfleet_job_energy_mean", "Mean energy of its running chains."},
                      {"chainfleet_job_energy_max", "Largest energy of its running chains."}});
-  for (const JobView* job : jobs) {
-    double draws = 0, steps = 0, total = 0, running = 0, lost = 0, energy = 0, highest = -HUGE_VAL;
-    for (const ChainView& chain : job->chains) {
-      draws += static_cast<double>(chain.num_draws);
-      steps += static_cast<double>(chain.step);
-      total += static_cast<double>(chain.total_steps);
-      lost += chain.state == ChainState::kDiverged || chain.state == ChainState::kFailed;
-      if (chain.state != ChainState::kLeased) continue;
-      ++running;
-      energy += chain.stats.energy;
-      highest = std::max(highest, chain.stats.energy);
-    }
-    const double none = std::nan("");
-    families.Add({{"job", job->id}}, {draws, total > 0 ? steps / total : 0, running, lost,
-                                      running > 0 ? energy / running : none, running > 0 ? highest : none});
+  const double none = std::nan("");
+  for (const JobSummary* job : jobs) {
+    const double running = CountOf(*job, ChainState::kLeased);
+    const double lost = CountOf(*job, ChainState::kDiverged) + CountOf(*job, ChainState::kFailed);
+    const double progress =
+        job->total_steps > 0 ? static_cast<double>(job->step) / static_cast<double>(job->total_steps) : 0;
+    families.Add({{"job", job->id}},
+                 {static_cast<double>(job->num_draws), progress, running, lost,
+                  running > 0 ? job->energy_sum / running : none, running > 0 ? job->energy_max : none});
   }
   families.MoveTo(all);
 }
@@ -97,7 +93,7 @@ struct Worst {
   }
 };
 
-void AddDiagnostics(const std::vector<const JobView*>& jobs,
+void AddDiagnostics(const std::vector<const JobSummary*>& jobs,
                     const std::function<std::vector<Diagnostic>(const std::string&)>& diagnostics, absl::Time now,
                     std::vector<GaugeFamily>* all) {
   Families families({{"chainfleet_job_rhat_max", "Largest rank-normalised split R-hat of the traced quantities."},
@@ -105,7 +101,7 @@ void AddDiagnostics(const std::vector<const JobView*>& jobs,
                      {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the traced quantities."},
                      {"chainfleet_job_ess_per_second", "Smallest bulk ESS for each second since the job was made."}});
   int64_t points = 0;
-  for (const JobView* job : jobs) {
+  for (const JobSummary* job : jobs) {
     std::map<int32_t, Worst> worst;
     for (const Diagnostic& d : diagnostics(job->id)) worst[d.point].Add(d);
     for (const auto& [point, w] : worst) {
@@ -133,15 +129,15 @@ void AddWorkers(const std::vector<WorkerView>& workers, std::vector<GaugeFamily>
 
 }  // namespace
 
-std::vector<GaugeFamily> FleetGauges(const std::vector<JobView>& jobs,
+std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
                                      const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
                                      const std::vector<WorkerView>& workers, absl::Time now) {
-  std::vector<const JobView*> open;
-  for (const JobView& job : jobs) {
+  std::vector<const JobSummary*> open;
+  for (const JobSummary& job : fleet.jobs) {
     if (!IsFinal(job.state) && static_cast<int64_t>(open.size()) < kMostSeriesOfAKind) open.push_back(&job);
   }
   std::vector<GaugeFamily> all;
-  AddChains(jobs, &all);
+  AddChains(fleet, &all);
   AddJobs(open, &all);
   AddDiagnostics(open, diagnostics, now, &all);
   AddWorkers(workers, &all);

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "core/metrics/metrics.h"
 #include "core/metrics/scrape_targets.h"
+#include "server/control/fleet_summary.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
 
@@ -18,9 +19,10 @@ namespace chainfleet {
 // Of chains, and again of the points of jobs: further ones have no series and are counted, in the order of `jobs`.
 inline constexpr int64_t kMostSeriesOfAKind = 512;
 
-// Every family, in order, some of them without samples. A chain's labels are its job and index, so that its series goes
-// on when another worker takes it. `diagnostics`: what TraceTable says of a job. `now`: wall time.
-std::vector<GaugeFamily> FleetGauges(const std::vector<JobView>& jobs,
+// Every family, in order, some of them without samples. `fleet` has kMostSeriesOfAKind running chains at most. A
+// chain's labels are its job and index, so that its series goes on when another worker takes it. `diagnostics`: what
+// TraceTable says of a job. `now`: wall time.
+std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
                                      const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
                                      const std::vector<WorkerView>& workers, absl::Time now);
 

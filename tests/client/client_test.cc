@@ -19,12 +19,15 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 // Answers what a test puts into it, after `unavailable` refusals.
 class FakeJobService final : public v1::JobService::Service {
  public:
-  grpc::Status CreateJob(grpc::ServerContext*, const v1::CreateJobRequest* request, v1::Job* reply) override {
+  grpc::Status CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request, v1::Job* reply) override {
     request_ids.push_back(request->request_id());
+    const auto call = context->client_metadata().find(kRequestIdHeader);
+    if (call != context->client_metadata().end()) call_ids.emplace_back(call->second.data(), call->second.size());
     if (unavailable-- > 0) return ToGrpc(WithReason(absl::UnavailableError("another coordinator leads"), "NOT_LEADER"));
     reply->set_id("toy-abcdef");
     return ToGrpc(refusal);
@@ -84,7 +87,7 @@ class FakeJobService final : public v1::JobService::Service {
 
   int unavailable = 0;
   absl::Status refusal;
-  std::vector<std::string> request_ids, watched;
+  std::vector<std::string> request_ids, call_ids, watched;
   std::vector<v1::Job::State> watch_states;
   std::map<std::string, std::string> objects;
   std::vector<std::pair<std::string, std::string>> received;
@@ -141,6 +144,17 @@ TEST_F(ClientTest, RepeatsACallThatIsUnavailableTwiceWithTheSameRequestId) {
   EXPECT_THAT(service_.request_ids, ElementsAre("r1", "r1", "r1"));
   ASSERT_EQ(sleeps_.size(), 2u);
   EXPECT_GT(sleeps_[1], sleeps_[0] / 2);  // doubling, each from the upper half
+}
+
+TEST_F(ClientTest, GivesEachCallAnIdThatItsAttemptsShare) {
+  service_.unavailable = 1;
+  Client client = MakeClient();
+  ASSERT_TRUE(client.CreateJob({}).ok());
+  ASSERT_TRUE(client.CreateJob({}).ok());
+  ASSERT_EQ(service_.call_ids.size(), 3u);
+  EXPECT_THAT(service_.call_ids[0], MatchesRegex("[0-9a-f]{32}"));
+  EXPECT_EQ(service_.call_ids[1], service_.call_ids[0]);
+  EXPECT_NE(service_.call_ids[2], service_.call_ids[0]);
 }
 
 TEST_F(ClientTest, GivesUpAfterItsAttemptsAndKeepsTheServersReason) {

@@ -1,6 +1,7 @@
 #include "client/cli/exit_code.h"
 
 #include "client/cli/job_file.h"
+#include "core/wire/grpc_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,6 +30,13 @@ TEST(FormatError, IsOneLine) {
   EXPECT_EQ(FormatError(absl::NotFoundError(""), false), "error: NOT_FOUND\n");
   EXPECT_EQ(FormatError(InvalidFields({{"chains", "must be at least 1"}}), false),
             "error: chains: must be at least 1\n");
+}
+
+TEST(FormatError, NamesTheRequestIfAServerSaidIt) {
+  EXPECT_EQ(FormatError(WithRequestId(absl::NotFoundError("no job x"), "4bf92f"), false),
+            "error: no job x (request 4bf92f)\n");
+  EXPECT_EQ(FormatError(WithRequestId(InvalidFields({{"chains", "is 0"}, {"seed", "is odd"}}), "r-1"), false),
+            "error: 2 fields are wrong (request r-1)\n  chains: is 0\n  seed: is odd\n");
 }
 
 TEST(FormatError, ListsSeveralFieldsBelowOneHeadLine) {

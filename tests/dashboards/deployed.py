@@ -62,6 +62,11 @@ def records():
     return rules("recording_rules.yml")
 
 
+def unconditional():
+    """Names of the table without those that are there only with some option or device."""
+    return set(re.findall(r"^\| `(chainfleet_\w+)` \|(?:[^|]*\|){2} (?!with )", read("docs", "metrics.md"), re.M))
+
+
 def documented():
     """Metric -> its labels, as docs/metrics.md says; the parts of histograms have names of their own."""
     table = {}

@@ -161,6 +161,18 @@ class Live(unittest.TestCase):
             for one in series:
                 self.assertTrue(self.answered(one), f"{rule['alert']}: {one}")
 
+    def test_the_table_of_metrics_and_what_is_scraped_are_the_same(self):
+        scraped = {name for name in self.prometheus.names() if name.startswith("chainfleet_")}
+        self.assertEqual(sorted(scraped - set(deployed.documented())), [], "not in docs/metrics.md")
+        there = {name for name in deployed.unconditional() if name in scraped or name + "_bucket" in scraped}
+        self.assertEqual(sorted(deployed.unconditional() - there), [], "in docs/metrics.md, but never scraped")
+
+    def test_labels_are_those_of_the_table(self):
+        of_target = {"instance", "job", "worker"}  # Prometheus' own
+        for name, labels in deployed.documented().items():
+            for series in self.prometheus.series(name, self.began, time.time()):
+                self.assertEqual(set(series) - {"__name__"} - of_target, labels - of_target, name)
+
     def test_the_preemption_is_marked(self):
         marked = {where.partition(": ")[2]: expr for where, expr in deployed.annotation_expressions()}
         self.assertTrue(self.answered(marked["Preemption"]))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # How a real server bears a fleet: 1,000 workers without compute, 20,000 chains, 2,000 commits a second of inline resume
-# points, on SQLite or on PostgreSQL; then what its memory does as draws are committed.
+# points, on SQLite or on PostgreSQL; then what its memory does as draws are committed. All the while its metrics are
+# scraped, every 2 s.
 #   tests/load/load.sh sqlite|postgres BIN [chainfleet-load options]
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,11 +12,20 @@ if [ "$store" = postgres ] && [ -z "${CHAINFLEET_TEST_POSTGRES:-}" ]; then
   exec python3 -B "$here/tests/support/with_postgres.py" "$0" postgres "$bin" "$@"
 fi
 work=$(mktemp -d)
-trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'kill "$server" ${scraper:-} 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 if [ "$store" = postgres ]; then export CHAINFLEET_STATE=$CHAINFLEET_TEST_POSTGRES/postgres; fi
-"$bin/chainfleet-server" --data-dir "$work/data" --listen 127.0.0.1:0 --metrics-listen off --port-file "$work/ports.json" \
+"$bin/chainfleet-server" --data-dir "$work/data" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --port-file "$work/ports.json" \
   --log-level warning &
 server=$!
 until [ -s "$work/ports.json" ]; do kill -0 "$server"; sleep 0.1; done
-port=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["grpc"])' "$work/ports.json")
-"$bin/chainfleet-load" --address "127.0.0.1:$port" --server-pid "$server" "$@"
+port() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$work/ports.json" "$1"; }
+scrape() { while sleep 2; do curl -s -o /dev/null -w '%{time_total} %{size_download}\n' "http://127.0.0.1:$1/metrics"; done; }
+scrape "$(port metrics)" > "$work/scrapes" &
+scraper=$!
+"$bin/chainfleet-load" --address "127.0.0.1:$(port grpc)" --server-pid "$server" "$@"
+python3 - "$work/scrapes" <<'EOF'
+import sys
+seconds, sizes = zip(*((float(a), int(b)) for a, b in map(str.split, open(sys.argv[1]))))
+print(f"{'scrapes':22} p50 {1e3 * sorted(seconds)[len(seconds) // 2]:.1f} ms, largest {1e3 * max(seconds):.1f} ms, "
+      f"{max(sizes) / 1024:.0f} KiB, of {len(seconds)}")
+EOF

@@ -18,12 +18,20 @@
 namespace chainfleet {
 
 struct CountingObserver final : RuntimeObserver {
-  void OnStep(int rows, absl::Duration) override { chain_steps += rows; }
+  void OnStep(const StepFigures& step) override {
+    chain_steps += step.rows;
+    gradients += step.gradients;
+    accepted += step.accepted;
+    rejected += step.rejected;
+  }
   void OnCommit(int64_t draws, int64_t bytes) override {
     draws_committed += draws;
     bytes_sent += bytes;
   }
   void OnShardUnit(absl::Duration) override { ++shard_units; }
+  void OnShard(const ShardFigures& shard) override { shards.push_back(shard); }
+  std::vector<ShardFigures> shards;
+  int64_t gradients = 0, accepted = 0, rejected = 0;
   int64_t chain_steps = 0, draws_committed = 0, bytes_sent = 0, shard_units = 0;
 };
 

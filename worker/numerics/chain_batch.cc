@@ -163,6 +163,7 @@ class KernelBatch final : public ChainBatch {
     return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
+      scratch_.gradients = 0;
       return Report(chains, std::visit([&](const auto& kernel) { return kernel.Step(inputs, &state_); }, kernel_));
     });
   }
@@ -279,6 +280,8 @@ class KernelBatch final : public ChainBatch {
       report.stats.temperature = chains[r].temperature;
       report.stats.anchor_distance = info[r].anchor_distance;
       if (held_) report.stats.metropolis = info[r].metropolis;
+      if (held_) report.accepted = info[r].moved;
+      report.gradients = scratch_.gradients;
       report.stats.report = rows_[r].report;
       report.finite = info[r].finite;
       report.draw_due = info[r].finite && info[r].kept && steps_.CollectsAfter(rows_[r].step);

@@ -31,10 +31,12 @@ struct RowReport {
   int32_t chain = 0;  // index within the job
   int64_t step = 0;   // after the step, from 1
   ChainStats stats;
-  std::vector<double> trace;  // the values of trace_quantities() where the plan says so, else empty
-  bool finite = true;         // false: energy or theta is not finite; the row must be removed, its last draw stands
-  bool draw_due = false;      // a draw is to be taken after this step
-  bool done = false;          // step == total_steps
+  int64_t gradients = 0;         // of its potential that the step took, each over one batch of examples
+  std::optional<bool> accepted;  // of a Metropolis kernel: its proposal
+  std::vector<double> trace;     // the values of trace_quantities() where the plan says so, else empty
+  bool finite = true;            // false: energy or theta is not finite; the row must be removed, its last draw stands
+  bool draw_due = false;         // a draw is to be taken after this step
+  bool done = false;             // step == total_steps
 };
 
 class ChainBatch {

@@ -180,7 +180,13 @@ void ChainBatchRunner::Step(Part* part) {
   if (absl::IsResourceExhausted(reports.status())) return Split(part);
   if (!reports.ok()) return FailAll(part, reports.status());
   part->timer.Add(began, ended);
-  observer_->OnStep(static_cast<int>(reports->size()), ended - began);
+  StepFigures step{.rows = static_cast<int>(reports->size()), .took = ended - began};
+  for (const RowReport& report : *reports) {
+    step.gradients += report.gradients;
+    step.accepted += report.accepted == true;
+    step.rejected += report.accepted == false;
+  }
+  observer_->OnStep(step);
   for (const RowReport& report : *reports) TakeReport(part, report);
   std::erase_if(part->rows, [](const auto& entry) { return entry.second.leaving && !entry.second.unsent; });
 }
@@ -193,8 +199,10 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
   row.stats = report.stats;
   row.stats.steps_per_second = part->timer.StepsPerSecond();
   held_->Stepped(row.lease, row.step, row.stats);
-  LogWarnings(report);
+  LogWarnings(report, row.lease);
   if (!report.finite) {
+    Log(LogLevel::kWarning, "chain diverged",
+        {{"job", plan_->job}, {"chain", report.chain}, {"lease_epoch", row.lease.epoch}, {"step", report.step}});
     return Close(part, &row, ChainState::kDiverged,
                  "energy or theta is not finite at step " + std::to_string(report.step));
   }
@@ -206,12 +214,13 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
   if (SegmentIsFull(row) || ResumePointIsDue(row)) Close(part, &row, std::nullopt, "");
 }
 
-void ChainBatchRunner::LogWarnings(const RowReport& report) const {
+void ChainBatchRunner::LogWarnings(const RowReport& report, const LeaseRef& lease) const {
   const std::optional<RunReport>& measured = report.stats.report;
   if (!measured || measured->step != report.step - 1) return;
   const int64_t num_examples = plan_->dataset ? plan_->dataset->num_rows : 1;
   for (const std::string& warning : WarningsOf(report.stats, plan_->spec, num_examples)) {
-    Log(LogLevel::kWarning, warning, {{"job", plan_->job}, {"chain", report.chain}, {"step", measured->step}});
+    Log(LogLevel::kWarning, warning,
+        {{"job", plan_->job}, {"chain", report.chain}, {"lease_epoch", lease.epoch}, {"step", measured->step}});
   }
 }
 

@@ -83,7 +83,7 @@ class ChainBatchRunner {
   bool MayStep(const Part& part) const;
   void Step(Part* part);
   void TakeReport(Part* part, const RowReport& report);
-  void LogWarnings(const RowReport& report) const;
+  void LogWarnings(const RowReport& report, const LeaseRef& lease) const;
   void AddTrace(const Part& part, const RowReport& report, Row* row) const;
   void AddDraw(DrawTensors draw, Row* row);
   bool SegmentIsFull(const Row& row) const;

@@ -28,6 +28,7 @@ class DrawCache {
   void Get(const Segment& segment, Done<std::shared_ptr<const DecodedDraws>> done);
 
   int64_t held_bytes() const { return cache_.held_bytes(); }
+  LoadingCache<DecodedDraws>::Counts counts() const { return cache_.counts(); }
 
  private:
   ObjectFetcher* const fetcher_;

@@ -33,6 +33,11 @@ class LoadingCache {
   // A value larger than the whole capacity is handed out but not kept. `executor` is not owned.
   LoadingCache(int64_t capacity_bytes, Executor* executor) : capacity_bytes_(capacity_bytes), executor_(executor) {}
 
+  // Since the start: keys asked for that were here or on their way, and those that had to be loaded.
+  struct Counts {
+    int64_t hits = 0, misses = 0;
+  };
+
   // `done` runs once, never inside this call: on the executor if the value is here, else where `load` calls back.
   // `load` runs if the value is neither here nor being loaded, so all who ask for one key must bring loads that mean
   // the same. The load's error, as it is, to each who waits for it.
@@ -41,15 +46,22 @@ class LoadingCache {
       MutexLock lock(&mutex_);
       const auto it = entries_.find(key);
       if (it != entries_.end()) {
+        ++counts_.hits;
         order_.splice(order_.begin(), order_, it->second.position);
         executor_->Schedule([value = it->second.loaded.value, done = std::move(done)] { done(value); });
         return;
       }
       auto& waiting = waiting_[key];
       waiting.push_back(std::move(done));
+      ++(waiting.size() > 1 ? counts_.hits : counts_.misses);
       if (waiting.size() > 1) return;
     }
     load([this, key](absl::StatusOr<Loaded> loaded) { OnLoaded(key, std::move(loaded)); });
+  }
+
+  Counts counts() const {
+    MutexLock lock(&mutex_);
+    return counts_;
   }
 
   // Of the values kept here, at most the capacity; those that live on with their users alone are not counted.
@@ -100,6 +112,7 @@ class LoadingCache {
   std::list<std::string> order_ CHAINFLEET_GUARDED_BY(mutex_);  // most recently used first
   std::map<std::string, std::vector<Done<std::shared_ptr<const T>>>> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
   int64_t held_bytes_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  Counts counts_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace chainfleet

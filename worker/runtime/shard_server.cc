@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/limits.h"
+#include "core/base/log.h"
 
 namespace chainfleet {
 namespace {
@@ -50,6 +51,8 @@ absl::Status CheckAsked(const ShardRequest& request) {
 struct ShardServer::Shard {
   ShardRequest request;
   Done<ShardResult> done;
+  absl::Duration arrived, loaded;  // monotonic
+  absl::Duration computed;         // time of the device
 
   struct Source {
     const Segment* segment;
@@ -108,6 +111,7 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
   auto shard = std::make_shared<Shard>();
   shard->request = std::move(request);
   shard->done = std::move(done);
+  shard->arrived = clock_->Monotonic();
   const uint64_t id = shard->request.shard_id;
   shard->result.shard_id = id;
   for (const ChainDraws& chain : shard->request.chains) {
@@ -131,6 +135,7 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
     }
   }
   if (!refused.ok()) {
+    LogEnd(*shard, refused);
     executor_->Schedule([shard, refused] { shard->done(refused); });
     return;
   }
@@ -192,6 +197,7 @@ void ShardServer::OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status sta
     if (--shard->loading > 0) return;
     if (shard->cancelled) return;
     failed = shard->load_status;
+    shard->loaded = clock_->Monotonic();
     if (failed.ok()) ready_.push_back(shard);
   }
   if (!failed.ok()) return Finish(shard, failed);
@@ -237,7 +243,9 @@ bool ShardServer::ServeOne() {
   if (shard->next_unit < shard->num_units()) {
     status = shard->request.flatness ? MeasureFlatness(shard.get()) : RunUnit(shard.get());
   }
-  observer_->OnShardUnit(clock_->Monotonic() - began);
+  const absl::Duration took = clock_->Monotonic() - began;
+  shard->computed += took;
+  observer_->OnShardUnit(took);
   if (status.ok() && shard->next_unit < shard->num_units()) {
     if (shard->request.flatness) YieldTurn(shard);
     return true;
@@ -248,6 +256,8 @@ bool ShardServer::ServeOne() {
     std::sort(shard->result.corrupt_objects.begin(), shard->result.corrupt_objects.end());
   }
   if (status.ok()) {
+    const absl::Duration since_loaded = clock_->Monotonic() - shard->loaded;
+    observer_->OnShard({shard->loaded - shard->arrived, since_loaded - shard->computed, shard->computed});
     Finish(shard, std::move(shard->result));
   } else {
     Finish(shard, status);
@@ -319,11 +329,30 @@ absl::StatusOr<Predictor*> ShardServer::PredictorFor(const Shard& shard) {
   return predictors_.front().second.get();
 }
 
+void ShardServer::LogEnd(const Shard& shard, const absl::Status& status) const {
+  const ShardRequest& request = shard.request;
+  const int64_t rows = request.rows                    ? request.rows->num_rows
+                       : request.inputs->shape.empty() ? 0
+                                                       : request.inputs->shape[0];
+  std::vector<LogField> fields = {{"request", request.trace_id},
+                                  {"job", request.plan->job},
+                                  {"chains", request.chains.size()},
+                                  {"rows", rows},
+                                  {"ms", absl::ToDoubleMilliseconds(clock_->Monotonic() - shard.arrived)}};
+  if (!status.ok()) fields.emplace_back("error", status.ToString());
+  Log(status.ok() || absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kWarning,
+      status.ok()                 ? "shard served"
+      : absl::IsCancelled(status) ? "shard cancelled"
+                                  : "shard failed",
+      fields);
+}
+
 void ShardServer::Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result) {
   {
     MutexLock lock(&mutex_);
     if (shards_.erase(shard->request.shard_id) == 0) return;
   }
+  LogEnd(*shard, result.status());
   executor_->Schedule([shard, result = std::move(result)] { shard->done(result); });
 }
 

@@ -65,6 +65,7 @@ class ShardServer {
   absl::Status RunUnit(Shard* shard);
   absl::Status MeasureFlatness(Shard* shard);
   absl::StatusOr<Predictor*> PredictorFor(const Shard& shard);
+  void LogEnd(const Shard& shard, const absl::Status& status) const;
   void Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result);
 
   const PredictorFactory factory_;

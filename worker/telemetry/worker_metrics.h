@@ -5,9 +5,22 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 #include "core/metrics/metrics.h"
 
 namespace chainfleet {
+
+// What a step of a batch of chains came to.
+struct StepCounts {
+  int chains = 0;
+  int64_t gradients = 0, accepted = 0, rejected = 0;
+  absl::Duration took;
+};
+
+// Of the cache of decoded draws; hits and misses since the start.
+struct DrawCacheCounts {
+  int64_t hits = 0, misses = 0, bytes = 0;
+};
 
 // Thread-safe. `registry` outlives it.
 class WorkerMetrics {
@@ -15,21 +28,35 @@ class WorkerMetrics {
   // `device_kind`: "cpu" or "cuda".
   WorkerMetrics(MetricsRegistry* registry, const std::string& device_kind);
 
-  void AddStep(int chains, absl::Duration took);
+  void AddStep(const StepCounts& step);
   void AddCommit(int64_t draws, int64_t bytes);
   void AddShardUnit(absl::Duration took);
+  // A shard that was answered, by what took its time.
+  void AddShard(absl::Duration load, absl::Duration wait, absl::Duration compute);
+  void ShowDrawCache(const DrawCacheCounts& counts);
   void SetChains(int chains) { chains_.Set(chains); }
   void SetUploadQueue(int64_t bytes) { upload_queue_bytes_.Set(static_cast<double>(bytes)); }
 
  private:
   Counter& chain_steps_;
+  Counter& gradients_;
+  Counter& accepted_;
+  Counter& rejected_;
   Histogram& step_seconds_;
   Counter& commits_;
   Counter& draws_;
   Counter& upload_bytes_;
   Histogram& shard_seconds_;
+  Histogram& load_seconds_;
+  Histogram& wait_seconds_;
+  Histogram& compute_seconds_;
+  Counter& cache_hits_;
+  Counter& cache_misses_;
+  Gauge& cache_bytes_;
   Gauge& chains_;
   Gauge& upload_queue_bytes_;
+  Mutex mutex_;
+  DrawCacheCounts shown_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace chainfleet

@@ -19,6 +19,7 @@ namespace chainfleet {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -99,6 +100,18 @@ TEST_F(LogTest, TakesAnUnknownLevelForInfo) {
                       Log(LogLevel::kInfo, "seen");
                     }),
               SizeIs(1));
+}
+
+TEST_F(LogTest, SaysOnEveryLineWhatItIsToldToOnce) {
+  AddToEveryLine({{"worker", "w-1"}});
+  const nlohmann::json own = Object([] { Log(LogLevel::kInfo, "here", {{"chain", 3}}); });
+  EXPECT_EQ(own["worker"], "w-1");
+  EXPECT_EQ(own["chain"], 3);
+  EXPECT_THAT(Lines("info",
+                    [] {
+                      Log(LogLevel::kInfo, "here", {{"worker", "w-2"}});
+                    }),
+              ElementsAre(AllOf(HasSubstr(R"("worker":"w-2")"), Not(HasSubstr("w-1")))));
 }
 
 TEST_F(LogTest, IsTextOnATerminal) {

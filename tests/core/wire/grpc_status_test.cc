@@ -50,11 +50,28 @@ TEST(GrpcStatus, AdvisesToRetryWhenNoWorkerServes) {
   EXPECT_GT(retry.retry_delay().seconds(), 0);
 }
 
+TEST(GrpcStatus, KeepsTheRequestsIdBesideTheReason) {
+  const grpc::Status sent = ToGrpc(WithReason(absl::NotFoundError("no job x"), "NO_JOB"));
+  const absl::Status back = FromGrpc(WithRequestId(sent, "4bf92f"));
+  EXPECT_EQ(RequestIdOf(back), "4bf92f");
+  EXPECT_EQ(ReasonOf(back), "NO_JOB");
+  EXPECT_EQ(back.message(), "no job x");
+  EXPECT_EQ(RequestIdOf(FromGrpc(sent)), "");
+  EXPECT_TRUE(WithRequestId(grpc::Status::OK, "4bf92f").ok());
+}
+
+TEST(GrpcStatus, GivesErrorsOfGrpcItselfTheRequestsId) {
+  const grpc::Status status = WithRequestId(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no such method"), "r-1");
+  EXPECT_EQ(RequestIdOf(FromGrpc(status)), "r-1");
+  EXPECT_EQ(Details(status).code(), 12);
+  EXPECT_EQ(Details(status).message(), "no such method");
+}
+
 TEST(GrpcStatus, StaysBelowTheMetadataLimitOfPeers) {
   std::vector<FieldViolation> violations;
   for (int i = 0; i < 1000; ++i)
     violations.push_back({"layers[" + std::to_string(i) + "].kernel", "must be odd \xc3\xa9"});
-  const grpc::Status status = ToGrpc(InvalidFields(violations));
+  const grpc::Status status = WithRequestId(ToGrpc(InvalidFields(violations)), std::string(64, 'r'));
   EXPECT_LT(3 * status.error_message().size() + status.error_details().size() * 4 / 3, 8192u);
   EXPECT_FALSE(FieldViolationsOf(FromGrpc(status)).empty());
 }

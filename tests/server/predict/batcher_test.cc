@@ -17,13 +17,13 @@ using Answer = std::optional<absl::StatusOr<Prediction>>;
 using Mood = testing::FakeShardPort::Mood;
 
 struct World {
-  explicit World(BatchLimits limits = {})
+  explicit World(BatchLimits limits = {}, PredictObserver* observer = nullptr)
       : executor(&clock),
         catalog(&executor, {2, 3}, 3),
         port(&executor, testing::ArbitraryProbabilities(3)),
         queue(&executor, &port),
-        router(&clock, &executor, &catalog, &queue),
-        batcher(&clock, &executor, &router, &statistics, limits) {
+        router(&clock, &executor, &catalog, &queue, observer),
+        batcher(&clock, &executor, &router, &statistics, limits, observer) {
     port.workers = {{"a", Mood::kAnswers}};
   }
 
@@ -71,6 +71,46 @@ TEST(Batcher, GathersWhatComesWhileTheWorkersAreBusyAndGivesEachItsOwnRows) {
     EXPECT_EQ((*answers[i])->scores.mean_probability, (*alone[i])->scores.mean_probability) << i;
     EXPECT_EQ((*answers[i])->errors.mutual_information, (*alone[i])->errors.mutual_information) << i;
   }
+}
+
+TEST(Batcher, ShardsSayWhichRequestTheyAreForAndHowManyOthers) {
+  World world;
+  std::vector<Answer> answers(5);
+  for (int i = 0; i < 5; ++i) {
+    PredictQuery query{.draws = {.job = "job"}, .trace_id = "request-" + std::to_string(i)};
+    world.Ask(Rows({1}), &answers[i], absl::Seconds(60), PredictPriority::kNormal, std::move(query));
+  }
+  world.executor.RunFor(absl::Seconds(1));
+  std::vector<std::string> traces;
+  for (const auto& sent : world.port.sent) traces.push_back(sent.request.trace_id);
+  EXPECT_THAT(traces, testing::ElementsAre("request-0", "request-1", "request-2+2"));
+}
+
+TEST(Batcher, TellsWhatTheTimeWasSpentOn) {
+  struct Told final : PredictObserver {
+    void OnRequest(absl::Duration total, absl::Duration queue) override {
+      totals.push_back(total);
+      queues.push_back(queue);
+    }
+    void OnBatch(int64_t requests, int64_t rows) override { batches.emplace_back(requests, rows); }
+    void OnAverage(const AverageFigures& figures) override { averages.push_back(figures); }
+    std::vector<absl::Duration> totals, queues;
+    std::vector<std::pair<int64_t, int64_t>> batches;
+    std::vector<AverageFigures> averages;
+  } told;
+  World world({}, &told);
+  world.port.shard_time = absl::Seconds(2);
+  std::vector<Answer> answers(4);
+  for (Answer& answer : answers) world.Ask(Rows({1, 2}), &answer);
+  world.executor.RunFor(absl::Seconds(10));
+  EXPECT_THAT(told.batches, testing::ElementsAre(std::pair(1, 2), std::pair(1, 2), std::pair(2, 4)));
+  EXPECT_THAT(told.queues,
+              testing::ElementsAre(absl::ZeroDuration(), absl::ZeroDuration(), absl::Seconds(2), absl::Seconds(2)));
+  EXPECT_THAT(told.totals,
+              testing::ElementsAre(absl::Seconds(2), absl::Seconds(2), absl::Seconds(4), absl::Seconds(4)));
+  ASSERT_EQ(told.averages.size(), 3u);
+  EXPECT_EQ(told.averages[0].workers, absl::Seconds(2));
+  EXPECT_EQ(told.averages[0].draws, 5);
 }
 
 TEST(Batcher, WaitsForCompanyNoLongerThanItIsTold) {

@@ -131,7 +131,8 @@ TEST_F(PredictServiceTest, AdvisesToRetryWithoutAServingWorker) {
   google::rpc::Status details;
   ASSERT_TRUE(details.ParseFromString(status.error_details()));
   google::rpc::RetryInfo retry;
-  EXPECT_TRUE(details.details(details.details_size() - 1).UnpackTo(&retry));
+  ASSERT_EQ(details.details_size(), 3) << "reason, retry, request";
+  EXPECT_TRUE(details.details(1).UnpackTo(&retry));
 }
 
 TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
@@ -196,12 +197,14 @@ TEST_F(PredictServiceTest, EndsWithTheClientsDeadlineWhenAWorkerIsSilent) {
   const auto stream = SilentWorker(&worker_context);
   grpc::ClientContext context;
   context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(200, GPR_TIMESPAN)));
+  context.AddMetadata(kRequestIdHeader, "mine-1");
   v1::PredictResponse response;
   EXPECT_EQ(predictions_->Predict(&context, TwoRows(), &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   v1::ShardOrder order;
   ASSERT_TRUE(stream->Read(&order));
   EXPECT_EQ(order.shard().chains(0).chain().job(), job_);
   EXPECT_EQ(order.shard().plan().num_classes(), 3);
+  EXPECT_EQ(order.shard().trace_id(), "mine-1");
   ASSERT_TRUE(stream->Read(&order)) << "the worker is told to drop it";
   EXPECT_EQ(order.order_case(), v1::ShardOrder::kCancel);
   worker_context.TryCancel();
@@ -223,6 +226,7 @@ TEST_F(PredictServiceTest, AnEvaluationIsAnOperationUntilItIsCancelled) {
   v1::ShardOrder order;
   ASSERT_TRUE(stream->Read(&order));
   EXPECT_EQ(order.shard().rows().num_rows(), 100);
+  EXPECT_EQ(order.shard().trace_id(), started->id());
   const auto cancelled = Cancel(started->id());
   ASSERT_TRUE(cancelled.ok()) << cancelled.status();
   EXPECT_EQ(cancelled->state(), v1::EvaluationOperation::CANCELLED);

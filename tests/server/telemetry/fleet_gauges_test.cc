@@ -12,26 +12,24 @@ using testing::IsEmpty;
 
 class FleetGaugesTest : public testing::Test {
  protected:
-  static JobView Job(const std::string& id, int chains, ChainState state, JobState job_state = JobState::kRunning) {
-    JobView job;
-    job.id = id;
-    job.state = job_state;
-    job.created_at = absl::UnixEpoch();
+  // A job of `chains` chains in `state`, of which the first kMostSeriesOfAKind of the fleet have series if they run.
+  void Add(const std::string& id, int chains, ChainState state, JobState job_state = JobState::kRunning) {
+    JobSummary job{.id = id, .state = job_state, .created_at = absl::UnixEpoch(), .chains = {{state, chains}}};
     for (int32_t i = 0; i < chains; ++i) {
-      ChainView chain;
-      chain.id = {id, i};
-      chain.state = state;
-      chain.step = 25;
-      chain.total_steps = 100;
-      chain.num_draws = 2;
-      chain.stats.energy = 10.0 * (i + 1);
-      job.chains.push_back(chain);
+      job.step += 25;
+      job.total_steps += 100;
+      job.num_draws += 2;
+      if (state != ChainState::kLeased) continue;
+      job.energy_sum += 10.0 * (i + 1);
+      job.energy_max = 10.0 * (i + 1);
+      if (static_cast<int64_t>(fleet_.running.size()) == kMostSeriesOfAKind) continue;
+      fleet_.running.push_back({.id = {id, i}, .step = 25, .num_draws = 2, .stats = {.energy = 10.0 * (i + 1)}});
     }
-    return job;
+    fleet_.jobs.push_back(job);
   }
   const GaugeFamily& Find(const std::string& name) {
     families_ = FleetGauges(
-        jobs_, [this](const std::string&) { return diagnostics_; }, workers_, absl::UnixEpoch() + absl::Seconds(50));
+        fleet_, [this](const std::string&) { return diagnostics_; }, workers_, absl::UnixEpoch() + absl::Seconds(50));
     return *std::ranges::find(families_, name, &GaugeFamily::name);
   }
   double Value(const std::string& name, const Labels& labels) {
@@ -42,33 +40,33 @@ class FleetGaugesTest : public testing::Test {
     return 0;
   }
 
-  std::vector<JobView> jobs_;
+  FleetSummary fleet_;
   std::vector<Diagnostic> diagnostics_;
   std::vector<WorkerView> workers_;
   std::vector<GaugeFamily> families_;
 };
 
-TEST_F(FleetGaugesTest, ARunningChainHasSeriesThatDoNotNameItsWorker) {
-  jobs_ = {Job("a", 2, ChainState::kLeased)};
-  jobs_[0].chains[1].worker = "w7";
+TEST_F(FleetGaugesTest, ARunningChainHasSeriesByJobAndIndex) {
+  Add("a", 2, ChainState::kLeased);
   EXPECT_EQ(Value("chainfleet_chain_energy", {{"job", "a"}, {"chain", "1"}}), 20);
   EXPECT_EQ(Value("chainfleet_chain_draws", {{"job", "a"}, {"chain", "1"}}), 2);
   EXPECT_THAT(Find("chainfleet_chain_acceptance_ratio").samples, IsEmpty()) << "no Metropolis chain";
-  jobs_[0].chains[0].stats.metropolis = MetropolisStats{.acceptance = 0.25};
+  fleet_.running[0].stats.metropolis = MetropolisStats{.acceptance = 0.25};
   EXPECT_EQ(Value("chainfleet_chain_acceptance_ratio", {{"job", "a"}, {"chain", "0"}}), 0.25);
 }
 
 TEST_F(FleetGaugesTest, SeriesOfChainsThatEndedVanish) {
-  jobs_ = {Job("a", 1, ChainState::kLeased)};
+  Add("a", 1, ChainState::kLeased);
   EXPECT_EQ(Find("chainfleet_chain_energy").samples.size(), 1u);
-  jobs_[0].chains[0].state = ChainState::kSucceeded;
-  jobs_[0].state = JobState::kSucceeded;
+  fleet_ = {};
+  Add("a", 1, ChainState::kSucceeded, JobState::kSucceeded);
   EXPECT_THAT(Find("chainfleet_chain_energy").samples, IsEmpty());
   EXPECT_THAT(Find("chainfleet_job_draws").samples, IsEmpty());
 }
 
 TEST_F(FleetGaugesTest, ChainsBeyondTheMostAreCountedAndInTheirJobsFigures) {
-  jobs_ = {Job("a", 600, ChainState::kLeased), Job("b", 100, ChainState::kLeased)};
+  Add("a", 600, ChainState::kLeased);
+  Add("b", 100, ChainState::kLeased);
   EXPECT_EQ(Find("chainfleet_chain_energy").samples.size(), 512u);
   EXPECT_EQ(Value("chainfleet_chains_without_series", {}), 188);
   EXPECT_EQ(Value("chainfleet_job_running_chains", {{"job", "b"}}), 100);
@@ -78,7 +76,7 @@ TEST_F(FleetGaugesTest, ChainsBeyondTheMostAreCountedAndInTheirJobsFigures) {
 }
 
 TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {
-  jobs_ = {Job("a", 2, ChainState::kLeased)};
+  Add("a", 2, ChainState::kLeased);
   diagnostics_ = {{.point = 0, .quantity = "energy", .rhat = 1.01, .ess_bulk = 300, .ess_tail = 90},
                   {.point = 0, .quantity = "theta.norm", .rhat = 1.3, .ess_bulk = 100, .ess_tail = 200},
                   {.point = 1, .quantity = "energy", .rhat = std::nan(""), .ess_bulk = 7, .ess_tail = 8}};

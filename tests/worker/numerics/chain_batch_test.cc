@@ -239,6 +239,27 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ChainBatchTest,
                          ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.5}}),
                          [](const auto& info) { return info.param.has_anchor() ? "Emcmc" : "Sgld"; });
 
+// Of each chain, in its first and its second step.
+TEST(ChainBatchReports, CountTheGradientsOfAStepAndTellOfProposals) {
+  const auto reports = [](const SamplerSpec& sampler) {
+    const auto batch = MakeBatch(GaussianPlan(sampler));
+    EXPECT_TRUE(batch->AddChain(0, std::nullopt).ok() && batch->AddChain(1, std::nullopt).ok());
+    return std::pair(batch->Step().value(), batch->Step().value());
+  };
+  const auto [sgld, later_sgld] = reports({SgldSpec{}});
+  ASSERT_EQ(sgld.size(), 2u);
+  EXPECT_EQ(sgld[0].gradients, 1);
+  EXPECT_EQ(later_sgld[1].gradients, 1);
+  EXPECT_EQ(sgld[0].accepted, std::nullopt);
+  const auto [hmc, later_hmc] = reports({HmcSpec{3}});
+  EXPECT_EQ(hmc[0].gradients, 4) << "where it begins, and after each leapfrog step";
+  EXPECT_EQ(later_hmc[0].gradients, 3);
+  const auto [walk, later_walk] = reports({RandomWalkSpec{}});
+  EXPECT_EQ(walk[0].gradients, 0);
+  EXPECT_EQ(walk[0].accepted, walk[0].stats.metropolis->acceptance == 1);
+  EXPECT_TRUE(later_walk[1].accepted.has_value());
+}
+
 // The whole way of a network, threads and company changing at the cut.
 TEST(ChainBatchOfNetworks, ResumesByteForByteInOtherCompanyAndOnOtherThreads) {
   const auto data = SyntheticImages(200);

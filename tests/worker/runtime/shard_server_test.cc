@@ -150,6 +150,24 @@ TEST_F(ShardServerTest, SumsOverTheDrawsOfEachChainAndKind) {
   EXPECT_EQ(result.partials[1].kind, DrawKind::kThetaA);
 }
 
+TEST_F(ShardServerTest, TellsWhatTheTimeOfAShardWasSpentOnAndWhatTheCacheSaved) {
+  Submit(Request(1, {Chain(0)}));
+  clock_.Advance(absl::Milliseconds(50));
+  executor_.RunUntilIdle();
+  clock_.Advance(absl::Milliseconds(30));  // of a step of the chains
+  RunAll();
+  ASSERT_THAT(observer_.shards, SizeIs(1));
+  EXPECT_EQ(observer_.shards[0].load, absl::Milliseconds(50));
+  EXPECT_EQ(observer_.shards[0].wait, absl::Milliseconds(30));
+  EXPECT_EQ(observer_.shards[0].compute, absl::Milliseconds(200)) << "two kinds";
+  EXPECT_EQ(draws_.counts().misses, 2);
+  EXPECT_EQ(draws_.counts().hits, 0);
+  Submit(Request(2, {Chain(0), Chain(1)}));
+  RunAll();
+  EXPECT_EQ(draws_.counts().misses, 4);
+  EXPECT_EQ(draws_.counts().hits, 2);
+}
+
 TEST_F(ShardServerTest, UsesOnlyTheDrawsOfTheVersion) {
   Submit(Request(1, {Chain(0, 0, 3), Chain(1, 1, 2), Chain(2, 3, 1)}));
   RunAll();

@@ -20,7 +20,7 @@ void EvaluatePart(const StepInputs& inputs, const ThetaArena& theta, int64_t par
   }
   MatchRows(theta, &scratch.gradient);
   scratch.energy.resize(rows);
-  inputs.potential->Evaluate(theta, {ids.data(), size, keys.data()}, &scratch.gradient, scratch.energy.data());
+  Evaluate(inputs, theta, {ids.data(), size, keys.data()}, &scratch.gradient, scratch.energy.data());
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, Thet
     const int64_t size = std::min(chunk, all - first);
     const BatchRows batch = {RangeForEachRow(first, size, theta.rows(), &scratch.ids), size, nullptr,
                              PriorPrecisions(inputs)};
-    inputs.potential->Evaluate(theta, batch, &scratch.gradient, scratch.energy.data());
+    Evaluate(inputs, theta, batch, &scratch.gradient, scratch.energy.data());
     RunPass(Pass::kAccumulate, {gradient, &scratch.gradient}, inputs.chains, [&](int64_t, float* s) {
       s[0] = static_cast<float>(static_cast<double>(size) / static_cast<double>(all));
       s[1] = first == 0 ? 0.0f : 1.0f;

@@ -16,6 +16,7 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
   std::vector<double> norms(rows * n);
   const bool known = inputs.potential->EvaluateWithNorms(state->theta(), batch, &scratch.gradient,
                                                          scratch.energy.data(), norms.data());
+  ++scratch.gradients;
   CHAINFLEET_CHECK(known) << "a potential without per-example norms was given to gradient_uncertainty";
   const auto squares =
       RunPass(Pass::kDot, {&scratch.gradient, &scratch.gradient}, inputs.chains, [](int64_t, float*) {});

@@ -63,7 +63,7 @@ std::vector<StepInfo> McDropout::Step(const StepInputs& inputs, SamplerState* st
 
   BatchRows batch = FillBatches(inputs, masked);
   batch.dropout = false;
-  inputs.potential->Evaluate(masked, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
+  Evaluate(inputs, masked, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
   for (const TensorMask& mask : masks) ParameterView(inputs.scratch->gradient, mask.tensor).mul_(mask.factors);
 
   const auto training =

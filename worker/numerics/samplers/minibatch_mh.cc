@@ -61,10 +61,10 @@ Proposed ProposeDrift(const StepInputs& inputs, double likelihood_weight, ThetaA
     inputs.batches->Fill(inputs.chains[row].key, inputs.chains[row].t, &ids[row * n]);
   }
   scratch.energy.resize(theta->rows());
-  inputs.potential->Evaluate(*theta, {ids.data(), n}, gradient, scratch.energy.data());
+  Evaluate(inputs, *theta, {ids.data(), n}, gradient, scratch.energy.data());
   Proposed proposed = {ProposeLangevin(inputs, likelihood_weight, to, theta, gradient),
                        std::vector<double>(theta->rows(), 0)};
-  inputs.potential->Evaluate(*to, {ids.data(), n}, gradient_to, scratch.energy.data());
+  Evaluate(inputs, *to, {ids.data(), n}, gradient_to, scratch.energy.data());
   AddLangevinCost(inputs, likelihood_weight, to, theta, gradient, gradient_to, &proposed.cost);
   return proposed;
 }

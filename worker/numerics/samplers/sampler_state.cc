@@ -2,6 +2,12 @@
 
 namespace chainfleet {
 
+void Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient,
+              double* energy) {
+  ++inputs.scratch->gradients;
+  inputs.potential->Evaluate(theta, batch, gradient, energy);
+}
+
 const double* PriorPrecisions(const StepInputs& inputs) {
   bool any = false;
   for (const ChainStep& chain : inputs.chains) any |= chain.own.prior_precision.has_value();

@@ -65,6 +65,7 @@ struct StepScratch {
   std::vector<double> energy;      // [C]
   std::vector<RowStep> steps;      // [C]
   std::vector<RowOutcome> seen;    // [C]
+  int64_t gradients = 0;           // batches of examples whose gradient was taken, for each row
 };
 
 // What a step runs on: `chains` is [C], in row order.
@@ -75,6 +76,10 @@ struct StepInputs {
   const std::vector<ChainStep>& chains;
   StepScratch* scratch;
 };
+
+// Potential::Evaluate, counted.
+void Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient,
+              double* energy);
 
 // The precision of each row's Gaussian prior, for Potential; null if no row has one to itself. In the scratch, until
 // the next call.

@@ -24,7 +24,7 @@ BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta) {
 
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
   const BatchRows batch = FillBatches(inputs, theta);
-  inputs.potential->Evaluate(theta, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
+  Evaluate(inputs, theta, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
 }
 
 std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,

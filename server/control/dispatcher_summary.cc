@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "server/control/dispatcher_impl.h"
+
+namespace chainfleet {
+namespace {
+
+void AddToSummary(const ChainEntry& chain, JobSummary* job) {
+  const int64_t leased_before = job->chains[ChainState::kLeased];
+  ++job->chains[chain.row.state];
+  job->step += chain.reported_step;
+  if (chain.row.state != ChainState::kLeased) return;
+  job->energy_sum += chain.stats.energy;
+  job->energy_max = leased_before == 0 ? chain.stats.energy : std::max(job->energy_max, chain.stats.energy);
+}
+
+ChainSummary SummaryOf(const ChainEntry& chain) {
+  const ChainStats& s = chain.stats;
+  return {chain.row.id,
+          chain.reported_step,
+          chain.row.num_draws,
+          {s.energy, s.step_size, s.temperature, s.steps_per_second, s.anchor_distance, s.metropolis, std::nullopt}};
+}
+
+}  // namespace
+
+FleetSummary Dispatcher::Summary(size_t most_running) {
+  Impl::Entered entered(impl_.get());
+  FleetSummary summary;
+  const auto& jobs = impl_->jobs.by_age();
+  summary.jobs.reserve(jobs.size());
+  for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
+    const JobEntry& job = *it->second;
+    JobSummary& sums = summary.jobs.emplace_back(JobSummary{.id = job.row.id,
+                                                            .state = job.state,
+                                                            .created_at = job.row.created_at,
+                                                            .chains = {},
+                                                            .num_draws = job.num_draws});
+    sums.total_steps = job.total_steps * static_cast<int64_t>(job.chains.size());
+    for (const ChainEntry& chain : job.chains) {
+      AddToSummary(chain, &sums);
+      const bool runs = chain.row.state == ChainState::kLeased;
+      if (runs && summary.running.size() < most_running) summary.running.push_back(SummaryOf(chain));
+    }
+  }
+  return summary;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,40 @@
+// Jobs and running chains as dashboards show them: sums made under the dispatcher's lock, so that a scrape costs no
+// copy of all chains.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/base/ids.h"
+#include "core/domain/chain_state.h"
+#include "core/domain/progress_record.h"
+
+namespace chainfleet {
+
+// Over all chains of a job, whatever their state.
+struct JobSummary {
+  std::string id;
+  JobState state = JobState::kPending;
+  absl::Time created_at;
+  std::map<ChainState, int64_t> chains;
+  int64_t num_draws = 0;                  // committed
+  int64_t step = 0, total_steps = 0;      // sums; newest known
+  double energy_sum = 0, energy_max = 0;  // of the leased ones; 0 without any
+};
+
+struct ChainSummary {
+  ChainId id;
+  int64_t step = 0;  // newest known
+  int64_t num_draws = 0;
+  ChainStats stats;  // without its report
+};
+
+struct FleetSummary {
+  std::vector<JobSummary> jobs;       // newest first
+  std::vector<ChainSummary> running;  // leased, in the order of the jobs, as many as were asked for
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,202 @@
+#include "server/rpc/call_record.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chainfleet/v1/jobs.pb.h"
+#include "chainfleet/v1/predict.pb.h"
+#include "core/base/log.h"
+#include "core/wire/grpc_status.h"
+#include "server/rpc/request_id.h"
+
+namespace chainfleet {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::MethodDescriptor;
+using grpc::experimental::InterceptionHookPoints;
+
+// "/chainfleet.v1.JobService/GetJob"; null for a name that a client made up.
+const MethodDescriptor* FindMethod(const char* path) {
+  std::string name = path == nullptr ? "" : path;
+  if (name.starts_with('/')) name.erase(0, 1);
+  std::ranges::replace(name, '/', '.');
+  return google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name);
+}
+
+bool IsOurs(const MethodDescriptor* method) {
+  return method != nullptr &&
+         (method->file()->package() == "chainfleet.v1" || method->file()->package() == "inference");
+}
+
+// For a user: what workers do changes something all the time.
+bool ChangesSomething(const MethodDescriptor* method) {
+  constexpr std::array kReads = {"Get", "List", "Watch", "Read", "Predict", "Evaluate"};
+  if (method == nullptr || method->file()->package() != "chainfleet.v1") return false;
+  return method->service()->name() != "WorkerService" &&
+         std::ranges::none_of(kReads, [&](const char* verb) { return method->name().starts_with(verb); });
+}
+
+LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return ChangesSomething(method) ? LogLevel::kInfo : LogLevel::kDebug;
+    case absl::StatusCode::kCancelled:  // clients and workers go away as they please
+      return LogLevel::kDebug;
+    case absl::StatusCode::kUnavailable: {  // a standby says it to all who ask, an ending server to all who listen
+      const std::string reason = ReasonOf(status);
+      return reason == "NOT_LEADER" ? LogLevel::kDebug : reason.empty() ? LogLevel::kInfo : LogLevel::kWarning;
+    }
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:
+      return LogLevel::kWarning;
+    default:
+      return LogLevel::kInfo;
+  }
+}
+
+// What a request is about, by the names that the contracts use everywhere.
+class Subject {
+ public:
+  // The later word counts: a reply has ids where its request may have names.
+  void Take(const Message& message) {
+    const Descriptor* type = message.GetDescriptor();
+    if (type == v1::Job::descriptor()) Put("job", static_cast<const v1::Job&>(message).id());
+    if (type == v1::EvaluationOperation::descriptor()) {
+      Put("evaluation", static_cast<const v1::EvaluationOperation&>(message).id());
+    }
+    if (type == v1::ChainId::descriptor()) {
+      const auto& chain = static_cast<const v1::ChainId&>(message);
+      Put("job", chain.job());
+      return Put("chain", chain.index());
+    }
+    constexpr std::pair<const char*, const char*> kNames[] = {
+        {"job", "job"}, {"job_id", "job"}, {"model_name", "job"}, {"worker", "worker"}};
+    for (const auto& [name, key] : kNames) {
+      const FieldDescriptor* field = Field(message, name, FieldDescriptor::CPPTYPE_STRING);
+      if (field != nullptr) Put(key, message.GetReflection()->GetString(message, field));
+    }
+    const FieldDescriptor* epoch = Field(message, "lease_epoch", FieldDescriptor::CPPTYPE_INT64);
+    if (epoch != nullptr) Put("lease_epoch", message.GetReflection()->GetInt64(message, epoch));
+    const FieldDescriptor* chain = Field(message, "chain", FieldDescriptor::CPPTYPE_MESSAGE);
+    if (chain != nullptr && chain->message_type() == v1::ChainId::descriptor()) {
+      Take(message.GetReflection()->GetMessage(message, chain));
+    }
+  }
+
+  const std::vector<LogField>& fields() const { return fields_; }
+
+ private:
+  // Null unless it is set.
+  static const FieldDescriptor* Field(const Message& message, const char* name, FieldDescriptor::CppType type) {
+    const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
+    const bool is_it = field != nullptr && !field->is_repeated() && field->cpp_type() == type;
+    return is_it && message.GetReflection()->HasField(message, field) ? field : nullptr;
+  }
+  template <typename T>
+  void Put(const char* key, const T& value) {
+    std::erase_if(fields_, [key](const LogField& field) { return std::string_view(field.key) == key; });
+    fields_.emplace_back(key, value);
+  }
+
+  std::vector<LogField> fields_;
+};
+
+// Of one RPC. The hooks that write members are the first and the last of all.
+class Interceptor final : public grpc::experimental::Interceptor {
+ public:
+  Interceptor(const char* path, const Clock* clock, std::string made_id, ServerMetrics* metrics)
+      : method_(FindMethod(path)),
+        label_(method_ == nullptr ? "other" : path),  // clients may call any name
+        clock_(clock),
+        metrics_(metrics),
+        started_(clock->Monotonic()),
+        id_(std::move(made_id)) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* hooks) override {
+    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) Begin(hooks);
+    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
+      hooks->GetSendInitialMetadata()->emplace(kRequestIdHeader, id_);
+    }
+    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) End(hooks);
+    hooks->Proceed();
+  }
+
+ private:
+  void Begin(grpc::experimental::InterceptorBatchMethods* hooks) {
+    CallMetadata* metadata = hooks->GetRecvInitialMetadata();
+    if (std::string given = GivenRequestId(*metadata); !given.empty()) id_ = std::move(given);
+    metadata->erase(kRequestIdHeader);
+    metadata->emplace(kRequestIdHeader, id_);  // refers to ours, which lives as long as the call
+    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) Take(hooks->GetRecvMessage());
+  }
+
+  void End(grpc::experimental::InterceptorBatchMethods* hooks) {
+    const grpc::Status status = hooks->GetSendStatus();
+    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) Take(hooks->GetSendMessage());
+    hooks->GetSendTrailingMetadata()->emplace(kRequestIdHeader, id_);
+    if (!status.ok()) hooks->ModifySendStatus(WithRequestId(status, id_));
+    const absl::Duration took = clock_->Monotonic() - started_;
+    const std::string code = absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
+    if (metrics_ != nullptr) metrics_->CountRpc(label_, code, took);
+    std::vector<LogField> fields = {
+        {"request", id_}, {"method", label_}, {"code", code}, {"duration_ms", absl::ToDoubleMilliseconds(took)}};
+    fields.insert(fields.end(), subject_.fields().begin(), subject_.fields().end());
+    if (!status.ok()) fields.emplace_back("error", status.error_message());
+    Log(LevelOf(FromGrpc(status), method_), status.ok() ? "call answered" : "call failed", fields);
+  }
+
+  // Methods of our contracts have messages of generated classes, and those are Messages first of all. Null: none.
+  void Take(const void* message) {
+    if (IsOurs(method_) && message != nullptr) subject_.Take(*static_cast<const Message*>(message));
+  }
+
+  const MethodDescriptor* const method_;
+  const std::string label_;
+  const Clock* const clock_;
+  ServerMetrics* const metrics_;
+  const absl::Duration started_;
+  std::string id_;
+  Subject subject_;
+};
+
+class Factory final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  Factory(const Clock* clock, RngKey ids, ServerMetrics* metrics) : clock_(clock), ids_(ids), metrics_(metrics) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
+    const RngKey key = Fold(ids_, ++made_);
+    const std::string id =
+        absl::StrCat(absl::Hex(Fold(key, 0).value, absl::kZeroPad16), absl::Hex(Fold(key, 1).value, absl::kZeroPad16));
+    return new Interceptor(info->method(), clock_, id, metrics_);
+  }
+
+ private:
+  const Clock* const clock_;
+  const RngKey ids_;
+  ServerMetrics* const metrics_;
+  std::atomic<uint64_t> made_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
+    const Clock* clock, RngKey ids, ServerMetrics* metrics) {
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
+  factories.push_back(std::make_unique<Factory>(clock, ids, metrics));
+  return factories;
+}
+
+}  // namespace chainfleet

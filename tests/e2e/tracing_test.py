@@ -1,0 +1,104 @@
+"""One request in the logs of server and worker, by the id that its client gave it or was told."""
+import json
+import re
+import sys
+import unittest
+
+import inference_test
+import numpy
+import started_fleet
+from tritonclient.grpc import service_pb2
+
+sys.path.append(inference_test.DEPS)
+import grpc  # noqa: E402
+
+TOKEN = "a-token-that-nobody-may-read"
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+JOB = """
+name: traced
+model: {builtin: softmax_regression}
+dataset: {name: fashion}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.01}
+temperature: 1.0e-4
+batch_size: 50
+num_steps: 60
+chains: 2
+collect: {every_steps: 20}
+"""
+
+
+class Tracing(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = started_fleet.StartedFleet(environment={"CHAINFLEET_TOKEN": TOKEN}, lease="5s")
+        cls.addClassCleanup(cls.fleet.close)
+        with open(cls.fleet.path("debug.conf"), "w") as f:
+            f.write("log-level = debug\n")
+        debug = {"CHAINFLEET_CONFIG": cls.fleet.path("debug.conf")}
+        cls.fleet.start_server(environment=debug)
+        cls.fleet.wait_until_served()
+        cls.fleet.start_worker(0, environment=debug)
+        cls.fleet.put_fashion("fashion", 500)
+        cls.job = cls.fleet.submit(JOB)
+        cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
+
+    def lines(self, name, request=None):
+        """What a process has logged, a JSON object a line; of one request."""
+        with open(self.fleet.path("run", name + ".log")) as f:
+            logged = [json.loads(line) for line in f]
+        return [line for line in logged if request is None or line.get("request") == request]
+
+    def infer(self, *metadata):
+        """The ids in the metadata of a prediction's answer."""
+        images = numpy.random.default_rng(1).integers(0, 256, (5, 1, 28, 28), dtype=numpy.uint8)
+        request = service_pb2.ModelInferRequest(model_name="traced", raw_input_contents=[images.tobytes()])
+        request.inputs.add(name="x", datatype="UINT8", shape=images.shape)
+        with grpc.insecure_channel(self.fleet.address) as channel:
+            call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer", type(request).SerializeToString,
+                                       service_pb2.ModelInferResponse.FromString)
+            _, ended = call.with_call(request, timeout=60, metadata=[("authorization", "Bearer " + TOKEN), *metadata])
+        return [value for part in (ended.initial_metadata(), ended.trailing_metadata()) for key, value in part if key == "x-request-id"]
+
+    def test_a_prediction_has_its_trace_id_everywhere(self):
+        self.assertEqual(self.infer(("traceparent", f"00-{TRACE}-00f067aa0ba902b7-01")), [TRACE, TRACE])
+        answered, = self.lines("server-0", TRACE)
+        self.assertEqual((answered["method"], answered["code"]), ("/inference.GRPCInferenceService/ModelInfer", "OK"))
+        self.assertGreater(answered["duration_ms"], 0)
+        shard, = self.lines("worker-0", TRACE)
+        self.assertEqual((shard["message"], shard["job"], shard["chains"], shard["rows"], shard["worker"]),
+                         ("shard served", self.job, 2, 5, "worker-0"))
+        self.assertGreater(shard["ms"], 0)
+
+    def test_an_evaluation_is_followed_by_its_own_id(self):
+        self.fleet.run("evaluate", self.job, "--dataset", "fashion", check=True)
+        begun, = [line for line in self.lines("server-0") if line["message"] == "evaluation begun"]
+        started, = [line for line in self.lines("server-0", begun["request"]) if line["message"] == "call answered"]
+        self.assertEqual((started["evaluation"], started["job"]), (begun["evaluation"], begun["job"]))
+        served = self.lines("worker-0", begun["evaluation"])
+        self.assertEqual({line["message"] for line in served}, {"shard served"})
+
+    def test_the_command_line_says_which_request_failed(self):
+        said = self.fleet.run("describe", "nowhere").stderr
+        request = re.fullmatch(r"error: .* \(request ([0-9a-f]{32})\)\n", said)
+        self.assertTrue(request, said)
+        failed, = self.lines("server-0", request[1])
+        self.assertEqual((failed["code"], failed["message"]), ("NOT_FOUND", "call failed"))
+
+    def test_lines_about_chains_name_job_chain_epoch_and_worker(self):
+        commits = [line for line in self.lines("server-0") if line.get("method") == "/chainfleet.v1.WorkerService/CommitProgress"]
+        granted = [line for line in self.lines("worker-0") if line["message"] == "lease granted"]
+        self.assertEqual({line["chain"] for line in granted}, {0, 1})
+        self.assertEqual({line["chain"] for line in commits}, {0, 1})
+        for line in commits + granted:
+            self.assertEqual((line["job"], line["lease_epoch"], line["worker"]), (self.job, 1, "worker-0"))
+
+    def test_every_line_of_a_worker_names_it_and_none_has_the_token(self):
+        self.assertEqual({line["worker"] for line in self.lines("worker-0")}, {"worker-0"})
+        for name in ("server-0", "worker-0"):
+            with open(self.fleet.path("run", name + ".log")) as f:
+                self.assertNotIn(TOKEN, f.read())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

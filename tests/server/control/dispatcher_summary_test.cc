@@ -1,0 +1,50 @@
+#include "tests/server/control/dispatcher_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::Pair;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+class DispatcherSummary : public DispatcherTest {};
+
+TEST_F(DispatcherSummary, SumsOverTheChainsOfEachJobNewestFirst) {
+  const std::string older = Create("older", 3), newer = Create("newer", 2);
+  FakeWorker worker("w1", 3);
+  for (int i = 0; i < 3; ++i) Sync(&worker);
+  ASSERT_THAT(worker.chains, SizeIs(3));
+  Advance(&worker, {older, 0});
+  Advance(&worker, {older, 0});
+  Advance(&worker, {older, 1});
+  Advance(&worker, {older, 2}, ChainState::kDiverged);
+  const FleetSummary summary = dispatcher_->Summary(10);
+  ASSERT_THAT(summary.jobs, SizeIs(2));
+  EXPECT_EQ(summary.jobs[0].id, newer);
+  const JobSummary& job = summary.jobs[1];
+  EXPECT_EQ(job.id, older);
+  EXPECT_EQ(job.state, JobState::kRunning);
+  EXPECT_THAT(job.chains, UnorderedElementsAre(Pair(ChainState::kLeased, 2), Pair(ChainState::kDiverged, 1)));
+  EXPECT_EQ(job.num_draws, 4);
+  EXPECT_EQ(job.step, 20 + 10 + 10);
+  EXPECT_EQ(job.total_steps, 3000);
+  EXPECT_EQ(job.energy_sum, 20 + 10);
+  EXPECT_EQ(job.energy_max, 20);
+  ASSERT_THAT(summary.running, SizeIs(2));
+  EXPECT_EQ(summary.running[0].id, (ChainId{older, 0}));
+  EXPECT_EQ(summary.running[0].step, 20);
+  EXPECT_EQ(summary.running[0].num_draws, 2);
+  EXPECT_EQ(summary.running[0].stats.energy, 20);
+}
+
+TEST_F(DispatcherSummary, NamesNoMoreRunningChainsThanAskedFor) {
+  Create("many", 4);
+  FakeWorker worker("w1", 4);
+  for (int i = 0; i < 3; ++i) Sync(&worker);
+  const FleetSummary summary = dispatcher_->Summary(3);
+  EXPECT_THAT(summary.running, SizeIs(3));
+  EXPECT_EQ(summary.jobs[0].chains.at(ChainState::kLeased), 4);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,135 @@
+#include "server/rpc/call_record.h"
+
+#include <spdlog/spdlog.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/base/log.h"
+#include "server/rpc/request_id.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::MatchesRegex;
+using testing::Not;
+
+constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+class CallRecordTest : public RunningServer {
+ protected:
+  CallRecordTest() : RunningServer({{"secret-token", "default"}}) {}
+  ~CallRecordTest() override { spdlog::set_default_logger(before_); }
+
+  struct Answer {
+    grpc::Status status;
+    std::vector<std::string> first, last;  // ids in the initial and the trailing metadata
+  };
+  Answer Create(const std::string& name, const std::vector<std::pair<std::string, std::string>>& metadata) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    context.AddMetadata("authorization", "Bearer secret-token");
+    for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+    v1::CreateJobRequest request;
+    *request.mutable_spec() = GaussianJob(name);
+    v1::Job job;
+    const grpc::Status status = jobs_->CreateJob(&context, request, &job);
+    return {status, Ids(context.GetServerInitialMetadata()), Ids(context.GetServerTrailingMetadata())};
+  }
+  static std::vector<std::string> Ids(const CallMetadata& metadata) {
+    std::vector<std::string> ids;
+    const auto [begin, end] = metadata.equal_range(kRequestIdHeader);
+    for (auto it = begin; it != end; ++it) ids.emplace_back(it->second.data(), it->second.size());
+    return ids;
+  }
+
+  // What is logged at `level` until the server has ended.
+  template <typename Calls>
+  std::vector<nlohmann::json> Lines(const std::string& level, Calls calls) {
+    testing::internal::CaptureStderr();
+    InitLog(testing::UnitTest::GetInstance()->current_test_info()->name(), level);
+    calls();
+    server_->Shutdown(absl::Seconds(1));
+    text_ = testing::internal::GetCapturedStderr();
+    std::vector<nlohmann::json> lines;
+    std::istringstream text(text_);
+    for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  std::string text_;
+
+ private:
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_F(CallRecordTest, TellsTheClientTheIdOfItsTrace) {
+  const Answer answer = Create("a", {{"traceparent", std::string("00-") + kTrace + "-00f067aa0ba902b7-01"}});
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_THAT(answer.first, ElementsAre(kTrace));
+  EXPECT_THAT(answer.last, ElementsAre(kTrace));
+}
+
+TEST_F(CallRecordTest, MakesAnIdForThoseWhoGiveNone) {
+  const Answer one = Create("a", {}), other = Create("b", {{"x-request-id", "not an id"}});
+  for (const Answer& answer : {one, other}) EXPECT_THAT(answer.last, ElementsAre(MatchesRegex("[0-9a-f]{32}")));
+  EXPECT_NE(one.last, other.last);
+}
+
+TEST_F(CallRecordTest, PutsTheIdIntoEveryError) {
+  EXPECT_EQ(RequestIdOf(FromGrpc(Create("Not A Name", {{"x-request-id", "mine-1"}}).status)), "mine-1");
+  EXPECT_THAT(RequestIdOf(GetJob("nobody").status()), MatchesRegex("[0-9a-f]{32}"));
+}
+
+TEST_F(CallRecordTest, LogsWhatChangesSomethingOrFailsAndNoToken) {
+  const std::vector<nlohmann::json> lines = Lines("info", [&] {
+    Create("a", {{"x-request-id", "mine-1"}});
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    context.AddMetadata("authorization", "Bearer secret-token");
+    v1::ListJobsResponse jobs;
+    EXPECT_TRUE(jobs_->ListJobs(&context, {}, &jobs).ok());
+    EXPECT_FALSE(GetJob("nobody").ok());  // without a token
+  });
+  ASSERT_EQ(lines.size(), 2u) << text_;
+  EXPECT_EQ(lines[0]["request"], "mine-1");
+  EXPECT_EQ(lines[0]["method"], "/chainfleet.v1.JobService/CreateJob");
+  EXPECT_EQ(lines[0]["code"], "OK");
+  EXPECT_THAT(lines[0]["job"].get<std::string>(), testing::StartsWith("a-"));
+  EXPECT_GE(lines[0]["duration_ms"].get<double>(), 0);
+  EXPECT_EQ(lines[1]["code"], "UNAUTHENTICATED");
+  EXPECT_EQ(lines[1]["level"], "info") << "not this server's fault";
+  EXPECT_THAT(text_, Not(testing::HasSubstr("secret-token")));
+}
+
+TEST_F(CallRecordTest, LogsEveryCallForDebuggingWithWhatItIsAbout) {
+  const std::vector<nlohmann::json> lines = Lines("debug", [&] {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    context.AddMetadata("authorization", "Bearer secret-token");
+    v1::CommitProgressRequest request;
+    request.set_worker("w-1");
+    request.mutable_chain()->set_job("toy-aaaaaa");
+    request.mutable_chain()->set_index(3);
+    request.set_lease_epoch(7);
+    v1::CommitProgressReply reply;
+    EXPECT_FALSE(workers_->CommitProgress(&context, request, &reply).ok());
+    grpc::ClientContext list;
+    SetDeadline(&list);
+    list.AddMetadata("authorization", "Bearer secret-token");
+    v1::ListJobsResponse jobs;
+    EXPECT_TRUE(jobs_->ListJobs(&list, {}, &jobs).ok());
+  });
+  ASSERT_EQ(lines.size(), 2u) << text_;
+  EXPECT_EQ(lines[0]["job"], "toy-aaaaaa");
+  EXPECT_EQ(lines[0]["chain"], 3);
+  EXPECT_EQ(lines[0]["lease_epoch"], 7);
+  EXPECT_EQ(lines[0]["worker"], "w-1");
+  EXPECT_FALSE(lines[0]["error"].get<std::string>().empty());
+  EXPECT_EQ(lines[1]["level"], "debug");
+}
+
+}  // namespace
+}  // namespace chainfleet

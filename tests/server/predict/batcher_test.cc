@@ -83,7 +83,7 @@ TEST(Batcher, ShardsSayWhichRequestTheyAreForAndHowManyOthers) {
   world.executor.RunFor(absl::Seconds(1));
   std::vector<std::string> traces;
   for (const auto& sent : world.port.sent) traces.push_back(sent.request.trace_id);
-  EXPECT_THAT(traces, testing::ElementsAre("request-0", "request-1", "request-2+2"));
+  EXPECT_THAT(traces, ::testing::ElementsAre("request-0", "request-1", "request-2+2"));
 }
 
 TEST(Batcher, TellsWhatTheTimeWasSpentOn) {
@@ -103,11 +103,11 @@ TEST(Batcher, TellsWhatTheTimeWasSpentOn) {
   std::vector<Answer> answers(4);
   for (Answer& answer : answers) world.Ask(Rows({1, 2}), &answer);
   world.executor.RunFor(absl::Seconds(10));
-  EXPECT_THAT(told.batches, testing::ElementsAre(std::pair(1, 2), std::pair(1, 2), std::pair(2, 4)));
+  EXPECT_THAT(told.batches, ::testing::ElementsAre(std::pair(1, 2), std::pair(1, 2), std::pair(2, 4)));
   EXPECT_THAT(told.queues,
-              testing::ElementsAre(absl::ZeroDuration(), absl::ZeroDuration(), absl::Seconds(2), absl::Seconds(2)));
+              ::testing::ElementsAre(absl::ZeroDuration(), absl::ZeroDuration(), absl::Seconds(2), absl::Seconds(2)));
   EXPECT_THAT(told.totals,
-              testing::ElementsAre(absl::Seconds(2), absl::Seconds(2), absl::Seconds(4), absl::Seconds(4)));
+              ::testing::ElementsAre(absl::Seconds(2), absl::Seconds(2), absl::Seconds(4), absl::Seconds(4)));
   ASSERT_EQ(told.averages.size(), 3u);
   EXPECT_EQ(told.averages[0].workers, absl::Seconds(2));
   EXPECT_EQ(told.averages[0].draws, 5);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests under sanitizers: unit, sim, e2e and fault tests under AddressSanitizer with UndefinedBehaviorSanitizer, and those of the
-# floors without gRPC under ThreadSanitizer. Statistics and mutants are left out. Hours of compiling on 2 cores; not part of run_all.sh.
+# floors without gRPC under ThreadSanitizer. Statistics and mutants are left out. Long; not part of run_all.sh.
 #   tests/run_sanitizers.sh [address|thread] [TEST...]     default: both, all; TEST: names of test binaries
 # Suppressions, of third-party code only, are in tests/sanitizers/.
 set -euo pipefail

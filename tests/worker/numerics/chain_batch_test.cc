@@ -244,7 +244,8 @@ TEST(ChainBatchReports, CountTheGradientsOfAStepAndTellOfProposals) {
   const auto reports = [](const SamplerSpec& sampler) {
     const auto batch = MakeBatch(GaussianPlan(sampler));
     EXPECT_TRUE(batch->AddChain(0, std::nullopt).ok() && batch->AddChain(1, std::nullopt).ok());
-    return std::pair(batch->Step().value(), batch->Step().value());
+    const std::vector<RowReport> first = batch->Step().value();
+    return std::pair(first, batch->Step().value());
   };
   const auto [sgld, later_sgld] = reports({SgldSpec{}});
   ASSERT_EQ(sgld.size(), 2u);

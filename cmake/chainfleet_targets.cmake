@@ -98,8 +98,9 @@ function(chainfleet_test NAME)
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${NAME} PRIVATE ${CHAINFLEET_WARNINGS})
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  if(NOT CHAINFLEET_SANITIZER)  # which have no mutants: those replace single files of a test
-    set_target_properties(${NAME} PROPERTIES UNITY_BUILD OFF)
+  list(LENGTH ARG_SOURCES num_sources)
+  if(num_sources EQUAL 1)
+    set_target_properties(${NAME} PROPERTIES UNITY_BUILD OFF)  # mutants replace its object by the source's name
   endif()
   if(ARG_BESIDE)
     find_package(Python3 REQUIRED COMPONENTS Interpreter)

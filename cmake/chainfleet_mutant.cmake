@@ -3,7 +3,7 @@
 #   chainfleet_mutant(NAME name TEST target FILTER gtest_filter
 #                     SOURCE path REPLACE text WITH text [SOURCE path REPLACE text WITH text ...] [RECOMPILE path ...])
 #       The test's object files linked with mutated copies of the SOURCEs (.cc or .h, paths from the root). They come before
-#       the library, whose members of the same symbols then stay out, and their folder is the first to be searched for
+#       the library, and of two definitions the linker takes the first; their folder is the first to be searched for
 #       includes. `text` must occur exactly once. RECOMPILE: .cc files, of the product or of the test, that use a mutated
 #       header and are compiled again so as to see it. The ctest entry mutation.<name> passes if every test that FILTER
 #       selects runs and fails an assertion.
@@ -64,7 +64,7 @@ function(chainfleet_mutant)
   target_include_directories(${target} BEFORE PRIVATE ${tree})
   target_link_libraries(${target} PRIVATE $<TARGET_PROPERTY:${ARG_TEST},LINK_LIBRARIES>)
   target_compile_options(${target} PRIVATE ${CHAINFLEET_WARNINGS})
-  # The original may come along in one object with its neighbours; the first definition counts, which is the mutant's.
+  # The original comes along in one object with its neighbours.
   target_link_options(${target} PRIVATE -Wl,-z,muldefs)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mutants UNITY_BUILD OFF)
   add_test(NAME mutation.${ARG_NAME}

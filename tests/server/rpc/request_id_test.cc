@@ -5,17 +5,17 @@
 namespace chainfleet {
 namespace {
 
-constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
+constexpr char kTraceId[] = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 std::string Given(const CallMetadata& metadata) { return GivenRequestId(metadata); }
 std::string OfTraceparent(const std::string& value) { return Given({{"traceparent", value}}); }
 std::string OfRequestId(const std::string& value) { return Given({{"x-request-id", value}}); }
 
 TEST(RequestId, IsTheTraceIdOfAWellFormedTraceparent) {
-  EXPECT_EQ(OfTraceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), kTrace);
-  EXPECT_EQ(OfTraceparent("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later"), kTrace);
+  EXPECT_EQ(OfTraceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), kTraceId);
+  EXPECT_EQ(OfTraceparent("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later"), kTraceId);
   EXPECT_EQ(Given({{"traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}, {"x-request-id", "r"}}),
-            kTrace);
+            kTraceId);
 }
 
 TEST(RequestId, IsNotOfATraceparentThatIsNone) {

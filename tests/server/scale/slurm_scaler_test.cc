@@ -10,7 +10,7 @@
 namespace chainfleet {
 namespace {
 
-using State = ClusterJob::State;
+using ClusterState = ClusterJob::State;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -33,14 +33,14 @@ TEST_F(SlurmScalerTest, ListsItsOwnJobsByName) {
   ASSERT_TRUE(jobs.ok());
   EXPECT_EQ(command_, "squeue --me --noheader --name=chainfleet-s1f --sort=i --format=%A|%T");
   std::vector<std::string> ids;
-  std::vector<State> states;
+  std::vector<ClusterState> states;
   for (const ClusterJob& job : *jobs) {
     ids.push_back(job.id);
     states.push_back(job.state);
   }
   EXPECT_THAT(ids, ElementsAre("7", "8", "12", "13", "14", "15"));
-  EXPECT_THAT(states, ElementsAre(State::kRunning, State::kEnding, State::kPending, State::kPending, State::kRunning,
-                                  State::kPending));
+  EXPECT_THAT(states, ElementsAre(ClusterState::kRunning, ClusterState::kEnding, ClusterState::kPending,
+                                  ClusterState::kPending, ClusterState::kRunning, ClusterState::kPending));
   EXPECT_EQ(jobs->front().worker_prefix, "slurm-7-");  // of no other job: 70 begins with 7, too
 }
 

@@ -4,8 +4,8 @@
 #       one static library. A dependency of the same or a higher floor stops the configure step, unless both live in one folder
 #       of the tree (PARENT). Its whole archive is linked alone against what it declares (a missing dependency fails there), and
 #       headers without a .cc compile alone.
-#   chainfleet_test(NAME LABEL label [BESIDE script] [SHARDS n] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is one
-#       ctest entry. With SHARDS its cases are dealt to n entries instead, a process each. With BESIDE the whole binary is one
+#   chainfleet_test(NAME LABEL label [ALONE] [BESIDE script] [SHARDS n] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is
+#       one ctest entry. ALONE: each source is compiled by itself, for they have names in common. With SHARDS its cases are dealt to n entries instead, a process each. With BESIDE the whole binary is one
 #       entry, run by a script of tests/support beside the server that it starts.
 include(GoogleTest)
 file(WRITE ${PROJECT_BINARY_DIR}/empty_main.cc "int main() { return 0; }\n")
@@ -90,7 +90,7 @@ function(chainfleet_library NAME)
 endfunction()
 
 function(chainfleet_test NAME)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;BESIDE;SHARDS" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "LABEL;TIMEOUT;BESIDE;SHARDS" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -99,7 +99,7 @@ function(chainfleet_test NAME)
   target_compile_options(${NAME} PRIVATE ${CHAINFLEET_WARNINGS})
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   list(LENGTH ARG_SOURCES num_sources)
-  if(num_sources EQUAL 1)
+  if(ARG_ALONE OR num_sources EQUAL 1)
     set_target_properties(${NAME} PROPERTIES UNITY_BUILD OFF)  # mutants replace its object by the source's name
   endif()
   if(ARG_BESIDE)

@@ -97,9 +97,12 @@ TEST_F(JobServiceTest, NamesEveryWrongFieldInTheStandardDetails) {
   ASSERT_TRUE(details.ParseFromString(status.error_details()));
   google::rpc::ErrorInfo info;
   google::rpc::BadRequest bad_request;
-  ASSERT_EQ(details.details_size(), 2);
+  google::rpc::RequestInfo request_info;
+  ASSERT_EQ(details.details_size(), 3);
   ASSERT_TRUE(details.details(0).UnpackTo(&info));
   ASSERT_TRUE(details.details(1).UnpackTo(&bad_request));
+  ASSERT_TRUE(details.details(2).UnpackTo(&request_info));
+  EXPECT_FALSE(request_info.request_id().empty());
   EXPECT_EQ(info.domain(), "chainfleet");
   ASSERT_EQ(bad_request.field_violations_size(), 2);
   EXPECT_EQ(bad_request.field_violations(0).field(), "sampler");

@@ -104,7 +104,8 @@ TEST_F(PostgresLeaderTest, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
   Execute(
       "DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; DROP TABLE former_incarnations; "
-      "DROP TABLE evaluations; DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version; "
+      "DROP TABLE evaluations; DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version, DROP "
+      "COLUMN stopped, DROP COLUMN asked_chains; "
       "ALTER TABLE jobs DROP COLUMN tenant; ALTER TABLE jobs ADD UNIQUE (request_id); UPDATE store SET "
       "schema_version = 1");
   const auto elected = Coordinator("b:7400", kAtOnce)->TakeOver();

@@ -109,7 +109,7 @@ TEST(ScoredRows, TellsWrongAndShiftedRowsByTheirEntropyAsScikitLearnDoes) {
   EXPECT_NEAR(*all.ood_auroc, 0.7, 1e-14);
   EXPECT_NEAR(*all.ood_aupr, 0.6984126984126984, 1e-14);
   EXPECT_FALSE(table[0].misclassification_auroc.has_value()) << "single draws have none";
-  const ScoredRows sure = ListedRows({0, 3}, {0, 0});
+  const ScoredRows sure = ListedRows({0, 1}, {0, 1});
   EXPECT_FALSE(ScoreAll(sure, 4).misclassification_auroc.has_value()) << "no row is wrong";
 }
 

@@ -53,6 +53,8 @@ LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
       return ChangesSomething(method) ? LogLevel::kInfo : LogLevel::kDebug;
     case absl::StatusCode::kCancelled:  // clients and workers go away as they please
       return LogLevel::kDebug;
+    case absl::StatusCode::kAborted:  // a worker's newer call takes the place of one that is held
+      return ReasonOf(status) == "STALE_SEQ" ? LogLevel::kDebug : LogLevel::kInfo;
     case absl::StatusCode::kUnavailable: {  // a standby says it to all who ask, an ending server to all who listen
       const std::string reason = ReasonOf(status);
       return reason == "NOT_LEADER" ? LogLevel::kDebug : reason.empty() ? LogLevel::kInfo : LogLevel::kWarning;

@@ -331,13 +331,10 @@ absl::StatusOr<Predictor*> ShardServer::PredictorFor(const Shard& shard) {
 
 void ShardServer::LogEnd(const Shard& shard, const absl::Status& status) const {
   const ShardRequest& request = shard.request;
-  const int64_t rows = request.rows                    ? request.rows->num_rows
-                       : request.inputs->shape.empty() ? 0
-                                                       : request.inputs->shape[0];
   std::vector<LogField> fields = {{"request", request.trace_id},
                                   {"job", request.plan->job},
                                   {"chains", request.chains.size()},
-                                  {"rows", rows},
+                                  {"rows", NumRows(request)},
                                   {"ms", absl::ToDoubleMilliseconds(clock_->Monotonic() - shard.arrived)}};
   if (!status.ok()) fields.emplace_back("error", status.ToString());
   Log(status.ok() || absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kWarning,

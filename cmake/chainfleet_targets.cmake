@@ -65,8 +65,8 @@ function(chainfleet_library NAME)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   foreach(source ${sources})
     file(STRINGS ${source} per_target REGEX "hwy/foreach_target.h")
-    if(per_target)
-      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # reads itself once for each instruction set
+    if(per_target)  # it reads itself once for each instruction set
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endforeach()
   if(sources)
@@ -91,7 +91,9 @@ endfunction()
 
 function(chainfleet_test NAME)
   cmake_parse_arguments(ARG "ALONE" "LABEL;TIMEOUT;BESIDE;SHARDS" "SOURCES;DEPS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
+  if(CHAINFLEET_SANITIZER)
+    set(ARG_TIMEOUT 3600)
+  elseif(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${NAME} ${ARG_SOURCES})
@@ -115,6 +117,11 @@ function(chainfleet_test NAME)
       set_tests_properties(${NAME}.${shard} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
         ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
     endforeach()
+    return()
+  endif()
+  if(CHAINFLEET_SANITIZER AND NOT ARG_LABEL STREQUAL "sim")  # a sanitized process takes seconds to start: one for all tests
+    add_test(NAME ${NAME} COMMAND ${NAME} --gtest_brief=1)
+    set_tests_properties(${NAME} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
     return()
   endif()
   gtest_discover_tests(${NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests under sanitizers: unit, sim, e2e and fault tests under AddressSanitizer with UndefinedBehaviorSanitizer, and those of the
+# The tests under sanitizers: unit, parity, sim and fault tests under AddressSanitizer with UndefinedBehaviorSanitizer, and those of the
 # floors without gRPC under ThreadSanitizer. Statistics and mutants are left out. Long; not part of run_all.sh.
 #   tests/run_sanitizers.sh [address|thread] [TEST...]     default: both, all; TEST: names of test binaries
 # Suppressions, of third-party code only, are in tests/sanitizers/.
@@ -12,6 +12,7 @@ case ${1:-both} in
 esac
 shift $(($# > 0 ? 1 : 0))
 supp=$PWD/tests/sanitizers
+export CHAINFLEET_TEST_PATIENCE=300  # seconds of a wait: sanitized binaries are slow
 # The fault shim is preloaded before the runtime of AddressSanitizer, on purpose.
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1:verify_asan_link_order=0
 export LSAN_OPTIONS=suppressions=$supp/leaks.supp:print_suppressions=0
@@ -40,6 +41,6 @@ for kind in $kinds; do
     run_binaries "$preset" $without_grpc
   else
     ninja -C "build/$preset" all
-    ctest --test-dir "build/$preset" -j2 --output-on-failure -L 'unit|sim|e2e|fault'
+    ctest --test-dir "build/$preset" -j2 --output-on-failure -L 'unit|parity|sim|fault'
   fi
 done

@@ -18,7 +18,8 @@ class Table {
   // Lines ending in '\n'. At most `max_rows` rows if not 0, then a line that says how many are left out.
   std::string Render(size_t max_rows = 0) const;
 
-  // A <table> of the same cells, escaped; columns of numbers have the class "number", those without a value are left out.
+  // A <table> of the same cells, escaped; columns of numbers have the class "number", those without a value are left
+  // out.
   std::string RenderHtml() const;
 
  private:

@@ -78,12 +78,14 @@ void AddToEveryLine(const std::vector<LogField>& fields) {
   EveryLine().insert(EveryLine().end(), fields.begin(), fields.end());
 }
 
+bool IsLogged(LogLevel level) { return spdlog::should_log(ToSpdlog(level)); }
+
 void Log(LogLevel level, const std::string& message, std::initializer_list<LogField> fields) {
   Log(level, message, std::vector<LogField>(fields));
 }
 
 void Log(LogLevel level, const std::string& message, const std::vector<LogField>& fields) {
-  if (!spdlog::should_log(ToSpdlog(level))) return;
+  if (!IsLogged(level)) return;
   std::string line = as_json ? "\"message\":" + Quoted(message) : message;
   const auto add = [&line](const LogField& field) {
     line += as_json ? "," + Quoted(field.key) + ":" : std::string(" ") + field.key + "=";

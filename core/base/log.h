@@ -43,7 +43,10 @@ void InitLog(const std::string& program, const std::string& level);
 // Fields of every later line that does not have them itself. After InitLog, before another thread logs.
 void AddToEveryLine(const std::vector<LogField>& fields);
 
-// Thread-safe.
+// Whether lines of this level are written at all: where they are many, ask before their fields are put together.
+// Thread-safe, as Log is.
+bool IsLogged(LogLevel level);
+
 void Log(LogLevel level, const std::string& message, std::initializer_list<LogField> fields = {});
 void Log(LogLevel level, const std::string& message, const std::vector<LogField>& fields);
 

@@ -17,10 +17,10 @@ struct RunReport {
   double temperature = 0;                       // T, when the next three were measured
   std::optional<double> gradient_variance;      // Vbar, of the mini-batch gradient, mean over coordinates
   std::optional<double> effective_temperature;  // T + mobility Vbar / 2
-  std::optional<double> noise_ulps;  // standard deviation of a step's noise over the float32 ulp of the rms of theta,
-                                     // the smallest over tensors
-  std::optional<double> curvature;         // largest eigenvalue of the Hessian of U
-  std::optional<double> stable_below;      // the bound on alpha that follows from it
+  std::optional<double> noise_ulps;    // standard deviation of a step's noise over the float32 ulp of the rms of theta,
+                                       // the smallest over tensors
+  std::optional<double> curvature;     // largest eigenvalue of the Hessian of U
+  std::optional<double> stable_below;  // the bound on alpha that follows from it
   std::optional<double> tested_step_size;  // alpha that was held against it: at the end of a cycle the restart's
 
   static void Fields(auto& self, auto&& visit) {

@@ -65,6 +65,7 @@ std::string TraceOf(const std::vector<std::shared_ptr<Request>>& requests) {
   std::string trace = requests.front()->trace_id;
   if (requests.size() == 1) return trace;
   absl::StrAppend(&trace, "+", requests.size() - 1);
+  if (!IsLogged(LogLevel::kDebug)) return trace;
   for (const auto& request : requests) {
     Log(LogLevel::kDebug, "predictions share a pass",
         {{"request", request->trace_id}, {"pass", trace}, {"job", request->draws.job}});

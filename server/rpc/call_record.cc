@@ -154,11 +154,13 @@ class Interceptor final : public grpc::experimental::Interceptor {
     const absl::Duration took = clock_->Monotonic() - started_;
     const std::string code = absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
     if (metrics_ != nullptr) metrics_->CountRpc(label_, code, took);
+    const LogLevel level = LevelOf(FromGrpc(status), method_);
+    if (!IsLogged(level)) return;
     std::vector<LogField> fields = {
         {"request", id_}, {"method", label_}, {"code", code}, {"duration_ms", absl::ToDoubleMilliseconds(took)}};
     fields.insert(fields.end(), subject_.fields().begin(), subject_.fields().end());
     if (!status.ok()) fields.emplace_back("error", status.error_message());
-    Log(LevelOf(FromGrpc(status), method_), status.ok() ? "call answered" : "call failed", fields);
+    Log(level, status.ok() ? "call answered" : "call failed", fields);
   }
 
   // Methods of our contracts have messages of generated classes, and those are Messages first of all. Null: none.

@@ -160,7 +160,7 @@ class StruckFleet(StartedFleet):
 
     def finish(self, *jobs):
         for job in jobs:
-            self.run("wait", job, "--timeout", "240s", check=True)
+            self.run("wait", job, "--timeout", f"{4 * PATIENCE}s", timeout=5 * PATIENCE, check=True)
             self.remember(job)
 
     def verdict(self, environment=None):

@@ -7,7 +7,7 @@ import urllib.request
 import fleet as fleets
 from real_server import RealServer, free_ports
 
-PATIENCE = 60  # seconds
+PATIENCE = int(os.environ.get("CHAINFLEET_TEST_PATIENCE", 60))  # seconds; more where sanitizers slow the binaries down
 
 
 class StartedFleet(fleets.Fleet):

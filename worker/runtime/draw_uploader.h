@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/backoff.h"
 #include "core/base/executor.h"
 #include "core/base/limits.h"
 #include "core/base/mutex.h"
-#include "core/base/backoff.h"
 #include "worker/runtime/coordinator_port.h"
 #include "worker/runtime/held_chains.h"
 #include "worker/runtime/progress_upload.h"

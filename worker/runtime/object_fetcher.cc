@@ -3,10 +3,10 @@
 #include <functional>
 #include <utility>
 
+#include "core/base/backoff.h"
 #include "core/base/limits.h"
 #include "core/base/log.h"
 #include "core/store/draw_codec/sha256.h"
-#include "core/base/backoff.h"
 
 namespace chainfleet {
 

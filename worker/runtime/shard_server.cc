@@ -330,6 +330,8 @@ absl::StatusOr<Predictor*> ShardServer::PredictorFor(const Shard& shard) {
 }
 
 void ShardServer::LogEnd(const Shard& shard, const absl::Status& status) const {
+  const LogLevel level = status.ok() || absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kWarning;
+  if (!IsLogged(level)) return;
   const ShardRequest& request = shard.request;
   std::vector<LogField> fields = {{"request", request.trace_id},
                                   {"job", request.plan->job},
@@ -337,11 +339,7 @@ void ShardServer::LogEnd(const Shard& shard, const absl::Status& status) const {
                                   {"rows", NumRows(request)},
                                   {"ms", absl::ToDoubleMilliseconds(clock_->Monotonic() - shard.arrived)}};
   if (!status.ok()) fields.emplace_back("error", status.ToString());
-  Log(status.ok() || absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kWarning,
-      status.ok()                 ? "shard served"
-      : absl::IsCancelled(status) ? "shard cancelled"
-                                  : "shard failed",
-      fields);
+  Log(level, status.ok() ? "shard served" : absl::IsCancelled(status) ? "shard cancelled" : "shard failed", fields);
 }
 
 void ShardServer::Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<ShardResult> result) {

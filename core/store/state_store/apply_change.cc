@@ -106,12 +106,7 @@ class Applier {
     row.created_at = wall_;
     CHAINFLEET_ASSIGN_OR_RETURN(const bool inserted, rows_->InsertJob(&row));
     if (!inserted) return Refused(absl::AbortedError(absl::StrCat("job id ", row.id, " is taken: submit again")));
-    for (int32_t i = 0; i < NumChains(c.plan->spec); ++i) {
-      ChainRow chain;
-      chain.id = {row.id, i};
-      CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(chain));
-      result.chains.push_back(std::move(chain));
-    }
+    CHAINFLEET_RETURN_IF_ERROR(AddChains(row.id, 0, NumChains(c.plan->spec), rows_, &result));
     result.job = std::move(row);
     return result;
   }

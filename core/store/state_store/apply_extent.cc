@@ -24,6 +24,16 @@ std::string WhyNotScaled(const JobRow& job, int32_t chains) {
 
 }  // namespace
 
+absl::Status AddChains(const std::string& job, int32_t first, int32_t end, StateRows* rows, ApplyResult* result) {
+  for (int32_t i = first; i < end; ++i) {
+    ChainRow chain;
+    chain.id = {job, i};
+    CHAINFLEET_RETURN_IF_ERROR(rows->PutChain(chain));
+    result->chains.push_back(std::move(chain));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
   if (!job) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
@@ -54,12 +64,7 @@ absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* 
     job->plan = std::move(plan);
     if (job->asked_chains == 0) job->asked_chains = before;
     CHAINFLEET_RETURN_IF_ERROR(rows->ReplacePlan(*job));
-    for (int32_t i = before; i < c.chains; ++i) {
-      ChainRow chain;
-      chain.id = {c.job, i};
-      CHAINFLEET_RETURN_IF_ERROR(rows->PutChain(chain));
-      result.chains.push_back(std::move(chain));
-    }
+    CHAINFLEET_RETURN_IF_ERROR(AddChains(c.job, before, c.chains, rows, &result));
   }
   result.job = std::move(job);
   return result;

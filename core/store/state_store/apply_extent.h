@@ -2,11 +2,17 @@
 // chains.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "core/base/status.h"
 #include "core/store/state_store/state_change.h"
 #include "core/store/state_store/state_rows.h"
 
 namespace chainfleet {
+
+// Chains `first` to `end` - 1 of a job, PENDING, in the store and in the result.
+absl::Status AddChains(const std::string& job, int32_t first, int32_t end, StateRows* rows, ApplyResult* result);
 
 // As ApplyChange: errors end the transaction, refusals are in ApplyResult::status.
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows);

@@ -26,7 +26,8 @@ TEST(MixtureQuantile, OfOneGaussianIsItsOwn) {
   ExpectNear(Of({1, 1, 1}, {3, 3, 3}, {4, 4, 4}, 0.975), 3 + 2 * 1.959963984540054);
 }
 
-// scipy.optimize.brentq(lambda x: log(sum(w * norm.cdf((x - m) / s)) / p), ..., xtol=1e-15), the survival function above 1/2.
+// scipy.optimize.brentq(lambda x: log(sum(w * norm.cdf((x - m) / s)) / p), ..., xtol=1e-15), the survival function
+// above 1/2.
 TEST(MixtureQuantile, OfSeveralAgreesWithScipy) {
   const Doubles w = {1, 3}, m = {-2, 1}, v = {0.25, 4};
   ExpectNear(Of(w, m, v, 1e-9), -10.901806532322636);

@@ -47,18 +47,18 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   const change::GrantLease first{{"job-aaaaaa", 0}, 1, "w1", "w1-life"};
   harness.Open()->Apply(std::vector<StateChange>{create, first}, absl::UnixEpoch()).value();
   const auto older = SqliteConnection::Open(harness.path());
-  ASSERT_TRUE(
-      (*older)
-          ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
-                    "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
-                    "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE expired; DROP TABLE evaluations; "
-                    "CREATE TABLE old (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, request_id TEXT "
-                    "UNIQUE, dataset TEXT, plan TEXT NOT NULL, intent INTEGER NOT NULL, created_ns INTEGER NOT "
-                    "NULL, finished_ns INTEGER, purged INTEGER NOT NULL DEFAULT 0); "
-                    "INSERT INTO old SELECT sequence, id, request_id, dataset, plan, intent, created_ns, "
-                    "finished_ns, purged FROM jobs; DROP TABLE jobs; ALTER TABLE old RENAME TO jobs; "
-                    "INSERT INTO garbage VALUES ('left-over'); PRAGMA user_version = 1")
-          .ok());
+  ASSERT_TRUE((*older)
+                  ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
+                            "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
+                            "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE "
+                            "expired; DROP TABLE evaluations; "
+                            "CREATE TABLE old (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, request_id TEXT "
+                            "UNIQUE, dataset TEXT, plan TEXT NOT NULL, intent INTEGER NOT NULL, created_ns INTEGER NOT "
+                            "NULL, finished_ns INTEGER, purged INTEGER NOT NULL DEFAULT 0); "
+                            "INSERT INTO old SELECT sequence, id, request_id, dataset, plan, intent, created_ns, "
+                            "finished_ns, purged FROM jobs; DROP TABLE jobs; ALTER TABLE old RENAME TO jobs; "
+                            "INSERT INTO garbage VALUES ('left-over'); PRAGMA user_version = 1")
+                  .ok());
   const auto store = harness.Open();
   EXPECT_THAT(*store->ListGarbage("", 10), testing::ElementsAre("left-over"));
   ASSERT_EQ(store->ListSweeps(0, 10)->size(), 1u) << "the chain that may have objects";

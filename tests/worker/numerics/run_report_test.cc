@@ -226,7 +226,9 @@ TEST(ChainReporter, LeavesTheBitsOfAChainAsTheyAre) {
     std::vector<std::optional<RunReport>> reports(3);
     StepScratch scratch(ThetaArena(potential->layout(), Device{}));
     for (int t = 0; t < 20; ++t) {
-      if (measured) reporter.Measure(chains, state.theta(), {&schedule, &schedule, &schedule}, {&reports[0], &reports[1], &reports[2]});
+      if (measured)
+        reporter.Measure(chains, state.theta(), {&schedule, &schedule, &schedule},
+                         {&reports[0], &reports[1], &reports[2]});
       std::visit([&](const auto& k) { k.Step({potential.get(), &batches, &plan, chains, &scratch}, &state); }, kernel);
       for (ChainStep& chain : chains) ++chain.t;
     }

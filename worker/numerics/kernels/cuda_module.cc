@@ -39,11 +39,11 @@ absl::Status LoadCudaModule() {
     // Global: LibTorch's CUDA back end registers itself with the LibTorch that is already here.
     void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (module == nullptr) {
-      return WithReason(
-          absl::FailedPreconditionError("cannot load the CUDA module " + path.string() + ": " + dlerror() +
-                                        "; on a host with a GPU install the full torch wheel and its nvidia packages, on "
-                                        "others use --device cpu"),
-          "NO_DEVICE");
+      return WithReason(absl::FailedPreconditionError(
+                            "cannot load the CUDA module " + path.string() + ": " + dlerror() +
+                            "; on a host with a GPU install the full torch wheel and its nvidia packages, on "
+                            "others use --device cpu"),
+                        "NO_DEVICE");
     }
     langevin_update = reinterpret_cast<LangevinUpdateCudaFunction>(dlsym(module, kLangevinUpdateCudaSymbol));
     run_pass = reinterpret_cast<RunPassCudaFunction>(dlsym(module, kRunPassCudaSymbol));
@@ -64,8 +64,7 @@ void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowO
   const LangevinUpdateCudaFunction update = langevin_update;
   CHAINFLEET_CHECK(update != nullptr) << "a CUDA batch without the CUDA module";
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
-  const at::Tensor spans =
-      Upload(buffers.spans, static_cast<int64_t>(sizeof(TensorSpan)) * buffers.num_spans, cuda);
+  const at::Tensor spans = Upload(buffers.spans, static_cast<int64_t>(sizeof(TensorSpan)) * buffers.num_spans, cuda);
   const at::Tensor seen = at::zeros({buffers.rows, 2}, at::TensorOptions().dtype(at::kFloat).device(cuda));
   const c10::DeviceGuard on_device(cuda);
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
@@ -82,8 +81,7 @@ void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, Pas
   const RunPassCudaFunction run = run_pass;
   CHAINFLEET_CHECK(run != nullptr) << "a CUDA batch without the CUDA module";
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
-  const at::Tensor spans =
-      Upload(buffers.spans, static_cast<int64_t>(sizeof(TensorSpan)) * buffers.num_spans, cuda);
+  const at::Tensor spans = Upload(buffers.spans, static_cast<int64_t>(sizeof(TensorSpan)) * buffers.num_spans, cuda);
   const at::Tensor seen = at::zeros({buffers.rows, 2}, at::TensorOptions().dtype(at::kDouble).device(cuda));
   int64_t largest = 0;
   for (int64_t k = 0; k < buffers.num_spans; ++k) largest = std::max(largest, buffers.spans[k].size);

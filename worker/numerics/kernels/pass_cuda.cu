@@ -73,8 +73,8 @@ cudaError_t Launch(const PassBuffers& buffers, int64_t largest_span, const PassR
 
 }  // namespace
 
-extern "C" int chainfleet_cuda_run_pass(int pass, const PassBuffers* buffers, int64_t largest_span,
-                                        const PassRow* rows, PassOutcome* outcomes, void* stream) {
+extern "C" int chainfleet_cuda_run_pass(int pass, const PassBuffers* buffers, int64_t largest_span, const PassRow* rows,
+                                        PassOutcome* outcomes, void* stream) {
   const auto where = static_cast<cudaStream_t>(stream);
   switch (static_cast<Pass>(pass)) {
 #define CHAINFLEET_CASE(Name) \

@@ -38,7 +38,7 @@ struct RowStep {
   float prior_precision = 0;
   float coupling = 0;          // 1 / eta
   float anchor_precision = 0;  // of a prior that theta_a feels too
-  bool active = true;  // false: the row is left as it is
+  bool active = true;          // false: the row is left as it is
 };
 
 // What the pass saw on its way.

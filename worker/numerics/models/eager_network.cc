@@ -59,15 +59,16 @@ class Pass {
   at::Tensor Apply(const ConvLayer& conv, const PlacedLayer& layer, const at::Tensor& h) const {
     const at::Tensor weight = parameters_[layer.parameter].flatten(0, 1);
     const at::Tensor bias = conv.bias ? PerChannel(layer, 1) : at::Tensor();
-    return Tapped(
-        layer, h,
-        Traced(layer, h, at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups)));
+    return Tapped(layer, h,
+                  Traced(layer, h, at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups)));
   }
 
   at::Tensor Apply(const LinearLayer& linear, const PlacedLayer& layer, const at::Tensor& h) const {
     const at::Tensor weight = parameters_[layer.parameter].transpose(1, 2), x = Flat(layer, h);
-    return Tapped(layer, x, Traced(layer, x,
-                  linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight)));
+    return Tapped(
+        layer, x,
+        Traced(layer, x,
+               linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight)));
   }
 
   at::Tensor Apply(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {

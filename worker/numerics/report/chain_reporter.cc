@@ -124,8 +124,8 @@ void ChainReporter::ReportCurvature(const ChainStep& chain, const StepSizeSchedu
   report->tested_step_size = restarts ? schedule.StepSize(chain.t + 1) : chain.step_size;
   if (!std::isfinite(curvature)) return;
   report->curvature = curvature;
-  report->stable_below = StableBelow(
-      SamplerOf(chain), curvature, chain.own.prior_precision.value_or(potential_->prior_precision()));
+  report->stable_below =
+      StableBelow(SamplerOf(chain), curvature, chain.own.prior_precision.value_or(potential_->prior_precision()));
 }
 
 SamplerSpec ChainReporter::SamplerOf(const ChainStep& chain) const {

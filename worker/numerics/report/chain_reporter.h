@@ -30,8 +30,9 @@ class ChainReporter {
   // Whether anything is to be measured before update `t` (from 0).
   bool IsDue(int64_t t) const { return VarianceIsDue(t) || CurvatureIsDue(t); }
 
-  // Brings reports[r] up to date where something is due at row r of `theta`, which follows schedules[r], before its step
-  // chains[r]; values that overflow are left out. Throws as a Potential does when memory is short, reports being as they were or newer.
+  // Brings reports[r] up to date where something is due at row r of `theta`, which follows schedules[r], before its
+  // step chains[r]; values that overflow are left out. Throws as a Potential does when memory is short, reports being
+  // as they were or newer.
   void Measure(const std::vector<ChainStep>& chains, const ThetaArena& theta,
                const std::vector<const StepSizeSchedule*>& schedules,
                const std::vector<std::optional<RunReport>*>& reports);

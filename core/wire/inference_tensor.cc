@@ -124,7 +124,7 @@ absl::StatusOr<std::string> BytesOfContents(const Tensor& tensor, Datatype type)
 
 }  // namespace
 
-absl::StatusOr<InputTensor> InputFromProto(const Tensor& tensor, const std::string* raw) {
+absl::StatusOr<InputTensor> InputFromProto(const Tensor& tensor, std::string* raw) {
   CHAINFLEET_ASSIGN_OR_RETURN(const DatatypeEntry datatype, DatatypeOf(tensor));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t elements, NumElements(tensor));
   if (raw != nullptr && NumContents(tensor.contents()) > 0) {
@@ -146,7 +146,7 @@ absl::StatusOr<InputTensor> InputFromProto(const Tensor& tensor, const std::stri
   switch (datatype.type) {
     case Datatype::kUint8:
     case Datatype::kFp32:
-      input.bytes = *raw;
+      input.bytes = std::move(*raw);
       break;
     case Datatype::kFp16:
       input.bytes = Converted<uint16_t>(*raw, FromFp16);

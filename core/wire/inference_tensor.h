@@ -9,10 +9,10 @@
 
 namespace chainfleet {
 
-// UINT8 stays; FP32, FP16, BF16 and FP64 become float32. `raw`: the tensor's bytes, or null if they are in
-// tensor.contents(). INVALID_ARGUMENT, naming the tensor: datatype, shape, contents beside raw bytes, contents of
+// UINT8 stays; FP32, FP16, BF16 and FP64 become float32. `raw`: the tensor's bytes, which are taken, or null if they
+// are in tensor.contents(). INVALID_ARGUMENT, naming the tensor: datatype, shape, contents beside raw bytes, contents of
 // another datatype, size, a finite value beyond float32.
 absl::StatusOr<InputTensor> InputFromProto(const inference::ModelInferRequest::InferInputTensor& tensor,
-                                           const std::string* raw);
+                                           std::string* raw);
 
 }  // namespace chainfleet

@@ -16,18 +16,18 @@ namespace {
 
 constexpr char kInput[] = "x";
 
-absl::StatusOr<InputTensor> TakeInput(const inference::ModelInferRequest& request) {
-  if (request.inputs_size() != 1 || request.inputs(0).name() != kInput) {
+absl::StatusOr<InputTensor> TakeInput(inference::ModelInferRequest* request) {
+  if (request->inputs_size() != 1 || request->inputs(0).name() != kInput) {
     std::vector<std::string> names;
-    for (const auto& input : request.inputs()) names.push_back(absl::StrCat("'", input.name(), "'"));
+    for (const auto& input : request->inputs()) names.push_back(absl::StrCat("'", input.name(), "'"));
     return absl::InvalidArgumentError(
         absl::StrCat("the inputs are [", absl::StrJoin(names, ", "), "]: one input, 'x', is expected"));
   }
-  const int raw = request.raw_input_contents_size();
+  const int raw = request->raw_input_contents_size();
   if (raw > 1) {
     return absl::InvalidArgumentError(absl::StrCat("raw_input_contents has ", raw, " entries for 1 input"));
   }
-  return InputFromProto(request.inputs(0), raw == 1 ? &request.raw_input_contents(0) : nullptr);
+  return InputFromProto(request->inputs(0), raw == 1 ? request->mutable_raw_input_contents(0) : nullptr);
 }
 
 }  // namespace
@@ -49,8 +49,9 @@ absl::StatusOr<int64_t> VersionFromProto(const std::string& version) {
       absl::StrCat("model version '", version, "' is not a number from 1 on (empty: the newest)"));
 }
 
-absl::StatusOr<InferenceCall> FromProto(const inference::ModelInferRequest& request) {
+absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request) {
   InferenceCall call;
+  call.id = request.id();
   call.model = request.model_name();
   CHAINFLEET_ASSIGN_OR_RETURN(call.version, VersionFromProto(request.model_version()));
   CHAINFLEET_RETURN_IF_ERROR(TakeParameters(request, &call));
@@ -63,12 +64,13 @@ absl::StatusOr<InferenceCall> FromProto(const inference::ModelInferRequest& requ
       return absl::InvalidArgumentError("output 'quantiles' needs the parameter 'quantiles', such as '0.05,0.5,0.95'");
     }
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(call.input, TakeInput(request));
+  CHAINFLEET_ASSIGN_OR_RETURN(call.input, TakeInput(&request));
   return call;
 }
 
 inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call) {
   inference::ModelInferResponse response;
+  response.set_id(call.id);
   response.set_model_name(call.model);
   response.set_model_version(absl::StrCat(prediction.version));
   auto& parameters = *response.mutable_parameters();

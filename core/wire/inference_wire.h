@@ -15,6 +15,7 @@ namespace chainfleet {
 
 // What a ModelInferRequest asks for.
 struct InferenceCall {
+  std::string id;                    // of the request, for the reply
   std::string model;                 // name, id or alias of a job
   int64_t version = 0;               // 0: newest
   InputTensor input;                 // FP16, BF16 and FP64 as float32
@@ -35,12 +36,12 @@ struct InferenceCall {
 // INVALID_ARGUMENT: not exactly the input "x"; a datatype that no input has; a shape that is negative or overflows; raw
 // bytes and contents mixed, or not of the shape's size; a value beyond float32; an unknown or malformed parameter; the
 // output "quantiles" without levels.
-absl::StatusOr<InferenceCall> FromProto(const inference::ModelInferRequest& request);
+absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
 
 // "" is 0, the newest. INVALID_ARGUMENT unless a number from 1 on.
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);
 
-// model_name is as in the request. The parameters "members" and "member_weights" name the draws of the member outputs.
+// id and model_name are as in the request. The parameters "members" and "member_weights" name the draws of the member outputs.
 // All of call.outputs are known (CheckOutputs).
 inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call);
 

@@ -159,11 +159,11 @@ v1::Tensor ToProto(const InputTensor& tensor) {
   return proto;
 }
 
-absl::StatusOr<InputTensor> FromProto(const v1::Tensor& proto) {
+absl::StatusOr<InputTensor> FromProto(v1::Tensor proto) {
   InputTensor tensor;
   CHAINFLEET_ASSIGN_OR_RETURN(tensor.type, FromProto(proto.type()));
   tensor.shape = FromProto(proto.shape());
-  tensor.bytes = proto.data();
+  tensor.bytes = std::move(*proto.mutable_data());
   return tensor;
 }
 
@@ -203,7 +203,7 @@ v1::ShardRequest ToProto(const ShardRequest& request) {
   return proto;
 }
 
-absl::StatusOr<ShardRequest> FromProto(const v1::ShardRequest& proto) {
+absl::StatusOr<ShardRequest> FromProto(v1::ShardRequest proto) {
   ShardRequest request;
   request.shard_id = proto.shard_id();
   CHAINFLEET_ASSIGN_OR_RETURN(auto plan, PlanFromProto(proto.plan()));
@@ -214,7 +214,7 @@ absl::StatusOr<ShardRequest> FromProto(const v1::ShardRequest& proto) {
   }
   CHAINFLEET_ASSIGN_OR_RETURN(request.kinds, KindsFromProto(proto.kinds()));
   if (proto.has_inputs()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto inputs, FromProto(proto.inputs()));
+    CHAINFLEET_ASSIGN_OR_RETURN(auto inputs, FromProto(std::move(*proto.mutable_inputs())));
     request.inputs = std::make_shared<const InputTensor>(std::move(inputs));
   } else if (proto.has_rows()) {
     DatasetRows rows{.dataset = {}, .first_row = proto.rows().first_row(), .num_rows = proto.rows().num_rows()};

@@ -10,11 +10,11 @@ namespace chainfleet {
 
 v1::Tensor ToProto(const InputTensor& tensor);
 // Shape and bytes are not compared here: that needs the network's input shape.
-absl::StatusOr<InputTensor> FromProto(const v1::Tensor& proto);
+absl::StatusOr<InputTensor> FromProto(v1::Tensor proto);
 
 v1::ShardRequest ToProto(const ShardRequest& request);
 // INVALID_ARGUMENT unless exactly one of inputs and rows is there.
-absl::StatusOr<ShardRequest> FromProto(const v1::ShardRequest& proto);
+absl::StatusOr<ShardRequest> FromProto(v1::ShardRequest proto);
 
 v1::ShardResult ToProto(const ShardResult& result);
 absl::StatusOr<ShardResult> FromProto(const v1::ShardResult& proto);

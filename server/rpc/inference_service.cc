@@ -227,7 +227,7 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
   return ServeUnary(response, [&](auto answer) {
     const absl::StatusOr<Model> model = Find(*context, request->model_name(), request->model_version());
     if (!model.ok()) return answer->Fail(model.status());
-    absl::StatusOr<InferenceCall> parsed = FromProto(*request);
+    absl::StatusOr<InferenceCall> parsed = FromProto(Taken(request));
     absl::Status status = parsed.status();
     if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes);
     if (!status.ok()) return answer->Fail(status);
@@ -253,12 +253,8 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
         std::min(TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
                  call->timeout),
         static_cast<PredictPriority>(call->priority),
-        [answer, call, id = request->id()](absl::StatusOr<Prediction> prediction) {
-          answer->Answer(prediction, [&](const Prediction& value) {
-            inference::ModelInferResponse reply = ToProto(value, *call);
-            reply.set_id(id);
-            return reply;
-          });
+        [answer, call](const absl::StatusOr<Prediction>& prediction) {
+          answer->Answer(prediction, [&](const Prediction& value) { return ToProto(value, *call); });
         }));
   });
 }

@@ -82,7 +82,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (const absl::Status status = CheckSelection(request->selection()); !status.ok()) return answer->Fail(status);
     const auto kinds = KindsFromProto(request->selection().kinds());
     if (!kinds.ok()) return answer->Fail(kinds.status());
-    absl::StatusOr<InputTensor> inputs = FromProto(request->inputs());
+    absl::StatusOr<InputTensor> inputs = FromProto(Taken(&request->inputs()));
     if (!inputs.ok()) return answer->Fail(inputs.status());
     PredictQuery query{.draws = PinnedQuery(*draws, request->selection()),
                        .kinds = *kinds,

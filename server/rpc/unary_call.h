@@ -90,6 +90,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<PendingAnswer<Response>> answer_;
 };
 
+// A request, or a part of one, whose large fields are to be moved out: gRPC made the message for this call alone and
+// reads it no more.
+template <typename Message>
+Message Taken(const Message* request) {
+  return std::move(*const_cast<Message*>(request));
+}
+
 // Serves a call: `start(answer)` must have the answer given once, now or later.
 template <typename Response, typename Start>
 grpc::ServerUnaryReactor* ServeUnary(Response* response, Start start) {

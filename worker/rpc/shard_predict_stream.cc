@@ -72,7 +72,7 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
   void TakeOrder() {
     if (order_.has_cancel()) return owner_->shards_->Cancel(order_.cancel());
     const uint64_t id = order_.shard().shard_id();
-    absl::StatusOr<ShardRequest> request = FromProto(order_.shard());
+    absl::StatusOr<ShardRequest> request = FromProto(std::move(*order_.mutable_shard()));
     if (!request.ok()) return SendFailure(id, request.status());
     owner_->shards_->Submit(*std::move(request), [weak = weak_self_, id](const absl::StatusOr<ShardResult>& result) {
       const std::shared_ptr<Call> call = weak.lock();

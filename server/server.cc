@@ -52,6 +52,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                                const std::function<bool(absl::Duration)>& pause) {
   MetricsRegistry registry("server");
   AddLeaderGauge(&registry).Set(0);
+  // Without the page Prometheus would keep the list of the leader that this process was.
+  registry.AddPage("/sd", {"application/json", [] { return HttpSdJson({}); }});
   if (options.metrics_listen != "off") {
     CHAINFLEET_RETURN_IF_ERROR(registry.Serve(options.metrics_listen).status());
   }
@@ -174,7 +176,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .started_at = clock_.Wall()};
   shards_ = std::make_unique<ShardStreams>(threads_.get());
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
-  queue_ = std::make_unique<ShardQueue>(threads_.get(), shards_.get());
+  queue_ = std::make_unique<ShardQueue>(&clock_, threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get(), &predict_metrics_);
   batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches,
                                        &predict_metrics_);
@@ -240,7 +242,7 @@ std::vector<GaugeFamily> Server::ShowFleet() {
   counts.workers = static_cast<int64_t>(demand.workers.size());
   for (const WorkerView& worker : demand.workers) counts.chain_slots += worker.draining ? 0 : worker.chain_slots;
   counts.waiting_chains = demand.waiting;
-  counts.waiting_for = demand.waiting_for;
+  counts.oldest_wait = demand.oldest_wait;
   counts.serving_workers = static_cast<int64_t>(shards_->Workers().size());
   if (const auto corrupt = state_->CountCorrupt(); corrupt.ok()) counts.corrupt_segments = *corrupt;
   if (const auto space = DiskSpaceOf(data_directory_); space.ok()) counts.data = *space;

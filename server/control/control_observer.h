@@ -9,9 +9,26 @@
 
 namespace chainfleet {
 
-// How a lease ended that no commit ended: the worker's process is gone or silent; the server ordered it; the worker
-// gave the chain back; or it said that the job is wrong.
-enum class LeaseOutcome { kLost, kOrdered, kGivenBack, kHopeless };
+// How a lease ended that no commit ended: the worker's process is gone or silent; the worker said that its device
+// hangs; the server ordered it; the worker gave the chain back; or it said that the job is wrong.
+enum class LeaseOutcome { kLost, kHung, kOrdered, kGivenBack, kHopeless };
+
+// As metrics and logs have it.
+inline const char* ToString(LeaseOutcome outcome) {
+  switch (outcome) {
+    case LeaseOutcome::kLost:
+      return "lost";
+    case LeaseOutcome::kHung:
+      return "hung";
+    case LeaseOutcome::kOrdered:
+      return "ordered";
+    case LeaseOutcome::kGivenBack:
+      return "given_back";
+    case LeaseOutcome::kHopeless:
+      return "job_wrong";
+  }
+  return "";
+}
 
 struct CommitFigures {
   std::string refused;    // reason of the refusal, empty for an accepted one

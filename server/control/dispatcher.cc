@@ -66,12 +66,15 @@ Dispatcher::Impl::Entered::Entered(Impl* impl) : impl_(impl) {
 Dispatcher::Impl::Entered::~Entered() {
   impl_->Settle();
   const std::vector<std::function<void()>> replies = std::exchange(impl_->outbox, {});
+  const std::vector<LogLine> lines = std::exchange(impl_->log_lines, {});
   impl_->mutex.Unlock();
+  for (const LogLine& line : lines) Log(line.level, line.message, line.fields);
   for (const auto& reply : replies) impl_->executor->Schedule(reply);
 }
 
 void Dispatcher::Impl::Advance() {
   now = clock->Monotonic();
+  NoteSilentWorkers();
   EndLeases();
   if (next_attempt && *next_attempt <= now) {
     next_attempt.reset();

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "server/control/dispatcher.h"
 #include "server/control/fair_share.h"
@@ -63,6 +64,10 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     Say([done, answer = std::move(answer)]() mutable { done(std::move(answer)); });
   }
 
+  // A line for the log about the lease that `row` has, written once the lock is free (dispatcher_log.cc).
+  void Note(LogLevel level, const std::string& message, const ChainRow& row, std::vector<LogField> more = {});
+  void NoteSilentWorkers();
+
   // Appends a change; `then` runs entered, after the rows of the result are in the tables.
   void Change(StateChange change, Then then);
   // The same for a chain, which has one change in flight: the caller has seen that it has none.
@@ -110,6 +115,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   static LeaseEnd LostWith(const Lease& lease, std::string reason);
   void OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending);
   void DelayNextAttempt(ChainEntry* chain);
+  void OnNewLease(const ChainRow& row, absl::Duration waited);
   // `listed`: the worker holds the chain already, it needs no grant message.
   void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
   // These keep what tenants hold, too.
@@ -160,6 +166,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void Commit(change::CommitProgress commit, Reply<CommitReply> done);
   void Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result);
   std::vector<WorkerView> Workers() const;
+  absl::Duration OldestWait() const;
 
   absl::Duration LeaseEndsAfter(absl::Duration from) const { return from + options.lease_ttl + options.lease_grace; }
   // Short enough that a worker whose calls are held, one after the other, may lose one and keeps its leases; and that
@@ -195,11 +202,18 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   std::set<std::pair<absl::Duration, std::string>> versions_due;       // jobs that may get one then
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;
-  std::optional<absl::Duration> waiting_since;  // since when something waits without a break
+  std::optional<absl::Duration> waiting_since;  // since when something waits without a break, whichever it is
   std::optional<absl::Duration> next_attempt;   // the earliest not_before that the policy has met
   std::optional<absl::Duration> armed;
   uint64_t ids_made = 0, watches_made = 0, uploads_begun = 0;
   std::vector<std::function<void()>> outbox;
+  struct LogLine {
+    LogLevel level;
+    std::string message;
+    std::vector<LogField> fields;
+  };
+  std::vector<LogLine> log_lines;
+  absl::Duration next_silence_check;
   std::optional<StateWriter> writer;
 };
 

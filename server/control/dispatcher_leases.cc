@@ -18,7 +18,12 @@ change::EndLease::Crash CrashOf(const LeaseEnd& ending, const Lease* lease) {
 LeaseOutcome OutcomeOf(const LeaseEnd& ending) {
   if (ending.hopeless) return LeaseOutcome::kHopeless;
   if (ending.ordered) return LeaseOutcome::kOrdered;
-  return ending.given_back ? LeaseOutcome::kGivenBack : LeaseOutcome::kLost;
+  if (!ending.given_back) return LeaseOutcome::kLost;
+  return ending.crash ? LeaseOutcome::kHung : LeaseOutcome::kGivenBack;
+}
+
+LogLevel LevelOf(LeaseOutcome outcome) {
+  return outcome == LeaseOutcome::kOrdered ? LogLevel::kInfo : LogLevel::kWarning;
 }
 
 }  // namespace
@@ -59,14 +64,15 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
 }
 
 void Dispatcher::Impl::OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending) {
-  observer->OnLeaseEnd(OutcomeOf(ending));
+  const LeaseOutcome outcome = OutcomeOf(ending);
+  observer->OnLeaseEnd(outcome);
+  Note(LevelOf(outcome), "lease ended", before, {{"cause", ToString(outcome)}, {"reason", ending.reason}});
   ChainEntry* ended = jobs.Find(id);
   if (ended == nullptr) return;
   // A worker that died once says nothing against the chain; one that dies again may die of it.
   if (ended->row.attempts > before.attempts && (ending.given_back || before.attempts > 0)) DelayNextAttempt(ended);
   if (ended->row.suspect() && !before.suspect() && ended->row.state == ChainState::kPending) {
-    Log(LogLevel::kWarning, "workers were lost with this chain: it runs alone until it commits",
-        {{"job", id.job}, {"chain", id.index}, {"lease_epoch", before.lease_epoch}, {"worker", before.worker}});
+    Note(LogLevel::kWarning, "workers were lost with this chain: it runs alone until it commits", before);
   }
 }
 
@@ -87,9 +93,14 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   const bool is_new = epoch > chain->row.lease_epoch;
   ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation},
               [id, is_new, since = chain->waits_since](Impl& impl, const ApplyResult& result) {
-                if (is_new && result.status.ok()) impl.observer->OnGrant(impl.now - since);
+                if (is_new && result.status.ok()) impl.OnNewLease(result.chains.front(), impl.now - since);
                 impl.OnGranted(id, result);
               });
+}
+
+void Dispatcher::Impl::OnNewLease(const ChainRow& row, absl::Duration waited) {
+  observer->OnGrant(waited);
+  Note(LogLevel::kInfo, "lease granted", row, {{"waited_s", absl::ToDoubleSeconds(waited)}});
 }
 
 void Dispatcher::Impl::PutLease(Lease lease) {

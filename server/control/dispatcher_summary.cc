@@ -6,12 +6,12 @@ namespace chainfleet {
 namespace {
 
 void AddToSummary(const ChainEntry& chain, JobSummary* job) {
-  const int64_t leased_before = job->chains[ChainState::kLeased];
   ++job->chains[chain.row.state];
   job->step += chain.reported_step;
-  if (chain.row.state != ChainState::kLeased) return;
+  if (chain.row.state != ChainState::kLeased || !HasStepped(chain.stats)) return;
   job->energy_sum += chain.stats.energy;
-  job->energy_max = leased_before == 0 ? chain.stats.energy : std::max(job->energy_max, chain.stats.energy);
+  job->energy_max = job->stepped == 0 ? chain.stats.energy : std::max(job->energy_max, chain.stats.energy);
+  ++job->stepped;
 }
 
 ChainSummary SummaryOf(const ChainEntry& chain) {

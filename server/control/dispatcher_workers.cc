@@ -215,7 +215,10 @@ bool Dispatcher::Impl::HasOrders(const HeldCall& call, const WorkerEntry& worker
 }
 
 void Dispatcher::Impl::OrderBack(Lease* lease) {
-  if (!std::exchange(lease->told_to_stop, true) && lease->preempted) observer->OnPreempt(lease->chain);
+  if (std::exchange(lease->told_to_stop, true) || !lease->preempted) return;
+  observer->OnPreempt(lease->chain);
+  Note(LogLevel::kInfo, "lease preempted", jobs.Find(lease->chain)->row,
+       {{"reason", "a chain of a higher tier waits for its place"}});
 }
 
 SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const HeldCall& call) {
@@ -330,6 +333,23 @@ std::vector<WorkerView> Dispatcher::ListWorkers() {
   return impl_->Workers();
 }
 
+// A look at each chain that waits; one whose waits_since was never set has not waited.
+absl::Duration Dispatcher::Impl::OldestWait() const {
+  absl::Duration oldest;
+  const auto look_at = [&](const JobEntry& job, const std::set<int32_t>& indices) {
+    for (const int32_t index : indices) {
+      oldest = std::max(oldest, now - job.chains[static_cast<size_t>(index)].waits_since);
+    }
+  };
+  for (const auto& [priority, tenants] : jobs.queue()) {
+    for (const auto& [tenant, by_age] : tenants) {
+      for (const auto& [sequence, job] : by_age) look_at(*job, job->pending);
+    }
+  }
+  for (const auto& [place, job] : jobs.suspect_queue()) look_at(*job, job->suspects);
+  return oldest;
+}
+
 FleetDemand Dispatcher::Demand() {
   Impl::Entered entered(impl_.get());
   FleetDemand demand{.workers = impl_->Workers()};
@@ -343,6 +363,7 @@ FleetDemand Dispatcher::Demand() {
     demand.waiting += static_cast<int64_t>(job->suspects.size());
   }
   if (impl_->waiting_since) demand.waiting_for = impl_->now - *impl_->waiting_since;
+  demand.oldest_wait = impl_->OldestWait();
   return demand;
 }
 

@@ -66,7 +66,11 @@ struct DrawVerifier::State {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store->Apply(changes, clock->Wall()));
     CHAINFLEET_RETURN_IF_ERROR(results.front().status);
     Log(LogLevel::kInfo, "a draw marked corrupt reads back correctly: it counts again",
-        {{"job", record.chain.job}, {"chain", record.chain.index}, {"object", object.name}});
+        {{"job", record.chain.job},
+         {"chain", record.chain.index},
+         {"lease_epoch", record.lease_epoch},
+         {"worker", record.worker},
+         {"object", object.name}});
     return true;
   }
 };

@@ -1,6 +1,7 @@
 #include "server/control/fleet.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -37,6 +38,7 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.metrics_address = request.metrics_address;
   worker.draining = request.draining;
   worker.last_sync = now;
+  worker.silent = false;
   worker.chains_listed = request.chains.size();
   worker.device.clear();
   worker.num_devices = static_cast<int32_t>(request.devices.size());
@@ -53,6 +55,14 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
 WorkerEntry* Fleet::Find(const std::string& id) {
   const auto found = workers_.find(id);
   return found == workers_.end() ? nullptr : &found->second;
+}
+
+std::vector<WorkerEntry*> Fleet::NewlySilent(absl::Duration before) {
+  std::vector<WorkerEntry*> found;
+  for (auto& [id, worker] : workers_) {
+    if (worker.last_sync < before && !std::exchange(worker.silent, true)) found.push_back(&worker);
+  }
+  return found;
 }
 
 void Fleet::ForgetSilent(absl::Duration before) {

@@ -22,7 +22,8 @@ struct JobSummary {
   std::map<ChainState, int64_t> chains;
   int64_t num_draws = 0;                  // committed
   int64_t step = 0, total_steps = 0;      // sums; newest known
-  double energy_sum = 0, energy_max = 0;  // of the leased ones; 0 without any
+  int64_t stepped = 0;                    // leased ones whose statistics are known, and
+  double energy_sum = 0, energy_max = 0;  // theirs; 0 without any
 };
 
 struct ChainSummary {
@@ -31,6 +32,9 @@ struct ChainSummary {
   int64_t num_draws = 0;
   ChainStats stats;  // without its report
 };
+
+// Whether a chain has stepped since this server knows it: before that its statistics are zeros that nobody measured.
+inline bool HasStepped(const ChainStats& stats) { return stats.step_size > 0; }
 
 struct FleetSummary {
   std::vector<JobSummary> jobs;       // newest first

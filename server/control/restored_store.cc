@@ -53,7 +53,11 @@ class StockTaking {
     if (missing.empty()) return absl::OkStatus();
     for (const std::string& object : missing) {
       Log(LogLevel::kError, "an object of a chain is missing",
-          {{"job", chain.id.job}, {"chain", chain.id.index}, {"object", object}});
+          {{"job", chain.id.job},
+           {"chain", chain.id.index},
+           {"lease_epoch", chain.lease_epoch},
+           {"worker", chain.worker},
+           {"object", object}});
     }
     CHAINFLEET_RETURN_IF_ERROR(MarkSegments(chain.id, &missing));
     if (missing.empty() || references.is_final) return absl::OkStatus();

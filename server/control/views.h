@@ -81,7 +81,8 @@ struct WorkerView {
 // What the fleet is asked to do and who is there to do it, at one moment.
 struct FleetDemand {
   int64_t waiting = 0;              // chains of running jobs that nobody holds
-  absl::Duration waiting_for;       // since when some chain waits without a break; 0 if none does
+  absl::Duration waiting_for;       // since when there is one without a break, whichever; 0 if there is none
+  absl::Duration oldest_wait;       // of the chain among them that waits longest; 0 if there is none
   std::vector<WorkerView> workers;  // by id, those that synchronized within a lease
 };
 

@@ -33,12 +33,11 @@ ControlMetrics::ControlMetrics(MetricsRegistry* registry)
                                   "Bytes of segments and resume points in accepted commits.")),
       commit_seconds_(registry->AddHistogram("chainfleet_commit_duration_seconds",
                                              "From the arrival of a commit to the store's answer.", CommitBounds())) {
-  for (const auto& [outcome, cause] :
-       {std::pair{LeaseOutcome::kLost, "lost"}, std::pair{LeaseOutcome::kOrdered, "ordered"},
-        std::pair{LeaseOutcome::kGivenBack, "given_back"}, std::pair{LeaseOutcome::kHopeless, "job_wrong"}}) {
-    ended_[outcome] =
-        &registry->AddCounter("chainfleet_leases_ended_total",
-                              "Leases that ended without a commit that ended them, by cause.", {{"cause", cause}});
+  for (const LeaseOutcome outcome : {LeaseOutcome::kLost, LeaseOutcome::kHung, LeaseOutcome::kOrdered,
+                                     LeaseOutcome::kGivenBack, LeaseOutcome::kHopeless}) {
+    ended_[outcome] = &registry->AddCounter("chainfleet_leases_ended_total",
+                                            "Leases that ended without a commit that ended them, by cause.",
+                                            {{"cause", ToString(outcome)}});
   }
   for (const char* reason : {"REPLAYED", "LEASE_FENCED", "CHAIN_FINAL", "PATH_CONFLICT"}) {
     refused_[reason] = &CommitCounter(registry, reason);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,11 +34,31 @@ class Families {
   std::vector<GaugeFamily> families_;
 };
 
+// To 7 digits, which is what people read of a measured value; all 16 would be a tenth of a scrape.
+double Rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double power = std::floor(std::log10(std::fabs(value)));
+  if (std::fabs(power) > 200) return value;
+  const double scale = std::pow(10.0, 6 - power);
+  return std::round(value * scale) / scale;
+}
+
 double Acceptance(const ChainStats& stats) { return stats.metropolis ? stats.metropolis->acceptance : std::nan(""); }
 
 double CountOf(const JobSummary& job, ChainState state) {
   const auto count = job.chains.find(state);
   return count == job.chains.end() ? 0 : static_cast<double>(count->second);
+}
+
+void AddDropped(const char* name, const char* help, int64_t dropped, std::vector<GaugeFamily>* all) {
+  all->push_back({name, help, {{{}, static_cast<double>(dropped)}}});
+}
+
+// Of a chain that has stepped: what its worker measured, in the order of AddChains.
+std::vector<double> Measured(const ChainStats& s) {
+  if (!HasStepped(s)) return std::vector<double>(6, std::nan(""));
+  return {Rounded(s.energy),      Rounded(s.step_size),       Rounded(s.temperature),
+          Rounded(Acceptance(s)), Rounded(s.anchor_distance), Rounded(s.steps_per_second)};
 }
 
 void AddChains(const FleetSummary& fleet, std::vector<GaugeFamily>* all) {
@@ -45,21 +67,19 @@ void AddChains(const FleetSummary& fleet, std::vector<GaugeFamily>* all) {
                    {"chainfleet_chain_temperature", "Temperature of the chain."},
                    {"chainfleet_chain_acceptance_ratio", "Share of a Metropolis chain's proposals accepted."},
                    {"chainfleet_chain_anchor_distance", "|theta - theta_a|; 0 without an anchor."},
+                   {"chainfleet_chain_steps_per_second", "Steps per second, as its worker says."},
                    {"chainfleet_chain_draws", "Committed draws of the chain."},
-                   {"chainfleet_chain_step", "Newest known step of the chain."},
-                   {"chainfleet_chain_steps_per_second", "Steps per second, as its worker says."}});
+                   {"chainfleet_chain_step", "Newest known step of the chain."}});
   for (const ChainSummary& chain : fleet.running) {
-    const ChainStats& s = chain.stats;
-    chains.Add({{"job", chain.id.job}, {"chain", absl::StrCat(chain.id.index)}},
-               {s.energy, s.step_size, s.temperature, Acceptance(s), s.anchor_distance,
-                static_cast<double>(chain.num_draws), static_cast<double>(chain.step), s.steps_per_second});
+    std::vector<double> values = Measured(chain.stats);
+    values.insert(values.end(), {static_cast<double>(chain.num_draws), static_cast<double>(chain.step)});
+    chains.Add({{"job", chain.id.job}, {"chain", absl::StrCat(chain.id.index)}}, values);
   }
   double running = 0;
   for (const JobSummary& job : fleet.jobs) running += CountOf(job, ChainState::kLeased);
   chains.MoveTo(all);
-  all->push_back({"chainfleet_chains_without_series",
-                  "Running chains beyond the most that have series of their own.",
-                  {{{}, running - static_cast<double>(fleet.running.size())}}});
+  AddDropped("chainfleet_chains_without_series", "Running chains beyond the most that have series of their own.",
+             static_cast<int64_t>(running) - static_cast<int64_t>(fleet.running.size()), all);
 }
 
 // Over the running chains of a job, also of those without series.
@@ -77,8 +97,9 @@ void AddJobs(const std::vector<const JobSummary*>& jobs, std::vector<GaugeFamily
     const double progress =
         job->total_steps > 0 ? static_cast<double>(job->step) / static_cast<double>(job->total_steps) : 0;
     families.Add({{"job", job->id}},
-                 {static_cast<double>(job->num_draws), progress, running, lost,
-                  running > 0 ? job->energy_sum / running : none, running > 0 ? job->energy_max : none});
+                 {static_cast<double>(job->num_draws), Rounded(progress), running, lost,
+                  job->stepped > 0 ? Rounded(job->energy_sum / static_cast<double>(job->stepped)) : none,
+                  job->stepped > 0 ? Rounded(job->energy_max) : none});
   }
   families.MoveTo(all);
 }
@@ -105,13 +126,15 @@ void AddDiagnostics(const std::vector<const JobSummary*>& jobs,
     std::map<int32_t, Worst> worst;
     for (const Diagnostic& d : diagnostics(job->id)) worst[d.point].Add(d);
     for (const auto& [point, w] : worst) {
-      if (++points > kMostSeriesOfAKind) break;
+      if (++points > kMostSeriesOfAKind) continue;
       const double age = absl::ToDoubleSeconds(now - job->created_at);
       families.Add({{"job", job->id}, {"point", absl::StrCat(point)}},
-                   {w.rhat, w.bulk, w.tail, age > 0 ? w.bulk / age : std::nan("")});
+                   {Rounded(w.rhat), Rounded(w.bulk), Rounded(w.tail), age > 0 ? Rounded(w.bulk / age) : std::nan("")});
     }
   }
   families.MoveTo(all);
+  AddDropped("chainfleet_points_without_series", "Points of jobs with series that are beyond the most of points.",
+             std::max<int64_t>(0, points - kMostSeriesOfAKind), all);
 }
 
 void AddWorkers(const std::vector<WorkerView>& workers, std::vector<GaugeFamily>* all) {
@@ -119,12 +142,15 @@ void AddWorkers(const std::vector<WorkerView>& workers, std::vector<GaugeFamily>
                      {"chainfleet_fleet_worker_chains", "Chains leased to the worker."},
                      {"chainfleet_fleet_worker_slots", "Chains that the worker takes in all."},
                      {"chainfleet_fleet_worker_draining", "1 while the worker hands its chains back."}});
-  for (const WorkerView& worker : workers) {
+  const int64_t count = std::min(std::ssize(workers), kMostSeriesOfAKind);
+  for (const WorkerView& worker : std::span(workers).first(static_cast<size_t>(count))) {
     families.Add({{"worker", worker.id}, {"host", worker.host}},
-                 {absl::ToDoubleSeconds(worker.since_sync), static_cast<double>(worker.chains),
+                 {Rounded(absl::ToDoubleSeconds(worker.since_sync)), static_cast<double>(worker.chains),
                   static_cast<double>(worker.chain_slots), worker.draining ? 1.0 : 0.0});
   }
   families.MoveTo(all);
+  AddDropped("chainfleet_workers_without_series", "Workers beyond the most that have series of their own.",
+             std::ssize(workers) - count, all);
 }
 
 }  // namespace
@@ -134,11 +160,15 @@ std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
                                      const std::vector<WorkerView>& workers, absl::Time now) {
   std::vector<const JobSummary*> open;
   for (const JobSummary& job : fleet.jobs) {
-    if (!IsFinal(job.state) && static_cast<int64_t>(open.size()) < kMostSeriesOfAKind) open.push_back(&job);
+    if (!IsFinal(job.state)) open.push_back(&job);
   }
+  const int64_t left_out = std::max<int64_t>(0, std::ssize(open) - kMostSeriesOfAKind);
+  open.resize(open.size() - static_cast<size_t>(left_out));
   std::vector<GaugeFamily> all;
   AddChains(fleet, &all);
   AddJobs(open, &all);
+  AddDropped("chainfleet_jobs_without_series", "Jobs that are not over, beyond the most that have series of their own.",
+             left_out, &all);
   AddDiagnostics(open, diagnostics, now, &all);
   AddWorkers(workers, &all);
   return all;

@@ -16,7 +16,8 @@
 
 namespace chainfleet {
 
-// Of chains, and again of the points of jobs: further ones have no series and are counted, in the order of `jobs`.
+// Of chains, of jobs, of their points and of workers: further ones, in the order given, have no series and are counted
+// (chainfleet_..._without_series).
 inline constexpr int64_t kMostSeriesOfAKind = 512;
 
 // Every family, in order, some of them without samples. `fleet` has kMostSeriesOfAKind running chains at most. A

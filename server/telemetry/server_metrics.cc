@@ -28,7 +28,7 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
       chain_slots_(registry->AddGauge("chainfleet_chain_slots", "Chains that the workers take in all.")),
       waiting_chains_(registry->AddGauge("chainfleet_waiting_chains", "Chains of running jobs that want a worker.")),
       waiting_seconds_(
-          registry->AddGauge("chainfleet_waiting_seconds", "How long some chain has been waiting without a break.")),
+          registry->AddGauge("chainfleet_waiting_seconds", "How long the chain that waits longest has waited.")),
       data_size_(registry->AddGauge("chainfleet_data_size_bytes", "Size of the disk that holds the data directory.")),
       data_free_(registry->AddGauge("chainfleet_data_free_bytes", "What is free of it.")) {
   AddLeaderGauge(registry).Set(1);
@@ -77,7 +77,7 @@ void ServerMetrics::Show(const FleetCounts& counts) {
   serving_workers_.Set(static_cast<double>(counts.serving_workers));
   chain_slots_.Set(static_cast<double>(counts.chain_slots));
   waiting_chains_.Set(static_cast<double>(counts.waiting_chains));
-  waiting_seconds_.Set(absl::ToDoubleSeconds(counts.waiting_for));
+  waiting_seconds_.Set(absl::ToDoubleSeconds(counts.oldest_wait));
   data_size_.Set(static_cast<double>(counts.data.size_bytes));
   data_free_.Set(static_cast<double>(counts.data.free_bytes));
 }

@@ -22,7 +22,7 @@ struct FleetCounts {
   int64_t workers = 0, serving_workers = 0;
   int64_t chain_slots = 0;     // of workers that take chains
   int64_t waiting_chains = 0;  // of jobs that run
-  absl::Duration waiting_for;  // since when some chain waits without a break
+  absl::Duration oldest_wait;  // of the chain among them that waits longest
   DiskSpace data;              // of the data directory's disk
 };
 

@@ -97,6 +97,7 @@ struct FakeWorker {
     segment.parent_digest = held.progress.last_digest;
     commit.segment = segment;
     commit.stats.energy = static_cast<double>(step);
+    commit.stats.step_size = 0.1;
     return commit;
   }
   void Took(const ProgressCommit& commit) {

@@ -63,6 +63,48 @@ TEST_F(DispatcherFigures, ALeaseThatExpiresWasLostAndOneGivenBackWasNot) {
   EXPECT_EQ(figures_.waits.size(), 2u);
 }
 
+class DispatcherEnds : public DispatcherFigures {
+ protected:
+  void End(ReleasedChain::Why why) {
+    GiveBack(&worker_, chain_, why);
+    Sync(&worker_);
+  }
+  FakeWorker worker_{"w1"};
+  const ChainId chain_ = LeaseOne(&worker_);
+};
+
+TEST_F(DispatcherEnds, LostWithASilentWorker) {
+  executor_.RunFor(kTermAndGrace + absl::Seconds(1));
+  EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kLost));
+}
+
+TEST_F(DispatcherEnds, LostWithARestartedWorker) {
+  worker_.Restart();
+  Sync(&worker_);
+  EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kLost));
+}
+
+TEST_F(DispatcherEnds, HungAsTheWorkerSays) {
+  End(ReleasedChain::Why::kHung);
+  EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kHung));
+}
+
+TEST_F(DispatcherEnds, GivenBackByAWorkerThatFailed) {
+  End(ReleasedChain::Why::kFailed);
+  EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kGivenBack));
+}
+
+TEST_F(DispatcherEnds, HopelessAsTheWorkerSaysOfTheJob) {
+  End(ReleasedChain::Why::kInvalid);
+  EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kHopeless));
+}
+
+TEST_F(DispatcherEnds, OrderedByAPause) {
+  ASSERT_TRUE(SetIntent(chain_.job, JobIntent::kPause).ok());
+  End(ReleasedChain::Why::kStopped);
+  EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kOrdered));
+}
+
 TEST_F(DispatcherFigures, ACommitIsTakenReplayedOrRefused) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

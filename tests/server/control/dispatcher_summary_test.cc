@@ -37,6 +37,21 @@ TEST_F(DispatcherSummary, SumsOverTheChainsOfEachJobNewestFirst) {
   EXPECT_EQ(summary.running[0].stats.energy, 20);
 }
 
+TEST_F(DispatcherSummary, AChainThatHasNotSteppedIsNotInTheEnergiesOfItsJob) {
+  const std::string job = Create("job", 2);
+  FakeWorker worker("w1", 2);
+  for (int i = 0; i < 3; ++i) Sync(&worker);
+  ASSERT_THAT(worker.chains, SizeIs(2));
+  EXPECT_EQ(dispatcher_->Summary(2).jobs[0].stepped, 0);
+  ProgressCommit commit = worker.NextCommit({job, 1});
+  commit.stats.energy = -7;
+  ASSERT_TRUE(Commit(worker, commit).ok());
+  const JobSummary sums = dispatcher_->Summary(2).jobs[0];
+  EXPECT_EQ(sums.stepped, 1);
+  EXPECT_EQ(sums.energy_sum, -7);
+  EXPECT_EQ(sums.energy_max, -7) << "0 would be larger";
+}
+
 TEST_F(DispatcherSummary, NamesNoMoreRunningChainsThanAskedFor) {
   Create("many", 4);
   FakeWorker worker("w1", 4);

@@ -1,4 +1,5 @@
 // Synchronize, grants and stop orders (protocol 4).
+#include "absl/strings/str_cat.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {
@@ -312,6 +313,32 @@ TEST_F(DispatcherWorkers, ReportsShowInViews) {
   EXPECT_EQ(workers[0].chains, 1);
 }
 
+TEST_F(DispatcherTest, TheOldestWaitIsThatOfAChainNotOfTheQueue) {
+  constexpr absl::Duration kTurn = absl::Seconds(10);
+  FakeWorker worker("w1", 1);
+  const auto run_next = [&] {
+    for (int i = 0; i < 20 && worker.chains.empty(); ++i) Sync(&worker);
+    ASSERT_EQ(worker.chains.size(), 1u);
+  };
+  Create("first", 1);
+  Create("second", 1);
+  run_next();
+  for (int turn = 0; turn < 12; ++turn) {
+    executor_.RunFor(kTurn / 2);
+    Sync(&worker);
+    Create(absl::StrCat("later-", turn), 1);
+    executor_.RunFor(kTurn / 2);
+    Sync(&worker);
+    Advance(&worker, worker.chains.begin()->first, ChainState::kSucceeded);
+    run_next();
+    EXPECT_GT(dispatcher_->Demand().waiting, 0) << "the queue is never empty";
+  }
+  const FleetDemand demand = dispatcher_->Demand();
+  EXPECT_GE(demand.waiting_for, 12 * kTurn);
+  EXPECT_GT(demand.oldest_wait, absl::ZeroDuration());
+  EXPECT_LT(demand.oldest_wait, 4 * kTurn);
+}
+
 TEST_F(DispatcherTest, TellsWhatWaitsAndSinceWhen) {
   EXPECT_EQ(dispatcher_->Demand().waiting_for, absl::ZeroDuration());
   Create("job", 3);
@@ -321,6 +348,7 @@ TEST_F(DispatcherTest, TellsWhatWaitsAndSinceWhen) {
   FleetDemand demand = dispatcher_->Demand();
   EXPECT_EQ(demand.waiting, 3);
   EXPECT_EQ(demand.waiting_for, absl::Seconds(7));
+  EXPECT_EQ(demand.oldest_wait, absl::Seconds(7));
   FakeWorker worker("w1", 2);
   Sync(&worker);
   demand = dispatcher_->Demand();

@@ -1,7 +1,11 @@
 #include "server/telemetry/fleet_gauges.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -20,10 +24,12 @@ class FleetGaugesTest : public testing::Test {
       job.total_steps += 100;
       job.num_draws += 2;
       if (state != ChainState::kLeased) continue;
+      ++job.stepped;
       job.energy_sum += 10.0 * (i + 1);
       job.energy_max = 10.0 * (i + 1);
       if (static_cast<int64_t>(fleet_.running.size()) == kMostSeriesOfAKind) continue;
-      fleet_.running.push_back({.id = {id, i}, .step = 25, .num_draws = 2, .stats = {.energy = 10.0 * (i + 1)}});
+      fleet_.running.push_back(
+          {.id = {id, i}, .step = 25, .num_draws = 2, .stats = {.energy = 10.0 * (i + 1), .step_size = 0.5}});
     }
     fleet_.jobs.push_back(job);
   }
@@ -73,6 +79,63 @@ TEST_F(FleetGaugesTest, ChainsBeyondTheMostAreCountedAndInTheirJobsFigures) {
   EXPECT_DOUBLE_EQ(Value("chainfleet_job_energy_mean", {{"job", "b"}}), 505);
   EXPECT_EQ(Value("chainfleet_job_energy_max", {{"job", "b"}}), 1000);
   EXPECT_EQ(Value("chainfleet_job_progress_ratio", {{"job", "b"}}), 0.25);
+}
+
+TEST_F(FleetGaugesTest, AChainThatHasNotSteppedHasNoStatisticsAndItsJobNoEnergy) {
+  fleet_.jobs = {{.id = "a",
+                  .state = JobState::kRunning,
+                  .created_at = absl::UnixEpoch(),
+                  .chains = {{ChainState::kLeased, 1}},
+                  .num_draws = 2}};
+  fleet_.running = {{.id = {"a", 0}, .num_draws = 2}};
+  for (const char* name :
+       {"chainfleet_chain_energy", "chainfleet_chain_step_size", "chainfleet_chain_temperature",
+        "chainfleet_chain_acceptance_ratio", "chainfleet_chain_anchor_distance", "chainfleet_chain_steps_per_second",
+        "chainfleet_job_energy_mean", "chainfleet_job_energy_max"}) {
+    EXPECT_THAT(Find(name).samples, IsEmpty()) << name;
+  }
+  EXPECT_EQ(Value("chainfleet_chain_draws", {{"job", "a"}, {"chain", "0"}}), 2);
+  EXPECT_EQ(Value("chainfleet_chain_step", {{"job", "a"}, {"chain", "0"}}), 0);
+}
+
+TEST_F(FleetGaugesTest, JobsPointsAndWorkersBeyondTheMostAreCounted) {
+  for (int i = 0; i < 600; ++i) Add(absl::StrCat("job-", i), 1, ChainState::kPending);
+  Add("over", 1, ChainState::kSucceeded, JobState::kSucceeded);
+  diagnostics_ = {{.point = 0, .quantity = "energy"}, {.point = 1, .quantity = "energy"}};
+  for (int i = 0; i < 513; ++i) workers_.push_back({.id = absl::StrCat("w", i), .host = "h"});
+  EXPECT_EQ(Find("chainfleet_job_draws").samples.size(), 512u);
+  EXPECT_EQ(Value("chainfleet_jobs_without_series", {}), 88);
+  EXPECT_EQ(Find("chainfleet_job_ess_bulk_min").samples.size(), 512u);
+  EXPECT_EQ(Value("chainfleet_points_without_series", {}), 2 * 512 - 512);
+  EXPECT_EQ(Find("chainfleet_fleet_worker_slots").samples.size(), 512u);
+  EXPECT_EQ(Value("chainfleet_workers_without_series", {}), 1);
+}
+
+TEST_F(FleetGaugesTest, MeasuredValuesHaveSevenDigitsAndCountsAll) {
+  Add("a", 1, ChainState::kLeased);
+  const Labels labels = {{"job", "a"}, {"chain", "0"}};
+  fleet_.running[0].num_draws = 123'456'789;
+  EXPECT_EQ(Value("chainfleet_chain_draws", labels), 123'456'789);
+  for (const auto& [measured, shown] : std::vector<std::pair<double, double>>{{12345.6789, 12345.68},
+                                                                              {-0.000123456789, -0.0001234568},
+                                                                              {9'999'999.96, 1e7},
+                                                                              {0, 0},
+                                                                              {1e-310, 1e-310},
+                                                                              {INFINITY, INFINITY}}) {
+    fleet_.running[0].stats.energy = measured;
+    EXPECT_DOUBLE_EQ(Value("chainfleet_chain_energy", labels), shown);
+  }
+  fleet_.running[0].stats.energy = std::nan("");
+  EXPECT_THAT(Find("chainfleet_chain_energy").samples, IsEmpty());
+}
+
+TEST_F(FleetGaugesTest, NothingIsLeftOutOfASmallFleet) {
+  Add("a", 2, ChainState::kLeased);
+  workers_ = {{.id = "w1", .host = "h"}};
+  for (const char* name : {"chainfleet_chains_without_series", "chainfleet_jobs_without_series",
+                           "chainfleet_points_without_series", "chainfleet_workers_without_series"}) {
+    EXPECT_EQ(Value(name, {}), 0) << name;
+  }
 }
 
 TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {

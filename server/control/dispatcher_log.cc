@@ -1,0 +1,39 @@
+#include <iterator>
+#include <utility>
+
+#include "server/control/dispatcher_impl.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kSilenceInterval = absl::Seconds(1);
+
+}  // namespace
+
+void Dispatcher::Impl::Note(LogLevel level, const std::string& message, const ChainRow& row,
+                            std::vector<LogField> more) {
+  if (!IsLogged(level)) return;
+  std::vector<LogField> fields = {
+      {"job", row.id.job}, {"chain", row.id.index}, {"lease_epoch", row.lease_epoch}, {"worker", row.worker}};
+  fields.insert(fields.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  log_lines.push_back({level, message, std::move(fields)});
+}
+
+// Once of each silence. A worker that nobody asks anything of, without chains, is noticed with the next call or scrape.
+void Dispatcher::Impl::NoteSilentWorkers() {
+  if (now < next_silence_check) return;
+  next_silence_check = now + kSilenceInterval;
+  for (WorkerEntry* worker : fleet.NewlySilent(now - options.lease_ttl - options.lease_grace)) {
+    const std::vector<LogField> fields = {{"worker", worker->id},
+                                          {"host", worker->host},
+                                          {"chains", leases.NumOfWorker(worker->id)},
+                                          {"silent_s", absl::ToDoubleSeconds(now - worker->last_sync)}};
+    if (worker->draining) {
+      log_lines.push_back({LogLevel::kInfo, "worker left after its drain", fields});
+    } else {
+      log_lines.push_back({LogLevel::kWarning, "worker fell silent", fields});
+    }
+  }
+}
+
+}  // namespace chainfleet

@@ -8,31 +8,44 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
 
 namespace chainfleet {
 namespace {
 
+// A client that says nothing keeps one thread for as long as a request may take; the others answer meanwhile.
+constexpr const char* kThreads = "4";
+constexpr const char* kRequestTimeoutMs = "2000";
+
 class MadePage final : public CivetHandler {
  public:
-  explicit MadePage(TextPage page) : page_(std::move(page)) {}
+  MadePage(TextPage page, Mutex* making) : page_(std::move(page)), making_(making) {}
 
   bool handleGet(CivetServer*, mg_connection* connection) override {
-    const std::string body = page_.make();
+    const std::string body = Make();
     mg_send_http_ok(connection, page_.content_type.c_str(), static_cast<long long>(body.size()));
     mg_write(connection, body.data(), body.size());
     return true;
   }
 
  private:
+  std::string Make() const {
+    MutexLock lock(making_);
+    return page_.make();
+  }
+
   const TextPage page_;
+  Mutex* const making_;  // one page at a time
 };
 
 }  // namespace
 
 struct PageServer::Impl {
   explicit Impl(const std::string& address)
-      : server(std::vector<std::string>{"listening_ports", address, "num_threads", "1"}) {}
+      : server(std::vector<std::string>{"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
+                                        kRequestTimeoutMs}) {}
 
+  Mutex making;
   std::list<MadePage> handlers;
   CivetServer server;  // first to go: it calls the handlers
 };
@@ -56,7 +69,8 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string&
   }
   for (auto& [path, page] : pages) {
     // The trailing $ has civetweb match the whole path.
-    server->impl_->server.addHandler(path + "$", server->impl_->handlers.emplace_back(std::move(page)));
+    server->impl_->server.addHandler(path + "$",
+                                     server->impl_->handlers.emplace_back(std::move(page), &server->impl_->making));
   }
   const std::vector<int> ports = server->impl_->server.getListeningPorts();
   server->address_ = absl::StrCat(address.substr(0, colon), ":", ports.empty() ? 0 : ports.front());

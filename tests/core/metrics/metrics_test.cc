@@ -1,7 +1,11 @@
 #include "core/metrics/metrics.h"
 
+#include <algorithm>
+#include <list>
 #include <string>
+#include <thread>
 
+#include "core/base/mutex.h"
 #include "core/metrics/scrape_targets.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -95,6 +99,56 @@ TEST_F(MetricsTest, ServesOtherPagesBesideTheMetrics) {
   EXPECT_THAT(page, HasSubstr(R"([{"labels":{"worker":"w1"},"targets":["h1:7410"]},)"));
   EXPECT_THAT(Scrape(*address, "/sd/more"), testing::StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(Scrape(*address), HasSubstr("chainfleet_build_info"));
+}
+
+// A client that connects and says nothing, as long as it lives.
+class SilentClient {
+ public:
+  explicit SilentClient(const std::string& address) : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in target{};
+    target.sin_family = AF_INET;
+    target.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(descriptor_, reinterpret_cast<const sockaddr*>(&target), sizeof target), 0);
+  }
+  ~SilentClient() { ::close(descriptor_); }
+  SilentClient(const SilentClient&) = delete;
+
+ private:
+  const int descriptor_;
+};
+
+// The scrape gives up after 10 s, and the server on such a client after 2.
+TEST_F(MetricsTest, SilentClientsHoldUpNoScrapeForLong) {
+  const auto address = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(address.ok()) << address.status();
+  std::list<SilentClient> silent;
+  for (int more = 0; more < 6; more += 2) {
+    silent.emplace_back(*address);
+    silent.emplace_back(*address);
+    EXPECT_THAT(Scrape(*address), HasSubstr("chainfleet_build_info")) << silent.size();
+  }
+}
+
+TEST_F(MetricsTest, PagesAreMadeOneAtATime) {
+  Mutex mutex;
+  CondVar changed;
+  int running = 0, most = 0;
+  registry_.BeforeScrape([&] {
+    MutexLock lock(&mutex);
+    most = std::max(most, ++running);
+    changed.SignalAll();
+    // Time for another one to come, if it may.
+    while (running < 2 && !changed.WaitWithTimeout(&mutex, absl::Milliseconds(200))) {
+    }
+    --running;
+  });
+  const auto address = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(address.ok()) << address.status();
+  std::list<std::jthread> clients;
+  for (int i = 0; i < 2; ++i) clients.emplace_back([&] { EXPECT_NE(Scrape(*address), ""); });
+  clients.clear();
+  EXPECT_EQ(most, 1);
 }
 
 TEST_F(MetricsTest, RefusesATakenPortByItsAddress) {

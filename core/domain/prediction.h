@@ -31,8 +31,8 @@ struct DatasetRows {
   int64_t num_rows = 0;
 };
 
-// The draws of one chain that a shard averages over, as committed segments; a chain is never split over two shards of a
-// request.
+// Draws of one chain that a shard averages over, as committed segments; a chain is never split over two shards of a
+// request. Several entries of one chain are summed apart.
 struct ChainDraws {
   ChainId chain;
   std::vector<Segment> segments;
@@ -103,7 +103,7 @@ struct PartialPrediction {
 
 struct ShardResult {
   uint64_t shard_id = 0;
-  std::vector<PartialPrediction> partials;   // by (chain, kind)
+  std::vector<PartialPrediction> partials;   // by entry of the request, then kind; none where all draws are corrupt
   std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
   std::vector<Flatness> flatness;            // by chain, if asked
 };
@@ -118,7 +118,7 @@ struct Prediction {
   int64_t num_rows = 0;
   int64_t num_classes = 0;
   PredictiveScores scores;
-  PredictiveScores errors;        // Monte Carlo standard error of each score, jackknife over chains; all empty: unknown
+  PredictiveScores errors;        // Monte Carlo standard error of each score (server/predict); all empty: unknown
   std::vector<double> quantiles;  // [n, Q] of the mixture of the draws' distributions, if asked
   std::vector<Members> members;   // by (chain, kind), if asked
 };

@@ -35,7 +35,7 @@ std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool qua
 absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes);
 
 // Adds the output `name`, which CheckOutputs knows, [n, ...] of row_shape; draws of members by (chain, kind), oldest
-// first. An error that is not known (a single chain) is NaN.
+// first. An error that is not known (one chain of few draws) is NaN.
 void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response);
 
 // The draws of a member output: "CHAIN/KIND:NUMBER" with commas, and their weights likewise.

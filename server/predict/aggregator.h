@@ -12,8 +12,8 @@ namespace chainfleet {
 // a step carries the step's weight: theta with theta_a is an equal mixture. job and versions are left empty.
 //
 // errors, if wanted: delete-one-chain jackknife (Efron, 1982) over the chains with draws, each with all its kinds;
-// unknown for fewer than two. draws_used counts a step once, however many of its kinds are there; without any draw it
-// is 0 and all arrays are empty.
+// unknown for fewer than two (of one server/predict/batch_means.h tells it). draws_used counts a step once, however
+// many of its kinds are there; without any draw it is 0 and all arrays are empty.
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors);
 
 }  // namespace chainfleet

@@ -39,6 +39,7 @@ struct Request {
   PredictPriority priority = PredictPriority::kNormal;
   absl::Duration arrived, deadline;  // monotonic
   Done done;                         // null once answered
+  bool waiting = false;              // in its group
   std::weak_ptr<Batch> batch;        // while under way
   absl::Duration launched = absl::InfiniteDuration();
   std::multimap<absl::Duration, std::shared_ptr<Request>>::iterator by_deadline;
@@ -103,6 +104,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
+    if (Expired(request)) return;
+    if (const auto known = groups.find(kind); known != groups.end()) DropAnswered(&known->second);
     if (num_waiting >= limits.max_waiting) {
       return Answer(request, WithReason(absl::ResourceExhaustedError(absl::StrCat(
                                             limits.max_waiting, " predictions wait already: retry with backoff")),
@@ -111,9 +114,24 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     Group& group = groups[kind];
     group.query = query;
     group.waiting[static_cast<size_t>(request->priority)].push_back(request);
-    ++num_waiting;
+    SetWaiting(request.get(), true);
     WatchDeadlines();
     Advance(kind);
+  }
+
+  void SetWaiting(Request* request, bool waiting) {
+    if (request->waiting == waiting) return;
+    request->waiting = waiting;
+    num_waiting += waiting ? 1 : -1;
+  }
+
+  // Whether nothing is to be done for it any more. One whose time is over is answered here: its timer may still be on
+  // its way.
+  bool Expired(const std::shared_ptr<Request>& request) {
+    if (request->done != nullptr && request->deadline <= clock->Monotonic()) {
+      Answer(request, absl::DeadlineExceededError("the deadline passed before the prediction was made"));
+    }
+    return request->done == nullptr;
   }
 
   // One timer for all requests: a client that asks for a minute leaves nothing behind when it is answered in a
@@ -125,7 +143,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       self->watching = absl::InfiniteDuration();
       while (!self->by_deadline.empty() && self->by_deadline.begin()->first <= self->clock->Monotonic()) {
         const std::shared_ptr<Request> late = self->by_deadline.begin()->second;
-        self->Answer(late, absl::DeadlineExceededError("the deadline passed before the prediction was made"));
+        self->Expired(late);
       }
       self->WatchDeadlines();
     });
@@ -137,7 +155,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     if (found == groups.end()) return;
     Group& group = found->second;
     while (group.in_flight < kFullBatchesInFlight) {
-      const Waiting waiting = DropAnsweredAndLook(&group);
+      DropAnswered(&group);
+      const Waiting waiting = LookAt(group);
       if (waiting.rows < limits.max_rows) {
         if (waiting.oldest == absl::InfiniteDuration() || group.in_flight >= kBatchesInFlight) break;
         const absl::Duration wait = waiting.oldest + limits.max_delay - clock->Monotonic();
@@ -151,14 +170,17 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     if (group.in_flight == 0) groups.erase(found);  // then nothing waits
   }
 
+  void DropAnswered(Group* group) {
+    for (auto& waiting : group->waiting) std::erase_if(waiting, [this](const auto& r) { return Expired(r); });
+  }
+
   struct Waiting {
     int64_t rows = 0;
     absl::Duration oldest = absl::InfiniteDuration();  // arrival
   };
-  Waiting DropAnsweredAndLook(Group* group) {
+  static Waiting LookAt(const Group& group) {
     Waiting found;
-    for (auto& waiting : group->waiting) {
-      num_waiting -= static_cast<int64_t>(std::erase_if(waiting, [](const auto& r) { return r->done == nullptr; }));
+    for (const auto& waiting : group.waiting) {
       for (const auto& request : waiting) {
         found.rows += request->rows();
         found.oldest = std::min(found.oldest, request->arrived);
@@ -173,9 +195,9 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     for (auto& waiting : group->waiting) {
       while (!waiting.empty() && (requests.empty() || rows + waiting.front()->rows() <= limits.max_rows)) {
         rows += waiting.front()->rows();
+        SetWaiting(waiting.front().get(), false);
         requests.push_back(std::move(waiting.front()));
         waiting.pop_front();
-        --num_waiting;
       }
       if (!waiting.empty()) break;  // what is less urgent does not overtake
     }
@@ -187,12 +209,15 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const auto batch = std::make_shared<Batch>();
     batch->requests = std::move(requests);
     const absl::Duration now = clock->Monotonic();
+    absl::Duration earliest = absl::InfiniteDuration();
     for (const auto& request : batch->requests) {
+      earliest = std::min(earliest, request->deadline);
       request->batch = batch;
       request->launched = std::min(request->launched, now);
     }
     PredictQuery query = group->query;
     query.trace_id = TraceOf(batch->requests);
+    query.hoped_within = earliest - now;
     const std::shared_ptr<const InputTensor> inputs = Joined(batch->requests);
     batch->sent = clock->Monotonic();
     batch->took.input = batch->sent - now;
@@ -210,7 +235,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     --group.in_flight;
     if (absl::IsInvalidArgument(prediction.status()) && batch->requests.size() > 1) {
       for (const auto& request : batch->requests) {  // one of them: each is asked alone
-        if (request->done != nullptr) Launch(kind, &group, {request});
+        if (!Expired(request)) Launch(kind, &group, {request});
       }
     } else if (prediction.ok()) {
       HandOut(*prediction, batch);
@@ -240,6 +265,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const Done done = std::exchange(request->done, nullptr);
     if (done == nullptr) return;
     by_deadline.erase(request->by_deadline);
+    SetWaiting(request.get(), false);
     const std::shared_ptr<Batch> batch = request->batch.lock();
     Count(*request, answer, batch == nullptr ? ComputeTimes() : batch->took);
     done(std::move(answer));
@@ -253,8 +279,6 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       observer->OnRequest(total, request.launched - request.arrived);
       statistics->CountSuccess(answer->job, answer->version, clock->Wall(), request.rows(),
                                {total, request.launched - request.arrived, compute});
-    } else {
-      statistics->CountFailure(request.draws.job, request.draws.version, clock->Wall(), total);
     }
   }
 
@@ -262,10 +286,9 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   std::function<void()> PredictAlone(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                      absl::Duration timeout, Done done) {
     const absl::Duration start = clock->Monotonic();
-    const DrawQuery draws = query.draws;
     return router->Predict(
         std::move(query), std::move(inputs), timeout,
-        [self = shared_from_this(), start, draws, done = std::move(done)](absl::StatusOr<Prediction> prediction) {
+        [self = shared_from_this(), start, done = std::move(done)](absl::StatusOr<Prediction> prediction) {
           const absl::Duration took = self->clock->Monotonic() - start;
           const absl::Time now = self->clock->Wall();
           if (prediction.ok()) {
@@ -275,8 +298,6 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
             self->observer->OnRequest(took, absl::ZeroDuration());
             self->statistics->CountBatch(of.job, of.version, now, of.num_rows, compute);
             self->statistics->CountSuccess(of.job, of.version, now, of.num_rows, {took, absl::ZeroDuration(), compute});
-          } else {
-            self->statistics->CountFailure(draws.job, draws.version, now, took);
           }
           done(std::move(prediction));
         });

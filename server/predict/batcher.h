@@ -35,7 +35,7 @@ class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;
 
-  // `statistics` is told of all requests, by the way they took. `observer` may be null.
+  // `statistics` is told of batches and of the requests that succeed. `observer` may be null.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
           BatchLimits limits, PredictObserver* observer = nullptr);
 

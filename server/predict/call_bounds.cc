@@ -51,8 +51,8 @@ absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_
                    "fewer draws (members, every, max_draws)"));
 }
 
-absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows) {
-  const auto sums = static_cast<int64_t>(draws.chains.size() * num_kinds);
+absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, int64_t num_parts) {
+  const int64_t sums = static_cast<int64_t>(draws.chains.size() * num_kinds) * num_parts;
   const int64_t values = std::max<int64_t>(3 * draws.plan->num_classes + 1, 3);
   const int64_t row_bytes = std::max<int64_t>(sums * values * static_cast<int64_t>(sizeof(double)), 1);
   const int64_t rows = limits::kMaxShardResultBytes / row_bytes;

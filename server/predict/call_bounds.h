@@ -18,7 +18,7 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
 absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied);
 
 // Whether the sums of `num_rows` rows, which an anytime call keeps by chain and kind between its waves, stay within
-// limits::kMaxShardResultBytes. INVALID_ARGUMENT, with the rows that would do.
-absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows);
+// limits::kMaxShardResultBytes. INVALID_ARGUMENT, with the rows that would do. `num_parts`: sums of a chain and kind.
+absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, int64_t num_parts = 1);
 
 }  // namespace chainfleet

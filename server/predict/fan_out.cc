@@ -1,6 +1,7 @@
 #include "server/predict/fan_out.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/base/limits.h"
@@ -9,13 +10,13 @@
 
 namespace chainfleet {
 
-int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members) {
+int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members, int64_t num_parts) {
   const int64_t num_networks = NumDraws(draws) * static_cast<int64_t>(num_kinds);
   const int64_t passes_per_row = std::max<int64_t>(num_networks / std::max<int64_t>(num_workers, 1), 1);
   int64_t input_bytes = sizeof(float);
   for (const int64_t extent : draws.plan->input_shape) input_bytes *= extent;
   const int64_t sum_bytes =
-      static_cast<int64_t>(sizeof(double)) * std::max<int64_t>(3 * draws.plan->num_classes + 1, 5);
+      num_parts * static_cast<int64_t>(sizeof(double)) * std::max<int64_t>(3 * draws.plan->num_classes + 1, 5);
   const int64_t rows =
       std::min(limits::kShardForwardPasses / passes_per_row, limits::kShardBytes / std::max(input_bytes, sum_bytes));
   const int64_t clamped = std::clamp(rows, limits::kMinShardRows, limits::kMaxShardRows);
@@ -58,7 +59,7 @@ void FanOut::BeginBlock() {
     plan_.set_rows(block.rows, &request);
     ++block.pending;
     block.tickets.push_back(
-        queue_->Submit(std::move(request), group.worker,
+        queue_->Submit(std::move(request), group.worker, plan_.deadline,
                        [this, owner = owner_.lock(), strand = strand_, first_row](absl::StatusOr<ShardResult> result) {
                          strand->Schedule([this, owner, first_row, result = std::move(result)]() mutable {
                            OnShard(first_row, std::move(result));
@@ -73,7 +74,8 @@ void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
   Block& block = it->second;
   --block.pending;
   if (result.ok()) {
-    for (const std::string& object : result->corrupt_objects) catalog_->MarkCorrupt(plan_.draws->plan->job, object);
+    const std::set<std::string> corrupt(result->corrupt_objects.begin(), result->corrupt_objects.end());
+    for (const std::string& object : corrupt) catalog_->MarkCorrupt(plan_.draws->plan->job, object);
     std::ranges::move(result->partials, std::back_inserter(block.partials));
     std::ranges::move(result->flatness, std::back_inserter(block.flatness));
   } else {

@@ -34,6 +34,7 @@ class FanOut {
     bool members = false;                                          // also what each draw says
     int64_t rows_per_block = 0;                                    // 0: as RowsPerBlock says
     std::string trace_id = {};                                     // of its shards
+    absl::Duration deadline = absl::InfiniteDuration();            // monotonic: as ShardQueue::Submit takes it
   };
   struct Events {
     // Once per block, in the order they finish; sums of (chain, kind) in any order. Unless needs_all, some are missing
@@ -81,7 +82,9 @@ class FanOut {
 
 // Rows of one block: inputs and the sums of a chain and kind stay below limits::kShardBytes, and a shard, which holds
 // up sampling on its worker, below limits::kShardForwardPasses. With members, of all draws, what they say of a block
-// stays below half of limits::kMaxShardResultBytes, or the block is one row.
-int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members = false);
+// stays below half of limits::kMaxShardResultBytes, or the block is one row. `num_parts`: how many sums there are of a
+// chain and kind.
+int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members = false,
+                     int64_t num_parts = 1);
 
 }  // namespace chainfleet

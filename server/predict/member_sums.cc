@@ -28,22 +28,6 @@ void PutInFront(const std::vector<T>& older, std::vector<T>* newer) {
   newer->insert(newer->begin(), older.begin(), older.end());
 }
 
-void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {
-  sums->num_draws += older.num_draws;
-  sums->sum_w += older.sum_w;
-  sums->sum_w2 += older.sum_w2;
-  for (const auto values :
-       {&PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh, &PartialPrediction::votes,
-        &PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv}) {
-    AddTo(older.*values, &(sums->*values));
-  }
-  if (!older.members || !sums->members) return;
-  PutInFront(older.members->weights, &sums->members->weights);
-  for (const auto values : {&Members::probabilities, &Members::mean, &Members::variance}) {
-    PutInFront((*older.members).*values, &((*sums->members).*values));
-  }
-}
-
 }  // namespace
 
 std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& partials) {
@@ -73,6 +57,22 @@ std::vector<double> MixtureQuantiles(const std::vector<const PartialPrediction*>
     for (const double level : levels) quantiles.push_back(MixtureQuantile(weight, mean, variance, level));
   }
   return quantiles;
+}
+
+void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {
+  sums->num_draws += older.num_draws;
+  sums->sum_w += older.sum_w;
+  sums->sum_w2 += older.sum_w2;
+  for (const auto values :
+       {&PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh, &PartialPrediction::votes,
+        &PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv}) {
+    AddTo(older.*values, &(sums->*values));
+  }
+  if (!older.members || !sums->members) return;
+  PutInFront(older.members->weights, &sums->members->weights);
+  for (const auto values : {&Members::probabilities, &Members::mean, &Members::variance}) {
+    PutInFront((*older.members).*values, &((*sums->members).*values));
+  }
 }
 
 void AddOlder(std::vector<PartialPrediction> older, std::vector<PartialPrediction>* sums) {

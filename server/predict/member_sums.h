@@ -15,8 +15,9 @@ std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& part
 std::vector<double> MixtureQuantiles(const std::vector<const PartialPrediction*>& partials,
                                      const std::vector<double>& levels);
 
-// Adds to `sums`, by (chain, kind), those of older draws over the same rows; members go in front. Without per-draw
-// scores.
+// Adds to `sums` those of older draws over the same rows; members go in front. Without per-draw scores. The second goes
+// by (chain, kind).
+void AddOlder(const PartialPrediction& older, PartialPrediction* sums);
 void AddOlder(std::vector<PartialPrediction> older, std::vector<PartialPrediction>* sums);
 
 }  // namespace chainfleet

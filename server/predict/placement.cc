@@ -19,19 +19,32 @@ uint64_t Affinity(const std::string& worker, const ChainId& chain) {
   return Fold(RngKey{Hash(worker)}, Hash(ToString(chain))).value;
 }
 
+int64_t NumChains(const std::vector<ChainDraws>& chains) {
+  int64_t count = 0;
+  for (size_t i = 0; i < chains.size(); ++i) count += i == 0 || chains[i].chain != chains[i - 1].chain ? 1 : 0;
+  return count;
+}
+
 }  // namespace
 
 std::vector<ChainGroup> GroupChains(const std::vector<ChainDraws>& chains, const std::vector<std::string>& workers) {
   if (workers.empty()) return {{"", chains}};
-  const size_t room = (chains.size() + workers.size() - 1) / workers.size();
+  const auto num_workers = static_cast<int64_t>(workers.size()),
+             room = (NumChains(chains) + num_workers - 1) / num_workers;
   std::map<std::string, std::vector<ChainDraws>> chains_of;
+  std::vector<ChainDraws>* last = nullptr;
   for (const ChainDraws& chain : chains) {
+    if (last != nullptr && last->back().chain == chain.chain) {
+      last->push_back(chain);
+      continue;
+    }
     const std::string* best = nullptr;
     for (const std::string& worker : workers) {
-      if (chains_of[worker].size() >= room) continue;
+      if (NumChains(chains_of[worker]) >= room) continue;
       if (best == nullptr || Affinity(worker, chain.chain) > Affinity(*best, chain.chain)) best = &worker;
     }
-    chains_of[*best].push_back(chain);
+    last = &chains_of[*best];
+    last->push_back(chain);
   }
   std::vector<ChainGroup> groups;
   for (auto& [worker, group] : chains_of) {

@@ -16,7 +16,8 @@ struct ChainGroup {
 // One group per worker that gets chains, at most ceil(chains / workers) in each. Each chain goes, in order, to the
 // worker of highest hash(worker, chain) that has room (Thaler & Ravishankar, "Using name-based mappings to increase hit
 // rates", 1998; with bounded loads), so the same workers keep the same draws cached and a worker that comes or goes
-// moves few. Pure; without workers all chains form one group.
+// moves few. Several entries of one chain, next to each other, count as one and stay together. Pure; without workers
+// all chains form one group.
 std::vector<ChainGroup> GroupChains(const std::vector<ChainDraws>& chains, const std::vector<std::string>& workers);
 
 }  // namespace chainfleet

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/domain/prediction_rows.h"
 #include "server/predict/aggregator.h"
+#include "server/predict/batch_means.h"
 #include "server/predict/call_bounds.h"
+#include "server/predict/chain_parts.h"
 #include "server/predict/draw_selection.h"
 #include "server/predict/fan_out.h"
 #include "server/predict/member_sums.h"
@@ -23,7 +25,7 @@ class PredictCall final : public PinnedCall<Prediction> {
  public:
   PredictCall(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
               PredictObserver* observer, PredictQuery query, std::shared_ptr<const InputTensor> inputs,
-              absl::Duration end, Done done)
+              absl::Duration timeout, Done done)
       : PinnedCall(executor, catalog, queue, query.draws,
                    absl::StrCat("job ", query.draws.job, ": its draws were still being looked up"), std::move(done)),
         clock_(clock),
@@ -32,7 +34,7 @@ class PredictCall final : public PinnedCall<Prediction> {
         num_workers_(queue->WorkerIds().size()),
         query_(std::move(query)),
         inputs_(std::move(inputs)),
-        end_(end) {}
+        end_(began_ + timeout) {}
 
  private:
   absl::Status OnPinned() override {
@@ -44,11 +46,15 @@ class PredictCall final : public PinnedCall<Prediction> {
     if (needs_members()) {
       CHAINFLEET_RETURN_IF_ERROR(CheckMemberBytes(draws(), kinds_.size(), num_rows(), query_.members));
     }
+    const bool one_chain = query_.with_errors && draws().chains.size() == 1;
+    const int64_t num_draws = NumDraws(draws());
+    if (one_chain && num_draws >= kMinBlocks) num_parts_ = NumParts(RunsOf(num_draws));
     if (!query_.anytime) {
-      BeginWave(nullptr);
+      if (num_parts_ > 0) runs_ = RunsOf(num_draws);
+      BeginWave(num_parts_ > 0 ? std::make_shared<PinnedDraws>(draws()) : nullptr);
       return absl::OkStatus();
     }
-    CHAINFLEET_RETURN_IF_ERROR(CheckWaveBytes(draws(), kinds_.size(), num_rows()));
+    CHAINFLEET_RETURN_IF_ERROR(CheckWaveBytes(draws(), kinds_.size(), num_rows(), num_parts_ + 1));
     int64_t longest = 0;
     for (const ChainDraws& chain : draws().chains) longest = std::max(longest, NumDraws(chain));
     pace_.emplace(longest);
@@ -63,17 +69,19 @@ class PredictCall final : public PinnedCall<Prediction> {
   void BeginNextWave() {
     wave_began_ = clock_->Monotonic();
     // Below min_draws there is nothing to lose: the deadline itself ends the call.
-    const bool enough = NumDraws(DrawsOfWave(draws().chains, 0, pace_->done())) >= query_.min_draws;
-    wave_size_ = pace_->Next(enough ? end_ - wave_began_ : absl::InfiniteDuration());
+    enough_ = !first_wave() && NumDraws(DrawsOfWave(draws().chains, 0, pace_->done())) >= query_.min_draws;
+    wave_size_ = pace_->Next(enough_ ? end_ - wave_began_ : absl::InfiniteDuration());
     if (wave_size_ == 0) return Answer(absl::OkStatus());
     auto some = std::make_shared<PinnedDraws>(draws());
     some->chains = DrawsOfWave(draws().chains, pace_->done(), wave_size_);
+    if (num_parts_ > 0) runs_ = {wave_size_};
     BeginWave(std::move(some));
   }
 
-  // Over `some` draws, or all. Only what the first wave lacks is made up for by min_draws: a further one counts whole
-  // or not at all.
-  void BeginWave(std::shared_ptr<const PinnedDraws> some) {
+  // Over `some` draws, or all (null). Only what the first wave lacks is made up for by min_draws: a further one counts
+  // whole or not at all.
+  void BeginWave(std::shared_ptr<PinnedDraws> some) {
+    if (!runs_.empty()) some->chains = CutIntoParts(some->chains.front(), runs_);
     FanOut::Plan plan;
     plan.draws = std::move(some);
     plan.kinds = kinds_;
@@ -82,8 +90,11 @@ class PredictCall final : public PinnedCall<Prediction> {
     plan.needs_all = query_.anytime ? !first_wave() : query_.min_draws == 0;
     plan.members = needs_members();
     plan.trace_id = query_.trace_id;
+    // A further wave is meant to last for much of what is left, and is only dropped if it does not end.
+    plan.deadline = enough_ ? absl::InfiniteDuration() : std::min(end_, began_ + query_.hoped_within);
     // The same blocks in every wave, whose sums are added.
-    plan.rows_per_block = RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members);
+    plan.rows_per_block =
+        RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members, std::max<int64_t>(num_parts_, 1));
     FanOutRows(std::move(plan), {[this](const RowBlock& rows, std::vector<PartialPrediction> partials) {
                                    OnBlock(rows, std::move(partials));
                                  },
@@ -102,19 +113,36 @@ class PredictCall final : public PinnedCall<Prediction> {
     return slice;
   }
 
+  // Of a block of rows.
+  struct BlockSums {
+    std::vector<PartialPrediction> whole;  // by chain and kind
+    std::vector<PartialPrediction> parts;  // of the only chain, the newest first, if its errors are asked for
+  };
+
   void OnBlock(const RowBlock& rows, std::vector<PartialPrediction> partials) {
-    if (query_.anytime) {
-      wave_[rows.first_row] = std::move(partials);
+    const absl::Duration before = clock_->Monotonic();
+    BlockSums sums;
+    if (runs_.empty()) {
+      sums.whole = std::move(partials);
     } else {
-      blocks_[rows.first_row] = AverageBlock(partials);
+      sums.whole = JoinParts(partials, runs_);
+      sums.parts = std::move(partials);
+      for (PartialPrediction& part : sums.parts) part.members.reset();
+    }
+    reduced_ += clock_->Monotonic() - before;
+    if (query_.anytime) {
+      wave_[rows.first_row] = std::move(sums);
+    } else {
+      blocks_[rows.first_row] = AverageBlock(sums);
     }
   }
 
-  Prediction AverageBlock(const std::vector<PartialPrediction>& partials) {
+  Prediction AverageBlock(const BlockSums& sums) {
     const absl::Duration before = clock_->Monotonic();
     std::vector<const PartialPrediction*> pointers;
-    for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
+    for (const PartialPrediction& partial : sums.whole) pointers.push_back(&partial);
     Prediction block = Average(pointers, query_.with_errors);
+    if (!sums.parts.empty()) block.errors = BatchMeansErrors(sums.parts);
     if (query_.members) block.members = MembersOf(pointers);
     if (!query_.quantiles.empty()) block.quantiles = MixtureQuantiles(pointers, query_.quantiles);
     reduced_ += clock_->Monotonic() - before;
@@ -124,8 +152,11 @@ class PredictCall final : public PinnedCall<Prediction> {
   void OnEnd(const absl::Status& status) {
     if (!query_.anytime) return Answer(status);
     const bool adds = status.ok() || first_wave();
-    for (auto& [first_row, partials] : std::exchange(wave_, {})) {
-      if (adds) AddOlder(std::move(partials), &sums_[first_row]);
+    for (auto& [first_row, wave] : std::exchange(wave_, {})) {
+      if (!adds) break;
+      BlockSums& sums = sums_[first_row];
+      AddOlder(std::move(wave.whole), &sums.whole);
+      std::ranges::move(wave.parts, std::back_inserter(sums.parts));
     }
     if (!status.ok()) return Answer(status);
     pace_->Took(wave_size_, clock_->Monotonic() - wave_began_);
@@ -142,7 +173,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   }
 
   void Answer(const absl::Status& status) {
-    for (const auto& [first_row, partials] : std::exchange(sums_, {})) blocks_[first_row] = AverageBlock(partials);
+    for (const auto& [first_row, sums] : std::exchange(sums_, {})) blocks_[first_row] = AverageBlock(sums);
     Prediction whole;
     for (auto& [first_row, block] : std::exchange(blocks_, {})) AppendRows(std::move(block), &whole);
     const int64_t used = whole.num_rows == num_rows() ? whole.draws_used : 0;
@@ -172,13 +203,17 @@ class PredictCall final : public PinnedCall<Prediction> {
   const size_t num_workers_;
   const PredictQuery query_;
   const std::shared_ptr<const InputTensor> inputs_;
-  const absl::Duration end_;  // monotonic; of waves
+  const absl::Duration end_;  // monotonic
   std::vector<DrawKind> kinds_;
   std::map<int64_t, Prediction> blocks_;  // by first row
+  // Of a call for the errors of one chain, which is summed in parts: of all its draws, and what BeginWave cuts by.
+  int64_t num_parts_ = 0;
+  std::vector<int64_t> runs_;
   // Of an anytime call: of the waves that are done, of the one that is under way.
   std::optional<WavePace> pace_;
-  std::map<int64_t, std::vector<PartialPrediction>> sums_, wave_;  // by first row
+  std::map<int64_t, BlockSums> sums_, wave_;  // by first row
   int64_t wave_size_ = 0;
+  bool enough_ = false;  // there is an answer already
   absl::Duration wave_began_;
 };
 
@@ -197,7 +232,7 @@ std::function<void()> PredictRouter::Predict(PredictQuery query, std::shared_ptr
                                              std::function<void(absl::StatusOr<Prediction>)> done) {
   if (query.anytime || query.min_draws > 0) timeout -= EarlyBy(timeout);
   return std::make_shared<PredictCall>(clock_, executor_, catalog_, queue_, observer_, std::move(query),
-                                       std::move(inputs), clock_->Monotonic() + timeout, std::move(done))
+                                       std::move(inputs), timeout, std::move(done))
       ->Begin(timeout);
 }
 

@@ -27,6 +27,9 @@ struct PredictQuery {
   bool members = false;                // also what each draw says
   std::vector<double> quantiles = {};  // levels, of float32 targets
   std::string trace_id = {};           // goes with the shards, for logs
+  // The time within which an answer is hoped for, where that is less than the call's own: a worker that is slow with a
+  // shard is passed over in time for it.
+  absl::Duration hoped_within = absl::InfiniteDuration();
 };
 
 // Thread-safe. What it is given outlives it; a call under way may outlive the router itself.

@@ -16,8 +16,6 @@ namespace {
 
 bool IsLost(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsResourceExhausted(status); }
 
-constexpr int kLooksUntilLate = 2;
-
 }  // namespace
 
 absl::Status NoServingWorker() {
@@ -27,30 +25,33 @@ absl::Status NoServingWorker() {
 
 // Everything but the ticket counter is touched on the strand alone.
 struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
-  State(Executor* executor, ShardPort* p) : strand(executor), port(p) {}
+  State(const Clock* c, Executor* executor, ShardPort* p) : clock(c), strand(executor), port(p) {}
 
   struct Attempt {
     uint64_t id = 0;
     std::string worker;
-    int looks = 0;  // that found it under way
-    bool late() const { return looks >= kLooksUntilLate; }
+    absl::Duration patience;   // after which the worker is slow
+    absl::Duration look_next;  // monotonic
+    bool late = false;
   };
   struct Shard {
     ShardRequest request;
     std::string preferred;
+    absl::Duration deadline;  // monotonic
     Done done;
     std::set<std::string> lost_by;   // workers of this round; when all have lost it the next round begins
     int attempts = 0;                // but those beside a slow one
     std::vector<Attempt> under_way;  // none while it waits; two while a worker is slow with it
   };
 
+  const Clock* const clock;
   Strand strand;
   ShardPort* const port;
-  std::atomic<uint64_t> next_id = 1;  // of tickets and of attempts
-  std::map<uint64_t, Shard> shards;   // by ticket
-  std::set<uint64_t> waiting;         // tickets, oldest first
-  std::map<std::string, int> late;    // late attempts under way, by worker
-  bool looking = false;
+  std::atomic<uint64_t> next_id = 1;                  // of tickets and of attempts
+  std::map<uint64_t, Shard> shards;                   // by ticket
+  std::set<uint64_t> waiting;                         // tickets, oldest first
+  std::map<std::string, int> late;                    // late attempts under way, by worker
+  absl::Duration looking = absl::InfiniteDuration();  // when a timer looks for late ones
 
   void Add(uint64_t ticket, Shard shard) {
     if (waiting.size() >= limits::kMaxWaitingShards) {
@@ -62,11 +63,10 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     shards.emplace(ticket, std::move(shard));
     waiting.insert(ticket);
     Pump();
-    Watch();
   }
 
   void Pump() {
-    if (waiting.empty()) return;
+    if (waiting.empty() && late.empty()) return;
     std::vector<ServingWorker> workers = port->Workers();
     for (auto it = waiting.begin(); it != waiting.end();) {
       const uint64_t ticket = *it;
@@ -85,6 +85,10 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
       ++worker->shards_in_flight;
       ++shard.attempts;
       Send(ticket, &shard, worker->id);
+    }
+    if (late.empty()) return;
+    for (auto& [ticket, shard] : shards) {
+      if (shard.under_way.size() == 1 && shard.under_way.front().late) SendBeside(ticket, &shard, &workers);
     }
   }
 
@@ -107,7 +111,10 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Send(uint64_t ticket, Shard* shard, const std::string& worker) {
     const uint64_t id = next_id++;
     shard->request.shard_id = id;
-    shard->under_way.push_back({id, worker});
+    const absl::Duration now = clock->Monotonic();
+    const absl::Duration patience = std::clamp((shard->deadline - now) / 3, kLeastSlowShard, kSlowShard);
+    shard->under_way.push_back({id, worker, patience, now + patience});
+    LookAt(now + patience);
     port->Send(worker, shard->request,
                [weak = weak_from_this(), ticket, id](absl::StatusOr<ShardResult> result) mutable {
                  const auto state = weak.lock();
@@ -118,47 +125,51 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
                });
   }
 
-  // One timer for all shards, which runs while there are any.
-  void Watch() {
-    if (looking || shards.empty()) return;
-    looking = true;
-    strand.ScheduleAfter(kSlowShard / kLooksUntilLate, [weak = weak_from_this()] {
+  // One timer for all shards: those that are answered in time leave none behind.
+  void LookAt(absl::Duration time) {
+    if (time >= looking) return;
+    looking = time;
+    strand.ScheduleAfter(time - clock->Monotonic(), [weak = weak_from_this(), time] {
       const auto state = weak.lock();
-      if (state == nullptr) return;
-      state->looking = false;
+      if (state == nullptr || state->looking != time) return;  // an earlier one was set after it
+      state->looking = absl::InfiniteDuration();
       state->Look();
-      state->Watch();
     });
   }
 
+  // Again after as long for what is late: workers may have come meanwhile.
   void Look() {
+    const absl::Duration now = clock->Monotonic();
+    absl::Duration next = absl::InfiniteDuration();
     for (auto& [ticket, shard] : shards) {
       for (Attempt& attempt : shard.under_way) {
-        if (++attempt.looks == kLooksUntilLate) ++late[attempt.worker];
+        if (attempt.look_next <= now) {
+          if (!std::exchange(attempt.late, true)) ++late[attempt.worker];
+          attempt.look_next = now + attempt.patience;
+        }
+        next = std::min(next, attempt.look_next);
       }
     }
-    if (late.empty()) return;
-    std::vector<ServingWorker> workers = port->Workers();
-    for (auto& [ticket, shard] : shards) {
-      if (shard.under_way.size() == 1 && shard.under_way.front().late()) SendBeside(ticket, &shard, &workers);
-    }
+    LookAt(next);
     Pump();
   }
 
-  // To a worker with nothing else to do, if there is one: the first answer wins.
+  // To the least loaded worker with room that is not slow itself, if there is one: the first answer wins.
   void SendBeside(uint64_t ticket, Shard* shard, std::vector<ServingWorker>* workers) {
-    const auto free = std::find_if(workers->begin(), workers->end(), [&](const ServingWorker& w) {
-      return w.shards_in_flight == 0 && !late.contains(w.id) && !shard->lost_by.contains(w.id) &&
-             w.id != shard->under_way.front().worker;
-    });
-    if (free == workers->end()) return;
-    ++free->shards_in_flight;
-    Send(ticket, shard, free->id);
+    ServingWorker* best = nullptr;
+    for (ServingWorker& worker : *workers) {
+      if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker || late.contains(worker.id)) continue;
+      if (shard->lost_by.contains(worker.id) || worker.id == shard->under_way.front().worker) continue;
+      if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
+    }
+    if (best == nullptr) return;
+    ++best->shards_in_flight;
+    Send(ticket, shard, best->id);
   }
 
   // Of an attempt that is over.
   void Forget(const Attempt& attempt) {
-    if (attempt.late() && --late[attempt.worker] == 0) late.erase(attempt.worker);
+    if (attempt.late && --late[attempt.worker] == 0) late.erase(attempt.worker);
   }
 
   void OnReply(uint64_t ticket, uint64_t id, absl::StatusOr<ShardResult> result) {
@@ -223,14 +234,16 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   }
 };
 
-ShardQueue::ShardQueue(Executor* executor, ShardPort* port) : state_(std::make_shared<State>(executor, port)) {}
+ShardQueue::ShardQueue(const Clock* clock, Executor* executor, ShardPort* port)
+    : state_(std::make_shared<State>(clock, executor, port)) {}
 
-uint64_t ShardQueue::Submit(ShardRequest request, const std::string& preferred, Done done) {
+uint64_t ShardQueue::Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline, Done done) {
   const uint64_t ticket = state_->next_id++;
-  state_->strand.Schedule([state = state_, ticket,
-                           shard = State::Shard{std::move(request), preferred, std::move(done), {}, 0, {}}]() mutable {
-    state->Add(ticket, std::move(shard));
-  });
+  state_->strand.Schedule(
+      [state = state_, ticket,
+       shard = State::Shard{std::move(request), preferred, deadline, std::move(done), {}, 0, {}}]() mutable {
+        state->Add(ticket, std::move(shard));
+      });
   return ticket;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
@@ -18,26 +19,29 @@ namespace chainfleet {
 // UNAVAILABLE / NO_SERVING_WORKER.
 absl::Status NoServingWorker();
 
-// Thread-safe. Deadlines are the caller's: it cancels what it no longer waits for.
+// Thread-safe. The caller cancels what it no longer waits for.
 //
-// A worker that has a shard for longer than kSlowShard is slow until that shard is over: it gets no other one while
-// there are workers that are not, and the shard goes to a second worker as soon as one has nothing else to do. The
-// first answer counts, which of the two it is changes no bit of it; the other attempt is cancelled.
+// A worker that has a shard for longer than a third of the time that was left, within the two bounds, is slow until
+// that shard is over: it gets no other one while there are workers that are not, and the shard goes to a second worker
+// that has room for it after those that wait. The first answer counts, which of the two it is changes no bit of it; the
+// other attempt is cancelled.
 class ShardQueue {
  public:
-  static constexpr absl::Duration kSlowShard = absl::Seconds(30);  // looked at twice in that time
+  static constexpr absl::Duration kSlowShard = absl::Seconds(30);
+  static constexpr absl::Duration kLeastSlowShard = absl::Milliseconds(50);
 
   // Runs at most once, on the executor, one at a time over all shards: hand real work over. UNAVAILABLE /
   // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL, INTERNAL / BAD_SHARD_RESULT, or the last worker's error after
   // limits::kShardAttempts tries of UNAVAILABLE or RESOURCE_EXHAUSTED; any other error of a worker is final.
   using Done = std::function<void(absl::StatusOr<ShardResult>)>;
 
-  // Both outlive the queue.
-  ShardQueue(Executor* executor, ShardPort* port);
+  // What it is given outlives the queue.
+  ShardQueue(const Clock* clock, Executor* executor, ShardPort* port);
 
   // `preferred` takes the shard if it has room, else the worker with the fewest in flight among those that have not
-  // lost it yet. request.shard_id is chosen here, anew for each attempt. Returns a ticket for Cancel.
-  uint64_t Submit(ShardRequest request, const std::string& preferred, Done done);
+  // lost it yet. request.shard_id is chosen here, anew for each attempt. `deadline`: on the monotonic clock; says when
+  // a worker is slow with it, and ends nothing. Returns a ticket for Cancel.
+  uint64_t Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline, Done done);
 
   // `done` runs no more, unless it is running now. No effect on a shard that is done.
   void Cancel(uint64_t ticket);

@@ -73,25 +73,28 @@ int64_t NumRows(const ShardRequest& request) {
 
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result) {
   if (request.flatness) return CheckFlatness(request, result);
-  std::map<ChainId, int64_t> draws_of;
-  for (const ChainDraws& chain : request.chains) draws_of[chain.chain] = NumDraws(chain);
+  std::map<ChainId, std::vector<int64_t>> draws_of;  // of each entry
+  for (const ChainDraws& chain : request.chains) draws_of[chain.chain].push_back(NumDraws(chain));
   const bool may_lack = !result.corrupt_objects.empty();
-  std::set<std::pair<ChainId, DrawKind>> seen;
+  std::map<std::pair<ChainId, DrawKind>, size_t> seen;
   for (const PartialPrediction& p : result.partials) {
     const std::string name = absl::StrCat("for ", ToString(p.chain), " ", ToString(p.kind));
-    const auto asked = draws_of.find(p.chain);
-    if (asked == draws_of.end() || std::ranges::count(request.kinds, p.kind) == 0 ||
-        !seen.emplace(p.chain, p.kind).second) {
+    const auto entries = draws_of.find(p.chain);
+    const size_t at = seen[{p.chain, p.kind}]++;
+    if (entries == draws_of.end() || std::ranges::count(request.kinds, p.kind) == 0 || at >= entries->second.size()) {
       return Bad(name + " was not asked for, or came twice");
     }
-    if (p.num_draws < 0 || p.num_draws > asked->second || (p.num_draws < asked->second && !may_lack)) {
-      return Bad(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked->second));
+    // Of an entry whose draws are all corrupt there is no sum: those that follow move up.
+    const int64_t asked = may_lack ? std::ranges::max(entries->second) : entries->second[at];
+    if (p.num_draws < 0 || p.num_draws > asked || (p.num_draws < asked && !may_lack)) {
+      return Bad(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked));
     }
     if (!ArraysFit(p, request) || !MembersFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0)))
       return Bad(name + " has arrays of other shapes");
   }
-  if (seen.size() < draws_of.size() * request.kinds.size() && !may_lack) {
-    return Bad(absl::StrCat("has ", seen.size(), " sums instead of ", draws_of.size() * request.kinds.size()));
+  const size_t wanted = request.chains.size() * request.kinds.size();
+  if (result.partials.size() < wanted && !may_lack) {
+    return Bad(absl::StrCat("has ", result.partials.size(), " sums instead of ", wanted));
   }
   return absl::OkStatus();
 }

@@ -62,7 +62,7 @@ struct World {
   ManualExecutor executor{&clock};
   testing::FakeDrawCatalog catalog{&executor, {20, 9, 2}, 2};
   testing::FakeShardPort port{&executor, ExactProbabilities};
-  ShardQueue queue{&executor, &port};
+  ShardQueue queue{&clock, &executor, &port};
   PredictRouter router{&clock, &executor, &catalog, &queue};
   std::optional<absl::StatusOr<Prediction>> result;
   std::function<void()> cancel;
@@ -136,10 +136,34 @@ TEST(Anytime, DropsAWaveThatDoesNotEndInTime) {
 TEST(Anytime, AnswersFromTheFirstWavesChainsThatCameInTime) {
   World world;
   world.port.workers["a"] = Mood::kHangs;
-  const absl::StatusOr<Prediction> answer = world.Predict(absl::Seconds(5));
+  world.Ask(absl::Seconds(5));
+  world.executor.RunFor(absl::Seconds(1));
+  world.port.workers["b"] = Mood::kHangs;  // from its first answer on
+  world.executor.RunFor(absl::Seconds(4));
+  ASSERT_TRUE(world.result);
+  const absl::StatusOr<Prediction>& answer = *world.result;
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_GE(answer->draws_used, 1);
   EXPECT_LT(answer->draws_used, 3);
+}
+
+TEST(Anytime, TheFirstWaveIsAskedElsewhereIfAWorkerIsSlow) {
+  World world;
+  world.port.workers["a"] = Mood::kHangs;
+  const absl::StatusOr<Prediction> answer = world.Predict(absl::Seconds(5));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_GE(answer->draws_used, 3) << "all chains";
+}
+
+TEST(Anytime, FurtherWavesMayTakeTheirTime) {
+  World world;
+  ASSERT_TRUE(world.Predict(absl::Seconds(5)).ok());
+  std::map<ChainId, std::set<int64_t>> newest;
+  for (const auto& sent : world.port.sent) {
+    for (const ChainDraws& chain : sent.request.chains) {
+      EXPECT_TRUE(newest[chain.chain].insert(chain.segments.back().first_index).second) << "a draw was asked for twice";
+    }
+  }
 }
 
 TEST(Anytime, NeverAnswersWithFewerThanMinDraws) {

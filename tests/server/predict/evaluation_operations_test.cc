@@ -126,7 +126,7 @@ struct World {
   StoredLog log{&executor, &store};
   testing::FakeDrawCatalog catalog{&executor, {2, 1}, 2};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(2)};
-  ShardQueue queue{&executor, &port};
+  ShardQueue queue{&clock, &executor, &port};
   Evaluator evaluator{&executor, &catalog, &blobs, &queue};
   uint64_t lives = 0;
   std::unique_ptr<EvaluationOperations> operations;

@@ -31,7 +31,7 @@ struct World {
       : executor(&clock, seed),
         catalog(&executor, draws_of_chain, num_classes),
         port(&executor, probabilities),
-        queue(&executor, &port),
+        queue(&clock, &executor, &port),
         evaluator(&executor, &catalog, &blobs, &queue) {
     port.workers = {{"a", Mood::kAnswers}, {"b", Mood::kAnswers}};
   }

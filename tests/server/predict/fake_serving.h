@@ -160,9 +160,10 @@ class FakeShardPort final : public ShardPort {
     workers.erase(worker);
     EndOpen([&](const Open& open) { return open.worker == worker; }, absl::UnavailableError("the stream ended"));
   }
-  // What hangs is answered after all.
-  void AnswerOpen() {
+  // What hangs, at `worker` or anywhere, is answered after all.
+  void AnswerOpen(const std::string& worker = "") {
     for (const auto& [id, open] : open_) {
+      if (!worker.empty() && open.worker != worker) continue;
       executor_->Schedule([this, id = id, request = open.request] { End(id, Answer(request)); });
     }
   }

@@ -58,7 +58,7 @@ struct World {
   Strand strand{&executor};
   testing::FakeDrawCatalog catalog;
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(3)};
-  ShardQueue queue{&executor, &port};
+  ShardQueue queue{&clock, &executor, &port};
   std::shared_ptr<int> owner = std::make_shared<int>();
   std::optional<FanOut> fan_out;
   std::map<int64_t, int64_t> blocks;          // first row to number of rows

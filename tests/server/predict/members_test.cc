@@ -43,7 +43,7 @@ struct World {
   ManualExecutor executor;
   testing::FakeDrawCatalog catalog;
   testing::FakeShardPort port;
-  ShardQueue queue{&executor, &port};
+  ShardQueue queue{&clock, &executor, &port};
   PredictRouter router{&clock, &executor, &catalog, &queue};
 };
 

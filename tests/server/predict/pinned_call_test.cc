@@ -25,7 +25,7 @@ struct World {
   ManualExecutor executor{&clock};
   testing::FakeDrawCatalog catalog{&executor, {2}, 3};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(3)};
-  ShardQueue queue{&executor, &port};
+  ShardQueue queue{&clock, &executor, &port};
   absl::Status on_pinned;
   std::vector<absl::StatusOr<int64_t>> answers;
 };

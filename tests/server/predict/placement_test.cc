@@ -55,6 +55,23 @@ TEST(Placement, MovesFewChainsWhenAWorkerComes) {
   EXPECT_GT(moved, 0);
 }
 
+TEST(Placement, KeepsTheEntriesOfAChainTogetherInTheirOrder) {
+  std::vector<ChainDraws> entries;
+  for (const ChainDraws& chain : Chains(4)) {
+    for (int64_t part = 1; part <= 5; ++part) {
+      entries.push_back(chain);
+      entries.back().num_draws = part;
+    }
+  }
+  const std::vector<ChainGroup> groups = GroupChains(entries, {"a", "b"});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(WorkerOf(groups), WorkerOf(GroupChains(Chains(4), {"a", "b"})));
+  for (const ChainGroup& group : groups) {
+    ASSERT_EQ(group.chains.size(), 10u);
+    for (size_t i = 0; i < 10; ++i) EXPECT_EQ(group.chains[i].num_draws, static_cast<int64_t>(i % 5) + 1);
+  }
+}
+
 TEST(Placement, KeepsOneGroupWithoutWorkers) {
   const std::vector<ChainGroup> groups = GroupChains(Chains(3), {});
   ASSERT_EQ(groups.size(), 1u);

@@ -55,8 +55,8 @@ TEST(PredictRouter, AnswersEveryCallOnceOnManyThreads) {
   auto pool = std::make_unique<ThreadPool>(4);
   testing::FakeDrawCatalog catalog(pool.get(), {2, 2, 2, 2, 2}, 3);
   ThreadedShardPort port(pool.get());
-  ShardQueue queue(pool.get(), &port);
   FakeClock clock;
+  ShardQueue queue(&clock, pool.get(), &port);
   PredictRouter router(&clock, pool.get(), &catalog, &queue);
   constexpr int kCalls = 200;
   Mutex mutex;

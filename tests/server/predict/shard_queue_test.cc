@@ -25,16 +25,18 @@ using Mood = testing::FakeShardPort::Mood;
 struct World {
   explicit World(const std::map<std::string, Mood>& workers) { port.workers = workers; }
 
-  uint64_t Submit(const std::string& preferred = "", int64_t first_row = 0) {
+  uint64_t Submit(const std::string& preferred = "", int64_t first_row = 0,
+                  absl::Duration time = absl::InfiniteDuration()) {
     ShardRequest request;
     request.plan = catalog.pinned.plan;
     request.chains = catalog.pinned.chains;
     request.kinds = {DrawKind::kTheta};
     request.inputs = testing::NumberedRows(1);
-    const uint64_t ticket = queue.Submit(std::move(request), preferred, [this, first_row](auto result) {
-      done.push_back(first_row);
-      results.push_back(std::move(result));
-    });
+    const uint64_t ticket =
+        queue.Submit(std::move(request), preferred, clock.Monotonic() + time, [this, first_row](auto result) {
+          done.push_back(first_row);
+          results.push_back(std::move(result));
+        });
     executor.RunUntilIdle();
     return ticket;
   }
@@ -50,7 +52,7 @@ struct World {
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(3)};
   std::vector<int64_t> done;  // what Submit was told, as answers came
   std::vector<absl::StatusOr<ShardResult>> results;
-  ShardQueue queue{&executor, &port};
+  ShardQueue queue{&clock, &executor, &port};
 };
 
 TEST(ShardQueue, GivesTheShardToTheWorkerThatIsPreferred) {
@@ -137,11 +139,59 @@ TEST(ShardQueue, TakesTheSlowWorkersAnswerIfItComesFirst) {
   EXPECT_TRUE(world.results[0].ok());
 }
 
-TEST(ShardQueue, LeavesASlowShardWhereItIsWhileTheOthersAreBusy) {
+TEST(ShardQueue, AsksElsewhereAfterAThirdOfTheTimeLeft) {
+  for (const absl::Duration time : {absl::Seconds(3), absl::Seconds(12)}) {
+    World world({{"a", Mood::kHangs}, {"b", Mood::kAnswers}});
+    world.Submit("a", 0, time);
+    world.executor.RunFor(time / 3 - absl::Milliseconds(1));
+    EXPECT_THAT(world.Receivers(), ElementsAre("a")) << time;
+    world.executor.RunFor(absl::Milliseconds(1));
+    EXPECT_THAT(world.Receivers(), ElementsAre("a", "b")) << time;
+    ASSERT_THAT(world.results, SizeIs(1)) << time;
+    EXPECT_TRUE(world.results[0].ok());
+  }
+  World hurried({{"a", Mood::kHangs}, {"b", Mood::kAnswers}});
+  hurried.Submit("a", 0, absl::Milliseconds(9));
+  hurried.executor.RunFor(ShardQueue::kLeastSlowShard - absl::Milliseconds(1));
+  EXPECT_THAT(hurried.Receivers(), ElementsAre("a")) << "a few milliseconds make no worker slow";
+}
+
+TEST(ShardQueue, AHurriedShardIsLookedAtBeforeThoseThatHaveTime) {
   World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
   world.Submit("a");
-  world.Submit("b");
-  world.executor.RunFor(10 * ShardQueue::kSlowShard);
+  world.Submit("a", 1, absl::Seconds(3));
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "a", "b"));
+}
+
+TEST(ShardQueue, ABusyWorkerTakesASlowOnesShardIfItHasRoom) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  world.Submit("a", 0, absl::Seconds(3));
+  world.Submit("b", 1);
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b", "b"));
+}
+
+TEST(ShardQueue, LeavesASlowShardWhereItIsWhileTheOthersAreFull) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  world.Submit("a", 0, absl::Seconds(30));
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.Submit("b", 1);
+  const size_t sent = world.port.sent.size();
+  world.executor.RunFor(absl::Seconds(20));
+  EXPECT_THAT(world.port.sent, SizeIs(sent));
+  world.port.AnswerOpen(/*worker=*/"b");
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.port.sent, SizeIs(sent + 1)) << "as soon as there is room";
+  EXPECT_EQ(world.Receivers().back(), "b");
+}
+
+TEST(ShardQueue, AWorkerThatComesLaterTakesASlowOnesShard) {
+  World world({{"a", Mood::kHangs}});
+  world.Submit("a", 0, absl::Seconds(30));
+  world.executor.RunFor(absl::Seconds(15));
+  EXPECT_THAT(world.Receivers(), ElementsAre("a"));
+  world.port.workers["b"] = Mood::kAnswers;
+  world.executor.RunFor(absl::Seconds(5));
   EXPECT_THAT(world.Receivers(), ElementsAre("a", "b"));
 }
 

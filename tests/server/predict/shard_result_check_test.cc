@@ -83,6 +83,23 @@ TEST(CheckShardResult, CountsEveryKthDraw) {
   EXPECT_TRUE(CheckShardResult(request, result).ok());
 }
 
+TEST(CheckShardResult, WantsASumForEveryEntryOfAChainInTheirOrder) {
+  ShardRequest request = Request();
+  request.chains[1].chain = request.chains[0].chain;  // two draws, then one
+  ShardResult result = Answer(request);
+  EXPECT_TRUE(CheckShardResult(request, result).ok());
+  std::swap(result.partials[0], result.partials[2]);
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT") << "in another order";
+  std::swap(result.partials[0], result.partials[2]);
+  result.partials.push_back(result.partials[2]);
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT") << "one more than entries";
+  result.partials.resize(3);
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT") << "one less";
+  result.partials.erase(result.partials.begin(), result.partials.begin() + 2);
+  result.corrupt_objects = {"job-aaaaaa/0/0"};
+  EXPECT_TRUE(CheckShardResult(request, result).ok()) << "the draws of the first are lost";
+}
+
 TEST(CheckShardResult, WantsMembersOfTheRightSizesIfAskedAndOnlyThen) {
   ShardRequest request = Request();
   ShardResult good = Answer(request);

@@ -14,23 +14,8 @@ namespace {
 class PredictServiceTest : public RunningServer {
  protected:
   void SetUp() override {
-    Dataset dataset;
-    dataset.name = "digits";
-    dataset.digest = DigestHex(64, 'a');
-    dataset.input_shape = {1, 2, 2};
-    dataset.num_rows = 100;
-    dataset.num_classes = 3;
-    dataset.normalisation = {{0.5}, {0.25}};
-    dataset.shards = {{0, 100, {"store/datasets/x", 10, DigestHex(64, 'b')}}};
-    Waited<absl::StatusOr<std::string>> upload;
-    dispatcher_.BeginUpload({dataset.shards[0].object.name}, upload.Take());
-    Waited<absl::StatusOr<Dataset>> put;
-    dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
-    ASSERT_TRUE(put.Get()->ok());
-    v1::JobSpec spec = GaussianJob("softmax");
-    spec.mutable_model()->set_builtin("softmax_regression");
-    spec.mutable_dataset()->set_name("digits");
-    const auto job = CreateJob(spec);
+    PutDigits();
+    const auto job = CreateJob(SoftmaxJob("softmax"));
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = job->id();
   }

@@ -61,7 +61,23 @@ Grant RunningServer::Granted(const std::function<absl::StatusOr<SynchronizeReply
   throw std::runtime_error("no grant");
 }
 
-void RunningServer::CommitADraw() {
+void RunningServer::PutDigits() {
+  Dataset dataset;
+  dataset.name = "digits";
+  dataset.digest = DigestHex(64, 'a');
+  dataset.input_shape = {1, 2, 2};
+  dataset.num_rows = 100;
+  dataset.num_classes = 3;
+  dataset.normalisation = {{0.5}, {0.25}};
+  dataset.shards = {{0, 100, {"store/datasets/x", 10, DigestHex(64, 'b')}}};
+  Waited<absl::StatusOr<std::string>> upload;
+  dispatcher_.BeginUpload({dataset.shards[0].object.name}, upload.Take());
+  Waited<absl::StatusOr<Dataset>> put;
+  dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
+  ASSERT_TRUE(put.Get()->ok());
+}
+
+void RunningServer::CommitADraw(std::optional<ChainState> ends_as) {
   SynchronizeRequest request;
   request.worker = "w1";
   request.incarnation = "life";
@@ -83,6 +99,7 @@ void RunningServer::CommitADraw() {
                            .object = {"store/x", 10, DigestHex(64, 'd')},
                            .digest = DigestHex(64, 'e'),
                            .parent_digest = grant.progress.last_digest};
+  commit.ends_as = ends_as;
   Waited<absl::StatusOr<CommitReply>> committed;
   dispatcher_.CommitProgress(commit, "w1", "life", SegmentRecord{}, committed.Take());
   const auto done = committed.Get();
@@ -127,6 +144,13 @@ v1::JobSpec GaussianJob(const std::string& name, int chains) {
   spec.set_batch_size(1);
   spec.set_num_steps(100);
   spec.set_chains(chains);
+  return spec;
+}
+
+v1::JobSpec SoftmaxJob(const std::string& name, int chains) {
+  v1::JobSpec spec = GaussianJob(name, chains);
+  spec.mutable_model()->set_builtin("softmax_regression");
+  spec.mutable_dataset()->set_name("digits");
   return spec;
 }
 

@@ -90,8 +90,11 @@ class RunningServer : public testing::Test {
   // The first grant. A new fleet is left to settle before it gets work, so the first answers may have none.
   static Grant Granted(const std::function<absl::StatusOr<SynchronizeReply>()>& synchronize);
 
-  // The first draw of the next chain that waits for a worker, which goes on holding it.
-  void CommitADraw();
+  // The first draw of the next chain that waits for a worker, which goes on holding it, or with `ends_as` its last.
+  void CommitADraw(std::optional<ChainState> ends_as = std::nullopt);
+
+  // The data set "digits": 100 images of 1 x 2 x 2 in three classes.
+  void PutDigits();
 
   absl::StatusOr<v1::Job> CreateJob(const v1::JobSpec& spec, const std::string& request_id = "");
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
@@ -113,7 +116,7 @@ class RunningServer : public testing::Test {
   const ServiceParts parts_;
   ShardStreams shards_{threads_.get()};
   DispatcherDrawCatalog catalog_{parts_};
-  ShardQueue queue_{threads_.get(), &shards_};
+  ShardQueue queue_{&clock_, threads_.get(), &shards_};
   PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};
   Batcher batcher_{&clock_, threads_.get(), &router_, &statistics_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
@@ -129,5 +132,8 @@ class RunningServer : public testing::Test {
 
 // A job on an analytic potential: nothing else is needed to run it.
 v1::JobSpec GaussianJob(const std::string& name, int chains = 1);
+
+// One on "digits".
+v1::JobSpec SoftmaxJob(const std::string& name, int chains = 1);
 
 }  // namespace chainfleet

@@ -1,0 +1,71 @@
+#include "server/predict/chain_parts.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "server/predict/draw_selection.h"
+#include "server/predict/member_sums.h"
+
+namespace chainfleet {
+namespace {
+
+PartialPrediction SumOf(std::span<const PartialPrediction> newest_first) {
+  PartialPrediction sum = newest_first.front();
+  for (const PartialPrediction& older : newest_first.subspan(1)) AddOlder(older, &sum);
+  return sum;
+}
+
+}  // namespace
+
+std::vector<int64_t> RunsOf(int64_t draws) {
+  std::vector<int64_t> runs;
+  for (int64_t run = 1; draws > 0; run *= 2) {
+    runs.push_back(std::min(run, draws));
+    draws -= runs.back();
+  }
+  return runs;
+}
+
+int64_t NumParts(const std::vector<int64_t>& runs) {
+  size_t parts = 0;
+  for (const int64_t run : runs) parts += RunsOf(run).size();
+  return static_cast<int64_t>(parts);
+}
+
+std::vector<ChainDraws> CutIntoParts(const ChainDraws& chain, const std::vector<int64_t>& runs) {
+  std::vector<ChainDraws> parts;
+  int64_t first = 0;
+  for (const int64_t run : runs) {
+    for (const int64_t part : RunsOf(run)) {
+      parts.push_back(DrawsOfWave({chain}, first, part).front());
+      first += part;
+    }
+  }
+  return parts;
+}
+
+std::vector<PartialPrediction> JoinParts(const std::vector<PartialPrediction>& parts,
+                                         const std::vector<int64_t>& runs) {
+  std::map<DrawKind, std::vector<PartialPrediction>> by_kind;
+  for (const PartialPrediction& part : parts) by_kind[part.kind].push_back(part);
+  std::vector<PartialPrediction> sums;
+  for (const auto& [kind, of_kind] : by_kind) {
+    if (std::ssize(of_kind) != NumParts(runs)) {  // some are missing
+      sums.push_back(SumOf(of_kind));
+      continue;
+    }
+    std::vector<PartialPrediction> of_runs;
+    std::span<const PartialPrediction> left = of_kind;
+    for (const int64_t run : runs) {
+      const size_t count = RunsOf(run).size();
+      of_runs.push_back(SumOf(left.first(count)));
+      left = left.subspan(count);
+    }
+    sums.push_back(SumOf(of_runs));
+  }
+  return sums;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,26 @@
+// Sums over draws as scores are made of them, whatever kind of target the job learns.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/domain/prediction.h"
+
+namespace chainfleet {
+
+// Of labels: the sums of wp, wh and the votes. Of numbers: of wm, wm^2 and wv.
+struct ScoreSums {
+  int64_t num_draws = 0;  // steps
+  double w = 0;
+  std::vector<double> first, second, third;
+
+  // `sign` 1 or -1. num_draws is left alone: kinds of one step are not steps.
+  void Add(const ScoreSums& other, double sign = 1);
+};
+
+ScoreSums SumsOf(const PartialPrediction& partial);
+
+// The scores of the average over draws whose weights sum to more than 0. `classes` 0: of numbers.
+PredictiveScores ScoresOf(const ScoreSums& sums, int64_t classes);
+
+}  // namespace chainfleet

@@ -38,9 +38,9 @@ ChainDraws ReadableDraws(const ChainId& chain, const std::vector<SegmentRecord>&
   return draws;
 }
 
-absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, const ChainId& chain) {
+// Live ones in order, until `take` says false.
+absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::function<bool(SegmentRecord)>& take) {
   StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .live_only = true};
-  std::vector<SegmentRecord> records;
   while (true) {
     CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRecord> page, store->ListSegments(query));
     const bool last = static_cast<int32_t>(page.size()) < query.limit;
@@ -48,10 +48,23 @@ absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, co
       query.after_chain = chain.index;
       query.after_first_index = page.back().segment.first_index;
     }
-    records.insert(records.end(), std::make_move_iterator(page.begin()), std::make_move_iterator(page.end()));
-    if (last) return records;
+    for (SegmentRecord& record : page) {
+      if (!take(std::move(record))) return absl::OkStatus();
+    }
+    if (last) return absl::OkStatus();
   }
 }
+
+absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, const ChainId& chain) {
+  std::vector<SegmentRecord> records;
+  CHAINFLEET_RETURN_IF_ERROR(ReadSegments(store, chain, [&records](SegmentRecord record) {
+    records.push_back(std::move(record));
+    return true;
+  }));
+  return records;
+}
+
+bool Failed(ChainState state) { return state == ChainState::kFailed || state == ChainState::kDiverged; }
 
 // INVALID_ARGUMENT for a chain that the point, or the job without a sweep, has not.
 absl::Status CheckChains(const JobBrief& job, int32_t point, const std::vector<int32_t>& chains) {
@@ -79,8 +92,7 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobBrief& job, con
     const ChainId chain{job.id, static_cast<int32_t>(i)};
     if (PointOf(spec, chain.index) != point) continue;
     const int64_t in_version = snapshot.DrawsOf(chain.index);
-    const bool failed = states[i] == ChainState::kFailed || states[i] == ChainState::kDiverged;
-    if (in_version == 0 || (failed && !query.include_failed)) continue;
+    if (in_version == 0 || (Failed(states[i]) && !query.include_failed)) continue;
     pinned.draws_in_version += in_version;
     if (!query.chains.empty() && std::ranges::count(query.chains, chain.index) == 0) continue;
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, SegmentsOfChain(store, chain));
@@ -129,6 +141,23 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
   };
   if (query.pinned != nullptr) return parts_.executor->Schedule([pin, pinned = query.pinned] { pin(*pinned); });
   parts_.dispatcher->PinSnapshot(job->id, query.version, /*refresh=*/query.version == 0, pin);
+}
+
+bool HasReadableDraws(const ServiceParts& parts, const std::string& job, const Snapshot* version) {
+  const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job);
+  if (!states.ok()) return false;
+  bool found = false;
+  for (size_t i = 0; i < states->size() && !found; ++i) {
+    if (Failed((*states)[i])) continue;
+    const ChainId chain{job, static_cast<int32_t>(i)};
+    const absl::Status read = ReadSegments(parts.state, chain, [&](const SegmentRecord& record) {
+      const bool within = version == nullptr || record.segment.first_index < version->DrawsOf(chain.index);
+      found = within && !record.corrupt;
+      return within && !found;
+    });
+    if (!read.ok()) return false;
+  }
+  return found;
 }
 
 absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& name) {

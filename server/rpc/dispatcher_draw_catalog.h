@@ -9,6 +9,10 @@ namespace chainfleet {
 // The draws of a committed object are left out from now on: logged, counted, told to the dispatcher.
 void MarkCorruptDraw(const ServiceParts& parts, const std::string& job, const std::string& object);
 
+// Whether a prediction would find a draw in `version` of the job, or, if that is null, in all that is committed: live,
+// not known to be corrupt, and of a chain that has not failed. Reads the store; false if that fails.
+bool HasReadableDraws(const ServiceParts& parts, const std::string& job, const Snapshot* version);
+
 class DispatcherDrawCatalog final : public DrawCatalog {
  public:
   explicit DispatcherDrawCatalog(ServiceParts parts) : parts_(std::move(parts)) {}

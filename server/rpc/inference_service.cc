@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,8 @@
 #include "core/wire/inference_outputs.h"
 #include "core/wire/inference_wire.h"
 #include "server/rpc/call_deadline.h"
+#include "server/rpc/dispatcher_draw_catalog.h"
+#include "server/rpc/failure_count.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/unary_call.h"
 
@@ -31,9 +34,10 @@ void SetCompute(uint64_t count, const ComputeTimes& times, Proto* proto) {
   SetDuration(count, times.output, proto->mutable_compute_output());
 }
 
-inference::ModelStatistics Render(const InferenceCount& count) {
+// `name`: by which the model was asked for; empty: its id.
+inference::ModelStatistics Render(const InferenceCount& count, const std::string& name) {
   inference::ModelStatistics proto;
-  proto.set_name(count.model);
+  proto.set_name(name.empty() ? count.model : name);
   proto.set_version(absl::StrCat(count.version));
   proto.set_last_inference(static_cast<uint64_t>(absl::ToUnixMillis(count.last)));
   proto.set_inference_count(count.rows);
@@ -139,9 +143,15 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
       answer->Succeed(std::move(ready));
     };
     if (!model.ok() || model->job.intent >= JobIntent::kCancel) return say(false);
-    if (model->version == 0 || model->pinned != nullptr) return say(model->job.num_draws > 0);
-    parts_.dispatcher->PinSnapshot(model->job.id, model->version, /*refresh=*/false,
-                                   [say](const absl::StatusOr<Snapshot>& version) { say(version.ok()); });
+    const auto look = [say, parts = parts_, job = model->job.id](const Snapshot* version) {
+      parts.executor->Schedule([say, parts, job, pinned = version == nullptr ? std::nullopt : std::optional(*version)] {
+        say(HasReadableDraws(parts, job, pinned ? &*pinned : nullptr));
+      });
+    };
+    if (model->version == 0 || model->pinned != nullptr) return look(model->pinned.get());
+    parts_.dispatcher->PinSnapshot(
+        model->job.id, model->version, /*refresh=*/false,
+        [say, look](const absl::StatusOr<Snapshot>& version) { version.ok() ? look(&*version) : say(false); });
   });
 }
 
@@ -216,7 +226,7 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
     inference::ModelStatisticsResponse statistics;
     for (const InferenceCount& count : parts_.statistics->Of(job, version)) {
       const absl::StatusOr<JobBrief> counted = parts_.dispatcher->GetBrief(count.model);
-      if (counted.ok() && counted->tenant == *tenant) *statistics.add_model_stats() = Render(count);
+      if (counted.ok() && counted->tenant == *tenant) *statistics.add_model_stats() = Render(count, request->name());
     }
     answer->Succeed(std::move(statistics));
   });
@@ -227,10 +237,11 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
   return ServeUnary(response, [&](auto answer) {
     const absl::StatusOr<Model> model = Find(*context, request->model_name(), request->model_version());
     if (!model.ok()) return answer->Fail(model.status());
+    const FailureCount failure(parts_, model->job, model->version);
     absl::StatusOr<InferenceCall> parsed = FromProto(Taken(request));
     absl::Status status = parsed.status();
     if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes);
-    if (!status.ok()) return answer->Fail(status);
+    if (!status.ok()) return failure.Fail(answer, status);
     const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
     PredictQuery query{.draws = {.job = model->job.id,
                                  .version = model->version,
@@ -253,7 +264,8 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
         std::min(TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
                  call->timeout),
         static_cast<PredictPriority>(call->priority),
-        [answer, call](const absl::StatusOr<Prediction>& prediction) {
+        [answer, call, failure](const absl::StatusOr<Prediction>& prediction) {
+          if (!prediction.ok()) return failure.Fail(answer, prediction.status());
           answer->Answer(prediction, [&](const Prediction& value) { return ToProto(value, *call); });
         }));
   });

@@ -9,6 +9,7 @@
 #include "core/wire/types_wire.h"
 #include "server/control/page_token.h"
 #include "server/rpc/call_deadline.h"
+#include "server/rpc/failure_count.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/selection_query.h"
@@ -79,12 +80,14 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     const absl::StatusOr<NamedDraws> draws =
         ResolveDraws(parts_, *context, request->job(), request->selection().version());
     if (!draws.ok()) return answer->Fail(draws.status());
-    if (const absl::Status status = CheckSelection(request->selection()); !status.ok()) return answer->Fail(status);
+    const DrawQuery asked = PinnedQuery(*draws, request->selection());
+    const FailureCount failure(parts_, draws->job, asked.version);
+    if (absl::Status status = CheckSelection(request->selection()); !status.ok()) return failure.Fail(answer, status);
     const auto kinds = KindsFromProto(request->selection().kinds());
-    if (!kinds.ok()) return answer->Fail(kinds.status());
+    if (!kinds.ok()) return failure.Fail(answer, kinds.status());
     absl::StatusOr<InputTensor> inputs = FromProto(Taken(&request->inputs()));
-    if (!inputs.ok()) return answer->Fail(inputs.status());
-    PredictQuery query{.draws = PinnedQuery(*draws, request->selection()),
+    if (!inputs.ok()) return failure.Fail(answer, inputs.status());
+    PredictQuery query{.draws = asked,
                        .kinds = *kinds,
                        .min_draws = request->min_draws(),
                        .anytime = request->anytime(),
@@ -94,7 +97,8 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     answer->OnCancelled(
         batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
                           TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
-                          PredictPriority::kNormal, [answer](absl::StatusOr<Prediction> prediction) {
+                          PredictPriority::kNormal, [answer, failure](const absl::StatusOr<Prediction>& prediction) {
+                            if (!prediction.ok()) return failure.Fail(answer, prediction.status());
                             answer->Answer(prediction, [](const Prediction& value) { return ToProto(value); });
                           }));
   });

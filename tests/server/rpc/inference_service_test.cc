@@ -1,0 +1,130 @@
+// The Open Inference Protocol over the wire: when a model is ready, and what is counted of calls that fail.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inference/grpc_service.grpc.pb.h"
+#include "tests/server/rpc/running_server.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::SizeIs;
+using Stub = inference::GRPCInferenceService::Stub;
+
+class InferenceServiceTest : public RunningServer {
+ protected:
+  void SetUp() override {
+    PutDigits();
+    const auto job = CreateJob(SoftmaxJob("softmax"));
+    ASSERT_TRUE(job.ok()) << job.status();
+    job_ = job->id();
+  }
+
+  bool IsReady(const std::string& version = "", const std::string& name = "softmax") {
+    inference::ModelReadyRequest request;
+    request.set_name(name);
+    request.set_version(version);
+    const auto ready = Call(*models_, &Stub::ModelReady, request);
+    EXPECT_TRUE(ready.ok()) << ready.status();
+    return ready.ok() && ready->ready();
+  }
+  void MakeVersion() {
+    v1::CreateSnapshotRequest request;
+    request.set_job("softmax");
+    ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::CreateSnapshot, request).ok());
+  }
+  // Two rows for a fleet without workers.
+  absl::Status Infer(const std::string& version = "", const std::string& output = "", const std::string& tensor = "x") {
+    inference::ModelInferRequest request;
+    request.set_model_name("softmax");
+    request.set_model_version(version);
+    auto* input = request.add_inputs();
+    input->set_name(tensor);
+    input->set_datatype("UINT8");
+    for (const int64_t size : {2, 1, 2, 2}) input->add_shape(size);
+    request.add_raw_input_contents(std::string(8, '\x40'));
+    if (!output.empty()) request.add_outputs()->set_name(output);
+    return Call(*models_, &Stub::ModelInfer, request).status();
+  }
+  std::vector<inference::ModelStatistics> Statistics(const std::string& name) {
+    inference::ModelStatisticsRequest request;
+    request.set_name(name);
+    const auto response = Call(*models_, &Stub::ModelStatistics, request);
+    EXPECT_TRUE(response.ok()) << response.status();
+    return {response->model_stats().begin(), response->model_stats().end()};
+  }
+
+  std::unique_ptr<Stub> models_ = inference::GRPCInferenceService::NewStub(channel_);
+  std::string job_;
+};
+
+TEST_F(InferenceServiceTest, AModelIsReadyOnceItHasADrawUntilItIsCancelled) {
+  EXPECT_FALSE(IsReady()) << "no draw yet";
+  EXPECT_FALSE(IsReady("1"));
+  CommitADraw();
+  EXPECT_TRUE(IsReady());
+  EXPECT_FALSE(IsReady("1")) << "to ask makes no version";
+  MakeVersion();
+  EXPECT_TRUE(IsReady("1"));
+  EXPECT_FALSE(IsReady("2"));
+  ASSERT_TRUE(SetIntent(job_, v1::Job::CANCEL).ok());
+  EXPECT_FALSE(IsReady());
+  EXPECT_FALSE(IsReady("1"));
+  EXPECT_FALSE(IsReady("", "nowhere"));
+}
+
+TEST_F(InferenceServiceTest, DrawsOfAChainThatDivergedMakeNoModelReady) {
+  CommitADraw(ChainState::kDiverged);
+  EXPECT_EQ(GetJob(job_)->num_draws(), 1) << "it is counted";
+  EXPECT_FALSE(IsReady());
+  EXPECT_EQ(ReasonOf(Infer()), "NO_DRAWS");
+}
+
+TEST_F(InferenceServiceTest, CorruptDrawsMakeNoModelReady) {
+  CommitADraw();
+  MakeVersion();
+  EXPECT_TRUE(IsReady() && IsReady("1"));
+  Waited<absl::StatusOr<bool>> marked;
+  dispatcher_.MarkCorrupt(job_, "store/x", marked.Take());
+  ASSERT_TRUE(marked.Get()->ok());
+  EXPECT_FALSE(IsReady());
+  EXPECT_FALSE(IsReady("1"));
+}
+
+TEST_F(InferenceServiceTest, EveryRefusalCountsUnderTheNewestVersionAndTheNameThatWasAsked) {
+  CommitADraw();
+  MakeVersion();
+  EXPECT_EQ(ReasonOf(Infer()), "NO_SERVING_WORKER");
+  EXPECT_TRUE(absl::IsInvalidArgument(Infer("", "logits")));
+  EXPECT_TRUE(absl::IsInvalidArgument(Infer("", "", "y")));
+  EXPECT_TRUE(absl::IsInvalidArgument(Infer("1", "", "y")));
+  v1::PredictRequest predict;
+  predict.set_job("softmax");
+  EXPECT_FALSE(Call(*predictions_, &v1::PredictService::Stub::Predict, predict).ok());
+  for (const std::string& name : {std::string("softmax"), job_, std::string()}) {
+    const std::vector<inference::ModelStatistics> statistics = Statistics(name);
+    ASSERT_THAT(statistics, SizeIs(1)) << name;
+    EXPECT_EQ(statistics[0].name(), name.empty() ? job_ : name);
+    EXPECT_EQ(statistics[0].version(), "1");
+    EXPECT_EQ(statistics[0].inference_stats().fail().count(), 5u);
+    EXPECT_EQ(statistics[0].inference_stats().success().count(), 0u);
+    EXPECT_EQ(statistics[0].inference_count(), 0u);
+  }
+}
+
+TEST_F(InferenceServiceTest, StatisticsOfAnAliasBearItsName) {
+  CommitADraw();
+  MakeVersion();
+  v1::SetAliasRequest request;
+  request.set_name("champion");
+  request.set_job("softmax");
+  ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::SetAlias, request).ok());
+  EXPECT_FALSE(Infer().ok());
+  const std::vector<inference::ModelStatistics> statistics = Statistics("champion");
+  ASSERT_THAT(statistics, SizeIs(1));
+  EXPECT_EQ(statistics[0].name(), "champion");
+}
+
+}  // namespace
+}  // namespace chainfleet

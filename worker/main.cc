@@ -46,6 +46,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--serve-share", worker.serve_share, "Share of the device for predictions while chains run")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
+  app->add_option("--draw-cache-mib", worker.draw_cache_mib,
+                  "Memory for draws between predictions, as large as stored; the least recently used go first")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app->add_option("--metrics-port", worker.metrics_port, "Port for Prometheus; 0: off")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();

@@ -67,7 +67,7 @@ Worker::Worker(const WorkerOptions& options)
       held_(&clock_),
       fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
       inputs_(&fetcher_, pool_.get()),
-      draws_(&fetcher_, pool_.get()),
+      draws_(&fetcher_, pool_.get(), options.draw_cache_mib * limits::kMiB),
       loader_(&fetcher_, &inputs_, pool_.get()),
       uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &uploads_, &held_, pool_.get(), this),
       shards_([device = options.device](auto plan,

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "core/base/limits.h"
 #include "core/base/mutex.h"
 #include "core/base/rng_key.h"
 #include "core/base/status.h"
@@ -34,9 +35,10 @@ struct WorkerOptions {
   int chain_slots = 0;          // chains to hold at once; 0: 16 on a CPU, 64 on a GPU
   double memory_gib = 0;        // of the device for chains; 0: the host's on a CPU, unknown on a GPU
   double serve_share = 0.5;     // of the device for predictions while chains run
-  int metrics_port = 0;         // 0: none
-  std::string nvml;             // library that tells of GPUs; empty: NVIDIA's own, and only if the device is a GPU
-  std::string ca_bundle;        // of trusted certificates of S3; empty: the system's
+  int64_t draw_cache_mib = limits::kDrawCacheBytes / limits::kMiB;  // of memory for draws between predictions
+  int metrics_port = 0;                                             // 0: none
+  std::string nvml;       // library that tells of GPUs; empty: NVIDIA's own, and only if the device is a GPU
+  std::string ca_bundle;  // of trusted certificates of S3; empty: the system's
 };
 
 // At most one in a process: the device is the process's.

@@ -240,6 +240,25 @@ TEST_F(ShardServerTest, ReadsDrawsFromItsCacheTheSecondTime) {
   EXPECT_TRUE(results_[1].ok()) << results_[1].status();
 }
 
+TEST_F(ShardServerTest, DrawsThatFitIntoTheCacheAreFetchedOnceAndOthersAnewEachTime) {
+  const ChainDraws chain = Chain(0);
+  const int64_t bytes = chain.segments[0].object.size_bytes + chain.segments[1].object.size_bytes;
+  for (const int64_t capacity : {bytes, bytes - 1, int64_t{0}}) {
+    DrawCache cache(&fetcher_, &executor_, capacity);
+    for (int round = 0; round < 3; ++round) {
+      for (const Segment& segment : chain.segments) {
+        cache.Get(segment, [](const auto& draws) { EXPECT_TRUE(draws.ok()) << draws.status(); });
+        executor_.RunUntilIdle();
+      }
+    }
+    const bool fits = capacity == bytes;
+    EXPECT_EQ(cache.counts().misses, fits ? 2 : 6) << capacity;
+    EXPECT_EQ(cache.counts().hits, fits ? 4 : 0) << capacity;
+    EXPECT_LE(cache.held_bytes(), capacity);
+    EXPECT_EQ(cache.held_bytes() > 0, capacity > 0) << "what still fits is kept";
+  }
+}
+
 TEST_F(ShardServerTest, RefusesMoreThanItsQueueHolds) {
   for (uint64_t id = 0; id <= limits::kMaxQueuedShards; ++id) Submit(Request(id, {}));
   executor_.RunUntilIdle();

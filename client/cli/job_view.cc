@@ -38,6 +38,15 @@ std::optional<double> WorstRhat(const v1::Job& job) {
   return worst;
 }
 
+// The smallest of all quantities and points; nothing without one.
+std::optional<double> LeastEss(const v1::Job& job) {
+  std::optional<double> least;
+  for (const v1::Job::Diagnostic& found : job.diagnostics()) {
+    least = std::min(least.value_or(found.ess_bulk()), found.ess_bulk());
+  }
+  return least;
+}
+
 // "1: eta=0.001".
 std::string PointLabel(const v1::Job& job, int32_t point) {
   return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
@@ -122,6 +131,7 @@ std::string ProgressLine(const v1::Job& job) {
   if (rate > 0) parts.push_back(absl::StrFormat("%.0f steps/s", rate));
   parts.push_back(absl::StrCat(job.num_draws(), " draws"));
   if (const std::optional<double> worst = WorstRhat(job)) parts.push_back(absl::StrCat("R-hat ", Fixed(*worst, 3)));
+  if (const std::optional<double> least = LeastEss(job)) parts.push_back(absl::StrCat("ESS ", Fixed(*least, 0)));
   if (job.stopped_size() > 0) {
     parts.push_back(job.points_size() == 0
                         ? "enough: " + job.stopped(0).why()

@@ -171,8 +171,11 @@ TEST(JobView, DiagnosticsNameWhatHasNotConverged) {
               HasSubstr("QUANTITY     R-HAT  ESS BULK  ESS TAIL     MEAN   MCSE  CHAINS  VALUES\n"
                         "energy      1.004        812       640  1234.57  0.032       4     500\n"
                         "theta.norm  1.234*       812       640  1234.57  0.032       4     500\n"));
-  EXPECT_THAT(ProgressLine(job), HasSubstr("16 draws  R-hat 1.234  ETA"));
+  EXPECT_THAT(ProgressLine(job), HasSubstr("16 draws  R-hat 1.234  ESS 812  ETA"));
+  job.mutable_diagnostics(1)->set_ess_bulk(77.4);
+  EXPECT_THAT(ProgressLine(job), HasSubstr("16 draws  R-hat 1.234  ESS 77  ETA"));
   job.mutable_diagnostics(1)->clear_rhat();
+  job.mutable_diagnostics(1)->set_ess_bulk(812);
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("theta.norm      -        812"));
 }
 

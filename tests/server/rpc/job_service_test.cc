@@ -210,6 +210,45 @@ TEST_F(JobServiceTest, WatchSendsTheJobAtOnceThenChangesAndEndsWithIt) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
+TEST_F(JobServiceTest, WatchSaysHowFarTheChainsAgree) {
+  const auto created = CreateJob(GaussianJob("a", 2));
+  ASSERT_TRUE(created.ok());
+  for (int32_t chain = 0; chain < 2; ++chain) {
+    ChainTrace trace{.point = 0, .quantities = {"energy"}, .steps = {}, .values = {}};
+    for (int64_t step = 1; step <= 200; ++step) {
+      trace.steps.push_back(step);
+      trace.values.push_back(static_cast<double>((step * 7919 + chain * 104729) % 1009));
+    }
+    traces_.Add({created->id(), chain}, trace, std::nullopt);
+  }
+  WaitForDiagnostics();
+  const std::vector<Diagnostic> known = traces_.Of(created->id());
+  ASSERT_EQ(known.size(), 1u);
+  v1::WatchJobRequest request;
+  request.set_name("a");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto reader = jobs_->WatchJob(&context, request);
+  v1::Job job;
+  ASSERT_TRUE(reader->Read(&job));
+  context.TryCancel();
+  reader->Finish();
+  ASSERT_EQ(job.diagnostics_size(), 1);
+  const v1::Job::Diagnostic& said = job.diagnostics(0);
+  EXPECT_EQ(said.quantity(), "energy");
+  EXPECT_EQ(said.chains(), 2);
+  EXPECT_EQ(said.values(), 200);
+  EXPECT_EQ(said.rhat(), known[0].rhat);
+  EXPECT_EQ(said.ess_bulk(), known[0].ess_bulk);
+  EXPECT_EQ(said.ess_tail(), known[0].ess_tail);
+  EXPECT_EQ(said.mean(), known[0].mean);
+  EXPECT_EQ(said.mcse_mean(), known[0].mcse_mean);
+  EXPECT_GT(said.rhat(), 0.9);
+  EXPECT_GT(said.ess_bulk(), 1);
+  EXPECT_GT(said.ess_tail(), 1);
+  EXPECT_GT(said.mcse_mean(), 0);
+}
+
 TEST_F(JobServiceTest, WatchOfAnUnknownJobIsRefused) {
   v1::WatchJobRequest request;
   request.set_name("nobody");

@@ -1,11 +1,15 @@
 """Two coordinators on one PostgreSQL: one leads, the other takes over when it dies."""
+import json
 import sys
 import time
 import unittest
+import urllib.request
 
 from journeys_test import JOB, check_draws
 from started_fleet import StartedFleet
 from with_postgres import Postgres
+
+PASSWORD = "a-password-that-nobody-may-read"
 
 
 class Failover(unittest.TestCase):
@@ -13,13 +17,27 @@ class Failover(unittest.TestCase):
         postgres = Postgres()
         self.addCleanup(postgres.close)
         postgres.start()
-        self.fleet = StartedFleet(servers=2, environment={"CHAINFLEET_STATE": postgres.uri + "/postgres"})
+        uri = postgres.uri.replace("chainfleet@", f"chainfleet:{PASSWORD}@") + "/postgres"
+        self.fleet = StartedFleet(servers=2, environment={"CHAINFLEET_STATE": uri})
         self.addCleanup(self.fleet.close)
+        self.fleet.log_everything()
         self.fleet.start_server(0)
         self.fleet.wait_until_served(by=0)
         for worker in range(2):
             self.fleet.start_worker(worker)
         self.fleet.put_fashion("fashion", 2000)
+
+    def targets(self, server):
+        """Where its list of workers sends Prometheus; these workers serve no metrics."""
+        with urllib.request.urlopen(f"http://{self.fleet.metrics_addresses[server]}/sd", timeout=10) as reply:
+            return json.load(reply)
+
+    def assert_no_log_has_the_password(self):
+        logged = self.fleet.logged()
+        self.assertEqual(sorted(logged), ["server-0.log", "server-1.log", "worker-0.log", "worker-1.log"])
+        for name, text in logged.items():
+            self.assertIn('"lease granted"' if "worker" in name else '"level":"debug"', text, name)
+            self.assertNotIn(PASSWORD, text, name)
 
     def test_a_standby_takes_over_from_a_killed_leader(self):
         self.fleet.start_server(1)
@@ -27,6 +45,7 @@ class Failover(unittest.TestCase):
         refused = self.fleet.wait_until(1, lambda answer: self.fleet.addresses[0] in answer.stderr)
         self.assertEqual(refused.returncode, 5, refused.stderr)
         self.assertEqual([self.fleet.leads(0), self.fleet.leads(1)], [True, False])
+        self.assertEqual([self.targets(0), self.targets(1)], [[], []])
         self.fleet.wait_for_draws(job, 8)
         self.fleet.kill("server-0")
         killed = time.monotonic()
@@ -35,6 +54,7 @@ class Failover(unittest.TestCase):
         print(f"\nthe standby served {time.monotonic() - killed:.1f} s after the leader was killed", file=sys.stderr)
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
+        self.assert_no_log_has_the_password()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Objects that were damaged on the disk, and put right again."""
 import glob
+import json
 import unittest
 import urllib.request
 
@@ -65,6 +66,8 @@ class Repair(unittest.TestCase):
         self.fleet.up()
         self.assert_corrupt_segments_become(0)
         self.assertNotIn("left out", self.fleet.run(*export, check=True).stderr)
+        lines = [json.loads(line) for line in self.fleet.logged()["server.log"].splitlines() if '"a draw marked corrupt reads back' in line]
+        self.assertEqual([(line["job"], line["chain"], line["lease_epoch"], line["worker"]) for line in lines], [(job, 0, 1, "worker-0")])
 
     def test_a_damaged_data_set_put_again_is_whole(self):
         (shard,) = glob.glob(self.fleet.path("blobs", "*", "datasets", "*"))

@@ -1,4 +1,5 @@
 """A fleet whose state and objects were put back from a backup that is older than what its workers have done since."""
+import json
 import os
 import shutil
 import signal
@@ -91,7 +92,11 @@ class Restored(unittest.TestCase):
         self.assertEqual([r["segment"]["object"]["name"] for r in records if r.get("corrupt")], [in_backup[0]["object"]["name"]])
         names = {r["segment"]["object"]["name"].split("/")[0] for r in records}
         self.assertEqual(len(names), 2, "objects of before keep their names, later ones have those of the new incarnation")
-        self.assertIn(in_backup[0]["object"]["name"], self.fleet.logs())
+        said = [json.loads(line) for line in self.fleet.logged()["restored.log"].splitlines() if line.startswith("{")]
+        missing = [line for line in said if line["message"] == "an object of a chain is missing"]
+        self.assertIn(in_backup[0]["object"]["name"], [line["object"] for line in missing])
+        for line in missing:
+            self.assertEqual((line["job"], line["chain"] in (0, 1), line["lease_epoch"] > 0), (job, True, True))
         exported = self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"), check=True)
         self.assertIn("left out", exported.stderr)
 

@@ -16,12 +16,21 @@ class ObjectsInS3(journeys_test.Journeys):
         self.s3.start()
         self.fleet = fleets.Fleet(environment={**self.s3.environment, "CHAINFLEET_BLOBS": f"s3://{with_s3.BUCKET}/fleet"})
         self.addCleanup(self.fleet.close)
+        self.fleet.log_everything()
         self.fleet.up()
         self.fleet.put_fashion("fashion", 2000)
 
     def test_predictions_average_over_the_draws(self):
         super().test_predictions_average_over_the_draws()
         self.assertFalse(os.path.exists(self.fleet.path("blobs")), "objects went into the data directory")
+
+    def assert_no_log_has_a_secret(self):
+        logged = self.fleet.logged()
+        self.assertEqual(sorted(logged), ["server.log", "worker-0.log", "worker-1.log"])
+        for name, text in logged.items():
+            self.assertIn('"lease granted"' if "worker" in name else '"level":"debug"', text, name)
+            for secret in (with_s3.ADMIN["AWS_SECRET_ACCESS_KEY"], "X-Amz-Signature", "X-Amz-Credential"):
+                self.assertNotIn(secret, text, name)
 
     def handled(self, method):
         """How many such calls the server has answered with OK."""
@@ -38,6 +47,7 @@ class ObjectsInS3(journeys_test.Journeys):
         self.assertGreaterEqual(commits, 4)
         self.assertGreaterEqual(self.handled("SignUpload"), commits, "each commit has a resume point, and most have draws")
         self.assertEqual(self.handled("PutBlob"), 0)
+        self.assert_no_log_has_a_secret()
 
 
 class Refusals(unittest.TestCase):

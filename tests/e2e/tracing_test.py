@@ -100,5 +100,89 @@ class Tracing(unittest.TestCase):
                 self.assertNotIn(TOKEN, f.read())
 
 
+# Runs on, as long as anybody looks.
+LONG = """
+name: long
+model: {potential: {gaussian: {dimension: 10, precision: 1}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 500000000
+chains: 2
+collect: {every_steps: 100000}
+"""
+URGENT = LONG.replace("long", "urgent").replace("500000000", "20000").replace("100000", "5000").replace("chains: 2", "chains: 1") + (
+    "scheduling: {priority: high}\n")
+
+
+class Leases(unittest.TestCase):
+    """What happens to leases is in the server's log at the level that it has unless told otherwise."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = started_fleet.StartedFleet()
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.start_server()
+        cls.fleet.wait_until_served()
+        cls.start_worker("worker-0")
+        cls.job = cls.fleet.submit(LONG)
+        cls.fleet.wait_for_draws(cls.job, 1)
+        cls.fleet.kill("worker-0")
+        cls.start_worker("worker-1")
+        cls.wait_for_holder("worker-1")
+        cls.urgent = cls.fleet.submit(URGENT)  # one of the two gives way
+        cls.fleet.run("wait", cls.urgent, "--timeout", "120s", check=True)
+        cls.fleet.run("abort", cls.job, check=True)
+        cls.fleet.run("wait", cls.job, "--timeout", "60s", check=True)
+        with open(cls.fleet.path("run", "server-0.log")) as f:
+            cls.lines = [json.loads(line) for line in f]
+
+    @classmethod
+    def start_worker(cls, name):
+        cls.fleet.start(name, "chainfleet-worker", "--server", cls.fleet.address, "--threads", "1", "--id", name, "--chain-slots", "2")
+
+    @classmethod
+    def wait_for_holder(cls, worker):
+        for state in cls.fleet.watch(cls.job):
+            if all(chain.get("worker") == worker for chain in state["chains"]):
+                return
+        raise AssertionError(cls.fleet.logs())
+
+    def leases(self, message, **having):
+        """(job, chain, epoch, worker) of each such line."""
+        return [(line["job"], line["chain"], line["lease_epoch"], line["worker"]) for line in self.lines
+                if line["message"] == message and all(line.get(key) == value for key, value in having.items())]
+
+    def test_each_grant_has_one_line(self):
+        granted = self.leases("lease granted", level="info")
+        self.assertEqual(len(set(granted)), len(granted))
+        first = {(self.job, chain, epoch, worker) for chain in (0, 1) for epoch, worker in ((1, "worker-0"), (2, "worker-1"))}
+        self.assertLessEqual(first | {(self.urgent, 0, 1, "worker-1")}, set(granted))
+
+    def test_a_worker_that_dies_is_named_with_each_of_its_leases(self):
+        lost = self.leases("lease ended", level="warning", cause="lost")
+        self.assertEqual(sorted(lost), [(self.job, chain, 1, "worker-0") for chain in (0, 1)])
+        for line in self.lines:
+            if line.get("cause") == "lost":
+                self.assertEqual(line["reason"], "worker worker-0 did not renew its lease")
+        silent, = [line for line in self.lines if line["message"] == "worker fell silent"]
+        self.assertEqual((silent["level"], silent["worker"]), ("warning", "worker-0"))
+
+    def test_a_chain_that_gives_way_is_named_with_its_lease(self):
+        given, = self.leases("lease preempted", level="info")
+        self.assertEqual((given[0], given[3]), (self.job, "worker-1"))
+        self.assertIn(given, self.leases("lease granted"))
+
+    def test_lines_about_chains_name_their_jobs_and_those_about_leases_all_of_them(self):
+        for name in ("server-0", "worker-0", "worker-1"):
+            with open(self.fleet.path("run", name + ".log")) as f:
+                about = [line for line in map(json.loads, f) if "chain" in line]
+            self.assertGreater(len(about), 0, name)
+            for line in about:
+                self.assertIn("job", line)
+                if "lease_epoch" in line or "lease" in line["message"]:
+                    self.assertGreater(line["lease_epoch"], 0)
+                    self.assertRegex(line["worker"], "^worker-[01]$", line)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

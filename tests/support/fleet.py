@@ -114,6 +114,22 @@ class Fleet:
                     text += f"--- {name}\n" + "".join(f.readlines()[-30:])
         return text
 
+    def log_everything(self):
+        """Servers and workers that start from now on log at their lowest level."""
+        with open(self.path("debug.conf"), "w") as f:
+            f.write("log-level = debug\n")
+        self.environment = {**self.environment, "CHAINFLEET_CONFIG": self.path("debug.conf")}
+
+    def logged(self):
+        """All that servers and workers have written, by the name of the file."""
+        folder = self.path("run")
+        found = {}
+        for name in os.listdir(folder):
+            if name.endswith(".log"):
+                with open(os.path.join(folder, name), errors="replace") as f:
+                    found[name] = f.read()
+        return found
+
     def close(self):
         self.run("down", "--data-dir", self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)

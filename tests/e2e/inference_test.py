@@ -1,5 +1,6 @@
 """The Open Inference Protocol as its public client speaks it: synchronous, with callbacks and with asyncio."""
 import asyncio
+import json
 import os
 import queue
 import socket
@@ -50,7 +51,7 @@ class Inference(bad_input_test.Refusals):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.job = cls.fleet.submit(bad_input_test.GOOD)
+        cls.job = cls.fleet.submit(bad_input_test.GOOD.replace("last_epochs_of_cycle: 2", "every_steps: 4"))
         cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
         cls.images = numpy.random.default_rng(1).integers(0, 256, (5, 1, 28, 28), dtype=numpy.uint8)
         fleets.write_npy(cls.fleet.path("x.npy"), "|u1", cls.images.shape, cls.images.tobytes())
@@ -148,6 +149,22 @@ class Inference(bad_input_test.Refusals):
         self.not_inferred("DEADLINE_EXCEEDED", timeout=1, parameters={"anytime": True})
         many = int(self.expected["draws_used"]) + 1
         self.not_inferred("FAILED_PRECONDITION", str(many), parameters={"anytime": True, "min_draws": many})
+
+    def test_one_chain_has_an_error_and_the_bits_it_has_without(self):
+        names = ("mean_probability", "expected_entropy")
+        bare = self.infer(*names, chains="1")
+        self.assertGreaterEqual(self.draws_used(bare), 8)
+        plain = self.infer(*names, "mean_probability_error", "mutual_information_error", chains="1")
+        anytime = self.infer(chains="1", anytime=True, timeout=30_000_000)
+        self.assertEqual(self.draws_used(anytime), self.draws_used(bare))
+        for name in names:
+            numpy.testing.assert_array_equal(plain.as_numpy(name), bare.as_numpy(name))
+            numpy.testing.assert_array_equal(anytime.as_numpy(name), bare.as_numpy(name))
+        for name in ("mean_probability_error", "mutual_information_error"):
+            self.assertTrue((plain.as_numpy(name) > 0).all())
+            numpy.testing.assert_array_equal(anytime.as_numpy(name), plain.as_numpy(name))
+        few = self.infer("mean_probability_error", chains="1", members=3)
+        self.assertTrue(numpy.isnan(few.as_numpy("mean_probability_error")).all())
 
     def test_member_probabilities_make_the_averages(self):
         result = self.infer("member_probabilities", "mean_probability", "expected_entropy", "variation_ratio")
@@ -257,6 +274,61 @@ class Inference(bad_input_test.Refusals):
         batches = {batch.batch_size: batch for s in self.client.get_inference_statistics("small").model_stats
                    for batch in s.batch_stats}
         self.assertGreater(batches[len(self.images)].compute_infer.ns, 0)
+
+
+class Cancelled(unittest.TestCase):
+    """Calls that are given up while the only worker, which has a chain to step as well, is in the middle of them."""
+
+    def setUp(self):
+        self.fleet = fleets.Fleet(workers=1)
+        self.addCleanup(self.fleet.close)
+        self.fleet.log_everything()  # what workers do with shards is logged at the lowest level
+        self.fleet.up()
+        self.fleet.put_fashion("fashion", 500)
+        self.client = triton.InferenceServerClient(self.fleet.address)
+        self.addCleanup(self.client.close)
+        self.images = numpy.random.default_rng(1).integers(0, 256, (15_000, 1, 28, 28), dtype=numpy.uint8)
+
+    def rows(self, end):
+        """How many rows there were in shards of large requests that have ended so."""
+        lines = [json.loads(line) for line in self.fleet.logged()["worker-0.log"].splitlines() if line.endswith("}")]
+        return sum(line["rows"] for line in lines if line["message"] == "shard " + end and line["rows"] > 100)
+
+    def small_ones_until(self, condition):
+        for _ in range(500):
+            self.client.infer("small", [tensor(self.images[:1], "UINT8")], client_timeout=60)
+            if condition():
+                return
+        self.fail("it never came about")
+
+    def beside(self):
+        return self.fleet.json("get", "chains", "beside")["chains"][0]
+
+    def test_ends_the_work_that_is_under_way_and_leaves_the_chain_its_lease(self):
+        many = bad_input_test.GOOD.replace("last_epochs_of_cycle: 2", "every_steps: 1")
+        self.fleet.run("wait", self.fleet.submit(many), "--timeout", "120s", check=True)
+        endless = many.replace("name: small", "name: beside").replace("num_epochs: 4", "num_epochs: 1000000")
+        job = self.fleet.submit(endless.replace("chains: 2", "chains: 1").replace("every_steps: 1", "every_steps: 1000"))
+        self.fleet.wait_for_draws(job, 1)
+        before = self.beside()
+        ends = queue.Queue()
+        calls = [self.client.async_infer("small", [tensor(self.images, "UINT8")], lambda result, error: ends.put(error))
+                 for _ in range(4)]
+        self.small_ones_until(lambda: self.rows("served") > 0)
+        for call in calls:
+            call.cancel()
+        for _ in calls:
+            self.assertIsNotNone(ends.get(timeout=60), "it was answered before it was cancelled")
+        self.small_ones_until(lambda: self.rows("cancelled") > 0)
+        served = self.rows("served")
+        self.assertLess(served, len(calls) * len(self.images) / 2)
+        for _ in range(20):
+            self.client.infer("small", [tensor(self.images[:1], "UINT8")], client_timeout=60)
+        self.assertEqual(self.rows("served"), served, "the worker went on with what nobody waits for")
+        self.fleet.wait_for_draws(job, int(self.fleet.json("get", "jobs", job)["num_draws"]) + 1)
+        after = self.beside()
+        self.assertEqual((after["state"], after["lease_epoch"], after["worker"]), ("LEASED", before["lease_epoch"], before["worker"]))
+        self.fleet.run("cancel", job, check=True)
 
 
 if __name__ == "__main__":

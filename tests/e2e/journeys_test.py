@@ -87,11 +87,16 @@ class Journeys(unittest.TestCase):
     def test_predictions_average_over_the_draws(self):
         job = self.fleet.submit(JOB.format(name="scores", epochs=40, keep=4))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
-        rows = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "fashion", "--ood", "fashion")["scores"]}
+        self.fleet.put_noise("noise", 1000)
+        rows = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "fashion", "--ood", "noise")["scores"]}
         self.assertEqual(sorted(rows), ["all", "single theta", "single theta_a", "theta", "theta_a"])
         self.assertLess(rows["all"]["nll"], rows["single theta"]["nll"])
         self.assertGreater(rows["all"]["accuracy"], 0.8)
-        self.assertAlmostEqual(rows["all"]["ood_auroc"], 0.5, places=9)  # the same inputs on both sides
+        self.assertGreater(rows["all"]["ood_auroc"], 0.6)
+        self.assertGreater(rows["all"]["entropy_divergence"], 0.1)
+        same = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "fashion", "--ood", "fashion")["scores"]}
+        self.assertAlmostEqual(same["all"]["ood_auroc"], 0.5, places=9)
+        self.assertAlmostEqual(same["all"]["entropy_divergence"], 0, places=9)
         described = self.fleet.run("describe", job, check=True).stdout
         for word in ("N", "2000", "SUCCEEDED", job):
             self.assertIn(word, described)

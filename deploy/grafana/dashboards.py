@@ -25,17 +25,18 @@ def per_second(metric, selector="", by=""):
 def fleet():
     now = [
         figure("Leaders", "sum(chainfleet_leader)", "none", "Coordinators that lead.", "anything but 1 for more than seconds: nobody answers.",
-               [(2, BAD)]),
+               [(2, BAD)], below=[(1, BAD)]),
         figure("Targets down", 'count(up{job=~"chainfleet-.*"} == 0) or vector(0)', "none", "Servers and workers that Prometheus does not reach.",
                "above 0.", [(1, BAD)]),
         figure("Alerts firing", 'count(ALERTS{alertstate="firing", component="chainfleet"}) or vector(0)', "none",
                "Alerts of deploy/prometheus that fire.", "above 0; each has a section in docs/operations.md.", [(1, BAD)]),
-        figure("Workers", "sum(chainfleet_workers)", "none", "Workers that synchronised within their lease.", "fewer than were started."),
+        figure("Workers", "sum(chainfleet_workers)", "none", "Workers that synchronised within their lease.", "0, or fewer than were started.",
+               below=[(1, BAD)]),
         figure("Slots in use", 'sum(chainfleet_chains{state="LEASED"}) / sum(chainfleet_chain_slots)', "percentunit",
                "Chains that run, of all that the workers take.", "low while chains wait: their memory does not fit, or they rest between attempts.",
                decimals=0),
         figure("Waiting chains", "sum(chainfleet_waiting_chains)", "none", "Chains that want a worker.", "above 0 and not falling."),
-        figure("Longest wait", "max(chainfleet_waiting_seconds)", "s", "How long some chain has been waiting without a break.",
+        figure("Longest wait", "max(chainfleet_waiting_seconds)", "s", "How long the chain that waits longest has waited.",
                "minutes where workers should be free; alert QueueAgeHigh above 15 minutes.", [(300, WARNING), (900, BAD)]),
         figure("Draws a second", per_second("chainfleet_committed_draws_total"), "cps", "Draws in accepted commits.",
                "0 while jobs run that are past their burn-in.", decimals=1)]
@@ -51,11 +52,16 @@ def fleet():
                "DIVERGED or FAILED grows.", stacked=True),
         curves("Leases", [(per_second("chainfleet_leases_granted_total"), "granted"),
                           (per_second("chainfleet_leases_ended_total", by="cause"), "ended: {{cause}}")], "cps",
-               "Leases granted, and those that ended before their chain did.", "ended: lost above 0: workers die, hang or are cut off."),
+               "Leases granted, and those that ended before their chain did.", "ended: lost or hung above 0: workers die, hang or are cut off."),
         curves("Scheduling delay", quantiles("chainfleet_scheduling_delay_seconds"), "s", "From when a chain wants a worker to its lease.",
                "a median of minutes: more chains than slots."),
         curves("Preemptions", [("sum(increase(chainfleet_preemptions_total[$__rate_interval]))", "chains")], "none",
-               "Chains that gave way to one of a higher tier.", "all the time: low tiers never get far.")]
+               "Chains that gave way to one of a higher tier.", "all the time: low tiers never get far.", width=12),
+        curves("Without series of their own", [("sum(chainfleet_chains_without_series)", "chains"), ("sum(chainfleet_jobs_without_series)", "jobs"),
+                                               ("sum(chainfleet_points_without_series)", "points"),
+                                               ("sum(chainfleet_workers_without_series)", "workers")], "none",
+               "Chains, jobs, points of sweeps and workers beyond the 512 of each that dashboards show one by one.",
+               "above 0: a curve that is looked for may be among them; ask the command line.", width=12)]
     jobs = table("Jobs that are not over", ["job"], [
         ("max by (job) (chainfleet_job_progress_ratio)", "progress", "percentunit"),
         ("max by (job) (chainfleet_job_running_chains)", "running", "none"),
@@ -63,8 +69,7 @@ def fleet():
         ("max by (job) (chainfleet_job_draws)", "draws", "short"),
         ("max by (job) (chainfleet_job_rhat_max)", "R-hat", "none"),
         ("min by (job) (chainfleet_job_ess_bulk_min)", "ESS", "short")],
-        "Each job, its chains and how far they agree; at most 512 jobs.", "running 0 while slots are free; diverged above 0; R-hat above 1.1 near the end.",
-        width=16)
+        "Each job, its chains and how far they agree; at most 512 jobs.", "running 0 while slots are free; diverged above 0; R-hat above 1.1 near the end.")
     return dashboard("chainfleet-fleet", "chainfleet / Fleet", "Is the fleet at work, and for whom?", EVENTS, [],
                      [*now, section("Work"), *work, jobs])
 
@@ -77,15 +82,15 @@ def job():
                legend="{{job}}"),
         figure("Draws", f"chainfleet_job_draws{mine}", "short", "Committed draws.", "0 past the burn-in.", legend="{{job}}"),
         figure("Running chains", f"chainfleet_job_running_chains{mine}", "none", "Chains that are leased.", "0: they wait, or the job is paused.",
-               legend="{{job}}"),
+               below=[(1, WARNING)], legend="{{job}}"),
         figure("Lost chains", f"chainfleet_job_diverged_chains{mine}", "none", "Chains that diverged or failed.", "above 0: lower the step size.",
                [(1, BAD)], legend="{{job}}"),
         figure("R-hat", f"max by (job) (chainfleet_job_rhat_max{mine})", "none", "Largest rank-normalised split R-hat of the traced quantities.",
                "above 1.01 chains have not mixed, above 1.1 they disagree.", [(1.01, WARNING), (1.1, BAD)], legend="{{job}}", decimals=3),
         figure("Bulk ESS", f"min by (job) (chainfleet_job_ess_bulk_min{mine})", "short", "Smallest effective sample size of means.",
-               "below 100 for each chain averages are not worth much.", legend="{{job}}"),
+               "below 100 averages are not worth much; 400 is a fair aim.", below=[(100, BAD), (400, WARNING)], legend="{{job}}"),
         figure("Tail ESS", f"min by (job) (chainfleet_job_ess_tail_min{mine})", "short", "Smallest effective sample size of 5 % and 95 % quantiles.",
-               "far below bulk ESS: the tails are not explored.", legend="{{job}}"),
+               "below 100, or far below bulk ESS: the tails are not explored.", below=[(100, BAD), (400, WARNING)], legend="{{job}}"),
         figure("ESS a second", f"min by (job) (chainfleet_job_ess_per_second{mine})", "none",
                "Smallest bulk ESS for each second since the job was made.",
                "it falls: more steps bring nothing new.", legend="{{job}}", decimals=2)]
@@ -131,7 +136,7 @@ def workers():
     mine = '{worker=~"$worker"}'
     now = [
         figure("Workers", f"count(chainfleet_fleet_worker_slots{mine})", "none", "Workers that synchronised within their lease.",
-               "fewer than were started."),
+               "0, or fewer than were started.", below=[(1, BAD)]),
         figure("Draining", f"sum(chainfleet_fleet_worker_draining{mine})", "none", "Workers that hand their chains back.",
                "for longer than 5 minutes."),
         figure("Chains", f"sum(chainfleet_fleet_worker_chains{mine})", "none", "Chains leased to them.", "0 while chains wait."),
@@ -222,7 +227,7 @@ def predictions():
         figure("p99 latency", p99, "s", "One of a hundred takes longer.", "above 1 s; alert PredictLatencyHigh above 2 s.", [(1, WARNING), (2, BAD)],
                width=4),
         figure("Serving workers", "sum(chainfleet_serving_workers)", "none", "Workers with an open stream for predictions.",
-               "0: every prediction fails as UNAVAILABLE.", width=4),
+               "0: every prediction fails as UNAVAILABLE.", below=[(1, BAD)], width=4),
         figure("Draws to average", "sum(chainfleet_draws)", "short", "Committed draws of all jobs.", "it falls without a delete.", width=4)]
     asked_panels = [
         curves("Requests by method", [(per_second(handled, asked, "method"), "{{method}}")], "reqps",
@@ -279,7 +284,7 @@ def store():
     free = "min(chainfleet_data_free_bytes / chainfleet_data_size_bytes)"
     now = [
         figure("Disk free", free, "percentunit", "Of the disk that holds the data directory.", "below 10 %; at 0 commits fail and chains wait.",
-               decimals=1),
+               below=[(0.1, BAD), (0.2, WARNING)], decimals=1),
         figure("Free bytes", "min(chainfleet_data_free_bytes)", "bytes", "Of the same disk.", "less than a day's draws."),
         figure("Corrupt segments", "sum(chainfleet_corrupt_segments)", "none", "Segments whose draws are left out because their bytes are wrong.",
                "above 0.",
@@ -292,7 +297,8 @@ def store():
         figure("p99 of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.99,))[0][0], "s",
                "From its arrival to the store's answer.",
                "above 0.5 s: the disk or the database is slow.", [(0.5, WARNING), (2, BAD)]),
-        figure("Calls", per_second(handled), "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", decimals=1),
+        figure("Calls", per_second(handled), "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", below=[(1e-6, BAD)],
+               decimals=1),
         figure("Failed calls", per_second(handled, failed), "reqps", "RPCs that did not end in OK.", "a large part of all calls.", decimals=2)]
     commits = [
         curves("Commits by outcome", [(per_second("chainfleet_commits_total", by="outcome"), "{{outcome}}")], "cps",

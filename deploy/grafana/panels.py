@@ -10,9 +10,11 @@ GOOD, WARNING, BAD = "green", "orange", "red"
 METHOD_PATH = r"/\/[^ ]*\//"  # of "/chainfleet.v1.JobService/GetJob", as Grafana writes regular expressions
 
 
-def _thresholds(steps):
-    """`steps`: [(value from which on, colour)]; below the first all is good."""
-    return {"mode": "absolute", "steps": [{"value": None, "color": GOOD}] + [{"value": v, "color": c} for v, c in steps]}
+def _thresholds(steps, below=()):
+    """`steps`: [(value from which on, colour)]; `below`: [(value under which, colour)], the lowest first. Between them all is good."""
+    colours = [*(colour for _, colour in below), GOOD, *(colour for _, colour in steps)]
+    values = [None, *(value for value, _ in below), *(value for value, _ in steps)]
+    return {"mode": "absolute", "steps": [{"value": v, "color": c} for v, c in zip(values, colours)]}
 
 
 def _panel(kind, title, targets, unit, shows, bad, width, height, options, **defaults):
@@ -27,11 +29,12 @@ def _target(ref, expr, **more):
     return {"refId": ref, "datasource": DATASOURCE, "editorMode": "code", "expr": expr, **more}
 
 
-def figure(title, expr, unit, shows, bad, limits=(), legend="", width=3, decimals=None):
-    """A number, its newest value, over its recent course. `limits`: [(value from which on, colour)]."""
+def figure(title, expr, unit, shows, bad, limits=(), below=(), legend="", width=3, decimals=None):
+    """A number, its newest value, over its recent course. `limits`: [(value from which on, colour)]; `below`: [(value under which, colour)],
+    the lowest first."""
     options = {"graphMode": "area", "colorMode": "value", "textMode": "auto", "justifyMode": "auto", "orientation": "auto",
                "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}}
-    more = {"thresholds": _thresholds(limits), "color": {"mode": "thresholds"}}
+    more = {"thresholds": _thresholds(limits, below), "color": {"mode": "thresholds"}}
     if decimals is not None:
         more["decimals"] = decimals
     return _panel("stat", title, [_target("A", expr, legendFormat=legend or title)], unit, shows, bad, width, 4, options, **more)

@@ -12,6 +12,7 @@ import typing
 import unittest
 
 import deployed
+import panels
 import promql
 
 sys.path.insert(0, os.path.join(deployed.DEPS, "grafana-foundation-sdk-11.6.0"))
@@ -73,6 +74,27 @@ class Structure(unittest.TestCase):
                 found = [fields["defaults"]["unit"], *(p["value"] for o in fields["overrides"] for p in o["properties"] if p["id"] == "unit")]
                 self.assertLessEqual(set(found), known, f"{name}: {panel['title']}")
                 self.assertRegex(panel["description"], r"^\S.*\. Bad: \S.*\.$", f"{name}: {panel['title']}")
+
+    def test_figures_with_a_lower_bound_do_not_call_less_good(self):
+        checked = set()
+        for name, dashboard in self.dashboards.items():
+            for panel in deployed.drawn(dashboard):
+                bad = panel["description"].partition(" Bad: ")[2]
+                bound = re.match(r"(below) ([\d.]+)( %)?|(anything but) (\d+)|(0)[:,]", bad)
+                if panel["type"] != "stat" or not bound:
+                    continue
+                below, number, percent, other, exact, zero = bound.groups()
+                number = float(number or exact or 1) / (100 if percent else 1)
+                steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+                colour = lambda value: [s["color"] for s in steps if s["value"] is None or value >= s["value"]][-1]
+                where = f"{name}: {panel['title']}"
+                self.assertNotEqual(colour(0), panels.GOOD, where)
+                self.assertNotEqual(colour(0 if zero else number * 0.99), panels.GOOD, where)
+                self.assertEqual(colour(number if zero or other else 100 * number), panels.GOOD, where)
+                self.assertTrue(not other or colour(number + 1) == panels.BAD, where)
+                self.assertEqual(sorted(steps[1:], key=lambda step: step["value"]), steps[1:], where)
+                checked.add(panel["title"])
+        self.assertLessEqual({"Leaders", "Workers", "Running chains", "Bulk ESS", "Tail ESS", "Serving workers", "Disk free", "Calls"}, checked)
 
     def test_data_sources_are_the_variable(self):
         def references(value):
@@ -222,6 +244,14 @@ class Metrics(unittest.TestCase):
         for where, expr in asked:
             self.assertEqual(self.unknown(expr), [], where)
             self.assertNotEqual(promql.parse(expr).selected, (), where)
+
+    def test_every_metric_s_row_is_inside_a_table(self):
+        lines = deployed.read("docs", "metrics.md").splitlines()
+        rows = [i for i, line in enumerate(lines) if line.startswith("| `chainfleet_")]
+        self.assertEqual(len(rows), len(deployed.types()))
+        for i in rows:
+            self.assertEqual(lines[i].count("|"), lines[i - 1].count("|"), lines[i])
+            self.assertTrue(lines[i - 1].startswith(("| `chainfleet_", "| --- |")), f"Markdown shows this row as text: {lines[i]}")
 
     def test_legends_and_variables_name_labels_that_there_are(self):
         for name, dashboard in deployed.dashboards().items():

@@ -67,6 +67,11 @@ def unconditional():
     return set(re.findall(r"^\| `(chainfleet_\w+)` \|(?:[^|]*\|){2} (?!with )", read("docs", "metrics.md"), re.M))
 
 
+def types():
+    """Metric -> "counter", "gauge" or "histogram", as docs/metrics.md says."""
+    return dict(re.findall(r"^\| `(chainfleet_\w+)` \| (\w+) \|", read("docs", "metrics.md"), re.M))
+
+
 def documented():
     """Metric -> its labels, as docs/metrics.md says; the parts of histograms have names of their own."""
     table = {}

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 import xml.etree.ElementTree
 
 import deployed
@@ -22,6 +23,8 @@ import tritonclient.grpc as triton  # noqa: E402
 
 NVML_STUB = os.path.join(fleets.BIN, "..", "tests", "nvml_stub.so")  # this host's GPUs, if any, are not for tests
 PATIENCE = 150  # seconds with all at work until everything has been seen once
+KEPT_PREVIEWS = os.environ.get("CHAINFLEET_KEEP_PREVIEWS")  # docs/pictures, to draw those of the docs again
+AT_LEAST = 90 if KEPT_PREVIEWS else 0  # seconds that pictures show
 SLOTS = 3  # of each of two workers
 # Two that run on, as long as anybody looks: they fill all slots but two.
 EMCMC = """
@@ -70,6 +73,11 @@ num_epochs: 4
 chains: 2
 collect: {last_epochs_of_cycle: 2}
 """
+
+
+def page_of(address):
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as reply:
+        return reply.read().decode()
 
 
 class WatchedFleet(StartedFleet):
@@ -125,6 +133,10 @@ class Live(unittest.TestCase):
         return [target for target in cls.prometheus.targets() if target["health"] == "up"]
 
     @classmethod
+    def worker_addresses(cls):
+        return [target["labels"]["instance"] for target in cls.targets() if "worker" in target["labels"]]
+
+    @classmethod
     def answered(cls, expr):
         """Whether the expression had a value, a number, at some moment."""
         window = f"{5 if 'histogram' not in expr else 30}s"
@@ -139,7 +151,7 @@ class Live(unittest.TestCase):
         for _ in cls.fleet.watch(cls.fleet.running[0]):
             cls.fleet.ask()
             missing = [(where, expr) for where, expr in missing if not cls.answered(expr)]
-            if not missing or time.monotonic() > end:
+            if (not missing and time.time() > cls.began + AT_LEAST) or time.monotonic() > end:
                 break
         return missing
 
@@ -167,6 +179,16 @@ class Live(unittest.TestCase):
         there = {name for name in deployed.unconditional() if name in scraped or name + "_bucket" in scraped}
         self.assertEqual(sorted(deployed.unconditional() - there), [], "in docs/metrics.md, but never scraped")
 
+    def test_types_are_those_of_the_table(self):
+        said = {}
+        for page in [self.fleet.metrics(), *map(page_of, self.worker_addresses())]:
+            for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", page, re.M):
+                self.assertEqual(said.setdefault(name, kind), kind, name)
+        self.assertGreater(len(said), 60)
+        types = deployed.types()
+        self.assertEqual({name: types.get(name) for name in said}, said)
+        self.assertEqual(sorted(deployed.unconditional() - set(said)), [], "of no type, since no page has it")
+
     def test_labels_are_those_of_the_table(self):
         of_target = {"instance", "job", "worker"}  # Prometheus' own
         for name, labels in deployed.documented().items():
@@ -183,10 +205,12 @@ class Live(unittest.TestCase):
         self.assertEqual(found, {"worker-0", "worker-1"})
 
     def test_previews_show_every_panel(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = KEPT_PREVIEWS or temporary
             now = time.time()
             preview.draw_all(self.prometheus, folder, now, now - self.began, 1)
-            drawn = {os.path.splitext(name)[0]: deployed.read(folder, name) for name in os.listdir(folder)}
+            drawn = {name: deployed.read(os.path.abspath(folder), name + ".svg") for name in deployed.dashboards()
+                     if os.path.exists(os.path.join(folder, name + ".svg"))}
         self.assertEqual(set(drawn), set(deployed.dashboards()))
         for name, text in drawn.items():
             xml.etree.ElementTree.fromstring(text)

@@ -89,6 +89,13 @@ class Preview(unittest.TestCase):
             number, = [e for e in picture.iter(SVG + "text") if e.text == f"{newest} s"]
             self.assertEqual(number.get("fill"), preview.NAMED[colour])
 
+    def test_figures_are_bad_below_their_lower_limits(self):
+        panel = panels.figure("Disk free", "a", "percentunit", "x.", "y.", [(0.9, panels.WARNING)], below=[(0.1, panels.BAD), (0.2, panels.WARNING)])
+        for newest, written, colour in ((0.02, "2 %", "red"), (0.15, "15 %", "orange"), (0.5, "50 %", "green"), (0.95, "95 %", "orange")):
+            picture, _ = drawn(panel, [({}, lambda t, newest=newest: newest)])
+            number, = [e for e in picture.iter(SVG + "text") if e.text == written]
+            self.assertEqual(number.get("fill"), preview.NAMED[colour])
+
     def test_tables_join_columns_by_label(self):
         picture, _ = drawn(panels.table("Workers", ["worker"], [("a", "chains", "none"), ("b", "silence", "s")], "x.", "y."),
                            [({"worker": "w1"}, lambda t: 2), ({"worker": "w0"}, lambda t: 3)])
@@ -110,7 +117,8 @@ class Preview(unittest.TestCase):
             self.assertIn(f"(pictures/{name}.svg)", deployed.read("docs", "dashboards.md"))
             picture = xml.etree.ElementTree.fromstring(deployed.read("docs", "pictures", f"{name}.svg"))
             titles = {panel["title"] for panel in deployed.dashboards()[name]["panels"]}
-            self.assertLessEqual(titles, set(words(picture)), "draw it again with deploy/grafana/preview.py")
+            self.assertLessEqual(titles, set(words(picture)), "draw it again: docs/dashboards.md says how")
+            self.assertNotIn("no data", words(picture), f"{name}: draw it again while all panels have data")
 
 
 if __name__ == "__main__":

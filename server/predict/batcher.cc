@@ -104,7 +104,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
-    if (Expired(request)) return;
+    if (Expired(request, clock->Monotonic())) return;
     if (const auto known = groups.find(kind); known != groups.end()) DropAnswered(&known->second);
     if (num_waiting >= limits.max_waiting) {
       return Answer(request, WithReason(absl::ResourceExhaustedError(absl::StrCat(
@@ -127,8 +127,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 
   // Whether nothing is to be done for it any more. One whose time is over is answered here: its timer may still be on
   // its way.
-  bool Expired(const std::shared_ptr<Request>& request) {
-    if (request->done != nullptr && request->deadline <= clock->Monotonic()) {
+  bool Expired(const std::shared_ptr<Request>& request, absl::Duration now) {
+    if (request->done != nullptr && request->deadline <= now) {
       Answer(request, absl::DeadlineExceededError("the deadline passed before the prediction was made"));
     }
     return request->done == nullptr;
@@ -141,9 +141,10 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     watching = by_deadline.begin()->first;
     strand.ScheduleAfter(watching - clock->Monotonic(), [self = shared_from_this()] {
       self->watching = absl::InfiniteDuration();
-      while (!self->by_deadline.empty() && self->by_deadline.begin()->first <= self->clock->Monotonic()) {
+      const absl::Duration now = self->clock->Monotonic();
+      while (!self->by_deadline.empty() && self->by_deadline.begin()->first <= now) {
         const std::shared_ptr<Request> late = self->by_deadline.begin()->second;
-        self->Expired(late);
+        self->Expired(late, now);
       }
       self->WatchDeadlines();
     });
@@ -171,7 +172,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   }
 
   void DropAnswered(Group* group) {
-    for (auto& waiting : group->waiting) std::erase_if(waiting, [this](const auto& r) { return Expired(r); });
+    const absl::Duration now = clock->Monotonic();
+    for (auto& waiting : group->waiting) std::erase_if(waiting, [&](const auto& r) { return Expired(r, now); });
   }
 
   struct Waiting {
@@ -235,7 +237,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     --group.in_flight;
     if (absl::IsInvalidArgument(prediction.status()) && batch->requests.size() > 1) {
       for (const auto& request : batch->requests) {  // one of them: each is asked alone
-        if (!Expired(request)) Launch(kind, &group, {request});
+        if (!Expired(request, clock->Monotonic())) Launch(kind, &group, {request});
       }
     } else if (prediction.ok()) {
       HandOut(*prediction, batch);

@@ -28,9 +28,18 @@ std::vector<int64_t> RunsOf(int64_t draws) {
   return runs;
 }
 
+std::vector<int64_t> PartsOf(int64_t run) {
+  std::vector<int64_t> parts = RunsOf(run);
+  while (parts.size() > 3) {
+    parts[1] += parts[0];
+    parts.erase(parts.begin());
+  }
+  return parts;
+}
+
 int64_t NumParts(const std::vector<int64_t>& runs) {
   size_t parts = 0;
-  for (const int64_t run : runs) parts += RunsOf(run).size();
+  for (const int64_t run : runs) parts += PartsOf(run).size();
   return static_cast<int64_t>(parts);
 }
 
@@ -38,7 +47,7 @@ std::vector<ChainDraws> CutIntoParts(const ChainDraws& chain, const std::vector<
   std::vector<ChainDraws> parts;
   int64_t first = 0;
   for (const int64_t run : runs) {
-    for (const int64_t part : RunsOf(run)) {
+    for (const int64_t part : PartsOf(run)) {
       parts.push_back(DrawsOfWave({chain}, first, part).front());
       first += part;
     }
@@ -59,7 +68,7 @@ std::vector<PartialPrediction> JoinParts(const std::vector<PartialPrediction>& p
     std::vector<PartialPrediction> of_runs;
     std::span<const PartialPrediction> left = of_kind;
     for (const int64_t run : runs) {
-      const size_t count = RunsOf(run).size();
+      const size_t count = PartsOf(run).size();
       of_runs.push_back(SumOf(left.first(count)));
       left = left.subspan(count);
     }

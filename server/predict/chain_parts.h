@@ -13,11 +13,14 @@ namespace chainfleet {
 // ..., the last as long as is left.
 std::vector<int64_t> RunsOf(int64_t draws);
 
+// Lengths of the parts that one run is cut into, the newest first: the last two of the runs inside it, and before them
+// the others, which a worker adds up before it goes on. So a long chain is not many parts.
+std::vector<int64_t> PartsOf(int64_t run);
+
 // How many parts a chain is cut into whose draws are asked for in `runs`.
 int64_t NumParts(const std::vector<int64_t>& runs);
 
-// The runs inside each of `runs`, which count the averaged draws of `chain`; the newest first. A worker adds up those
-// of one run before it goes on to the next.
+// The parts of each of `runs`, which count the averaged draws of `chain`; the newest first.
 std::vector<ChainDraws> CutIntoParts(const ChainDraws& chain, const std::vector<int64_t>& runs);
 
 // The sums of each kind over all of `parts`, which are what a worker answered for CutIntoParts(..., runs), in its

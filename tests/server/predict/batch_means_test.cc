@@ -86,7 +86,7 @@ TEST(BatchMeans, IsUnknownOfLessThanFourBlocksAndKnownOfAnyFourDraws) {
     p.push_back(0.5 + 0.3 * std::sin(static_cast<double>(draws)));
     std::vector<int64_t> lengths;
     for (const int64_t run : RunsOf(draws)) {
-      for (const int64_t part : RunsOf(run)) lengths.push_back(part);
+      for (const int64_t part : PartsOf(run)) lengths.push_back(part);
     }
     EXPECT_EQ(BatchMeansErrors(Parts(p, lengths)).mean_probability.empty(), draws < kMinBlocks) << draws;
   }

@@ -40,7 +40,15 @@ TEST(ChainParts, RunsDoubleAndTheLastIsWhatIsLeft) {
   EXPECT_THAT(RunsOf(1), ElementsAre(1));
   EXPECT_THAT(RunsOf(7), ElementsAre(1, 2, 4));
   EXPECT_THAT(RunsOf(9), ElementsAre(1, 2, 4, 2));
-  EXPECT_EQ(NumParts({1, 2, 4, 2}), 1 + 2 + 3 + 2);
+}
+
+TEST(ChainParts, ALongRunIsThreeParts) {
+  EXPECT_THAT(PartsOf(1), ElementsAre(1));
+  EXPECT_THAT(PartsOf(2), ElementsAre(1, 1));
+  EXPECT_THAT(PartsOf(4), ElementsAre(1, 2, 1));
+  EXPECT_THAT(PartsOf(64), ElementsAre(31, 32, 1));
+  EXPECT_THAT(PartsOf(31), ElementsAre(7, 8, 16));
+  EXPECT_EQ(NumParts({1, 2, 4, 8, 5}), 1 + 2 + 3 + 3 + 3);
 }
 
 // Eleven draws, of which every second counts from the newest on: positions 10, 8, ..., 0.
@@ -76,7 +84,7 @@ TEST(ChainParts, JoinedTheyHaveTheBitsOfTheWholeAtOnceAndInWaves) {
     size_t first = 0;
     for (const int64_t run : runs) {
       std::vector<PartialPrediction> of_run;
-      for (const int64_t part : RunsOf(run)) {
+      for (const int64_t part : PartsOf(run)) {
         for (const DrawKind kind : {DrawKind::kTheta, DrawKind::kThetaA}) {
           of_run.push_back(SumOver(kind, all.subspan(first, static_cast<size_t>(part))));
         }

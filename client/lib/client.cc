@@ -26,9 +26,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
-  // A watch may be silent for long: without keepalive a dead peer would never be noticed.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // A watch may be silent for long, and a leader that is frozen or cut off must be left before a usual call's deadline:
+  // without keepalive neither would be noticed. Servers take pings 10 s apart.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 12'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   // The backoff is ours; the channel's own would answer attempts of the next seconds without trying.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
@@ -109,8 +110,8 @@ absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, cons
   context.AddMetadata(kRequestIdHeader, id);
   absl::Status status = attempt(&context);
   if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often our own word
+  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) current_ = (current_ + 1) % channels_.size();
   if (absl::IsUnavailable(status)) {
-    current_ = (current_ + 1) % channels_.size();
     if (ReasonOf(status).empty()) {  // not a server's word
       return absl::UnavailableError(absl::StrCat(
           "no chainfleet server answers at ", absl::StrJoin(options_.addresses, ", "), " (", LastError(status),
@@ -151,6 +152,12 @@ absl::StatusOr<std::vector<v1::Worker>> Client::ListWorkers() {
   CHAINFLEET_ASSIGN_OR_RETURN(auto reply,
                               Call<v1::JobService>(&v1::JobService::Stub::ListWorkers, v1::ListWorkersRequest()));
   return std::vector<v1::Worker>(reply.workers().begin(), reply.workers().end());
+}
+
+absl::StatusOr<v1::Worker> Client::DrainWorker(const std::string& worker) {
+  v1::DrainWorkerRequest request;
+  request.set_worker(worker);
+  return Call<v1::JobService>(&v1::JobService::Stub::DrainWorker, request);
 }
 
 absl::StatusOr<v1::Job> Client::CreateJob(const v1::CreateJobRequest& request) {

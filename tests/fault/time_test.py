@@ -65,7 +65,9 @@ class Deposed(FaultTest):
 
 
 class Network:
-    """A network of its own for one worker, and the cable to it."""
+    """A network of its own for one process, and the cable to it."""
+
+    here, there, both = "198.51.100.1", "198.51.100.2", "198.51.100.0/30"
 
     def __init__(self):
         self.process = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep 600"], stdout=subprocess.PIPE)
@@ -73,8 +75,8 @@ class Network:
         self.name = f"cf{os.getpid() % 100000}"
         there = ["nsenter", f"--net=/proc/{self.process.pid}/ns/net", "ip"]
         for command in (["ip", "link", "add", self.name, "type", "veth", "peer", "name", "cable", "netns", str(self.process.pid)],
-                        ["ip", "addr", "add", "198.51.100.1/30", "dev", self.name], ["ip", "link", "set", self.name, "up"],
-                        [*there, "addr", "add", "198.51.100.2/30", "dev", "cable"], [*there, "link", "set", "cable", "up"]):
+                        ["ip", "addr", "add", f"{self.here}/30", "dev", self.name], ["ip", "link", "set", self.name, "up"],
+                        [*there, "addr", "add", f"{self.there}/30", "dev", "cable"], [*there, "link", "set", "cable", "up"], [*there, "link", "set", "lo", "up"]):
             subprocess.run(command, check=True)
 
     def inside(self):
@@ -109,7 +111,7 @@ class CutOff(FaultTest):
         fleet.wait_until_served()
         fleet.put_fashion("fashion", ROWS)
         fleet.start_worker(0)
-        fleet.start_worker(1, server=f"198.51.100.1:{port}", inside=network.inside())
+        fleet.start_worker(1, server=f"{network.here}:{port}", inside=network.inside())
         job = fleet.submit(EMCMC.format(epochs=400, keep=6, seed=2))
         fleet.wait_for_draws(job, 8)
         fleet.remember(job)
@@ -120,6 +122,41 @@ class CutOff(FaultTest):
         network.mend()
         fleet.wait_for("the worker hears that it is fenced", lambda: re.search(FENCED, fleet.log_of("worker-1")))
         fleet.finish(job)
+        self.judge()
+
+
+@unittest.skipUnless(may_make_networks(), "making a network namespace is not allowed here")
+class LeaderCutOff(FaultTest):
+    def test_a_standby_leads_within_ten_seconds_of_a_partition(self):
+        """The leader loses database, workers and clients at once; nobody tells any of them."""
+        network = Network()
+        self.addCleanup(network.close)
+        postgres = Postgres(host=network.here, network=network.both)
+        self.addCleanup(postgres.close)
+        postgres.start()
+        fleet = self.make(servers=2, environment={"CHAINFLEET_STATE": postgres.uri + "/postgres"})
+        fleet.addresses[0] = f"{network.there}:{fleet.addresses[0].rpartition(':')[2]}"
+        fleet.address = ",".join(fleet.addresses)
+        fleet.start_server(0, inside=network.inside())
+        fleet.wait_until_served(by=0)
+        fleet.start_server(1)
+        fleet.put_fashion("fashion", ROWS)
+        for worker in range(2):
+            fleet.start_worker(worker)
+        job = fleet.submit(EMCMC.format(epochs=400, keep=6, seed=10))
+        fleet.wait_for_draws(job, 8)
+        fleet.remember(job)
+        self.assertFalse(fleet.leads(1))
+        network.cut()
+        cut = time.monotonic()
+        fleet.wait_until_served(by=1)
+        took = time.monotonic() - cut
+        print(f"\nthe standby served {took:.1f} s after the leader was cut off", file=sys.stderr)
+        self.assertLess(took, 10)
+        fleet.finish(job)
+        network.mend()
+        self.assertNotEqual(fleet.processes["server-0"].wait(PATIENCE), 0, "a leader that was deposed ends")
+        self.assertTrue(fleet.leads(1))
         self.judge()
 
 

@@ -9,7 +9,7 @@ store=${1:?usage: load.sh sqlite|postgres BIN [options]}
 bin=$(cd "${2:?the folder of the binaries}" && pwd)
 shift 2
 if [ "$store" = postgres ] && [ -z "${CHAINFLEET_TEST_POSTGRES:-}" ]; then
-  exec python3 -B "$here/tests/support/with_postgres.py" "$0" postgres "$bin" "$@"
+  exec python3 -B "$here/tests/support/with_postgres.py" --durable "$0" postgres "$bin" "$@"
 fi
 work=$(mktemp -d)
 trap 'kill "$server" ${scraper:-} 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT

@@ -1,21 +1,26 @@
 """Runs a command beside a real PostgreSQL server of its own, which ends with it.
 
-    with_postgres.py COMMAND...        CHAINFLEET_TEST_POSTGRES=postgresql://... is in its environment
+    with_postgres.py [--durable] COMMAND...        CHAINFLEET_TEST_POSTGRES=postgresql://... is in its environment
 
-Nothing cuts the power of this machine: the server does not wait for the disk, so that hundreds of small databases are quick.
+Nothing cuts the power of this machine: the server does not wait for the disk, so that hundreds of small databases are quick;
+--durable: it does, for measurements.
 """
 import glob
 import os
 import pwd
 import shutil
+import select
 import signal
 import subprocess
+import sys
 
-from real_server import RealServer, run_beside
+from real_server import RealServer, free_ports, run_beside
 
 
 class Postgres(RealServer):
-    kill_signal = signal.SIGQUIT
+    """On a socket in its folder, or with `host`, of the network `network`, at a port of that."""
+
+    kill_signal = signal.SIGQUIT  # it ends its processes itself where we die first
 
     @classmethod
     def _as_server_user(cls):
@@ -26,19 +31,25 @@ class Postgres(RealServer):
             os.setuid(user.pw_uid)
         cls.die_with_parent()  # forgotten when the user changes: last
 
-    def __init__(self):
+    def __init__(self, durable=False, host="", network=""):
         super().__init__("postgres")
         self.binaries = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
         if os.geteuid() == 0:
             shutil.chown(self.folder, "postgres")
         subprocess.run([f"{self.binaries}/initdb", "-D", f"{self.folder}/data", "-A", "trust", "-U", "chainfleet", "--no-sync"],
                        check=True, stdout=subprocess.DEVNULL, preexec_fn=self._as_server_user, cwd="/")
-        self.uri = f"postgresql://chainfleet@%2F{self.folder.strip('/').replace('/', '%2F')}"
+        port, = free_ports(1)
+        self.settings = [f"fsync={'on' if durable else 'off'}", f"listen_addresses={host}", f"port={port}"]
+        if host:
+            with open(f"{self.folder}/data/pg_hba.conf", "a") as f:
+                f.write(f"host all all {network} trust\n")
+        self.uri = f"postgresql://chainfleet@{host or '%2F' + self.folder.strip('/').replace('/', '%2F')}:{port}"
 
     def start(self):
         """Returns once connections are taken."""
-        self.process = subprocess.Popen([f"{self.binaries}/postgres", "-D", f"{self.folder}/data", "-k", self.folder, "-c",
-                                         "listen_addresses=", "-c", "fsync=off"], stderr=subprocess.PIPE, text=True, preexec_fn=self._as_server_user, cwd="/")
+        self.process = subprocess.Popen([f"{self.binaries}/postgres", "-D", f"{self.folder}/data", "-k", self.folder,
+                                         *(word for setting in self.settings for word in ("-c", setting))],
+                                        stderr=subprocess.PIPE, text=True, preexec_fn=self._as_server_user, cwd="/")
         log = []
         for line in self.process.stderr:
             log.append(line)
@@ -47,7 +58,24 @@ class Postgres(RealServer):
                 return
         raise RuntimeError("PostgreSQL did not start:\n" + "".join(log))
 
+    def kill(self):
+        """SIGKILL to all its processes, none of which sees another one die first."""
+        pid = self.process.pid
+        self.process.send_signal(signal.SIGSTOP)  # it starts no more of them
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            children = [int(child) for child in f.read().split()]
+        ends = [os.pidfd_open(child) for child in children]
+        for process in (pid, *children):
+            os.kill(process, signal.SIGKILL)
+        self.process.wait(30)
+        for end in ends:
+            select.select([end], [], [], 30)
+            os.close(end)
+
 
 if __name__ == "__main__":
-    beside = Postgres()
+    durable = sys.argv[1:2] == ["--durable"]
+    if durable:
+        del sys.argv[1]
+    beside = Postgres(durable)
     run_beside(beside, {"CHAINFLEET_TEST_POSTGRES": beside.uri})

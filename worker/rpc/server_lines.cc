@@ -15,8 +15,9 @@ ServerLines::ServerLines(const std::string& addresses, const std::vector<std::st
 }
 
 void ServerLines::Ended(size_t line, absl::StatusCode code) {
-  // Of the calls that were on this line only the first moves on.
-  if (code == absl::StatusCode::kUnavailable) current_.compare_exchange_strong(line, (line + 1) % stubs_.size());
+  // A leader that was frozen or cut off lets calls run into their deadline. Of those on this line the first moves on.
+  const bool gone = code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded;
+  if (gone) current_.compare_exchange_strong(line, (line + 1) % stubs_.size());
 }
 
 }  // namespace chainfleet

@@ -21,7 +21,8 @@ class ServerLines {
   size_t current() const { return current_; }
   v1::WorkerService::Stub* stub(size_t line, size_t purpose) const { return stubs_[line][purpose].get(); }
 
-  // How a call on `line` ended: after UNAVAILABLE (a standby, a server that is gone) later calls take the next address.
+  // How a call on `line` ended: after UNAVAILABLE (a standby, a server that is gone) or DEADLINE_EXCEEDED (a silent
+  // one) later calls take the next address.
   void Ended(size_t line, absl::StatusCode code);
 
  private:

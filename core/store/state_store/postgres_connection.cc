@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace chainfleet {
 namespace {
@@ -44,12 +45,14 @@ absl::Status Caught(Call call) {
   }
 }
 
+// Keepalives end a line that falls silent while an answer is awaited, where nothing of ours is left to time out.
 std::string WithTimeouts(const std::string& uri) {
+  const std::vector<std::string> settings = {"connect_timeout=3", absl::StrCat("tcp_user_timeout=", kTimeoutMillis),
+                                             "keepalives_idle=1", "keepalives_interval=1", "keepalives_count=2"};
   if (!absl::StartsWith(uri, "postgres://") && !absl::StartsWith(uri, "postgresql://")) {
-    return absl::StrCat("connect_timeout=3 tcp_user_timeout=", kTimeoutMillis, " ", uri);
+    return absl::StrCat(absl::StrJoin(settings, " "), " ", uri);
   }
-  return absl::StrCat(uri, absl::StrContains(uri, '?') ? "&" : "?",
-                      "connect_timeout=3&tcp_user_timeout=", kTimeoutMillis);
+  return absl::StrCat(uri, absl::StrContains(uri, '?') ? "&" : "?", absl::StrJoin(settings, "&"));
 }
 
 // PostgreSQL writes $1 where SQLite writes ? or ?1.

@@ -55,19 +55,16 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
 }
 
 absl::StatusOr<PostgresLeader::Election> PostgresLeader::Elect() {
-  CHAINFLEET_RETURN_IF_ERROR(PreparePostgresSchema(options_.fresh_incarnation, connection_.get()));
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s, connection_->Prepare("SELECT generation, address, backend_pid, renewed_at >= clock_timestamp() - "
-                                           "? * INTERVAL '1 millisecond' FROM leader"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Bind(absl::ToInt64Milliseconds(options_.timeout)).Step().status());
-  const int64_t held = s.Int(0);
-  if (s.Text(3) == "t") return Election{nullptr, s.Text(1)};
-
-  // By name too: after a restart of the database another process may have that number.
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement end,
-                              connection_->Prepare("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                                                   "pid = ? AND application_name = ?"));
-  CHAINFLEET_RETURN_IF_ERROR(end.Bind(s.Int(2)).Bind(std::string(kWriterName)).Run());
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, LockPostgresSchema(connection_.get()));
+  int64_t held = 0;
+  if (version > 0) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const Leading leading, FindLeader());
+    if (leading.alive) return Election{nullptr, leading.address};
+    CHAINFLEET_RETURN_IF_ERROR(EndWriter(leading.backend_pid));
+    held = leading.generation;
+  }
+  // Only who leads migrates: a newer standby must not change the tables below an older leader.
+  CHAINFLEET_RETURN_IF_ERROR(MigratePostgresSchema(version, options_.fresh_incarnation, connection_.get()));
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement take, connection_->Prepare("UPDATE leader SET generation = ?, address = ?, "
                                               "backend_pid = ?, renewed_at = clock_timestamp() WHERE generation = ?"));
@@ -77,6 +74,22 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::Elect() {
   CHAINFLEET_RETURN_IF_ERROR(
       take.Bind(generation_).Bind(options_.address).Bind(int64_t{writer_->backend_pid()}).Bind(held).Run());
   return Election{nullptr, options_.address};
+}
+
+absl::StatusOr<PostgresLeader::Leading> PostgresLeader::FindLeader() {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT generation, address, backend_pid, renewed_at >= clock_timestamp() - "
+                                           "? * INTERVAL '1 millisecond' FROM leader"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(absl::ToInt64Milliseconds(options_.timeout)).Step().status());
+  return Leading{.generation = s.Int(0), .address = s.Text(1), .backend_pid = s.Int(2), .alive = s.Text(3) == "t"};
+}
+
+absl::Status PostgresLeader::EndWriter(int64_t backend_pid) {
+  // By name too: after a restart of the database another process may have that number.
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement end,
+                              connection_->Prepare("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                                                   "pid = ? AND application_name = ?"));
+  return end.Bind(backend_pid).Bind(std::string(kWriterName)).Run();
 }
 
 absl::Status PostgresLeader::Renew() {

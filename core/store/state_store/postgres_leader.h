@@ -5,6 +5,7 @@
 // leader renews the row; a standby takes over when it is `timeout` old by the database's clock.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -35,7 +36,8 @@ class PostgresLeader {
     std::unique_ptr<StateStore> store;  // null: another coordinator leads
     std::string leader_address;
   };
-  // Takes over if nobody leads. The former leader's line is ended first, so that a transaction it left open ends too.
+  // Takes over if nobody leads, and then makes or migrates the tables. The former leader's line is ended first, so that
+  // a transaction it left open ends too.
   absl::StatusOr<Election> TakeOver();
 
   // Before `timeout` has passed since the last. UNAVAILABLE / NOT_LEADER: another one has taken over.
@@ -46,7 +48,15 @@ class PostgresLeader {
 
  private:
   explicit PostgresLeader(PostgresOptions options) : options_(std::move(options)) {}
+  struct Leading {
+    int64_t generation = 0;
+    std::string address;
+    int64_t backend_pid = 0;
+    bool alive = false;  // it renewed in time
+  };
   absl::StatusOr<Election> Elect();
+  absl::StatusOr<Leading> FindLeader();
+  absl::Status EndWriter(int64_t backend_pid);
 
   const PostgresOptions options_;
   std::unique_ptr<PostgresConnection> connection_;

@@ -93,7 +93,7 @@ absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {
 
 }  // namespace
 
-absl::Status PreparePostgresSchema(const std::string& fresh_incarnation, PostgresConnection* connection) {
+absl::StatusOr<int64_t> LockPostgresSchema(PostgresConnection* connection) {
   // Any number of our own: whoever prepares this database waits for whoever does so now.
   CHAINFLEET_RETURN_IF_ERROR(connection->Execute("SELECT pg_advisory_xact_lock(7400)"));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(connection));
@@ -103,6 +103,13 @@ absl::Status PreparePostgresSchema(const std::string& fresh_incarnation, Postgre
                                                                  ": run the newer chainfleet-server")),
                       "SCHEMA_TOO_NEW");
   }
+  return version;
+}
+
+absl::Status MigratePostgresSchema(int64_t version, const std::string& fresh_incarnation,
+                                   PostgresConnection* connection) {
+  if (version == kPostgresSchemaVersion) return absl::OkStatus();
+  CHAINFLEET_RETURN_IF_ERROR(connection->Execute("SET LOCAL statement_timeout = 0"));  // large tables take long
   for (int64_t v = version; v < kPostgresSchemaVersion; ++v) {
     CHAINFLEET_RETURN_IF_ERROR(connection->Execute(kMigrations[v]));
   }

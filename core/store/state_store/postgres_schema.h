@@ -1,6 +1,7 @@
 // The tables of the store in PostgreSQL and the steps from each schema version to the next.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/base/status.h"
@@ -10,9 +11,13 @@ namespace chainfleet {
 
 inline constexpr int kPostgresSchemaVersion = 7;
 
-// Inside a write transaction of `connection`: makes or migrates the tables. Coordinators that start together take
-// turns. `fresh_incarnation` names a new store. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer
-// program wrote it.
-absl::Status PreparePostgresSchema(const std::string& fresh_incarnation, PostgresConnection* connection);
+// Inside a write transaction of `connection`, which makes coordinators that start together take turns: the version of
+// the tables; 0 before there are any. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote
+// them.
+absl::StatusOr<int64_t> LockPostgresSchema(PostgresConnection* connection);
+
+// In the same transaction: from `version` to ours. `fresh_incarnation` names a new store.
+absl::Status MigratePostgresSchema(int64_t version, const std::string& fresh_incarnation,
+                                   PostgresConnection* connection);
 
 }  // namespace chainfleet

@@ -115,6 +115,21 @@ TEST_F(PostgresLeaderTest, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   EXPECT_TRUE(Write(elected->store.get(), "job-bbbbbb").ok());
 }
 
+TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
+  const auto leader = Coordinator("a:7400");
+  const auto elected = leader->TakeOver();
+  Execute(
+      "DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version; UPDATE store SET "
+      "schema_version = 5");
+  EXPECT_EQ(Coordinator("b:7400")->TakeOver()->leader_address, "a:7400");
+  Execute("ALTER TABLE jobs ADD COLUMN last_version BIGINT");  // fails if it is there
+  Execute("ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains");
+  EXPECT_TRUE(leader->Renew().ok());
+  const auto next = Coordinator("b:7400", kAtOnce)->TakeOver();
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_TRUE(Write(next->store.get(), "job-bbbbbb").ok());
+}
+
 TEST_F(PostgresLeaderTest, RefusesADatabaseThatMayLoseItsCommits) {
   const std::string name = harness_.uri().substr(harness_.uri().rfind('/') + 1);
   Execute("ALTER DATABASE " + name + " SET synchronous_commit = off");

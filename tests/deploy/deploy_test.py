@@ -67,7 +67,7 @@ class Manifests:
         return next(d for d in self.documents if d["kind"] == kind and d["metadata"]["name"] == name)
 
     def pods(self):
-        return [d["spec"]["template"] for d in self.documents if d["kind"] == "Deployment"]
+        return [d["spec"]["template"] for d in self.documents if d["kind"] in ("Deployment", "StatefulSet")]
 
     def containers(self):
         return [container for pod in self.pods() for container in pod["spec"]["containers"]]
@@ -80,8 +80,9 @@ class Kubernetes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.manifests = Manifests()
-        cls.server, cls.worker = (cls.manifests.get("Deployment", f"chainfleet-{part}")["spec"]["template"]["spec"]["containers"][0]
-                                  for part in ("server", "worker"))
+        cls.servers = cls.manifests.get("StatefulSet", "chainfleet-server")["spec"]
+        cls.server, cls.worker = (spec["template"]["spec"]["containers"][0] for spec in
+                                  (cls.servers, cls.manifests.get("Deployment", "chainfleet-worker")["spec"]))
 
     def test_every_document_fits_its_schema(self):
         import kubernetes_validate
@@ -114,11 +115,13 @@ class Kubernetes(unittest.TestCase):
         for name, flag in (("grpc", "--listen"), ("metrics", "--metrics-listen")):
             self.assertEqual(self.manifests.flag(self.server, flag), f"0.0.0.0:{ports[name]}")
             self.assertTrue(defaults[flag].endswith(f":{ports[name]}"), defaults[flag])
-        self.assertEqual(self.manifests.flag(self.server, "--advertise"), f"$(POD_IP):{ports['grpc']}")
-        self.assertEqual(self.server["readinessProbe"]["grpc"]["port"], ports["grpc"])
-        service = {port["name"]: port["port"] for port in self.manifests.get("Service", "chainfleet")["spec"]["ports"]}
-        self.assertEqual(service, ports)
-        self.assertEqual(self.manifests.flag(self.worker, "--server"), f"chainfleet:{service['grpc']}")
+        service = self.manifests.get("Service", self.servers["serviceName"])
+        self.assertEqual({port["name"]: port["port"] for port in service["spec"]["ports"]}, ports)
+        self.assertEqual(service["spec"]["clusterIP"], "None", "each coordinator has a name of its own")
+        name = "{}." + f"{service['metadata']['name']}:{ports['grpc']}"
+        self.assertEqual(self.manifests.flag(self.server, "--advertise"), name.format("$(POD_NAME)"))
+        self.assertEqual(self.manifests.flag(self.worker, "--server"),
+                         ",".join(name.format(f"chainfleet-server-{i}") for i in range(self.servers["replicas"])))
         self.assertEqual(self.worker["ports"], [{"name": "metrics", "containerPort": int(self.manifests.flag(self.worker, "--metrics-port"))}])
         for pod in self.manifests.pods():
             container = pod["spec"]["containers"][0]
@@ -128,6 +131,13 @@ class Kubernetes(unittest.TestCase):
             for probe in (value for key, value in container.items() if key.endswith("Probe")):
                 for way in ("tcpSocket", "httpGet"):
                     self.assertIn(probe.get(way, {"port": "metrics"})["port"], named)
+
+    def test_the_node_of_a_leader_can_be_drained(self):
+        """A standby must count as ready: of two coordinators the budget lets one go only if both are."""
+        budget = self.manifests.get("PodDisruptionBudget", "chainfleet-server")["spec"]
+        readiness = self.server["readinessProbe"]
+        ready = 1 if "grpc" in readiness else self.servers["replicas"]  # the health service of a standby says NOT_SERVING
+        self.assertGreaterEqual(ready - (self.servers["replicas"] - budget["maxUnavailable"]), 1)
 
     def test_references_lead_somewhere(self):
         secrets = {d["metadata"]["name"] for d in self.manifests.documents if d["kind"] == "Secret"}

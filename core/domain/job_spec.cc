@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
+#include "core/domain/chain_memory.h"
 #include "core/domain/chain_trace.h"
 #include "core/domain/posthoc_rules.h"
 #include "core/domain/sweep_points.h"
@@ -349,8 +350,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
-  const int64_t bytes = EstimateChainBytes(spec.model, input_shape, num_classes, spec.batch_size) +
-                        CurvatureBytes(spec.sampler, parameters);
+  const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };
   return InvalidFields({{"model", absl::StrCat("one chain of ", NumParameters(parameters), " parameters in batches of ",

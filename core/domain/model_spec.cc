@@ -71,20 +71,6 @@ absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& mod
   return ParametersOf(std::get<PotentialKind>(model.kind), input_shape);
 }
 
-int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& input_shape, int64_t num_classes,
-                           int64_t batch_size) {
-  // theta, theta_a, gradient and one copy for a resume point; activations forward and their gradients.
-  constexpr int64_t kCopies = 4;
-  int64_t floats = 0;
-  if (!model.is_network()) {
-    floats = kCopies * NumParameters(ParametersOf(std::get<PotentialKind>(model.kind), input_shape));
-  } else if (const auto network = InferNetwork(model, input_shape, num_classes); network.ok()) {
-    floats = kCopies * NumParameters(network->parameters) +
-             2 * batch_size * (NumValues(input_shape) + network->activation_floats);
-  }
-  return floats * static_cast<int64_t>(sizeof(float));
-}
-
 std::vector<FieldViolation> Validate(const ModelSpec& model) {
   std::vector<FieldViolation> violations;
   if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) {

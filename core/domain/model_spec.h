@@ -62,11 +62,6 @@ absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& mod
                                                             const std::vector<int64_t>& input_shape,
                                                             int64_t num_classes);
 
-// Rough bytes of device memory for one chain with batches of `batch_size`: parameters, gradients, state and
-// activations; 0 if the parameters are unknown.
-int64_t EstimateChainBytes(const ModelSpec& model, const std::vector<int64_t>& input_shape, int64_t num_classes,
-                           int64_t batch_size);
-
 // Violations with paths below "model" and "likelihood".
 std::vector<FieldViolation> Validate(const ModelSpec& model);
 

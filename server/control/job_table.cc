@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/domain/chain_memory.h"
+
 namespace chainfleet {
 
 JobEntry* JobTable::Add(StoredJob stored) {
@@ -12,7 +14,8 @@ JobEntry* JobTable::Add(StoredJob stored) {
   const JobPlan& plan = *stored.row.plan;
   job.total_steps = PlanSteps(plan.spec, plan.dataset ? plan.dataset->num_rows : 1).total_steps;
   const Dataset data = plan.dataset.value_or(Dataset());
-  job.chain_bytes = EstimateChainBytes(plan.spec.model, data.input_shape, data.num_classes, plan.spec.batch_size);
+  job.chain_bytes = EstimateChainBytes(plan.spec, data.input_shape, data.num_classes,
+                                       plan.module ? plan.module->object.size_bytes : 0);
   job.row = std::move(stored.row);
   job.newest_snapshot = std::move(stored.newest_snapshot);
   for (ChainRow& row : stored.chains) {

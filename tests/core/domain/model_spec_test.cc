@@ -63,11 +63,5 @@ TEST(ModelSpec, AnUnknownModelIsToldTheKnownOnes) {
   EXPECT_EQ(Validate(Builtin("mlp", {10, 0}))[0].path, "model.hidden[1]");
 }
 
-TEST(ModelSpec, MemoryGrowsWithTheBatch) {
-  const int64_t one = EstimateChainBytes(Builtin("lenet5"), {1, 28, 28}, 10, 1);
-  EXPECT_GT(one, 4 * 4 * 61706);
-  EXPECT_GT(EstimateChainBytes(Builtin("lenet5"), {1, 28, 28}, 10, 128), one);
-}
-
 }  // namespace
 }  // namespace chainfleet

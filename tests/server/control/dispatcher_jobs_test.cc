@@ -92,7 +92,7 @@ TEST_F(DispatcherJobs, ModelThatNoWorkerCouldHoldIsRefused) {
   EXPECT_EQ(violations[0].path, "model");
   EXPECT_THAT(violations[0].message,
               MatchesRegex("one chain of 4347[0-9]+ parameters in batches of .* would take about "
-                           "6[4-9][.0-9]* GiB, the most is 64 GiB"));
+                           "14[0-9][.0-9]* GiB, the most is 64 GiB"));
   spec.model.kind = BuiltinModel{"mlp", {65536, 10}};
   EXPECT_TRUE(TryCreate(spec).ok());
 }

@@ -1,4 +1,5 @@
 // Who goes first, who gives way, and how many chains are enough.
+#include "core/domain/chain_memory.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {
@@ -113,7 +114,7 @@ TEST_F(DispatcherTiers, ForMemoryTheChainsOfOneWorkerGiveWay) {
   spec.model.kind = GaussianPotential{1'000'000, 1.0};
   spec.scheduling.priority = Priority::kLow;
   FakeWorker worker("w1", 8);
-  worker.memory_bytes = 4 * EstimateChainBytes(spec.model, {}, 0, spec.batch_size);
+  worker.memory_bytes = 4 * EstimateChainBytes(spec, {}, 0);
   const std::string low = TryCreate(spec).value().id;
   Sync(&worker);
   Sync(&worker);

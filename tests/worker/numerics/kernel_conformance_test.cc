@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/chain_memory.h"
 #include "core/domain/sweep_points.h"
 #include "tests/support/chain_run.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
+#include "worker/numerics/samplers/kernel.h"
 
 namespace chainfleet {
 namespace {
@@ -101,6 +103,10 @@ TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
   const auto planned = static_cast<double>(PlanSteps(plan_->spec, kExamples).NumDraws());
   const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
   EXPECT_TRUE(chooses ? weight < planned : weight == planned) << weight << " of " << planned;
+}
+
+TEST_P(KernelConformance, HasNoMoreStateThanTheServerPlansFor) {
+  EXPECT_LE(static_cast<int64_t>(ArenaNames(*MakeKernel(GetParam().sampler)).size()), StateCopies(GetParam().sampler));
 }
 
 TEST_P(KernelConformance, BatchOfChainsEqualsSingleChains) {

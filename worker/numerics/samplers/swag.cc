@@ -26,22 +26,24 @@ std::vector<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) 
   const int64_t last = inputs.plan->training_steps;
   const auto training = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < last; });
   const auto sampling = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t >= last; });
-  std::vector<StepInfo> info(inputs.chains.size());
-  if (Any(training)) {
-    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
-    EvaluateBatches(some, state->theta());
-    info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
-    TakeSnapshots(some, state);
-  }
+  std::vector<StepInfo> of_sampling(inputs.chains.size());
+  // Before the others move: an evaluation may run out of memory, and then no row has.
   if (Any(sampling)) {
     Sample(inputs, sampling, state);
     const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, sampling, inputs.scratch};
     EvaluateBatches(some, state->arenas[kDraw]);
-    for (size_t row = 0; row < info.size(); ++row) {
-      if (!sampling[row].active) continue;
-      info[row].energy = inputs.scratch->energy[row];
-      info[row].finite = std::isfinite(info[row].energy);
+    for (size_t row = 0; row < of_sampling.size(); ++row) {
+      of_sampling[row].energy = inputs.scratch->energy[row];
+      of_sampling[row].finite = std::isfinite(of_sampling[row].energy);
     }
+  }
+  if (!Any(training)) return of_sampling;
+  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+  EvaluateBatches(some, state->theta());
+  std::vector<StepInfo> info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  TakeSnapshots(some, state);
+  for (size_t row = 0; row < info.size(); ++row) {
+    if (sampling[row].active) info[row] = of_sampling[row];
   }
   return info;
 }

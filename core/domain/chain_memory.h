@@ -1,0 +1,22 @@
+// What one chain takes on its device, for packing chains into batches and for refusing those that no machine holds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/domain/job_spec.h"
+#include "core/domain/sampler_spec.h"
+
+namespace chainfleet {
+
+// At least as many as there are tensors of theta's size in a chain's state: theta itself, momenta, averages,
+// deviations.
+int64_t StateCopies(const SamplerSpec& sampler);
+
+// Rough bytes: state and its copy for a resume point, gradient and proposals, curvature, and the activations of a batch
+// with their gradients. `module_bytes`: of a stored module, whose parameters only a worker knows: all that is in it. 0
+// if shapes do not fit.
+int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,
+                           int64_t module_bytes = 0);
+
+}  // namespace chainfleet

@@ -1,0 +1,45 @@
+#include "core/domain/chain_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kLenet5 = 61706;  // parameters
+
+JobSpec Lenet5(SamplerKind sampler) {
+  JobSpec spec;
+  spec.model.kind = BuiltinModel{"lenet5", {}};
+  spec.sampler.kind = std::move(sampler);
+  spec.batch_size = 1;
+  return spec;
+}
+
+int64_t BytesOf(const JobSpec& spec) { return EstimateChainBytes(spec, {1, 28, 28}, 10); }
+
+TEST(ChainMemory, GrowsWithTheBatch) {
+  JobSpec spec = Lenet5(SgldSpec{});
+  const int64_t one = BytesOf(spec);
+  EXPECT_GT(one, 4 * 4 * kLenet5);
+  spec.batch_size = 128;
+  EXPECT_GT(BytesOf(spec), one + 127 * 2 * 4 * 28 * 28);
+}
+
+TEST(ChainMemory, OfSwagHasItsDeviationsTwice) {
+  const int64_t few = BytesOf(Lenet5(SwagSpec{.max_rank = 5})), more = BytesOf(Lenet5(SwagSpec{.max_rank = 25}));
+  EXPECT_EQ(more - few, 20 * 2 * 4 * kLenet5);
+  EXPECT_GT(few, BytesOf(Lenet5(SgldSpec{})));
+}
+
+TEST(ChainMemory, OfLaplaceHasItsCurvature) { EXPECT_GT(BytesOf(Lenet5(LaplaceSpec{})), BytesOf(Lenet5(SgldSpec{}))); }
+
+TEST(ChainMemory, OfAStoredModuleGoesByItsSize) {
+  JobSpec spec = Lenet5(SgldSpec{});
+  spec.model.kind = TorchScriptModel{"mine"};
+  EXPECT_GE(EstimateChainBytes(spec, {1, 28, 28}, 10, 1'000'000), 4'000'000);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -24,6 +24,7 @@ void AddPredict(CLI::App* program, Invocation* run);
 void AddEvaluate(CLI::App* program, Invocation* run);
 void AddReport(CLI::App* program, Invocation* run);
 void AddExport(CLI::App* program, Invocation* run);
+void AddDrain(CLI::App* program, Invocation* run);
 void AddDoctor(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);
 

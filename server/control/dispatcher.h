@@ -150,6 +150,8 @@ class Dispatcher {
   // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current: asked before bytes are accepted.
   absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch);
   std::vector<WorkerView> ListWorkers();
+  // Its chains come back as its calls do; they count no attempt. NOT_FOUND.
+  absl::StatusOr<WorkerView> DrainWorker(const std::string& worker);
   // What a scaler and the metrics of the queue go by.
   FleetDemand Demand();
 

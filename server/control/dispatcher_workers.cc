@@ -333,6 +333,18 @@ std::vector<WorkerView> Dispatcher::ListWorkers() {
   return impl_->Workers();
 }
 
+absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker) {
+  Impl::Entered entered(impl_.get());
+  if (!impl_->fleet.Drain(worker)) {
+    return absl::NotFoundError(absl::StrCat("no worker ", worker, ": `get workers` lists those that are there"));
+  }
+  impl_->stirred.insert(worker);
+  for (WorkerView& view : impl_->Workers()) {
+    if (view.id == worker) return std::move(view);
+  }
+  return absl::InternalError("a worker that drains is not listed");
+}
+
 // A look at each chain that waits; one whose waits_since was never set has not waited.
 absl::Duration Dispatcher::Impl::OldestWait() const {
   absl::Duration oldest;

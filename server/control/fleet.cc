@@ -36,7 +36,8 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.seq = request.seq;
   worker.host = request.host;
   worker.metrics_address = request.metrics_address;
-  worker.draining = request.draining;
+  worker.told_to_drain = worker.told_to_drain && !is_new;
+  worker.draining = request.draining || worker.told_to_drain;
   worker.last_sync = now;
   worker.silent = false;
   worker.chains_listed = request.chains.size();
@@ -55,6 +56,12 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
 WorkerEntry* Fleet::Find(const std::string& id) {
   const auto found = workers_.find(id);
   return found == workers_.end() ? nullptr : &found->second;
+}
+
+bool Fleet::Drain(const std::string& id) {
+  WorkerEntry* worker = Find(id);
+  if (worker != nullptr) worker->draining = worker->told_to_drain = true;
+  return worker != nullptr;
 }
 
 std::vector<WorkerEntry*> Fleet::NewlySilent(absl::Duration before) {

@@ -20,6 +20,7 @@ struct WorkerEntry {
   int64_t memory_bytes = 0;  // of all devices; 0: unknown
   size_t chains_listed = 0;  // in its last call: what its process really has
   bool draining = false;
+  bool told_to_drain = false;                   // by an operator; until its process ends
   bool silent = false;                          // NewlySilent has named it since its last call
   absl::Duration last_sync;                     // monotonic
   std::deque<std::string> former_incarnations;  // the newest few
@@ -41,6 +42,8 @@ class Fleet {
   absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   WorkerEntry* Find(const std::string& id);
+  // From now on it drains, whatever it says, until its process ends. False: no such worker.
+  bool Drain(const std::string& id);
   // Those that were last seen before `before`, each once in its silence.
   std::vector<WorkerEntry*> NewlySilent(absl::Duration before);
   // Forgets workers not seen since `before`.

@@ -315,6 +315,17 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
   });
 }
 
+grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::DrainWorkerRequest* request,
+                                                  v1::Worker* response) {
+  return ServeUnary(response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const auto serves = [&](const ServingWorker& worker) { return worker.id == request->worker(); };
+    const bool serving = std::ranges::any_of(shards_->Workers(), serves);
+    answer->Answer(parts_.dispatcher->DrainWorker(request->worker()),
+                   [&](const WorkerView& view) { return RenderWorker(view, serving); });
+  });
+}
+
 grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::GetServerInfoRequest*,
                                                     v1::ServerInfo* response) {
   return ServeUnary(response, [&](auto answer) {

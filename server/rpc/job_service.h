@@ -62,6 +62,8 @@ class JobService final : public v1::JobService::CallbackService {
                                         v1::DeleteModelResponse* response) override;
   grpc::ServerUnaryReactor* ListWorkers(Context* context, const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override;
+  grpc::ServerUnaryReactor* DrainWorker(Context* context, const v1::DrainWorkerRequest* request,
+                                        v1::Worker* response) override;
   grpc::ServerUnaryReactor* GetServerInfo(Context* context, const v1::GetServerInfoRequest* request,
                                           v1::ServerInfo* response) override;
 

@@ -95,5 +95,27 @@ class Scheduling(unittest.TestCase):
         self.assertGreaterEqual(sum(int(chain.get("num_draws", 0)) == 200 for chain in chains), 3)
 
 
+class Drain(unittest.TestCase):
+    def test_a_drained_worker_gives_its_chains_to_the_others_for_free(self):
+        fleet = fleets.Fleet(workers=2)
+        self.addCleanup(fleet.close)
+        fleet.up()
+        walk = fleet.submit(job("walk", chains=4, every=1000))
+        for state in fleet.watch(walk):
+            if leased(state) == 4 and all(int(chain.get("num_draws", 0)) > 0 for chain in state["chains"]):
+                break
+        gone = state["chains"][0]["worker"]
+        drained = fleet.json("drain", gone)
+        self.assertTrue(drained["draining"])
+        self.assertEqual(int(drained.get("chains", 0)), 0)
+        for state in fleet.watch(walk):
+            if leased(state) == 4:
+                break
+        self.assertNotIn(gone, {chain["worker"] for chain in state["chains"]})
+        self.assertEqual({int(chain.get("attempts", 0)) for chain in state["chains"]}, {0})
+        self.assertEqual(fleet.run("drain", "nobody").returncode, 3)
+        fleet.run("abort", walk, check=True)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

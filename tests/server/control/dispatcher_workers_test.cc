@@ -287,6 +287,26 @@ TEST_F(DispatcherWorkers, DrainingWorkerHandsBackForFreeAndGetsNothing) {
   EXPECT_EQ(Chain(chain).attempts, 0);
 }
 
+TEST_F(DispatcherWorkers, AnOperatorDrainsAWorkerUntilItsProcessEnds) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->DrainWorker("w2").status()));
+  const absl::StatusOr<WorkerView> drained = dispatcher_->DrainWorker("w1");
+  ASSERT_TRUE(drained.ok()) << drained.status();
+  EXPECT_TRUE(drained->draining);
+  EXPECT_EQ(drained->chains, 1);
+  Sync(&worker);
+  EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kHandBack)));
+  Advance(&worker, chain, ChainState::kPending);
+  EXPECT_EQ(dispatcher_->ListWorkers().front().chains, 0);
+  EXPECT_TRUE(Sync(&worker).grants.empty()) << "it does not say so itself";
+  EXPECT_EQ(Chain(chain).attempts, 0);
+  worker.Restart();
+  Sync(&worker);
+  EXPECT_TRUE(worker.chains.contains(chain));
+  EXPECT_FALSE(dispatcher_->ListWorkers().front().draining);
+}
+
 TEST_F(DispatcherWorkers, ChainEndedByItsHolderIsNotFencedBeforeItReadsTheReply) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

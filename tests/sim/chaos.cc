@@ -165,10 +165,13 @@ void Chaos::LoseBucket() {
 }
 
 void Chaos::JumpClock() {
-  const absl::Duration by = dice_.Between(-absl::Hours(30), absl::Hours(30));
-  site_.Note("the calendar jumps by " + absl::FormatDuration(by));
-  for (ServerNode* server : world_->LiveServers()) server->process().JumpWall(by);
-  for (WorkerNode* worker : world_->LiveWorkers()) worker->process().JumpWall(by);
+  const auto jump = [this](Process& process) {
+    const absl::Duration by = dice_.Between(-absl::Hours(30), absl::Hours(30));
+    site_.Note(absl::StrCat("the calendar of ", process.name(), " jumps by ", absl::FormatDuration(by)));
+    process.JumpWall(by);
+  };
+  for (ServerNode* server : world_->LiveServers()) jump(server->process());
+  for (WorkerNode* worker : world_->LiveWorkers()) jump(worker->process());
 }
 
 }  // namespace chainfleet

@@ -44,6 +44,7 @@ absl::StatusOr<std::vector<ApplyResult>> SimulatedStateStore::Apply(std::span<co
 }
 
 void SimulatedStateStore::Record(const StateChange& change, const ApplyResult& result) {
+  if (std::holds_alternative<change::CommitProgress>(change)) site_.replayed += result.replayed;
   if (!result.status.ok() || result.replayed) return;
   if (const auto* grant = std::get_if<change::GrantLease>(&change)) {
     site_.Note(

@@ -150,6 +150,7 @@ class Simulation {
     }
     report_.refusals = site_.refusals;
     report_.preempted = site_.orders.preempted;
+    report_.replayed = site_.replayed;
     report_.journal = Sha256Hex(journal);
   }
 

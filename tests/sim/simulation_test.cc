@@ -24,6 +24,7 @@ bool RunSeed(uint64_t seed, bool trace, SimulationReport* sum) {
   const SimulationReport report = RunSimulation(seed, trace ? PrintLine : std::function<void(const std::string&)>());
   sum->grants += report.grants;
   sum->commits += report.commits;
+  sum->replayed += report.replayed;
   sum->preempted += report.preempted;
   for (const auto& [reason, count] : report.refusals) sum->refusals[reason] += count;
   for (const auto& [state, count] : report.ends) sum->ends[state] += count;
@@ -35,8 +36,8 @@ bool RunSeed(uint64_t seed, bool trace, SimulationReport* sum) {
 }
 
 void PrintSum(const SimulationReport& sum) {
-  std::cout << sum.grants << " leases, " << sum.preempted << " taken for a higher tier, " << sum.commits
-            << " commits; chains:";
+  std::cout << sum.grants << " leases, " << sum.preempted << " taken for a higher tier, " << sum.commits << " commits, "
+            << sum.replayed << " repeated; chains:";
   for (const auto& [state, count] : sum.ends) std::cout << " " << state << " " << count;
   std::cout << "; refused:";
   for (const auto& [reason, count] : sum.refusals)
@@ -52,6 +53,7 @@ TEST_P(Seeds, KeepThePromises) {
   for (uint64_t seed = first; seed < first + kSeedsPerShard; ++seed) ASSERT_TRUE(RunSeed(seed, false, &sum)) << seed;
   PrintSum(sum);
   EXPECT_GT(sum.ends["SUCCEEDED"], sum.ends["FAILED"]);
+  EXPECT_GT(sum.replayed, 0) << "in these seeds no commit is repeated";
   EXPECT_GT(sum.preempted, 0) << "in these seeds no chain gives way";
   for (const char* reason : {"LEASE_FENCED", "CHAIN_FINAL", "NOT_LEADER", "OUTCOME_UNKNOWN", "DISK_FULL"}) {
     EXPECT_GT(sum.refusals[reason], 0) << "these seeds never come to " << reason;

@@ -70,6 +70,7 @@ struct Site {
   } orders;
 
   std::function<void(const std::string&)> trace;
+  int64_t replayed = 0;                     // commits that had been made before
   std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
   bool power_was_lost = false;
   bool yielding = false;

@@ -1,3 +1,6 @@
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+
 #include <string>
 
 #include "google/rpc/error_details.pb.h"
@@ -290,6 +293,39 @@ TEST_F(TokenTest, WantsTheTokenOnEveryCall) {
   EXPECT_EQ(CodeWith("Bearer Secret"), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(CodeWith("secret"), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(CodeWith("Bearer secret"), grpc::StatusCode::OK);
+}
+
+// The code of a call with an empty request.
+grpc::StatusCode EmptyCall(grpc::GenericStub* stub, grpc::ClientContext* context, const std::string& method) {
+  grpc::CompletionQueue queue;
+  void* tag;
+  bool ok;
+  const auto call = stub->PrepareCall(context, method, &queue);
+  call->StartCall(nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  const grpc::Slice nothing;
+  call->WriteLast(grpc::ByteBuffer(&nothing, 1), grpc::WriteOptions(), nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  return status.error_code();
+}
+
+TEST_F(TokenTest, EveryMethodOfEveryServiceRefusesAnotherToken) {
+  grpc::GenericStub stub(channel_);
+  int methods = 0;
+  for (const char* name : {"chainfleet.v1.JobService", "chainfleet.v1.PredictService", "chainfleet.v1.WorkerService",
+                           "inference.GRPCInferenceService"}) {
+    const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+    ASSERT_NE(service, nullptr) << name;
+    for (int i = 0; i < service->method_count(); ++i, ++methods) {
+      const std::string method = std::string("/") + name + "/" + service->method(i)->name();
+      grpc::ClientContext context;
+      EXPECT_EQ(EmptyCall(&stub, Authorized(&context, "guessed"), method), grpc::StatusCode::UNAUTHENTICATED) << method;
+    }
+  }
+  EXPECT_GT(methods, 40);
 }
 
 TEST_F(TokenTest, TheJobsOfOtherTenantsAreNotFound) {

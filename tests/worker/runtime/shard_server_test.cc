@@ -194,6 +194,16 @@ TEST_F(ShardServerTest, AveragesEveryKthDrawBackFromTheNewestAndFetchesOnlyItsSe
   EXPECT_THAT(results_[0]->corrupt_objects, IsEmpty()) << "what is not needed is not fetched";
 }
 
+TEST_F(ShardServerTest, SumsSeveralEntriesOfOneChainApartInTheirOrder) {
+  Submit(Request(1, {Chain(0, 3, 1), Chain(0, 1, 2), Chain(0, 0, 1)}));  // the newest first
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(1));
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  std::vector<double> sums;
+  for (const PartialPrediction& partial : results_[0]->partials) sums.push_back(partial.sum_wp[0]);
+  EXPECT_THAT(sums, ElementsAre(4, 40, 2 + 3, 20 + 30, 1, 10));
+}
+
 TEST_F(ShardServerTest, AsksForMembersIfTheShardDoes) {
   FakePredictor::members_asked = false;
   Submit(Request(1, {Chain(0)}));

@@ -1,4 +1,5 @@
 """Debian's Prometheus over a real fleet, with the configuration and the rules of deploy/prometheus."""
+import json
 import os
 import shutil
 import subprocess
@@ -13,9 +14,9 @@ READY_WITHIN_SECONDS = 60
 
 
 class RealPrometheus(RealServer):
-    """Scrapes the server whose metrics are at `metrics_address`, and the workers it lists, each second."""
+    """Scrapes the servers whose metrics are at these addresses, and the workers that the first lists, each second."""
 
-    def __init__(self, metrics_address):
+    def __init__(self, *metrics_addresses):
         super().__init__("prometheus")
         self.url = f"http://127.0.0.1:{free_ports(1)[0]}"
         for rules in ("recording_rules.yml", "alert_rules.yml"):
@@ -23,7 +24,8 @@ class RealPrometheus(RealServer):
         with open(os.path.join(DEPLOYED, "prometheus.yml")) as f:
             text = f.read()
         with open(self.path("prometheus.yml"), "w") as f:
-            f.write(text.replace("127.0.0.1:7401", metrics_address).replace("interval: 15s", "interval: 1s"))
+            text = text.replace('["127.0.0.1:7401"]', json.dumps(metrics_addresses))
+            f.write(text.replace("127.0.0.1:7401", metrics_addresses[0]).replace("interval: 15s", "interval: 1s"))
 
     def path(self, name):
         return os.path.join(self.folder, name)

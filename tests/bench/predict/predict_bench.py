@@ -4,7 +4,8 @@
     python3 tests/bench/predict/predict_bench.py BIN --memory
 
 BIN holds the programs, chainfleet-predict-load and chainfleet-member-loop among them. Networks lenet5 and mlp with 16 and 64 draws
-(four chains, sampled here on Fashion-MNIST), requests of 1 and 64 rows, 1 to 64 requests open at once; client, server and one worker of
+(four chains, sampled here on Fashion-MNIST), requests of 1 and 64 rows in the datatype of ModelMetadata, UINT8, and of 64 rows in
+FP32, 1 to 64 requests open at once; client, server and one worker of
 two threads share the machine. Rivals, each on two threads with all of it for itself: a loop over the members in LibTorch (C++), and, with
 --python, which has torch 2.11 and numpy (python3 -m venv V; V/bin/pip install torch==2.11.0 numpy), torch.func.vmap over stacked
 parameters. Ours and theirs take turns, the tables have the medians of the rounds; before anything is timed all answers are held against
@@ -26,6 +27,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 BATCHES = "1,16,64,256,1024"
 WIDTHS = "1,2,4,8,16,32,64"
 TRAINED_ROWS = 6000
+REQUESTS = {"1, UINT8": (1, "UINT8"), "64, UINT8": (64, "UINT8"), "64, FP32": (64, "FP32")}  # rows and datatype
+FILES = {"UINT8": ".u8", "FP32": ".f32"}
+MOST_GROWTH_MIB = 16  # of a process over 100,000 requests
 JOB = """
 name: {model}-{draws}
 model: {{builtin: {model}}}
@@ -53,11 +57,12 @@ def lines_of_json(*command, env=None):
 
 
 def write_inputs(path, images, rows):
-    """The first rows of an IDX file as float32 on the x / 255 scale, without numpy."""
+    """The first rows of an IDX file as they are, and beside them as float32 on the x / 255 scale, without numpy."""
     pixels = gzip.open(images).read()[16:16 + rows * 784]
     scale = [struct.pack("<f", value / 255) for value in range(256)]
-    with open(path, "wb") as f:
-        f.write(b"".join(scale[pixel] for pixel in pixels))
+    for datatype, values in (("UINT8", pixels), ("FP32", b"".join(scale[pixel] for pixel in pixels))):
+        with open(path + FILES[datatype], "wb") as f:
+            f.write(values)
 
 
 def floats(path):
@@ -69,7 +74,7 @@ def floats(path):
 class Bench:
     def __init__(self, options, fleet, fashion):
         self.options, self.fleet = options, fleet
-        self.inputs = fleet.path("inputs.f32")
+        self.inputs = fleet.path("inputs")
         write_inputs(self.inputs, f"{fashion}/t10k-images-idx3-ubyte.gz", 2048)
         dataset = next(d for d in fleet.json("dataset", "list")["datasets"] if d["name"] == "fashion")
         self.scale = [dataset["normalisation"]["mean"][0], dataset["normalisation"]["stddev"][0]]
@@ -89,13 +94,14 @@ class Bench:
     def draws(self, model, draws):
         return self.fleet.path(f"{model}-{draws}.f32")
 
-    def load(self, job, rows, widths, *more):
+    def load(self, job, rows, widths, *more, datatype="UINT8"):
         return lines_of_json(os.path.join(self.options.tools, "chainfleet-predict-load"), "--address", self.fleet.address, "--job", job,
-                             "--inputs", self.inputs, "--rows", rows, "--concurrency", widths, *more)
+                             "--inputs", self.inputs + FILES[datatype], "--datatype", datatype, "--rows", rows, "--concurrency", widths,
+                             *more)
 
     def rival(self, command, model, draws, *more):
         return lines_of_json(*command, "--model", model, "--draws", self.draws(model, draws), "--members", draws, "--inputs",
-                             self.inputs, "--mean", self.scale[0], "--stddev", self.scale[1], "--seconds", self.options.seconds,
+                             self.inputs + ".f32", "--mean", self.scale[0], "--stddev", self.scale[1], "--seconds", self.options.seconds,
                              *more, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
 
     def loop(self):
@@ -107,7 +113,7 @@ class Bench:
     def check(self, job, model, draws):
         """All who answer say the same of the first 64 rows."""
         import fleet as fleets
-        with open(self.inputs, "rb") as f:
+        with open(self.inputs + ".f32", "rb") as f:
             fleets.write_npy(self.fleet.path("x.npy"), "<f4", (64, 1, 28, 28), f.read(64 * 784 * 4))
         ours = self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"))["scores"]["mean_probability"]
         for command in [self.loop()] + ([self.vmap()] if self.options.python else []):
@@ -119,23 +125,23 @@ class Bench:
         say(f"{model}, {draws} draws: all answers agree")
 
     def measure(self, job, model, draws):
-        """Rounds in turn: [{concurrency of 1 row}, {of 64 rows}, {batch: loop}, {batch: vmap}], lists of what was measured."""
-        found = [{}, {}, {}, {}]
+        """Rounds in turn: for each of REQUESTS {concurrency: figures}, for "loop" and "vmap" {batch: figures}."""
+        found = {name: {} for name in (*REQUESTS, "loop", "vmap")}
         for turn in range(self.options.rounds):
-            for table, rows in ((0, 1), (1, 64)):
-                for line in self.load(job, rows, WIDTHS, "--seconds", self.options.seconds):
+            for name, (rows, datatype) in REQUESTS.items():
+                for line in self.load(job, rows, WIDTHS, "--seconds", self.options.seconds, datatype=datatype):
                     if line["failed"]:
-                        raise AssertionError(f"{job}, {rows} rows: {line}")
-                    found[table].setdefault(line["concurrency"], []).append(line)
+                        raise AssertionError(f"{job}, {name}: {line}")
+                    found[name].setdefault(line["concurrency"], []).append(line)
             for streams in (1, 2):
                 for line in self.rival(self.loop(), model, draws, "--batches", BATCHES, "--streams", streams):
-                    found[2].setdefault((line["batch"], streams), []).append(line)
+                    found["loop"].setdefault((line["batch"], streams), []).append(line)
             if self.options.python:
                 for line in self.rival(self.vmap(), model, draws, "--batches", BATCHES):
-                    found[3].setdefault(line["batch"], []).append(line)
+                    found["vmap"].setdefault(line["batch"], []).append(line)
             say(f"{model}, {draws} draws: round {turn + 1} of {self.options.rounds}")
-        return [{key: {name: median(lines, name) for name in lines[0] if name != "error"} for key, lines in table.items()}
-                for table in found]
+        return {name: {key: {figure: median(lines, figure) for figure in lines[0] if figure != "error"} for key, lines in table.items()}
+                for name, table in found.items()}
 
 
 def median(lines, name):
@@ -157,21 +163,23 @@ def stacked_draws(path):
     return b"".join(b"".join(draw) for draw in zip(*parts, strict=True))
 
 
+def best(table):
+    return max((line["rows_per_s"] for line in table.values()), default=0)
+
+
 def print_tables(results):
     print("| network, draws | rows of a request | open requests | requests/s | rows/s | p50, p95, p99 ms |\n| --- | --- | --- | --- | --- | --- |")
     for (model, draws), found in results.items():
-        for table, rows in ((0, 1), (1, 64)):
-            for width, line in sorted(found[table].items()):
-                print(f"| {model}, {draws} | {rows} | {width} | {line['requests_per_s']:.0f} | {line['rows_per_s']:.0f} | "
+        for name in REQUESTS:
+            for width, line in sorted(found[name].items()):
+                print(f"| {model}, {draws} | {name} | {width} | {line['requests_per_s']:.0f} | {line['rows_per_s']:.0f} | "
                       f"{line['p50_ms']:.1f}, {line['p95_ms']:.1f}, {line['p99_ms']:.1f} |")
-    print("\n| network, draws | ours, rows/s: 1 row, 64 rows | loop, best batch | vmap, best batch | ours / loop | ours / vmap |\n"
+    print(f"\n| network, draws | ours, rows/s: {'; '.join(REQUESTS)} | loop, best batch | vmap, best batch | ours / loop | ours / vmap |\n"
           "| --- | --- | --- | --- | --- | --- |")
     for (model, draws), found in results.items():
-        ours = [max(line["rows_per_s"] for line in found[table].values()) for table in (0, 1)]
-        loop = max(line["rows_per_s"] for line in found[2].values())
-        vmap = max((line["rows_per_s"] for line in found[3].values()), default=0)
+        ours, loop, vmap = [best(found[name]) for name in REQUESTS], best(found["loop"]), best(found["vmap"])
         ratio = f"{max(ours) / vmap:.2f}" if vmap else ""
-        print(f"| {model}, {draws} | {ours[0]:.0f}, {ours[1]:.0f} | {loop:.0f} | {vmap:.0f} | {max(ours) / loop:.2f} | {ratio} |")
+        print(f"| {model}, {draws} | {'; '.join(f'{rate:.0f}' for rate in ours)} | {loop:.0f} | {vmap:.0f} | {max(ours) / loop:.2f} | {ratio} |")
 
 
 def watch_memory(bench, job):
@@ -183,6 +191,9 @@ def watch_memory(bench, job):
         if "after_requests" in line:
             print(f"| {line['after_requests']} | {line['resident_mib'][0]:.1f} | {line['resident_mib'][1]:.1f} |")
     print(f"\n{lines[-1]['requests_per_s']:.0f} requests/s, {lines[-1]['failed']} failed")
+    seen = [line["resident_mib"] for line in lines if "resident_mib" in line]
+    if lines[-1]["failed"] or any(now - then > MOST_GROWTH_MIB for then, now in zip(seen[0], seen[-1])):
+        raise AssertionError(f"requests failed, or a process grew by more than {MOST_GROWTH_MIB} MiB")
 
 
 def main():
@@ -200,6 +211,7 @@ def main():
     if options.quick:
         options.rounds, options.seconds = 1, 0.2
     os.environ["CHAINFLEET_BIN"] = options.bin
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # and with us all that we start
     sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
     import fleet as fleets
     fleet = fleets.Fleet(workers=1, lease_seconds=15)

@@ -24,7 +24,7 @@ namespace {
 constexpr int kConnections = 4;
 
 struct Options {
-  std::string address = "127.0.0.1:7400", job, inputs;
+  std::string address = "127.0.0.1:7400", job, inputs, datatype = "UINT8";
   std::vector<std::string> outputs = {"mean_probability"};
   std::vector<int> concurrency = {1, 2, 4, 8, 16, 32, 64};
   std::vector<int64_t> row_shape = {1, 28, 28};
@@ -49,14 +49,15 @@ class Round {
   Round(const Options& options, const std::string& rows,
         const std::vector<std::unique_ptr<inference::GRPCInferenceService::Stub>>& stubs, int width)
       : options_(options), slots_(width) {
-    const int64_t row_bytes = 4 * Values(), in_file = static_cast<int64_t>(rows.size()) / row_bytes;
+    const int64_t row_bytes = (options.datatype == "FP32" ? 4 : 1) * Values();
+    const int64_t in_file = static_cast<int64_t>(rows.size()) / row_bytes;
     for (int i = 0; i < width; ++i) {
       Slot& slot = slots_[i];
       slot.stub = stubs[i % stubs.size()].get();
       slot.request.set_model_name(options.job);
       auto* input = slot.request.add_inputs();
       input->set_name("x");
-      input->set_datatype("FP32");
+      input->set_datatype(options.datatype);
       input->add_shape(options.rows);
       for (const int64_t side : options.row_shape) input->add_shape(side);
       for (const std::string& output : options.outputs) slot.request.add_outputs()->set_name(output);
@@ -179,9 +180,10 @@ int main(int argc, char** argv) {
   CLI::App app("ModelInfer calls against a running server; a line of JSON for each concurrency");
   app.add_option("--address", options.address, "HOST:PORT of the server");
   app.add_option("--job", options.job, "Job id")->required();
-  app.add_option("--inputs", options.inputs, "File of float32 rows, little-endian")
+  app.add_option("--inputs", options.inputs, "File of rows, values of the datatype, little-endian")
       ->required()
       ->check(CLI::ExistingFile);
+  app.add_option("--datatype", options.datatype, "Of the inputs")->check(CLI::IsMember({"UINT8", "FP32"}));
   app.add_option("--row-shape", options.row_shape, "Shape of a row")->delimiter(',');
   app.add_option("--rows", options.rows, "Rows of a request")->check(CLI::PositiveNumber);
   app.add_option("--outputs", options.outputs, "Outputs asked for")->delimiter(',');

@@ -17,7 +17,7 @@ std::string WhyNotScaled(const JobRow& job, int32_t chains) {
   if (!spec.sweep.empty()) return "has a sweep: submit another for more chains of each point";
   if (chains < spec.chains) return absl::StrCat("has ", spec.chains, " chains, which only become more");
   if (chains > limits::kMaxChainsPerJob) return absl::StrCat("may have ", limits::kMaxChainsPerJob, " chains at most");
-  if (job.finished_at) return "has ended";
+  if (job.finished_at) return "has ended: submit its file again with more chains";
   if (job.intent > JobIntent::kPause) return absl::StrCat("is to ", ToString(job.intent));
   return job.stopped.empty() ? "" : absl::StrCat("has enough draws: ", job.stopped.begin()->second);
 }

@@ -12,7 +12,7 @@ case ${1:-both} in
 esac
 shift $(($# > 0 ? 1 : 0))
 supp=$PWD/tests/sanitizers
-export CHAINFLEET_TEST_PATIENCE=300  # seconds of a wait: sanitized binaries are slow
+export CHAINFLEET_TEST_PATIENCE=300 CHAINFLEET_TEST_SHORTER=4  # seconds of a wait; jobs of fault tests: sanitized binaries are slow
 # The fault shim is preloaded before the runtime of AddressSanitizer, on purpose.
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1:verify_asan_link_order=0
 export LSAN_OPTIONS=suppressions=$supp/leaks.supp:print_suppressions=0

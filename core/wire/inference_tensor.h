@@ -10,8 +10,8 @@
 namespace chainfleet {
 
 // UINT8 stays; FP32, FP16, BF16 and FP64 become float32. `raw`: the tensor's bytes, which are taken, or null if they
-// are in tensor.contents(). INVALID_ARGUMENT, naming the tensor: datatype, shape, contents beside raw bytes, contents of
-// another datatype, size, a finite value beyond float32.
+// are in tensor.contents(). INVALID_ARGUMENT, naming the tensor: datatype, shape, contents beside raw bytes, contents
+// of another datatype, size, a finite value beyond float32.
 absl::StatusOr<InputTensor> InputFromProto(const inference::ModelInferRequest::InferInputTensor& tensor,
                                            std::string* raw);
 

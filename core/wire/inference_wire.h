@@ -41,8 +41,8 @@ absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
 // "" is 0, the newest. INVALID_ARGUMENT unless a number from 1 on.
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);
 
-// id and model_name are as in the request. The parameters "members" and "member_weights" name the draws of the member outputs.
-// All of call.outputs are known (CheckOutputs).
+// id and model_name are as in the request. The parameters "members" and "member_weights" name the draws of the member
+// outputs. All of call.outputs are known (CheckOutputs).
 inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call);
 
 }  // namespace chainfleet

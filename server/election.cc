@@ -53,6 +53,7 @@ LeadKeeper::LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration te
       on_lost_(std::move(on_lost)),
       renewed_(clock->Monotonic()) {
   executor_->ScheduleAfter(term_ / 3, [this] { Renew(); });
+  executor_->ScheduleAfter(term_, [this] { WatchTerm(); });
 }
 
 LeadKeeper::~LeadKeeper() {
@@ -66,13 +67,31 @@ void LeadKeeper::Renew() {
   const absl::Duration asked = clock_->Monotonic();
   const absl::Status status = leader_->Renew();
   if (status.ok()) {
+    const MutexLock lock(&mutex_);
     renewed_ = asked;
   } else {
     Log(LogLevel::kWarning, "the lead was not renewed", {{"error", status.ToString()}});
-    // The commit transaction is what keeps draws safe; ending early only ends what could no longer be committed.
-    if (ReasonOf(status) == "NOT_LEADER" || clock_->Monotonic() - renewed_ >= term_) return on_lost_(status);
+    if (ReasonOf(status) == "NOT_LEADER") return Lose(status);
   }
   executor_->ScheduleAfter(term_ / 3, [this] { Renew(); });
+}
+
+void LeadKeeper::WatchTerm() {
+  const absl::Duration left = [this] {
+    const MutexLock lock(&mutex_);
+    return renewed_ + term_ - clock_->Monotonic();
+  }();
+  if (left > absl::ZeroDuration()) return executor_->ScheduleAfter(left, [this] { WatchTerm(); });
+  Lose(absl::UnavailableError(absl::StrCat("the lead was not renewed for ", absl::FormatDuration(term_))));
+}
+
+void LeadKeeper::Lose(const absl::Status& status) {
+  {
+    const MutexLock lock(&mutex_);
+    if (std::exchange(lost_, true)) return;
+  }
+  Log(LogLevel::kError, "the lead is lost: this process must end", {{"error", status.ToString()}});
+  on_lost_(status);
 }
 
 }  // namespace chainfleet

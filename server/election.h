@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "core/base/mutex.h"
 #include "core/base/rng_key.h"
 #include "core/store/state_store/postgres_leader.h"
 
@@ -32,21 +33,27 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
 // more.
 class LeadKeeper {
  public:
-  // `on_lost` runs at most once, when another leads or the term may have ended unrenewed. `executor` has a thread for
-  // this alone and ends before this does; neither it nor `clock` is owned.
+  // `on_lost` runs at most once, when another leads or the term has ended unrenewed, even while a renewal still waits
+  // for its answer: what commits is safe anyhow (the store's transactions check who leads), but whoever takes over
+  // needs what this process holds. `executor` has two threads for this alone and ends before this does; neither it nor
+  // `clock` is owned.
   LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration term, const Clock* clock, Executor* executor,
              std::function<void(const absl::Status&)> on_lost);
   ~LeadKeeper();
 
  private:
   void Renew();
+  void WatchTerm();
+  void Lose(const absl::Status& status);
 
   const std::unique_ptr<PostgresLeader> leader_;
   const absl::Duration term_;
   const Clock* const clock_;
   Executor* const executor_;
   const std::function<void(const absl::Status&)> on_lost_;
-  absl::Duration renewed_;  // on the monotonic clock
+  Mutex mutex_;
+  absl::Duration renewed_ CHAINFLEET_GUARDED_BY(mutex_);  // on the monotonic clock
+  bool lost_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace chainfleet

@@ -22,6 +22,7 @@ namespace {
 
 constexpr absl::Duration kCollectInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
+constexpr absl::Duration kDeposedLeaderEnds = absl::Seconds(10);  // and lets go of a folder that both have
 constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
 constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
@@ -69,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server);
   if (lead) {
     server->state_ = std::move(lead->store);
-    server->lead_thread_ = std::make_unique<ThreadPool>(1);
+    server->lead_thread_ = std::make_unique<ThreadPool>(2);
     server->lead_ = std::make_unique<LeadKeeper>(std::move(lead->leader), kLeaderTerm, &server->clock_,
                                                  server->lead_thread_.get(), on_store_lost);
   }
@@ -85,12 +86,7 @@ Server::~Server() {
 absl::Status Server::OpenStores(const ServerOptions& options) {
   data_directory_ = options.data_directory;
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
-  absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(options.data_directory + "/lock");
-  if (!lock.ok()) {
-    return Annotate(lock.status(),
-                    absl::StrCat("data directory ", options.data_directory, " is in use by another server"));
-  }
-  lock_ = *std::move(lock);
+  CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kDeposedLeaderEnds : absl::ZeroDuration()));
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
   if (state_ == nullptr) {
     CHAINFLEET_ASSIGN_OR_RETURN(
@@ -98,6 +94,20 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
                                      options.opening));
   }
   return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
+}
+
+absl::Status Server::LockFolder(absl::Duration patience) {
+  const absl::Duration end = clock_.Monotonic() + patience;
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(data_directory_ + "/lock");
+  while (ReasonOf(lock.status()) == "IN_USE" && clock_.Monotonic() < end) {
+    PauseThread(absl::Milliseconds(100));
+    lock = FileLock::Acquire(data_directory_ + "/lock");
+  }
+  if (!lock.ok()) {
+    return Annotate(lock.status(), absl::StrCat("data directory ", data_directory_, " is in use by another server"));
+  }
+  lock_ = *std::move(lock);
+  return absl::OkStatus();
 }
 
 absl::Status Server::CheckRestored() {

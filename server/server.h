@@ -85,6 +85,7 @@ class Server {
  private:
   Server() = default;
   absl::Status OpenStores(const ServerOptions& options);
+  absl::Status LockFolder(absl::Duration patience);
   absl::Status OpenBlobs(const ServerOptions& options);
   void SignUploads(const ServerOptions& options);
   absl::Status CheckRestored();

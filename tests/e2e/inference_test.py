@@ -292,7 +292,7 @@ class Cancelled(unittest.TestCase):
     def rows(self, end):
         """How many rows there were in shards of large requests that have ended so."""
         lines = [json.loads(line) for line in self.fleet.logged()["worker-0.log"].splitlines() if line.endswith("}")]
-        return sum(line["rows"] for line in lines if line["message"] == "shard " + end and line["rows"] > 100)
+        return sum(line["rows"] for line in lines if line["message"] == "shard " + end and line["rows"] > 1)
 
     def small_ones_until(self, condition):
         for _ in range(500):
@@ -306,7 +306,8 @@ class Cancelled(unittest.TestCase):
 
     def test_ends_the_work_that_is_under_way_and_leaves_the_chain_its_lease(self):
         many = bad_input_test.GOOD.replace("last_epochs_of_cycle: 2", "every_steps: 1")
-        self.fleet.run("wait", self.fleet.submit(many), "--timeout", "120s", check=True)
+        slow = many.replace("num_epochs: 4", "num_epochs: 20")  # its 400 members take longer than its images to come
+        self.fleet.run("wait", self.fleet.submit(slow), "--timeout", "120s", check=True)
         endless = many.replace("name: small", "name: beside").replace("num_epochs: 4", "num_epochs: 1000000")
         job = self.fleet.submit(endless.replace("chains: 2", "chains: 1").replace("every_steps: 1", "every_steps: 1000"))
         self.fleet.wait_for_draws(job, 1)
@@ -320,11 +321,11 @@ class Cancelled(unittest.TestCase):
         for _ in calls:
             self.assertIsNotNone(ends.get(timeout=60), "it was answered before it was cancelled")
         self.small_ones_until(lambda: self.rows("cancelled") > 0)
-        served = self.rows("served")
-        self.assertLess(served, len(calls) * len(self.images) / 2)
-        for _ in range(20):
-            self.client.infer("small", [tensor(self.images[:1], "UINT8")], client_timeout=60)
-        self.assertEqual(self.rows("served"), served, "the worker went on with what nobody waits for")
+        served = -1  # shards that had begun still end: until there is no more of them
+        while served != (served := self.rows("served")):
+            for _ in range(20):
+                self.client.infer("small", [tensor(self.images[:1], "UINT8")], client_timeout=60)
+        self.assertLess(served, len(calls) * len(self.images) / 2, "the worker went on with what nobody waits for")
         self.fleet.wait_for_draws(job, int(self.fleet.json("get", "jobs", job)["num_draws"]) + 1)
         after = self.beside()
         self.assertEqual((after["state"], after["lease_epoch"], after["worker"]), ("LEASED", before["lease_epoch"], before["worker"]))

@@ -17,9 +17,9 @@
 #include "core/metrics/metrics.h"
 #include "worker/rpc/coordinator_client.h"
 #include "worker/rpc/direct_uploads.h"
-#include "worker/rpc/shard_predict_stream.h"
+#include "worker/rpc/predict/shard_predict_stream.h"
 #include "worker/runtime/device_loop.h"
-#include "worker/runtime/worker_session.h"
+#include "worker/runtime/session/worker_session.h"
 #include "worker/telemetry/gpu_probe.h"
 #include "worker/telemetry/worker_metrics.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/rng_key.h"
-#include "worker/runtime/progress_upload.h"
+#include "worker/runtime/session/progress_upload.h"
 
 namespace chainfleet {
 namespace {

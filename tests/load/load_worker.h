@@ -13,7 +13,7 @@
 #include "core/base/mutex.h"
 #include "core/domain/worker_protocol.h"
 #include "tests/load/load_stats.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

@@ -11,7 +11,7 @@
 #include "server/control/garbage_collector.h"
 #include "server/control/retention_keeper.h"
 #include "tests/sim/simulated_stores.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

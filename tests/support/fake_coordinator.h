@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "core/base/executor.h"
 #include "core/base/limits.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/executor.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

@@ -13,7 +13,7 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
 #include "worker/runtime/device_loop.h"
-#include "worker/runtime/worker_session.h"
+#include "worker/runtime/session/worker_session.h"
 
 namespace chainfleet {
 

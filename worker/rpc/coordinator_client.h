@@ -11,7 +11,7 @@
 #include "core/base/mutex.h"
 #include "core/domain/signed_upload.h"
 #include "worker/rpc/server_lines.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

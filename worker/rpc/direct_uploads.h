@@ -10,7 +10,7 @@
 #include "core/base/executor.h"
 #include "core/domain/signed_upload.h"
 #include "core/store/blob_store/http_transport.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

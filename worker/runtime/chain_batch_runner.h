@@ -12,9 +12,9 @@
 #include "core/base/clock.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/runtime/chain_loader.h"
-#include "worker/runtime/draw_uploader.h"
-#include "worker/runtime/held_chains.h"
-#include "worker/runtime/runtime_observer.h"
+#include "worker/runtime/session/draw_uploader.h"
+#include "worker/runtime/session/held_chains.h"
+#include "worker/runtime/session/runtime_observer.h"
 #include "worker/runtime/step_timer.h"
 
 namespace chainfleet {

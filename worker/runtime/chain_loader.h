@@ -7,9 +7,9 @@
 
 #include "core/base/executor.h"
 #include "worker/numerics/dataset/resident_dataset.h"
-#include "worker/runtime/held_chains.h"
 #include "worker/runtime/loading_cache.h"
 #include "worker/runtime/object_fetcher.h"
+#include "worker/runtime/session/held_chains.h"
 
 namespace chainfleet {
 

@@ -13,7 +13,7 @@
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

@@ -10,7 +10,7 @@
 #include "core/base/mutex.h"
 #include "core/base/rng_key.h"
 #include "core/domain/draw.h"
-#include "worker/runtime/coordinator_port.h"
+#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 

@@ -16,7 +16,7 @@
 #include "worker/numerics/predictor.h"
 #include "worker/runtime/chain_loader.h"
 #include "worker/runtime/draw_cache.h"
-#include "worker/runtime/runtime_observer.h"
+#include "worker/runtime/session/runtime_observer.h"
 
 namespace chainfleet {
 

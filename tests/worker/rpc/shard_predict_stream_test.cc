@@ -1,4 +1,4 @@
-#include "worker/rpc/shard_predict_stream.h"
+#include "worker/rpc/predict/shard_predict_stream.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/runtime/draw_uploader.h"
+#include "worker/runtime/session/draw_uploader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

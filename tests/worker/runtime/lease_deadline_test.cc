@@ -1,4 +1,4 @@
-#include "worker/runtime/lease_deadline.h"
+#include "worker/runtime/session/lease_deadline.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/worker_fixture.h"
-#include "worker/runtime/progress_upload.h"
+#include "worker/runtime/session/progress_upload.h"
 
 namespace chainfleet {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/runtime/worker_session.h"
+#include "worker/runtime/session/worker_session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

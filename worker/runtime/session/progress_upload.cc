@@ -1,4 +1,4 @@
-#include "worker/runtime/progress_upload.h"
+#include "worker/runtime/session/progress_upload.h"
 
 #include <utility>
 

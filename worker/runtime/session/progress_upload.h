@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "core/domain/progress_record.h"
 #include "core/store/draw_codec/segment_codec.h"
-#include "worker/runtime/held_chains.h"
+#include "worker/runtime/session/held_chains.h"
 
 namespace chainfleet {
 

@@ -13,7 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/domain/worker_protocol.h"
-#include "worker/runtime/lease_deadline.h"
+#include "worker/runtime/session/lease_deadline.h"
 
 namespace chainfleet {
 

@@ -1,4 +1,4 @@
-#include "worker/runtime/held_chains.h"
+#include "worker/runtime/session/held_chains.h"
 
 #include <utility>
 

@@ -11,9 +11,9 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
-#include "worker/runtime/coordinator_port.h"
-#include "worker/runtime/draw_uploader.h"
-#include "worker/runtime/held_chains.h"
+#include "worker/runtime/session/coordinator_port.h"
+#include "worker/runtime/session/draw_uploader.h"
+#include "worker/runtime/session/held_chains.h"
 
 namespace chainfleet {
 

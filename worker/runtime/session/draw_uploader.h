@@ -14,10 +14,10 @@
 #include "core/base/executor.h"
 #include "core/base/limits.h"
 #include "core/base/mutex.h"
-#include "worker/runtime/coordinator_port.h"
-#include "worker/runtime/held_chains.h"
-#include "worker/runtime/progress_upload.h"
-#include "worker/runtime/runtime_observer.h"
+#include "worker/runtime/session/coordinator_port.h"
+#include "worker/runtime/session/held_chains.h"
+#include "worker/runtime/session/progress_upload.h"
+#include "worker/runtime/session/runtime_observer.h"
 
 namespace chainfleet {
 

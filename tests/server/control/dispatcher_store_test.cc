@@ -1,4 +1,10 @@
 // The Dispatcher and its store: restarts, a full disk, a lost leadership.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/store/state_store/sqlite_state_store.h"
 #include "tests/server/control/dispatcher_fixture.h"
 #include "tests/server/control/recording_store.h"
 
@@ -109,6 +115,32 @@ TEST_F(DispatcherStore, DestroyedDispatcherLeavesItsTasksHarmless) {
 TEST_F(DispatcherStore, IdleServerSetsNoTimer) {
   executor_.RunFor(absl::Minutes(5));
   EXPECT_EQ(executor_.num_tasks(), 0u);
+}
+
+// 200 bytes a draw are allowed. What is known of them is in the store, whose cache fills and then stays.
+TEST_F(DispatcherStore, MemoryDoesNotGrowWithTheDraws) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("draws-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const auto store = OpenSqliteStateStore((folder / "state.db").string(), "s1").value();
+  StartOn(store.get());
+  JobSpec spec = SmallSpec("job", 1);
+  spec.num_steps = 1'000'000;
+  const ChainId chain{TryCreate(spec).value().id, 0};
+  FakeWorker worker("w1");
+  Sync(&worker);
+  const auto used_after = [&](int draws) {
+    for (int i = 0; i < draws; ++i) {
+      Advance(&worker, chain);
+      if (i % 100 == 0) Sync(&worker);
+    }
+    return mallinfo2().uordblks;
+  };
+  constexpr int kDraws = 10'000;
+  const size_t before = used_after(2'000);
+  EXPECT_LT(used_after(kDraws), before + 100 * kDraws);
+  EXPECT_EQ(Chain(chain).num_draws, 12'000);
+  dispatcher_.reset();
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(DispatcherStore, TimersStayBounded) {

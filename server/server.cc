@@ -81,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 
 Server::~Server() {
   if (grpc_) grpc_->Shutdown(kFinalShutdown);
+  registry_.StopServing();
 }
 
 absl::Status Server::OpenStores(const ServerOptions& options) {

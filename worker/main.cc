@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -50,8 +52,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Memory for draws between predictions, as large as stored; the least recently used go first")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app->add_option("--metrics-port", worker.metrics_port, "Port for Prometheus; 0: off")
-      ->check(CLI::Range(0, 65535))
+  app->add_option("--metrics-port", worker.metrics_port,
+                  "Port for Prometheus, or auto: a free one, for several workers on a host; 0: off")
+      ->transform(CLI::Transformer(std::map<std::string, int>{{"auto", WorkerOptions::kFreePort}}) &
+                  CLI::Range(WorkerOptions::kFreePort, 65535))
       ->capture_default_str();
   app->add_option("--nvml", worker.nvml,
                   "Library that tells of GPUs for --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");

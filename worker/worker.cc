@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -31,8 +32,11 @@ DeviceReport Report(const WorkerOptions& options) {
   return {options.device, memory, slots};
 }
 
-std::string MetricsAddress(const WorkerOptions& options) {
-  return options.metrics_port > 0 ? absl::StrCat(HostName(), ":", options.metrics_port) : "";
+// Where others reach what it serves; empty: nowhere.
+absl::StatusOr<std::string> ServeMetrics(int port, MetricsRegistry* metrics) {
+  if (port == 0) return "";
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound, metrics->Serve(absl::StrCat("0.0.0.0:", std::max(port, 0))));
+  return HostName() + bound.substr(bound.rfind(':'));
 }
 
 }  // namespace
@@ -40,17 +44,16 @@ std::string MetricsAddress(const WorkerOptions& options) {
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(InitializeDevice(options.device, options.threads));
   std::unique_ptr<Worker> worker(new Worker(options));
+  CHAINFLEET_RETURN_IF_ERROR(worker->metrics_address_.status());
   worker->Listen();
-  if (options.metrics_port > 0) {
-    worker->WatchGpus(options);
-    CHAINFLEET_RETURN_IF_ERROR(worker->metrics_.Serve(absl::StrCat("0.0.0.0:", options.metrics_port)).status());
-  }
+  if (options.metrics_port != 0) worker->WatchGpus(options);
   return worker;
 }
 
 Worker::Worker(const WorkerOptions& options)
     : metrics_("worker"),
       counters_(&metrics_, DeviceKind(options)),
+      metrics_address_(ServeMetrics(options.metrics_port, &metrics_)),
       id_(options.id.empty() ? absl::StrCat(HostName(), "-", getpid()) : options.id),
       incarnation_(absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16))),
       jitter_{RandomBits()},
@@ -79,8 +82,8 @@ Worker::Worker(const WorkerOptions& options)
             return ChainBatch::Create(std::move(plan), inputs.dataset, device, inputs.module);
           },
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
-      session_({id_, incarnation_, HostName(), MetricsAddress(options), {Report(options)}, Fold(jitter_, 2)}, &client_,
-               &held_, &uploader_, pool_.get(), &clock_),
+      session_({id_, incarnation_, HostName(), metrics_address_.value_or(""), {Report(options)}, Fold(jitter_, 2)},
+               &client_, &held_, &uploader_, pool_.get(), &clock_),
       stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3)}, &shards_, pool_.get()) {}
 
 void Worker::Listen() {
@@ -111,6 +114,7 @@ void Worker::WatchGpus(const WorkerOptions& options) {
 }
 
 Worker::~Worker() {
+  metrics_.StopServing();
   // What calls comes to rest first: the device, the network, the pool. Then the parts may go in any order.
   {
     MutexLock lock(&mutex_);

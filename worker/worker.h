@@ -36,7 +36,8 @@ struct WorkerOptions {
   double memory_gib = 0;        // of the device for chains; 0: the host's on a CPU, unknown on a GPU
   double serve_share = 0.5;     // of the device for predictions while chains run
   int64_t draw_cache_mib = limits::kDrawCacheBytes / limits::kMiB;  // of memory for draws between predictions
-  int metrics_port = 0;                                             // 0: none
+  static constexpr int kFreePort = -1;
+  int metrics_port = 0;   // 0: none; kFreePort: the server hears which
   std::string nvml;       // library that tells of GPUs; empty: NVIDIA's own, and only if the device is a GPU
   std::string ca_bundle;  // of trusted certificates of S3; empty: the system's
 };
@@ -77,6 +78,7 @@ class Worker final : private RuntimeObserver {
   SystemClock clock_;
   MetricsRegistry metrics_;
   WorkerMetrics counters_;
+  const absl::StatusOr<std::string> metrics_address_;  // where others reach it; empty: not served
   std::unique_ptr<GpuProbe> gpus_;
   const std::string id_, incarnation_;
   const RngKey jitter_;

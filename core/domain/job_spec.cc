@@ -406,8 +406,8 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   if (plan.total_steps == plan.training_steps && spec.trace_every) {
     plan.trace_every = *spec.trace_every;
   } else if (plan.total_steps == plan.training_steps) {
-    // Tracing a step costs up to a sixth of it, or more of a small network: of a short run 2 % was measured
-    // (docs/performance.md), less of one of more than 16,000 steps.
+    // Tracing a step takes up to a sixth of it, so every 16th 1 % (docs/performance.md); less of a run of more than
+    // 16,000 steps.
     const int64_t values = std::clamp(plan.total_steps / 16, kFewestTraced, kTraceWindow);
     StepPlan of_each = plan;
     of_each.collect_every = 1;

@@ -38,6 +38,7 @@ struct GaugeHolder final : Holder<Gauge, prometheus::Gauge> {
 struct HistogramHolder final : Holder<Histogram, prometheus::Histogram> {
   using Holder::Holder;
   void Observe(double value) override { series.Observe(value); }
+  void ObserveCounted(const std::vector<double>& counts, double sum) override { series.ObserveMultiple(counts, sum); }
 };
 
 double OpenDescriptors() {
@@ -181,5 +182,7 @@ absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address) {
   CHAINFLEET_ASSIGN_OR_RETURN(impl_->server, PageServer::Start(address, std::move(pages)));
   return impl_->server->address();
 }
+
+void MetricsRegistry::StopServing() { impl_->server.reset(); }
 
 }  // namespace chainfleet

@@ -34,6 +34,8 @@ class Histogram {
  public:
   virtual ~Histogram() = default;
   virtual void Observe(double value) = 0;
+  // Values that were counted elsewhere: how many by bucket, the last one's above all bounds, and what they sum to.
+  virtual void ObserveCounted(const std::vector<double>& counts, double sum) = 0;
 };
 
 // A gauge with all its series as they are at one scrape.
@@ -76,6 +78,8 @@ class MetricsRegistry {
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: a free one) and returns it with the port that was
   // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address that is none.
   absl::StatusOr<std::string> Serve(const std::string& address);
+  // No refresh or collect function runs any more: what they look at may go.
+  void StopServing();
 
  private:
   struct Impl;

@@ -47,6 +47,8 @@ class ControlObserver {
   // A new lease is committed; the chain had wanted it for so long.
   virtual void OnGrant(absl::Duration /*waited*/) {}
   virtual void OnLeaseEnd(LeaseOutcome) {}
+  // A worker has not synchronised for a lease term and did not drain; once of each silence, with chains or without.
+  virtual void OnWorkerSilent() {}
   // A worker is told to hand the chain back, for one of a higher tier.
   virtual void OnPreempt(const ChainId&) {}
   virtual void OnCommit(const CommitFigures&) {}

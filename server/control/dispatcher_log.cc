@@ -31,6 +31,7 @@ void Dispatcher::Impl::NoteSilentWorkers() {
     if (worker->draining) {
       log_lines.push_back({LogLevel::kInfo, "worker left after its drain", fields});
     } else {
+      observer->OnWorkerSilent();
       log_lines.push_back({LogLevel::kWarning, "worker fell silent", fields});
     }
   }

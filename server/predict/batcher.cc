@@ -57,7 +57,7 @@ struct Batch {
 // One kind's requests that wait, and how many of its batches are under way.
 struct Group {
   PredictQuery query;
-  std::array<std::deque<std::shared_ptr<Request>>, 3> waiting;  // by priority
+  std::array<std::deque<std::shared_ptr<Request>>, kPredictPriorities> waiting;  // by priority
   int in_flight = 0;
 };
 
@@ -105,7 +105,6 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
     if (Expired(request, clock->Monotonic())) return;
-    if (const auto known = groups.find(kind); known != groups.end()) DropAnswered(&known->second);
     if (num_waiting >= limits.max_waiting) {
       return Answer(request, WithReason(absl::ResourceExhaustedError(absl::StrCat(
                                             limits.max_waiting, " predictions wait already: retry with backoff")),
@@ -155,8 +154,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const auto found = groups.find(kind);
     if (found == groups.end()) return;
     Group& group = found->second;
+    DropAnswered(&group);  // also while all its batches hang: what is answered keeps no place
     while (group.in_flight < kFullBatchesInFlight) {
-      DropAnswered(&group);
       const Waiting waiting = LookAt(group);
       if (waiting.rows < limits.max_rows) {
         if (waiting.oldest == absl::InfiniteDuration() || group.in_flight >= kBatchesInFlight) break;
@@ -320,6 +319,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
                  BatchLimits limits, PredictObserver* observer)
     : state_(std::make_shared<State>(clock, executor, router, statistics, limits, observer)) {}
+
+const BatchLimits& Batcher::limits() const { return state_->limits; }
 
 std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                        absl::Duration timeout, PredictPriority priority, Done done) {

@@ -15,13 +15,14 @@
 namespace chainfleet {
 
 struct BatchLimits {
-  int64_t max_rows = 256;      // of a batch; a request with more is one of its own
+  int64_t max_rows = 512;      // of a batch; a request with more is one of its own
   absl::Duration max_delay;    // how long a request waits for company while the workers are free
   int64_t max_waiting = 1024;  // requests; more are refused
 };
 
 // Lower is served first.
 enum class PredictPriority { kHigh = 0, kNormal = 1, kLow = 2 };
+inline constexpr int kPredictPriorities = 3;
 
 // In front of a PredictRouter. Thread-safe; what it is given outlives it, a call under way may outlive the batcher
 // itself.
@@ -38,6 +39,8 @@ class Batcher {
   // `statistics` is told of batches and of the requests that succeed. `observer` may be null.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
           BatchLimits limits, PredictObserver* observer = nullptr);
+
+  const BatchLimits& limits() const;
 
   // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request whose deadline passes or that is
   // cancelled while it waits never reaches a worker; one that is refused for what it holds does not hurt the others of

@@ -81,6 +81,15 @@ void Configure(const InferenceTensor& tensor, Proto* proto) {
   proto->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
 }
 
+// Levels count from 1, the most urgent.
+void Configure(const BatchLimits& limits, inference::ModelDynamicBatching* proto) {
+  proto->add_preferred_batch_size(static_cast<int32_t>(limits.max_rows));
+  proto->set_max_queue_delay_microseconds(static_cast<uint64_t>(absl::ToInt64Microseconds(limits.max_delay)));
+  proto->set_priority_levels(kPredictPriorities);
+  proto->set_default_priority_level(static_cast<uint64_t>(PredictPriority::kNormal) + 1);
+  proto->mutable_default_queue_policy()->set_max_queue_size(static_cast<uint32_t>(limits.max_waiting));
+}
+
 // The newest versions that are there, in order, at most a page; of an alias its own.
 absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrief& job, const Snapshot* pinned) {
   std::vector<int64_t> numbers;
@@ -202,6 +211,7 @@ InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const
       int64_t row_bytes = sizeof(float);
       for (const int64_t size : model.job.plan->dataset->input_shape) row_bytes *= size;
       config->set_max_batch_size(static_cast<int32_t>(limits::kMaxMessageBytes / row_bytes));
+      Configure(batcher_->limits(), config->mutable_dynamic_batching());
       for (const InferenceTensor& tensor : InputsOf(model.job)) Configure(tensor, config->add_input());
       for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) Configure(tensor, config->add_output());
       return reply;

@@ -25,6 +25,8 @@ ControlMetrics::ControlMetrics(MetricsRegistry* registry)
       granted_(registry->AddCounter("chainfleet_leases_granted_total", "New leases.")),
       scheduling_delay_(registry->AddHistogram("chainfleet_scheduling_delay_seconds",
                                                "From when a chain wants a worker to its lease.", DelayBounds())),
+      workers_lost_(registry->AddCounter("chainfleet_workers_lost_total",
+                                         "Workers that fell silent for a lease term without a drain.")),
       preemptions_(registry->AddCounter("chainfleet_preemptions_total",
                                         "Chains that workers were told to hand back for one of a higher tier.")),
       accepted_(CommitCounter(registry, "OK")),

@@ -17,6 +17,7 @@ class ControlMetrics final : public ControlObserver {
 
   void OnGrant(absl::Duration waited) override;
   void OnLeaseEnd(LeaseOutcome outcome) override;
+  void OnWorkerSilent() override { workers_lost_.Add(); }
   void OnPreempt(const ChainId&) override { preemptions_.Add(); }
   void OnCommit(const CommitFigures& figures) override;
 
@@ -25,6 +26,7 @@ class ControlMetrics final : public ControlObserver {
   Counter& granted_;
   Histogram& scheduling_delay_;
   std::map<LeaseOutcome, Counter*> ended_;
+  Counter& workers_lost_;
   Counter& preemptions_;
   Counter& accepted_;
   Counter& draws_;

@@ -87,6 +87,10 @@ class Inference(bad_input_test.Refusals):
         config = self.client.get_model_config("small").config
         self.assertEqual(list(config.input[0].dims), [1, 28, 28])
         self.assertEqual({output.name: list(output.dims) for output in config.output}["mean_probability"], [10])
+        batching = config.dynamic_batching
+        self.assertEqual((list(batching.preferred_batch_size), batching.max_queue_delay_microseconds), ([512], 0))
+        self.assertEqual((batching.priority_levels, batching.default_priority_level), (3, 2))
+        self.assertEqual(batching.default_queue_policy.max_queue_size, 1024)
 
     def test_answers_are_those_of_predict(self):
         result = self.client.infer("small", [tensor(self.images, "UINT8")], request_id="seven")

@@ -52,6 +52,11 @@ class SlurmFleet(fleets.Fleet):
             time.sleep(0.2)
         return answer
 
+    def targets(self):
+        """Where Prometheus is told that workers are."""
+        with urllib.request.urlopen(f"http://{self.metrics_address}/sd", timeout=10) as reply:
+            return [target for group in json.load(reply) for target in group["targets"]]
+
     def metrics(self):
         with urllib.request.urlopen(f"http://{self.metrics_address}/metrics", timeout=10) as reply:
             lines = [line.rsplit(" ", 1) for line in reply.read().decode().split("\n") if line and not line.startswith("#")]
@@ -109,6 +114,7 @@ class Elastic(SlurmTest):
         # Running, to Slurm, is also a job whose srun has yet to ask the controller that is stopped next.
         self.fleet.wait_for("workers", lambda: self.fleet.metrics()["chainfleet_workers"] == 2)
         self.assertEqual(self.states(), ["RUNNING", "RUNNING"])
+        self.assertEqual(len(set(self.fleet.targets())), 2, "two workers of one host have a metrics port each")
         self.fleet.kill_server()
         self.slurm.stop_controller()
         self.fleet.start_server(*self.SCALE)

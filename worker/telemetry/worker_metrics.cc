@@ -1,5 +1,8 @@
 #include "worker/telemetry/worker_metrics.h"
 
+#include <algorithm>
+#include <atomic>
+#include <utility>
 #include <vector>
 
 namespace chainfleet {
@@ -29,18 +32,68 @@ Counter& CacheCounter(MetricsRegistry* registry, const std::string& outcome) {
 
 }  // namespace
 
+struct WorkerMetrics::Steps {
+  Steps(MetricsRegistry* registry, const std::string& device_kind)
+      : chain_steps(registry->AddCounter("chainfleet_worker_chain_steps_total",
+                                         "Sampler steps, one per chain of a batch", {{"device", device_kind}})),
+        gradients(registry->AddCounter("chainfleet_worker_gradient_evaluations_total",
+                                       "Gradients of a chain's potential that samplers took, each over one batch",
+                                       {{"device", device_kind}})),
+        accepted(ProposalCounter(registry, "accepted")),
+        rejected(ProposalCounter(registry, "rejected")),
+        seconds(registry->AddHistogram("chainfleet_worker_step_duration_seconds",
+                                       "Time of one step of a batch of chains", bounds, {{"device", device_kind}})) {}
+
+  void Add(const StepCounts& step) {
+    const int64_t took = absl::ToInt64Nanoseconds(step.took);
+    const auto bucket =
+        std::ranges::find_if(bounds, [&](double bound) { return static_cast<double>(took) <= bound * 1e9; });
+    chain_steps.Add(step.chains);
+    gradients.Add(step.gradients);
+    accepted.Add(step.accepted);
+    rejected.Add(step.rejected);
+    nanoseconds.Add(took);
+    by_bucket[static_cast<size_t>(bucket - bounds.begin())].Add(1);
+  }
+
+  void Show() {
+    MutexLock lock(&mutex);
+    for (Tallied* counter : {&chain_steps, &gradients, &accepted, &rejected}) counter->Show();
+    std::vector<double> counts;
+    for (Tally& of_bucket : by_bucket) counts.push_back(of_bucket.Take());
+    seconds.ObserveCounted(counts, nanoseconds.Take() * 1e-9);
+  }
+
+  // One thread adds, the others look: not even an atomic addition, of which a histogram and four counters take 0.1 us.
+  class Tally {
+   public:
+    void Add(int64_t n) { sum_.store(sum_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+    // What was added since it was last taken.
+    double Take() {
+      const int64_t sum = sum_.load(std::memory_order_relaxed);
+      return static_cast<double>(sum - std::exchange(taken_, sum));
+    }
+
+   private:
+    std::atomic<int64_t> sum_ = 0;
+    int64_t taken_ = 0;
+  };
+  struct Tallied : Tally {
+    explicit Tallied(Counter& of) : counter(of) {}
+    void Show() { counter.Add(Take()); }
+    Counter& counter;
+  };
+
+  const std::vector<double> bounds = DurationBounds();
+  Tallied chain_steps, gradients, accepted, rejected;
+  Tally nanoseconds;
+  std::vector<Tally> by_bucket{bounds.size() + 1};
+  Histogram& seconds;
+  Mutex mutex;  // of those who look
+};
+
 WorkerMetrics::WorkerMetrics(MetricsRegistry* registry, const std::string& device_kind)
-    : chain_steps_(registry->AddCounter("chainfleet_worker_chain_steps_total",
-                                        "Sampler steps, one per chain of a batch", {{"device", device_kind}})),
-      gradients_(registry->AddCounter("chainfleet_worker_gradient_evaluations_total",
-                                      "Gradients of a chain's potential that samplers took, each over one batch",
-                                      {{"device", device_kind}})),
-      accepted_(ProposalCounter(registry, "accepted")),
-      rejected_(ProposalCounter(registry, "rejected")),
-      step_seconds_(registry->AddHistogram("chainfleet_worker_step_duration_seconds",
-                                           "Time of one step of a batch of chains", DurationBounds(),
-                                           {{"device", device_kind}})),
-      commits_(registry->AddCounter("chainfleet_worker_commits_total", "Commits the server accepted")),
+    : commits_(registry->AddCounter("chainfleet_worker_commits_total", "Commits the server accepted")),
       draws_(registry->AddCounter("chainfleet_worker_draws_committed_total", "Draws in accepted commits")),
       upload_bytes_(registry->AddCounter("chainfleet_worker_upload_bytes_total",
                                          "Bytes of segments and resume points in accepted commits")),
@@ -55,15 +108,12 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry* registry, const std::string& devic
       cache_bytes_(registry->AddGauge("chainfleet_worker_draw_cache_bytes", "Draws kept for predictions")),
       chains_(registry->AddGauge("chainfleet_worker_chains", "Chains this worker holds")),
       upload_queue_bytes_(
-          registry->AddGauge("chainfleet_worker_upload_queue_bytes", "Draws and resume points not yet committed")) {}
-
-void WorkerMetrics::AddStep(const StepCounts& step) {
-  chain_steps_.Add(step.chains);
-  gradients_.Add(static_cast<double>(step.gradients));
-  accepted_.Add(static_cast<double>(step.accepted));
-  rejected_.Add(static_cast<double>(step.rejected));
-  step_seconds_.Observe(absl::ToDoubleSeconds(step.took));
+          registry->AddGauge("chainfleet_worker_upload_queue_bytes", "Draws and resume points not yet committed")),
+      steps_(std::make_shared<Steps>(registry, device_kind)) {
+  registry->BeforeScrape([steps = steps_] { steps->Show(); });
 }
+
+void WorkerMetrics::AddStep(const StepCounts& step) { steps_->Add(step); }
 
 void WorkerMetrics::AddCommit(int64_t draws, int64_t bytes) {
   commits_.Add();

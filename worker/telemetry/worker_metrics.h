@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/time/time.h"
@@ -12,8 +13,7 @@ namespace chainfleet {
 
 // What a step of a batch of chains came to.
 struct StepCounts {
-  int chains = 0;
-  int64_t gradients = 0, accepted = 0, rejected = 0;
+  int64_t chains = 0, gradients = 0, accepted = 0, rejected = 0;
   absl::Duration took;
 };
 
@@ -28,6 +28,7 @@ class WorkerMetrics {
   // `device_kind`: "cpu" or "cuda".
   WorkerMetrics(MetricsRegistry* registry, const std::string& device_kind);
 
+  // By one thread at a time. Added up until the next scrape: a step of a small potential takes 2 us.
   void AddStep(const StepCounts& step);
   void AddCommit(int64_t draws, int64_t bytes);
   void AddShardUnit(absl::Duration took);
@@ -38,11 +39,6 @@ class WorkerMetrics {
   void SetUploadQueue(int64_t bytes) { upload_queue_bytes_.Set(static_cast<double>(bytes)); }
 
  private:
-  Counter& chain_steps_;
-  Counter& gradients_;
-  Counter& accepted_;
-  Counter& rejected_;
-  Histogram& step_seconds_;
   Counter& commits_;
   Counter& draws_;
   Counter& upload_bytes_;
@@ -55,6 +51,9 @@ class WorkerMetrics {
   Gauge& cache_bytes_;
   Gauge& chains_;
   Gauge& upload_queue_bytes_;
+  struct Steps;  // since the last scrape
+  const std::shared_ptr<Steps> steps_;
+
   Mutex mutex_;
   DrawCacheCounts shown_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -10,11 +10,13 @@ using testing::IsEmpty;
 struct Figures final : ControlObserver {
   void OnGrant(absl::Duration waited) override { waits.push_back(waited); }
   void OnLeaseEnd(LeaseOutcome outcome) override { ends.push_back(outcome); }
+  void OnWorkerSilent() override { ++silent; }
   void OnPreempt(const ChainId& chain) override { preempted.push_back(chain); }
   void OnCommit(const CommitFigures& figures) override { commits.push_back(figures); }
 
   std::vector<absl::Duration> waits;
   std::vector<LeaseOutcome> ends;
+  int silent = 0;
   std::vector<ChainId> preempted;
   std::vector<CommitFigures> commits;
 };
@@ -61,6 +63,22 @@ TEST_F(DispatcherFigures, ALeaseThatExpiresWasLostAndOneGivenBackWasNot) {
   executor_.RunFor(kTermAndGrace + absl::Seconds(1));
   EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kGivenBack, LeaseOutcome::kLost));
   EXPECT_EQ(figures_.waits.size(), 2u);
+}
+
+TEST_F(DispatcherFigures, AnIdleWorkerThatFallsSilentIsLostOnceAndOneThatDrainedIsNot) {
+  FakeWorker worker("w1"), drained("w2");
+  drained.draining = true;
+  Sync(&worker);
+  Sync(&drained);
+  for (int scrape = 0; scrape < 3; ++scrape) {
+    dispatcher_->Summary(10);
+    EXPECT_EQ(figures_.silent, scrape == 0 ? 0 : 1);
+    executor_.RunFor(kTermAndGrace + absl::Seconds(1));
+  }
+  Sync(&worker);
+  executor_.RunFor(kTermAndGrace + absl::Seconds(1));
+  dispatcher_->Summary(10);
+  EXPECT_EQ(figures_.silent, 2);
 }
 
 class DispatcherEnds : public DispatcherFigures {

@@ -14,6 +14,7 @@ TEST(ControlMetrics, CountsLeasesAndCommitsByWhatBecameOfThem) {
   ControlMetrics metrics(&registry);
   metrics.OnGrant(absl::Seconds(2));
   metrics.OnLeaseEnd(LeaseOutcome::kLost);
+  metrics.OnWorkerSilent();
   for (int i = 0; i < 2; ++i) metrics.OnLeaseEnd(LeaseOutcome::kHung);
   metrics.OnPreempt({"job-aaaaaa", 0});
   metrics.OnCommit({.draws = 3, .bytes = 100, .took = absl::Milliseconds(2)});
@@ -27,11 +28,12 @@ TEST(ControlMetrics, CountsLeasesAndCommitsByWhatBecameOfThem) {
        {"chainfleet_leases_granted_total 1", "chainfleet_leases_ended_total{cause=\"lost\"} 1",
         "chainfleet_leases_ended_total{cause=\"hung\"} 2", "chainfleet_leases_ended_total{cause=\"ordered\"} 0",
         "chainfleet_leases_ended_total{cause=\"given_back\"} 0", "chainfleet_leases_ended_total{cause=\"job_wrong\"} 0",
-        "chainfleet_preemptions_total 1", "chainfleet_commits_total{outcome=\"OK\"} 1",
-        "chainfleet_commits_total{outcome=\"REPLAYED\"} 1", "chainfleet_commits_total{outcome=\"LEASE_FENCED\"} 1",
-        "chainfleet_commits_total{outcome=\"DISK_FULL\"} 1", "chainfleet_commits_total{outcome=\"PATH_CONFLICT\"} 0",
-        "chainfleet_committed_draws_total 3", "chainfleet_committed_bytes_total 100",
-        "chainfleet_scheduling_delay_seconds_sum 2", "chainfleet_commit_duration_seconds_count 4"}) {
+        "chainfleet_workers_lost_total 1", "chainfleet_preemptions_total 1",
+        "chainfleet_commits_total{outcome=\"OK\"} 1", "chainfleet_commits_total{outcome=\"REPLAYED\"} 1",
+        "chainfleet_commits_total{outcome=\"LEASE_FENCED\"} 1", "chainfleet_commits_total{outcome=\"DISK_FULL\"} 1",
+        "chainfleet_commits_total{outcome=\"PATH_CONFLICT\"} 0", "chainfleet_committed_draws_total 3",
+        "chainfleet_committed_bytes_total 100", "chainfleet_scheduling_delay_seconds_sum 2",
+        "chainfleet_commit_duration_seconds_count 4"}) {
     EXPECT_THAT(scrape, HasSubstr(std::string("\n") + line)) << line;
   }
 }

@@ -3,6 +3,9 @@
 #include <ATen/ops/linalg_vector_norm.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "worker/numerics/tensor_view.h"
@@ -18,6 +21,24 @@ std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
   const int64_t count = spec.model.has_data() ? std::min(kProbes, num_examples) : 0;
   for (int64_t i = 0; i < count; ++i) rows.push_back((2 * i + 1) * num_examples / (2 * count));
   return rows;
+}
+
+// Of each row, whose padding is zero. By hand on the CPU: of a small potential the call costs more than the numbers.
+std::vector<double> NormsOf(const ThetaArena& theta) {
+  std::vector<double> norms;
+  if (theta.device().is_cuda()) {
+    const at::Tensor on_device = at::linalg_vector_norm(RowsView(theta), 2, at::IntArrayRef{1}).cpu();
+    norms.assign(on_device.const_data_ptr<float>(), on_device.const_data_ptr<float>() + theta.rows());
+    return norms;
+  }
+  for (int64_t row = 0; row < theta.rows(); ++row) {
+    std::array<double, Layout::kAlignmentBytes / sizeof(float)> sums{};  // added side by side
+    for (const float* x = theta.row(row); x < theta.row(row) + theta.row_stride(); x += sums.size()) {
+      for (size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += double{x[lane]} * double{x[lane]};
+    }
+    norms.push_back(std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0)));
+  }
+  return norms;
 }
 
 }  // namespace
@@ -46,10 +67,10 @@ absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::v
   for (size_t row = 0; row < info.size(); ++row) ids.insert(ids.end(), probes_.begin(), probes_.end());
   std::vector<double> losses(ids.size());
   for (const ThetaArena* theta : kinds) {
-    const at::Tensor norms = at::linalg_vector_norm(RowsView(*theta), 2, at::IntArrayRef{1}).cpu();
+    const std::vector<double> norms = NormsOf(*theta);
     if (n > 0) potential_->Losses(*theta, {.ids = ids.data(), .size = static_cast<int64_t>(n)}, losses.data());
     for (size_t row = 0; row < info.size(); ++row) {
-      values[row].push_back(norms.const_data_ptr<float>()[row]);
+      values[row].push_back(norms[row]);
       for (size_t i = 0; i < n; ++i) values[row].push_back(-losses[row * n + i]);
     }
   }

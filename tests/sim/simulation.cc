@@ -105,7 +105,9 @@ class Simulation {
   void JudgeEnd(const Workload::Job& job, const JobRow& row, const ChainRow& chain) {
     ++report_.ends[ToString(chain.state)];
     const bool stopped = job.wished(JobIntent::kFinish) || job.wished(JobIntent::kCancel);
-    const bool may_fail = chaos_.num_losses() >= limits::kMaxAttemptsWithoutProgress;
+    // Only of so many leases that were all lost.
+    const bool may_fail =
+        std::min<int64_t>(chaos_.num_losses(), chain.lease_epoch) >= limits::kMaxAttemptsWithoutProgress;
     const bool early = chain.state == ChainState::kSucceeded && !chain.reason.empty();
     const bool had_enough = row.stopped.contains(PointOf(row.plan->spec, chain.id.index));
     if (early && !had_enough && !job.spec.scheduling.success_chains) {

@@ -52,7 +52,7 @@ TEST_P(Seeds, KeepThePromises) {
   const uint64_t first = 1 + GetParam() * kSeedsPerShard;
   for (uint64_t seed = first; seed < first + kSeedsPerShard; ++seed) ASSERT_TRUE(RunSeed(seed, false, &sum)) << seed;
   PrintSum(sum);
-  EXPECT_GT(sum.ends["SUCCEEDED"], sum.ends["FAILED"]);
+  EXPECT_GT(sum.ends["SUCCEEDED"], 100 * sum.ends["FAILED"]) << "so few chains are lost with their workers so often";
   EXPECT_GT(sum.replayed, 0) << "in these seeds no commit is repeated";
   EXPECT_GT(sum.preempted, 0) << "in these seeds no chain gives way";
   for (const char* reason : {"LEASE_FENCED", "CHAIN_FINAL", "NOT_LEADER", "OUTCOME_UNKNOWN", "DISK_FULL"}) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -103,12 +104,14 @@ void Worker::WatchGpus(const WorkerOptions& options) {
   int index = 0;
   const bool on_gpu = absl::SimpleAtoi(options.device.substr(options.device.find(':') + 1), &index);
   if (options.nvml.empty() && !on_gpu) return;
-  absl::StatusOr<std::unique_ptr<GpuProbe>> probe = GpuProbe::Open(options.nvml.empty() ? kNvmlLibrary : options.nvml,
-                                                                   on_gpu ? std::optional<int>(index) : std::nullopt);
-  if (!probe.ok()) {
-    Log(LogLevel::kWarning, "no metrics of GPUs", {{"worker", id_}, {"error", std::string(probe.status().message())}});
-    return;
-  }
+  const auto without = [this](const std::string& why) {
+    Log(LogLevel::kWarning, "no metrics of GPUs", {{"worker", id_}, {"error", why}});
+  };
+  const std::string visible = EnvironmentVariable("CUDA_VISIBLE_DEVICES");
+  const std::optional<int> device = on_gpu ? DriverIndex(index, visible) : std::nullopt;
+  if (on_gpu && !device) return without("CUDA_VISIBLE_DEVICES=" + visible + " names no number for " + options.device);
+  auto probe = GpuProbe::Open(options.nvml.empty() ? kNvmlLibrary : options.nvml, device);
+  if (!probe.ok()) return without(std::string(probe.status().message()));
   gpus_ = *std::move(probe);
   metrics_.AtScrape([this] { return GpuGauges(gpus_->Read()); });
 }

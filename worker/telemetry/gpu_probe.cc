@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace chainfleet {
 namespace {
@@ -92,6 +94,16 @@ std::vector<GpuReading> GpuProbe::Read() {
     if (library_->power(device, &milliwatts) == kNvmlSuccess) reading.power_watts = milliwatts / 1000.0;
   }
   return readings;
+}
+
+std::optional<int> DriverIndex(int index, const std::string& visible) {
+  if (visible.empty()) return index;
+  const std::vector<std::string> devices = absl::StrSplit(visible, ',');
+  int number = 0;
+  if (index >= static_cast<int>(devices.size()) || !absl::SimpleAtoi(devices[static_cast<size_t>(index)], &number)) {
+    return std::nullopt;
+  }
+  return number;
 }
 
 std::vector<GaugeFamily> GpuGauges(const std::vector<GpuReading>& readings) {

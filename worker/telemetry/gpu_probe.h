@@ -23,6 +23,11 @@ struct GpuReading {
   std::optional<double> power_watts;
 };
 
+// The driver's number of the device that CUDA calls `index` when CUDA_VISIBLE_DEVICES is `visible` (empty: not set).
+// Nothing if that names it by other than a number, or hides it. The driver counts in the order of the bus, CUDA does so
+// where CUDA_DEVICE_ORDER is PCI_BUS_ID or all GPUs are alike.
+std::optional<int> DriverIndex(int index, const std::string& visible);
+
 // Not thread-safe.
 class GpuProbe {
  public:

@@ -31,6 +31,14 @@ TEST(GpuProbe, LooksAtTheWorkersOwnDeviceAlone) {
   EXPECT_TRUE(families[3].samples.empty()) << "no power sensor";
 }
 
+TEST(GpuProbe, FindsTheDeviceBehindWhatCudaIsShown) {
+  EXPECT_EQ(DriverIndex(1, ""), 1);
+  EXPECT_EQ(DriverIndex(0, "3"), 3);
+  EXPECT_EQ(DriverIndex(1, "4, 2"), 2);
+  EXPECT_EQ(DriverIndex(2, "4,2"), std::nullopt);
+  EXPECT_EQ(DriverIndex(0, "GPU-8932f937-d72c"), std::nullopt);
+}
+
 TEST(GpuProbe, SaysWhyThereIsNone) {
   const auto absent = GpuProbe::Open("/nowhere/libnvidia-ml.so.1", std::nullopt);
   EXPECT_EQ(absent.status().code(), absl::StatusCode::kNotFound);

@@ -38,11 +38,11 @@ std::optional<double> WorstRhat(const v1::Job& job) {
   return worst;
 }
 
-// The smallest of all quantities and points; nothing without one.
+// The smallest of all quantities and points, bulk or tail; nothing without one.
 std::optional<double> LeastEss(const v1::Job& job) {
   std::optional<double> least;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
-    least = std::min(least.value_or(found.ess_bulk()), found.ess_bulk());
+    least = std::min({least.value_or(found.ess_bulk()), found.ess_bulk(), found.ess_tail()});
   }
   return least;
 }

@@ -94,6 +94,10 @@ struct TraceTable::State {
   // Null if there is no room for another chain. Adds the chain to its job.
   Window* Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // A chain less for the point that has the most, if that is more than a chain more `than` another's. False if it is
+  // not.
+  bool TakeFromLargest(TracedJob* job, size_t than) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Drop(TracedJob* job, Windows* windows, Windows::iterator window) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Append(TracedJob* job, Window* window, const ChainTrace& trace) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Forget(TracedJob* job, const ChainId& chain) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -118,11 +122,31 @@ Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const Cha
   const auto whole_window = kTraceWindow * static_cast<int64_t>(trace.quantities.size());
   int64_t chains = 0;
   for (const auto& [point, of_point] : job->points) chains += static_cast<int64_t>(of_point.size());
-  if (windows.size() >= kMostChains || (chains + 1) * whole_window > kMostValues) {
+  const bool full = (chains + 1) * whole_window > kMostValues;
+  if (windows.size() >= kMostChains || (full && !TakeFromLargest(job, windows.size()))) {
     job->without_room[trace.point].insert(chain.index);
     return nullptr;
   }
+  job->without_room[trace.point].erase(chain.index);
   return &windows[chain.index];
+}
+
+bool TraceTable::State::TakeFromLargest(TracedJob* job, size_t than) {
+  const auto largest = std::ranges::max_element(job->points, {}, [](const auto& of) { return of.second.size(); });
+  auto& [point, windows] = *largest;
+  if (windows.size() < than + 2) return false;  // else the two would take from each other in turn
+  const int32_t last = windows.rbegin()->first;
+  job->without_room[point].insert(last);
+  Drop(job, &windows, windows.find(last));
+  return true;
+}
+
+void TraceTable::State::Drop(TracedJob* job, Windows* windows, Windows::iterator window) {
+  const auto size = static_cast<int64_t>(window->second.values.size());
+  job->num_values -= size;
+  num_values -= size;
+  windows->erase(window);
+  ++job->added;  // a change to be looked at
 }
 
 void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace& trace) {
@@ -146,12 +170,7 @@ void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace&
 void TraceTable::State::Forget(TracedJob* job, const ChainId& chain) {
   for (auto& [point, windows] : job->points) {
     const auto found = windows.find(chain.index);
-    if (found == windows.end()) continue;
-    const auto size = static_cast<int64_t>(found->second.values.size());
-    job->num_values -= size;
-    num_values -= size;
-    windows.erase(found);
-    ++job->added;  // a change to be looked at
+    if (found != windows.end()) Drop(job, &windows, found);
   }
 }
 

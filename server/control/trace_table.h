@@ -52,8 +52,8 @@ struct TracedChain {
 // tenth, and when a chain ended. Looked at are the chains of a point with at least half the values of its longest,
 // each with as many as the shortest of these has.
 //
-// Bounded: a window of values of a chain, kMostChains chains of a point (the first that come), kMostValues of a job;
-// beyond kMostValuesInAll and kMostJobs the job that has not been fed for longest is forgotten.
+// Bounded: a window of values of a chain, kMostChains chains of a point (the first that come), kMostValues of a job,
+// which its points share evenly (the last chain of the one with the most gives way); beyond kMostValuesInAll and kMostJobs the job that has not been fed for longest is forgotten.
 class TraceTable {
  public:
   static constexpr size_t kMostChains = 128, kMostJobs = 4096;

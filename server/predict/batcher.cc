@@ -26,8 +26,11 @@ Kind KindOf(const PredictQuery& query, const InputTensor& inputs) {
   return {query.draws, query.kinds, query.with_errors, inputs.type, row_shape};
 }
 
+// Also what is going to be refused: rows that its bytes cannot hold are not added to those of others.
 bool GoesAlone(const PredictQuery& query, const InputTensor& inputs) {
-  return query.min_draws > 0 || query.anytime || query.members || !query.quantiles.empty() || inputs.shape.empty();
+  const auto bytes = static_cast<int64_t>(inputs.bytes.size());
+  return query.min_draws > 0 || query.anytime || query.members || !query.quantiles.empty() || inputs.shape.empty() ||
+         inputs.shape.front() < 1 || inputs.shape.front() > bytes;
 }
 
 struct Batch;

@@ -176,9 +176,10 @@ void MarkCorruptDraw(const ServiceParts& parts, const std::string& job, const st
   }
   Log(LogLevel::kError, "a stored draw does not match its digest and is left out from now on", fields);
   parts.metrics->CountCorruptDraw();
-  parts.dispatcher->MarkCorrupt(job, object, [job](absl::StatusOr<bool> marked) {
-    if (!marked.ok())
-      Log(LogLevel::kError, "marking a draw corrupt failed", {{"job", job}, {"error", marked.status().ToString()}});
+  parts.dispatcher->MarkCorrupt(job, object, [fields](absl::StatusOr<bool> marked) mutable {
+    if (marked.ok()) return;
+    fields.emplace_back("error", marked.status().ToString());
+    Log(LogLevel::kError, "marking a draw corrupt failed", fields);
   });
 }
 

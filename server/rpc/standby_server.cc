@@ -12,6 +12,11 @@
 #include "server/rpc/listen.h"
 
 namespace chainfleet {
+namespace {
+
+constexpr int64_t kLastCallsMs = 200;
+
+}  // namespace
 
 class StandbyServer::Refusal final : public grpc::ServerGenericBidiReactor {
  public:
@@ -52,7 +57,9 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::s
 
 StandbyServer::~StandbyServer() {
   if (parts_->server == nullptr) return;
-  parts_->server->Shutdown();
+  // Streams that nobody ends, as of clients that watch its health, must not keep the one who now leads from leading.
+  parts_->server->Shutdown(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kLastCallsMs, GPR_TIMESPAN)));
   parts_->server->Wait();
 }
 

@@ -17,7 +17,7 @@ class StandbyServer {
   // `ids`: of requests whose client gives them none. `clock` outlives it. ALREADY_EXISTS / PORT_TAKEN.
   static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const std::string& address, const Clock* clock,
                                                               RngKey ids);
-  // Frees the port.
+  // Frees the port, at the latest 200 ms from now.
   ~StandbyServer();
 
   // "" while nobody leads.

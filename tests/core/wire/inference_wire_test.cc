@@ -144,6 +144,16 @@ TEST(InferenceWire, ReadsParametersAndRefusesOthers) {
     ExpectRefused(request, "'quantiles'");
   }
   parameters.erase("quantiles");
+  for (const auto& [asked, level] : {std::pair(0, 1), {1, 0}, {2, 1}, {3, 2}}) {  // 1 is the most urgent, 0 the usual
+    parameters["priority"].set_int64_param(asked);
+    EXPECT_EQ(FromProto(request)->priority, level) << asked;
+  }
+  parameters["priority"].set_int64_param(4);
+  ExpectRefused(request, "'priority' must be 1 (high) to 3 (low)");
+  parameters.erase("priority");
+  parameters["timeout"].set_int64_param(1'500'000);
+  EXPECT_EQ(FromProto(request)->timeout, absl::Milliseconds(1500));
+  parameters.erase("timeout");
   parameters["anytime"].set_string_param("true");
   ExpectRefused(request, "'anytime' must be a bool");
   parameters.erase("anytime");

@@ -146,6 +146,33 @@ TEST_F(TraceTableTest, WatchesTheFirstChainsOfAPoint) {
   EXPECT_THAT(heard_[0].without_room, ElementsAre(most, most + 1, most + 2));
 }
 
+TEST_F(TraceTableTest, PointsShareTheRoomOfTheirJob) {
+  const auto add = [&](int32_t chain, int32_t point, int64_t first, std::optional<ChainState> ends_as = std::nullopt) {
+    constexpr int kQuantities = kMostTraceQuantities;
+    ChainTrace trace{.point = point, .quantities = {}, .steps = {}, .values = {}};
+    for (int q = 0; q < kQuantities; ++q) trace.quantities.push_back("q" + std::to_string(q));
+    for (int64_t step = first + 1; step <= first + 5; ++step) {
+      trace.steps.push_back(step);
+      for (int q = 0; q < kQuantities; ++q) trace.values.push_back(Value(chain, step, q));
+    }
+    table_.Add({"job-a", chain}, trace, ends_as);
+    executor_.RunUntilIdle();
+  };
+  constexpr int32_t kRoom = TraceTable::kMostValues / (kTraceWindow * kMostTraceQuantities);
+  for (int32_t chain = 0; chain < kRoom; ++chain) add(chain, 0, 0);
+  for (int32_t chain = kRoom; chain < 2 * kRoom; ++chain) add(chain, 1, 0);
+  for (int32_t chain = 0; chain < kRoom; ++chain) add(chain, 0, 5);  // those that gave way do not come back
+  add(kRoom, 1, 5, ChainState::kSucceeded);
+  ASSERT_THAT(heard_, SizeIs(2));
+  for (const PointDiagnosis& point : heard_) {
+    const int32_t share = (kRoom + 1 - point.point) / 2;
+    EXPECT_THAT(point.looked_at, SizeIs(share)) << point.point;
+    EXPECT_EQ(point.looked_at.front(), point.point * kRoom) << "the first that came";
+    EXPECT_THAT(point.without_room, SizeIs(kRoom - share)) << point.point;
+    EXPECT_THAT(point.diagnostics, SizeIs(kMostTraceQuantities));
+  }
+}
+
 TEST_F(TraceTableTest, TellsOfEachPointWhichChainsItLookedAt) {
   Add(0, 0, 100);
   Add(1, 0, 40);  // less than half

@@ -74,6 +74,15 @@ TEST_F(InferenceServiceTest, AModelIsReadyOnceItHasADrawUntilItIsCancelled) {
   EXPECT_FALSE(IsReady("", "nowhere"));
 }
 
+TEST_F(InferenceServiceTest, IsLiveButNotReadyWithoutAServingWorker) {
+  const auto ready = Call(*models_, &Stub::ServerReady, inference::ServerReadyRequest());
+  ASSERT_TRUE(ready.ok()) << ready.status();
+  EXPECT_FALSE(ready->ready());
+  const auto live = Call(*models_, &Stub::ServerLive, inference::ServerLiveRequest());
+  ASSERT_TRUE(live.ok()) << live.status();
+  EXPECT_TRUE(live->live());
+}
+
 TEST_F(InferenceServiceTest, DrawsOfAChainThatDivergedMakeNoModelReady) {
   CommitADraw(ChainState::kDiverged);
   EXPECT_EQ(GetJob(job_)->num_draws(), 1) << "it is counted";

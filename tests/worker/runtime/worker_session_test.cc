@@ -129,6 +129,19 @@ TEST_F(WorkerSessionTest, EndsForGoodOnAnotherProtocolVersion) {
   EXPECT_THAT(server_.requests, SizeIs(1));
 }
 
+class WorkerSessionRefused : public WorkerSessionTest, public ::testing::WithParamInterface<absl::StatusCode> {};
+
+TEST_P(WorkerSessionRefused, EndsForGood) {
+  server_.sync_failures.assign(5, absl::Status(GetParam(), "no"));
+  Start();
+  executor_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(worker_.session.status().code(), GetParam());
+  EXPECT_THAT(server_.requests, SizeIs(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Token, WorkerSessionRefused,
+                         ::testing::Values(absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied));
+
 TEST_F(WorkerSessionTest, RepeatsAReleaseUntilACallCarriedIt) {
   Start();
   server_.grants_enabled = false;

@@ -9,8 +9,8 @@ import sys
 
 from panels import BAD, WARNING, choice, curves, dashboard, figure, quantiles, section, table
 
-FAILOVER = ("Failover", "purple", "changes(chainfleet_leader[1m]) > 0 and chainfleet_leader == 1", "{{instance}} leads")
-PREEMPTION = ("Preemption", "orange", "sum(increase(chainfleet_preemptions_total[1m])) > 0", "chains gave way to a higher tier")
+FAILOVER = ("Failover", "purple", "changes(chainfleet_leader[$__rate_interval]) > 0 and chainfleet_leader == 1", "{{instance}} leads")
+PREEMPTION = ("Preemption", "orange", "sum(increase(chainfleet_preemptions_total[$__rate_interval])) > 0", "chains gave way to a higher tier")
 EVENTS = [FAILOVER, PREEMPTION]
 JOB = choice("job", "Job", "chainfleet_job_draws")
 WORKER = choice("worker", "Worker", "chainfleet_fleet_worker_slots")

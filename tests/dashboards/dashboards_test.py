@@ -112,7 +112,8 @@ class Structure(unittest.TestCase):
                 self.assertEqual(reference, {"type": "prometheus", "uid": "${datasource}"})
 
     def test_ranges_are_the_rate_interval(self):
-        for where, expr in deployed.panel_expressions():
+        # Also of annotations: an event falls into the range of one of the moments that are asked for, whatever lies between them.
+        for where, expr in deployed.panel_expressions() + deployed.annotation_expressions():
             self.assertEqual(set(re.findall(r"\[([^\]]*)\]", expr)) - {"$__rate_interval"}, set(), where)
 
     def test_variables_are_declared_and_used(self):

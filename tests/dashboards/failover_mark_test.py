@@ -23,7 +23,7 @@ class FailoverMark(unittest.TestCase):
         self.addCleanup(server.close)
         server.start()
         prometheus = Prometheus(server.url)
-        marks = {expr for where, expr in deployed.annotation_expressions() if where.endswith(": Failover")}
+        marks = {deployed.filled(expr, "1m") for where, expr in deployed.annotation_expressions() if where.endswith(": Failover")}
         self.assertEqual(len(marks), 1)
         mark, = marks
 

@@ -198,7 +198,7 @@ class Live(unittest.TestCase):
     def test_the_preemption_is_marked(self):
         marked = {where.partition(": ")[2]: expr for where, expr in deployed.annotation_expressions()}
         self.assertTrue(self.answered(marked["Preemption"]))
-        self.assertEqual(self.prometheus.over(marked["Failover"], self.began, time.time(), 1), [])  # nobody took over here
+        self.assertEqual(self.prometheus.over(deployed.filled(marked["Failover"], "1m"), self.began, time.time(), 1), [])  # nobody took over here
 
     def test_workers_are_found_by_the_server_s_list(self):
         found = {target["labels"].get("worker") for target in self.targets() if target["labels"]["job"] == "chainfleet-workers"}

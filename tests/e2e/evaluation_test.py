@@ -59,6 +59,16 @@ class Evaluations(unittest.TestCase):
         self.assertEqual(self.states()[evaluation], "SUCCEEDED")
         self.fleet.start_worker(0)
 
+    def test_it_runs_beside_a_chain_that_goes_on(self):
+        calm = self.fleet.json("evaluate", self.job, "--dataset", "fashion")
+        endless = JOB.replace("name: scored", "name: beside").replace("num_epochs: 4", "num_epochs: 1000000").replace("chains: 3", "chains: 2")
+        beside = self.fleet.submit(endless.replace("every_steps: 2", "every_steps: 500"))
+        self.fleet.wait_for_draws(beside, 2)
+        self.assertEqual(self.fleet.json("evaluate", self.job, "--dataset", "fashion"), calm)
+        self.fleet.wait_for_draws(beside, int(self.fleet.json("get", "jobs", beside)["num_draws"]) + 2)
+        self.assertEqual([chain["lease_epoch"] for chain in self.fleet.json("get", "chains", beside)["chains"]], ["1", "1"])
+        self.fleet.run("cancel", beside, check=True)
+
     def test_what_is_asked_wrongly_is_refused_with_what_would_be_right(self):
         self.assertEqual(self.fleet.run("evaluate", "--attach", "eval-none").returncode, 3)
         both = self.fleet.run("evaluate", self.job, "--attach", "eval-none")

@@ -32,10 +32,14 @@ void Require(bool holds, const char* what) {
   std::abort();
 }
 
-void CheckRefusal(const absl::Status& status) {
+void CheckRefusal(const absl::Status& status, const ModelInferRequest& request) {
   Require(absl::IsInvalidArgument(status), "a refusal is INVALID_ARGUMENT");
-  const std::string text(status.message());
+  const std::string text(status.message()), asked = request.SerializeAsString();
   Require(!text.empty(), "a refusal says why");
+  for (const char* ours : {"chainfleet", "absl", "proto", "inference::", ".cc", "std::"}) {
+    const bool named = text.find(ours) != std::string::npos;
+    Require(!named || asked.find(ours) != std::string::npos, "a refusal names nothing of ours that was not asked for");
+  }
 }
 
 // The product of a shape, none if it is negative somewhere or beyond what memory holds.
@@ -114,12 +118,12 @@ void CheckCall(const ModelInferRequest& request, const InferenceCall& call) {
 }
 
 // Whether `tensor` is what a model of [3, 2] takes, by its own arithmetic.
-void CheckAgainstModel(const InputTensor& tensor) {
+void CheckAgainstModel(const InputTensor& tensor, const ModelInferRequest& request) {
   chainfleet::PredictPlan plan;
   plan.job = "job-aaaaaa";
   plan.input_shape = {3, 2};
   const absl::Status status = chainfleet::CheckInputs(tensor, plan);
-  if (!status.ok()) CheckRefusal(status);
+  if (!status.ok()) CheckRefusal(status, request);
   const size_t size = tensor.type == InputType::kUint8 ? 1 : 4;
   bool fits = tensor.shape.size() == 3 && tensor.shape[0] >= 1 && tensor.shape[1] == 3 && tensor.shape[2] == 2;
   fits = fits && static_cast<__int128>(tensor.shape[0]) * 6 * size == tensor.bytes.size();
@@ -132,15 +136,15 @@ void CheckAgainstModel(const InputTensor& tensor) {
 void Try(const ModelInferRequest& request, bool valid) {
   const absl::StatusOr<InferenceCall> call = chainfleet::FromProto(request);
   if (!call.ok()) {
-    CheckRefusal(call.status());
+    CheckRefusal(call.status(), request);
     return Require(!valid, "a good request is taken");
   }
   CheckInput(request, call->input);
   CheckCall(request, *call);
-  CheckAgainstModel(call->input);
+  CheckAgainstModel(call->input, request);
   for (const int64_t classes : {0, 10}) {
     const absl::Status status = chainfleet::CheckOutputs(call->outputs, classes);
-    if (!status.ok()) CheckRefusal(status);
+    if (!status.ok()) CheckRefusal(status, request);
   }
 }
 
@@ -241,7 +245,7 @@ void TryTensor(FuzzedDataProvider* fuzz) {
                         : fuzz->ConsumeRemainingBytesAsString();
   if (likely && fuzz->ConsumeBool())
     tensor.bytes.resize(static_cast<size_t>(tensor.shape[0]) * (tensor.type == InputType::kUint8 ? 6 : 24));
-  CheckAgainstModel(tensor);
+  CheckAgainstModel(tensor, {});
 }
 
 }  // namespace

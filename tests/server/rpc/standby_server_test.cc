@@ -6,8 +6,6 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "core/wire/grpc_status.h"
 
 namespace chainfleet {
@@ -17,9 +15,8 @@ namespace {
 bool Next(grpc::CompletionQueue* queue) {
   void* tag = nullptr;
   bool ok = false;
-  return queue->AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::seconds(20)) ==
-             grpc::CompletionQueue::GOT_EVENT &&
-         ok;
+  const gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN));
+  return queue->AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT && ok;
 }
 
 TEST(StandbyServer, EndsThoughSomebodyWatchesItsHealth) {

@@ -171,6 +171,23 @@ TEST_F(WorkerSessionTest, GivesUpAChainTheDeviceNoLongerVisits) {
   EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 4);
 }
 
+TEST_F(WorkerSessionTest, GivesSlowStepsTwentyTimesTheirTime) {
+  script_.on_step = [this](int32_t, int64_t) {
+    executor_.RunFor(absl::Seconds(20));
+  };  // the lease is renewed meanwhile
+  Start();
+  while (script_.steps_taken < 2) {  // of the second the bound follows from the first
+    worker_.device.RunOnce();
+    executor_.RunUntilIdle();
+  }
+  executor_.RunFor(absl::Seconds(360));  // and that step took 20
+  EXPECT_TRUE(worker_.held.Holds({chain_, 1})) << "beyond the bound of quick steps";
+  server_.grants_enabled = false;
+  executor_.RunFor(absl::Seconds(40));
+  ASSERT_THAT(server_.released, SizeIs(1));
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kHung);
+}
+
 TEST_F(WorkerSessionTest, RefusesAGrantThatCrossesWithADrain) {
   server_.AddChains(AnalyticPlan("job-a", 1), 1);
   worker_.session.Start();

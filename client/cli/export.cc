@@ -14,19 +14,30 @@
 #include "client/cli/terminal.h"
 #include "client/cli/verbs.h"
 #include "client/lib/draw_reader.h"
+#include "core/base/limits.h"
 #include "core/formats/npz.h"
+#include "core/formats/zarr.h"
 #include "core/store/draw_codec/safetensors.h"
 
 namespace chainfleet {
 namespace {
+
+constexpr int64_t kZarrChunkBytes = 16 * limits::kMiB;
 
 template <typename T>
 void Append(const T& value, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", path, ": ", error.message()));
+}
+
 // All draws of the job as arrays over draws: chain, index, step, weight, draws_theta [draws, D], draws_theta_a.
-class NpzExport {
+class ArraysExport {
  public:
   absl::Status Add(const CheckedSegment& segment) {
     const SegmentContent& content = segment.content;
@@ -47,17 +58,29 @@ class NpzExport {
     return absl::OkStatus();
   }
 
-  absl::Status Write(const std::string& path) {
-    std::map<std::string, Array> arrays = std::move(kinds_);
-    arrays["chain"] = {ArrayType::kInt32, {num_draws_}, std::move(chain_)};
-    arrays["index"] = {ArrayType::kInt64, {num_draws_}, std::move(index_)};
-    arrays["step"] = {ArrayType::kInt64, {num_draws_}, std::move(step_)};
-    arrays["weight"] = {ArrayType::kFloat64, {num_draws_}, std::move(weight_)};
+  absl::Status WriteTo(const std::string& path, bool zarr) {
+    const std::map<std::string, Array> arrays = Take();
+    if (zarr) {
+      return WriteZarr(arrays, kZarrChunkBytes, [&](const std::string& key, const std::string& content) {
+        const std::string file = path + "/" + key;
+        const absl::Status made = MakeFolder(file.substr(0, file.rfind('/')));
+        return made.ok() ? WriteOutputFile(file, content) : made;
+      });
+    }
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
     return WriteOutputFile(path, bytes);
   }
 
  private:
+  std::map<std::string, Array> Take() {
+    std::map<std::string, Array> arrays = std::move(kinds_);
+    arrays["chain"] = {ArrayType::kInt32, {num_draws_}, std::move(chain_)};
+    arrays["index"] = {ArrayType::kInt64, {num_draws_}, std::move(index_)};
+    arrays["step"] = {ArrayType::kInt64, {num_draws_}, std::move(step_)};
+    arrays["weight"] = {ArrayType::kFloat64, {num_draws_}, std::move(weight_)};
+    return arrays;
+  }
+
   int64_t num_draws_ = 0;
   std::string chain_, index_, step_, weight_;
   std::map<std::string, Array> kinds_;
@@ -166,13 +189,6 @@ absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> se
   }
 }
 
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", path, ": ", error.message()));
-}
-
 absl::Status Export(Invocation* run, const ExportOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   v1::ListSegmentsRequest request;
@@ -185,17 +201,17 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
   }
   LiveText text(stderr);
   ExitOnInterrupt("\ninterrupted: the export is not complete\n");
-  NpzExport npz;
+  ArraysExport arrays;
   SafetensorsExport safetensors(options.output);
-  const bool to_npz = options.format == "npz";
-  if (!to_npz) CHAINFLEET_RETURN_IF_ERROR(MakeFolder(options.output));
+  const bool to_chains = options.format == "safetensors", to_zarr = options.format == "zarr";
+  if (to_chains || to_zarr) CHAINFLEET_RETURN_IF_ERROR(MakeFolder(options.output));
   int64_t num_draws = 0, num_bytes = 0;
   absl::Status status =
       ReadReadableDraws(&client, segments, options.skip_corrupt, &text, [&](const CheckedSegment& segment) {
         num_draws += static_cast<int64_t>(segment.content.draws.size());
         num_bytes += static_cast<int64_t>(segment.bytes.size());
         text.Show(absl::StrCat("read ", num_draws, " draws, ", FormatBytes(num_bytes)));
-        return to_npz ? npz.Add(segment) : safetensors.Add(segment);
+        return to_chains ? safetensors.Add(segment) : arrays.Add(segment);
       });
   text.Clear();
   CHAINFLEET_RETURN_IF_ERROR(status);
@@ -205,7 +221,7 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
                                                                  " committed draws is readable")),
                       "NO_DRAWS");
   }
-  CHAINFLEET_RETURN_IF_ERROR(to_npz ? npz.Write(options.output) : safetensors.WriteChain());
+  CHAINFLEET_RETURN_IF_ERROR(to_chains ? safetensors.WriteChain() : arrays.WriteTo(options.output, to_zarr));
   std::cout << num_draws << (num_draws < committed ? absl::StrCat(" of ", committed) : "") << " draws of "
             << segments[0].chain().job() << " in " << options.output << ", every checksum right\n";
   return absl::OkStatus();
@@ -220,16 +236,17 @@ void AddExport(CLI::App* program, Invocation* run) {
               "  chainfleet export @latest --format npz --output draws.npz\n"
               "  chainfleet export @latest --format safetensors --output draws/\n\n"
               "npz: one file with draws_theta and draws_theta_a [draws, D] and, per draw, chain, index, step, weight.\n"
+              "zarr: a folder with these arrays, of Zarr version 2, uncompressed.\n"
               "safetensors: one file per chain, chain-0000.safetensors, with a tensor [draws, ...] for each parameter "
               "of each kind\n"
               "(\"theta/NAME\"), and steps and weights [draws].",
               [=] { return Export(run, *options); });
   AddJobArgument(verb, &options->job);
   AddPointOption(verb, &options->point);
-  verb->add_option("--format", options->format, "safetensors or npz")
+  verb->add_option("--format", options->format, "safetensors, npz or zarr")
       ->required()
-      ->check(CLI::IsMember({"safetensors", "npz"}));
-  verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors)")
+      ->check(CLI::IsMember({"safetensors", "npz", "zarr"}));
+  verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors, zarr)")
       ->required()
       ->option_text("PATH");
   verb->add_flag("--skip-corrupt", options->skip_corrupt,

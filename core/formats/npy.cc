@@ -27,22 +27,6 @@ std::optional<ArrayType> TypeOf(const std::string& descr) {
   return std::nullopt;
 }
 
-std::string DescrOf(ArrayType type) {
-  switch (type) {
-    case ArrayType::kUint8:
-      return "|u1";
-    case ArrayType::kInt32:
-      return "<i4";
-    case ArrayType::kInt64:
-      return "<i8";
-    case ArrayType::kFloat32:
-      return "<f4";
-    case ArrayType::kFloat64:
-      return "<f8";
-  }
-  return "";
-}
-
 absl::StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
   std::vector<int64_t> shape;
   for (const std::string& item : std::vector<std::string>(absl::StrSplit(text, ','))) {
@@ -106,6 +90,22 @@ absl::StatusOr<Array> ReadNpy(const std::string& bytes) {
   }
   array.bytes = bytes.substr(prefix + header_size);
   return array;
+}
+
+const char* DescrOf(ArrayType type) {
+  switch (type) {
+    case ArrayType::kUint8:
+      return "|u1";
+    case ArrayType::kInt32:
+      return "<i4";
+    case ArrayType::kInt64:
+      return "<i8";
+    case ArrayType::kFloat32:
+      return "<f4";
+    case ArrayType::kFloat64:
+      return "<f8";
+  }
+  return "";
 }
 
 std::string WriteNpy(const Array& array) {

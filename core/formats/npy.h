@@ -11,6 +11,9 @@ namespace chainfleet {
 // INVALID_ARGUMENT says what is wrong or not supported (with the dtype found).
 absl::StatusOr<Array> ReadNpy(const std::string& bytes);
 
+// As NumPy writes a type: "<f4".
+const char* DescrOf(ArrayType type);
+
 // Version 1.0, header padded to 64 bytes.
 std::string WriteNpy(const Array& array);
 

@@ -1,6 +1,9 @@
 """The main job through the real binaries, with real deaths in the middle."""
+import json
+import math
 import os
 import unittest
+import zipfile
 
 import fleet as fleets
 
@@ -38,6 +41,24 @@ def check_draws(test, fleet, job, per_chain):
             index, parent, epoch = index + len(segment["steps"]), segment["digest"], int(record["lease_epoch"])
         test.assertEqual(index, per_chain)
     fleet.run("export", job, "--format", "npz", "--output", fleet.path("draws.npz"), check=True)
+    fleet.run("export", job, "--format", "zarr", "--output", fleet.path("draws.zarr"), check=True)
+    with zipfile.ZipFile(fleet.path("draws.npz")) as npz:
+        for name in npz.namelist():
+            rows = zarr_rows(fleet.path("draws.zarr", name.removesuffix(".npy")))
+            test.assertGreater(len(rows), 0, name)
+            test.assertTrue(npz.read(name).endswith(rows), name)
+
+
+def zarr_rows(folder):
+    """The bytes of an array of Zarr version 2, without the padding of its last chunk."""
+    with open(os.path.join(folder, ".zarray")) as f:
+        array = json.load(f)
+    item, axes, chunks = int(array["dtype"][-1]), array["shape"], array["chunks"]
+    rows = b""
+    for number in range(-(-axes[0] // chunks[0])):
+        with open(os.path.join(folder, ".".join([str(number)] + ["0"] * (len(axes) - 1))), "rb") as f:
+            rows += f.read()
+    return rows[:item * math.prod(axes)]
 
 
 class Journeys(unittest.TestCase):

@@ -164,7 +164,30 @@ class VersionsUnderLoad(Served):
                         return
                     seen[version] += 1
 
+        newest = {}  # what was said of so many draws, by any caller
+
+        def ask_for_the_newest():
+            last = 0
+            with triton.InferenceServerClient(self.fleet.address) as client:
+                while not stop.is_set():
+                    try:
+                        answer = self.infer(client, job)
+                    except Exception as error:
+                        wrong.append(str(error))
+                        return
+                    said = answer.get_response()
+                    draws = [said.parameters[name].int64_param for name in ("draws_in_version", "draws_used")]
+                    if draws[0] < last:
+                        wrong.append(f"the newest had {last} draws and now has {draws[0]}")
+                        return
+                    last = draws[0]
+                    mean = answer.as_numpy("mean_probability")
+                    if not numpy.array_equal(mean, newest.setdefault((said.model_version, *draws), mean)):
+                        wrong.append(f"two answers of {draws} draws of version {said.model_version} differ")
+                        return
+
         callers = [threading.Thread(target=ask) for _ in range(self.CALLERS)]
+        callers += [threading.Thread(target=ask_for_the_newest) for _ in range(2)]
         for caller in callers:
             caller.start()
         before = int(self.fleet.json("get", "jobs", job)["num_draws"])
@@ -177,6 +200,7 @@ class VersionsUnderLoad(Served):
         self.assertEqual(wrong, [])
         self.assertGreater(min(seen.values()), 20, seen)
         self.assertGreater(after, before, "no chain committed meanwhile")
+        self.assertGreater(len(newest), 5, "the newest draws did not change meanwhile")
         self.assertGreater(len(self.fleet.json("get", "snapshots", job)["snapshots"]), 2, "no version was made meanwhile")
         print(f"{seen} answers, {after - before} draws committed meanwhile")
 

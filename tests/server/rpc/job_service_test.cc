@@ -187,7 +187,8 @@ TEST_F(JobServiceTest, SaysWhichPointsHaveEnoughAndWhy) {
   spec.mutable_until()->set_max_draws(1);
   ASSERT_TRUE(CreateJob(spec).ok());
   CommitADraw();
-  const auto job = GetJob("a");
+  auto job = GetJob("a");
+  for (int i = 0; i < 1000 && job.ok() && job->stopped_size() == 0; ++i) job = GetJob("a");  // behind the commit
   ASSERT_TRUE(job.ok()) << job.status();
   ASSERT_EQ(job->stopped_size(), 1);
   EXPECT_EQ(job->stopped(0).point(), 0);

@@ -20,13 +20,22 @@ export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=suppressions=$supp/threads.supp:second_deadlock_stack=1:halt_on_error=1
 
 # Dispatcher, stores, router, runner, uploader and the simulation: no gRPC, which Debian builds without tsan.
-without_grpc="core_base_test core_blob_store_test state_store_test server_control_test server_predict_test worker_runtime_test sim_test"
+without_grpc="core_base_test core_blob_store_test s3_server_test state_store_test postgres_state_store_test server_control_test
+  server_predict_test worker_runtime_test sim_test"
+
+# The server that a test binary wants, as its chainfleet_test(... BESIDE) says.
+beside() {
+  case $1 in
+    postgres_state_store_test | server_election_test) echo "python3 -B tests/support/with_postgres.py" ;;
+    s3_server_test) echo "python3 -B tests/support/with_s3.py" ;;
+  esac
+}
 
 run_binaries() {
   ninja -C "build/$1" "${@:2}"
   for binary in "${@:2}"; do
     echo "$1: $binary"
-    "build/$1/tests/$binary" --gtest_brief=1
+    $(beside "$binary") "build/$1/tests/$binary" --gtest_brief=1
   done
 }
 

@@ -104,11 +104,15 @@ struct TraceTable::State {
   static void Compute(const std::shared_ptr<State>& state, const std::string& id);
   static void Keep(const std::shared_ptr<State>& state, const std::string& id,
                    std::shared_ptr<const std::vector<Diagnostic>> found);
+  bool IsSettled(const std::string& id) const CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void TellSettled(const std::string& id);
 
   Executor* const executor;
   const Renewed renewed;
   Mutex mutex;
   std::map<std::string, TracedJob> jobs CHAINFLEET_GUARDED_BY(mutex);
+  std::map<std::string, int> expected CHAINFLEET_GUARDED_BY(mutex);  // commits, by job
+  std::map<std::string, std::vector<std::function<void()>>> waiting CHAINFLEET_GUARDED_BY(mutex);
   int64_t num_values CHAINFLEET_GUARDED_BY(mutex) = 0;
   uint64_t calls CHAINFLEET_GUARDED_BY(mutex) = 0;
 };
@@ -183,6 +187,23 @@ void TraceTable::State::MakeRoom() {
   }
 }
 
+bool TraceTable::State::IsSettled(const std::string& id) const {
+  const auto job = jobs.find(id);
+  return !expected.contains(id) && (job == jobs.end() || !job->second.computing);
+}
+
+void TraceTable::State::TellSettled(const std::string& id) {
+  std::vector<std::function<void()>> told;
+  {
+    MutexLock lock(&mutex);
+    const auto found = waiting.find(id);
+    if (found == waiting.end() || !IsSettled(id)) return;
+    told = std::move(found->second);
+    waiting.erase(found);
+  }
+  for (const auto& settled : told) settled();
+}
+
 void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::string& id) {
   std::vector<Matrix> matrices;
   std::vector<std::string> quantities;
@@ -190,14 +211,15 @@ void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::
   {
     MutexLock lock(&state->mutex);
     const auto job = state->jobs.find(id);
-    if (job == state->jobs.end()) return;
-    quantities = job->second.quantities;
-    without_room = job->second.without_room;
-    for (const auto& [point, windows] : job->second.points) {
-      matrices.push_back(Select(point, windows, quantities.size()));
+    if (job != state->jobs.end()) {  // else it was forgotten meanwhile
+      quantities = job->second.quantities;
+      without_room = job->second.without_room;
+      for (const auto& [point, windows] : job->second.points) {
+        matrices.push_back(Select(point, windows, quantities.size()));
+      }
+      job->second.added_before = job->second.added;
+      job->second.ended = false;
     }
-    job->second.added_before = job->second.added;
-    job->second.ended = false;
   }
   const auto found = std::make_shared<std::vector<Diagnostic>>();
   std::vector<PointDiagnosis> points;
@@ -211,7 +233,8 @@ void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::
     found->insert(found->end(), points.back().diagnostics.begin(), points.back().diagnostics.end());
   }
   Keep(state, id, found);
-  if (state->renewed) state->renewed(id, points);
+  if (state->renewed && !points.empty()) state->renewed(id, points);
+  state->TellSettled(id);
 }
 
 void TraceTable::State::Keep(const std::shared_ptr<State>& state, const std::string& id,
@@ -226,7 +249,13 @@ void TraceTable::State::Keep(const std::shared_ptr<State>& state, const std::str
 
 TraceTable::TraceTable(Executor* executor, Renewed renewed)
     : state_(std::make_shared<State>(executor, std::move(renewed))) {}
-TraceTable::~TraceTable() = default;
+
+TraceTable::~TraceTable() {
+  // Who waits would look here, and what is expected may outlive this.
+  std::map<std::string, std::vector<std::function<void()>>> dropped;
+  MutexLock lock(&state_->mutex);
+  dropped.swap(state_->waiting);
+}
 
 void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as) {
   State& state = *state_;
@@ -247,6 +276,28 @@ void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optiona
     state.executor->Schedule([state = state_, id = chain.job] { State::Compute(state, id); });
   }
   state.MakeRoom();
+}
+
+std::shared_ptr<void> TraceTable::Expect(const std::string& job) {
+  {
+    MutexLock lock(&state_->mutex);
+    ++state_->expected[job];
+  }
+  return std::shared_ptr<void>(nullptr, [state = state_, job](void*) {
+    {
+      MutexLock lock(&state->mutex);
+      if (--state->expected[job] == 0) state->expected.erase(job);
+    }
+    state->TellSettled(job);
+  });
+}
+
+void TraceTable::WhenSettled(const std::string& job, std::function<void()> settled) {
+  {
+    MutexLock lock(&state_->mutex);
+    state_->waiting[job].push_back(std::move(settled));
+  }
+  state_->TellSettled(job);
 }
 
 std::vector<Diagnostic> TraceTable::Of(const std::string& job) const {

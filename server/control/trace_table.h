@@ -69,6 +69,13 @@ class TraceTable {
   // its job's first; a chain that ends as DIVERGED or FAILED by its worker is forgotten.
   void Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as);
 
+  // A commit of `job` is on its way: until what is returned is destroyed, the job is not settled. It may outlive this.
+  std::shared_ptr<void> Expect(const std::string& job);
+
+  // Runs `settled` once, when no commit is expected and the diagnostics are of the newest traces that they are computed
+  // of: at once, in this call, or from whoever brings it about, outside of all locks; not at all once this is destroyed.
+  void WhenSettled(const std::string& job, std::function<void()> settled);
+
   // By point, then in the order of the quantities; those whose values are all equal are left out.
   std::vector<Diagnostic> Of(const std::string& job) const;
 

@@ -10,7 +10,7 @@ namespace {
 // The dispatcher or the timer owns it, whichever it waits for.
 class Watch : public std::enable_shared_from_this<Watch> {
  public:
-  Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, const TraceTable* traces, Executor* executor,
+  Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, TraceTable* traces, Executor* executor,
         absl::Duration min_interval)
       : feed_(std::move(feed)),
         dispatcher_(dispatcher),
@@ -34,15 +34,23 @@ class Watch : public std::enable_shared_from_this<Watch> {
  private:
   void Tell(const absl::StatusOr<Dispatcher::Watched>& changed) {
     if (!changed.ok()) return feed_->End(changed.status());
-    const bool wanted = feed_->Send(RenderJob(changed->job, *traces_), /*replace=*/true);
-    if (!wanted || IsFinal(changed->job.state)) return feed_->End(absl::OkStatus());
+    if (IsFinal(changed->job.state)) return Conclude(changed->job);
+    if (!feed_->Send(RenderJob(changed->job, *traces_), /*replace=*/true)) return feed_->End(absl::OkStatus());
     executor_->ScheduleAfter(min_interval_, [watch = shared_from_this(), id = changed->job.id,
                                              version = changed->version] { watch->Next(id, version); });
   }
 
+  // The last message says what all commits' traces say.
+  void Conclude(const JobView& job) {
+    traces_->WhenSettled(job.id, [watch = shared_from_this(), job] {
+      watch->feed_->Send(RenderJob(job, *watch->traces_), /*replace=*/true);
+      watch->feed_->End(absl::OkStatus());
+    });
+  }
+
   const std::shared_ptr<StreamFeed<v1::Job>> feed_;
   Dispatcher* const dispatcher_;
-  const TraceTable* const traces_;
+  TraceTable* const traces_;
   Executor* const executor_;
   const absl::Duration min_interval_;
   Mutex mutex_;
@@ -52,7 +60,7 @@ class Watch : public std::enable_shared_from_this<Watch> {
 
 }  // namespace
 
-void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, const TraceTable* traces,
+void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, TraceTable* traces,
                   Executor* executor, const std::string& name, absl::Duration min_interval) {
   const auto watch = std::make_shared<Watch>(feed, dispatcher, traces, executor, min_interval);
   feed->OnCancelled([weak = std::weak_ptr(watch)] {

@@ -1,4 +1,5 @@
-// WatchJob: the job at once and after changes, no faster than asked, until it is final or the client leaves.
+// WatchJob: the job at once and after changes, no faster than asked, until it is final or the client leaves. The last
+// message has the diagnostics of all that was committed.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@
 namespace chainfleet {
 
 // `dispatcher`, `traces` and `executor` outlive the stream.
-void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, const TraceTable* traces,
+void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, TraceTable* traces,
                   Executor* executor, const std::string& name, absl::Duration min_interval);
 
 }  // namespace chainfleet

@@ -226,6 +226,47 @@ TEST_F(TraceTableTest, GivesTheNewestWindowWithItsSteps) {
   EXPECT_EQ(traces->at(0).values.back(), Value(0, 2500, 0));
 }
 
+TEST_F(TraceTableTest, AJobIsSettledWhenNothingIsExpectedAndItsDiagnosticsAreComputed) {
+  int settled = 0;
+  const auto wait = [&] { table_.WhenSettled("job-a", [&] { ++settled; }); };
+  wait();
+  EXPECT_EQ(settled, 1) << "nothing is known of it";
+  std::shared_ptr<void> one = table_.Expect("job-a"), other = table_.Expect("job-a");
+  const std::shared_ptr<void> elsewhere = table_.Expect("job-b");
+  wait();
+  one.reset();
+  EXPECT_EQ(settled, 1);
+  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise"}, .steps = {1, 2, 3, 4}, .values = {1, 2, 4, 3}},
+             ChainState::kSucceeded);
+  other.reset();
+  EXPECT_EQ(settled, 1) << "the diagnostics are still to be computed";
+  executor_.RunUntilIdle();
+  EXPECT_EQ(settled, 2);
+  EXPECT_THAT(table_.Of("job-a"), SizeIs(1));
+}
+
+TEST_F(TraceTableTest, AForgottenJobIsSettled) {
+  int settled = 0;
+  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise"}, .steps = {1}, .values = {1}}, std::nullopt);
+  table_.WhenSettled("job-a", [&] { ++settled; });
+  for (size_t i = 0; i < TraceTable::kMostJobs; ++i) {
+    table_.Add({"job-" + std::to_string(i), 0}, {.point = 0, .quantities = {"noise"}, .steps = {1}, .values = {1}},
+               std::nullopt);
+  }
+  executor_.RunUntilIdle();
+  EXPECT_EQ(settled, 1);
+}
+
+TEST_F(TraceTableTest, WhatWasExpectedMayOutliveTheTableAndTellsNobody) {
+  auto table = std::make_unique<TraceTable>(&executor_);
+  std::shared_ptr<void> expected = table->Expect("job-a");
+  int settled = 0;
+  table->WhenSettled("job-a", [&] { ++settled; });
+  table.reset();
+  expected.reset();
+  EXPECT_EQ(settled, 0);
+}
+
 TEST_F(TraceTableTest, SaysWhatIsTracedInstead) {
   Add(0, 0, 5);
   const absl::Status other = table_.TracesOf("job-a", "energy").status(),

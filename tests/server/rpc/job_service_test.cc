@@ -253,6 +253,26 @@ TEST_F(JobServiceTest, WatchSaysHowFarTheChainsAgree) {
   EXPECT_GT(said.mcse_mean(), 0);
 }
 
+TEST_F(JobServiceTest, TheLastMessageOfAWatchHasTheDiagnosticsOfTheLastCommits) {
+  const auto created = CreateJob(GaussianJob("a"));
+  std::shared_ptr<void> expected = traces_.Expect(created->id());
+  ASSERT_TRUE(SetIntent("a", v1::Job::CANCEL).ok());
+  v1::WatchJobRequest request;
+  request.set_name("a");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto reader = jobs_->WatchJob(&context, request);
+  traces_.Add({created->id(), 0}, {.point = 0, .quantities = {"energy"}, .steps = {1, 2, 3, 4}, .values = {1, 2, 4, 3}},
+              ChainState::kSucceeded);
+  expected.reset();
+  v1::Job job;
+  while (reader->Read(&job)) {
+  }
+  EXPECT_EQ(job.state(), v1::Job::CANCELLED);
+  EXPECT_EQ(job.diagnostics_size(), 1);
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
 TEST_F(JobServiceTest, WatchOfAnUnknownJobIsRefused) {
   v1::WatchJobRequest request;
   request.set_name("nobody");

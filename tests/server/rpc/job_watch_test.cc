@@ -39,6 +39,20 @@ TEST_F(JobWatch, CancelledWatchLeavesTheDispatcherAtOnce) {
   EXPECT_EQ(FillUp(job), 1) << "the job did not change, and its place is free";
 }
 
+TEST_F(JobWatch, TheLastMessageWaitsForTheTracesOfACommitThatIsOnItsWay) {
+  const std::string job = Create("job", 1);
+  std::shared_ptr<void> expected = traces_.Expect(job);
+  ASSERT_TRUE(SetIntent(job, JobIntent::kCancel).ok());
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &traces_, &executor_, job, kInterval);
+  executor_.RunFor(2 * kInterval);
+  stream_.OnWriteDone(true);
+  EXPECT_TRUE(stream_.feed()->Send(v1::Job())) << "the call goes on";
+  expected.reset();
+  stream_.OnWriteDone(true);
+  stream_.OnWriteDone(true);
+  EXPECT_FALSE(stream_.feed()->Send(v1::Job())) << "it ended with the job";
+}
+
 TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesAsksForNoMore) {
   const std::string job = Create("job", 1);
   WatchJobInto(stream_.feed(), dispatcher_.get(), &traces_, &executor_, job, kInterval);

@@ -1,0 +1,89 @@
+// Needs the server of with_postgres.py.
+#include "server/election.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "tests/support/manual_executor.h"
+#include "tests/support/store_harness.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kTerm = absl::Seconds(6);
+
+class LeadKeeperTest : public testing::Test {
+ protected:
+  std::unique_ptr<PostgresLeader> Coordinator(const std::string& address, absl::Duration timeout = kTerm) {
+    return PostgresLeader::Connect({harness_.uri(), address, "store", timeout}).value();
+  }
+  // One that leads and keeps it.
+  void SetUp() override {
+    auto leader = Coordinator("a:7400");
+    store_ = std::move(leader->TakeOver().value().store);
+    ASSERT_NE(store_, nullptr);
+    keeper_ = std::make_unique<LeadKeeper>(std::move(leader), kTerm, &clock_, &executor_,
+                                           [this](const absl::Status& status) { lost_.push_back(status); });
+  }
+  // The process of the database's server that renewals wait for.
+  pid_t Renewer() {
+    const auto connection = PostgresConnection::Open(harness_.uri(), "test").value();
+    SqlStatement find = connection
+                            ->Prepare("SELECT pid FROM pg_stat_activity WHERE application_name = 'chainfleet-lease' "
+                                      "AND datname = current_database()")
+                            .value();
+    EXPECT_TRUE(find.Step().value());
+    return static_cast<pid_t>(find.Int(0));
+  }
+
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  std::vector<absl::Status> lost_;
+  PostgresHarness harness_{PostgresServer()};
+  std::unique_ptr<StateStore> store_;
+  std::unique_ptr<LeadKeeper> keeper_;
+};
+
+TEST_F(LeadKeeperTest, RenewsForAsLongAsItLives) {
+  executor_.RunFor(10 * kTerm);
+  EXPECT_THAT(lost_, testing::IsEmpty());
+  EXPECT_EQ(Coordinator("b:7400")->TakeOver()->leader_address, "a:7400");
+}
+
+TEST_F(LeadKeeperTest, LosesTheLeadOnceWhenAnotherHasTakenOver) {
+  ASSERT_NE(Coordinator("b:7400", -absl::Hours(1))->TakeOver()->store, nullptr);
+  executor_.RunFor(3 * kTerm);
+  ASSERT_THAT(lost_, testing::SizeIs(1));
+  EXPECT_EQ(ReasonOf(lost_[0]), "NOT_LEADER");
+}
+
+TEST_F(LeadKeeperTest, LosesTheLeadWithItsTermWhileARenewalWaitsForItsAnswer) {
+  const pid_t renewer = Renewer();
+  ASSERT_EQ(kill(renewer, SIGSTOP), 0);
+  clock_.Advance(kTerm / 3);
+  std::thread renewal([this] { executor_.RunOne(); });
+  while (executor_.num_tasks() != 1) std::this_thread::yield();  // the watch of the term is left
+  clock_.Advance(kTerm - kTerm / 3 - absl::Milliseconds(1));
+  executor_.RunUntilIdle();
+  EXPECT_THAT(lost_, testing::IsEmpty());
+  clock_.Advance(absl::Milliseconds(1));
+  executor_.RunUntilIdle();
+  EXPECT_THAT(lost_, testing::SizeIs(1));
+  ASSERT_EQ(kill(renewer, SIGCONT), 0);
+  renewal.join();
+  executor_.RunFor(3 * kTerm);
+  EXPECT_THAT(lost_, testing::SizeIs(1));
+}
+
+TEST_F(LeadKeeperTest, GivesTheLeadUpWhenItEnds) {
+  const auto standby = Coordinator("b:7400");
+  EXPECT_EQ(standby->TakeOver()->store, nullptr);
+  store_ = nullptr;
+  keeper_ = nullptr;
+  EXPECT_NE(standby->TakeOver()->store, nullptr);
+}
+
+}  // namespace
+}  // namespace chainfleet

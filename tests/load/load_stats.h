@@ -17,6 +17,12 @@ class Latencies {
  public:
   void Add(absl::Duration latency) { milliseconds_.push_back(absl::ToDoubleMilliseconds(latency)); }
   int64_t count() const { return static_cast<int64_t>(milliseconds_.size()); }
+  // Those that were added after the first `count`.
+  Latencies After(int64_t count) const {
+    Latencies later;
+    later.milliseconds_.assign(milliseconds_.begin() + count, milliseconds_.end());
+    return later;
+  }
   // `part` in [0, 1]; 0 if there are none.
   double Percentile(double part) const {
     if (milliseconds_.empty()) return 0;

@@ -71,10 +71,10 @@ absl::StatusOr<std::string> Submit(Client* client, int chains) {
   return job.id();
 }
 
-// What memory does once every chain runs: from the middle of the run to its end.
+// The middle of the run: what follows is without the start, when chains are granted.
 struct Middle {
-  double resident_mib = 0;
-  int64_t draws = 0;
+  double at_seconds = 0, resident_mib = 0;
+  int64_t commits = 0, draws = 0;
 };
 
 void Print(const LoadStats::Report& report, const ServerUse& before, const Middle& middle, const ServerUse& after,
@@ -82,8 +82,11 @@ void Print(const LoadStats::Report& report, const ServerUse& before, const Middl
   const auto percentiles = [](const Latencies& l) {
     return absl::StrFormat("p50 %.1f ms, p99 %.1f ms, of %d", l.Percentile(0.5), l.Percentile(0.99), l.count());
   };
+  const Latencies later = report.commits.After(middle.commits);
   std::cout << absl::StrFormat("%-22s %.0f/s\n", "commits", static_cast<double>(report.commits.count()) / seconds)
             << absl::StrFormat("%-22s %s\n", "commit latency", percentiles(report.commits))
+            << absl::StrFormat("%-22s %.0f/s, %s\n", "commits, second half",
+                               static_cast<double>(later.count()) / (seconds - middle.at_seconds), percentiles(later))
             << absl::StrFormat("%-22s %s\n", "scheduling delay", percentiles(report.scheduling))
             << absl::StrFormat("%-22s %d\n", "draws", report.draws)
             << absl::StrFormat("%-22s %.2f cores, %.2f s for 1,000 commits\n", "server CPU",
@@ -136,11 +139,12 @@ absl::Status Run(const Options& options) {
   while (clock.Monotonic() - began < absl::Seconds(options.seconds)) {
     PauseThread(kTick);
     const LoadStats::Report report = stats.Take();
-    std::cerr << absl::StrFormat("%4.0f s: %d chains granted, %d commits, %.0f MiB\n",
-                                 absl::ToDoubleSeconds(clock.Monotonic() - began), report.scheduling.count(),
-                                 report.commits.count(), UseOf(options.server_pid).resident_mib);
-    if (middle.draws == 0 && clock.Monotonic() - began > absl::Seconds(options.seconds) / 2) {
-      middle = {UseOf(options.server_pid).resident_mib, report.draws};
+    const double now = absl::ToDoubleSeconds(clock.Monotonic() - began),
+                 resident = UseOf(options.server_pid).resident_mib;
+    std::cerr << absl::StrFormat("%4.0f s: %d chains granted, %d commits, %.0f MiB\n", now, report.scheduling.count(),
+                                 report.commits.count(), resident);
+    if (middle.at_seconds == 0 && now > options.seconds / 2.0) {
+      middle = {now, resident, report.commits.count(), report.draws};
     }
   }
   const double seconds = absl::ToDoubleSeconds(clock.Monotonic() - began);

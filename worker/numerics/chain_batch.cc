@@ -287,7 +287,7 @@ class KernelBatch final : public ChainBatch {
       report.draw_due = info[r].finite && info[r].kept && steps_.CollectsAfter(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), info[r].moved, report.draw_due);
       report.done = rows_[r].step == steps_.total_steps;
-      reports.push_back(report);
+      reports.push_back(std::move(report));
     }
     AddTraces(info, &reports);
     return reports;
@@ -299,14 +299,14 @@ class KernelBatch final : public ChainBatch {
     if (std::none_of(reports->begin(), reports->end(), due)) return;
     std::vector<const ThetaArena*> kinds;
     for (const DrawKind kind : KindsOf(plan_->spec)) kinds.push_back(&ArenaOf(kind));
-    const auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
+    auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
     if (!traces.ok()) {
       Log(LogLevel::kWarning, "values of traces are left out",
           {{"job", plan_->job}, {"chains", rows_.size()}, {"error", traces.status().ToString()}});
       return;
     }
     for (RowReport& report : *reports) {
-      if (due(report)) report.trace = (*traces)[RowOf(report.chain)];
+      if (due(report)) report.trace = std::move((*traces)[RowOf(report.chain)]);
     }
   }
 

@@ -31,6 +31,7 @@ std::vector<double> NormsOf(const ThetaArena& theta) {
     norms.assign(on_device.const_data_ptr<float>(), on_device.const_data_ptr<float>() + theta.rows());
     return norms;
   }
+  norms.reserve(static_cast<size_t>(theta.rows()));
   for (int64_t row = 0; row < theta.rows(); ++row) {
     std::array<double, Layout::kAlignmentBytes / sizeof(float)> sums{};  // added side by side
     for (const float* x = theta.row(row); x < theta.row(row) + theta.row_stride(); x += sums.size()) {
@@ -57,10 +58,11 @@ ChainTracer::ChainTracer(const JobSpec& spec, Potential* potential)
 
 absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::vector<StepInfo>& info,
                                                                     const std::vector<const ThetaArena*>& kinds) {
-  std::vector<std::vector<double>> values;
-  for (const StepInfo& row : info) {
-    values.push_back({row.energy});
-    if (has_anchor_) values.back().push_back(row.anchor_distance);
+  std::vector<std::vector<double>> values(info.size());
+  for (size_t row = 0; row < info.size(); ++row) {
+    values[row].reserve(quantities_.size());
+    values[row].push_back(info[row].energy);
+    if (has_anchor_) values[row].push_back(info[row].anchor_distance);
   }
   const size_t n = probes_.size();
   std::vector<int64_t> ids;

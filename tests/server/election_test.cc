@@ -31,8 +31,9 @@ class LeadKeeperTest : public testing::Test {
   pid_t Renewer() {
     const auto connection = PostgresConnection::Open(harness_.uri(), "test").value();
     SqlStatement find = connection
-                            ->Prepare("SELECT pid FROM pg_stat_activity WHERE application_name = 'chainfleet-lease' "
-                                      "AND datname = current_database()")
+                            ->Prepare(
+                                "SELECT pid FROM pg_stat_activity WHERE application_name = 'chainfleet-lease' "
+                                "AND datname = current_database()")
                             .value();
     EXPECT_TRUE(find.Step().value());
     return static_cast<pid_t>(find.Int(0));
@@ -64,7 +65,7 @@ TEST_F(LeadKeeperTest, LosesTheLeadWithItsTermWhileARenewalWaitsForItsAnswer) {
   ASSERT_EQ(kill(renewer, SIGSTOP), 0);
   clock_.Advance(kTerm / 3);
   std::thread renewal([this] { executor_.RunOne(); });
-  while (executor_.num_tasks() != 1) std::this_thread::yield();  // the watch of the term is left
+  while (executor_.num_tasks() != 1) continue;  // until the renewal has begun and only the watch of the term is left
   clock_.Advance(kTerm - kTerm / 3 - absl::Milliseconds(1));
   executor_.RunUntilIdle();
   EXPECT_THAT(lost_, testing::IsEmpty());

@@ -8,11 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
 #include "worker/worker.h"
@@ -26,6 +27,17 @@ struct Flags {
   WorkerOptions worker{.threads = 0};
   std::string log_level = "info";
 };
+
+// "auto" becomes the number that stands for it. Says what is wrong with any other `text` that is no port.
+std::string PortOrAuto(std::string& text) {
+  int port = 0;
+  if (text == "auto") {
+    text = absl::StrCat(WorkerOptions::kFreePort);
+  } else if (!absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
+    return absl::StrCat(text, " is neither a port from 0 to 65535 nor auto");
+  }
+  return "";
+}
 
 void AddFlags(CLI::App* app, Flags* flags) {
   WorkerOptions& worker = flags->worker;
@@ -54,8 +66,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--metrics-port", worker.metrics_port,
                   "Port for Prometheus, or auto: a free one, for several workers on a host; 0: off")
-      ->transform(CLI::Transformer(std::map<std::string, int>{{"auto", WorkerOptions::kFreePort}}) &
-                  CLI::Range(WorkerOptions::kFreePort, 65535))
+      ->transform(CLI::Validator(PortOrAuto, "0 to 65535 or auto"))
       ->capture_default_str();
   app->add_option("--nvml", worker.nvml,
                   "Library that tells of GPUs for --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");

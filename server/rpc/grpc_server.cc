@@ -1,6 +1,5 @@
 #include "server/rpc/grpc_server.h"
 
-#include <grpc/support/time.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 
@@ -41,9 +40,7 @@ void GrpcServer::Shutdown(absl::Duration deadline) {
   server_->GetHealthCheckService()->SetServingStatus(false);
   shards_->Close();
   jobs_.EndWatches();
-  server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                 gpr_time_from_millis(absl::ToInt64Milliseconds(deadline), GPR_TIMESPAN)));
-  server_->Wait();
+  ShutDown(server_.get(), deadline);
 }
 
 }  // namespace chainfleet

@@ -101,6 +101,32 @@ absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrie
   return numbers;
 }
 
+// Of each version in `known`, and of others that were asked for; only of `version` unless it is 0.
+inference::ModelStatisticsResponse CountsOf(const InferenceStatistics& statistics, const std::string& job,
+                                            int64_t version, const std::vector<int64_t>& known,
+                                            const std::string& name) {
+  std::map<int64_t, InferenceCount> counts;
+  for (const int64_t number : known) {
+    if (version == 0 || number == version) counts[number] = {.model = job, .version = number};
+  }
+  for (InferenceCount& count : statistics.Of(job, version)) counts[count.version] = std::move(count);
+  inference::ModelStatisticsResponse response;
+  for (const auto& [number, count] : counts) *response.add_model_stats() = Render(count, name);
+  return response;
+}
+
+// Of all that a tenant's models were asked since the server started.
+auto AllCounts(const ServiceParts& parts) {
+  return [&parts](const std::string& tenant) {
+    inference::ModelStatisticsResponse response;
+    for (const InferenceCount& count : parts.statistics->Of("", 0)) {
+      const absl::StatusOr<JobBrief> counted = parts.dispatcher->GetBrief(count.model);
+      if (counted.ok() && counted->tenant == tenant) *response.add_model_stats() = Render(count, "");
+    }
+    return response;
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& context, const std::string& name,
@@ -223,22 +249,15 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
                                                              const inference::ModelStatisticsRequest* request,
                                                              inference::ModelStatisticsResponse* response) {
   return ServeUnary(response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
-    std::string job;
-    int64_t version = 0;
-    if (!request->name().empty()) {
-      const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
-      if (!model.ok()) return answer->Fail(model.status());
-      job = model->job.id;
-      version = model->version;
-    }
-    inference::ModelStatisticsResponse statistics;
-    for (const InferenceCount& count : parts_.statistics->Of(job, version)) {
-      const absl::StatusOr<JobBrief> counted = parts_.dispatcher->GetBrief(count.model);
-      if (counted.ok() && counted->tenant == *tenant) *statistics.add_model_stats() = Render(count, request->name());
-    }
-    answer->Succeed(std::move(statistics));
+    if (request->name().empty()) return answer->Answer(parts_.auth->TenantOf(*context), AllCounts(parts_));
+    const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
+    if (!model.ok()) return answer->Fail(model.status());
+    parts_.executor->Schedule([answer, parts = parts_, model = *model, name = request->name()] {
+      const auto numbers = VersionsOf(parts.state, model.job, model.pinned.get());
+      answer->Answer(numbers, [&](const std::vector<int64_t>& known) {
+        return CountsOf(*parts.statistics, model.job.id, model.version, known, name);
+      });
+    });
   });
 }
 

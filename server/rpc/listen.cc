@@ -1,6 +1,7 @@
 #include "server/rpc/listen.h"
 
 #include <grpc/grpc.h>
+#include <grpc/support/time.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
@@ -41,6 +42,12 @@ absl::StatusOr<ListeningServer> Listen(const std::string& address, grpc::ServerB
                         "cannot listen on ", address,
                         ": the port is taken or the address is not of this host; give another with --listen")),
                     "PORT_TAKEN");
+}
+
+void ShutDown(grpc::Server* server, absl::Duration patience) {
+  server->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                gpr_time_from_millis(absl::ToInt64Milliseconds(patience), GPR_TIMESPAN)));
+  server->Wait();
 }
 
 }  // namespace chainfleet

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
@@ -18,5 +19,8 @@ struct ListeningServer {
 // Builds `builder`, to which the services were added, and listens on `address` ("127.0.0.1:7400", port 0: a free one).
 // Health is part of it. ALREADY_EXISTS / PORT_TAKEN.
 absl::StatusOr<ListeningServer> Listen(const std::string& address, grpc::ServerBuilder* builder);
+
+// Takes no new call, cancels those that are still open after `patience` and returns when all have ended.
+void ShutDown(grpc::Server* server, absl::Duration patience);
 
 }  // namespace chainfleet

@@ -14,7 +14,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kLastCallsMs = 200;
+constexpr absl::Duration kLastCalls = absl::Milliseconds(200);
 
 }  // namespace
 
@@ -58,9 +58,7 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::s
 StandbyServer::~StandbyServer() {
   if (parts_->server == nullptr) return;
   // Streams that nobody ends, as of clients that watch its health, must not keep the one who now leads from leading.
-  parts_->server->Shutdown(
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kLastCallsMs, GPR_TIMESPAN)));
-  parts_->server->Wait();
+  ShutDown(parts_->server.get(), kLastCalls);
 }
 
 void StandbyServer::SetLeader(const std::string& address) {

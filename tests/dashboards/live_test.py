@@ -2,7 +2,6 @@
 import math
 import os
 import re
-import sys
 import tempfile
 import time
 import unittest
@@ -13,13 +12,11 @@ import deployed
 import fleet as fleets
 import preview
 from prometheus_http import Prometheus
+from public_client import triton  # before numpy: it says where that is
 from real_prometheus import RealPrometheus
 from real_server import free_ports
 from started_fleet import StartedFleet
-
-sys.path.insert(0, os.path.join(deployed.DEPS, "tritonclient-2.73.0"))
-import numpy  # noqa: E402
-import tritonclient.grpc as triton  # noqa: E402
+import numpy
 
 NVML_STUB = os.path.join(fleets.BIN, "..", "tests", "nvml_stub.so")  # this host's GPUs, if any, are not for tests
 PATIENCE = 150  # seconds with all at work until everything has been seen once

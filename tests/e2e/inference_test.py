@@ -5,27 +5,16 @@ import os
 import queue
 import socket
 import struct
-import sys
 import time
 import unittest
 
 import bad_input_test
 import fleet as fleets
-
-DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
-sys.path.insert(0, os.path.join(DEPS, "tritonclient-2.73.0"))
-import ml_dtypes  # noqa: E402
-import numpy  # noqa: E402
-import tritonclient.grpc as triton  # noqa: E402
-import tritonclient.grpc.aio as triton_aio  # noqa: E402
-from tritonclient.grpc import service_pb2  # noqa: E402
-from tritonclient.utils import InferenceServerException  # noqa: E402
-
-
-def tensor(array, datatype):
-    made = triton.InferInput("x", list(array.shape), datatype)
-    made.set_data_from_numpy(array)
-    return made
+from public_client import service_pb2, tensor, triton  # first: it says where the next two are
+import ml_dtypes
+import numpy
+import tritonclient.grpc.aio as triton_aio
+from tritonclient.utils import InferenceServerException
 
 
 def open_call(address, message, whole):

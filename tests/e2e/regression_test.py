@@ -5,6 +5,8 @@ import struct
 import unittest
 
 import fleet as fleets
+from public_client import tensor, triton  # first: it says where the next one is
+import numpy
 
 NOISE = 0.3
 
@@ -55,6 +57,21 @@ class Regression(unittest.TestCase):
                         total += weight
                 self.assertAlmostEqual(below / total, level, delta=1e-5)  # members are printed as float32
 
+    def check_public_client(self, job, inputs, answer):
+        """It is told the names of the numbers, and gets them and their errors as `predict` does."""
+        with triton.InferenceServerClient(self.fleet.address) as client:
+            described = client.get_model_metadata(job)
+            names = ["mean", "variance_aleatoric", "variance_epistemic"]
+            self.assertEqual([output.name for output in described.outputs][:6], names + [name + "_error" for name in names])
+            asked = [triton.InferRequestedOutput(name + suffix) for name in names for suffix in ("", "_error")]
+            for datatype, array in (("FP32", numpy.float32(inputs)), ("FP64", numpy.float64(inputs))):
+                result = client.infer(job, [tensor(array, datatype)], outputs=asked)
+                for name in names:
+                    numpy.testing.assert_allclose(result.as_numpy(name), answer["scores"][name], rtol=1e-12)
+                    numpy.testing.assert_allclose(result.as_numpy(name + "_error"), answer["errors"][name], rtol=1e-12)
+            with self.assertRaisesRegex(Exception, "mean_probability"):
+                client.infer(job, [tensor(array, datatype)], outputs=[triton.InferRequestedOutput("mean_probability")])
+
     def test_a_network_learns_its_noise_and_agrees_with_the_closed_form(self):
         inputs = [(0.0, 0.0), (1.0, -1.0), (30.0, 0.0)]
         fleets.write_npy(self.fleet.path("x.npy"), "<f4", (3, 2), b"".join(struct.pack("<2f", *row) for row in inputs))
@@ -75,6 +92,7 @@ class Regression(unittest.TestCase):
                 self.assertAlmostEqual(prediction["mean"][row], 1 + 2 * a - b, delta=0.08 * (1 + abs(a)))
                 self.assertAlmostEqual(prediction["variance_aleatoric"][row], NOISE * NOISE, delta=0.02)
             self.check_quantiles(job)
+            self.check_public_client(job, inputs, answer)
             # Far out the slope's uncertainty counts for 30^2 times as much.
             self.assertGreater(prediction["variance_epistemic"][2], 50 * prediction["variance_epistemic"][0])
             predictions.append(prediction)

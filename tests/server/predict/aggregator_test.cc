@@ -64,8 +64,10 @@ TEST(Aggregator, AveragesNumbersAsByHand) {
   EXPECT_THAT(average.scores.mean, ElementsAre(DoubleNear(2.75, 1e-15)));
   EXPECT_THAT(average.scores.variance_aleatoric, ElementsAre(DoubleNear(2.5, 1e-15)));
   EXPECT_THAT(average.scores.variance_epistemic, ElementsAre(DoubleNear(8.75 - 2.75 * 2.75, 1e-14)));
-  // Without chain 0: 4; without chain 1: 7/3.
+  // Without chain 0: 4, 1 and 0; without chain 1: 7/3, 3 and 19/3 - (7/3)^2.
   EXPECT_THAT(average.errors.mean, ElementsAre(DoubleNear((4 - 7.0 / 3) / 2, 1e-12)));
+  EXPECT_THAT(average.errors.variance_aleatoric, ElementsAre(DoubleNear(1, 1e-12)));
+  EXPECT_THAT(average.errors.variance_epistemic, ElementsAre(DoubleNear(4.0 / 9, 1e-12)));
   EXPECT_THAT(average.scores.mean_probability, IsEmpty());
   EXPECT_THAT(average.scores.predictive_entropy, IsEmpty());
   Prediction whole;

@@ -122,6 +122,17 @@ TEST_F(InferenceServiceTest, EveryRefusalCountsUnderTheNewestVersionAndTheNameTh
   }
 }
 
+TEST_F(InferenceServiceTest, AVersionThatNobodyAskedForIsCountedAsZero) {
+  CommitADraw();
+  MakeVersion();
+  EXPECT_THAT(Statistics(""), SizeIs(0)) << "of all models, those that were asked";
+  const std::vector<inference::ModelStatistics> unasked = Statistics("softmax");
+  ASSERT_THAT(unasked, SizeIs(1));
+  EXPECT_EQ(unasked[0].version(), "1");
+  EXPECT_EQ(unasked[0].last_inference(), 0u);
+  EXPECT_EQ(unasked[0].inference_stats().success().count() + unasked[0].inference_stats().fail().count(), 0u);
+}
+
 TEST_F(InferenceServiceTest, StatisticsOfAnAliasBearItsName) {
   CommitADraw();
   MakeVersion();

@@ -51,9 +51,9 @@ class Fleet:
     def kill(self, name):
         os.kill(self.pid(name), signal.SIGKILL)
 
-    def run(self, *arguments, check=False, timeout=300, env=None):
+    def run(self, *arguments, check=False, timeout=300, env=None, stdin=None):
         """The finished command; `check` fails the test with what it printed."""
-        done = subprocess.run([os.path.join(BIN, "chainfleet"), *arguments], capture_output=True, text=True, timeout=timeout,
+        done = subprocess.run([os.path.join(BIN, "chainfleet"), *arguments], capture_output=True, text=True, timeout=timeout, stdin=stdin,
                               env={**os.environ, **self.environment, "CHAINFLEET_ADDRESS": self.address or "", **(env or {})})
         if check and done.returncode != 0:
             raise AssertionError(f"chainfleet {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")

@@ -1,0 +1,64 @@
+"""What cannot be undone is asked for first: at a terminal by a question, elsewhere by --yes."""
+import os
+import subprocess
+import unittest
+
+import fleet as fleets
+
+JOB = """
+name: walk
+model: {potential: {gaussian: {dimension: 2}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 100
+collect: {every_steps: 10}
+"""
+
+
+class Deletion(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        self.job = self.fleet.submit(JOB)
+        self.fleet.run("wait", self.job, "--timeout", "120s", check=True)
+
+    def delete(self, *what, answer):
+        """The finished command, to which somebody at a terminal answers."""
+        ours, its = os.openpty()
+        try:
+            os.write(ours, answer.encode())
+            return self.fleet.run("delete", *what, stdin=its)
+        finally:
+            os.close(its)
+            os.close(ours)
+
+    def intent(self):
+        """Its row is there, to whoever knows the id, until no call can read its draws any more."""
+        return self.fleet.json("describe", self.job)["intent"]
+
+    def test_a_terminal_is_asked_and_only_yes_deletes(self):
+        for answer in ("n\n", "\n", "\x04", "yesterday\n"):
+            refused = self.delete("job", self.job, answer=answer)
+            self.assertEqual(refused.returncode, 1, answer)
+            self.assertIn(f"Delete job {self.job} and its 10 draws? This cannot be undone. [y/N]", refused.stderr)
+            self.assertIn("nothing was deleted", refused.stderr)
+            self.assertEqual(refused.stdout, "")
+            self.assertEqual(self.intent(), "RUN")
+        deleted = self.delete("job", "walk", answer="y\n")
+        self.assertEqual(deleted.returncode, 0, deleted.stderr)
+        self.assertEqual(deleted.stdout, f"{self.job} deleted\n")
+        self.assertEqual(self.intent(), "DELETE")
+
+    def test_elsewhere_only_yes_does(self):
+        for what in (("job", self.job), ("dataset", "none"), ("model", "none"), ("snapshot", self.job, "1")):
+            refused = self.fleet.run("delete", *what, stdin=subprocess.DEVNULL)
+            self.assertEqual(refused.returncode, 2, what)
+            self.assertIn("cannot be undone: say --yes", refused.stderr)
+        self.assertEqual(self.intent(), "RUN")
+        self.fleet.run("delete", "job", self.job, "--yes", stdin=subprocess.DEVNULL, check=True)
+        self.assertEqual(self.intent(), "DELETE")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

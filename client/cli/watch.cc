@@ -11,6 +11,19 @@
 namespace chainfleet {
 namespace {
 
+// How far the chains agree, in a third of the lines of a terminal at most, and the chains in those that are left.
+std::string LiveView(const v1::Job& job, int height) {
+  constexpr int kHeadAndRest = 2;        // of each table
+  int left = height - 2 - kHeadAndRest;  // the line above, and one for the cursor
+  std::string view = ProgressLine(job) + "\n";
+  if (job.diagnostics_size() > 0) {
+    const int rows = std::clamp(job.diagnostics_size(), 1, std::max(1, height / 3));
+    absl::StrAppend(&view, DiagnosticTable(job).Render(static_cast<size_t>(rows)));
+    left -= rows + kHeadAndRest;
+  }
+  return view + ChainTable(job).Render(static_cast<size_t>(std::max(3, left)));
+}
+
 absl::Status Watch(Invocation* run, const std::string& job) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   LiveText text(stdout);
@@ -25,8 +38,7 @@ absl::Status Watch(Invocation* run, const std::string& job) {
       PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
       return;
     }
-    const int rows = std::max(3, text.height() - 4);
-    text.Show(absl::StrCat(ProgressLine(update), "\n", ChainTable(update).Render(static_cast<size_t>(rows))));
+    text.Show(LiveView(update, text.height()));
   }));
   return OutcomeOf(newest);
 }

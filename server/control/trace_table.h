@@ -53,7 +53,8 @@ struct TracedChain {
 // each with as many as the shortest of these has.
 //
 // Bounded: a window of values of a chain, kMostChains chains of a point (the first that come), kMostValues of a job,
-// which its points share evenly (the last chain of the one with the most gives way); beyond kMostValuesInAll and kMostJobs the job that has not been fed for longest is forgotten.
+// which its points share evenly (the last chain of the one with the most gives way); beyond kMostValuesInAll and
+// kMostJobs the job that has not been fed for longest is forgotten.
 class TraceTable {
  public:
   static constexpr size_t kMostChains = 128, kMostJobs = 4096;
@@ -73,7 +74,8 @@ class TraceTable {
   std::shared_ptr<void> Expect(const std::string& job);
 
   // Runs `settled` once, when no commit is expected and the diagnostics are of the newest traces that they are computed
-  // of: at once, in this call, or from whoever brings it about, outside of all locks; not at all once this is destroyed.
+  // of: at once, in this call, or from whoever brings it about, outside of all locks; not at all once this is
+  // destroyed.
   void WhenSettled(const std::string& job, std::function<void()> settled);
 
   // By point, then in the order of the quantities; those whose values are all equal are left out.

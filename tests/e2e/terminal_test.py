@@ -1,6 +1,9 @@
-"""What cannot be undone is asked for first: at a terminal by a question, elsewhere by --yes."""
+"""What somebody at a terminal sees and is asked."""
+import fcntl
 import os
+import struct
 import subprocess
+import termios
 import unittest
 
 import fleet as fleets
@@ -15,7 +18,45 @@ collect: {every_steps: 10}
 """
 
 
+class Watching(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+
+    def screen(self, *arguments, height):
+        """All that a command writes to a terminal of 100 columns."""
+        ours, its = os.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", height, 100, 0, 0))
+        process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), *arguments], stdout=its,
+                                   env={**os.environ, "CHAINFLEET_ADDRESS": self.fleet.address, "TERM": "xterm"})
+        os.close(its)
+        written = b""
+        try:
+            while part := os.read(ours, 65536):
+                written += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        self.assertEqual(process.wait(), 0)
+        return written.decode()
+
+    def test_a_terminal_shows_how_far_the_chains_agree_above_them(self):
+        job = self.fleet.submit(JOB + "chains: 30\n")
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        for height in (24, 60):
+            lines = self.screen("watch", job, height=height).splitlines()
+            self.assertLess(len(lines), height)
+            self.assertIn("SUCCEEDED", lines[0])
+            for text in ("R-HAT", "ESS BULK", "ESS TAIL", "MCSE"):
+                self.assertIn(text, lines[1])
+            self.assertIn("energy", lines[2])
+            self.assertEqual(lines[-1].startswith("... and "), height == 24, lines[-1])
+
+
 class Deletion(unittest.TestCase):
+    """What cannot be undone is asked for first: at a terminal by a question, elsewhere by --yes."""
+
     def setUp(self):
         self.fleet = fleets.Fleet()
         self.addCleanup(self.fleet.close)

@@ -25,6 +25,8 @@ if(NOT CHAINFLEET_NUMERICS_ONLY)
   find_package(civetweb REQUIRED)
   pkg_check_modules(LIBPQXX REQUIRED IMPORTED_TARGET libpqxx)
   pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
+  pkg_check_modules(BLOSC REQUIRED IMPORTED_TARGET blosc)
+  pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
   # gRPC's package of Debian exports no target for the reflection plugin's whole archive: link the shared library by name.
   add_library(chainfleet_grpc_reflection INTERFACE)
   target_link_libraries(chainfleet_grpc_reflection INTERFACE -Wl,--no-as-needed gRPC::grpc++_reflection -Wl,--as-needed)

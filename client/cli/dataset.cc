@@ -1,11 +1,15 @@
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/named_content.h"
 #include "client/cli/verbs.h"
+#include "client/cli/zarr_folder.h"
 
 namespace chainfleet {
 namespace {
@@ -22,7 +26,21 @@ Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
   return table;
 }
 
-absl::Status Put(Invocation* run, const v1::PutDatasetRequest::Header& header, const std::vector<std::string>& files) {
+// A folder goes as one archive, of which its name tells.
+absl::StatusOr<FileToSend> Packed(std::string path) {
+  std::error_code gone;  // sending will tell
+  if (!std::filesystem::is_directory(path, gone)) return FileToSend{path};
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  CHAINFLEET_ASSIGN_OR_RETURN(std::string archive, PackZarr(path));
+  return FileToSend{path + ".zip", std::move(archive)};
+}
+
+absl::Status Put(Invocation* run, const v1::PutDatasetRequest::Header& header, const std::vector<std::string>& paths) {
+  std::vector<FileToSend> files;
+  for (const std::string& path : paths) {
+    CHAINFLEET_ASSIGN_OR_RETURN(FileToSend file, Packed(path));
+    files.push_back(std::move(file));
+  }
   return PutNamed<v1::Dataset>(run, "data set", header.name(), DatasetTable, [&](Client* client, const auto& on_sent) {
     return client->PutDataset(header, files, on_sent);
   });
@@ -44,6 +62,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
   CLI::App* put = AddVerb(dataset, run, "put", "Send a data set; the same content again is fine",
                           "  chainfleet dataset put mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz\n"
                           "  chainfleet dataset put mine inputs.npy labels.npy\n"
+                          "  chainfleet dataset put mine mine.zarr\n"
                           "  chainfleet dataset put houses houses.csv --target price --target-type float32",
                           [=] {
                             v1::PutDatasetRequest::Header header;
@@ -53,9 +72,10 @@ void AddDataset(CLI::App* program, Invocation* run) {
                             return Put(run, header, options->files);
                           });
   put->add_option("NAME", options->name, "Name of the data set")->required();
-  put->add_option("FILES", options->files, "IDX (also .gz), .npy, .npz, CIFAR .bin or CSV files")
+  put->add_option("FILES", options->files,
+                  "IDX (also .gz), .npy, .npz, CIFAR .bin or CSV files, or a Zarr group: its folder, or zipped")
       ->required()
-      ->check(CLI::ExistingFile);
+      ->check(CLI::ExistingPath);
   put->add_option("--target", options->target, "Column of a CSV to learn, by name or number from 0; default the last");
   put->add_option("--target-type", options->target_type, "label (classes 0, 1, ...) or float32 (numbers)")
       ->check(CLI::IsMember({"label", "float32"}));

@@ -10,16 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/input_array.h"
 #include "client/cli/output_file.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs.h"
-#include "core/base/file_system.h"
 #include "core/base/limits.h"
 #include "core/domain/prediction_rows.h"
-#include "core/formats/gzip.h"
-#include "core/formats/idx.h"
-#include "core/formats/npy.h"
 #include "core/formats/npz.h"
 #include "core/wire/predict_wire.h"
 
@@ -41,32 +38,6 @@ struct PredictOptions {
   bool anytime = false, members_too = false;
   std::vector<double> quantiles;
 };
-
-absl::StatusOr<Array> ReadInputs(const std::string& path) {
-  CHAINFLEET_ASSIGN_OR_RETURN(std::string bytes, RealFileSystem()->Read(path));
-  if (IsGzip(bytes)) {
-    auto plain = Gunzip(bytes);
-    if (!plain.ok()) return Annotate(plain.status(), path);
-    bytes = *std::move(plain);
-  }
-  const bool is_idx = IsIdx(bytes);
-  auto array = is_idx ? ReadIdx(bytes) : ReadNpy(bytes);
-  if (!array.ok()) return Annotate(array.status(), path);
-  // IDX images are [n, height, width]; networks see one channel.
-  if (is_idx && array->shape.size() == 3) array->shape.insert(array->shape.begin() + 1, 1);
-  if (array->type != ArrayType::kUint8 && array->type != ArrayType::kFloat32) {
-    const char* name = array->type == ArrayType::kInt32   ? "int32 (<i4)"
-                       : array->type == ArrayType::kInt64 ? "int64 (<i8)"
-                                                          : "float64 (<f8)";
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " holds ", name, ": inputs are uint8 (counts as x / 255) or float32"));
-  }
-  if (array->shape.size() < 2 || array->shape[0] == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " has shape [", absl::StrJoin(array->shape, ", "),
-                                                   "]: inputs are [rows, input shape...] with at least one row"));
-  }
-  return array;
-}
 
 v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs) {
   v1::PredictRequest request;
@@ -228,7 +199,7 @@ absl::Status CheckOptions(const PredictOptions& options) {
 
 absl::Status Predict(Invocation* run, const PredictOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options));
-  CHAINFLEET_ASSIGN_OR_RETURN(const Array inputs, ReadInputs(options.input));
+  CHAINFLEET_ASSIGN_OR_RETURN(const Array inputs, ReadInputArray(options.input));
   if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
   CHAINFLEET_ASSIGN_OR_RETURN(const Prediction all, PredictAll(run, options, inputs));
   std::cerr << all.job << " version " << all.version << (all.point.empty() ? "" : " at " + all.point) << ": average of "
@@ -290,9 +261,11 @@ void AddPredict(CLI::App* program, Invocation* run) {
       [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);
-  verb->add_option("--input", options->input, "uint8 or float32 .npy [rows, ...], or IDX images; .gz is fine")
+  verb->add_option("--input", options->input,
+                   "uint8 or float32 .npy [rows, ...], or IDX images, .gz is fine; or a Zarr array, or x of a Zarr\n"
+                   "group, as a folder or zipped")
       ->required()
-      ->check(CLI::ExistingFile)
+      ->check(CLI::ExistingPath)
       ->option_text("FILE");
   verb->add_option("--output", options->output, "Write an .npz instead of printing")->option_text("FILE.npz");
   AddChoiceOfDraws(verb, options.get());

@@ -45,27 +45,48 @@ std::string LastError(const absl::Status& status) {
   return at == std::string::npos ? message : message.substr(at + sizeof(kPreamble) - 1);
 }
 
-// Writes one file of an upload: its first message, to which `begin` adds the size, and then its bytes. Returns false if
-// the server closed the stream; its status says why.
+// A stream of `bytes`, which are not copied.
+class ViewOf final : public std::streambuf {
+ public:
+  explicit ViewOf(const std::string& bytes) {
+    char* begin = const_cast<char*>(bytes.data());
+    setg(begin, begin, begin + bytes.size());
+  }
+};
+
+// Writes one file of an upload: `request`, its first message, and then its bytes. Returns false if the server closed
+// the stream; its status says why.
 template <typename Request>
-absl::StatusOr<bool> SendFile(const std::string& path, const std::function<Request(int64_t size)>& begin,
-                              grpc::ClientWriter<Request>* writer, int64_t* sent,
-                              const std::function<void(int64_t)>& on_sent) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.tellg();
-  if (!file.seekg(0)) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  Request request = begin(size);
+bool SendBytes(std::istream* file, Request request, grpc::ClientWriter<Request>* writer, int64_t* sent,
+               const std::function<void(int64_t)>& on_sent) {
   bool open = writer->Write(request);
   std::string* data = request.mutable_data();
   while (open) {
     data->resize(limits::kChunkBytes);
-    file.read(data->data(), limits::kChunkBytes);
-    data->resize(static_cast<size_t>(file.gcount()));
+    file->read(data->data(), limits::kChunkBytes);
+    data->resize(static_cast<size_t>(file->gcount()));
     if (data->empty()) break;
     open = writer->Write(request);
     on_sent(*sent += static_cast<int64_t>(data->size()));
   }
-  if (file.bad()) return absl::InternalError(absl::StrCat("reading ", path, " failed"));
+  return open;
+}
+
+// SendBytes of a file; `begin` makes the first message of its size.
+template <typename Request>
+absl::StatusOr<bool> SendFile(const FileToSend& source, const std::function<Request(int64_t size)>& begin,
+                              grpc::ClientWriter<Request>* writer, int64_t* sent,
+                              const std::function<void(int64_t)>& on_sent) {
+  if (source.content) {
+    ViewOf view(*source.content);
+    std::istream content(&view);
+    return SendBytes(&content, begin(static_cast<int64_t>(source.content->size())), writer, sent, on_sent);
+  }
+  std::ifstream file(source.path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file.seekg(0)) return absl::NotFoundError(absl::StrCat("cannot read ", source.path));
+  const bool open = SendBytes(&file, begin(size), writer, sent, on_sent);
+  if (file.bad()) return absl::InternalError(absl::StrCat("reading ", source.path, " failed"));
   return open;
 }
 
@@ -268,7 +289,7 @@ absl::StatusOr<std::string> Client::ReadSegment(const v1::SegmentRecord& record)
 }
 
 absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Header& header,
-                                               const std::vector<std::string>& paths,
+                                               const std::vector<FileToSend>& files,
                                                const std::function<void(int64_t)>& on_sent) {
   v1::Dataset dataset;
   CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
@@ -276,17 +297,17 @@ absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Head
     const auto writer = stub->PutDataset(context, &dataset);
     v1::PutDatasetRequest first;
     *first.mutable_header() = header;
-    first.mutable_header()->set_num_files(static_cast<int32_t>(paths.size()));
+    first.mutable_header()->set_num_files(static_cast<int32_t>(files.size()));
     absl::StatusOr<bool> open = writer->Write(first);
     int64_t sent = 0;
-    for (size_t i = 0; i < paths.size() && open.ok() && *open; ++i) {
+    for (size_t i = 0; i < files.size() && open.ok() && *open; ++i) {
       const auto begin = [&](int64_t size) {
         v1::PutDatasetRequest file;
-        file.mutable_file()->set_file_name(paths[i].substr(paths[i].rfind('/') + 1));
+        file.mutable_file()->set_file_name(files[i].path.substr(files[i].path.rfind('/') + 1));
         file.mutable_file()->set_size_bytes(size);
         return file;
       };
-      open = SendFile<v1::PutDatasetRequest>(paths[i], begin, writer.get(), &sent, on_sent);
+      open = SendFile<v1::PutDatasetRequest>(files[i], begin, writer.get(), &sent, on_sent);
     }
     return FinishUpload(open, context, writer.get());
   }));
@@ -326,7 +347,7 @@ absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const 
       return header;
     };
     int64_t sent = 0;
-    return FinishUpload(SendFile<v1::PutModelRequest>(path, begin, writer.get(), &sent, on_sent), context,
+    return FinishUpload(SendFile<v1::PutModelRequest>({path}, begin, writer.get(), &sent, on_sent), context,
                         writer.get());
   }));
   return model;

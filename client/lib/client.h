@@ -27,6 +27,12 @@ namespace chainfleet {
 // SUCCEEDED, SUCCEEDED_EARLY, FAILED or CANCELLED.
 bool IsFinal(v1::Job::State state);
 
+// The file at `path`, or `content` under the name that the path ends with.
+struct FileToSend {
+  std::string path;
+  std::optional<std::string> content = {};
+};
+
 // Not thread-safe. `job` arguments are ids, names or "@latest"; in predictions aliases, too.
 class Client {
  public:
@@ -73,7 +79,7 @@ class Client {
   // Sends the files one after the other; `on_sent` gets the bytes sent so far.
   // `header` says the name and what to learn; the number of files is filled in.
   absl::StatusOr<v1::Dataset> PutDataset(const v1::PutDatasetRequest::Header& header,
-                                         const std::vector<std::string>& paths,
+                                         const std::vector<FileToSend>& files,
                                          const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets();
   // Stored rows in the order asked for, at most limits::kMaxExampleRows.

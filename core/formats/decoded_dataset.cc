@@ -15,6 +15,8 @@
 #include "core/formats/idx.h"
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
+#include "core/formats/zarr_reader.h"
+#include "core/formats/zip.h"
 
 namespace chainfleet {
 namespace {
@@ -147,13 +149,23 @@ absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays, bool
   return Pair(std::move(arrays[0]), arrays[1], float32_targets);
 }
 
-absl::StatusOr<DecodedDataset> DecodeNpz(const UploadedFile& file, bool float32_targets) {
-  absl::StatusOr<std::map<std::string, Array>> read = ReadNpz(file.bytes);
+// The arrays of an .npz, or x and y of a zipped Zarr group.
+absl::StatusOr<std::map<std::string, Array>> ReadArchive(const std::string& bytes) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, ".npz or Zarr"));
+  const auto root = ZarrRoot(archive.names());
+  if (!root) return ReadNpz(bytes);
+  return ReadZarr({"x", "y"}, [&](const std::string& key) { return archive.Read(*root + key); });
+}
+
+absl::StatusOr<DecodedDataset> DecodeArchive(const UploadedFile& file, bool float32_targets) {
+  absl::StatusOr<std::map<std::string, Array>> read = ReadArchive(file.bytes);
   if (!read.ok()) return Annotate(read.status(), file.name);
   auto& arrays = *read;
   const auto x = arrays.find("x"), y = arrays.find("y");
-  if (x == arrays.end() || y == arrays.end())
-    return absl::InvalidArgumentError(file.name + ": the archive must hold arrays x and y");
+  if (x == arrays.end() || y == arrays.end()) {
+    return absl::InvalidArgumentError(file.name +
+                                      ": the archive must hold arrays x and y, as x.npy and y.npy or as a Zarr group");
+  }
   return Pair({file.name + ": x", std::move(x->second)}, {file.name + ": y", std::move(y->second)}, float32_targets);
 }
 
@@ -223,14 +235,15 @@ absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& fi
     if (options.float32_targets) return absl::InvalidArgumentError(files[0].name + ": CIFAR has labels, no numbers");
     return DecodeCifar(files);
   }
-  if (files.size() == 1 && files[0].bytes.starts_with("PK")) return DecodeNpz(files[0], options.float32_targets);
+  if (files.size() == 1 && files[0].bytes.starts_with("PK")) return DecodeArchive(files[0], options.float32_targets);
   std::vector<NamedArray> arrays;
   for (const UploadedFile& file : files) {
     absl::StatusOr<std::optional<Array>> array = ReadArray(file);
     if (!array.ok()) return Annotate(array.status(), file.name);
     if (!array->has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          file.name, ": not a known format: IDX (.gz), .npy, .npz with x and y, CIFAR binary (.bin) or .csv are"));
+          file.name,
+          ": not a known format: IDX (.gz), .npy, .npz or zipped Zarr with x and y, CIFAR binary (.bin) or .csv are"));
     }
     arrays.push_back({file.name, std::move(**array)});
   }

@@ -1,8 +1,8 @@
 // A data set decoded from uploaded files, whatever their format: what the server checks once and stores as canonical
 // shards.
 //
-// Formats are told by content: IDX images + labels (.gz or plain), CIFAR-10 and CIFAR-100 binary batches, .npz with
-// arrays x and y, a pair of .npy files (inputs have more dimensions than labels), CSV.
+// Formats are told by content: IDX images + labels (.gz or plain), CIFAR-10 and CIFAR-100 binary batches, .npz or
+// zipped Zarr group with arrays x and y, a pair of .npy files (inputs have more dimensions than labels), CSV.
 #pragma once
 
 #include <cstdint>

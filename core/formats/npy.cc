@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <regex>
 
 #include "absl/strings/numbers.h"
@@ -17,15 +16,6 @@ constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
 // Plain arrays need about 120 bytes; std::regex recurses over what it reads.
 constexpr uint32_t kMaxHeaderBytes = 4096;
-
-std::optional<ArrayType> TypeOf(const std::string& descr) {
-  if (descr == "|u1" || descr == "<u1" || descr == "u1") return ArrayType::kUint8;
-  if (descr == "<i4") return ArrayType::kInt32;
-  if (descr == "<i8") return ArrayType::kInt64;
-  if (descr == "<f4") return ArrayType::kFloat32;
-  if (descr == "<f8") return ArrayType::kFloat64;
-  return std::nullopt;
-}
 
 absl::StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
   std::vector<int64_t> shape;
@@ -90,6 +80,15 @@ absl::StatusOr<Array> ReadNpy(const std::string& bytes) {
   }
   array.bytes = bytes.substr(prefix + header_size);
   return array;
+}
+
+std::optional<ArrayType> TypeOf(const std::string& descr) {
+  if (descr == "|u1" || descr == "<u1" || descr == "u1") return ArrayType::kUint8;
+  if (descr == "<i4") return ArrayType::kInt32;
+  if (descr == "<i8") return ArrayType::kInt64;
+  if (descr == "<f4") return ArrayType::kFloat32;
+  if (descr == "<f8") return ArrayType::kFloat64;
+  return std::nullopt;
 }
 
 const char* DescrOf(ArrayType type) {

@@ -1,6 +1,7 @@
 // NumPy's .npy format, versions 1.0 to 3.0: C order, little-endian, uint8, int32, int64, float32, float64.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/base/status.h"
@@ -13,6 +14,8 @@ absl::StatusOr<Array> ReadNpy(const std::string& bytes);
 
 // As NumPy writes a type: "<f4".
 const char* DescrOf(ArrayType type);
+// None for all that an Array does not hold.
+std::optional<ArrayType> TypeOf(const std::string& descr);
 
 // Version 1.0, header padded to 64 bytes.
 std::string WriteNpy(const Array& array);

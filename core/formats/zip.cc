@@ -2,8 +2,6 @@
 
 #include <zip.h>
 
-#include <memory>
-
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 
@@ -34,27 +32,84 @@ absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const
   return content;
 }
 
+absl::Status AddMember(zip_t* archive, const std::string& name, const std::string& content) {
+  zip_source_t* member = zip_source_buffer(archive, content.data(), content.size(), 0);
+  const zip_int64_t index = zip_file_add(archive, name.c_str(), member, ZIP_FL_ENC_UTF_8);
+  if (index < 0) {
+    zip_source_free(member);
+    return absl::InternalError(absl::StrCat("cannot add ", name, " to the archive: ", zip_strerror(archive)));
+  }
+  zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadBack(zip_source_t* written) {
+  zip_stat_t info;
+  if (zip_source_stat(written, &info) != 0 || zip_source_open(written) != 0)
+    return absl::InternalError("cannot read the archive back");
+  std::string bytes(info.size, '\0');
+  const zip_int64_t read = zip_source_read(written, bytes.data(), bytes.size());
+  zip_source_close(written);
+  if (read != static_cast<zip_int64_t>(bytes.size())) return absl::InternalError("cannot read the archive back");
+  return bytes;
+}
+
 }  // namespace
 
-absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
-                              const std::function<absl::Status(std::string name, const std::string& content)>& take) {
+absl::StatusOr<ZipReader> ZipReader::Open(const std::string& bytes, const std::string& kind) {
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
   if (source == nullptr) return ZipError("cannot read the archive", &error);
-  const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open_from_source(source, ZIP_RDONLY, &error), zip_discard);
+  Archive archive(zip_open_from_source(source, ZIP_RDONLY, &error), zip_discard);
   if (!archive) {
     zip_source_free(source);
     return ZipError(absl::StrCat("not a ", kind, " archive"), &error);
   }
+  std::vector<std::string> names;
   const zip_int64_t members = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < members; ++i) {
-    std::string name = zip_get_name(archive.get(), static_cast<zip_uint64_t>(i), 0);
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content,
-                                ReadMember(archive.get(), static_cast<zip_uint64_t>(i), name));
-    CHAINFLEET_RETURN_IF_ERROR(take(std::move(name), content));
+    const char* name = zip_get_name(archive.get(), static_cast<zip_uint64_t>(i), 0);
+    if (name == nullptr) return absl::InvalidArgumentError(absl::StrCat("archive member ", i, " has no name"));
+    names.emplace_back(name);
+  }
+  return ZipReader(std::move(archive), std::move(names));
+}
+
+absl::StatusOr<std::string> ZipReader::Read(size_t index) const {
+  return ReadMember(archive_.get(), index, names_[index]);
+}
+
+absl::StatusOr<std::string> ZipReader::Read(const std::string& name) const {
+  const zip_int64_t index = zip_name_locate(archive_.get(), name.c_str(), 0);
+  if (index < 0) return absl::NotFoundError(absl::StrCat("the archive has no member ", name));
+  return Read(static_cast<size_t>(index));
+}
+
+absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
+                              const std::function<absl::Status(std::string name, const std::string& content)>& take) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, kind));
+  for (size_t i = 0; i < archive.names().size(); ++i) {  // not by name: two may have the same
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i));
+    CHAINFLEET_RETURN_IF_ERROR(take(archive.names()[i], content));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, std::string>>& members) {
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
+  if (target == nullptr) return ZipError("cannot make an archive", &error);
+  zip_source_keep(target);  // to read it back after zip_close
+  const std::unique_ptr<zip_source_t, void (*)(zip_source_t*)> keep(target, zip_source_free);
+  std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open_from_source(target, ZIP_TRUNCATE, &error), zip_discard);
+  if (!archive) return ZipError("cannot make an archive", &error);
+  for (const auto& [name, content] : members) CHAINFLEET_RETURN_IF_ERROR(AddMember(archive.get(), name, content));
+  if (zip_close(archive.get()) != 0)
+    return absl::InternalError(absl::StrCat("cannot write the archive: ", zip_strerror(archive.get())));
+  (void)archive.release();  // zip_close freed it
+  return ReadBack(target);
 }
 
 }  // namespace chainfleet

@@ -1,17 +1,48 @@
-// The members of a zip archive in memory, by libzip.
+// Zip archives in memory, by libzip.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 
+struct zip;  // libzip's
+
 namespace chainfleet {
 
+// The members of an archive by name. Not thread-safe.
+class ZipReader {
+ public:
+  // `bytes` must outlive it. INVALID_ARGUMENT if they are no archive; `kind` names what was expected: ".npz".
+  static absl::StatusOr<ZipReader> Open(const std::string& bytes, const std::string& kind);
+
+  // In the archive's order.
+  const std::vector<std::string>& names() const { return names_; }
+
+  // The content of member names()[index]. INVALID_ARGUMENT if it does not match its CRC, RESOURCE_EXHAUSTED if it is
+  // over limits::kMaxBlobBytes.
+  absl::StatusOr<std::string> Read(size_t index) const;
+  // Of the first with this name; NOT_FOUND if there is none.
+  absl::StatusOr<std::string> Read(const std::string& name) const;
+
+ private:
+  using Archive = std::unique_ptr<zip, void (*)(zip*)>;
+  ZipReader(Archive archive, std::vector<std::string> names) : archive_(std::move(archive)), names_(std::move(names)) {}
+
+  Archive archive_;
+  std::vector<std::string> names_;
+};
+
 // Calls `take(name, content)` for each member, in the archive's order, until it returns an error, which is then
-// returned. INVALID_ARGUMENT if `bytes` are no archive (`kind` names what was expected: ".npz") or a member does not
-// match its CRC, RESOURCE_EXHAUSTED for one over limits::kMaxBlobBytes.
+// returned. Errors of ZipReader.
 absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
                               const std::function<absl::Status(std::string name, const std::string& content)>& take);
+
+// An archive of these members (name, content), stored without compression. INTERNAL if libzip fails.
+absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, std::string>>& members);
 
 }  // namespace chainfleet

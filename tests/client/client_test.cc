@@ -250,31 +250,33 @@ TEST_F(ClientTest, ReadsASegmentAndChecksItsDigest) {
 TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
   service_.unavailable = 1;
   const std::string folder = ::testing::TempDir();
-  std::vector<std::string> paths;
+  std::vector<FileToSend> files;
   for (const std::string name : {"client_test_x.npy", "client_test_y.npy"}) {
-    paths.push_back(folder + "/" + name);
-    std::ofstream(paths.back()) << std::string(name == "client_test_x.npy" ? 700'000 : 3, 'x');
+    files.push_back({folder + "/" + name});
+    std::ofstream(files.back().path) << std::string(name == "client_test_x.npy" ? 700'000 : 3, 'x');
   }
+  files.push_back({"no/such/folder/packed.zip", std::string(600'000, 'z')});
   int64_t sent = 0;
   v1::PutDatasetRequest::Header header;
   header.set_name("toy");
   header.set_target("price");
   header.set_target_type(v1::FLOAT32_TARGETS);
-  const auto dataset = MakeClient().PutDataset(header, paths, [&](int64_t bytes) { sent = bytes; });
+  const auto dataset = MakeClient().PutDataset(header, files, [&](int64_t bytes) { sent = bytes; });
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ(dataset->name(), "toy");
-  EXPECT_EQ(sent, 700'003);
-  EXPECT_EQ(service_.header.num_files(), 2);
+  EXPECT_EQ(sent, 1'300'003);
+  EXPECT_EQ(service_.header.num_files(), 3);
   EXPECT_EQ(service_.header.target(), "price");
   EXPECT_EQ(service_.header.target_type(), v1::FLOAT32_TARGETS);
-  EXPECT_THAT(service_.sizes, ElementsAre(700'000, 3));
-  ASSERT_EQ(service_.received.size(), 2u);
+  EXPECT_THAT(service_.sizes, ElementsAre(700'000, 3, 600'000));
+  ASSERT_EQ(service_.received.size(), 3u);
   EXPECT_EQ(service_.received[0], std::pair(std::string("client_test_x.npy"), std::string(700'000, 'x')));
   EXPECT_EQ(service_.received[1], std::pair(std::string("client_test_y.npy"), std::string(3, 'x')));
+  EXPECT_EQ(service_.received[2], std::pair(std::string("packed.zip"), std::string(600'000, 'z')));
 }
 
 TEST_F(ClientTest, NamesADataSetFileThatCannotBeRead) {
-  const auto dataset = MakeClient().PutDataset({}, {"/no/such/file"}, [](int64_t) {});
+  const auto dataset = MakeClient().PutDataset({}, {{"/no/such/file"}}, [](int64_t) {});
   EXPECT_TRUE(absl::IsNotFound(dataset.status()));
   EXPECT_THAT(std::string(dataset.status().message()), HasSubstr("/no/such/file"));
 }

@@ -8,6 +8,8 @@
 
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
+#include "core/formats/zarr.h"
+#include "core/formats/zip.h"
 
 namespace chainfleet {
 namespace {
@@ -125,6 +127,40 @@ TEST(DecodeDataset, SaysWhereATargetIsNone) {
   EXPECT_THAT(error({"d.csv", "a,y\n1,two\n"}, {"y", true}), HasSubstr("line 2, column y: \"two\""));
   EXPECT_THAT(error({"x.npy", ""}, {"y"}), HasSubstr("only a CSV"));
   EXPECT_THAT(error({"b.bin", std::string(3073, '\0')}, {"", true}), HasSubstr("CIFAR has labels"));
+}
+
+// As a zip of the folder `top` that holds them ("" or "mine.zarr/").
+std::string ZippedZarr(const std::map<std::string, Array>& arrays, const std::string& top) {
+  std::vector<std::pair<std::string, std::string>> members;
+  EXPECT_TRUE(WriteZarr(arrays, 8, [&](const std::string& key, const std::string& content) {
+                members.emplace_back(top + key, content);
+                return absl::OkStatus();
+              }).ok());
+  return *WriteZip(members);
+}
+
+TEST(DecodeDataset, ReadsAZippedZarrGroupAsAnNpz) {
+  const std::map<std::string, Array> arrays = {{"x", FloatArray({3, 2}, {1, 2, 3, 4, 5, 6})},
+                                               {"y", FloatArray({3}, {0, 2, 1})}};
+  const auto wanted = DecodeDataset({{"d.npz", *WriteNpz(arrays)}});
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  for (const char* top : {"", "mine.zarr/"}) {
+    const auto data = DecodeDataset({{"mine.zarr.zip", ZippedZarr(arrays, top)}});
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_EQ(data->inputs, wanted->inputs);
+    EXPECT_EQ(data->labels, wanted->labels);
+    EXPECT_EQ(data->input_shape, wanted->input_shape);
+  }
+}
+
+TEST(DecodeDataset, SaysWhatIsWrongWithAZarrGroup) {
+  const Array x = FloatArray({1, 2}, {1, 2}), y = FloatArray({1}, {0});
+  EXPECT_THAT(Error({{"d.zip", ZippedZarr({{"x", x}, {"z", y}}, "")}}),
+              HasSubstr("d.zip: the archive must hold arrays x and y, as x.npy and y.npy or as a Zarr group"));
+  EXPECT_THAT(Error({{"d.zip", *WriteZip({{".zgroup", "{}"}, {"x/.zarray", "{"}})}}),
+              HasSubstr("d.zip: x/.zarray: is no JSON object"));
+  EXPECT_THAT(Error({{"d.zip", *WriteZip({{"zarr.json", "{}"}, {"x/zarr.json", "{}"}})}}),
+              HasSubstr("d.zip: x/zarr.json: Zarr version 3 is not read"));
 }
 
 TEST(DecodeDataset, ReadsFloat32TargetsOfArrays) {

@@ -1,0 +1,117 @@
+#include "core/formats/zarr_codec.h"
+
+#include <blosc.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <memory>
+
+namespace chainfleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Deflated(const std::string& content, int window) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, deflateEnd);
+  std::string stored(content.size() + 100, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(stored.data());
+  stream.avail_out = static_cast<uInt>(stored.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  stored.resize(stream.total_out);
+  return stored;
+}
+
+std::string Blosc(const std::string& content, const char* codec) {
+  std::string stored(content.size() + BLOSC_MAX_OVERHEAD, '\0');
+  const int size =
+      blosc_compress_ctx(5, 1, 4, content.size(), content.data(), stored.data(), stored.size(), codec, 0, 1);
+  EXPECT_GT(size, 0) << codec;
+  stored.resize(static_cast<size_t>(size));
+  return stored;
+}
+
+std::string Zstd(const std::string& content) {
+  std::string stored(ZSTD_compressBound(content.size()), '\0');
+  stored.resize(ZSTD_compress(stored.data(), stored.size(), content.data(), content.size(), 3));
+  return stored;
+}
+
+struct Sample {
+  ZarrCompressor compressor;
+  std::string stored;
+};
+
+std::vector<Sample> Samples(const std::string& content) {
+  return {{ZarrCompressor::kNone, content},
+          {ZarrCompressor::kZlib, Deflated(content, 15)},
+          {ZarrCompressor::kGzip, Deflated(content, 31)},
+          {ZarrCompressor::kBlosc, Blosc(content, "lz4")},
+          {ZarrCompressor::kBlosc, Blosc(content, "blosclz")},
+          {ZarrCompressor::kBlosc, Blosc(content, "zlib")},
+          {ZarrCompressor::kBlosc, Blosc(content, "zstd")},
+          {ZarrCompressor::kZstd, Zstd(content)}};
+}
+
+std::string Content() {
+  std::string content;
+  for (int i = 0; i < 4000; ++i) content += std::string(1, static_cast<char>(i / 7)) + "abc";
+  return content;
+}
+
+std::string Error(const Sample& sample, std::string stored, size_t size_bytes) {
+  const auto content = DecodeZarrChunk(sample.compressor, std::move(stored), static_cast<int64_t>(size_bytes));
+  EXPECT_TRUE(absl::IsInvalidArgument(content.status())) << content.status();
+  return std::string(content.status().message());
+}
+
+TEST(DecodeZarrChunk, ReadsEachCompressor) {
+  const std::string content = Content();
+  for (const Sample& sample : Samples(content)) {
+    const auto decoded = DecodeZarrChunk(sample.compressor, sample.stored, static_cast<int64_t>(content.size()));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(*decoded, content);
+  }
+}
+
+TEST(DecodeZarrChunk, RefusesContentOfAnotherSize) {
+  const std::string content = Content();
+  for (const Sample& sample : Samples(content)) {
+    EXPECT_THAT(Error(sample, sample.stored, content.size() + 1), HasSubstr("16000 bytes"));
+    EXPECT_THAT(Error(sample, sample.stored, content.size() - 1), HasSubstr("15999"));
+  }
+}
+
+TEST(DecodeZarrChunk, RefusesBytesThatAreCutFollowedOrDamaged) {
+  const std::string content = Content();
+  for (const Sample& sample : Samples(content)) {
+    Error(sample, sample.stored.substr(0, sample.stored.size() - 1), content.size());
+    Error(sample, sample.stored + "x", content.size());
+    Error(sample, "", content.size());
+    if (sample.compressor == ZarrCompressor::kNone) continue;
+    Error(sample, std::string(content.size(), '\x55'), content.size());
+    // Any content may come of it, but nothing else happens.
+    for (size_t at = 0; at < sample.stored.size(); at += 1 + sample.stored.size() / 400) {
+      std::string damaged = sample.stored;
+      damaged[at] = static_cast<char>(damaged[at] ^ 0x41);
+      const auto decoded = DecodeZarrChunk(sample.compressor, damaged, static_cast<int64_t>(content.size()));
+      EXPECT_TRUE(!decoded.ok() || decoded->size() == content.size());
+    }
+  }
+}
+
+TEST(ZarrCompressorOf, KnowsTheIdsOfNumcodecs) {
+  EXPECT_EQ(ZarrCompressorOf("blosc"), ZarrCompressor::kBlosc);
+  EXPECT_EQ(ZarrCompressorOf("zstd"), ZarrCompressor::kZstd);
+  EXPECT_EQ(ZarrCompressorOf("zlib"), ZarrCompressor::kZlib);
+  EXPECT_EQ(ZarrCompressorOf("gzip"), ZarrCompressor::kGzip);
+  EXPECT_EQ(ZarrCompressorOf("lzma"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace chainfleet

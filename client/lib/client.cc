@@ -280,13 +280,15 @@ absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Head
     absl::StatusOr<bool> open = writer->Write(first);
     int64_t sent = 0;
     for (size_t i = 0; i < paths.size() && open.ok() && *open; ++i) {
+      v1::PutDatasetRequest file;
+      file.mutable_file()->set_file_name(paths[i].substr(paths[i].rfind('/') + 1));
       const auto begin = [&](int64_t size) {
-        v1::PutDatasetRequest file;
-        file.mutable_file()->set_file_name(paths[i].substr(paths[i].rfind('/') + 1));
         file.mutable_file()->set_size_bytes(size);
         return file;
       };
-      open = SendFile<v1::PutDatasetRequest>(paths[i], begin, writer.get(), &sent, on_sent);
+      if (IsUri(paths[i])) file.mutable_file()->set_uri(paths[i]);
+      open = IsUri(paths[i]) ? writer->Write(file)
+                             : SendFile<v1::PutDatasetRequest>(paths[i], begin, writer.get(), &sent, on_sent);
     }
     return FinishUpload(open, context, writer.get());
   }));

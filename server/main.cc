@@ -27,7 +27,7 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 struct Flags {
   ServerOptions server;
   std::string blobs, lease = "15s", predict_max_delay = "0ms", longest_call = "30m", port_file, log_level = "info";
-  std::vector<std::string> tenant_weights;
+  std::vector<std::string> tenant_weights, dataset_roots;
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m";
   ScaleSettings scale_settings;
@@ -105,6 +105,13 @@ void AddFlags(CLI::App* app, Flags* flags) {
          "http(s)://HOST[:PORT] of S3 as workers reach it, for they put draws there by themselves; default: as "
          "this server; off: they send them through it")
       ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
+  app->add_option(
+         "--dataset-root", flags->dataset_roots,
+         "FOLDER or s3://BUCKET/PREFIX, repeatable: data sets below it may be put by file:// or s3://, read by "
+         "this server; default: none, data sets are uploaded")
+      ->envname("CHAINFLEET_DATASET_ROOT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
@@ -140,6 +147,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "several lines TOKEN TENANT. There is no TLS here: use a private network.\n\n"
       "Examples:\n"
       "  chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 --metrics-listen 0.0.0.0:7401\n"
+      "  chainfleet-server --data-dir /srv/chainfleet --dataset-root /data --dataset-root s3://my-bucket/data\n"
       "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json");
 }
 
@@ -219,6 +227,22 @@ absl::StatusOr<ShareSettings> ReadShares(const Flags& flags) {
   return shares;
 }
 
+// INVALID_ARGUMENT if one is malformed; else what keeps it from being read, found now and not at the first data set.
+absl::Status ReadDatasetRoots(Flags* flags) {
+  for (const std::string& root : flags->dataset_roots) {
+    if (absl::StartsWith(root, "s3://")) {
+      absl::StatusOr<S3Settings> s3 = ReadS3Settings(root, EnvironmentVariable, *RealFileSystem());
+      if (!s3.ok()) return Annotate(s3.status(), "--dataset-root");
+      flags->server.dataset_buckets.push_back(*std::move(s3));
+    } else if (const absl::Status folder = DatasetRoots::CheckFolder(root); !folder.ok()) {
+      return Annotate(folder, "--dataset-root");
+    } else {
+      flags->server.dataset_folders.push_back(root);
+    }
+  }
+  return absl::OkStatus();
+}
+
 int Run(const Flags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -288,6 +312,9 @@ int Main(int argc, char** argv) {
     absl::StatusOr<S3Settings> s3 = ReadS3Settings(flags.blobs, EnvironmentVariable, *RealFileSystem());
     if (!s3.ok()) return Fail(Annotate(s3.status(), "--blobs"));
     flags.server.s3 = *std::move(s3);
+  }
+  if (const absl::Status roots = ReadDatasetRoots(&flags); !roots.ok()) {
+    return absl::IsInvalidArgument(roots) ? WrongUsage(std::string(roots.message())) : Fail(roots);
   }
   const absl::StatusOr<std::string> tokens = TokenText();
   if (!tokens.ok()) return Fail(tokens.status());

@@ -25,6 +25,7 @@ constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
 constexpr absl::Duration kDeposedLeaderEnds = absl::Seconds(10);  // and lets go of a folder that both have
 constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
+constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set, and a hung folder holds up nothing else
 constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
 
 DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer,
@@ -89,6 +90,7 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kDeposedLeaderEnds : absl::ZeroDuration()));
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
+  AddDatasetRoots(options);
   if (state_ == nullptr) {
     CHAINFLEET_ASSIGN_OR_RETURN(
         state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits())),
@@ -140,6 +142,15 @@ absl::Status Server::OpenBlobs(const ServerOptions& options) {
   return place.Keep(options.s3->Url());
 }
 
+void Server::AddDatasetRoots(const ServerOptions& options) {
+  for (const std::string& folder : options.dataset_folders) dataset_roots_.AddFolder(folder);
+  for (const S3Settings& settings : options.dataset_buckets) {
+    if (s3_transport_ == nullptr) s3_transport_ = std::make_unique<CurlTransport>(settings.ca_bundle);
+    dataset_roots_.AddBucket(
+        std::make_unique<S3Client>(settings, s3_transport_.get(), &clock_, RngKey{RandomBits()}, PauseThread));
+  }
+}
+
 void Server::SignUploads(const ServerOptions& options) {
   if (!options.s3 || options.s3_public_endpoint == kNoPublicEndpoint) return;
   S3Settings settings = *options.s3;
@@ -159,8 +170,9 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int store_calls = options.threads > 0 ? options.threads : options.s3 ? kS3Calls : std::max(8, 2 * cores);
   const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
-  threads_ = std::make_unique<ThreadPool>(store_calls + kControlThreads + scale_threads);
+  threads_ = std::make_unique<ThreadPool>(store_calls + kDatasetReads + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
+  dataset_reads_ = std::make_unique<BoundedExecutor>(threads_.get(), kDatasetReads);
   auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
@@ -181,6 +193,8 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .auth = auth_.get(),
                            .metrics = &metrics_,
                            .statistics = &statistics_,
+                           .dataset_roots = &dataset_roots_,
+                           .dataset_reads = dataset_reads_.get(),
                            .request_ids = RngKey{RandomBits()},
                            .longest_call = options.longest_call,
                            .data_directory = options.data_directory,

@@ -24,6 +24,7 @@
 #include "server/control/retention_keeper.h"
 #include "server/election.h"
 #include "server/predict/batcher.h"
+#include "server/rpc/dataset_roots.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/dispatcher_evaluation_log.h"
 #include "server/rpc/grpc_server.h"
@@ -47,6 +48,8 @@ struct ServerOptions {
   std::string advertise;           // where others reach this coordinator; empty: `listen`
   std::optional<S3Settings> s3;    // where objects live; none: in the data directory
   std::string s3_public_endpoint;  // of S3, as workers reach it; empty: as here; "off": objects come through the server
+  std::vector<std::string> dataset_folders;  // below which data sets may be named by file://, see DatasetRoots
+  std::vector<S3Settings> dataset_buckets;   // and by s3://, below their prefixes
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   TokenTable tokens;                              // none: everyone may call
@@ -87,6 +90,7 @@ class Server {
   absl::Status OpenStores(const ServerOptions& options);
   absl::Status LockFolder(absl::Duration patience);
   absl::Status OpenBlobs(const ServerOptions& options);
+  void AddDatasetRoots(const ServerOptions& options);
   void SignUploads(const ServerOptions& options);
   absl::Status CheckRestored();
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
@@ -102,6 +106,7 @@ class Server {
   std::unique_ptr<HttpTransport> s3_transport_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<S3Client> s3_public_;  // signs, sends nothing
+  DatasetRoots dataset_roots_;
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
@@ -124,7 +129,7 @@ class Server {
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<ScaleLoop> scale_loop_;
   std::unique_ptr<ThreadPool> threads_;
-  std::unique_ptr<BoundedExecutor> store_calls_;
+  std::unique_ptr<BoundedExecutor> store_calls_, dataset_reads_;
   std::unique_ptr<GarbageCollector> garbage_;
   std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<RetentionKeeper> retention_;

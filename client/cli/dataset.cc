@@ -63,6 +63,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
                           "  chainfleet dataset put mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz\n"
                           "  chainfleet dataset put mine inputs.npy labels.npy\n"
                           "  chainfleet dataset put mine mine.zarr\n"
+                          "  chainfleet dataset put mine file:///data/inputs.npy s3://my-bucket/data/labels.npy\n"
                           "  chainfleet dataset put houses houses.csv --target price --target-type float32",
                           [=] {
                             v1::PutDatasetRequest::Header header;
@@ -72,10 +73,12 @@ void AddDataset(CLI::App* program, Invocation* run) {
                             return Put(run, header, options->files);
                           });
   put->add_option("NAME", options->name, "Name of the data set")->required();
-  put->add_option("FILES", options->files,
-                  "IDX (also .gz), .npy, .npz, CIFAR .bin or CSV files, or a Zarr group: its folder, or zipped")
+  put->add_option(
+         "FILES", options->files,
+         "IDX (also .gz), .npy, .npz, CIFAR .bin or CSV files, or a Zarr group: its folder, or zipped; file:///PATH "
+         "and s3://BUCKET/KEY are read by the server, below its --dataset-root")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check([](const std::string& file) { return IsUri(file) ? std::string() : CLI::ExistingPath(file); });
   put->add_option("--target", options->target, "Column of a CSV to learn, by name or number from 0; default the last");
   put->add_option("--target-type", options->target_type, "label (classes 0, 1, ...) or float32 (numbers)")
       ->check(CLI::IsMember({"label", "float32"}));

@@ -301,13 +301,16 @@ absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Head
     absl::StatusOr<bool> open = writer->Write(first);
     int64_t sent = 0;
     for (size_t i = 0; i < files.size() && open.ok() && *open; ++i) {
+      const std::string& path = files[i].path;
+      v1::PutDatasetRequest file;
+      file.mutable_file()->set_file_name(path.substr(path.rfind('/') + 1));
       const auto begin = [&](int64_t size) {
-        v1::PutDatasetRequest file;
-        file.mutable_file()->set_file_name(files[i].path.substr(files[i].path.rfind('/') + 1));
         file.mutable_file()->set_size_bytes(size);
         return file;
       };
-      open = SendFile<v1::PutDatasetRequest>(files[i], begin, writer.get(), &sent, on_sent);
+      if (IsUri(path)) file.mutable_file()->set_uri(path);
+      open = IsUri(path) ? writer->Write(file)
+                         : SendFile<v1::PutDatasetRequest>(files[i], begin, writer.get(), &sent, on_sent);
     }
     return FinishUpload(open, context, writer.get());
   }));

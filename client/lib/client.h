@@ -27,7 +27,10 @@ namespace chainfleet {
 // SUCCEEDED, SUCCEEDED_EARLY, FAILED or CANCELLED.
 bool IsFinal(v1::Job::State state);
 
-// The file at `path`, or `content` under the name that the path ends with.
+// Whether a file of a data set is named by URI, for the server to read, and not by its path here.
+inline bool IsUri(const std::string& file) { return file.find("://") != std::string::npos; }
+
+// The file at `path`, or `content` under the name that the path ends with. A data set's may be a URI.
 struct FileToSend {
   std::string path;
   std::optional<std::string> content = {};
@@ -76,7 +79,7 @@ class Client {
   // The bytes of the segment's object. DATA_LOSS if size or SHA-256 are not those of the record.
   absl::StatusOr<std::string> ReadSegment(const v1::SegmentRecord& record);
 
-  // Sends the files one after the other; `on_sent` gets the bytes sent so far.
+  // Sends the files one after the other, of those with "://" the URI alone; `on_sent` gets the bytes sent so far.
   // `header` says the name and what to learn; the number of files is filled in.
   absl::StatusOr<v1::Dataset> PutDataset(const v1::PutDatasetRequest::Header& header,
                                          const std::vector<FileToSend>& files,

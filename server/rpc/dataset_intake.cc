@@ -107,11 +107,14 @@ absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, co
   return absl::OkStatus();
 }
 
-absl::Status DatasetUpload::StartFile(const std::string& file_name, int64_t size_bytes) {
+absl::Status DatasetUpload::StartFile(const std::string& file_name, int64_t size_bytes, const std::string& uri) {
   if (name_.empty())
     return absl::InvalidArgumentError("the first message of PutDataset must be the header with the name");
+  if (!uri.empty() && size_bytes != 0)
+    return absl::InvalidArgumentError(absl::StrCat(uri, ": a file that is named by URI has size_bytes 0"));
   files_.push_back({file_name, ""});
   announced_bytes_.push_back(size_bytes);
+  uris_.push_back(uri);
   return absl::OkStatus();
 }
 
@@ -127,6 +130,8 @@ absl::Status DatasetUpload::CheckComplete() const {
 
 absl::Status DatasetUpload::AddData(const std::string& data) {
   if (files_.empty()) return absl::InvalidArgumentError("data came before the first file of PutDataset");
+  if (!uris_.back().empty())
+    return absl::InvalidArgumentError(absl::StrCat(uris_.back(), ": no data may follow a file that is named by URI"));
   total_bytes_ += static_cast<int64_t>(data.size());
   if (total_bytes_ > limits::kMaxDatasetUploadBytes) {
     return absl::ResourceExhaustedError(absl::StrCat("data set ", name_, " is over the ",
@@ -134,6 +139,19 @@ absl::Status DatasetUpload::AddData(const std::string& data) {
                                                      " MiB that one upload may hold"));
   }
   files_.back().bytes += data;
+  return absl::OkStatus();
+}
+
+bool DatasetUpload::HasUris() const {
+  return std::any_of(uris_.begin(), uris_.end(), [](const std::string& uri) { return !uri.empty(); });
+}
+
+absl::Status DatasetUpload::Fetch(const DatasetRoots& roots) {
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (uris_[i].empty()) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(files_[i].bytes, roots.Read(uris_[i], limits::kMaxDatasetUploadBytes - total_bytes_));
+    total_bytes_ += static_cast<int64_t>(files_[i].bytes.size());
+  }
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "core/domain/dataset.h"
 #include "core/formats/decoded_dataset.h"
 #include "core/store/blob_store/blob_store.h"
+#include "server/rpc/dataset_roots.h"
 
 namespace chainfleet {
 
@@ -16,12 +17,17 @@ class DatasetUpload {
  public:
   // INVALID_ARGUMENT for a bad data set name, or data before the first file.
   absl::Status Begin(const std::string& name, int32_t num_files, const DecodeOptions& options = {});
-  absl::Status StartFile(const std::string& file_name, int64_t size_bytes);
+  // `uri`: of a file whose data do not follow, else "".
+  absl::Status StartFile(const std::string& file_name, int64_t size_bytes, const std::string& uri = "");
   // RESOURCE_EXHAUSTED above limits::kMaxDatasetUploadBytes in all.
   absl::Status AddData(const std::string& data);
 
   // INVALID_ARGUMENT unless every announced file is there with its announced size: an upload that broke off is none.
   absl::Status CheckComplete() const;
+  // Whether Fetch has anything to read.
+  bool HasUris() const;
+  // Reads the files that are named by URI, within the same bound. Blocking. Errors of DatasetRoots::Read.
+  absl::Status Fetch(const DatasetRoots& roots);
 
   const std::string& name() const { return name_; }
   const std::vector<UploadedFile>& files() const { return files_; }
@@ -32,6 +38,7 @@ class DatasetUpload {
   int32_t num_files_ = 0;
   DecodeOptions options_;
   std::vector<int64_t> announced_bytes_;  // by file
+  std::vector<std::string> uris_;         // by file; "": its data come with the upload
   std::vector<UploadedFile> files_;
   int64_t total_bytes_ = 0;
 };

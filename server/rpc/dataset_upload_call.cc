@@ -18,7 +18,9 @@ absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
       return upload_->Begin(message.header().name(), message.header().num_files(),
                             {message.header().target(), message.header().target_type() == v1::FLOAT32_TARGETS});
     case v1::PutDatasetRequest::kFile:
-      return upload_->StartFile(message.file().file_name(), message.file().size_bytes());
+      // Refused before the files that follow are sent.
+      if (!message.file().uri().empty()) CHAINFLEET_RETURN_IF_ERROR(parts_.dataset_roots->Check(message.file().uri()));
+      return upload_->StartFile(message.file().file_name(), message.file().size_bytes(), message.file().uri());
     case v1::PutDatasetRequest::kData:
       return upload_->AddData(message.data());
     case v1::PutDatasetRequest::PART_NOT_SET:
@@ -29,7 +31,9 @@ absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
 
 void DatasetUploadCall::TakeEnd() {
   if (const absl::Status status = upload_->CheckComplete(); !status.ok()) return finisher()->Finish(status);
-  parts_.executor->Schedule([parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
+  Executor* const executor = upload_->HasUris() ? parts_.dataset_reads : parts_.executor;
+  executor->Schedule([parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
+    if (const absl::Status status = upload->Fetch(*parts.dataset_roots); !status.ok()) return finisher->Finish(status);
     absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation());
     if (!decoded.ok()) return finisher->Finish(decoded.status());
     // Repaired under the names that it has, which may be those of before the store was restored.

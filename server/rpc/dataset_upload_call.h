@@ -1,4 +1,4 @@
-// PutDataset: collects the files, then decodes, stores and registers them off the RPC threads.
+// PutDataset: collects the files, then reads those named by URI, decodes, stores and registers all off the RPC threads.
 #pragma once
 
 #include <memory>

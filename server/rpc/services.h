@@ -16,6 +16,7 @@
 #include "server/control/upload_signer.h"
 #include "server/predict/inference_statistics.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/dataset_roots.h"
 #include "server/telemetry/server_metrics.h"
 
 namespace chainfleet {
@@ -32,6 +33,8 @@ struct ServiceParts {
   const Authenticator* auth = nullptr;
   ServerMetrics* metrics = nullptr;
   InferenceStatistics* statistics = nullptr;
+  const DatasetRoots* dataset_roots = nullptr;
+  Executor* dataset_reads = nullptr;                        // of data sets named by URI
   RngKey request_ids;                                       // of calls whose client gives them none
   absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
   std::string data_directory;

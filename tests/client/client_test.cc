@@ -73,12 +73,14 @@ class FakeJobService final : public v1::JobService::Service {
     v1::PutDatasetRequest request;
     received.clear();
     sizes.clear();
+    uris.clear();
     while (reader->Read(&request)) {
       if (request.has_header()) reply->set_name(request.header().name());
       if (request.has_header()) header = request.header();
       if (request.has_file()) {
         received.push_back({request.file().file_name(), ""});
         sizes.push_back(request.file().size_bytes());
+        uris.push_back(request.file().uri());
       }
       if (request.part_case() == v1::PutDatasetRequest::kData) received.back().second += request.data();
     }
@@ -92,6 +94,7 @@ class FakeJobService final : public v1::JobService::Service {
   std::map<std::string, std::string> objects;
   std::vector<std::pair<std::string, std::string>> received;
   std::vector<int64_t> sizes;
+  std::vector<std::string> uris;
   v1::PutDatasetRequest::Header header;
   std::string authorization;
 };
@@ -273,6 +276,19 @@ TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
   EXPECT_EQ(service_.received[0], std::pair(std::string("client_test_x.npy"), std::string(700'000, 'x')));
   EXPECT_EQ(service_.received[1], std::pair(std::string("client_test_y.npy"), std::string(3, 'x')));
   EXPECT_EQ(service_.received[2], std::pair(std::string("packed.zip"), std::string(600'000, 'z')));
+}
+
+TEST_F(ClientTest, SendsOfAUriTheNameAlone) {
+  const std::string path = ::testing::TempDir() + "/client_test_labels.npy";
+  std::ofstream(path) << "xyz";
+  const auto dataset =
+      MakeClient().PutDataset({}, {{"file:///no/such/x.npy"}, {path}, {"s3://bucket/z.npy"}}, [](int64_t) {});
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(service_.header.num_files(), 3);
+  EXPECT_THAT(service_.uris, ElementsAre("file:///no/such/x.npy", "", "s3://bucket/z.npy"));
+  EXPECT_THAT(service_.sizes, ElementsAre(0, 3, 0));
+  EXPECT_EQ(service_.received[0], std::pair(std::string("x.npy"), std::string()));
+  EXPECT_EQ(service_.received[1], std::pair(std::string("client_test_labels.npy"), std::string("xyz")));
 }
 
 TEST_F(ClientTest, NamesADataSetFileThatCannotBeRead) {

@@ -1,5 +1,9 @@
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,6 +40,8 @@ File LabelsOf(uint32_t rows) {
 
 class DatasetTest : public RunningServer {
  protected:
+  ~DatasetTest() override { std::filesystem::remove_all(folder_); }
+
   absl::StatusOr<v1::Dataset> Send(const std::vector<v1::PutDatasetRequest>& messages) {
     grpc::ClientContext context;
     SetDeadline(&context);
@@ -65,11 +71,36 @@ class DatasetTest : public RunningServer {
   absl::StatusOr<v1::Dataset> Put(const std::string& name, const std::vector<File>& files) {
     return Send(Messages(name, files));
   }
+  // Makes the test's folder a root with these files; returns their URIs.
+  std::vector<std::string> Keep(const std::vector<File>& files) {
+    std::filesystem::create_directories(folder_);
+    dataset_roots_.AddFolder(folder_.string());
+    std::vector<std::string> uris;
+    for (const File& file : files) {
+      std::ofstream(folder_ / file.name, std::ios::binary) << file.bytes;
+      uris.push_back("file://" + (folder_ / file.name).string());
+    }
+    return uris;
+  }
+  // All by URI.
+  static std::vector<v1::PutDatasetRequest> Named(const std::string& name, const std::vector<std::string>& uris) {
+    std::vector<v1::PutDatasetRequest> messages(1);
+    messages[0].mutable_header()->set_name(name);
+    messages[0].mutable_header()->set_num_files(static_cast<int32_t>(uris.size()));
+    for (const std::string& uri : uris) {
+      messages.emplace_back().mutable_file()->set_file_name(uri.substr(uri.rfind('/') + 1));
+      messages.back().mutable_file()->set_uri(uri);
+    }
+    return messages;
+  }
   absl::Status Delete(const std::string& name) {
     v1::DeleteDatasetRequest request;
     request.set_name(name);
     return Call(*jobs_, &v1::JobService::Stub::DeleteDataset, request).status();
   }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("datasets-" + std::to_string(::getpid()));
 };
 
 TEST_F(DatasetTest, IsDecodedMeasuredAndListed) {
@@ -170,6 +201,56 @@ TEST_F(DatasetTest, SaysWhichFileIsBroken) {
   EXPECT_EQ(Put("digits", {}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Put("No Good", {Images(6), LabelsOf(6)}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(DatasetTest, ByUriIsTheSameAsByUpload) {
+  const auto uris = Keep({Images(6), LabelsOf(6)});
+  const auto uploaded = Put("uploaded", {Images(6), LabelsOf(6)}), read = Send(Named("read", uris));
+  ASSERT_TRUE(uploaded.ok()) << uploaded.status();
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->digest(), uploaded->digest());
+  auto mixed = Named("mixed", {uris[0]});
+  const auto labels = Messages("mixed", {LabelsOf(6)});
+  mixed.insert(mixed.end(), labels.begin() + 1, labels.end());
+  mixed[0].mutable_header()->set_num_files(2);
+  const auto both = Send(mixed);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->digest(), uploaded->digest());
+}
+
+TEST_F(DatasetTest, ByUriIsRefusedWithoutARoot) {
+  const absl::Status refused = Send(Named("digits", {"file:///etc/hostname"})).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReasonOf(refused), "NO_DATASET_ROOT");
+  EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(DatasetTest, ByUriThatIsRefusedStoresNothing) {
+  const auto uris = Keep({Images(6), LabelsOf(6), {"bad.npy", "x"}});
+  EXPECT_EQ(Send(Named("digits", {uris[0], "file:///etc/hostname"})).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Send(Named("digits", {uris[0] + ".gone"})).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Send(Named("digits", {"ftp://host/x"})).status().code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status broken = Send(Named("digits", {uris[2], uris[1]})).status();
+  EXPECT_EQ(broken.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(broken.message()), HasSubstr("bad.npy"));
+  auto sized = Named("digits", uris);
+  sized[1].mutable_file()->set_size_bytes(3);
+  EXPECT_EQ(Send(sized).status().code(), absl::StatusCode::kInvalidArgument);
+  auto followed = Named("digits", {uris[0], uris[1]});
+  followed.emplace_back().set_data("x");
+  EXPECT_EQ(Send(followed).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(blobs_.List("")->size(), 0u);
+}
+
+TEST_F(DatasetTest, ByUriIsBoundedInAll) {
+  const auto uris = Keep({{"x.npy", ""}});
+  std::filesystem::resize_file(folder_ / "x.npy", limits::kMaxDatasetUploadBytes);  // a hole: it takes no room
+  auto messages = Messages("digits", {LabelsOf(6)});
+  messages[0].mutable_header()->set_num_files(2);
+  messages.push_back(Named("digits", uris)[1]);
+  EXPECT_EQ(Send(messages).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(DatasetTest, AnUploadThatBreaksOffStoresNothing) {

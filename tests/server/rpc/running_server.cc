@@ -27,6 +27,8 @@ RunningServer::RunningServer(TokenTable tokens)
              .auth = &auth_,
              .metrics = &metrics_,
              .statistics = &statistics_,
+             .dataset_roots = &dataset_roots_,
+             .dataset_reads = threads_.get(),
              .data_directory = "/data",
              .started_at = clock_.Wall()} {
   auto started = StartOn("127.0.0.1:0");

@@ -110,6 +110,7 @@ class RunningServer : public testing::Test {
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   InferenceStatistics statistics_;
+  DatasetRoots dataset_roots_;
   Dispatcher dispatcher_;
   Strand computing_{threads_.get()};
   TraceTable traces_{&computing_};

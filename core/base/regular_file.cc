@@ -1,0 +1,83 @@
+#include "core/base/regular_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace chainfleet {
+namespace {
+
+absl::Status ErrnoStatus(int error) {
+  const std::string message = std::generic_category().message(error);
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(message);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(message);
+    case ELOOP:
+    case ENXIO:
+      return absl::InvalidArgumentError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+// Negative with errno. Folders need not be readable, only passable.
+int OpenWithoutLinks(const std::filesystem::path& path) {
+  int folder = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (const std::filesystem::path& part : path.parent_path().relative_path()) {
+    if (folder < 0) return folder;
+    const int next = ::openat(folder, part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int error = errno;
+    ::close(folder);
+    errno = error;
+    folder = next;
+  }
+  if (folder < 0) return folder;
+  // A pipe without a writer must not hold the caller.
+  const int file = ::openat(folder, path.filename().c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+  const int error = errno;
+  ::close(folder);
+  errno = error;
+  return file;
+}
+
+absl::Status CheckRegular(const struct stat& info) {
+  return S_ISREG(info.st_mode) ? absl::OkStatus() : absl::InvalidArgumentError("not a regular file");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RegularFile>> RegularFile::Open(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) return ErrnoStatus(errno);
+  CHAINFLEET_RETURN_IF_ERROR(CheckRegular(info));  // opening a device may already do something to it
+  const int descriptor = OpenWithoutLinks(path);
+  if (descriptor < 0) return ErrnoStatus(errno);
+  if (::fstat(descriptor, &info) != 0) info = {};
+  std::unique_ptr<RegularFile> file(new RegularFile(descriptor, static_cast<int64_t>(info.st_size)));
+  CHAINFLEET_RETURN_IF_ERROR(CheckRegular(info));
+  return file;
+}
+
+RegularFile::~RegularFile() { ::close(descriptor_); }
+
+absl::StatusOr<std::string> RegularFile::Read() const {
+  std::string bytes(static_cast<size_t>(size_bytes_), '\0');
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t n = ::pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno);
+    if (n == 0) return absl::AbortedError("it became shorter while it was read");
+    done += static_cast<size_t>(n);
+  }
+  return bytes;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,134 @@
+#include "server/rpc/dataset_roots.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/base/regular_file.h"
+
+namespace chainfleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status NotBelow() {
+  return absl::PermissionDeniedError(
+      "not below any --dataset-root of the server: upload the file itself, or have its operator move it or add a root");
+}
+
+absl::Status TooLarge(int64_t size_bytes, int64_t max_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(size_bytes, " bytes are more than the ", max_bytes, " that are left of the ",
+                   limits::kMaxDatasetUploadBytes / limits::kMiB, " MiB of one data set: put fewer rows"));
+}
+
+// Part by part: /database is not below /data.
+bool IsBelow(const fs::path& path, const fs::path& folder) {
+  const fs::path prefix = folder.has_filename() ? folder : folder.parent_path();
+  return std::mismatch(prefix.begin(), prefix.end(), path.begin(), path.end()).first == prefix.end();
+}
+
+// What to do about it, where the words of the system do not say.
+absl::Status Advise(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound:
+      return absl::NotFoundError("not there on the server's host: check the path, or upload the file itself");
+    case absl::StatusCode::kInvalidArgument:
+      return absl::InvalidArgumentError("not a regular file: name files, one by one");
+    case absl::StatusCode::kPermissionDenied:
+      return absl::PermissionDeniedError("the server's user may not read it: have its operator allow it");
+    case absl::StatusCode::kAborted:
+      return absl::AbortedError("the file became shorter while it was read: put it again when it is whole");
+    default:
+      return status;
+  }
+}
+
+absl::StatusOr<std::string> ReadRegular(const std::string& path, int64_t max_bytes) {
+  const absl::StatusOr<std::unique_ptr<RegularFile>> file = RegularFile::Open(path);
+  if (!file.ok()) return Advise(file.status());
+  if ((*file)->size_bytes() > max_bytes) return TooLarge((*file)->size_bytes(), max_bytes);
+  absl::StatusOr<std::string> bytes = (*file)->Read();
+  if (!bytes.ok()) return Advise(bytes.status());
+  return bytes;
+}
+
+absl::StatusOr<HttpReply> Succeed(const S3Client& client, const S3Call& call) {
+  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, client.Run(call));
+  const absl::Status status = client.StatusOf(call, reply);
+  if (absl::IsNotFound(status)) return absl::NotFoundError("there is no such object: check the bucket and the key");
+  CHAINFLEET_RETURN_IF_ERROR(status);
+  return reply;
+}
+
+}  // namespace
+
+absl::Status DatasetRoots::CheckFolder(const std::string& folder) {
+  if (folder.empty() || folder[0] != '/') {
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": give an absolute folder or s3://BUCKET/PREFIX"));
+  }
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(folder, ": ", error ? error.message() : "not a folder"));
+}
+
+absl::Status DatasetRoots::Check(const std::string& uri) const {
+  if (folders_.empty() && buckets_.empty()) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          uri,
+                          ": this server reads no data sets by URI, for it has no --dataset-root: upload the file "
+                          "itself, or have its operator give it a root")),
+                      "NO_DATASET_ROOT");
+  }
+  return ParseDatasetUri(uri).status();
+}
+
+absl::StatusOr<std::string> DatasetRoots::Read(const std::string& uri, int64_t max_bytes) const {
+  CHAINFLEET_RETURN_IF_ERROR(Check(uri));
+  CHAINFLEET_ASSIGN_OR_RETURN(const DatasetUri parsed, ParseDatasetUri(uri));
+  absl::StatusOr<std::string> bytes =
+      parsed.scheme == DatasetUri::Scheme::kFile ? ReadFile(parsed.path, max_bytes) : ReadObject(parsed, max_bytes);
+  if (!bytes.ok()) return Annotate(bytes.status(), uri);
+  return bytes;
+}
+
+absl::StatusOr<std::string> DatasetRoots::ReadFile(const std::string& path, int64_t max_bytes) const {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  // Of what lies elsewhere nobody learns whether it is there.
+  const fs::path judged = error ? fs::path(path).lexically_normal() : real;
+  const bool below = std::any_of(folders_.begin(), folders_.end(), [&](const std::string& folder) {
+    if (error) return IsBelow(judged, folder);
+    std::error_code unseen;
+    const fs::path root = fs::weakly_canonical(folder, unseen);
+    return !unseen && IsBelow(judged, root);
+  });
+  if (!below) return NotBelow();
+  return ReadRegular(judged.string(), max_bytes);
+}
+
+absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int64_t max_bytes) const {
+  const auto root = std::find_if(buckets_.begin(), buckets_.end(), [&](const auto& client) {
+    return client->settings().bucket == uri.bucket && uri.path.starts_with(client->settings().prefix);
+  });
+  if (root == buckets_.end()) return NotBelow();
+  const S3Client& client = **root;
+  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply head, Succeed(client, {.method = "HEAD", .key = uri.path}));
+  int64_t size = 0;
+  if (!absl::SimpleAtoi(head.headers["content-length"], &size)) {
+    return absl::InternalError("S3 did not say how long the object is");
+  }
+  if (size > max_bytes) return TooLarge(size, max_bytes);
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      HttpReply reply,
+      Succeed(client, {.method = "GET", .key = uri.path, .max_reply_bytes = std::max(size, limits::kS3MaxReplyBytes)}));
+  const int64_t came = static_cast<int64_t>(reply.body.size());
+  if (came > max_bytes) return TooLarge(came, max_bytes);
+  return std::move(reply.body);
+}
+
+}  // namespace chainfleet

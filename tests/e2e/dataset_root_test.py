@@ -1,0 +1,124 @@
+"""Data sets by URI: read by the server below its roots, refused elsewhere."""
+import http.client
+import os
+import struct
+import subprocess
+import unittest
+
+import fleet as fleets
+import with_s3
+
+
+def write_digits(folder, rows=12):
+    """Images and labels in IDX; returns the paths."""
+    os.makedirs(folder, exist_ok=True)
+    paths = [os.path.join(folder, name) for name in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+    with open(paths[0], "wb") as f:
+        f.write(struct.pack(">IIII", 0x803, rows, 4, 4) + bytes(i % 251 for i in range(rows * 16)))
+    with open(paths[1], "wb") as f:
+        f.write(struct.pack(">II", 0x801, rows) + bytes(i % 3 for i in range(rows)))
+    return paths
+
+
+class Roots(unittest.TestCase):
+    def start(self, environment):
+        self.fleet = fleets.Fleet(workers=0, environment=environment)
+        self.addCleanup(self.fleet.close)
+        self.files = write_digits(self.fleet.path("data"))
+        self.outside = write_digits(self.fleet.path("database"), rows=6)
+
+    def put(self, name, *files):
+        """Its digest."""
+        return self.fleet.json("dataset", "put", name, *files)["digest"]
+
+    def refused(self, exit_status, *words, files):
+        done = self.fleet.run("dataset", "put", "refused", *files)
+        self.assertEqual(done.returncode, exit_status, done.stdout + done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        names = [dataset["name"] for dataset in self.fleet.json("dataset", "list")["datasets"]]
+        self.assertNotIn("refused", names)
+
+
+class InAFolder(Roots):
+    def setUp(self):
+        self.start({})
+        self.fleet.environment = {"CHAINFLEET_DATASET_ROOT": self.fleet.path("data")}
+        self.fleet.up()
+
+    def test_a_data_set_by_file_is_the_one_that_is_uploaded(self):
+        digest = self.put("uploaded", *self.files)
+        self.assertEqual(self.put("read", *(f"file://{path}" for path in self.files)), digest)
+        self.assertEqual(self.put("mixed", f"file://{self.files[0]}", self.files[1]), digest)
+        self.assertEqual(self.put("read", *self.files), digest, "the same content again is fine")
+
+    def test_outside_the_root_nothing_is_read(self):
+        labels = self.files[1]
+        link = self.fleet.path("data", "link-images-idx3-ubyte")
+        os.symlink(self.outside[0], link)
+        for path in (self.outside[0], link, self.fleet.path("data", "..", "database", "images-idx3-ubyte"),
+                     self.fleet.path("data", "%2e%2e", "database", "images-idx3-ubyte"), "/no/such/images-idx3-ubyte"):
+            self.refused(4, f"file://{path}", "--dataset-root", files=[f"file://{path}", labels])
+        self.refused(4, "s3://bucket/key", "--dataset-root", files=["s3://bucket/key", labels])
+
+    def test_what_cannot_be_read_is_named(self):
+        folder = self.fleet.path("data")
+        self.refused(3, f"file://{folder}/missing", files=[f"file://{folder}/missing", self.files[1]])
+        self.refused(1, f"file://{folder}", "regular file", files=[f"file://{folder}"])
+        self.refused(1, "http://host/x", "s3://BUCKET/KEY", files=["http://host/x"])
+        self.refused(1, "file://other/x", "three slashes", files=["file://other/x"])
+        self.refused(1, "file:///x%", "%25", files=["file:///x%"])
+        self.refused(2, "no-such-file", files=["no-such-file"])
+
+
+class Without(Roots):
+    def test_a_root_no_uri_is_read(self):
+        self.start({})
+        self.fleet.up()
+        self.refused(1, f"file://{self.files[0]}", "has no --dataset-root", files=[f"file://{self.files[0]}", self.files[1]])
+
+
+class Settings(unittest.TestCase):
+    def refused(self, exit_status, root, *words):
+        done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--dataset-root", root], capture_output=True, text=True,
+                              timeout=60, env={**os.environ, "HOME": "/nonexistent"})
+        self.assertEqual(done.returncode, exit_status, done.stderr)
+        for word in ("--dataset-root", *words):
+            self.assertIn(word, done.stderr)
+
+    def test_a_root_that_is_none_is_refused_at_the_start(self):
+        self.refused(2, "data", "data", "absolute")
+        self.refused(2, "http://host/data", "s3://BUCKET/PREFIX")
+        self.refused(2, "s3://B", "bucket")
+        self.refused(1, "/no/such/folder", "/no/such/folder")
+        self.refused(1, "s3://bucket/prefix", "AWS_ACCESS_KEY_ID")
+
+
+class InS3(Roots):
+    def setUp(self):
+        self.s3 = with_s3.S3Server()
+        self.addCleanup(self.s3.close)
+        self.s3.start()
+        self.start({})
+        self.fleet.environment = {**self.s3.environment, "CHAINFLEET_DATASET_ROOT": f"s3://{with_s3.BUCKET}/lab/data"}
+        self.fleet.up()
+        for key, path in (("/lab/data/images-idx3-ubyte", self.files[0]), ("/lab/data/the%20labels-idx1-ubyte", self.files[1]),
+                          ("/lab/database/images-idx3-ubyte", self.files[0])):
+            with open(path, "rb") as f:
+                self.assertEqual(self.s3.status_of("PUT", key, f.read()), http.client.OK)
+
+    def test_a_data_set_by_s3_is_the_one_that_is_uploaded(self):
+        root = f"s3://{with_s3.BUCKET}/lab/data"
+        digest = self.put("uploaded", *self.files)
+        self.assertEqual(self.put("read", f"{root}/images-idx3-ubyte", f"{root}/the%20labels-idx1-ubyte"), digest)
+        self.assertEqual(self.put("mixed", f"{root}/images-idx3-ubyte", self.files[1]), digest)
+        for outside in (f"{root}base/images-idx3-ubyte", f"s3://{with_s3.BUCKET}/.ready", "s3://other/lab/data/images-idx3-ubyte",
+                        f"file://{self.files[0]}"):
+            self.refused(4, outside, "--dataset-root", files=[outside, self.files[1]])
+        self.refused(1, "/../", files=[f"{root}/../database/images-idx3-ubyte", self.files[1]])
+        self.refused(3, f"{root}/missing", files=[f"{root}/missing", self.files[1]])
+        self.refused(3, f"s3://{with_s3.BUCKET}/lab/data/deeper", files=[f"{root}/deeper", self.files[1]])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -90,6 +91,16 @@ std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes) {
   return outputs;
 }
 
+int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes) {
+  int64_t values = 0;
+  for (const InferenceTensor& output : InferenceOutputs(num_classes)) {
+    if (std::ranges::find(outputs, output.name) == outputs.end()) continue;
+    if (std::ranges::count(output.row_shape, -1) > 0) continue;
+    values += output.row_shape.empty() ? 1 : output.row_shape.front();
+  }
+  return values * static_cast<int64_t>(sizeof(double));
+}
+
 std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool quantiles) {
   std::vector<std::string> names;
   for (const InferenceTensor& output : InferenceOutputs(num_classes)) {
@@ -104,7 +115,11 @@ std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool qua
 absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes) {
   std::vector<std::string> names;
   for (const InferenceTensor& output : InferenceOutputs(num_classes)) names.push_back(output.name);
+  std::set<std::string> asked;
   for (const std::string& output : outputs) {
+    if (!asked.insert(output).second) {
+      return absl::InvalidArgumentError(absl::StrCat("output '", output, "' is asked for twice"));
+    }
     if (std::ranges::find(names, output) == names.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("unknown output '", output, "': this model has ", absl::StrJoin(names, ", ")));

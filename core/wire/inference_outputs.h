@@ -31,7 +31,10 @@ std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes);
 // What is sent without a list: scores, with `errors` also those, with `quantiles` also these.
 std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool quantiles);
 
-// INVALID_ARGUMENT, with the names there are, for an output that a model of K classes has not.
+// Bytes that a row of these outputs takes in an answer, but for those whose size is known only once they are asked for.
+int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes);
+
+// INVALID_ARGUMENT for an output that a model of K classes has not, with the names there are, or that stands twice.
 absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes);
 
 // Adds the output `name`, which CheckOutputs knows, [n, ...] of row_shape; draws of members by (chain, kind), oldest

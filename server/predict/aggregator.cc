@@ -51,13 +51,21 @@ struct Deviations {
   }
 };
 
-PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const ScoreSums& total,
-                                 const PredictiveScores& of_all, int64_t classes) {
+PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const PredictiveScores& of_all,
+                                 int64_t classes) {
   const std::vector<ScoreField> fields = ScoresOfTarget(classes);
   std::vector<Deviations> deviations(fields.size());
-  for (const ScoreSums& chain : chains) {
-    ScoreSums others = total;
-    others.Add(chain, -1);
+  // Added anew, from both sides: of a difference rounding would be left where nearly nothing is.
+  std::vector<ScoreSums> after(chains.size());
+  for (size_t c = chains.size() - 1; c > 0; --c) {
+    after[c - 1] = chains[c];
+    after[c - 1].Add(after[c]);
+  }
+  ScoreSums before;
+  for (size_t c = 0; c < chains.size(); ++c) {
+    ScoreSums others = std::move(after[c]);
+    others.Add(before);
+    before.Add(chains[c]);
     const PredictiveScores without = ScoresOf(others, classes);
     for (size_t f = 0; f < fields.size(); ++f) deviations[f].Add(without.*fields[f].values, of_all.*fields[f].values);
   }
@@ -86,7 +94,7 @@ Prediction Average(std::vector<const PartialPrediction*> partials, bool with_err
   average.num_classes = partials.front()->num_classes;
   average.scores = ScoresOf(total, average.num_classes);
   if (with_errors && chains.size() > 1) {
-    average.errors = JackknifeErrors(chains, total, average.scores, average.num_classes);
+    average.errors = JackknifeErrors(chains, average.scores, average.num_classes);
   }
   return average;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/domain/prediction_rows.h"
+#include "server/predict/draw_selection.h"
 
 namespace chainfleet {
 namespace {
@@ -26,11 +28,11 @@ Kind KindOf(const PredictQuery& query, const InputTensor& inputs) {
   return {query.draws, query.kinds, query.with_errors, inputs.type, row_shape};
 }
 
-// Also what is going to be refused: rows that its bytes cannot hold are not added to those of others.
+// Also what is going to be refused for its rows: those of others stand beside them in a batch, and would be shifted by
+// bytes too many or too few.
 bool GoesAlone(const PredictQuery& query, const InputTensor& inputs) {
-  const auto bytes = static_cast<int64_t>(inputs.bytes.size());
-  return query.min_draws > 0 || query.anytime || query.members || !query.quantiles.empty() || inputs.shape.empty() ||
-         inputs.shape.front() < 1 || inputs.shape.front() > bytes;
+  return query.min_draws > 0 || query.anytime || query.members || !query.quantiles.empty() || !CheckRows(inputs).ok() ||
+         inputs.shape.front() < 1;
 }
 
 struct Batch;
@@ -220,6 +222,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       request->launched = std::min(request->launched, now);
     }
     PredictQuery query = group->query;
+    query.rows_are_checked = true;
     query.trace_id = TraceOf(batch->requests);
     query.hoped_within = earliest - now;
     const std::shared_ptr<const InputTensor> inputs = Joined(batch->requests);
@@ -237,13 +240,9 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   void End(const Kind& kind, Batch* batch, const absl::StatusOr<Prediction>& prediction) {
     Group& group = groups[kind];
     --group.in_flight;
-    if (absl::IsInvalidArgument(prediction.status()) && batch->requests.size() > 1) {
-      for (const auto& request : batch->requests) {  // one of them: each is asked alone
-        if (!Expired(request, clock->Monotonic())) Launch(kind, &group, {request});
-      }
-    } else if (prediction.ok()) {
+    if (prediction.ok()) {
       HandOut(*prediction, batch);
-    } else {
+    } else {  // for what they have in common: what is wrong with one alone was looked for before
       for (const auto& request : batch->requests) Answer(request, prediction.status());
     }
     Advance(kind);
@@ -286,6 +285,21 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     }
   }
 
+  // `inputs`, counted until they are destroyed; null if too much is held already.
+  std::shared_ptr<const InputTensor> Hold(std::shared_ptr<const InputTensor> inputs) {
+    const auto size = static_cast<int64_t>(inputs->bytes.size());
+    const std::shared_ptr<std::atomic<int64_t>> held = held_bytes;
+    if (held->fetch_add(size) + size > limits.max_bytes) {
+      held->fetch_sub(size);
+      return nullptr;
+    }
+    const InputTensor* const tensor = inputs.get();
+    return {tensor, [held, size, inputs = std::move(inputs)](const InputTensor*) mutable {
+              inputs.reset();
+              held->fetch_sub(size);
+            }};
+  }
+
   // It waits for nobody and shares no pass.
   std::function<void()> PredictAlone(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                      absl::Duration timeout, Done done) {
@@ -314,7 +328,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   const BatchLimits limits;
   PredictObserver* const observer;
   std::map<Kind, Group> groups;
-  int64_t num_waiting = 0;                                              // of all groups
+  const std::shared_ptr<std::atomic<int64_t>> held_bytes = std::make_shared<std::atomic<int64_t>>(0);  // of inputs
+  int64_t num_waiting = 0;                                                                             // of all groups
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all that have no answer yet
   absl::Duration watching = absl::InfiniteDuration();                   // the deadline that a timer waits for
 };
@@ -327,6 +342,15 @@ const BatchLimits& Batcher::limits() const { return state_->limits; }
 
 std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                        absl::Duration timeout, PredictPriority priority, Done done) {
+  inputs = state_->Hold(std::move(inputs));
+  if (inputs == nullptr) {
+    state_->strand.Schedule([done = std::move(done), max_bytes = state_->limits.max_bytes] {
+      done(WithReason(absl::ResourceExhaustedError(absl::StrCat("the inputs of predictions under way would take over ",
+                                                                max_bytes, " bytes: retry with backoff")),
+                      "QUEUE_FULL"));
+    });
+    return [] {};
+  }
   if (GoesAlone(query, *inputs)) {
     return state_->PredictAlone(std::move(query), std::move(inputs), timeout, std::move(done));
   }

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "core/base/limits.h"
 #include "core/base/status.h"
 #include "server/predict/inference_statistics.h"
 #include "server/predict/predict_router.h"
@@ -15,9 +16,10 @@
 namespace chainfleet {
 
 struct BatchLimits {
-  int64_t max_rows = 512;      // of a batch; a request with more is one of its own
-  absl::Duration max_delay;    // how long a request waits for company while the workers are free
-  int64_t max_waiting = 1024;  // requests; more are refused
+  int64_t max_rows = 512;                        // of a batch; a request with more is one of its own
+  absl::Duration max_delay;                      // how long a request waits for company while the workers are free
+  int64_t max_waiting = 1024;                    // requests; more are refused
+  int64_t max_bytes = limits::kMaxPredictBytes;  // of all inputs, also of what is under way; more are refused
 };
 
 // Lower is served first.
@@ -31,7 +33,7 @@ inline constexpr int kPredictPriorities = 3;
 // rows are max_rows starts when fewer than kFullBatchesInFlight of its kind are under way: waiting would not make it
 // larger, and workers that have the next at hand do not idle. Another one starts when fewer than kBatchesInFlight are
 // and its oldest request has waited for max_delay. Requests whose own deadline decides what they get (min_draws,
-// anytime), or that want more than averages, go alone.
+// anytime), or that want more than averages, go alone: they wait for nobody, and their priority is nothing to them.
 class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;

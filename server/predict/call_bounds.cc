@@ -10,14 +10,23 @@
 namespace chainfleet {
 namespace {
 
-int64_t ScoreBytes(const PredictPlan& plan) {
-  int64_t values = limits::kMaxQuantiles;
-  for (const ScoreField& field : ScoresOfTarget(plan.num_classes))
-    values += 2 * (field.per_class ? plan.num_classes : 1);
+constexpr int64_t kReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for names and frames
+
+}  // namespace
+
+int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles) {
+  int64_t values = num_quantiles;
+  for (const ScoreField& field : ScoresOfTarget(num_classes)) values += 2 * (field.per_class ? num_classes : 1);
   return values * static_cast<int64_t>(sizeof(double));
 }
 
-}  // namespace
+absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes) {
+  const int64_t rows = kReplyBytes / std::max<int64_t>(row_bytes, 1);
+  if (num_rows <= rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the answer for ", num_rows,
+                                                 " rows is more than a message holds: ask for ", rows,
+                                                 " rows at a time, or for fewer outputs"));
+}
 
 absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan) {
   if (levels.empty()) return absl::OkStatus();
@@ -39,10 +48,10 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
 absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
   const int64_t num_draws = NumDraws(draws) * static_cast<int64_t>(num_kinds);
   const int64_t draw_bytes = std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
-  const int64_t row_bytes = num_draws * draw_bytes + (replied ? ScoreBytes(*draws.plan) : 0);
+  const int64_t row_bytes =
+      num_draws * draw_bytes + (replied ? ScoreBytes(draws.plan->num_classes, limits::kMaxQuantiles) : 0);
   const int64_t weights = num_draws * static_cast<int64_t>(sizeof(double));
-  const int64_t bound =
-      replied ? std::min(limits::kMaxMemberBytes, limits::kMaxMessageBytes - limits::kMiB) : limits::kMaxMemberBytes;
+  const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
   const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;
   if (num_rows <= rows) return absl::OkStatus();
   return absl::InvalidArgumentError(

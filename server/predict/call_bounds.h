@@ -13,6 +13,13 @@ namespace chainfleet {
 // INVALID_ARGUMENT for a level outside (0, 1), more than limits::kMaxQuantiles of them, or any of a plan with classes.
 absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan);
 
+// Whether an answer of `num_rows` rows, each of `row_bytes`, fits into a message. INVALID_ARGUMENT, with the rows that
+// would do.
+absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes);
+
+// Bytes of all scores of a row and their errors, and of so many quantiles.
+int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles);
+
 // Whether what single draws say of `num_rows` rows stays within limits::kMaxMemberBytes, and with the scores within a
 // message if the caller gets it (`replied`). INVALID_ARGUMENT, with the rows that would do.
 absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied);

@@ -107,21 +107,35 @@ absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, cons
   return kinds;
 }
 
-absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan) {
+absl::Status CheckShape(const InputTensor& inputs, const PredictPlan& plan) {
   const std::vector<int64_t>& shape = inputs.shape;
-  if (shape.empty() || shape.front() < 1 ||
-      !std::equal(shape.begin() + 1, shape.end(), plan.input_shape.begin(), plan.input_shape.end())) {
-    return absl::InvalidArgumentError(absl::StrCat("inputs have shape ", Render(shape), ": job ", plan.job, " takes ",
-                                                   RenderWanted(plan), " with n >= 1"));
+  if (!shape.empty() && shape.front() >= 1 &&
+      std::equal(shape.begin() + 1, shape.end(), plan.input_shape.begin(), plan.input_shape.end())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("inputs have shape ", Render(shape), ": job ", plan.job, " takes ",
+                                                 RenderWanted(plan), " with n >= 1"));
+}
+
+absl::Status CheckRows(const InputTensor& inputs) {
+  const std::vector<int64_t>& shape = inputs.shape;
+  int64_t row_bytes = inputs.type == InputType::kUint8 ? sizeof(uint8_t) : sizeof(float);
+  bool fits = !shape.empty();
+  for (size_t axis = 1; fits && axis < shape.size(); ++axis) {
+    fits = shape[axis] > 0 && !__builtin_mul_overflow(row_bytes, shape[axis], &row_bytes);
   }
   // Divided, not multiplied: a huge n must not overflow into a size that fits.
-  uint64_t row_bytes = inputs.type == InputType::kUint8 ? sizeof(uint8_t) : sizeof(float);
-  for (const int64_t extent : plan.input_shape) row_bytes *= static_cast<uint64_t>(extent);
-  if (inputs.bytes.size() % row_bytes != 0 || inputs.bytes.size() / row_bytes != static_cast<uint64_t>(shape.front())) {
-    return absl::InvalidArgumentError(absl::StrCat("inputs of shape ", Render(shape), " have ", inputs.bytes.size(),
-                                                   " bytes: a row of this type has ", row_bytes));
+  const auto bytes = static_cast<int64_t>(inputs.bytes.size());
+  if (!fits || bytes % row_bytes != 0 || bytes / row_bytes != shape.front()) {
+    return absl::InvalidArgumentError(absl::StrCat("inputs of shape ", Render(shape), " have ", bytes, " bytes",
+                                                   fits ? absl::StrCat(": a row of this type has ", row_bytes) : ""));
   }
-  return CheckFinite(inputs, row_bytes);
+  return CheckFinite(inputs, static_cast<uint64_t>(row_bytes));
+}
+
+absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckShape(inputs, plan));
+  return CheckRows(inputs);
 }
 
 absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan) {

@@ -13,8 +13,13 @@ namespace chainfleet {
 // job that samples no network and so predicts nothing.
 absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, const std::vector<DrawKind>& asked);
 
-// INVALID_ARGUMENT, with both shapes, unless `inputs` is [n, input_shape...] with n >= 1, the bytes of that shape, and
-// finite.
+// INVALID_ARGUMENT, with both shapes, unless `inputs` says that it is [n, input_shape...] with n >= 1.
+absl::Status CheckShape(const InputTensor& inputs, const PredictPlan& plan);
+
+// INVALID_ARGUMENT unless `inputs` has the bytes of the shape that it names, all finite.
+absl::Status CheckRows(const InputTensor& inputs);
+
+// Both.
 absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan);
 
 // INVALID_ARGUMENT, with both shapes, unless the rows of `dataset` fit and there is at least one.

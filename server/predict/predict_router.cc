@@ -40,7 +40,8 @@ class PredictCall final : public PinnedCall<Prediction> {
   absl::Status OnPinned() override {
     pinned_ = clock_->Monotonic();
     CHAINFLEET_ASSIGN_OR_RETURN(kinds_, ChooseKinds(draws(), query_.kinds));
-    CHAINFLEET_RETURN_IF_ERROR(CheckInputs(*inputs_, *draws().plan));
+    CHAINFLEET_RETURN_IF_ERROR(CheckShape(*inputs_, *draws().plan));
+    if (!query_.rows_are_checked) CHAINFLEET_RETURN_IF_ERROR(CheckRows(*inputs_));
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), NumDraws(draws()), query_.min_draws));
     CHAINFLEET_RETURN_IF_ERROR(CheckQuantiles(query_.quantiles, *draws().plan));
     if (needs_members()) {
@@ -180,8 +181,9 @@ class PredictCall final : public PinnedCall<Prediction> {
     const int64_t needed = query_.anytime ? std::max<int64_t>(query_.min_draws, 1) : query_.min_draws;
     const bool suffices = needed > 0 && used >= needed && !absl::IsCancelled(status);
     if (!status.ok() && !suffices) {
+      const std::string wanted = query_.min_draws > 0 ? absl::StrCat(", min_draws is ", query_.min_draws) : "";
       return Finish(Annotate(status, absl::StrCat("job ", draws().plan->job, ": ", used, " of ", NumDraws(draws()),
-                                                  " draws were averaged, min_draws is ", needed)));
+                                                  " draws were averaged", wanted)));
     }
     if (absl::Status enough = CheckEnough(draws(), used, query_.min_draws); !enough.ok())
       return Finish(std::move(enough));

@@ -9,9 +9,9 @@
 namespace chainfleet {
 namespace {
 
-void AddSigned(const std::vector<double>& more, double sign, std::vector<double>* sum) {
-  sum->resize(more.size());
-  for (size_t i = 0; i < more.size(); ++i) (*sum)[i] += sign * more[i];
+void AddTo(std::vector<double>* sum, const std::vector<double>& more) {
+  sum->resize(std::max(sum->size(), more.size()));
+  for (size_t i = 0; i < more.size(); ++i) (*sum)[i] += more[i];
 }
 
 std::vector<double> Scaled(const std::vector<double>& sums, double w) {
@@ -52,11 +52,11 @@ PredictiveScores NumberScores(const ScoreSums& sums) {
 
 }  // namespace
 
-void ScoreSums::Add(const ScoreSums& other, double sign) {
-  w += sign * other.w;
-  AddSigned(other.first, sign, &first);
-  AddSigned(other.second, sign, &second);
-  AddSigned(other.third, sign, &third);
+void ScoreSums::Add(const ScoreSums& other) {
+  w += other.w;
+  AddTo(&first, other.first);
+  AddTo(&second, other.second);
+  AddTo(&third, other.third);
 }
 
 ScoreSums SumsOf(const PartialPrediction& partial) {

@@ -14,8 +14,8 @@ struct ScoreSums {
   double w = 0;
   std::vector<double> first, second, third;
 
-  // `sign` 1 or -1. num_draws is left alone: kinds of one step are not steps.
-  void Add(const ScoreSums& other, double sign = 1);
+  // num_draws is left alone: kinds of one step are not steps. Either may have no sums yet.
+  void Add(const ScoreSums& other);
 };
 
 ScoreSums SumsOf(const PartialPrediction& partial);

@@ -9,12 +9,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/base/log.h"
 #include "server/predict/shard_result_check.h"
 
 namespace chainfleet {
 namespace {
 
 bool IsLost(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsResourceExhausted(status); }
+
+// Of the last of all attempts. What a worker says of itself is nothing to whoever asked for a prediction.
+absl::Status NoWorkerCould(const absl::Status& status) {
+  return WithReason(absl::Status(status.code(), "every worker that was asked is full or went away: retry with backoff"),
+                    ReasonOf(status));
+}
 
 }  // namespace
 
@@ -51,6 +58,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::map<uint64_t, Shard> shards;                   // by ticket
   std::set<uint64_t> waiting;                         // tickets, oldest first
   std::map<std::string, int> late;                    // late attempts under way, by worker
+  std::map<std::string, absl::Duration> slow_until;   // monotonic; of workers whose late attempts were cancelled
   absl::Duration looking = absl::InfiniteDuration();  // when a timer looks for late ones
 
   void Add(uint64_t ticket, Shard shard) {
@@ -68,6 +76,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Pump() {
     if (waiting.empty() && late.empty()) return;
     std::vector<ServingWorker> workers = port->Workers();
+    std::erase_if(slow_until, [now = clock->Monotonic()](const auto& slow) { return slow.second <= now; });
     for (auto it = waiting.begin(); it != waiting.end();) {
       const uint64_t ticket = *it;
       Shard& shard = shards.at(ticket);
@@ -92,15 +101,17 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     }
   }
 
+  bool IsSlow(const std::string& worker) const { return late.contains(worker) || slow_until.contains(worker); }
+
   // Null while no worker that may have it has room. Slow workers get it if there are no others.
   ServingWorker* Choose(Shard* shard, std::vector<ServingWorker>* workers) {
     const auto lost = [&](const ServingWorker& w) { return shard->lost_by.contains(w.id); };
     if (std::all_of(workers->begin(), workers->end(), lost)) shard->lost_by.clear();
-    const auto passed_over = [&](const ServingWorker& w) { return lost(w) || late.contains(w.id); };
+    const auto passed_over = [&](const ServingWorker& w) { return lost(w) || IsSlow(w.id); };
     const bool all_slow = std::all_of(workers->begin(), workers->end(), passed_over);
     ServingWorker* best = nullptr;
     for (ServingWorker& worker : *workers) {
-      if (lost(worker) || (late.contains(worker.id) && !all_slow)) continue;
+      if (lost(worker) || (IsSlow(worker.id) && !all_slow)) continue;
       if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker) continue;
       if (worker.id == shard->preferred) return &worker;
       if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
@@ -158,7 +169,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void SendBeside(uint64_t ticket, Shard* shard, std::vector<ServingWorker>* workers) {
     ServingWorker* best = nullptr;
     for (ServingWorker& worker : *workers) {
-      if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker || late.contains(worker.id)) continue;
+      if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker || IsSlow(worker.id)) continue;
       if (shard->lost_by.contains(worker.id) || worker.id == shard->under_way.front().worker) continue;
       if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
     }
@@ -184,16 +195,29 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     if (it == shard->under_way.end()) return;
     const std::string worker = it->worker;
     Forget(*it);
+    slow_until.erase(worker);
     shard->under_way.erase(it);
     if (result.ok()) {
       const absl::Status valid = CheckShardResult(shard->request, *result);
-      Finish(ticket, valid.ok() ? std::move(result) : Annotate(valid, "worker " + worker));
+      if (!valid.ok()) Tell(*shard, worker, valid);
+      Finish(ticket, valid.ok() ? std::move(result) : valid);
     } else if (IsLost(result.status()) && (!shard->under_way.empty() || shard->attempts < limits::kShardAttempts)) {
       shard->lost_by.insert(worker);
       if (shard->under_way.empty()) Retry(ticket, shard);
     } else {
-      Finish(ticket, Annotate(result.status(), "worker " + worker));
+      Tell(*shard, worker, result.status());
+      Finish(ticket, IsLost(result.status()) ? NoWorkerCould(result.status()) : result.status());
     }
+  }
+
+  // The caller is told what happened, the operator where.
+  static void Tell(const Shard& shard, const std::string& worker, const absl::Status& status) {
+    Log(LogLevel::kWarning, "a shard of a prediction failed",
+        {{"request", shard.request.trace_id},
+         {"job", shard.request.plan->job},
+         {"worker", worker},
+         {"attempts", shard.attempts},
+         {"error", status.ToString()}});
   }
 
   // At once if another worker is there, after a pause if it must be one that has lost it before.
@@ -228,6 +252,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   // What is under way of it is not wanted any more.
   void Drop(const Shard& shard) {
     for (const Attempt& attempt : shard.under_way) {
+      if (attempt.late) slow_until[attempt.worker] = clock->Monotonic() + std::min(10 * attempt.patience, kSlowFor);
       Forget(attempt);
       port->Cancel(attempt.worker, attempt.id);
     }

@@ -22,17 +22,20 @@ absl::Status NoServingWorker();
 // Thread-safe. The caller cancels what it no longer waits for.
 //
 // A worker that has a shard for longer than a third of the time that was left, within the two bounds, is slow until
-// that shard is over: it gets no other one while there are workers that are not, and the shard goes to a second worker
+// it answers: it gets no other one while there are workers that are not, and the shard goes to a second worker
 // that has room for it after those that wait. The first answer counts, which of the two it is changes no bit of it; the
-// other attempt is cancelled.
+// other attempt is cancelled. A worker that was slow with an attempt that was cancelled is tried again after ten times
+// as long as it was waited for, at most kSlowFor.
 class ShardQueue {
  public:
   static constexpr absl::Duration kSlowShard = absl::Seconds(30);
   static constexpr absl::Duration kLeastSlowShard = absl::Milliseconds(50);
+  static constexpr absl::Duration kSlowFor = absl::Minutes(1);
 
   // Runs at most once, on the executor, one at a time over all shards: hand real work over. UNAVAILABLE /
   // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL, INTERNAL / BAD_SHARD_RESULT, or the last worker's error after
-  // limits::kShardAttempts tries of UNAVAILABLE or RESOURCE_EXHAUSTED; any other error of a worker is final.
+  // limits::kShardAttempts tries of UNAVAILABLE or RESOURCE_EXHAUSTED; any other error of a worker is final. Which
+  // worker it was goes to the log.
   using Done = std::function<void(absl::StatusOr<ShardResult>)>;
 
   // What it is given outlives the queue.

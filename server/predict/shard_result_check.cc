@@ -45,7 +45,7 @@ bool MembersFit(const PartialPrediction& p, const ShardRequest& request) {
 }
 
 absl::Status Bad(const std::string& what) {
-  return WithReason(absl::InternalError("its shard result " + what), "BAD_SHARD_RESULT");
+  return WithReason(absl::InternalError("a worker's result " + what), "BAD_SHARD_RESULT");
 }
 
 // One for each chain asked for, in place of sums.

@@ -10,6 +10,7 @@
 #include "core/base/version.h"
 #include "core/wire/inference_outputs.h"
 #include "core/wire/inference_wire.h"
+#include "server/predict/call_bounds.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/failure_count.h"
@@ -99,6 +100,13 @@ absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrie
                               store->ListSnapshots(job.id, after, limits::kMaxPageSize));
   for (const Snapshot& snapshot : snapshots) numbers.push_back(snapshot.number);
   return numbers;
+}
+
+absl::Status CheckReply(const InferenceCall& call, int64_t num_classes) {
+  if (call.input.shape.empty()) return absl::OkStatus();  // refused for that
+  const std::vector<std::string> outputs =
+      call.outputs.empty() ? UsualOutputs(num_classes, call.anytime, !call.quantiles.empty()) : call.outputs;
+  return CheckReplyBytes(call.input.shape.front(), RowBytes(outputs, num_classes));
 }
 
 // Of each version in `known`, and of others that were asked for; only of `version` unless it is 0.
@@ -236,7 +244,8 @@ InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const
       config->set_backend("chainfleet");
       int64_t row_bytes = sizeof(float);
       for (const int64_t size : model.job.plan->dataset->input_shape) row_bytes *= size;
-      config->set_max_batch_size(static_cast<int32_t>(limits::kMaxMessageBytes / row_bytes));
+      row_bytes = std::max(row_bytes, RowBytes(UsualOutputs(model.num_classes, false, false), model.num_classes));
+      config->set_max_batch_size(static_cast<int32_t>((limits::kMaxMessageBytes - limits::kMiB) / row_bytes));
       Configure(batcher_->limits(), config->mutable_dynamic_batching());
       for (const InferenceTensor& tensor : InputsOf(model.job)) Configure(tensor, config->add_input());
       for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) Configure(tensor, config->add_output());
@@ -270,6 +279,7 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
     absl::StatusOr<InferenceCall> parsed = FromProto(Taken(request));
     absl::Status status = parsed.status();
     if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes);
+    if (status.ok()) status = CheckReply(*parsed, model->num_classes);
     if (!status.ok()) return failure.Fail(answer, status);
     const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
     PredictQuery query{.draws = {.job = model->job.id,

@@ -8,6 +8,7 @@
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
 #include "server/control/page_token.h"
+#include "server/predict/call_bounds.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/failure_count.h"
 #include "server/rpc/message_stream.h"
@@ -87,6 +88,11 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (!kinds.ok()) return failure.Fail(answer, kinds.status());
     absl::StatusOr<InputTensor> inputs = FromProto(Taken(&request->inputs()));
     if (!inputs.ok()) return failure.Fail(answer, inputs.status());
+    if (const std::optional<Dataset>& dataset = draws->job.plan->dataset; dataset && !inputs->shape.empty()) {
+      const absl::Status fits =
+          CheckReplyBytes(inputs->shape.front(), ScoreBytes(dataset->num_classes, request->quantiles_size()));
+      if (!fits.ok()) return failure.Fail(answer, fits);
+    }
     PredictQuery query{.draws = asked,
                        .kinds = *kinds,
                        .min_draws = request->min_draws(),

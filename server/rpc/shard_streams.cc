@@ -1,5 +1,6 @@
 #include "server/rpc/shard_streams.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -61,6 +62,12 @@ class ShardStreams::Session {
     if (it == shards_.end()) return;
     Answer(std::move(it->second.done), absl::CancelledError("the shard was cancelled"));
     shards_.erase(it);
+    const auto unsent = std::ranges::find_if(
+        waiting_, [&](const v1::ShardOrder& o) { return o.has_shard() && o.shard().shard_id() == shard_id; });
+    if (unsent != waiting_.end()) {
+      waiting_.erase(unsent);
+      return;
+    }
     v1::ShardOrder order;
     order.set_cancel(shard_id);
     if (reactor_ != nullptr) Queue(std::move(order));
@@ -79,10 +86,9 @@ class ShardStreams::Session {
     }
     bytes += chunk.data();
     if (!chunk.last()) return;
-    executor_->Schedule([done = std::move(it->second.done), bytes = std::move(bytes), worker = worker_] {
+    executor_->Schedule([done = std::move(it->second.done), bytes = std::move(bytes)] {
       v1::ShardResult proto;
-      if (!proto.ParseFromString(bytes))
-        return done(absl::InternalError(absl::StrCat("worker ", worker, " sent a result that does not parse")));
+      if (!proto.ParseFromString(bytes)) return done(absl::InternalError("a worker's answer does not parse"));
       done(FromProto(proto));
     });
     shards_.erase(it);
@@ -124,7 +130,7 @@ class ShardStreams::Session {
     executor_->Schedule([done = std::move(done), status = std::move(status)] { done(status); });
   }
   void Queue(v1::ShardOrder order) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    waiting_.push_back(std::move(order));  // bounded by the shards in flight, two orders each
+    waiting_.push_back(std::move(order));  // bounded: shards in flight, and a cancel for each that was written
     WriteNext();
   }
   void WriteNext() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -253,6 +253,12 @@ TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
   EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, 0).ok());
   EXPECT_FALSE(CheckOutputs({"mean_probability"}, 0).ok());
   EXPECT_THAT(std::string(CheckOutputs({"logits"}, 10).message()), HasSubstr("variation_ratio"));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckOutputs({"mean", "variance_epistemic", "mean"}, 0)));
+}
+
+TEST(InferenceWire, KnowsWhatARowOfAnAnswerTakes) {
+  EXPECT_EQ(RowBytes({"mean_probability", "mutual_information", "member_probabilities"}, 10), 8 * (10 + 1));
+  EXPECT_EQ(RowBytes({"mean", "mean_error", "quantiles"}, 0), 8 * 2);
 }
 
 TEST(InferenceWire, ReadsVersions) {

@@ -122,6 +122,13 @@ TEST(Aggregator, JackknifesEveryScore) {
   }
 }
 
+// What is left of a small sum when a large one is taken out of it is rounding.
+TEST(Aggregator, JackknifesAProbabilityThatIsTinyOnOneChain) {
+  const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 1e-20), OneDraw(1, DrawKind::kTheta, 1, 0.5)});
+  EXPECT_NEAR(average.errors.log_probability[0], (std::log(0.5) - std::log(1e-20)) / 2, 1e-9);
+  EXPECT_NEAR(average.errors.mean_probability[0], 0.25, 1e-12);
+}
+
 TEST(Aggregator, WeighsDraws) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 3, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)});
   EXPECT_NEAR(average.scores.mean_probability[0], 0.7, 1e-15);

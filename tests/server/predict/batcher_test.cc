@@ -1,5 +1,6 @@
 #include "server/predict/batcher.h"
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -295,6 +296,41 @@ TEST(Batcher, ABadRowIsTheFaultOfItsOwnRequestAlone) {
   EXPECT_TRUE(good && good->ok()) << (good ? good->status() : absl::OkStatus());
   ASSERT_TRUE(bad);
   EXPECT_EQ(bad->status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Three whose bytes are those of three rows together, and only one of which has those of its own.
+TEST(Batcher, BytesThatAreNotThoseOfTheirShapeShiftNobodyElsesRows) {
+  World world({.max_rows = 8, .max_delay = absl::Milliseconds(5)});
+  std::array<Answer, 3> answers;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const auto inputs = std::make_shared<InputTensor>(*Rows({static_cast<float>(i)}));
+    inputs->bytes.resize(3 + i);
+    world.Ask(inputs, &answers[i]);
+  }
+  world.executor.RunFor(absl::Seconds(1));
+  for (const size_t i : {0, 2}) {
+    ASSERT_TRUE(answers[i]);
+    EXPECT_TRUE(absl::IsInvalidArgument(answers[i]->status())) << answers[i]->status();
+  }
+  ASSERT_TRUE(answers[1]);
+  EXPECT_TRUE(answers[1]->ok()) << answers[1]->status();
+}
+
+TEST(Batcher, RefusesInputsOfMoreBytesThanItMayHold) {
+  World world({.max_bytes = 12});
+  world.port.workers = {{"a", Mood::kHangs}};
+  std::vector<Answer> answers(4);
+  world.Ask(Rows({1, 2}), &answers[0], absl::Seconds(1));
+  world.Ask(Rows({1, 2}), &answers[1]);
+  world.Ask(Rows({1}), &answers[2], absl::Seconds(1));
+  world.executor.RunUntilIdle();
+  ASSERT_TRUE(answers[1] && !answers[0] && !answers[2]);
+  EXPECT_EQ(ReasonOf(answers[1]->status()), "QUEUE_FULL");
+  world.executor.RunFor(absl::Seconds(2));
+  world.port.sent.clear();  // which holds what was sent
+  world.Ask(Rows({1, 2, 3}), &answers[3]);
+  world.executor.RunUntilIdle();
+  EXPECT_FALSE(answers[3]) << "the others were given up";
 }
 
 TEST(Batcher, RefusesMoreThanMayWait) {

@@ -213,7 +213,7 @@ TEST(PredictRouter, RefusesSumsOfTheWrongShape) {
   const absl::Status status = world.Predict(5).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(ReasonOf(status), "BAD_SHARD_RESULT");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("worker b"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a worker"));
 }
 
 TEST(PredictRouter, EndsWithTheFirstFailureWhenAllDrawsAreNeeded) {

@@ -76,7 +76,7 @@ class Inference(bad_input_test.Refusals):
         config = self.client.get_model_config("small").config
         self.assertEqual(list(config.input[0].dims), [1, 28, 28])
         self.assertEqual({output.name: list(output.dims) for output in config.output}["mean_probability"], [10])
-        self.assertEqual(config.max_batch_size, 16 * 2**20 // (28 * 28 * 4), "rows of a message in FP32")
+        self.assertEqual(config.max_batch_size, 15 * 2**20 // (28 * 28 * 4), "rows of a message in FP32, and room for its frame")
         batching = config.dynamic_batching
         self.assertEqual((list(batching.preferred_batch_size), batching.max_queue_delay_microseconds), ([512], 0))
         self.assertEqual((batching.priority_levels, batching.default_priority_level), (3, 2))

@@ -27,7 +27,7 @@ absl::StatusOr<Array> ReadZarrInputs(const ZarrGet& get) {
 absl::StatusOr<Array> ReadZippedInputs(const std::string& bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, "Zarr"));
   const std::string root = ZarrRoot(archive.names()).value_or("");
-  return ReadZarrInputs([&](const std::string& key) { return archive.Read(root + key); });
+  return ReadZarrInputs([&](const std::string& key, int64_t max_bytes) { return archive.Read(root + key, max_bytes); });
 }
 
 absl::StatusOr<Array> ReadFile(const std::string& path) {

@@ -17,7 +17,11 @@ inline constexpr int64_t kMaxMessageBytes = 16 * kMiB;          // any gRPC mess
 inline constexpr int64_t kChunkBytes = 512 * kKiB;              // of a streamed blob or partial prediction
 inline constexpr int64_t kInlineResumePointBytes = 64 * kKiB;   // below this it travels in CommitProgress
 inline constexpr int64_t kMaxDatasetUploadBytes = 2048 * kMiB;  // all files of one PutDataset
+inline constexpr int32_t kMaxDatasetFiles = 1000;               // of one PutDataset
+inline constexpr size_t kMaxFileNameBytes = 255;                // of a file of PutDataset
 inline constexpr int64_t kMaxModelBytes = 1024 * kMiB;          // a TorchScript file
+inline constexpr int64_t kMaxUploadsBytes = 4096 * kMiB;        // what all uploads of a server hold at once
+inline constexpr int kWaitingDatasetReads = 16;                 // of data sets named by URI, beside those that run
 inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
 

@@ -103,15 +103,25 @@ absl::Status SetInputs(NamedArray inputs, DecodedDataset* data) {
   return absl::OkStatus();
 }
 
+// All that follows divides by sizes and multiplies them: with a 0 among them their product says nothing.
+absl::Status CheckSizes(const NamedArray& named) {
+  const std::vector<int64_t>& shape = named.array.shape;
+  if (std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 1; })) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(named.file, " is [", absl::StrJoin(shape, ", "), "]: at least 1 along each axis is wanted"));
+}
+
 absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels, bool float32_targets) {
   if (inputs.array.shape.size() < 2 || labels.array.shape.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat("inputs [n, ...] and labels [n] are wanted: ", inputs.file, " is [",
                                                    absl::StrJoin(inputs.array.shape, ", "), "], ", labels.file, " is [",
                                                    absl::StrJoin(labels.array.shape, ", "), "]"));
   }
+  CHAINFLEET_RETURN_IF_ERROR(CheckSizes(inputs));
+  CHAINFLEET_RETURN_IF_ERROR(CheckSizes(labels));
   DecodedDataset data;
   data.num_rows = inputs.array.shape[0];
-  if (data.num_rows != labels.array.shape[0] || data.num_rows == 0) {
+  if (data.num_rows != labels.array.shape[0]) {
     return absl::InvalidArgumentError(absl::StrCat(inputs.file, " has ", data.num_rows, " rows, ", labels.file, " has ",
                                                    labels.array.shape[0], " labels"));
   }
@@ -153,8 +163,9 @@ absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays, bool
 absl::StatusOr<std::map<std::string, Array>> ReadArchive(const std::string& bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, ".npz or Zarr"));
   const auto root = ZarrRoot(archive.names());
-  if (!root) return ReadNpz(bytes);
-  return ReadZarr({"x", "y"}, [&](const std::string& key) { return archive.Read(*root + key); });
+  if (!root) return ReadNpz(bytes, {"x", "y"});
+  return ReadZarr({"x", "y"},
+                  [&](const std::string& key, int64_t max_bytes) { return archive.Read(*root + key, max_bytes); });
 }
 
 absl::StatusOr<DecodedDataset> DecodeArchive(const UploadedFile& file, bool float32_targets) {

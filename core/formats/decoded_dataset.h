@@ -35,9 +35,10 @@ struct DecodedDataset {
   std::vector<float> targets;   // [num_rows]
 };
 
-// INVALID_ARGUMENT says which file, what is wrong, and what was wanted: unreadable content, counts that differ, a CSV
-// without the target column, labels that are negative, not whole or over 65535, NaN or infinite inputs or targets (with
-// the row, or line and column).
+// INVALID_ARGUMENT says which file, what is wrong, and what was wanted: unreadable content, a size of 0, counts that
+// differ, a CSV without the target column, labels that are negative, not whole or over 65535, NaN or infinite inputs or
+// targets (with the row, or line and column). RESOURCE_EXHAUSTED: what is packed is too large, see ReadNpz, ReadZarr
+// and Gunzip.
 absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files, const DecodeOptions& options = {});
 
 }  // namespace chainfleet

@@ -32,10 +32,11 @@ absl::StatusOr<std::string> Gunzip(const std::string& bytes) {
     content.resize(content.size() - stream.avail_out);
   }
   if (result != Z_STREAM_END) {
-    return absl::DataLossError(absl::StrCat("gzip data is cut or damaged after ", content.size(), " bytes of content"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("gzip data is cut or damaged after ", content.size(), " bytes of content"));
   }
   if (stream.avail_in != 0) {
-    return absl::DataLossError(absl::StrCat("gzip data is followed by ", stream.avail_in, " other bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("gzip data is followed by ", stream.avail_in, " other bytes"));
   }
   return content;
 }

@@ -10,7 +10,7 @@ namespace chainfleet {
 // True if `bytes` starts with gzip's magic.
 bool IsGzip(const std::string& bytes);
 
-// The content of a gzip file of one member. DATA_LOSS if it is cut, damaged or followed by other bytes;
+// The content of a gzip file of one member. INVALID_ARGUMENT if it is cut, damaged or followed by other bytes;
 // RESOURCE_EXHAUSTED above limits::kMaxBlobBytes.
 absl::StatusOr<std::string> Gunzip(const std::string& bytes);
 

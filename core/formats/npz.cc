@@ -1,23 +1,29 @@
 #include "core/formats/npz.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "core/formats/npy.h"
 #include "core/formats/zip.h"
 
 namespace chainfleet {
 
-absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes) {
+absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes, const std::vector<std::string>& names,
+                                                     int64_t max_bytes) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, ".npz"));
   std::map<std::string, Array> arrays;
-  CHAINFLEET_RETURN_IF_ERROR(
-      ForEachZipMember(bytes, ".npz", [&](std::string name, const std::string& content) -> absl::Status {
-        absl::StatusOr<Array> array = ReadNpy(content);
-        if (!array.ok()) return Annotate(array.status(), name);
-        if (name.ends_with(".npy")) name.resize(name.size() - 4);
-        arrays.emplace(std::move(name), *std::move(array));
-        return absl::OkStatus();
-      }));
+  int64_t left = max_bytes;
+  for (size_t i = 0; i < archive.names().size(); ++i) {
+    const std::string& member = archive.names()[i];
+    const std::string name = member.ends_with(".npy") ? member.substr(0, member.size() - 4) : member;
+    const bool wanted = names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+    if (!wanted || arrays.contains(name)) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, left));
+    left -= static_cast<int64_t>(content.size());
+    absl::StatusOr<Array> array = ReadNpy(content);
+    if (!array.ok()) return Annotate(array.status(), member);
+    arrays.emplace(name, *std::move(array));
+  }
   return arrays;
 }
 

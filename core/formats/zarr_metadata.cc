@@ -15,9 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxMetadataBytes = 64 * 1024;  // plain arrays need about 400
-constexpr int kMaxDepth = 16;                    // nlohmann-json copies and prints by recursion
-constexpr size_t kMaxAxes = 32;                  // NumPy's own
+constexpr int kMaxDepth = 16;    // nlohmann-json copies and prints by recursion
+constexpr size_t kMaxAxes = 32;  // NumPy's own
 
 // A value in a message, cut: whatever the file holds.
 std::string Shown(const Json& value) {
@@ -150,9 +149,9 @@ absl::Status SetCodecs(const Json& description, ZarrMetadata* metadata) {
 }  // namespace
 
 absl::StatusOr<ZarrMetadata> ParseZarrMetadata(const std::string& json) {
-  if (json.size() > kMaxMetadataBytes) {
+  if (static_cast<int64_t>(json.size()) > kMaxZarrMetadataBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("has ", json.size(), " bytes, at most ", kMaxMetadataBytes, " are read"));
+        absl::StrCat("has ", json.size(), " bytes, at most ", kMaxZarrMetadataBytes, " are read"));
   }
   bool too_deep = false;
   const auto look = [&](int depth, Json::parse_event_t, const Json&) {

@@ -11,6 +11,8 @@
 
 namespace chainfleet {
 
+inline constexpr int64_t kMaxZarrMetadataBytes = 64 * 1024;  // plain arrays need about 400
+
 struct ZarrMetadata {
   ArrayType type = ArrayType::kFloat32;
   std::vector<int64_t> shape, chunks;  // as many axes; all chunks >= 1

@@ -16,8 +16,12 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-constexpr int64_t kMaxChunkBytes = INT32_MAX - 16;  // Blosc's own
-constexpr int64_t kMaxChunks = 1 << 22;             // each is asked for by its key
+constexpr int64_t kMaxChunkBytes = INT32_MAX - 16;               // Blosc's own
+constexpr int64_t kMaxChunks = 1 << 22;                          // each is asked for by its key
+constexpr int64_t kMaxDecodedBytes = 4 * limits::kMaxBlobBytes;  // of all chunks, padding and all
+
+// What a chunk may have as it is stored: no compressor adds so much.
+int64_t MaxStoredBytes(int64_t chunk_bytes) { return chunk_bytes + chunk_bytes / 8 + limits::kKiB; }
 
 // `count` times all of `sizes`; none above `limit`.
 std::optional<int64_t> Product(int64_t count, const Sizes& sizes, int64_t limit) {
@@ -77,6 +81,11 @@ class ChunkedArray {
       return absl::InvalidArgumentError(absl::StrCat("chunks [", absl::StrJoin(metadata.chunks, ", "), "] are over ",
                                                      kMaxChunks, " in all: write larger ones"));
     }
+    if (!Product(*chunk_bytes, grid, kMaxDecodedBytes)) {
+      return absl::InvalidArgumentError(absl::StrCat("chunks [", absl::StrJoin(metadata.chunks, ", "),
+                                                     "] decode to over ", kMaxDecodedBytes / limits::kMiB,
+                                                     " MiB in all: write them no larger than the array"));
+    }
     return ChunkedArray(std::move(metadata), *chunk_bytes, std::move(grid));
   }
 
@@ -85,7 +94,7 @@ class ChunkedArray {
     Sizes position(grid_.size(), 0);
     do {
       const std::string key = prefix + absl::StrJoin(position, metadata_.separator);
-      absl::StatusOr<std::string> stored = get(key);
+      absl::StatusOr<std::string> stored = get(key, MaxStoredBytes(chunk_bytes_));
       if (absl::IsNotFound(stored.status())) continue;
       CHAINFLEET_RETURN_IF_ERROR(stored.status());
       const auto chunk = DecodeZarrChunk(metadata_.compressor, *std::move(stored), chunk_bytes_);
@@ -146,7 +155,7 @@ class ChunkedArray {
 };
 
 absl::Status NoArray(const std::string& prefix, const ZarrGet& get) {
-  if (get(prefix + "zarr.json").ok()) {
+  if (get(prefix + "zarr.json", kMaxZarrMetadataBytes).ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(prefix, "zarr.json: Zarr version 3 is not read: write the array with zarr_format=2"));
   }
@@ -155,7 +164,7 @@ absl::Status NoArray(const std::string& prefix, const ZarrGet& get) {
 
 absl::StatusOr<Array> ReadBounded(const std::string& path, const ZarrGet& get, int64_t max_bytes) {
   const std::string prefix = path.empty() ? "" : path + "/", key = prefix + ".zarray";
-  const absl::StatusOr<std::string> text = get(key);
+  const absl::StatusOr<std::string> text = get(key, kMaxZarrMetadataBytes);
   if (absl::IsNotFound(text.status())) return NoArray(prefix, get);
   CHAINFLEET_RETURN_IF_ERROR(text.status());
   absl::StatusOr<ZarrMetadata> metadata = ParseZarrMetadata(*text);

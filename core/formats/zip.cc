@@ -2,6 +2,8 @@
 
 #include <zip.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 
@@ -14,13 +16,14 @@ absl::Status ZipError(const std::string& what, zip_error_t* error) {
   return status;
 }
 
-absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const std::string& name) {
+absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const std::string& name, int64_t max_bytes) {
   zip_stat_t info;
   if (zip_stat_index(archive, index, 0, &info) != 0 || !(info.valid & ZIP_STAT_SIZE)) {
     return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " has no size"));
   }
-  if (info.size > static_cast<zip_uint64_t>(limits::kMaxBlobBytes)) {
-    return absl::ResourceExhaustedError(absl::StrCat("archive member ", name, " is over 4 GiB"));
+  if (info.size > static_cast<zip_uint64_t>(std::max<int64_t>(max_bytes, 0))) {
+    return absl::ResourceExhaustedError(absl::StrCat("archive member ", name, " unpacks to ", info.size,
+                                                     " bytes, over the ", max_bytes, " that are left for it"));
   }
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, index, 0), zip_fclose);
   std::string content(info.size, '\0');
@@ -76,21 +79,23 @@ absl::StatusOr<ZipReader> ZipReader::Open(const std::string& bytes, const std::s
   return ZipReader(std::move(archive), std::move(names));
 }
 
-absl::StatusOr<std::string> ZipReader::Read(size_t index) const {
-  return ReadMember(archive_.get(), index, names_[index]);
+absl::StatusOr<std::string> ZipReader::Read(size_t index, int64_t max_bytes) const {
+  return ReadMember(archive_.get(), index, names_[index], max_bytes);
 }
 
-absl::StatusOr<std::string> ZipReader::Read(const std::string& name) const {
+absl::StatusOr<std::string> ZipReader::Read(const std::string& name, int64_t max_bytes) const {
   const zip_int64_t index = zip_name_locate(archive_.get(), name.c_str(), 0);
   if (index < 0) return absl::NotFoundError(absl::StrCat("the archive has no member ", name));
-  return Read(static_cast<size_t>(index));
+  return Read(static_cast<size_t>(index), max_bytes);
 }
 
 absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
                               const std::function<absl::Status(std::string name, const std::string& content)>& take) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, kind));
+  int64_t left = limits::kMaxBlobBytes;
   for (size_t i = 0; i < archive.names().size(); ++i) {  // not by name: two may have the same
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, left));
+    left -= static_cast<int64_t>(content.size());
     CHAINFLEET_RETURN_IF_ERROR(take(archive.names()[i], content));
   }
   return absl::OkStatus();

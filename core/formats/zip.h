@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,11 +24,11 @@ class ZipReader {
   // In the archive's order.
   const std::vector<std::string>& names() const { return names_; }
 
-  // The content of member names()[index]. INVALID_ARGUMENT if it does not match its CRC, RESOURCE_EXHAUSTED if it is
-  // over limits::kMaxBlobBytes.
-  absl::StatusOr<std::string> Read(size_t index) const;
+  // The content of member names()[index]. INVALID_ARGUMENT if it does not match its CRC, RESOURCE_EXHAUSTED, before
+  // anything is decoded, if it is over `max_bytes`.
+  absl::StatusOr<std::string> Read(size_t index, int64_t max_bytes) const;
   // Of the first with this name; NOT_FOUND if there is none.
-  absl::StatusOr<std::string> Read(const std::string& name) const;
+  absl::StatusOr<std::string> Read(const std::string& name, int64_t max_bytes) const;
 
  private:
   using Archive = std::unique_ptr<zip, void (*)(zip*)>;
@@ -38,7 +39,7 @@ class ZipReader {
 };
 
 // Calls `take(name, content)` for each member, in the archive's order, until it returns an error, which is then
-// returned. Errors of ZipReader.
+// returned. Errors of ZipReader; all members together may have limits::kMaxBlobBytes.
 absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
                               const std::function<absl::Status(std::string name, const std::string& content)>& take);
 

@@ -38,7 +38,7 @@ TEST_F(PackZarrTest, TakesXAndYAlone) {
   const auto archive = ZipReader::Open(*bytes, "Zarr");
   ASSERT_TRUE(archive.ok()) << archive.status();
   EXPECT_THAT(archive->names(), ElementsAre(".zgroup", "x/.zarray", "x/0.0", "y/.zarray", "y/0"));
-  EXPECT_EQ(*archive->Read("x/0.0"), "content of x/0.0");
+  EXPECT_EQ(*archive->Read("x/0.0", 100), "content of x/0.0");
 }
 
 TEST_F(PackZarrTest, NeedsNoZgroup) {

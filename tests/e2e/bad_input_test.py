@@ -108,6 +108,14 @@ class BadInput(Refusals):
             f.write(struct.pack(">IIII", 2051, 10, 28, 28) + b"\0" * 100)
         self.refused(1, "broken-images-idx3-ubyte", arguments=["dataset", "put", "broken", path])
 
+    def test_data_set_with_a_size_of_zero(self):
+        x, y = self.fleet.path("x.npy"), self.fleet.path("y.npy")
+        fleets.write_npy(y, "<i8", (5,), b"\0" * 40)
+        for shape in ((5, 0, 28, 28), (5, 2**50, 0, 8)):
+            fleets.write_npy(x, "<f4", shape, b"")
+            self.refused(1, "x.npy", str(list(shape)), "at least 1 along each axis", arguments=["dataset", "put", "empty", x, y])
+        self.assertEqual([d["name"] for d in self.fleet.json("dataset", "list")["datasets"]], ["fashion"], "the server still answers")
+
     def test_taken_port(self):
         with socket.socket() as taken, tempfile.TemporaryDirectory() as folder:
             taken.bind(("127.0.0.1", 0))

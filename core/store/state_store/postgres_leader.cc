@@ -37,29 +37,32 @@ absl::StatusOr<std::unique_ptr<PostgresLeader>> PostgresLeader::Connect(Postgres
 }
 
 absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
-  CHAINFLEET_ASSIGN_OR_RETURN(writer_, PostgresConnection::Open(options_.uri, kWriterName));
+  generation_ = -1;
+  CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> writer,
+                              PostgresConnection::Open(options_.uri, kWriterName));
   CHAINFLEET_RETURN_IF_ERROR(connection_->BeginWrite());
-  absl::StatusOr<Election> election = Elect();
-  if (const absl::Status done = election.ok() ? connection_->Commit() : election.status(); !done.ok()) {
+  // All that may fail comes before the commit: nobody else leads while one without a store is taken for the leader.
+  absl::StatusOr<Outcome> outcome = Elect(writer->backend_pid());
+  if (const absl::Status done = outcome.ok() ? connection_->Commit() : outcome.status(); !done.ok()) {
     connection_->Rollback();
-    generation_ = -1;
     return done;
   }
-  if (generation_ < 0) return election;
-  StoreOwnership ownership{"", generation_, "SELECT generation FROM leader FOR KEY SHARE", kFetch};
-  CHAINFLEET_ASSIGN_OR_RETURN(ownership.incarnation, ReadIncarnation(connection_.get()));
-  CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> reader,
-                              PostgresConnection::Open(options_.uri, "chainfleet-reader"));
-  election->store = std::make_unique<SqlStateStore>(std::move(writer_), std::move(reader), std::move(ownership));
+  Election election{nullptr, std::move(outcome->leader_address)};
+  if (outcome->generation < 0) return election;
+  generation_ = outcome->generation;
+  StoreOwnership ownership{std::move(outcome->incarnation), generation_, "SELECT generation FROM leader FOR KEY SHARE",
+                           kFetch};
+  election.store = std::make_unique<SqlStateStore>(std::move(writer), std::move(outcome->reader), std::move(ownership));
   return election;
 }
 
-absl::StatusOr<PostgresLeader::Election> PostgresLeader::Elect() {
+absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
+  Outcome outcome{.leader_address = options_.address};
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, LockPostgresSchema(connection_.get()));
   int64_t held = 0;
   if (version > 0) {
     CHAINFLEET_ASSIGN_OR_RETURN(const Leading leading, FindLeader());
-    if (leading.alive) return Election{nullptr, leading.address};
+    if (leading.alive) return Outcome{.leader_address = leading.address};
     CHAINFLEET_RETURN_IF_ERROR(EndWriter(leading.backend_pid));
     held = leading.generation;
   }
@@ -70,10 +73,12 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::Elect() {
                                               "backend_pid = ?, renewed_at = clock_timestamp() WHERE generation = ?"));
   const bool restored = options_.opening == Opening::kRestored;
   if (restored) CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).Restore(options_.fresh_incarnation));
-  generation_ = held + 1 + (restored ? kRestoredLeap : 0);
+  outcome.generation = held + 1 + (restored ? kRestoredLeap : 0);
   CHAINFLEET_RETURN_IF_ERROR(
-      take.Bind(generation_).Bind(options_.address).Bind(int64_t{writer_->backend_pid()}).Bind(held).Run());
-  return Election{nullptr, options_.address};
+      take.Bind(outcome.generation).Bind(options_.address).Bind(int64_t{writer_pid}).Bind(held).Run());
+  CHAINFLEET_ASSIGN_OR_RETURN(outcome.incarnation, ReadIncarnation(connection_.get()));
+  CHAINFLEET_ASSIGN_OR_RETURN(outcome.reader, PostgresConnection::Open(options_.uri, "chainfleet-reader"));
+  return outcome;
 }
 
 absl::StatusOr<PostgresLeader::Leading> PostgresLeader::FindLeader() {

@@ -37,7 +37,7 @@ class PostgresLeader {
     std::string leader_address;
   };
   // Takes over if nobody leads, and then makes or migrates the tables. The former leader's line is ended first, so that
-  // a transaction it left open ends too.
+  // a transaction it left open ends too. After an error this coordinator does not lead, whatever it did before.
   absl::StatusOr<Election> TakeOver();
 
   // Before `timeout` has passed since the last. UNAVAILABLE / NOT_LEADER: another one has taken over.
@@ -54,14 +54,20 @@ class PostgresLeader {
     int64_t backend_pid = 0;
     bool alive = false;  // it renewed in time
   };
-  absl::StatusOr<Election> Elect();
+  // Leads with `generation`, or only knows who does.
+  struct Outcome {
+    std::string leader_address;
+    int64_t generation = -1;
+    std::string incarnation;
+    std::unique_ptr<PostgresConnection> reader;
+  };
+  absl::StatusOr<Outcome> Elect(int writer_pid);
   absl::StatusOr<Leading> FindLeader();
   absl::Status EndWriter(int64_t backend_pid);
 
   const PostgresOptions options_;
   std::unique_ptr<PostgresConnection> connection_;
-  std::unique_ptr<PostgresConnection> writer_;  // until a store has it
-  int64_t generation_ = -1;
+  int64_t generation_ = -1;  // led, since a takeover that succeeded
 };
 
 }  // namespace chainfleet

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
 #include "core/formats/zarr.h"
@@ -161,6 +163,63 @@ TEST(DecodeDataset, SaysWhatIsWrongWithAZarrGroup) {
               HasSubstr("d.zip: x/.zarray: is no JSON object"));
   EXPECT_THAT(Error({{"d.zip", *WriteZip({{"zarr.json", "{}"}, {"x/zarr.json", "{}"}})}}),
               HasSubstr("d.zip: x/zarr.json: Zarr version 3 is not read"));
+}
+
+// The .zarray of an array of zeros.
+std::string ZarrOfBytes(const std::vector<int64_t>& shape) {
+  return absl::StrCat(R"({"zarr_format": 2, "shape": [)", absl::StrJoin(shape, ", "), R"(], "chunks": [)",
+                      absl::StrJoin(std::vector<int>(shape.size(), 1), ", "),
+                      R"(], "dtype": "|u1", "compressor": null, "fill_value": 0, "order": "C", "filters": null})");
+}
+
+std::string Idx(const std::vector<uint8_t>& shape, const std::string& bytes) {
+  std::string idx("\0\0\x08", 3);
+  idx += static_cast<char>(shape.size());
+  for (const uint8_t size : shape) idx += std::string(3, '\0') + static_cast<char>(size);
+  return idx + bytes;
+}
+
+TEST(DecodeDataset, RefusesASizeOfZeroWhereverItStands) {
+  const auto empty = [](std::vector<int64_t> shape) {
+    return Array{.type = ArrayType::kUint8, .shape = std::move(shape), .bytes = ""};
+  };
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{0, 1, 28, 28}, {5, 0, 28, 28}, {5, 1, 28, 0}, {1, kHuge, 0, 8}, {5, 0}}) {
+    const Array x = empty(shape), y = FloatArray({shape[0]}, std::vector<float>(static_cast<size_t>(shape[0]), 1));
+    const std::string wanted = absl::StrCat("is [", absl::StrJoin(shape, ", "), "]: at least 1 along each axis");
+    EXPECT_THAT(Error({{"x.npy", WriteNpy(x)}, {"y.npy", WriteNpy(y)}}), HasSubstr("x.npy " + wanted));
+    const auto zip = WriteZip({{"x/.zarray", ZarrOfBytes(shape)}, {"y/.zarray", ZarrOfBytes({shape[0]})}});
+    EXPECT_THAT(Error({{"d.zip", *zip}}), HasSubstr("d.zip: x " + wanted));
+    EXPECT_THAT(Error({{"d.npz", *WriteNpz({{"x", x}, {"y", y}})}}), HasSubstr("d.npz: x " + wanted));
+  }
+}
+
+TEST(DecodeDataset, RefusesASizeOfZeroOfIdxFiles) {
+  // Its sizes are multiplied until the file could not hold them.
+  for (const auto& shape : std::vector<std::vector<uint8_t>>{{0, 28, 28}, {5, 0, 28}, {5, 28, 0}}) {
+    EXPECT_THAT(Error({{"i", Idx(shape, "")}, {"l", Idx({5}, "abcde")}}), HasSubstr("i: IDX header promises"));
+  }
+}
+
+TEST(DecodeDataset, RefusesSizesOfZarrThatNoProductHolds) {
+  const std::vector<int64_t> shape = {5, int64_t{1} << 62, 8, 0};
+  const auto zip = WriteZip({{"x/.zarray", ZarrOfBytes(shape)}, {"y/.zarray", ZarrOfBytes({5})}});
+  EXPECT_THAT(Error({{"d.zip", *zip}}), HasSubstr("d.zip: x is [5, 4611686018427387904, 8, 0]: at least 1"));
+}
+
+TEST(DecodeDataset, RefusesACutGzipAsAFaultOfTheFile) {
+  const auto cut = DecodeDataset({{"i.gz", std::string("\x1f\x8b\x08\0\0", 5)}, {"l", kLabels}});
+  EXPECT_TRUE(absl::IsInvalidArgument(cut.status())) << cut.status();
+  EXPECT_THAT(std::string(cut.status().message()), HasSubstr("i.gz: gzip data is cut"));
+}
+
+TEST(DecodeDataset, DecodesNothingOfAnArchiveButXAndY) {
+  const auto npy = [](std::vector<int64_t> shape, const std::vector<float>& values) {
+    return WriteNpy(FloatArray(std::move(shape), values));
+  };
+  const auto zip = WriteZip({{"x.npy", npy({1, 2}, {1, 2})}, {"huge.npy", "no array"}, {"y.npy", npy({1}, {3})}});
+  EXPECT_EQ(DecodeDataset({{"d.npz", *zip}})->num_classes, 4);
 }
 
 TEST(DecodeDataset, ReadsFloat32TargetsOfArrays) {

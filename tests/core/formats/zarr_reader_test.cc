@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using Store = std::map<std::string, std::string>;
 
 ZarrGet GetFrom(const Store& store) {
-  return [&store](const std::string& key) -> absl::StatusOr<std::string> {
+  return [&store](const std::string& key, int64_t) -> absl::StatusOr<std::string> {
     const auto found = store.find(key);
     if (found == store.end()) return absl::NotFoundError(key);
     return found->second;
@@ -96,7 +96,7 @@ TEST_P(GoldenZarr, IsReadAsZarrPythonWroteIt) {
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   const auto archive = ZipReader::Open(bytes, "Zarr");
   ASSERT_TRUE(archive.ok()) << archive.status();
-  const ZarrGet get = [&](const std::string& key) { return archive->Read(key); };
+  const ZarrGet get = [&](const std::string& key, int64_t max_bytes) { return archive->Read(key, max_bytes); };
   const auto x = ReadZarrArray("x", get), y = ReadZarrArray("y", get);
   std::vector<float> quarters(40 * 30);
   for (size_t i = 0; i < quarters.size(); ++i) quarters[i] = static_cast<float>(i) / 4;
@@ -230,6 +230,23 @@ TEST(ReadZarr, AllocatesNothingForHugeArrays) {
   ExpectRefused(Description("4294967296", "1"), "write larger ones");
 }
 
+TEST(ReadZarr, DecodesNoMoreThanAFewTimesWhatTheArrayMayHave) {
+  ExpectRefused(Description("100, 1", "1, 1073741824"), "decode to over 16384 MiB in all: write them no larger");
+}
+
+TEST(ReadZarr, TellsItsStoreHowMuchItTakes) {
+  const Store store = {{"x/.zarray", Description("2", "1000")}, {"x/0", std::string(1000, 'a')}};
+  std::map<std::string, int64_t> asked;
+  const ZarrGet get = [&](const std::string& key, int64_t max_bytes) {
+    asked[key] = max_bytes;
+    return GetFrom(store)(key, max_bytes);
+  };
+  ASSERT_TRUE(ReadZarrArray("x", get).ok());
+  EXPECT_THAT(asked, ElementsAre(testing::Pair("x/.zarray", 64 * 1024), testing::Pair("x/0", 1000 + 125 + 1024)));
+  EXPECT_FALSE(ReadZarrArray("y", get).ok());
+  EXPECT_EQ(asked["y/zarr.json"], 64 * 1024);
+}
+
 TEST(ReadZarr, RefusesTextThatIsNoDescription) {
   ExpectRefused("", "is no JSON object");
   ExpectRefused("[2]", "is no JSON object");
@@ -256,9 +273,9 @@ TEST(ReadZarr, TellsVersionThreeFromAMissingArray) {
 
 TEST(ReadZarr, EndsWithTheErrorsOfItsStore) {
   const Store store = {{"x/.zarray", Description("2", "2")}};
-  const ZarrGet broken = [&](const std::string& key) -> absl::StatusOr<std::string> {
+  const ZarrGet broken = [&](const std::string& key, int64_t max_bytes) -> absl::StatusOr<std::string> {
     if (key == "x/0") return absl::InternalError("disk");
-    return GetFrom(store)(key);
+    return GetFrom(store)(key, max_bytes);
   };
   EXPECT_EQ(ReadZarrArray("x", broken).status().code(), absl::StatusCode::kInternal);
 }

@@ -59,6 +59,25 @@ TEST_F(PostgresLeaderTest, ALeaderThatResignsIsFollowedAtOnce) {
   EXPECT_NE(standby->TakeOver()->store, nullptr);
 }
 
+TEST_F(PostgresLeaderTest, ATakeoverThatFailsLeavesTheLeadToAnother) {
+  const auto first = Coordinator("a:7400"), second = Coordinator("b:7400"), third = Coordinator("c:7400");
+  ASSERT_NE(first->TakeOver()->store, nullptr);
+  ASSERT_TRUE(first->Resign().ok());
+  Execute("ALTER TABLE store RENAME COLUMN incarnation TO lost");
+  EXPECT_FALSE(second->TakeOver().ok());
+  Execute("ALTER TABLE store RENAME COLUMN lost TO incarnation");
+  const auto elected = third->TakeOver();
+  ASSERT_NE(elected->store, nullptr);
+  for (PostgresLeader* const deposed : {first.get(), second.get()}) {
+    const auto refused = deposed->TakeOver();
+    EXPECT_EQ(refused->store, nullptr);
+    EXPECT_EQ(refused->leader_address, "c:7400");
+    EXPECT_EQ(ReasonOf(deposed->Renew()), "NOT_LEADER");
+  }
+  EXPECT_TRUE(third->Renew().ok());
+  EXPECT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok());
+}
+
 TEST_F(PostgresLeaderTest, ATransactionTheOldLeaderLeftOpenDoesNotHoldUpTheNext) {
   const auto old = Coordinator("a:7400");
   const auto elected = old->TakeOver();

@@ -10,6 +10,8 @@
 namespace chainfleet {
 namespace {
 
+constexpr size_t kFirstBytes = 64 * 1024;
+
 absl::Status ZipError(const std::string& what, zip_error_t* error) {
   absl::Status status = absl::InvalidArgumentError(absl::StrCat(what, ": ", zip_error_strerror(error)));
   zip_error_fini(error);
@@ -26,12 +28,17 @@ absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const
                                                      " bytes, over the ", max_bytes, " that are left for it"));
   }
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, index, 0), zip_fclose);
-  std::string content(info.size, '\0');
-  char beyond;  // reading on to the end checks the CRC
-  if (!file || zip_fread(file.get(), content.data(), content.size()) != static_cast<zip_int64_t>(content.size()) ||
-      zip_fread(file.get(), &beyond, 1) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
+  const absl::Status damaged = absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
+  std::string content;
+  while (content.size() < info.size) {  // in parts: its size is what somebody wrote there, and may be a lie
+    const size_t done = content.size();
+    content.resize(std::min<size_t>(info.size, 2 * done + kFirstBytes));
+    const zip_int64_t came = file ? zip_fread(file.get(), content.data() + done, content.size() - done) : -1;
+    if (came <= 0) return damaged;
+    content.resize(done + static_cast<size_t>(came));
   }
+  char beyond;  // reading on to the end checks the CRC
+  if (!file || zip_fread(file.get(), &beyond, 1) != 0) return damaged;
   return content;
 }
 

@@ -1,0 +1,77 @@
+// libFuzzer target: data sets as whoever puts them likes.
+//
+// The first byte says how the files are named and what they are for, the next two how long the first of two is; the
+// rest is what they hold. What is accepted is held against what DecodedDataset promises of itself, so that nothing
+// behind it divides by a size of zero or reads beyond an array; what is refused is INVALID_ARGUMENT, or more than is
+// read.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/formats/decoded_dataset.h"
+
+namespace {
+
+using chainfleet::DecodedDataset;
+
+void Require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+bool AllFinite(const char* bytes, size_t size) {
+  for (size_t offset = 0; offset < size; offset += sizeof(float)) {
+    float value;
+    std::memcpy(&value, bytes + offset, sizeof value);
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+void CheckAccepted(const DecodedDataset& data, bool float32_targets) {
+  Require(data.num_rows >= 1, "there is a row");
+  Require(!data.input_shape.empty(), "a row has a shape");
+  __int128 row = data.is_uint8 ? 1 : sizeof(float);
+  for (const int64_t size : data.input_shape) {
+    Require(size >= 1, "no size is zero");
+    row *= size;
+  }
+  Require(row * data.num_rows == static_cast<__int128>(data.inputs.size()), "the inputs are those of the shape");
+  Require(data.is_uint8 || AllFinite(data.inputs.data(), data.inputs.size()), "inputs are finite");
+  Require(data.channels >= 1 && data.input_shape.front() % data.channels == 0, "channels are parts of an input");
+  const auto rows = static_cast<size_t>(data.num_rows);
+  Require(data.labels.size() == (float32_targets ? 0 : rows), "a label for each row");
+  Require(data.targets.size() == (float32_targets ? rows : 0), "or a target");
+  for (const int32_t label : data.labels) Require(label >= 0 && label < data.num_classes, "a label is a class");
+  for (const float target : data.targets) Require(std::isfinite(target), "targets are finite");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 3) return 0;
+  constexpr const char* kNames[] = {"file", "file.csv", "file.bin", "file.zip"};
+  const char* const name = kNames[data[0] & 3];
+  const bool two = (data[0] & 4) != 0;
+  const chainfleet::DecodeOptions options{.target = (data[0] & 8) != 0 ? "1" : "",
+                                          .float32_targets = (data[0] & 16) != 0};
+  const std::string content(reinterpret_cast<const char*>(data) + 3, size - 3);
+  const size_t first = two ? std::min<size_t>(content.size(), data[1] * 256u + data[2]) : content.size();
+  std::vector<chainfleet::UploadedFile> files = {{name, content.substr(0, first)}};
+  if (two) files.push_back({name, content.substr(first)});
+  const auto decoded = chainfleet::DecodeDataset(files, options);
+  if (decoded.ok()) {
+    CheckAccepted(*decoded, options.float32_targets);
+    return 0;
+  }
+  Require(absl::IsInvalidArgument(decoded.status()) || absl::IsResourceExhausted(decoded.status()),
+          "a refusal is INVALID_ARGUMENT or RESOURCE_EXHAUSTED");
+  Require(!decoded.status().message().empty(), "a refusal says why");
+  return 0;
+}

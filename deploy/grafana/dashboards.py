@@ -148,7 +148,7 @@ def workers():
         figure("Slots", f"sum(chainfleet_fleet_worker_slots{mine}) or vector(0)", "none", "Chains that they take in all.", "fewer than the devices could hold."),
         figure("Longest silence", f"max(chainfleet_fleet_worker_last_sync_seconds{mine})", "s", "Since a worker last synchronised.",
                "above 10 s: twice the usual interval. At 15 s (--lease) it is not listed any more: alert WorkerLost.", SILENCES, decimals=1),
-        figure("Chain steps a second", per_second("chainfleet_worker_chain_steps_total", mine), "ops",
+        figure("Chain steps a second", per_second("chainfleet_worker_chain_steps_total", mine) + " or vector(0)", "ops",
                "Sampler steps, one for each chain of a batch.",
                "0 while chains are leased."),
         figure("Not yet committed", f"max(chainfleet_worker_upload_queue_bytes{mine})", "bytes",
@@ -220,7 +220,7 @@ def predictions():
     batch = "chainfleet_prediction_batch"
     p50, p99 = (query for query, _ in quantiles(took, asked))
     now = [
-        figure("Requests", per_second(handled, asked), "reqps", "Predictions that were answered or refused.",
+        figure("Requests", per_second(handled, asked) + " or vector(0)", "reqps", "Predictions that were answered or refused.",
                "a fall to 0: clients do not get through.",
                width=4, decimals=1),
         figure("Errors", errors, "percentunit", "Share that failed for a reason that is not the client's.",
@@ -300,9 +300,9 @@ def store():
         figure("p99 of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.99,))[0][0], "s",
                "From its arrival to the store's answer.",
                "above 0.5 s: the disk or the database is slow.", [(0.5, WARNING), (2, BAD)]),
-        figure("Calls", per_second(handled), "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", below=[(1e-6, BAD)],
+        figure("Calls", per_second(handled) + " or vector(0)", "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", below=[(1e-6, BAD)],
                decimals=1),
-        figure("Failed calls", per_second(handled, failed), "reqps", "RPCs that did not end in OK.", "a large part of all calls.", decimals=2)]
+        figure("Failed calls", per_second(handled, failed) + " or vector(0)", "reqps", "RPCs that did not end in OK.", "a large part of all calls.", decimals=2)]
     commits = [
         curves("Commits by outcome", [(per_second("chainfleet_commits_total", by="outcome"), "{{outcome}}")], "cps",
                "OK, REPLAYED (it was there already), or why they were refused.", "LEASE_FENCED again and again; DISK_FULL at all.", stacked=True),

@@ -12,6 +12,14 @@ namespace {
 
 constexpr absl::Duration kElectionInterval = absl::Seconds(1);
 
+// Once for an outage and once for its end: the database is asked every second.
+void TellOfOutage(const absl::Status& asked, bool* away) {
+  if (asked.ok() != *away) return;
+  *away = !asked.ok();
+  if (*away) return Log(LogLevel::kWarning, "standby cannot ask who leads", {{"error", asked.ToString()}});
+  Log(LogLevel::kInfo, "standby can ask again who leads");
+}
+
 }  // namespace
 
 bool IsPostgres(const std::string& state) {
@@ -23,10 +31,12 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
   const SystemClock clock;
   std::unique_ptr<StandbyServer> standby;
   std::string known;
+  bool away = false;
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresLeader> leader, PostgresLeader::Connect(options));
   do {
     absl::StatusOr<PostgresLeader::Election> election = leader->TakeOver();
     if (!election.ok() && standby == nullptr) return election.status();
+    TellOfOutage(election.status(), &away);
     if (election.ok() && election->store != nullptr) return Lead{std::move(leader), std::move(election->store)};
     if (election.ok() && options.opening == Opening::kRestored) {
       return absl::FailedPreconditionError(absl::StrCat("--restored: the coordinator at ", election->leader_address,
@@ -37,8 +47,6 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
     }
     const std::string now = election.ok() ? election->leader_address : "";
     standby->SetLeader(now);
-    if (!election.ok())
-      Log(LogLevel::kWarning, "standby cannot ask who leads", {{"error", election.status().ToString()}});
     if (election.ok() && now != known) Log(LogLevel::kInfo, "standing by", {{"leader", known = now}});
   } while (pause(kElectionInterval));
   return std::nullopt;

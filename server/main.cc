@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -295,7 +297,10 @@ int Main(int argc, char** argv) {
   }
   if (const absl::Status read = ReadPredictFlags(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
-    return WrongUsage(absl::StrCat("--state ", flags.server.state, ": give sqlite or postgresql://..."));
+    // What follows a mistyped scheme may be a password.
+    const auto end = std::ranges::find_if_not(flags.server.state, [](char c) { return absl::ascii_isalnum(c); });
+    const std::string kind(flags.server.state.begin(), end);
+    return WrongUsage(absl::StrCat("--state ", kind, ": give sqlite or postgresql://..."));
   }
   if (!IsPublicEndpoint(flags.server.s3_public_endpoint)) {
     return WrongUsage(absl::StrCat("--s3-public-endpoint ", flags.server.s3_public_endpoint,

@@ -33,24 +33,28 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::string Quoted(const std::string& text) {
-  std::string out = "\"";
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+// Without line breaks and what else a terminal obeys; `marked` characters get a backslash.
+std::string Escaped(const std::string& text, std::string_view marked = "") {
+  std::string out;
   for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    if (marked.find(c) != std::string_view::npos) out += '\\';
+    if (IsControl(c)) {
       out += fmt::format("\\u{:04x}", static_cast<int>(c));
     } else {
       out += c;
     }
   }
-  return out + '"';
+  return out;
 }
+
+std::string Quoted(const std::string& text) { return '"' + Escaped(text, "\"\\") + '"'; }
 
 struct Render {
   std::string operator()(const std::string& v) const {
-    return as_json || v.find(' ') != std::string::npos ? Quoted(v) : v;
+    const bool one_word = std::ranges::none_of(v, [](char c) { return c == ' ' || IsControl(c); });
+    return as_json || !one_word ? Quoted(v) : v;
   }
   std::string operator()(int64_t v) const { return std::to_string(v); }
   std::string operator()(double v) const {
@@ -86,7 +90,7 @@ void Log(LogLevel level, const std::string& message, std::initializer_list<LogFi
 
 void Log(LogLevel level, const std::string& message, const std::vector<LogField>& fields) {
   if (!IsLogged(level)) return;
-  std::string line = as_json ? "\"message\":" + Quoted(message) : message;
+  std::string line = as_json ? "\"message\":" + Quoted(message) : Escaped(message);
   const auto add = [&line](const LogField& field) {
     line += as_json ? "," + Quoted(field.key) + ":" : std::string(" ") + field.key + "=";
     line += std::visit(Render{}, field.value);

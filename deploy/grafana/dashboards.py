@@ -13,6 +13,7 @@ FAILOVER = ("Failover", "purple", "changes(chainfleet_leader[$__rate_interval]) 
 PREEMPTION = ("Preemption", "orange", "sum(increase(chainfleet_preemptions_total[$__rate_interval])) > 0", "chains gave way to a higher tier")
 EVENTS = [FAILOVER, PREEMPTION]
 JOB = choice("job", "Job", "chainfleet_job_draws")
+SILENCES = [(10, WARNING), (12.5, BAD)]  # seconds; a worker that is silent for its lease, 15 s, has no series any more
 WORKER = choice("worker", "Worker", "chainfleet_fleet_worker_slots")
 
 
@@ -78,7 +79,8 @@ def job():
     mine = '{job=~"$job"}'
     chain = "{{job}} {{chain}}"
     now = [
-        figure("Progress", f"chainfleet_job_progress_ratio{mine}", "percentunit", "Steps done of all steps of its chains.", "it stands still.",
+        figure("Progress", f"chainfleet_job_progress_ratio{mine}", "percentunit",
+               "Steps done of all steps of its chains, or draws of until.max_draws if that is more.", "it stands still.",
                legend="{{job}}"),
         figure("Draws", f"chainfleet_job_draws{mine}", "short", "Committed draws.", "0 past the burn-in.", legend="{{job}}"),
         figure("Running chains", f"chainfleet_job_running_chains{mine}", "none", "Chains that are leased.", "0: they wait, or the job is paused.",
@@ -92,19 +94,22 @@ def job():
         figure("Tail ESS", f"min by (job) (chainfleet_job_ess_tail_min{mine})", "short", "Smallest effective sample size of 5 % and 95 % quantiles.",
                "below 100, or far below bulk ESS: the tails are not explored.", below=[(100, BAD), (400, WARNING)], legend="{{job}}"),
         figure("ESS a second", f"min by (job) (chainfleet_job_ess_per_second{mine})", "none",
-               "Smallest bulk ESS for each second since the job was made.",
-               "it falls: more steps bring nothing new.", legend="{{job}}", decimals=2)]
+               "Smallest bulk ESS, of the newest 1,000 traced values of a chain, for each second since the job was made. "
+               "Once a chain has these 1,000 (trace_every) it falls as 1 / age.",
+               "it falls before that: more steps bring nothing new.", legend="{{job}}", decimals=2)]
     convergence = [
         curves("R-hat", [(f"chainfleet_job_rhat_max{mine}", "{{job}} {{point}}")], "none", "Largest R-hat, of each point of a sweep.",
                "above 1.01 at the end; a curve that does not fall: separate modes.", limits=[(1.01, WARNING), (1.1, BAD)], lowest=1),
         curves("Effective sample size", [(f"chainfleet_job_ess_bulk_min{mine}", "{{job}} {{point}} bulk"),
                                          (f"chainfleet_job_ess_tail_min{mine}", "{{job}} {{point}} tail")], "short",
                "Smallest effective sample sizes, of each point of a sweep.", "flat while draws grow: the chain is stuck."),
-        curves("ESS a second", [(f"chainfleet_job_ess_per_second{mine}", "{{job}} {{point}}")], "none", "What a second of the job's life brings.",
-               "it falls: the chains wait, or more steps bring nothing new."),
+        curves("ESS a second", [(f"chainfleet_job_ess_per_second{mine}", "{{job}} {{point}}")], "none",
+               "What a second of the job's life brings. Once a chain has 1,000 traced values (trace_every) it falls as 1 / age.",
+               "it falls before that: the chains wait, or more steps bring nothing new."),
         curves("Draws", [(f"chainfleet_job_draws{mine}", "{{job}}")], "short", "Committed draws.", "flat while chains run and the burn-in is over."),
-        curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit", "Steps done of all steps.",
-               "flat while chains run; alert NoDrawProgress after 20 minutes.", highest=1),
+        curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit",
+               "Steps done of all steps, or draws of until.max_draws if that is more.",
+               "flat while chains run and no draws come; alert NoDrawProgress after 20 minutes.", highest=1),
         curves("Chains", [(f"chainfleet_job_running_chains{mine}", "{{job}} running"), (f"chainfleet_job_diverged_chains{mine}", "{{job}} lost")],
                "none", "Chains that are leased, and that diverged or failed.", "lost chains above 0; running chains that come and go.")]
     chains = [
@@ -135,15 +140,15 @@ def job():
 def workers():
     mine = '{worker=~"$worker"}'
     now = [
-        figure("Workers", f"count(chainfleet_fleet_worker_slots{mine})", "none", "Workers that synchronised within their lease.",
+        figure("Workers", f"count(chainfleet_fleet_worker_slots{mine}) or vector(0)", "none", "Workers that synchronised within their lease.",
                "0, or fewer than were started.", below=[(1, BAD)]),
-        figure("Draining", f"sum(chainfleet_fleet_worker_draining{mine})", "none", "Workers that hand their chains back.",
+        figure("Draining", f"sum(chainfleet_fleet_worker_draining{mine}) or vector(0)", "none", "Workers that hand their chains back.",
                "for longer than 5 minutes."),
-        figure("Chains", f"sum(chainfleet_fleet_worker_chains{mine})", "none", "Chains leased to them.", "0 while chains wait."),
-        figure("Slots", f"sum(chainfleet_fleet_worker_slots{mine})", "none", "Chains that they take in all.", "fewer than the devices could hold."),
+        figure("Chains", f"sum(chainfleet_fleet_worker_chains{mine}) or vector(0)", "none", "Chains leased to them.", "0 while chains wait."),
+        figure("Slots", f"sum(chainfleet_fleet_worker_slots{mine}) or vector(0)", "none", "Chains that they take in all.", "fewer than the devices could hold."),
         figure("Longest silence", f"max(chainfleet_fleet_worker_last_sync_seconds{mine})", "s", "Since a worker last synchronised.",
-               "above 10 s: twice the usual interval; its lease ends at 15 s.", [(10, WARNING), (15, BAD)], decimals=1),
-        figure("Chain steps a second", per_second("chainfleet_worker_chain_steps_total", mine), "ops",
+               "above 10 s: twice the usual interval. At 15 s (--lease) it is not listed any more: alert WorkerLost.", SILENCES, decimals=1),
+        figure("Chain steps a second", per_second("chainfleet_worker_chain_steps_total", mine) + " or vector(0)", "ops",
                "Sampler steps, one for each chain of a batch.",
                "0 while chains are leased."),
         figure("Not yet committed", f"max(chainfleet_worker_upload_queue_bytes{mine})", "bytes",
@@ -152,11 +157,9 @@ def workers():
         figure("Memory", f"sum(chainfleet_process_resident_memory_bytes{mine} and on (instance) chainfleet_worker_chains)", "bytes",
                "Resident memory of the worker processes.", "it grows without end.")]
     listed = table("Workers", ["worker", "host"], [
-        (f"chainfleet_fleet_worker_chains{mine}", "chains", "none"), (f"chainfleet_fleet_worker_slots{mine}", "slots", "none"),
-        (f"chainfleet_fleet_worker_last_sync_seconds{mine}", "last sync", "s"), (f"chainfleet_fleet_worker_draining{mine}", "draining", "none")],
+        (f"max by (worker, host) (chainfleet_fleet_worker_{name}{mine})", heading, unit) for name, heading, unit in (
+            ("chains", "chains", "none"), ("slots", "slots", "none"), ("last_sync_seconds", "last sync", "s"), ("draining", "draining", "none"))],
         "As the coordinator sees them; at most 512.", "a host that is missing; a last sync of more than 10 s.", width=12)
-    for label in ("__name__", "instance", "job"):
-        listed["transformations"][1]["options"]["excludeByName"][label] = True
     device = curves("Device time", [(per_second("chainfleet_worker_step_duration_seconds_sum", mine, "worker"), "{{worker}} steps"),
                     (per_second("chainfleet_worker_shard_unit_duration_seconds_sum", mine, "worker"), "{{worker}} predictions")], "percentunit",
                "Share of the time in which the device steps chains, or answers shards of predictions.",
@@ -173,7 +176,7 @@ def workers():
         curves("Chains held", [(f"chainfleet_worker_chains{mine}", "{{worker}}")], "none", "As the worker says.",
                "not what the coordinator leased to it for longer than a lease."),
         curves("Silence", [(f"chainfleet_fleet_worker_last_sync_seconds{mine}", "{{worker}}")], "s", "Since the worker last synchronised.",
-               "above 10 s: its network, or a host that swaps or hangs.", limits=[(10, WARNING), (15, BAD)]),
+               "above 10 s: its network, or a host that swaps or hangs. A curve that ends there: it was silent for its lease of 15 s.", limits=SILENCES),
         curves("Draws", [(per_second("chainfleet_worker_draws_committed_total", mine, "worker"), "{{worker}}")], "cps",
                "Draws in commits that the server accepted.",
                "0 while it steps chains past their burn-in."),
@@ -217,7 +220,7 @@ def predictions():
     batch = "chainfleet_prediction_batch"
     p50, p99 = (query for query, _ in quantiles(took, asked))
     now = [
-        figure("Requests", per_second(handled, asked), "reqps", "Predictions that were answered or refused.",
+        figure("Requests", per_second(handled, asked) + " or vector(0)", "reqps", "Predictions that were answered or refused.",
                "a fall to 0: clients do not get through.",
                width=4, decimals=1),
         figure("Errors", errors, "percentunit", "Share that failed for a reason that is not the client's.",
@@ -297,9 +300,9 @@ def store():
         figure("p99 of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.99,))[0][0], "s",
                "From its arrival to the store's answer.",
                "above 0.5 s: the disk or the database is slow.", [(0.5, WARNING), (2, BAD)]),
-        figure("Calls", per_second(handled), "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", below=[(1e-6, BAD)],
+        figure("Calls", per_second(handled) + " or vector(0)", "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", below=[(1e-6, BAD)],
                decimals=1),
-        figure("Failed calls", per_second(handled, failed), "reqps", "RPCs that did not end in OK.", "a large part of all calls.", decimals=2)]
+        figure("Failed calls", per_second(handled, failed) + " or vector(0)", "reqps", "RPCs that did not end in OK.", "a large part of all calls.", decimals=2)]
     commits = [
         curves("Commits by outcome", [(per_second("chainfleet_commits_total", by="outcome"), "{{outcome}}")], "cps",
                "OK, REPLAYED (it was there already), or why they were refused.", "LEASE_FENCED again and again; DISK_FULL at all.", stacked=True),

@@ -14,6 +14,10 @@ void AddToSummary(const ChainEntry& chain, JobSummary* job) {
   ++job->stepped;
 }
 
+double MaxDraws(const JobSpec& spec) {
+  return static_cast<double>(spec.until.max_draws.value_or(0)) * static_cast<double>(NumPoints(spec.sweep));
+}
+
 ChainSummary SummaryOf(const ChainEntry& chain) {
   const ChainStats& s = chain.stats;
   return {chain.row.id,
@@ -37,6 +41,7 @@ FleetSummary Dispatcher::Summary(size_t most_running) {
                                                             .chains = {},
                                                             .num_draws = job.num_draws});
     sums.total_steps = job.total_steps * static_cast<int64_t>(job.chains.size());
+    sums.max_draws = MaxDraws(job.row.plan->spec);
     for (const ChainEntry& chain : job.chains) {
       AddToSummary(chain, &sums);
       const bool runs = chain.row.state == ChainState::kLeased;

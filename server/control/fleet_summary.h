@@ -22,6 +22,7 @@ struct JobSummary {
   std::map<ChainState, int64_t> chains;
   int64_t num_draws = 0;                  // committed
   int64_t step = 0, total_steps = 0;      // sums; newest known
+  double max_draws = 0;                   // that the stop rule asks for, of all points; 0: no such rule
   int64_t stepped = 0;                    // leased ones whose statistics are known, and
   double energy_sum = 0, energy_max = 0;  // theirs; 0 without any
 };

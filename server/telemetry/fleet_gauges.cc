@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -12,27 +14,87 @@
 namespace chainfleet {
 namespace {
 
-// Families of one kind of thing, all with the same labels; their names and help once.
-class Families {
+constexpr int64_t kPunctuation = 4, kPunctuationOfALabel = 4;  // of a series: braces, a space and a line break
+constexpr int64_t kMostDigits = 13;                            // of a value that is rounded: -1.234567e-08
+
+int64_t BytesOf(const Labels& labels) {
+  int64_t bytes = kPunctuation;
+  for (const auto& [name, value] : labels) {
+    const auto escaped = std::ranges::count_if(value, [](char c) { return c == '"' || c == '\\' || c == '\n'; });
+    bytes += kPunctuationOfALabel + std::ssize(name) + std::ssize(value) + escaped;
+  }
+  return bytes;
+}
+
+// At most, as the page writes it.
+int64_t BytesOf(double value) {
+  const bool count = value == std::trunc(value) && std::fabs(value) < 1e15;
+  return count ? std::ssize(absl::StrCat(static_cast<int64_t>(value))) : kMostDigits;
+}
+
+// One kind of thing: families that all have the same labels, their names and help once.
+class Kind {
  public:
-  explicit Families(std::vector<std::pair<const char*, const char*>> names) {
+  explicit Kind(std::vector<std::pair<const char*, const char*>> names) {
     for (const auto& [name, help] : names) families_.push_back({name, help, {}});
   }
 
-  // In the order of the names; NaN leaves a series out.
-  void Add(const Labels& labels, const std::vector<double>& values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (!std::isnan(values[i])) families_[i].samples.push_back({labels, values[i]});
+  // The series of one thing, in the order of the names; NaN leaves a series out.
+  void Add(Labels labels, std::vector<double> values) {
+    const int64_t of_labels = BytesOf(labels);
+    Thing thing{std::move(labels), std::move(values), 0};
+    for (size_t i = 0; i < thing.values.size(); ++i) {
+      if (std::isnan(thing.values[i])) continue;
+      thing.bytes += std::ssize(families_[i].name) + of_labels + BytesOf(thing.values[i]);
     }
+    bytes_ += thing.bytes;
+    things_.push_back(std::move(thing));
   }
 
-  void MoveTo(std::vector<GaugeFamily>* all) {
+  // Of all series on the page, at most.
+  int64_t bytes() const { return bytes_; }
+
+  // Returns the number of things that `room` bytes have no room for.
+  int64_t MoveTo(int64_t room, std::vector<GaugeFamily>* all) && {
+    int64_t left_out = 0;
+    for (const Thing& thing : things_) {
+      if (thing.bytes > room) {
+        ++left_out;
+        continue;
+      }
+      room -= thing.bytes;
+      for (size_t i = 0; i < thing.values.size(); ++i) {
+        if (!std::isnan(thing.values[i])) families_[i].samples.push_back({thing.labels, thing.values[i]});
+      }
+    }
     for (GaugeFamily& family : families_) all->push_back(std::move(family));
+    return left_out;
   }
 
  private:
+  struct Thing {
+    Labels labels;
+    std::vector<double> values;
+    int64_t bytes;
+  };
   std::vector<GaugeFamily> families_;
+  std::vector<Thing> things_;
+  int64_t bytes_ = 0;
 };
+
+// For each kind what it needs, or an equal share of what those that need less leave of `room`.
+std::vector<int64_t> ShareRoom(int64_t room, const std::vector<const Kind*>& kinds) {
+  std::vector<size_t> order(kinds.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return kinds[i]->bytes(); });
+  std::vector<int64_t> rooms(kinds.size());
+  int64_t waiting = std::ssize(kinds);
+  for (const size_t i : order) {
+    rooms[i] = std::min(kinds[i]->bytes(), room / waiting--);
+    room -= rooms[i];
+  }
+  return rooms;
+}
 
 // To 7 digits, which is what people read of a measured value; all 16 would be a tenth of a scrape.
 double Rounded(double value) {
@@ -61,96 +123,115 @@ std::vector<double> Measured(const ChainStats& s) {
           Rounded(Acceptance(s)), Rounded(s.anchor_distance), Rounded(s.steps_per_second)};
 }
 
-void AddChains(const FleetSummary& fleet, std::vector<GaugeFamily>* all) {
-  Families chains({{"chainfleet_chain_energy", "U at the last step's batch, full-data scale."},
-                   {"chainfleet_chain_step_size", "Step size alpha of the last step."},
-                   {"chainfleet_chain_temperature", "Temperature of the chain."},
-                   {"chainfleet_chain_acceptance_ratio", "Share of a Metropolis chain's proposals accepted."},
-                   {"chainfleet_chain_anchor_distance", "|theta - theta_a|; 0 without an anchor."},
-                   {"chainfleet_chain_steps_per_second", "Steps per second, as its worker says."},
-                   {"chainfleet_chain_draws", "Committed draws of the chain."},
-                   {"chainfleet_chain_step", "Newest known step of the chain."}});
+Kind ChainsThatRun(const FleetSummary& fleet) {
+  Kind chains({{"chainfleet_chain_energy", "U at the last step's batch, full-data scale."},
+               {"chainfleet_chain_step_size", "Step size alpha of the last step."},
+               {"chainfleet_chain_temperature", "Temperature of the chain."},
+               {"chainfleet_chain_acceptance_ratio", "Share of a Metropolis chain's proposals accepted."},
+               {"chainfleet_chain_anchor_distance", "|theta - theta_a|; 0 without an anchor."},
+               {"chainfleet_chain_steps_per_second", "Steps per second, as its worker says."},
+               {"chainfleet_chain_draws", "Committed draws of the chain."},
+               {"chainfleet_chain_step", "Newest known step of the chain."}});
   for (const ChainSummary& chain : fleet.running) {
     std::vector<double> values = Measured(chain.stats);
     values.insert(values.end(), {static_cast<double>(chain.num_draws), static_cast<double>(chain.step)});
-    chains.Add({{"job", chain.id.job}, {"chain", absl::StrCat(chain.id.index)}}, values);
+    chains.Add({{"job", chain.id.job}, {"chain", absl::StrCat(chain.id.index)}}, std::move(values));
   }
-  double running = 0;
-  for (const JobSummary& job : fleet.jobs) running += CountOf(job, ChainState::kLeased);
-  chains.MoveTo(all);
-  AddDropped("chainfleet_chains_without_series", "Running chains beyond the most that have series of their own.",
-             static_cast<int64_t>(running) - static_cast<int64_t>(fleet.running.size()), all);
+  return chains;
 }
 
-// Over the running chains of a job, also of those without series.
-void AddJobs(const std::vector<const JobSummary*>& jobs, std::vector<GaugeFamily>* all) {
-  Families families({{"chainfleet_job_draws", "Committed draws of the job."},
-                     {"chainfleet_job_progress_ratio", "Steps done of all steps of its chains."},
-                     {"chainfleet_job_running_chains", "Chains of the job that are leased."},
-                     {"chainfleet_job_diverged_chains", "Chains of the job that diverged or failed."},
-                     {"chainfleet_job_energy_mean", "Mean energy of its running chains."},
-                     {"chainfleet_job_energy_max", "Largest energy of its running chains."}});
+int64_t RunningBeyond(const FleetSummary& fleet) {
+  double running = 0;
+  for (const JobSummary& job : fleet.jobs) running += CountOf(job, ChainState::kLeased);
+  return static_cast<int64_t>(running) - std::ssize(fleet.running);
+}
+
+// A rule that ends the job with its draws may do so long before its steps are over.
+double Progress(const JobSummary& job) {
+  const double steps = job.total_steps > 0 ? static_cast<double>(job.step) / static_cast<double>(job.total_steps) : 0;
+  const double draws = job.max_draws > 0 ? static_cast<double>(job.num_draws) / job.max_draws : 0;
+  return std::max(steps, std::min(draws, 1.0));
+}
+
+// Over the chains of a job, also of those without series.
+Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
+  Kind families({{"chainfleet_job_draws", "Committed draws of the job."},
+                 {"chainfleet_job_steps", "Newest known steps of its chains, their sum."},
+                 {"chainfleet_job_progress_ratio",
+                  "Steps done of all steps of its chains, or draws of until.max_draws if that is more."},
+                 {"chainfleet_job_chains", "Chains of the job, in any state."},
+                 {"chainfleet_job_running_chains", "Chains of the job that are leased."},
+                 {"chainfleet_job_diverged_chains", "Chains of the job that diverged or failed."},
+                 {"chainfleet_job_energy_mean", "Mean energy of its running chains."},
+                 {"chainfleet_job_energy_max", "Largest energy of its running chains."}});
   const double none = std::nan("");
   for (const JobSummary* job : jobs) {
-    const double running = CountOf(*job, ChainState::kLeased);
+    double chains = 0;
+    for (const auto& [state, count] : job->chains) chains += static_cast<double>(count);
     const double lost = CountOf(*job, ChainState::kDiverged) + CountOf(*job, ChainState::kFailed);
-    const double progress =
-        job->total_steps > 0 ? static_cast<double>(job->step) / static_cast<double>(job->total_steps) : 0;
     families.Add({{"job", job->id}},
-                 {static_cast<double>(job->num_draws), Rounded(progress), running, lost,
+                 {static_cast<double>(job->num_draws), static_cast<double>(job->step), Rounded(Progress(*job)), chains,
+                  CountOf(*job, ChainState::kLeased), lost,
                   job->stepped > 0 ? Rounded(job->energy_sum / static_cast<double>(job->stepped)) : none,
                   job->stepped > 0 ? Rounded(job->energy_max) : none});
   }
-  families.MoveTo(all);
+  return families;
 }
 
-// The worst of a point's quantities: what a stop would wait for.
+// The worst of a point's quantities: what a stop would wait for. One that cannot be judged is as bad as can be; R-hat
+// of a single chain is not a judgement.
 struct Worst {
-  double rhat = std::nan(""), bulk = std::nan(""), tail = std::nan("");
+  double rhat = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
   void Add(const Diagnostic& d) {
-    rhat = std::fmax(rhat, d.rhat);
-    bulk = std::fmin(bulk, d.ess_bulk);
-    tail = std::fmin(tail, d.ess_tail);
+    const bool unknown = std::isnan(d.rhat) && d.chains >= 2;
+    rhat = std::fmax(rhat, unknown ? std::numeric_limits<double>::infinity() : d.rhat);
+    bulk = std::fmin(bulk, std::isnan(d.ess_bulk) ? 0 : d.ess_bulk);
+    tail = std::fmin(tail, std::isnan(d.ess_tail) ? 0 : d.ess_tail);
+    values = std::fmin(values, static_cast<double>(d.values));
   }
 };
 
-void AddDiagnostics(const std::vector<const JobSummary*>& jobs,
-                    const std::function<std::vector<Diagnostic>(const std::string&)>& diagnostics, absl::Time now,
-                    std::vector<GaugeFamily>* all) {
-  Families families({{"chainfleet_job_rhat_max", "Largest rank-normalised split R-hat of the traced quantities."},
-                     {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the traced quantities."},
-                     {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the traced quantities."},
-                     {"chainfleet_job_ess_per_second", "Smallest bulk ESS for each second since the job was made."}});
-  int64_t points = 0;
+struct Points {
+  Kind kind;
+  int64_t beyond = 0;  // the most
+};
+
+Points PointsOf(const std::vector<const JobSummary*>& jobs,
+                const std::function<std::vector<Diagnostic>(const std::string&)>& diagnostics, absl::Time now) {
+  Points points{Kind(
+      {{"chainfleet_job_rhat_max",
+        "Largest rank-normalised split R-hat of the traced quantities; +Inf for one that has none."},
+       {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the traced quantities."},
+       {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the traced quantities."},
+       {"chainfleet_job_ess_per_second", "Smallest bulk ESS for each second since the job was made."},
+       {"chainfleet_job_trace_values", "Traced values of each chain that these figures look at, 1,000 at most."}})};
+  int64_t count = 0;
   for (const JobSummary* job : jobs) {
     std::map<int32_t, Worst> worst;
     for (const Diagnostic& d : diagnostics(job->id)) worst[d.point].Add(d);
     for (const auto& [point, w] : worst) {
-      if (++points > kMostSeriesOfAKind) continue;
+      if (++count > kMostSeriesOfAKind) continue;
       const double age = absl::ToDoubleSeconds(now - job->created_at);
-      families.Add({{"job", job->id}, {"point", absl::StrCat(point)}},
-                   {Rounded(w.rhat), Rounded(w.bulk), Rounded(w.tail), age > 0 ? Rounded(w.bulk / age) : std::nan("")});
+      points.kind.Add({{"job", job->id}, {"point", absl::StrCat(point)}},
+                      {Rounded(w.rhat), Rounded(w.bulk), Rounded(w.tail),
+                       age > 0 ? Rounded(w.bulk / age) : std::nan(""), w.values});
     }
   }
-  families.MoveTo(all);
-  AddDropped("chainfleet_points_without_series", "Points of jobs with series that are beyond the most of points.",
-             std::max<int64_t>(0, points - kMostSeriesOfAKind), all);
+  points.beyond = std::max<int64_t>(0, count - kMostSeriesOfAKind);
+  return points;
 }
 
-void AddWorkers(const std::vector<WorkerView>& workers, std::vector<GaugeFamily>* all) {
-  Families families({{"chainfleet_fleet_worker_last_sync_seconds", "Time since the worker last synchronised."},
-                     {"chainfleet_fleet_worker_chains", "Chains leased to the worker."},
-                     {"chainfleet_fleet_worker_slots", "Chains that the worker takes in all."},
-                     {"chainfleet_fleet_worker_draining", "1 while the worker hands its chains back."}});
-  const int64_t count = std::min(std::ssize(workers), kMostSeriesOfAKind);
-  for (const WorkerView& worker : std::span(workers).first(static_cast<size_t>(count))) {
+Kind Workers(std::span<const WorkerView> workers) {
+  Kind families({{"chainfleet_fleet_worker_last_sync_seconds", "Time since the worker last synchronised."},
+                 {"chainfleet_fleet_worker_chains", "Chains leased to the worker."},
+                 {"chainfleet_fleet_worker_slots", "Chains that the worker takes in all."},
+                 {"chainfleet_fleet_worker_draining", "1 while the worker hands its chains back."}});
+  for (const WorkerView& worker : workers) {
     families.Add({{"worker", worker.id}, {"host", worker.host}},
                  {Rounded(absl::ToDoubleSeconds(worker.since_sync)), static_cast<double>(worker.chains),
                   static_cast<double>(worker.chain_slots), worker.draining ? 1.0 : 0.0});
   }
-  families.MoveTo(all);
-  AddDropped("chainfleet_workers_without_series", "Workers beyond the most that have series of their own.",
-             std::ssize(workers) - count, all);
+  return families;
 }
 
 }  // namespace
@@ -162,15 +243,29 @@ std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
   for (const JobSummary& job : fleet.jobs) {
     if (!IsFinal(job.state)) open.push_back(&job);
   }
-  const int64_t left_out = std::max<int64_t>(0, std::ssize(open) - kMostSeriesOfAKind);
-  open.resize(open.size() - static_cast<size_t>(left_out));
+  const int64_t jobs_beyond = std::max<int64_t>(0, std::ssize(open) - kMostSeriesOfAKind);
+  open.resize(open.size() - static_cast<size_t>(jobs_beyond));
+  const int64_t shown_workers = std::min(std::ssize(workers), kMostSeriesOfAKind);
+  Kind chains = ChainsThatRun(fleet), jobs = OpenJobs(open);
+  Points points = PointsOf(open, diagnostics, now);
+  Kind listed = Workers(std::span(workers).first(static_cast<size_t>(shown_workers)));
+  // Alerts and tables ask for all but the chains, which are some of many anyhow: these take what is left.
+  const int64_t of_chains = std::min(chains.bytes(), kMostSeriesBytes / 8);
+  const std::vector<int64_t> rooms = ShareRoom(kMostSeriesBytes - of_chains, {&jobs, &points.kind, &listed});
+  const int64_t left = kMostSeriesBytes - std::accumulate(rooms.begin(), rooms.end(), int64_t{0});
   std::vector<GaugeFamily> all;
-  AddChains(fleet, &all);
-  AddJobs(open, &all);
-  AddDropped("chainfleet_jobs_without_series", "Jobs that are not over, beyond the most that have series of their own.",
-             left_out, &all);
-  AddDiagnostics(open, diagnostics, now, &all);
-  AddWorkers(workers, &all);
+  const int64_t chains_dropped = std::move(chains).MoveTo(left, &all);
+  AddDropped("chainfleet_chains_without_series", "Running chains that have no series of their own.",
+             RunningBeyond(fleet) + chains_dropped, &all);
+  const int64_t jobs_dropped = std::move(jobs).MoveTo(rooms[0], &all);
+  AddDropped("chainfleet_jobs_without_series", "Jobs that are not over and have no series of their own.",
+             jobs_beyond + jobs_dropped, &all);
+  const int64_t points_dropped = std::move(points.kind).MoveTo(rooms[1], &all);
+  AddDropped("chainfleet_points_without_series", "Points of such jobs that have no series of their own.",
+             points.beyond + points_dropped, &all);
+  const int64_t workers_dropped = std::move(listed).MoveTo(rooms[2], &all);
+  AddDropped("chainfleet_workers_without_series", "Workers that have no series of their own.",
+             std::ssize(workers) - shown_workers + workers_dropped, &all);
   return all;
 }
 

@@ -19,6 +19,9 @@ namespace chainfleet {
 // Of chains, of jobs, of their points and of workers: further ones, in the order given, have no series and are counted
 // (chainfleet_..._without_series).
 inline constexpr int64_t kMostSeriesOfAKind = 512;
+// Of all these series on the page. Where names are long, first series of chains are left out, then of whatever needs
+// most, and counted as well.
+inline constexpr int64_t kMostSeriesBytes = 900'000;
 
 // Every family, in order, some of them without samples. `fleet` has kMostSeriesOfAKind running chains at most. A
 // chain's labels are its job and index, so that its series goes on when another worker takes it. `diagnostics`: what

@@ -96,6 +96,31 @@ class Structure(unittest.TestCase):
                 checked.add(panel["title"])
         self.assertLessEqual({"Leaders", "Workers", "Running chains", "Bulk ESS", "Tail ESS", "Serving workers", "Disk free", "Calls"}, checked)
 
+    def test_tables_of_several_queries_ask_for_one_row_each(self):
+        # Grafana joins the rows of two queries where all labels that they share agree: also those that are not shown.
+        tables = 0
+        for name, dashboard in self.dashboards.items():
+            for panel in deployed.drawn(dashboard):
+                if panel["type"] != "table" or len(panel["targets"]) == 1:
+                    continue
+                organized, = [t["options"] for t in panel["transformations"] if t["id"] == "organize"]
+                rows = {column for column in organized["renameByName"] if not column.startswith("Value #")}
+                self.assertEqual(organized["excludeByName"], {"Time": True}, f"{name}: {panel['title']}")
+                for target in panel["targets"]:
+                    grouped = re.match(r"(?:max|min|sum|count) by \(([\w, ]+)\) \([^()]+\)$", target["expr"])
+                    self.assertTrue(grouped, f"{name}: {target['expr']}")
+                    self.assertEqual(set(grouped.group(1).split(", ")), rows, f"{name}: {target['expr']}")
+                tables += 1
+        self.assertEqual(tables, 2)
+
+    def test_limits_of_silence_are_below_the_lease_with_which_a_worker_vanishes(self):
+        lease = float(re.search(r'lease = "(\d+)s"', deployed.read("server", "main.cc")).group(1))
+        limits = [step["value"] for panel in deployed.drawn(self.dashboards["workers"]) if panel["type"] in ("stat", "timeseries")
+                  if any("last_sync_seconds" in target["expr"] for target in panel["targets"])
+                  for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"] if step["value"] is not None]
+        self.assertEqual(len(limits), 4)
+        self.assertLess(max(limits), lease)
+
     def test_data_sources_are_the_variable(self):
         def references(value):
             if isinstance(value, dict):

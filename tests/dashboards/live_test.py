@@ -120,6 +120,8 @@ class Live(unittest.TestCase):
         server.start()
         cls.prometheus = Prometheus(server.url)
         cls.began = time.time()
+        cls.fleet.wait_until(0, lambda _: cls.answered("rate(chainfleet_leases_granted_total[$__rate_interval])"))
+        cls.silent_when_empty = cls.figures_without_a_number()
         cls.fleet.start_workers()
         cls.fleet.wait_until(0, lambda _: len(cls.targets()) == 3)  # before there are jobs: counters are seen at 0
         cls.fleet.start_jobs()
@@ -141,6 +143,14 @@ class Live(unittest.TestCase):
                    for _, value in values)
 
     @classmethod
+    def figures_without_a_number(cls):
+        """Now, of all dashboards but the one about a job."""
+        figures = [(f"{name}: {panel['title']}", target["expr"]) for name, dashboard in deployed.dashboards().items() if name != "job"
+                   for panel in deployed.drawn(dashboard) if panel["type"] == "stat" for target in panel["targets"]]
+        return {where for where, expr in figures
+                if not any(math.isfinite(value) for _, value in cls.prometheus.at(deployed.filled(expr, "5s")))}
+
+    @classmethod
     def until_all_is_answered(cls):
         """Calls the service and looks, with each draw that the job commits; what never had a value is returned."""
         rules = [(rule["record"], rule["record"]) for rule in deployed.records()]
@@ -154,6 +164,11 @@ class Live(unittest.TestCase):
 
     def test_every_query_of_panels_and_recording_rules_has_data(self):
         self.assertFalse(self.missing, "\n".join(f"{where}: {expr}" for where, expr in self.missing) + "\n" + self.fleet.logs())
+
+    def test_figures_of_an_empty_fleet_show_0_but_for_shares_times_and_sizes_of_what_is_not_there(self):
+        self.assertEqual(self.silent_when_empty, {
+            "fleet: Slots in use", "predictions: Errors", "predictions: Median latency", "predictions: p99 latency", "store: p99 of a commit",
+            "workers: Longest silence", "workers: Memory", "workers: Not yet committed"})
 
     def test_every_rule_is_evaluated_without_error(self):
         rules = self.prometheus.rules()

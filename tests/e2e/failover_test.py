@@ -1,10 +1,14 @@
 """Two coordinators on one PostgreSQL: one leads, the other takes over when it dies."""
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
 
+import fleet as fleets
 from journeys_test import JOB, check_draws
 from started_fleet import StartedFleet
 from with_postgres import Postgres
@@ -55,6 +59,33 @@ class Failover(unittest.TestCase):
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
         self.assert_no_log_has_the_password()
+
+
+class WrongState(unittest.TestCase):
+    """What cannot be the address of a database is refused, and no word of its password repeated."""
+
+    def refusal(self, state):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", folder, "--listen", "127.0.0.1:0",
+                                   "--metrics-listen", "off", "--log-level", "debug"],
+                                  env={**os.environ, "CHAINFLEET_STATE": state}, capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0, state)
+        return done.stdout + done.stderr
+
+    def test_a_password_that_is_not_percent_encoded(self):
+        for password, parts in (("p%zz", ["p%", "zz"]), ("pa/ss", ["pa/", "ss@"]), ("12/ss", ["12/", "ss@"]), ("pa@ss", ["pa@", "ss@"])):
+            said = self.refusal(f"postgresql://user:{password}@127.0.0.1:1/postgres")
+            self.assertIn("percent-encoded", said)
+            for part in parts:
+                self.assertNotIn(part, said)
+
+    def test_a_scheme_that_is_mistyped(self):
+        for state in ("postgresq://user:tell-nobody@127.0.0.1:1/postgres", "postgresql:/user:tell-nobody@127.0.0.1/db"):
+            said = self.refusal(state)
+            self.assertIn("--state postgresq", said)
+            self.assertIn("give sqlite or postgresql://", said)
+            self.assertNotIn("tell-nobody", said)
+            self.assertNotIn("user", said)
 
 
 if __name__ == "__main__":

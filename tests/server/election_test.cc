@@ -86,5 +86,39 @@ TEST_F(LeadKeeperTest, GivesTheLeadUpWhenItEnds) {
   EXPECT_NE(standby->TakeOver()->store, nullptr);
 }
 
+TEST(WaitToLead, TellsOnceOfADatabaseThatIsAwayAndOnceThatItIsBack) {
+  PostgresHarness harness{PostgresServer()};
+  const std::string name = harness.uri().substr(harness.uri().rfind('/') + 1);
+  const auto leader = PostgresLeader::Connect({harness.uri(), "a:7400", "store", absl::Hours(1)}).value();
+  ASSERT_NE(leader->TakeOver()->store, nullptr);
+  const auto admin = PostgresConnection::Open(std::string(PostgresServer()) + "/postgres", "test").value();
+  const auto take_away = [&](bool away) {
+    ASSERT_TRUE(admin->Execute("ALTER DATABASE " + name + " ALLOW_CONNECTIONS " + (away ? "false" : "true")).ok());
+    if (!away) return;
+    ASSERT_TRUE(admin
+                    ->Execute("DO $$ BEGIN PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" +
+                              name + "'; END $$")
+                    .ok());
+  };
+  int pauses = 0;
+  const auto pause = [&](absl::Duration) {
+    if (++pauses == 2) take_away(true);
+    if (pauses == 5) take_away(false);
+    return pauses < 8;
+  };
+  testing::internal::CaptureStdout();
+  const auto lead = WaitToLead({harness.uri(), "b:7400", "store", absl::Hours(1)}, "127.0.0.1:0", RngKey{1}, pause);
+  const std::string logged = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(lead.ok()) << lead.status();
+  EXPECT_FALSE(lead->has_value());
+  const auto times = [&logged](const std::string& text) {
+    int count = 0;
+    for (size_t at = logged.find(text); at != std::string::npos; at = logged.find(text, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(times("standby cannot ask who leads"), 1) << logged;
+  EXPECT_EQ(times("standby can ask again who leads"), 1) << logged;
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -24,7 +24,7 @@ LIBRARIES = {
     "CUDA": (r"cu(da|rand|blas)[a-z_]*\.h", r"worker/(numerics|telemetry)/"),
     "Highway": (r"hwy/", r"worker/numerics/"),
     "SQLite": (r"sqlite3", r"core/store/state_store/"),
-    "libpqxx": (r"pqxx", r"core/store/state_store/"),
+    "libpqxx": (r"pqxx|libpq-fe", r"core/store/state_store/"),
     "curl": (r"curl/", r"core/store/blob_store/"),
     "pugixml": (r"pugixml", r"core/store/blob_store/"),
     "OpenSSL": (r"openssl/", r"core/store/"),

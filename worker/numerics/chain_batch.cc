@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/domain/sweep_points.h"
@@ -246,6 +248,10 @@ class KernelBatch final : public ChainBatch {
     return row - rows_.begin();
   }
 
+  std::string ChainsForLog() const {
+    return absl::StrJoin(rows_, " ", [](std::string* out, const Row& row) { absl::StrAppend(out, row.chain); });
+  }
+
   // A chain is not held up by a measurement that finds no memory.
   absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
     std::vector<std::optional<RunReport>*> reports;
@@ -263,7 +269,7 @@ class KernelBatch final : public ChainBatch {
     });
     if (!absl::IsResourceExhausted(status)) return status;
     Log(LogLevel::kWarning, "no memory to measure gradient variance and curvature",
-        {{"job", plan_->job}, {"chains", rows_.size()}});
+        {{"job", plan_->job}, {"chains", ChainsForLog()}});
     return absl::OkStatus();
   }
 
@@ -302,7 +308,7 @@ class KernelBatch final : public ChainBatch {
     auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
     if (!traces.ok()) {
       Log(LogLevel::kWarning, "values of traces are left out",
-          {{"job", plan_->job}, {"chains", rows_.size()}, {"error", traces.status().ToString()}});
+          {{"job", plan_->job}, {"chains", ChainsForLog()}, {"error", traces.status().ToString()}});
       return;
     }
     for (RowReport& report : *reports) {

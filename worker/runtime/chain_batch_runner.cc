@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/domain/chain_warnings.h"
@@ -33,6 +34,15 @@ void KeepNewest(ChainTrace* trace) {
   trace->steps.erase(trace->steps.begin(), trace->steps.begin() + surplus);
   const int64_t values = surplus * static_cast<int64_t>(trace->quantities.size());
   trace->values.erase(trace->values.begin(), trace->values.begin() + values);
+}
+
+// "3:7 4:1", chain and lease epoch of each row that counts: a batch has one line for all of them.
+std::string LeasesOf(const auto& rows, auto counts) {
+  std::string text;
+  for (const auto& [index, row] : rows) {
+    if (counts(row)) absl::StrAppend(&text, text.empty() ? "" : " ", index, ":", row.lease.epoch);
+  }
+  return text;
 }
 
 }  // namespace
@@ -303,8 +313,9 @@ void ChainBatchRunner::Fail(Part* part, Row* row, const std::string& reason) {
 }
 
 void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
+  const std::string leases = LeasesOf(part->rows, [](const Row& row) { return !row.leaving; });
   Log(LogLevel::kError, "the batch failed: its chains are given back",
-      {{"job", plan_->job}, {"chains", part->rows.size()}, {"error", status.ToString()}});
+      {{"job", plan_->job}, {"chains", leases}, {"error", status.ToString()}});
   for (auto& [index, row] : part->rows) {
     if (!row.leaving) Fail(part, &row, std::string(status.message()));
   }
@@ -319,7 +330,8 @@ void ChainBatchRunner::Split(Part* part) {
   if (inside.size() <= 1) return FailAll(part, absl::ResourceExhaustedError("out of memory with a single chain"));
   const size_t half = inside.size() / 2;
   max_rows_ = inside.size() - half;
-  Log(LogLevel::kWarning, "out of memory: the batch is split", {{"job", plan_->job}, {"chains", inside.size()}});
+  const std::string leases = LeasesOf(part->rows, [](const Row& row) { return row.in_batch; });
+  Log(LogLevel::kWarning, "out of memory: the batch is split", {{"job", plan_->job}, {"chains", leases}});
   absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, inputs_);
   auto other = std::make_unique<Part>();
   if (batch.ok()) other->batch = *std::move(batch);

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/store/state_store/postgres_uri.h"
 
 namespace chainfleet {
 namespace {
@@ -149,6 +150,7 @@ PostgresConnection::~PostgresConnection() = default;
 
 absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(const std::string& uri,
                                                                              const std::string& name) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckPostgresUri(uri));
   std::unique_ptr<PostgresConnection> opened(new PostgresConnection(uri, name));
   CHAINFLEET_RETURN_IF_ERROR(opened->Connect());
   return opened;

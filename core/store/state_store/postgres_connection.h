@@ -16,6 +16,7 @@ namespace chainfleet {
 class PostgresConnection final : public SqlConnection {
  public:
   // `uri`: postgresql://user@host/database?... or the keywords of libpq. `name` shows in pg_stat_activity.
+  // INVALID_ARGUMENT, without a word of it, if it cannot be read.
   // FAILED_PRECONDITION if the server runs with synchronous_commit=off: a commit it answered could be lost.
   static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri, const std::string& name);
   ~PostgresConnection() override;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -112,20 +113,36 @@ TEST_F(LogTest, SaysOnEveryLineWhatItIsToldToOnce) {
                                  AllOf(HasSubstr(R"("worker":"w-2")"), Not(HasSubstr("w-1")))));
 }
 
-TEST_F(LogTest, IsTextOnATerminal) {
+// What `write` logs to a terminal, up to the first line break.
+template <typename Write>
+std::string LineOnATerminal(const std::string& program, Write write) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-  ASSERT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  CHAINFLEET_CHECK(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0) << "no terminal";
   const int screen = open(ptsname(terminal), O_RDWR | O_NOCTTY), saved = dup(STDERR_FILENO);
-  ASSERT_TRUE(screen >= 0 && saved >= 0);
+  CHAINFLEET_CHECK(screen >= 0 && saved >= 0) << "no terminal";
   dup2(screen, STDERR_FILENO);
-  InitLog(Program(), "info");
-  Log(LogLevel::kInfo, "draw kept", {{"chain", 3}, {"kind", "theta"}, {"why", "last epoch"}});
+  InitLog(program, "info");
+  write();
   dup2(saved, STDERR_FILENO);
   std::string line;
   char byte = 0;  // one at a time: what a terminal hands over need not be a whole line
   while (byte != '\n' && read(terminal, &byte, 1) == 1) line += byte;
   for (const int descriptor : {terminal, screen, saved}) close(descriptor);
+  return line;
+}
+
+TEST_F(LogTest, IsTextOnATerminal) {
+  const std::string line = LineOnATerminal(Program(), [] {
+    Log(LogLevel::kInfo, "draw kept", {{"chain", 3}, {"kind", "theta"}, {"why", "last epoch"}});
+  });
   EXPECT_THAT(line, AllOf(HasSubstr("draw kept chain=3 kind=theta why=\"last epoch\""), Not(HasSubstr("{"))));
+}
+
+TEST_F(LogTest, TellsATerminalNeitherToBreakTheLineNorAnythingElse) {
+  const std::string line = LineOnATerminal(Program(), [] {
+    Log(LogLevel::kInfo, "job\nmade", {{"why", "a\n00:00:00.000 E\x1b[2Jlost"}, {"name", "x\rlost\x7f"}});
+  });
+  EXPECT_THAT(line, HasSubstr(R"(job\u000amade why="a\u000a00:00:00.000 E\u001b[2Jlost" name="x\u000dlost\u007f")"));
 }
 
 }  // namespace

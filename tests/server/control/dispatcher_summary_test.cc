@@ -52,6 +52,16 @@ TEST_F(DispatcherSummary, AChainThatHasNotSteppedIsNotInTheEnergiesOfItsJob) {
   EXPECT_EQ(sums.energy_max, -7) << "0 would be larger";
 }
 
+TEST_F(DispatcherSummary, SaysHowManyDrawsTheStopRuleAsksForOfAllPoints) {
+  Create("without", 1);
+  JobSpec spec = SmallSpec("with", 4);
+  spec.until.max_draws = 30;
+  ASSERT_TRUE(TryCreate(spec).ok());
+  const FleetSummary summary = dispatcher_->Summary(1);
+  EXPECT_EQ(summary.jobs[0].max_draws, 30 * NumPoints(spec.sweep));
+  EXPECT_EQ(summary.jobs[1].max_draws, 0);
+}
+
 TEST_F(DispatcherSummary, NamesNoMoreRunningChainsThanAskedFor) {
   Create("many", 4);
   FakeWorker worker("w1", 4);

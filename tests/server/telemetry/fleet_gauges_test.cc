@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,42 @@ TEST_F(FleetGaugesTest, ChainsBeyondTheMostAreCountedAndInTheirJobsFigures) {
   EXPECT_DOUBLE_EQ(Value("chainfleet_job_energy_mean", {{"job", "b"}}), 505);
   EXPECT_EQ(Value("chainfleet_job_energy_max", {{"job", "b"}}), 1000);
   EXPECT_EQ(Value("chainfleet_job_progress_ratio", {{"job", "b"}}), 0.25);
+  EXPECT_EQ(Value("chainfleet_job_steps", {{"job", "b"}}), 2500);
+}
+
+TEST_F(FleetGaugesTest, AJobCountsItsChainsInAnyState) {
+  Add("a", 1, ChainState::kDiverged);
+  fleet_.jobs[0].chains = {{ChainState::kDiverged, 1}, {ChainState::kPending, 60}, {ChainState::kSucceeded, 39}};
+  EXPECT_EQ(Value("chainfleet_job_chains", {{"job", "a"}}), 100);
+  EXPECT_EQ(Value("chainfleet_job_diverged_chains", {{"job", "a"}}), 1);
+}
+
+TEST_F(FleetGaugesTest, AJobThatEndsWithItsDrawsIsAsFarAsTheyAre) {
+  Add("a", 1, ChainState::kLeased);
+  const Labels labels = {{"job", "a"}};
+  fleet_.jobs[0].num_draws = 90;
+  EXPECT_EQ(Value("chainfleet_job_progress_ratio", labels), 0.25);
+  for (const auto& [max_draws, progress] : std::map<double, double>{{1000, 0.25}, {120, 0.75}, {80, 1}}) {
+    fleet_.jobs[0].max_draws = max_draws;
+    EXPECT_EQ(Value("chainfleet_job_progress_ratio", labels), progress) << max_draws;
+  }
+}
+
+TEST_F(FleetGaugesTest, LongNamesLeaveOutSeriesOfChainsAndOfWhateverNeedsMost) {
+  const std::string long_name(70, 'j');
+  Add("a", 2, ChainState::kLeased);
+  for (int i = 0; i < 510; ++i) Add(absl::StrCat(long_name, i), 1, ChainState::kLeased);
+  for (int i = 0; i < 512; ++i) workers_.push_back({.id = absl::StrCat("w", i), .host = std::string(253, 'h')});
+  diagnostics_ = {{.point = 0, .quantity = "energy"}};
+  for (const auto& [kind, series] : std::map<std::string, std::string>{{"chains", "chainfleet_chain_draws"},
+                                                                       {"jobs", "chainfleet_job_draws"},
+                                                                       {"workers", "chainfleet_fleet_worker_slots"}}) {
+    const auto shown = static_cast<double>(Find(series).samples.size());
+    EXPECT_GT(shown, 80) << kind;
+    EXPECT_EQ(Value(absl::StrCat("chainfleet_", kind, "_without_series"), {}), (kind == "jobs" ? 511 : 512) - shown);
+  }
+  EXPECT_EQ(Value("chainfleet_chain_draws", {{"job", "a"}, {"chain", "1"}}), 2);
+  EXPECT_GT(Value("chainfleet_workers_without_series", {}), 0);
 }
 
 TEST_F(FleetGaugesTest, AChainThatHasNotSteppedHasNoStatisticsAndItsJobNoEnergy) {
@@ -152,12 +189,30 @@ TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {
   EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", second), 7);
 }
 
+TEST_F(FleetGaugesTest, AQuantityThatCannotBeJudgedIsTheWorst) {
+  Add("a", 2, ChainState::kLeased);
+  const double none = std::nan("");
+  diagnostics_ = {{.point = 0, .quantity = "energy", .chains = 2, .values = 70, .rhat = 1.01, .ess_bulk = 300},
+                  {.point = 0, .chains = 2, .values = 60, .rhat = none, .ess_bulk = none, .ess_tail = none}};
+  const Labels labels = {{"job", "a"}, {"point", "0"}};
+  EXPECT_EQ(Value("chainfleet_job_rhat_max", labels), INFINITY);
+  EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", labels), 0);
+  EXPECT_EQ(Value("chainfleet_job_ess_tail_min", labels), 0);
+  EXPECT_EQ(Value("chainfleet_job_trace_values", labels), 60);
+}
+
 TEST_F(FleetGaugesTest, AWorkerIsShownWithItsLastSign) {
   workers_ = {{.id = "w1", .host = "h", .chain_slots = 8, .chains = 3, .since_sync = absl::Seconds(4)}};
   const Labels labels = {{"worker", "w1"}, {"host", "h"}};
   EXPECT_EQ(Value("chainfleet_fleet_worker_last_sync_seconds", labels), 4);
   EXPECT_EQ(Value("chainfleet_fleet_worker_chains", labels), 3);
   EXPECT_EQ(Value("chainfleet_fleet_worker_slots", labels), 8);
+}
+
+TEST_F(FleetGaugesTest, AWorkerThatHandsItsChainsBackIsShownAsDraining) {
+  workers_ = {{.id = "w1", .host = "h"}, {.id = "w2", .host = "h", .draining = true}};
+  EXPECT_EQ(Value("chainfleet_fleet_worker_draining", {{"worker", "w1"}, {"host", "h"}}), 0);
+  EXPECT_EQ(Value("chainfleet_fleet_worker_draining", {{"worker", "w2"}, {"host", "h"}}), 1);
 }
 
 TEST_F(FleetGaugesTest, OnlyWorkersThatServeMetricsAreTargets) {

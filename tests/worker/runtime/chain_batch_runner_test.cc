@@ -13,6 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -201,7 +202,7 @@ TEST_F(ChainBatchRunnerTest, ADivergedChainLeavesWithItsDrawsAndTheOthersGoOn) {
   Start(Plan(3));
   Run(absl::Seconds(30));
   EXPECT_EQ(server_.chains[ChainId("job-a", 1)].state, ChainState::kDiverged);
-  EXPECT_THAT(server_.chains[ChainId("job-a", 1)].reason, ::testing::HasSubstr("step 7"));
+  EXPECT_THAT(server_.chains[ChainId("job-a", 1)].reason, HasSubstr("step 7"));
   ExpectPath(1, 6);
   ExpectPath(0, 20);
   ExpectPath(2, 20);
@@ -210,7 +211,10 @@ TEST_F(ChainBatchRunnerTest, ADivergedChainLeavesWithItsDrawsAndTheOthersGoOn) {
 TEST_F(ChainBatchRunnerTest, SplitsTheBatchInHalfWhenMemoryRunsOut) {
   script_.max_rows = 3;
   Start(Plan(10));
+  ::testing::internal::CaptureStdout();
   Run(absl::Minutes(2));
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              HasSubstr("the batch is split job=job-a chains=\"0:1 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1\""));
   for (int32_t i = 0; i < 10; ++i) {
     EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kSucceeded);
     ExpectPath(i, 20);
@@ -225,13 +229,16 @@ TEST_F(ChainBatchRunnerTest, GivesAChainBackThatDoesNotFitAlone) {
   ASSERT_FALSE(server_.released.empty());
   EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kFailed);
   EXPECT_EQ(server_.chains[chain_].state, ChainState::kFailed);
-  EXPECT_THAT(server_.chains[chain_].reason, ::testing::HasSubstr("single chain"));
+  EXPECT_THAT(server_.chains[chain_].reason, HasSubstr("single chain"));
 }
 
 TEST_F(ChainBatchRunnerTest, ReleasesTheChainsOfABatchThatFails) {
   script_.step_status = absl::InternalError("bad kernel");
   Start(Plan(2));
+  ::testing::internal::CaptureStdout();
   Run(absl::Seconds(30));
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              HasSubstr("its chains are given back job=job-a chains=\"0:1 1:1\""));
   for (int32_t i = 0; i < 2; ++i) {
     EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kFailed);
     EXPECT_EQ(server_.chains[ChainId("job-a", i)].reason, "bad kernel");

@@ -1,18 +1,31 @@
 // Needs the server of with_postgres.py.
 #include "server/server.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 
 #include "tests/server/control/recording_store.h"
-#include "tests/support/scrape.h"
 #include "tests/support/store_harness.h"
 
 namespace chainfleet {
 namespace {
+
+bool Listens(int port) {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in target{};
+  target.sin_family = AF_INET;
+  target.sin_port = htons(static_cast<uint16_t>(port));
+  target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int connected = ::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target);
+  ::close(descriptor);
+  return connected == 0;
+}
 
 class ServerTest : public testing::Test {
  protected:
@@ -33,20 +46,19 @@ TEST_F(ServerTest, LeadsUntilItsLastWriteIsDone) {
   ASSERT_NE(leader->TakeOver()->store, nullptr);
   auto store = std::make_unique<RecordingStore>();
   std::atomic<bool> armed = false, writing = false, led = false;
-  std::string metrics;
+  std::atomic<int> port = 0;
   // A write that lasts beyond the end of what the server ends first, and then for as long as many questions take.
   store->BeforeEachCall([&] {
     if (!armed || writing.exchange(true)) return;
-    while (!Scrape(metrics).empty()) continue;
+    while (Listens(port)) continue;
     bool always = true;
     for (int i = 0; i < 50; ++i) always = always && IsLed();
     led = always;
   });
-  auto server =
-      Server::Start({.data_directory = folder_.string(), .listen = "127.0.0.1:0", .metrics_listen = "127.0.0.1:0"},
-                    Lead{std::move(leader), std::move(store)}, [](const absl::Status&) {});
+  auto server = Server::Start({.data_directory = folder_.string(), .listen = "127.0.0.1:0", .metrics_listen = "off"},
+                              Lead{std::move(leader), std::move(store)}, [](const absl::Status&) {});
   ASSERT_TRUE(server.ok()) << server.status();
-  metrics = (*server)->metrics_address();
+  port = (*server)->port();
   armed = true;
   (*server)->dispatcher().BeginUpload({"an-object"}, [](const absl::StatusOr<std::string>&) {});
   while (!writing) continue;

@@ -172,7 +172,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
   threads_ = std::make_unique<ThreadPool>(store_calls + kDatasetReads + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
-  dataset_reads_ = std::make_unique<BoundedExecutor>(threads_.get(), kDatasetReads);
+  dataset_reads_ = std::make_unique<DatasetReads>(threads_.get(), kDatasetReads);
   auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
@@ -195,6 +195,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .statistics = &statistics_,
                            .dataset_roots = &dataset_roots_,
                            .dataset_reads = dataset_reads_.get(),
+                           .upload_budget = &upload_budget_,
                            .request_ids = RngKey{RandomBits()},
                            .longest_call = options.longest_call,
                            .data_directory = options.data_directory,

@@ -28,6 +28,7 @@
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/dispatcher_evaluation_log.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/upload_limits.h"
 #include "server/scale/scale_loop.h"
 #include "server/telemetry/control_metrics.h"
 #include "server/telemetry/predict_metrics.h"
@@ -103,10 +104,15 @@ class Server {
   SystemClock clock_;
   std::unique_ptr<FileLock> lock_;
   std::unique_ptr<StateStore> state_;
+  // Ends right before the store, after all that writes: a standby leads as soon as the lead is given up, and the next
+  // write here would fail as a lost store does.
+  std::unique_ptr<LeadKeeper> lead_;
+  std::unique_ptr<ThreadPool> lead_thread_;
   std::unique_ptr<HttpTransport> s3_transport_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<S3Client> s3_public_;  // signs, sends nothing
   DatasetRoots dataset_roots_;
+  UploadBudget upload_budget_;
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
@@ -128,14 +134,13 @@ class Server {
   std::unique_ptr<EvaluationOperations> evaluations_;
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<ScaleLoop> scale_loop_;
+  std::unique_ptr<BoundedExecutor> store_calls_;  // the last tasks of `threads_` use it and what follows
+  std::unique_ptr<DatasetReads> dataset_reads_;
   std::unique_ptr<ThreadPool> threads_;
-  std::unique_ptr<BoundedExecutor> store_calls_, dataset_reads_;
   std::unique_ptr<GarbageCollector> garbage_;
   std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<RetentionKeeper> retention_;
   std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<LeadKeeper> lead_;
-  std::unique_ptr<ThreadPool> lead_thread_;
 };
 
 }  // namespace chainfleet

@@ -100,7 +100,12 @@ DigestHex ContentDigest(const Dataset& dataset) {
 }  // namespace
 
 absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, const DecodeOptions& options) {
+  if (!name_.empty()) return absl::InvalidArgumentError("PutDataset has a second header");
   CHAINFLEET_RETURN_IF_ERROR(CheckName("data set", name));
+  if (num_files > limits::kMaxDatasetFiles) {
+    return absl::InvalidArgumentError(absl::StrCat("data set ", name, " announces ", num_files, " files, at most ",
+                                                   limits::kMaxDatasetFiles, " are taken: put them into fewer"));
+  }
   name_ = name;
   num_files_ = num_files;
   options_ = options;
@@ -110,8 +115,17 @@ absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, co
 absl::Status DatasetUpload::StartFile(const std::string& file_name, int64_t size_bytes, const std::string& uri) {
   if (name_.empty())
     return absl::InvalidArgumentError("the first message of PutDataset must be the header with the name");
+  if (static_cast<int32_t>(files_.size()) >= num_files_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data set ", name_, " has more files than the ", num_files_, " that its header announces"));
+  }
+  if (file_name.size() > limits::kMaxFileNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the name of file ", files_.size() + 1, " has ", file_name.size(),
+                                                   " bytes, at most ", limits::kMaxFileNameBytes, " are taken"));
+  }
   if (!uri.empty() && size_bytes != 0)
     return absl::InvalidArgumentError(absl::StrCat(uri, ": a file that is named by URI has size_bytes 0"));
+  CHAINFLEET_RETURN_IF_ERROR(share_->Add(static_cast<int64_t>(file_name.size() + uri.size())));
   files_.push_back({file_name, ""});
   announced_bytes_.push_back(size_bytes);
   uris_.push_back(uri);
@@ -138,6 +152,7 @@ absl::Status DatasetUpload::AddData(const std::string& data) {
                                                      limits::kMaxDatasetUploadBytes / limits::kMiB,
                                                      " MiB that one upload may hold"));
   }
+  CHAINFLEET_RETURN_IF_ERROR(share_->Add(static_cast<int64_t>(data.size())));
   files_.back().bytes += data;
   return absl::OkStatus();
 }
@@ -146,10 +161,13 @@ bool DatasetUpload::HasUris() const {
   return std::any_of(uris_.begin(), uris_.end(), [](const std::string& uri) { return !uri.empty(); });
 }
 
-absl::Status DatasetUpload::Fetch(const DatasetRoots& roots) {
+absl::Status DatasetUpload::Fetch(const DatasetRoots& roots, const std::function<bool()>& wanted) {
+  const auto admit = [this](int64_t size_bytes) { return share_->Add(size_bytes); };
   for (size_t i = 0; i < files_.size(); ++i) {
     if (uris_[i].empty()) continue;
-    CHAINFLEET_ASSIGN_OR_RETURN(files_[i].bytes, roots.Read(uris_[i], limits::kMaxDatasetUploadBytes - total_bytes_));
+    if (!wanted()) return absl::CancelledError("nobody waits for the data set any more");
+    CHAINFLEET_ASSIGN_OR_RETURN(files_[i].bytes,
+                                roots.Read(uris_[i], limits::kMaxDatasetUploadBytes - total_bytes_, admit));
     total_bytes_ += static_cast<int64_t>(files_[i].bytes.size());
   }
   return absl::OkStatus();

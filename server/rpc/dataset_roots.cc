@@ -48,10 +48,11 @@ absl::Status Advise(const absl::Status& status) {
   }
 }
 
-absl::StatusOr<std::string> ReadRegular(const std::string& path, int64_t max_bytes) {
+absl::StatusOr<std::string> ReadRegular(const std::string& path, int64_t max_bytes, const DatasetRoots::Admit& admit) {
   const absl::StatusOr<std::unique_ptr<RegularFile>> file = RegularFile::Open(path);
   if (!file.ok()) return Advise(file.status());
   if ((*file)->size_bytes() > max_bytes) return TooLarge((*file)->size_bytes(), max_bytes);
+  CHAINFLEET_RETURN_IF_ERROR(admit((*file)->size_bytes()));
   absl::StatusOr<std::string> bytes = (*file)->Read();
   if (!bytes.ok()) return Advise(bytes.status());
   return bytes;
@@ -76,6 +77,13 @@ absl::Status DatasetRoots::CheckFolder(const std::string& folder) {
   return absl::NotFoundError(absl::StrCat(folder, ": ", error ? error.message() : "not a folder"));
 }
 
+void DatasetRoots::AddFolder(const std::string& folder) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(folder, error);
+  const std::string written = fs::path(folder).lexically_normal().string();
+  folders_.push_back({written, error ? written : real.string()});
+}
+
 absl::Status DatasetRoots::Check(const std::string& uri) const {
   if (folders_.empty() && buckets_.empty()) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat(
@@ -87,31 +95,35 @@ absl::Status DatasetRoots::Check(const std::string& uri) const {
   return ParseDatasetUri(uri).status();
 }
 
-absl::StatusOr<std::string> DatasetRoots::Read(const std::string& uri, int64_t max_bytes) const {
+absl::StatusOr<std::string> DatasetRoots::Read(const std::string& uri, int64_t max_bytes, const Admit& admit) const {
   CHAINFLEET_RETURN_IF_ERROR(Check(uri));
   CHAINFLEET_ASSIGN_OR_RETURN(const DatasetUri parsed, ParseDatasetUri(uri));
-  absl::StatusOr<std::string> bytes =
-      parsed.scheme == DatasetUri::Scheme::kFile ? ReadFile(parsed.path, max_bytes) : ReadObject(parsed, max_bytes);
+  absl::StatusOr<std::string> bytes = parsed.scheme == DatasetUri::Scheme::kFile
+                                          ? ReadFile(parsed.path, max_bytes, admit)
+                                          : ReadObject(parsed, max_bytes, admit);
   if (!bytes.ok()) return Annotate(bytes.status(), uri);
   return bytes;
 }
 
-absl::StatusOr<std::string> DatasetRoots::ReadFile(const std::string& path, int64_t max_bytes) const {
+absl::StatusOr<std::string> DatasetRoots::ReadFile(const std::string& path, int64_t max_bytes,
+                                                   const Admit& admit) const {
+  const auto below = [this](const fs::path& judged, bool as_written) {
+    return std::any_of(folders_.begin(), folders_.end(), [&](const Folder& folder) {
+      return IsBelow(judged, folder.real) || (as_written && IsBelow(judged, folder.written));
+    });
+  };
+  // To resolve any path that a user names would tell what is there, and hang where a network drive does.
+  const fs::path written = fs::path(path).lexically_normal();
+  if (!below(written, true)) return NotBelow();
   std::error_code error;
   const fs::path real = fs::weakly_canonical(path, error);
-  // Of what lies elsewhere nobody learns whether it is there.
-  const fs::path judged = error ? fs::path(path).lexically_normal() : real;
-  const bool below = std::any_of(folders_.begin(), folders_.end(), [&](const std::string& folder) {
-    if (error) return IsBelow(judged, folder);
-    std::error_code unseen;
-    const fs::path root = fs::weakly_canonical(folder, unseen);
-    return !unseen && IsBelow(judged, root);
-  });
-  if (!below) return NotBelow();
-  return ReadRegular(judged.string(), max_bytes);
+  if (error) return ReadRegular(written.string(), max_bytes, admit);
+  if (!below(real, false)) return NotBelow();
+  return ReadRegular(real.string(), max_bytes, admit);
 }
 
-absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int64_t max_bytes) const {
+absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int64_t max_bytes,
+                                                     const Admit& admit) const {
   const auto root = std::find_if(buckets_.begin(), buckets_.end(), [&](const auto& client) {
     return client->settings().bucket == uri.bucket && uri.path.starts_with(client->settings().prefix);
   });
@@ -123,6 +135,7 @@ absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int6
     return absl::InternalError("S3 did not say how long the object is");
   }
   if (size > max_bytes) return TooLarge(size, max_bytes);
+  CHAINFLEET_RETURN_IF_ERROR(admit(size));
   CHAINFLEET_ASSIGN_OR_RETURN(
       HttpReply reply,
       Succeed(client, {.method = "GET", .key = uri.path, .max_reply_bytes = std::max(size, limits::kS3MaxReplyBytes)}));

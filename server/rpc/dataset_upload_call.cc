@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 DatasetUploadCall::DatasetUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::Dataset* response)
-    : parts_(parts), response_(response) {
+    : parts_(parts), response_(response), upload_(std::make_shared<DatasetUpload>(parts.upload_budget)) {
   Begin(admitted);
 }
 
@@ -31,9 +31,9 @@ absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
 
 void DatasetUploadCall::TakeEnd() {
   if (const absl::Status status = upload_->CheckComplete(); !status.ok()) return finisher()->Finish(status);
-  Executor* const executor = upload_->HasUris() ? parts_.dataset_reads : parts_.executor;
-  executor->Schedule([parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
-    if (const absl::Status status = upload->Fetch(*parts.dataset_roots); !status.ok()) return finisher->Finish(status);
+  const auto take_in = [parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
+    const absl::Status fetched = upload->Fetch(*parts.dataset_roots, [&] { return finisher->waits(); });
+    if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
     absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation());
     if (!decoded.ok()) return finisher->Finish(decoded.status());
     // Repaired under the names that it has, which may be those of before the store was restored.
@@ -41,7 +41,7 @@ void DatasetUploadCall::TakeEnd() {
     if (known.ok() && known->digest == decoded->description.digest) decoded->description.shards = known->shards;
     const auto cut = std::make_shared<const CutDataset>(*std::move(decoded));
     Register(parts, {.objects = cut->ObjectNames(),
-                     .store = [cut, blobs = parts.blobs] { return StoreShards(*cut, blobs); },
+                     .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
                      .put =
                          [cut, finisher, response, dispatcher = parts.dispatcher](const std::string& upload_name) {
                            dispatcher->PutDataset(
@@ -50,7 +50,9 @@ void DatasetUploadCall::TakeEnd() {
                                });
                          },
                      .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
-  });
+  };
+  if (!upload_->HasUris()) return parts_.executor->Schedule(take_in);
+  if (const absl::Status status = parts_.dataset_reads->Schedule(take_in); !status.ok()) finisher()->Finish(status);
 }
 
 }  // namespace chainfleet

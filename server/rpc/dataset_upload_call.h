@@ -1,4 +1,5 @@
 // PutDataset: collects the files, then reads those named by URI, decodes, stores and registers all off the RPC threads.
+// Whose client has gone meanwhile is neither read nor decoded.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ class DatasetUploadCall final : public UploadCall<v1::PutDatasetRequest> {
 
   const ServiceParts parts_;
   v1::Dataset* const response_;
-  std::shared_ptr<DatasetUpload> upload_ = std::make_shared<DatasetUpload>();
+  const std::shared_ptr<DatasetUpload> upload_;
 };
 
 }  // namespace chainfleet

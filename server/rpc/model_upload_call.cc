@@ -14,7 +14,7 @@
 namespace chainfleet {
 
 ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::StoredModel* response)
-    : parts_(parts), response_(response) {
+    : parts_(parts), response_(response), share_(std::make_shared<UploadShare>(parts.upload_budget)) {
   Begin(admitted);
 }
 
@@ -28,6 +28,7 @@ absl::Status ModelUploadCall::Take(const v1::PutModelRequest& message) {
         return absl::InvalidArgumentError(
             absl::StrCat("model ", name_, " has more bytes than its header's ", announced_bytes_));
       }
+      CHAINFLEET_RETURN_IF_ERROR(share_->Add(static_cast<int64_t>(message.data().size())));
       *bytes_ += message.data();
       return absl::OkStatus();
     case v1::PutModelRequest::PART_NOT_SET:
@@ -54,8 +55,9 @@ void ModelUploadCall::TakeEnd() {
         absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", bytes_->size(), " of ",
                                                 announced_bytes_, " bytes came; send it again")));
   }
-  parts_.executor->Schedule([parts = parts_, name = name_, bytes = bytes_, finisher = finisher(),
+  parts_.executor->Schedule([parts = parts_, name = name_, bytes = bytes_, share = share_, finisher = finisher(),
                              response = response_] {
+    if (!finisher->waits()) return;
     if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
       return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
     }
@@ -66,8 +68,8 @@ void ModelUploadCall::TakeEnd() {
     const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
     if (known.ok() && known->object.sha256 == sha256) model.object = known->object;
     Register(parts, {.objects = {model.object.name},
-                     .store = [blobs = parts.blobs, object = model.object.name,
-                               bytes] { return PutContentAddressed(blobs, object, *bytes); },
+                     .store = [blobs = parts.blobs, object = model.object.name, bytes,
+                               share] { return PutContentAddressed(blobs, object, *bytes); },
                      .put =
                          [model, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
                            dispatcher->PutModel(

@@ -23,7 +23,8 @@ class ModelUploadCall final : public UploadCall<v1::PutModelRequest> {
   v1::StoredModel* const response_;
   std::string name_;
   int64_t announced_bytes_ = 0;
-  std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();
+  const std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();
+  const std::shared_ptr<UploadShare> share_;
 };
 
 }  // namespace chainfleet

@@ -17,6 +17,7 @@
 #include "server/predict/inference_statistics.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/dataset_roots.h"
+#include "server/rpc/upload_limits.h"
 #include "server/telemetry/server_metrics.h"
 
 namespace chainfleet {
@@ -34,7 +35,8 @@ struct ServiceParts {
   ServerMetrics* metrics = nullptr;
   InferenceStatistics* statistics = nullptr;
   const DatasetRoots* dataset_roots = nullptr;
-  Executor* dataset_reads = nullptr;                        // of data sets named by URI
+  DatasetReads* dataset_reads = nullptr;                    // of data sets named by URI
+  UploadBudget* upload_budget = nullptr;                    // of data sets and models
   RngKey request_ids;                                       // of calls whose client gives them none
   absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
   std::string data_directory;

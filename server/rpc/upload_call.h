@@ -30,6 +30,12 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
       call->grpc::template ServerReadReactor<Message>::Finish(ToGrpc(status));
     }
 
+    // False once the call has ended, also because its client has gone: then no work for it is worth while.
+    bool waits() {
+      MutexLock lock(&mutex_);
+      return call_ != nullptr;
+    }
+
    private:
     Mutex mutex_;
     UploadCall* call_ CHAINFLEET_GUARDED_BY(mutex_);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/lib/client.h"
 #include "core/base/random_bits.h"
 #include "core/base/thread_pool.h"
@@ -22,6 +23,8 @@ namespace {
 
 constexpr int kConnections = 16, kThreads = 4, kChainsPerJob = 1000;
 constexpr absl::Duration kTick = absl::Seconds(5);
+constexpr double kLeastCommits = 0.95;  // of those asked for, in the second half
+constexpr double kMostBytesOfADraw = 200;
 
 struct Options {
   std::string address = "127.0.0.1:7400";
@@ -77,6 +80,16 @@ struct Middle {
   int64_t commits = 0, draws = 0;
 };
 
+double SecondHalfRate(const LoadStats::Report& report, const Middle& middle, double seconds) {
+  return static_cast<double>(report.commits.count() - middle.commits) / (seconds - middle.at_seconds);
+}
+
+// Of the server's memory, in the second half; 0 without draws.
+double BytesOfADraw(const LoadStats::Report& report, const Middle& middle, const ServerUse& after) {
+  if (report.draws <= middle.draws) return 0;
+  return (after.resident_mib - middle.resident_mib) * 0x1p20 / static_cast<double>(report.draws - middle.draws);
+}
+
 void Print(const LoadStats::Report& report, const ServerUse& before, const Middle& middle, const ServerUse& after,
            double seconds) {
   const auto percentiles = [](const Latencies& l) {
@@ -85,8 +98,8 @@ void Print(const LoadStats::Report& report, const ServerUse& before, const Middl
   const Latencies later = report.commits.After(middle.commits);
   std::cout << absl::StrFormat("%-22s %.0f/s\n", "commits", static_cast<double>(report.commits.count()) / seconds)
             << absl::StrFormat("%-22s %s\n", "commit latency", percentiles(report.commits))
-            << absl::StrFormat("%-22s %.0f/s, %s\n", "commits, second half",
-                               static_cast<double>(later.count()) / (seconds - middle.at_seconds), percentiles(later))
+            << absl::StrFormat("%-22s %.0f/s, %s\n", "commits, second half", SecondHalfRate(report, middle, seconds),
+                               percentiles(later))
             << absl::StrFormat("%-22s %s\n", "scheduling delay", percentiles(report.scheduling))
             << absl::StrFormat("%-22s %d\n", "draws", report.draws)
             << absl::StrFormat("%-22s %.2f cores, %.2f s for 1,000 commits\n", "server CPU",
@@ -96,13 +109,34 @@ void Print(const LoadStats::Report& report, const ServerUse& before, const Middl
             << absl::StrFormat("%-22s %.0f MiB, %.0f MiB at the start\n", "server memory", after.resident_mib,
                                before.resident_mib);
   if (report.draws > middle.draws) {
-    std::cout << absl::StrFormat(
-        "%-22s %.1f bytes, over the last %d\n", "memory of a draw",
-        (after.resident_mib - middle.resident_mib) * 0x1p20 / static_cast<double>(report.draws - middle.draws),
-        report.draws - middle.draws);
+    std::cout << absl::StrFormat("%-22s %.1f bytes, over the last %d\n", "memory of a draw",
+                                 BytesOfADraw(report, middle, after), report.draws - middle.draws);
   }
   for (const auto& [what, count] : report.failures)
     std::cout << absl::StrFormat("%-22s %d %s\n", "failed", count, what);
+}
+
+// Without those of the `start`, before the jobs, that found no connection yet.
+int64_t Failures(const LoadStats::Report& report, const LoadStats::Report& start) {
+  int64_t failed = 0;
+  for (const auto& [what, count] : report.failures) failed += count;
+  for (const auto& [what, count] : start.failures) failed -= what.ends_with("UNAVAILABLE") ? count : 0;
+  return failed;
+}
+
+// FAILED_PRECONDITION says all that is not as it should be.
+absl::Status Judge(int64_t failed, const Options& options, double second_half_rate, double bytes_of_a_draw) {
+  std::vector<std::string> faults;
+  if (failed > 0) faults.push_back(absl::StrCat(failed, " calls failed"));
+  if (second_half_rate < kLeastCommits * options.commits_per_second) {
+    faults.push_back(absl::StrFormat("%.0f commits a second in the second half, %.0f were asked for", second_half_rate,
+                                     options.commits_per_second));
+  }
+  if (options.draws > 0 && bytes_of_a_draw > kMostBytesOfADraw) {
+    faults.push_back(
+        absl::StrFormat("a draw takes %.0f bytes, at most %.0f are allowed", bytes_of_a_draw, kMostBytesOfADraw));
+  }
+  return faults.empty() ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrJoin(faults, "; "));
 }
 
 absl::Status Run(const Options& options) {
@@ -129,6 +163,7 @@ absl::Status Run(const Options& options) {
   }
   PauseThread(kTick);
   const ServerUse before = UseOf(options.server_pid);
+  const LoadStats::Report start = stats.Take();
   const absl::Duration began = clock.Monotonic();
   for (int left = options.chains; left > 0; left -= kChainsPerJob) {
     const absl::Duration now = clock.Monotonic();
@@ -148,11 +183,14 @@ absl::Status Run(const Options& options) {
     }
   }
   const double seconds = absl::ToDoubleSeconds(clock.Monotonic() - began);
-  Print(stats.Take(), before, middle, UseOf(options.server_pid), seconds);
+  const LoadStats::Report report = stats.Take();
+  const ServerUse after = UseOf(options.server_pid);
+  Print(report, before, middle, after, seconds);
   for (const auto& worker : workers) worker->Stop();
   for (const auto& connection : connections) connection->Stop();
   threads.reset();
-  return absl::OkStatus();
+  return Judge(Failures(report, start), options, SecondHalfRate(report, middle, seconds),
+               BytesOfADraw(report, middle, after));
 }
 
 int Main(int argc, char** argv) {
@@ -165,7 +203,9 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--commits", options.commits_per_second, "Commits a second, of all chains")->capture_default_str();
   app.add_option("--draws", options.draws, "Draws in each commit")->capture_default_str();
-  app.add_option("--seconds", options.seconds, "How long")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "How long; two halves of a tick of 5 s at least")
+      ->check(CLI::Range(10, 86'400))
+      ->capture_default_str();
   app.add_option("--server-pid", options.server_pid, "Process whose CPU and memory are told")->required();
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(options);

@@ -89,6 +89,17 @@ TEST_F(DatasetRootsTest, RefuseALinkOutOfTheRoot) {
     EXPECT_EQ(CodeOf(path), StatusCode::kPermissionDenied) << path;
 }
 
+TEST_F(DatasetRootsTest, AskTheSystemNothingOfAPathThatIsWrittenElsewhere) {
+  fs::create_directory_symlink(home_ / "data", home_ / "alias");  // it would be found to lead inside
+  EXPECT_EQ(CodeOf("alias/x.npy"), StatusCode::kPermissionDenied);
+  EXPECT_EQ(CodeOf("alias/../data/x.npy"), StatusCode::kOk);
+}
+
+TEST_F(DatasetRootsTest, AskWhetherAFileOfThatSizeMayBeRead) {
+  const auto none = [](int64_t size_bytes) { return absl::UnavailableError(absl::StrCat(size_bytes)); };
+  EXPECT_THAT(std::string(roots_.Read(Uri("data/x.npy"), 100, none).status().message()), HasSubstr(": 10"));
+}
+
 TEST_F(DatasetRootsTest, FollowALinkThatStaysInside) {
   fs::create_symlink(home_ / "data/x.npy", home_ / "data/inside.npy");
   fs::create_directory_symlink("inner", home_ / "data/newest");

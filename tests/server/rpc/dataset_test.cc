@@ -11,6 +11,7 @@
 
 #include "core/store/draw_codec/safetensors.h"
 #include "tests/server/rpc/running_server.h"
+#include "tests/support/scrape.h"
 
 namespace chainfleet {
 namespace {
@@ -251,6 +252,85 @@ TEST_F(DatasetTest, ByUriIsBoundedInAll) {
   messages[0].mutable_header()->set_num_files(2);
   messages.push_back(Named("digits", uris)[1]);
   EXPECT_EQ(Send(messages).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(DatasetTest, MoreThanTheHeaderAnnouncesIsRefused) {
+  auto more = Messages("digits", {Images(6), LabelsOf(6)});
+  more[0].mutable_header()->set_num_files(1);
+  EXPECT_THAT(std::string(Send(more).status().message()), HasSubstr("more files than the 1 that its header announces"));
+  auto twice = Messages("digits", {Images(6), LabelsOf(6)});
+  twice.insert(twice.begin() + 1, twice[0]);
+  EXPECT_THAT(std::string(Send(twice).status().message()), HasSubstr("second header"));
+  auto many = Messages("digits", {});
+  many[0].mutable_header()->set_num_files(limits::kMaxDatasetFiles + 1);
+  EXPECT_THAT(std::string(Send(many).status().message()), HasSubstr("announces 1001 files, at most 1000"));
+  auto named = Messages("digits", {Images(6), LabelsOf(6)});
+  named[1].mutable_file()->set_file_name(std::string(256, 'x'));
+  EXPECT_THAT(std::string(Send(named).status().message()), HasSubstr("name of file 1 has 256 bytes, at most 255"));
+  EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(DatasetTest, UploadsTogetherHoldNoMoreThanTheServerHasForThem) {
+  {
+    UploadShare others(&upload_budget_);
+    ASSERT_TRUE(others.Add(limits::kMaxUploadsBytes - 60).ok());
+    const absl::Status full = Put("digits", {Images(6), LabelsOf(6)}).status();
+    EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(ReasonOf(full), "UPLOADS_FULL");
+    EXPECT_THAT(std::string(full.message()), HasSubstr("4096 MiB it has for them: try again later"));
+    EXPECT_EQ(ReasonOf(Send(Named("digits", Keep({Images(6), LabelsOf(6)}))).status()), "UPLOADS_FULL");
+  }
+  EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  while (upload_budget_.held_bytes() != 0) continue;  // given back at the end of each call
+}
+
+// Holds up all reads by URI until it is let go.
+class HeldReads {
+ public:
+  explicit HeldReads(DatasetReads* reads) {
+    EXPECT_TRUE(reads->Schedule([open = open_] { open->Get(); }).ok());
+  }
+  ~HeldReads() { open_->Take()(true); }
+
+ private:
+  const std::shared_ptr<Waited<bool>> open_ = std::make_shared<Waited<bool>>();
+};
+
+TEST_F(DatasetTest, ByUriIsRefusedWhenTooManyWait) {
+  const auto uris = Keep({Images(6), LabelsOf(6)});
+  {
+    const HeldReads held(&dataset_reads_);
+    for (int i = 0; i < limits::kWaitingDatasetReads; ++i) ASSERT_TRUE(dataset_reads_.Schedule([] {}).ok());
+    const absl::Status refused = Send(Named("digits", uris)).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(ReasonOf(refused), "UPLOADS_FULL");
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("try again later"));
+  }
+  Waited<bool> done;
+  while (!dataset_reads_.Schedule([take = done.Take()] { take(true); }).ok()) continue;
+  done.Get();
+  EXPECT_TRUE(Send(Named("digits", uris)).ok());
+}
+
+TEST_F(DatasetTest, ByUriIsNotReadForAClientThatHasGone) {
+  const auto uris = Keep({Images(6), LabelsOf(6)});
+  const std::string metrics = registry_.Serve("127.0.0.1:0").value();
+  {
+    const HeldReads held(&dataset_reads_);
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::Dataset dataset;
+    const auto writer = jobs_->PutDataset(&context, &dataset);
+    for (const auto& message : Named("digits", uris)) ASSERT_TRUE(writer->Write(message));
+    writer->WritesDone();
+    while (dataset_reads_.unfinished() < 2) continue;  // the one that holds it up, and this
+    context.TryCancel();
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    while (Scrape(metrics).find("code=\"CANCELLED\"") == std::string::npos) continue;  // the server knows it too
+  }
+  while (dataset_reads_.unfinished() > 0 || upload_budget_.held_bytes() > 0) continue;
+  EXPECT_EQ(dispatcher_.GetDataset("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(blobs_.List("")->size(), 0u);
 }
 
 TEST_F(DatasetTest, AnUploadThatBreaksOffStoresNothing) {

@@ -68,6 +68,15 @@ TEST_F(ModelTest, IsStoredByItsContentListedAndReadByWorkers) {
   EXPECT_EQ(*bytes, mine);
 }
 
+TEST_F(ModelTest, WaitsForOtherUploads) {
+  {
+    UploadShare others(&upload_budget_);
+    ASSERT_TRUE(others.Add(limits::kMaxUploadsBytes - 1).ok());
+    EXPECT_EQ(ReasonOf(Put("mine", Archive(1)).status()), "UPLOADS_FULL");
+  }
+  EXPECT_TRUE(Put("mine", Archive(1)).ok());
+}
+
 TEST_F(ModelTest, RefusesWhatIsNoModule) {
   EXPECT_THAT(std::string(Put("mine", "import os").status().message()), HasSubstr("model mine: not a TorchScript"));
   std::string damaged = Archive(1);

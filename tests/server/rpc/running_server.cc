@@ -28,7 +28,8 @@ RunningServer::RunningServer(TokenTable tokens)
              .metrics = &metrics_,
              .statistics = &statistics_,
              .dataset_roots = &dataset_roots_,
-             .dataset_reads = threads_.get(),
+             .dataset_reads = &dataset_reads_,
+             .upload_budget = &upload_budget_,
              .data_directory = "/data",
              .started_at = clock_.Wall()} {
   auto started = StartOn("127.0.0.1:0");

@@ -111,6 +111,8 @@ class RunningServer : public testing::Test {
   ServerMetrics metrics_{&registry_};
   InferenceStatistics statistics_;
   DatasetRoots dataset_roots_;
+  UploadBudget upload_budget_;
+  DatasetReads dataset_reads_{threads_.get(), 1};
   Dispatcher dispatcher_;
   Strand computing_{threads_.get()};
   TraceTable traces_{&computing_};

@@ -1,0 +1,36 @@
+#include "server/rpc/upload_limits.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+
+absl::Status UploadShare::Add(int64_t bytes) {
+  if (budget_->held_bytes_.fetch_add(bytes) + bytes <= budget_->max_bytes_) {
+    bytes_ += bytes;
+    return absl::OkStatus();
+  }
+  budget_->held_bytes_ -= bytes;
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("the uploads that this server takes at the moment fill the ",
+                                     budget_->max_bytes_ / limits::kMiB, " MiB it has for them: try again later")),
+                    "UPLOADS_FULL");
+}
+
+absl::Status DatasetReads::Schedule(std::function<void()> read) {
+  if (++*unfinished_ > width_ + limits::kWaitingDatasetReads) {
+    --*unfinished_;
+    return WithReason(
+        absl::ResourceExhaustedError(absl::StrCat(limits::kWaitingDatasetReads,
+                                                  " data sets named by URI wait to be read already: try again later")),
+        "UPLOADS_FULL");
+  }
+  turns_.Schedule([read = std::move(read), unfinished = unfinished_] {
+    read();
+    --*unfinished;
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

@@ -4,12 +4,11 @@ import re
 import sys
 import unittest
 
-import inference_test
-import numpy
 import started_fleet
-from tritonclient.grpc import service_pb2
+from public_client import DEPS, service_pb2  # first: it says where the next two are
+import numpy
 
-sys.path.append(inference_test.DEPS)
+sys.path.append(DEPS)
 import grpc  # noqa: E402
 
 TOKEN = "a-token-that-nobody-may-read"

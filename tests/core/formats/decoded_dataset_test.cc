@@ -27,9 +27,8 @@ std::string Error(const std::vector<UploadedFile>& files) {
 }
 
 Array FloatArray(std::vector<int64_t> shape, const std::vector<float>& values) {
-  Array array{.type = ArrayType::kFloat32, .shape = std::move(shape), .bytes = std::string(values.size() * 4, '\0')};
-  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
-  return array;
+  const auto* bytes = reinterpret_cast<const char*>(values.data());
+  return {.type = ArrayType::kFloat32, .shape = std::move(shape), .bytes = {bytes, bytes + values.size() * 4}};
 }
 
 TEST(DecodeDataset, PairsIdxFilesInEitherOrder) {

@@ -358,9 +358,6 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
                                                gib(limits::kMaxChainBytes), " GiB")}});
 }
 
-// Of a run that has so many steps to look at: fewer say little of a tail.
-constexpr int64_t kFewestTraced = 100;
-
 bool StepPlan::CollectsAfter(int64_t step) const {
   if (total_steps > training_steps) return step > training_steps + pass_steps && step <= total_steps;
   return InWindow(step) && step % collect_every == 0;
@@ -406,12 +403,17 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   if (plan.total_steps == plan.training_steps && spec.trace_every) {
     plan.trace_every = *spec.trace_every;
   } else if (plan.total_steps == plan.training_steps) {
-    // Tracing a step takes up to a sixth of it, so every 16th 1 % (docs/performance.md); less of a run of more than
-    // 16,000 steps.
-    const int64_t values = std::clamp(plan.total_steps / 16, kFewestTraced, kTraceWindow);
+    // Tracing a step takes up to a sixth of it, so one of 16 costs 1 % (docs/performance.md); fewer of a run of more
+    // than 16,000 steps.
     StepPlan of_each = plan;
     of_each.collect_every = 1;
-    plan.trace_every = std::max<int64_t>(1, (of_each.NumDraws() + values - 1) / values);
+    const int64_t steps = of_each.NumDraws();
+    const int64_t values = std::clamp<int64_t>(plan.total_steps / 16, 1, kTraceWindow);
+    plan.trace_every = std::max<int64_t>(1, (steps + values - 1) / values);
+    // A rule on traces needs its values whatever they cost.
+    if (spec.until.looks_at_traces()) {
+      plan.trace_every = std::clamp<int64_t>(steps / kFewestValuesToStop, 1, plan.trace_every);
+    }
   }
   return plan;
 }

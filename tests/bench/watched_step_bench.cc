@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
+#include <optional>
+
 #include "core/base/check.h"
 #include "core/base/clock.h"
 #include "tests/bench/in_turn.h"
@@ -17,9 +19,10 @@ namespace {
 struct Setting {
   std::string name;
   ModelSpec model;
-  int64_t run_steps;    // of a run that is traced as often as this one
+  int64_t run_steps;    // of a run that is traced as often as this one, unless trace_every says how often
   int64_t block_steps;  // steps of a round
   int rounds;
+  std::optional<int64_t> trace_every = std::nullopt;
 };
 
 constexpr int kChains = 4;
@@ -41,7 +44,8 @@ std::shared_ptr<ChainBatch> Batch(const Setting& setting, const std::shared_ptr<
     plan->normalisation = plan->dataset->normalisation;
   }
   const int64_t num_examples = data != nullptr ? data->description().num_rows : 1;
-  plan->spec.trace_every = traced ? PlanSteps(plan->spec, num_examples).trace_every : int64_t{1} << 39;
+  const int64_t every = setting.trace_every.value_or(PlanSteps(plan->spec, num_examples).trace_every);
+  plan->spec.trace_every = traced ? every : int64_t{1} << 39;
   plan->spec.num_steps = int64_t{1} << 40;
   auto made = ChainBatch::Create(plan, data, "cpu");
   CHAINFLEET_CHECK(made.ok()) << made.status().ToString();
@@ -94,10 +98,11 @@ void CountOneStep(benchmark::State& state) {
 BENCHMARK(CountOneStep)->Name("watched_step/count");
 
 const bool registered = [] {
-  // 12 epochs of 60,000 images in batches of 128; a run so short that each step is traced, which tells the cost of a
-  // trace; 100,000 steps.
+  // 12 epochs of 60,000 images in batches of 128; a run of seconds; each step traced, which tells the cost of a trace;
+  // 100,000 steps.
   for (const Setting& setting : {Setting{"lenet5", {BuiltinModel{"lenet5", {}}}, 5616, 16, 101},
-                                 Setting{"lenet5_each", {BuiltinModel{"lenet5", {}}}, 100, 10, 61},
+                                 Setting{"lenet5_short", {BuiltinModel{"lenet5", {}}}, 160, 16, 101},
+                                 Setting{"lenet5_each", {BuiltinModel{"lenet5", {}}}, 160, 10, 61, 1},
                                  Setting{"gaussian_1000", {GaussianPotential{1000, 1}}, 100'000, 2000, 201},
                                  Setting{"gaussian_10", {GaussianPotential{10, 1}}, 100'000, 2000, 201}}) {
     benchmark::RegisterBenchmark(("watched_step/" + setting.name).c_str(),

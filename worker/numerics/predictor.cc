@@ -1,33 +1,25 @@
 #include "worker/numerics/predictor.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "worker/numerics/dataset/corrupted_images.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/device.h"
+#include "worker/numerics/draw_pass.h"
 #include "worker/numerics/flatness_run.h"
-#include "worker/numerics/models/fused_network.h"
-#include "worker/numerics/models/single_threaded.h"
-#include "worker/numerics/prediction_sums.h"
-#include "worker/numerics/served_model.h"
 #include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 namespace {
 
-// On the CPU whatever the device: a prediction is forward only, and its bits are promised. Each image's numbers are
-// computed alone (models/block_network.h), so cutting rows into blocks and requests changes no bit.
-class BlockPredictor final : public Predictor {
+// Checks what comes in; a DrawPass computes.
+class PassPredictor final : public Predictor {
  public:
-  explicit BlockPredictor(std::shared_ptr<const ServedModel> model)
-      : model_(std::move(model)), plan_(model_->plan), likelihood_(model_->likelihood.get()) {}
+  PassPredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass)
+      : model_(std::move(model)), plan_(model_->plan), pass_(std::move(pass)) {}
 
   absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
                                                          const InputTensor& inputs, bool members) override {
@@ -76,29 +68,16 @@ class BlockPredictor final : public Predictor {
                                                      const std::string& bytes, int64_t first, int64_t n,
                                                      const float* targets, bool members, const Corrupter* corrupter) {
     for (const DrawStack& draws : stacks) CHAINFLEET_RETURN_IF_ERROR(model_->CheckDraws(draws));
-    const InputRows rows(type, bytes.data(), plan_->input_shape, plan_->normalisation);
-    const InputRows stored(type, bytes.data(), plan_->input_shape, {});
-    const auto read = [&](int64_t start, int64_t count, Thread* thread) {
-      if (corrupter == nullptr) {
-        thread->network->Read(rows, first + start, count);
-      } else {
-        ReadCorrupted(*corrupter, stored, first + start, count, thread);
-      }
-    };
+    const RowSource rows(type, bytes, first, plan_->input_shape, plan_->normalisation, corrupter);
     const auto run = [&]() -> absl::StatusOr<std::vector<PartialPrediction>> {
       std::vector<PartialPrediction> sums;
       for (const DrawStack& draws : stacks) sums.push_back(EmptySums(draws, n));
       std::vector<PredictionSums> adders;
       for (size_t i = 0; i < stacks.size(); ++i) {
-        adders.emplace_back(likelihood_, stacks[i].weights, targets != nullptr, members, &sums[i]);
+        adders.emplace_back(model_->likelihood.get(), stacks[i].weights, targets != nullptr, members, &sums[i]);
       }
       if (stacks.empty()) return sums;
-      while (static_cast<int64_t>(threads_.size()) < at::get_num_threads()) {
-        threads_.push_back({model_->make_block(), LaneBuffer<float>(adders[0].scratch_size()), {}});
-      }
-      ShareOut(n, stacks.size(), read, [&](int64_t start, int64_t count, size_t i, Thread* thread) {
-        AddBlock(stacks[i], start, count, targets == nullptr ? nullptr : targets + first + start, thread, &adders[i]);
-      });
+      pass_->Run({stacks, rows, n, targets == nullptr ? nullptr : targets + first, &adders});
       for (PredictionSums& adder : adders) adder.Finish();
       return sums;
     };
@@ -115,75 +94,26 @@ class BlockPredictor final : public Predictor {
     return sums;
   }
 
-  struct Thread {
-    std::unique_ptr<BlockNetwork> network;
-    LaneBuffer<float> scratch;
-    std::vector<float> corrupted;  // [block of rows, row_size], before normalisation
-  };
-
-  // Every stack over every block of n rows, once. They go to whoever is free: a thread that is held up by what else the
-  // machine does holds up no other. Threads that share a block each read it.
-  template <typename Read, typename Add>
-  void ShareOut(int64_t n, size_t num_stacks, Read read, Add add) {
-    const int64_t blocks = (n + kMaxBlockRows - 1) / kMaxBlockRows, stacks = static_cast<int64_t>(num_stacks);
-    std::atomic<int64_t> next = 0;
-    RunSingleThreaded(at::get_num_threads(), [&](int64_t t) {
-      Thread* const thread = &threads_[static_cast<size_t>(t)];
-      int64_t block_read = -1;
-      for (int64_t part; (part = next++) < blocks * stacks;) {
-        const int64_t block = part / stacks, start = block * kMaxBlockRows, count = std::min(n - start, kMaxBlockRows);
-        if (block != std::exchange(block_read, block)) read(start, count, thread);
-        add(start, count, static_cast<size_t>(part % stacks), thread);
-      }
-    });
-  }
-
-  // Only a block's rows are changed at a time: a changed data set is never kept.
-  void ReadCorrupted(const Corrupter& corrupter, const InputRows& stored, int64_t first, int64_t count,
-                     Thread* thread) const {
-    thread->corrupted.resize(count * stored.row_size());
-    for (int64_t i = 0; i < count; ++i) {
-      float* image = thread->corrupted.data() + i * stored.row_size();
-      stored.Read(first + i, image);
-      corrupter.Change(first + i, image);
-    }
-    const auto* bytes = reinterpret_cast<const char*>(thread->corrupted.data());
-    thread->network->Read(InputRows(InputType::kFloat32, bytes, plan_->input_shape, plan_->normalisation), 0, count);
-  }
-
-  // All draws over the rows [start, start + count) that the thread has read.
-  void AddBlock(const DrawStack& draws, int64_t start, int64_t count, const float* targets, Thread* thread,
-                PredictionSums* sums) const {
-    const auto num_draws = static_cast<int64_t>(draws.theta.size());
-    for (int64_t s = num_draws - 1; s >= 0; --s) {
-      const float* draw = draws.theta[static_cast<size_t>(s)]->data();
-      const float* outputs = thread->network->Outputs(draw);
-      for (int64_t i = 0; i < count; i += kLanes) {
-        LaneExamples examples{.outputs = outputs + i * likelihood_->num_outputs()};
-        examples.targets = targets == nullptr ? nullptr : targets + i;
-        examples.count = std::min(kLanes, count - i);
-        if (likelihood_->has_log_variance()) examples.log_variance = draw[model_->log_variance_at()];
-        sums->Add(examples, start + i, s, thread->scratch.data());
-      }
-      sums->EndDraw(start, count, s);
-    }
-  }
-
   const std::shared_ptr<const ServedModel> model_;
   const std::shared_ptr<const PredictPlan> plan_;
-  const Likelihood* const likelihood_;
-  std::vector<Thread> threads_;
+  const std::unique_ptr<DrawPass> pass_;
 };
 
 }  // namespace
 
+std::unique_ptr<Predictor> MakePredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass) {
+  return std::make_unique<PassPredictor>(std::move(model), std::move(pass));
+}
+
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
                                                              const std::string& device,
                                                              std::shared_ptr<const std::string> module) {
-  CHAINFLEET_RETURN_IF_ERROR(ParseDevice(device).status());
+  CHAINFLEET_ASSIGN_OR_RETURN(const Device parsed, ParseDevice(device));
   return CatchTorch("a predictor", [&]() -> absl::StatusOr<std::unique_ptr<Predictor>> {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto model, MakeServedModel(std::move(plan), module.get()));
-    return std::make_unique<BlockPredictor>(std::move(model));
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto model, MakeServedModel(std::move(plan), module.get()));
+    // Modules go draw by draw anyhow, and an analytic regression is one product.
+    const bool stacked = parsed.is_cuda() && model->plan->model.is_network() && model->script == nullptr;
+    return MakePredictor(model, stacked ? MakeStackedPass(model, parsed) : MakeBlockPass(model));
   });
 }
 

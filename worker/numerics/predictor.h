@@ -18,19 +18,20 @@ class ResidentDataset;
 // Stateless but for device buffers. Not thread-safe.
 class Predictor {
  public:
-  // `device` and `module` as for ChainBatch. INVALID_ARGUMENT for a model this build lacks.
+  // `device` and `module` as for ChainBatch: on a GPU draws of a list of layers go stacked, modules and analytic
+  // regressions stay on the CPU. INVALID_ARGUMENT for a model this build lacks.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(std::shared_ptr<const PredictPlan> plan,
                                                            const std::string& device,
                                                            std::shared_ptr<const std::string> module = nullptr);
   virtual ~Predictor() = default;
 
-  // The sums of each stack, in their order. Outputs and probabilities in float32, sums in float64: the same bits
-  // however the rows are cut into requests and the stacks into calls. `members`: also what each draw says by itself.
-  // INVALID_ARGUMENT if shapes or types do not fit the plan.
+  // The sums of each stack, in their order. Outputs in float32, sums in float64: on a CPU the same bits however the
+  // rows are cut into requests and the stacks into calls, on a GPU up to rounding. `members`: also what each draw says
+  // by itself. INVALID_ARGUMENT if shapes or types do not fit the plan.
   //
   // Draws of a stack are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to
-  // the runs before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the bits
-  // of one call over all of them.
+  // the runs before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the sums
+  // of one call over all of them, in the same order.
   virtual absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
                                                                  const InputTensor& inputs, bool members = false) = 0;
 

@@ -1,4 +1,5 @@
-// at::Tensor views of an arena's memory: no copy, no ownership, valid until rows are added to the arena.
+// A device as LibTorch names it, and at::Tensor views of an arena's memory: no copy, no ownership, valid until rows are
+// added to the arena.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,6 +7,8 @@
 #include "worker/numerics/theta_arena.h"
 
 namespace chainfleet {
+
+at::Device TorchDevice(Device device);
 
 // [C, row_stride], padding included.
 at::Tensor RowsView(const ThetaArena& arena);

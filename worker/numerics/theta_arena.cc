@@ -8,12 +8,13 @@
 #include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
-namespace {
 
 at::Device TorchDevice(Device device) {
   return device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index))
                           : at::Device(at::kCPU);
 }
+
+namespace {
 
 at::Tensor View(const float* data, at::IntArrayRef sizes, at::IntArrayRef strides, Device device) {
   return at::from_blob(const_cast<float*>(data), sizes, strides,

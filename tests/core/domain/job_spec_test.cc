@@ -108,7 +108,7 @@ TEST(StepPlan, TracesUpToAThousandStepsOfTheWindows) {
   }
 }
 
-TEST(StepPlan, TracesOfAShortRunOneInSixteenStepsOrAHundred) {
+TEST(StepPlan, TracesOfAShortRunOneInSixteenStepsUnlessARuleNeedsMore) {
   JobSpec spec = FashionJob();
   const auto traced = [&](int64_t steps) {
     spec.num_epochs.reset();
@@ -121,10 +121,16 @@ TEST(StepPlan, TracesOfAShortRunOneInSixteenStepsOrAHundred) {
     for (int64_t step = 1; step <= steps; ++step) count += plan.TracesAfter(step) ? 1 : 0;
     return count;
   };
-  EXPECT_EQ(traced(60), 30);
-  EXPECT_EQ(traced(800), 100);
+  EXPECT_EQ(traced(20), 1);
+  EXPECT_EQ(traced(60), 3);
+  EXPECT_EQ(traced(800), 50);
   EXPECT_EQ(traced(6400), 400);
   EXPECT_EQ(traced(64000), 1000);
+  spec.until = {.ess_above = 50};
+  EXPECT_EQ(traced(60), 30) << "there are no more";
+  EXPECT_EQ(traced(800), 100);
+  EXPECT_GE(traced(850), kFewestValuesToStop);
+  EXPECT_EQ(traced(6400), 400);
 }
 
 TEST(StepPlan, TracesAsOftenAsTheJobSays) {

@@ -26,10 +26,6 @@ namespace {
 constexpr int64_t kStatisticsBatch = 128;
 constexpr int64_t kStatisticsRound = 64;  // batches whose statistics are kept until they are added up, in order
 
-at::Device TorchDevice(Device device) {
-  return device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index)) : at::kCPU;
-}
-
 void CopyToHost(const at::Tensor& values, double* out) {
   const at::Tensor host = values.to(at::kDouble).cpu().contiguous();
   std::copy_n(host.const_data_ptr<double>(), host.numel(), out);

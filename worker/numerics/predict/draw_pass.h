@@ -1,0 +1,50 @@
+// Rows under draws: the part of a prediction that takes the time, once for each kind of device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "worker/numerics/device.h"
+#include "worker/numerics/draw_stack.h"
+#include "worker/numerics/prediction_sums.h"
+#include "worker/numerics/predictor.h"
+#include "worker/numerics/row_source.h"
+#include "worker/numerics/served_model.h"
+
+namespace chainfleet {
+
+struct PassWork {
+  const std::vector<DrawStack>& stacks;  // at least one, of the model's draws
+  const RowSource& rows;
+  int64_t num_rows = 0;
+  const float* targets = nullptr;               // [num_rows], or null
+  std::vector<PredictionSums>* sums = nullptr;  // one of each stack
+};
+
+// What draw `s` of a stack says, `outputs` [groups of 16][K][16] (kernels/lanes.h), of rows [start, start + count) is
+// added to the stack's sums. `scratch` as PredictionSums::Add takes it. Threads may add distinct rows at once.
+void AddOutputs(const ServedModel& model, const PassWork& work, size_t stack, int64_t s, int64_t start, int64_t count,
+                const float* outputs, float* scratch);
+
+// Keeps buffers between calls. Not thread-safe.
+class DrawPass {
+ public:
+  virtual ~DrawPass() = default;
+  // Adds what every draw says of every row, each row's draws newest first. Throws what LibTorch throws.
+  virtual void Run(const PassWork& work) = 0;
+};
+
+// On the threads of a CPU: draw after draw over blocks of kMaxBlockRows rows, each example's numbers alone, so that no
+// bit depends on the other rows, on the block or on the threads.
+std::unique_ptr<DrawPass> MakeBlockPass(std::shared_ptr<const ServedModel> model);
+
+// Draws stacked, so that one product of each layer serves all of them: the way of a GPU. Stacks stay on the device up
+// to kMaxStackBytes (stack_cache.h). Outputs equal MakeBlockPass's up to float32 rounding, not in bits. `model` is a
+// list of layers, no module.
+std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model, Device device);
+
+// The predictor of `model` by that pass.
+std::unique_ptr<Predictor> MakePredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass);
+
+}  // namespace chainfleet

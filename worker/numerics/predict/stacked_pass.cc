@@ -1,0 +1,129 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/numerics/draw_pass.h"
+#include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/stack_cache.h"
+#include "worker/numerics/tensor_view.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kBlockRows = 512;
+// Of what the layers of a product put out, all together.
+constexpr int64_t kActivationBytes = int64_t{1} << 30;
+
+class StackedPass final : public DrawPass {
+ public:
+  StackedPass(std::shared_ptr<const ServedModel> model, Device device)
+      : model_(std::move(model)), device_(TorchDevice(device)), stacks_(device_) {}
+
+  void Run(const PassWork& work) override {
+    const c10::AutoGradMode autograd(false);
+    while (static_cast<int64_t>(scratch_.size()) < at::get_num_threads()) {
+      scratch_.emplace_back(work.sums->front().scratch_size());
+    }
+    for (int64_t start = 0; start < work.num_rows; start += kBlockRows) {
+      const int64_t count = std::min(work.num_rows - start, kBlockRows);
+      const at::Tensor x = Inputs(work.rows, start, count);
+      for (size_t i = 0; i < work.stacks.size(); ++i) AddStack(work, i, start, x);
+    }
+  }
+
+ private:
+  // [1, count, input_shape...]
+  at::Tensor Inputs(const RowSource& source, int64_t start, int64_t count) {
+    std::vector<int64_t> shape = {1, count};
+    shape.insert(shape.end(), model_->network.input_shape.begin(), model_->network.input_shape.end());
+    at::Tensor x = at::empty(shape, at::kFloat);
+    const auto [rows, first] = source.Read(start, count, &changed_);
+    float* const out = x.data_ptr<float>();
+    for (int64_t i = 0; i < count; ++i) rows.Read(first + i, out + i * rows.row_size());
+    return x.to(device_);
+  }
+
+  // All draws of a stack over the rows `x` from `start` on, a group of draws at a time. Groups are counted from the
+  // oldest draw on: they stay the same while a chain adds to its newest.
+  void AddStack(const PassWork& work, size_t stack, int64_t start, const at::Tensor& x) {
+    const int64_t draws = static_cast<int64_t>(work.stacks[stack].theta.size()), group = GroupSize(x.size(1));
+    for (int64_t first = (draws - 1) / group * group; draws > 0 && first >= 0; first -= group) {
+      AddGroup(work, stack, first, std::min(group, draws - first), start, x);
+    }
+  }
+
+  int64_t GroupSize(int64_t rows) const {
+    const int64_t bytes_per_draw = std::max<int64_t>(1, rows * model_->network.activation_floats * sizeof(float));
+    const int64_t by_stack = kMaxStackBytes / 4 / static_cast<int64_t>(model_->draw_size * sizeof(float));
+    return std::clamp<int64_t>(std::min(kActivationBytes / bytes_per_draw, by_stack), 1, kMaxGroup);
+  }
+
+  void AddGroup(const PassWork& work, size_t stack, int64_t first, int64_t count, int64_t start, const at::Tensor& x) {
+    const at::Tensor lanes = Lanes(Outputs(work.stacks[stack], first, count, x));
+    const int64_t rows = x.size(1), per_draw = lanes.numel() / count, outputs = model_->network.num_outputs;
+    const float* const values = lanes.const_data_ptr<float>();
+    const int64_t threads = at::get_num_threads(), blocks = (rows + kMaxBlockRows - 1) / kMaxBlockRows;
+    RunSingleThreaded(threads, [&](int64_t t) {
+      for (int64_t block = t; block < blocks; block += threads) {
+        const int64_t at = block * kMaxBlockRows, some = std::min(rows - at, kMaxBlockRows);
+        for (int64_t s = count - 1; s >= 0; --s) {
+          AddOutputs(*model_, work, stack, first + s, start + at, some, values + s * per_draw + at * outputs,
+                     scratch_[static_cast<size_t>(t)].data());
+        }
+      }
+    });
+  }
+
+  // [count, n, K]
+  at::Tensor Outputs(const DrawStack& draws, int64_t first, int64_t count, const at::Tensor& x) {
+    const at::Tensor theta = stacks_.Get(draws.theta, static_cast<size_t>(first), static_cast<size_t>(count));
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape[0] = count;
+    const std::vector<at::Tensor> statistics = Views(model_->network.statistics, theta);
+    return EagerLogits(model_->network, Views(model_->network.parameters, theta), x.expand(shape),
+                       {.statistics = &statistics});
+  }
+
+  // [S, shape...] each, of theta [S, draw_size].
+  static std::vector<at::Tensor> Views(const std::vector<ParameterShape>& tensors, const at::Tensor& theta) {
+    std::vector<at::Tensor> views;
+    for (const ParameterShape& tensor : tensors) {
+      std::vector<int64_t> shape = {theta.size(0)};
+      shape.insert(shape.end(), tensor.shape.begin(), tensor.shape.end());
+      views.push_back(theta.narrow(1, tensor.offset, NumValues(tensor.shape)).view(shape));
+    }
+    return views;
+  }
+
+  // [S, n, K] as [S][groups of 16][K][16] on the host.
+  static at::Tensor Lanes(const at::Tensor& outputs) {
+    const int64_t groups = NumGroups(outputs.size(1)), missing = groups * kLanes - outputs.size(1);
+    return at::constant_pad_nd(outputs, {0, 0, 0, missing})
+        .reshape({outputs.size(0), groups, kLanes, outputs.size(2)})
+        .transpose(2, 3)
+        .contiguous()
+        .cpu();
+  }
+
+  static constexpr int64_t kMaxGroup = 64;
+
+  const std::shared_ptr<const ServedModel> model_;
+  const at::Device device_;
+  StackCache stacks_;
+  std::vector<LaneBuffer<float>> scratch_;  // of each thread
+  std::vector<float> changed_;              // rows before normalisation
+};
+
+}  // namespace
+
+std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model, Device device) {
+  return std::make_unique<StackedPass>(std::move(model), device);
+}
+
+}  // namespace chainfleet

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "tests/support/predictor_parity.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 
@@ -88,6 +89,17 @@ TEST_P(Tf32, RoundsTheJobThatAskedForItAndNoOther) {
   EXPECT_NE(LastDraw(rounded, data, "cuda:0"), before);
   EXPECT_EQ(LastDraw(plan, data, "cuda:0"), before);
 }
+
+using Predictions = OnBothDevices;
+
+TEST_P(Predictions, OfStackedDrawsAreThoseOfTheCpu) {
+  const auto data = SyntheticImages(600);
+  for (const char* model : {"softmax_regression", "mlp", "lenet5"}) {
+    ExpectPredictorParity({BuiltinModel{model, {}}}, *data, 550, 70, nullptr, Device{0});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Samplers, Predictions, ::testing::Values(SamplerSpec{SgldSpec{}}));
 
 INSTANTIATE_TEST_SUITE_P(Samplers, Tf32, ::testing::Values(SamplerSpec{SgldSpec{}}));
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/device.h"
-#include "worker/numerics/draw_pass.h"
+#include "worker/numerics/predict/draw_pass.h"
 #include "worker/numerics/flatness_run.h"
 #include "worker/numerics/torch_errors.h"
 

@@ -34,7 +34,7 @@ at::Tensor Rows(const at::Tensor& h) {
 at::Tensor Gram(const at::Tensor& rows) { return rows.t().matmul(rows).to(at::kDouble); }
 
 // [rows, inputs] that meet the weight: windows of images, and 1 for the bias.
-at::Tensor InputRows(const LayerTap& tap, bool bias) {
+at::Tensor InputsOf(const LayerTap& tap, bool bias) {
   at::Tensor rows;
   if (const auto* conv = std::get_if<ConvLayer>(&tap.layer->kind)) {
     const std::vector<int64_t> kernel(2, conv->kernel), padding(2, conv->padding), stride(2, conv->stride);
@@ -62,7 +62,7 @@ void AddKronecker(const NetworkShape& network, const Likelihood& likelihood, con
     Curvature::Layer& layer = sum->layers[l];
     layer.weight = static_cast<int64_t>(taps[l].layer->parameter);
     layer.bias = HasBias(*taps[l].layer);
-    const at::Tensor rows = InputRows(taps[l], layer.bias).detach();
+    const at::Tensor rows = InputsOf(taps[l], layer.bias).detach();
     layer.positions += static_cast<double>(rows.size(0));
     AddTo(&layer.inputs, Gram(rows));
     outputs.push_back(taps[l].output);

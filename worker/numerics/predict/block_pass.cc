@@ -4,9 +4,9 @@
 #include <atomic>
 #include <utility>
 
-#include "worker/numerics/draw_pass.h"
 #include "worker/numerics/models/fused_network.h"
 #include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/predict/draw_pass.h"
 
 namespace chainfleet {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/numerics/draw_pass.h"
+#include "worker/numerics/predict/draw_pass.h"
 
 #include <algorithm>
 

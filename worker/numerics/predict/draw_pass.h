@@ -7,9 +7,9 @@
 
 #include "worker/numerics/device.h"
 #include "worker/numerics/draw_stack.h"
+#include "worker/numerics/predict/row_source.h"
 #include "worker/numerics/prediction_sums.h"
 #include "worker/numerics/predictor.h"
-#include "worker/numerics/row_source.h"
 #include "worker/numerics/served_model.h"
 
 namespace chainfleet {
@@ -40,8 +40,8 @@ class DrawPass {
 std::unique_ptr<DrawPass> MakeBlockPass(std::shared_ptr<const ServedModel> model);
 
 // Draws stacked, so that one product of each layer serves all of them: the way of a GPU. Stacks stay on the device up
-// to kMaxStackBytes (stack_cache.h). Outputs equal MakeBlockPass's up to float32 rounding, not in bits. `model` is a
-// list of layers, no module.
+// to kMaxStackBytes (predict/stack_cache.h). Outputs equal MakeBlockPass's up to float32 rounding, not in bits. `model`
+// is a list of layers, no module.
 std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model, Device device);
 
 // The predictor of `model` by that pass.

@@ -1,4 +1,4 @@
-#include "worker/numerics/row_source.h"
+#include "worker/numerics/predict/row_source.h"
 
 namespace chainfleet {
 

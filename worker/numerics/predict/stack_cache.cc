@@ -1,4 +1,4 @@
-#include "worker/numerics/stack_cache.h"
+#include "worker/numerics/predict/stack_cache.h"
 
 #include <ATen/ops/empty.h>
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/numerics/draw_pass.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/fused_network.h"
 #include "worker/numerics/models/single_threaded.h"
-#include "worker/numerics/stack_cache.h"
+#include "worker/numerics/predict/draw_pass.h"
+#include "worker/numerics/predict/stack_cache.h"
 #include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {

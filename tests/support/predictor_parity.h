@@ -1,0 +1,85 @@
+// Predictions with the draws stacked, the way of a GPU, against those of the CPU, draw by draw.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/rng_key.h"
+#include "worker/numerics/dataset/resident_dataset.h"
+#include "worker/numerics/predict/draw_pass.h"
+
+namespace chainfleet {
+
+struct BothWays {
+  std::unique_ptr<Predictor> stacked, blocks;
+  int64_t num_parameters = 0, draw_size = 0;
+};
+
+inline BothWays Predictors(const ModelSpec& model, const Dataset& data, Device device) {
+  auto plan = std::make_shared<PredictPlan>();
+  plan->job = "parity-aaaaaa";
+  plan->model = model;
+  plan->input_shape = data.input_shape;
+  plan->num_classes = data.num_classes;
+  plan->normalisation = data.normalisation;
+  const auto served = MakeServedModel(plan, nullptr);
+  CHAINFLEET_CHECK(served.ok()) << served.status().ToString();
+  return {MakePredictor(*served, MakeStackedPass(*served, device)), MakePredictor(*served, MakeBlockPass(*served)),
+          NumParameters((*served)->network.parameters), (*served)->draw_size};
+}
+
+// Parameters uniform in +-0.25, statistics of batch norm 0.5 higher; weights of three kinds.
+inline DrawStack SomeDraws(int64_t draws, const BothWays& both, int32_t chain) {
+  DrawStack stack;
+  stack.chain = {"parity-aaaaaa", chain};
+  for (int64_t s = 0; s < draws; ++s) {
+    stack.weights.push_back(1 + 0.25 * static_cast<double>(s % 3));
+    std::vector<float> theta(both.draw_size);
+    for (size_t i = 0; i < theta.size(); ++i) {
+      const float middle = static_cast<int64_t>(i) < both.num_parameters ? 0 : 0.5f;
+      const RngKey key{static_cast<uint64_t>(1000 * chain + s)};
+      const uint32_t word = RandomBlock(key, RngStream::kInit, 0, static_cast<uint32_t>(i)).word[0];
+      theta[i] = middle + 0.5f * UniformFloat(word) - 0.25f;
+    }
+    stack.theta.push_back(std::make_shared<const std::vector<float>>(std::move(theta)));
+  }
+  return stack;
+}
+
+inline void ExpectClose(const std::vector<double>& here, const std::vector<double>& there, const char* what) {
+  ASSERT_EQ(here.size(), there.size()) << what;
+  for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-4 * (1 + std::abs(there[i]))) << what << i;
+}
+
+inline void ExpectSameSums(const PartialPrediction& here, const PartialPrediction& there) {
+  EXPECT_EQ(here.chain, there.chain);
+  EXPECT_EQ(here.num_draws, there.num_draws);
+  EXPECT_EQ(here.sum_w, there.sum_w);
+  ExpectClose(here.sum_wp, there.sum_wp, "probability");
+  ExpectClose(here.sum_wp2, there.sum_wp2, "square");
+  ExpectClose(here.sum_wh, there.sum_wh, "entropy");
+  ExpectClose(here.sum_wm, there.sum_wm, "mean");
+  ExpectClose(here.sum_wv, there.sum_wv, "variance");
+  ExpectClose(here.draw_log_likelihood, there.draw_log_likelihood, "log likelihood");
+}
+
+// Rows of `data` under stacks of 1, `draws` and 3 draws, stacked on `device`.
+inline void ExpectPredictorParity(const ModelSpec& model, const ResidentDataset& data, int64_t rows, int64_t draws,
+                                  const Corruption* corruption = nullptr, Device device = {}) {
+  const BothWays both = Predictors(model, data.description(), device);
+  const std::vector<DrawStack> stacks = {SomeDraws(1, both, 0), SomeDraws(draws, both, 1), SomeDraws(3, both, 2)};
+  for (int again = 0; again < 2; ++again) {
+    const auto here = both.stacked->PredictRows(stacks, data, 2, rows, true, true, corruption);
+    const auto there = both.blocks->PredictRows(stacks, data, 2, rows, true, true, corruption);
+    ASSERT_TRUE(here.ok()) << here.status();
+    ASSERT_TRUE(there.ok()) << there.status();
+    ASSERT_EQ(here->size(), stacks.size());
+    for (size_t i = 0; i < stacks.size(); ++i) ExpectSameSums((*here)[i], (*there)[i]);
+  }
+}
+
+}  // namespace chainfleet

@@ -74,8 +74,8 @@ Worker::Worker(const WorkerOptions& options)
       draws_(&fetcher_, pool_.get(), options.draw_cache_mib * limits::kMiB),
       loader_(&fetcher_, &inputs_, pool_.get()),
       uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &uploads_, &held_, pool_.get(), this),
-      shards_([device = options.device](auto plan,
-                                        auto module) { return Predictor::Create(std::move(plan), device, module); },
+      shards_([device = options.device, stacks = MakeStackCache(options.device).value_or(nullptr)](
+                  auto plan, auto module) { return Predictor::Create(std::move(plan), device, module, stacks); },
               &draws_, &inputs_, pool_.get(), &clock_, this),
       device_(
           {options.serve_share},

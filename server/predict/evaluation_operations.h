@@ -34,7 +34,8 @@ std::string MakeEvaluationId(RngKey key);
 // At most limits::kRunningEvaluations run, the oldest first, and limits::kWaitingEvaluations wait. A run that fails for
 // want of workers, room or an answer is begun again, with backoff, until `longest` after its first
 // start in this process: only then, or by an error that would come again, the operation FAILS. Every run of an
-// operation rests on the same version, so it has the same result.
+// operation rests on the same version, so it has the same result (up to rounding, where some
+// workers compute on GPUs).
 class EvaluationOperations {
  public:
   EvaluationOperations(const Clock* clock, Executor* executor, Evaluator* evaluator, EvaluationLog* log,

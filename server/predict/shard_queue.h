@@ -23,9 +23,9 @@ absl::Status NoServingWorker();
 //
 // A worker that has a shard for longer than a third of the time that was left, within the two bounds, is slow until
 // it answers: it gets no other one while there are workers that are not, and the shard goes to a second worker
-// that has room for it after those that wait. The first answer counts, which of the two it is changes no bit of it; the
-// other attempt is cancelled. A worker that was slow with an attempt that was cancelled is tried again after ten times
-// as long as it was waited for, at most kSlowFor.
+// that has room for it after those that wait. The first answer counts, which of the two it is changes nothing but
+// rounding; the other attempt is cancelled. A worker that was slow with an attempt that was cancelled is tried again
+// after ten times as long as it was waited for, at most kSlowFor.
 class ShardQueue {
  public:
   static constexpr absl::Duration kSlowShard = absl::Seconds(30);

@@ -11,6 +11,8 @@
 #include "core/base/rng_key.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/predict/draw_pass.h"
+#include "worker/numerics/predict/stack_cache.h"
+#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 
@@ -28,8 +30,9 @@ inline BothWays Predictors(const ModelSpec& model, const Dataset& data, Device d
   plan->normalisation = data.normalisation;
   const auto served = MakeServedModel(plan, nullptr);
   CHAINFLEET_CHECK(served.ok()) << served.status().ToString();
-  return {MakePredictor(*served, MakeStackedPass(*served, device)), MakePredictor(*served, MakeBlockPass(*served)),
-          NumParameters((*served)->network.parameters), (*served)->draw_size};
+  return {MakePredictor(*served, MakeStackedPass(*served, std::make_shared<StackCache>(TorchDevice(device)))),
+          MakePredictor(*served, MakeBlockPass(*served)), NumParameters((*served)->network.parameters),
+          (*served)->draw_size};
 }
 
 // Parameters uniform in +-0.25, statistics of batch norm 0.5 higher; weights of three kinds.
@@ -50,9 +53,30 @@ inline DrawStack SomeDraws(int64_t draws, const BothWays& both, int32_t chain) {
   return stack;
 }
 
-inline void ExpectClose(const std::vector<double>& here, const std::vector<double>& there, const char* what) {
+template <typename T>
+void ExpectClose(const std::vector<T>& here, const std::vector<T>& there, const char* what) {
   ASSERT_EQ(here.size(), there.size()) << what;
   for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-4 * (1 + std::abs(there[i]))) << what << i;
+}
+
+// Which class is the largest may change by rounding, where two are as large: in one of a hundred at most.
+inline void ExpectSameVotes(const PartialPrediction& here, const PartialPrediction& there) {
+  ASSERT_EQ(here.votes.size(), there.votes.size());
+  double other = 0, all = 0;
+  for (size_t i = 0; i < here.votes.size(); ++i) {
+    other += std::abs(here.votes[i] - there.votes[i]);
+    all += there.votes[i];
+  }
+  EXPECT_LE(other, 0.01 * all);
+  ASSERT_EQ(here.draw_hits.size(), there.draw_hits.size());
+  for (size_t s = 0; s < here.draw_hits.size(); ++s) EXPECT_NEAR(here.draw_hits[s], there.draw_hits[s], 1) << s;
+}
+
+inline void ExpectSameMembers(const Members& here, const Members& there) {
+  EXPECT_EQ(here.weights, there.weights);
+  ExpectClose(here.probabilities, there.probabilities, "a draw's probability");
+  ExpectClose(here.mean, there.mean, "a draw's mean");
+  ExpectClose(here.variance, there.variance, "a draw's variance");
 }
 
 inline void ExpectSameSums(const PartialPrediction& here, const PartialPrediction& there) {
@@ -60,11 +84,17 @@ inline void ExpectSameSums(const PartialPrediction& here, const PartialPredictio
   EXPECT_EQ(here.num_draws, there.num_draws);
   EXPECT_EQ(here.sum_w, there.sum_w);
   ExpectClose(here.sum_wp, there.sum_wp, "probability");
-  ExpectClose(here.sum_wp2, there.sum_wp2, "square");
+  ExpectClose(here.sum_wp2, there.sum_wp2, "its square");
   ExpectClose(here.sum_wh, there.sum_wh, "entropy");
   ExpectClose(here.sum_wm, there.sum_wm, "mean");
+  ExpectClose(here.sum_wm2, there.sum_wm2, "its square");
   ExpectClose(here.sum_wv, there.sum_wv, "variance");
+  ExpectClose(here.log_sum_wd, there.log_sum_wd, "density");
+  ExpectClose(here.sum_wc, there.sum_wc, "distribution");
   ExpectClose(here.draw_log_likelihood, there.draw_log_likelihood, "log likelihood");
+  ExpectSameVotes(here, there);
+  ASSERT_TRUE(here.members && there.members);
+  ExpectSameMembers(*here.members, *there.members);
 }
 
 // Rows of `data` under stacks of 1, `draws` and 3 draws, stacked on `device`.

@@ -8,8 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/device.h"
-#include "worker/numerics/predict/draw_pass.h"
 #include "worker/numerics/flatness_run.h"
+#include "worker/numerics/predict/draw_pass.h"
+#include "worker/numerics/predict/stack_cache.h"
+#include "worker/numerics/tensor_view.h"
 #include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
@@ -105,15 +107,23 @@ std::unique_ptr<Predictor> MakePredictor(std::shared_ptr<const ServedModel> mode
   return std::make_unique<PassPredictor>(std::move(model), std::move(pass));
 }
 
+absl::StatusOr<std::shared_ptr<StackCache>> MakeStackCache(const std::string& device) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const Device parsed, ParseDevice(device));
+  return parsed.is_cuda() ? std::make_shared<StackCache>(TorchDevice(parsed)) : nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
                                                              const std::string& device,
-                                                             std::shared_ptr<const std::string> module) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const Device parsed, ParseDevice(device));
+                                                             std::shared_ptr<const std::string> module,
+                                                             std::shared_ptr<StackCache> stacks) {
+  if (stacks == nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(stacks, MakeStackCache(device));
+  }
   return CatchTorch("a predictor", [&]() -> absl::StatusOr<std::unique_ptr<Predictor>> {
     CHAINFLEET_ASSIGN_OR_RETURN(const auto model, MakeServedModel(std::move(plan), module.get()));
     // Modules go draw by draw anyhow, and an analytic regression is one product.
-    const bool stacked = parsed.is_cuda() && model->plan->model.is_network() && model->script == nullptr;
-    return MakePredictor(model, stacked ? MakeStackedPass(model, parsed) : MakeBlockPass(model));
+    const bool stacked = stacks != nullptr && model->plan->model.is_network() && model->script == nullptr;
+    return MakePredictor(model, stacked ? MakeStackedPass(model, stacks) : MakeBlockPass(model));
   });
 }
 

@@ -14,15 +14,21 @@
 namespace chainfleet {
 
 class ResidentDataset;
+class StackCache;
+
+// What the predictors of a device keep on it together; null for the CPU. INVALID_ARGUMENT for a device that is none.
+absl::StatusOr<std::shared_ptr<StackCache>> MakeStackCache(const std::string& device);
 
 // Stateless but for device buffers. Not thread-safe.
 class Predictor {
  public:
   // `device` and `module` as for ChainBatch: on a GPU draws of a list of layers go stacked, modules and analytic
-  // regressions stay on the CPU. INVALID_ARGUMENT for a model this build lacks.
+  // regressions stay on the CPU. `stacks`: of that device; null: one of its own. INVALID_ARGUMENT for a model this
+  // build lacks.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(std::shared_ptr<const PredictPlan> plan,
                                                            const std::string& device,
-                                                           std::shared_ptr<const std::string> module = nullptr);
+                                                           std::shared_ptr<const std::string> module = nullptr,
+                                                           std::shared_ptr<StackCache> stacks = nullptr);
   virtual ~Predictor() = default;
 
   // The sums of each stack, in their order. Outputs in float32, sums in float64: on a CPU the same bits however the

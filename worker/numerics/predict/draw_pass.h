@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "worker/numerics/device.h"
 #include "worker/numerics/draw_stack.h"
 #include "worker/numerics/predict/row_source.h"
 #include "worker/numerics/prediction_sums.h"
@@ -39,10 +38,9 @@ class DrawPass {
 // bit depends on the other rows, on the block or on the threads.
 std::unique_ptr<DrawPass> MakeBlockPass(std::shared_ptr<const ServedModel> model);
 
-// Draws stacked, so that one product of each layer serves all of them: the way of a GPU. Stacks stay on the device up
-// to kMaxStackBytes (predict/stack_cache.h). Outputs equal MakeBlockPass's up to float32 rounding, not in bits. `model`
-// is a list of layers, no module.
-std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model, Device device);
+// Draws stacked, so that one product of each layer serves all of them: the way of a GPU, that of `stacks`. Outputs
+// equal MakeBlockPass's up to float32 rounding, not in bits. `model` is a list of layers, no module.
+std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model, std::shared_ptr<StackCache> stacks);
 
 // The predictor of `model` by that pass.
 std::unique_ptr<Predictor> MakePredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass);

@@ -13,12 +13,15 @@ namespace chainfleet {
 inline constexpr int64_t kMaxStackBytes = int64_t{1} << 30;
 
 // By the identity of the draws' vectors, which a worker's cache of draws has by their digest: a draw that left that
-// cache and came back is another. The least recently used stacks go first. Not thread-safe.
+// cache and came back is another. The least recently used stacks go first. One for all
+// predictors of a device, used by its thread alone.
 class StackCache {
  public:
   using Draw = std::shared_ptr<const std::vector<float>>;
 
   explicit StackCache(at::Device device, int64_t max_bytes = kMaxStackBytes) : device_(device), max_bytes_(max_bytes) {}
+
+  at::Device device() const { return device_; }
 
   // Draws [first, first + count) of `draws`, all of one size D: [count, D] float32 on the device. What is larger than
   // all of the cache is made but not kept.

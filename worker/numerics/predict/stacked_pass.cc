@@ -11,7 +11,6 @@
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/predict/draw_pass.h"
 #include "worker/numerics/predict/stack_cache.h"
-#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
@@ -22,8 +21,8 @@ constexpr int64_t kActivationBytes = int64_t{1} << 30;
 
 class StackedPass final : public DrawPass {
  public:
-  StackedPass(std::shared_ptr<const ServedModel> model, Device device)
-      : model_(std::move(model)), device_(TorchDevice(device)), stacks_(device_) {}
+  StackedPass(std::shared_ptr<const ServedModel> model, std::shared_ptr<StackCache> stacks)
+      : model_(std::move(model)), stacks_(std::move(stacks)) {}
 
   void Run(const PassWork& work) override {
     const c10::AutoGradMode autograd(false);
@@ -46,27 +45,34 @@ class StackedPass final : public DrawPass {
     const auto [rows, first] = source.Read(start, count, &changed_);
     float* const out = x.data_ptr<float>();
     for (int64_t i = 0; i < count; ++i) rows.Read(first + i, out + i * rows.row_size());
-    return x.to(device_);
+    return x.to(stacks_->device());
   }
 
-  // All draws of a stack over the rows `x` from `start` on, a group of draws at a time. Groups are counted from the
-  // oldest draw on: they stay the same while a chain adds to its newest.
+  // All draws of a stack over the rows `x` from `start` on. They lie on the device in groups, counted from the oldest
+  // draw on, which stay the same while a chain adds to its newest; so many of a group go at once as their activations
+  // permit.
   void AddStack(const PassWork& work, size_t stack, int64_t start, const at::Tensor& x) {
-    const int64_t draws = static_cast<int64_t>(work.stacks[stack].theta.size()), group = GroupSize(x.size(1));
-    for (int64_t first = (draws - 1) / group * group; draws > 0 && first >= 0; first -= group) {
-      AddGroup(work, stack, first, std::min(group, draws - first), start, x);
+    const std::vector<StackCache::Draw>& draws = work.stacks[stack].theta;
+    const auto all = static_cast<int64_t>(draws.size());
+    const int64_t group = std::clamp<int64_t>(kMaxStackBytes / 4 / (model_->draw_size * sizeof(float)), 1, kMaxGroup);
+    const int64_t passes = kActivationBytes / std::max<int64_t>(1, model_->network.activation_floats * sizeof(float));
+    const int64_t at_once = std::max<int64_t>(1, passes / x.size(1));
+    for (int64_t first = (all - 1) / group * group; all > 0 && first >= 0; first -= group) {
+      const int64_t size = std::min(group, all - first);
+      const at::Tensor theta = stacks_->Get(draws, static_cast<size_t>(first), static_cast<size_t>(size));
+      for (int64_t end = size; end > 0; end -= at_once) {
+        const int64_t begin = std::max<int64_t>(0, end - at_once);
+        AddDraws(work, stack, first + begin, theta.narrow(0, begin, end - begin), start, x);
+      }
     }
   }
 
-  int64_t GroupSize(int64_t rows) const {
-    const int64_t bytes_per_draw = std::max<int64_t>(1, rows * model_->network.activation_floats * sizeof(float));
-    const int64_t by_stack = kMaxStackBytes / 4 / static_cast<int64_t>(model_->draw_size * sizeof(float));
-    return std::clamp<int64_t>(std::min(kActivationBytes / bytes_per_draw, by_stack), 1, kMaxGroup);
-  }
-
-  void AddGroup(const PassWork& work, size_t stack, int64_t first, int64_t count, int64_t start, const at::Tensor& x) {
-    const at::Tensor lanes = Lanes(Outputs(work.stacks[stack], first, count, x));
-    const int64_t rows = x.size(1), per_draw = lanes.numel() / count, outputs = model_->network.num_outputs;
+  // Draws [first, first + S) of a stack, theta [S, draw_size].
+  void AddDraws(const PassWork& work, size_t stack, int64_t first, const at::Tensor& theta, int64_t start,
+                const at::Tensor& x) {
+    const at::Tensor lanes = Lanes(Outputs(theta, x));
+    const int64_t count = theta.size(0), rows = x.size(1), per_draw = lanes.numel() / count,
+                  outputs = model_->network.num_outputs;
     const float* const values = lanes.const_data_ptr<float>();
     const int64_t threads = at::get_num_threads(), blocks = (rows + kMaxBlockRows - 1) / kMaxBlockRows;
     RunSingleThreaded(threads, [&](int64_t t) {
@@ -80,11 +86,10 @@ class StackedPass final : public DrawPass {
     });
   }
 
-  // [count, n, K]
-  at::Tensor Outputs(const DrawStack& draws, int64_t first, int64_t count, const at::Tensor& x) {
-    const at::Tensor theta = stacks_.Get(draws.theta, static_cast<size_t>(first), static_cast<size_t>(count));
+  // [S, n, K]
+  at::Tensor Outputs(const at::Tensor& theta, const at::Tensor& x) const {
     std::vector<int64_t> shape = x.sizes().vec();
-    shape[0] = count;
+    shape[0] = theta.size(0);
     const std::vector<at::Tensor> statistics = Views(model_->network.statistics, theta);
     return EagerLogits(model_->network, Views(model_->network.parameters, theta), x.expand(shape),
                        {.statistics = &statistics});
@@ -114,16 +119,16 @@ class StackedPass final : public DrawPass {
   static constexpr int64_t kMaxGroup = 64;
 
   const std::shared_ptr<const ServedModel> model_;
-  const at::Device device_;
-  StackCache stacks_;
+  const std::shared_ptr<StackCache> stacks_;
   std::vector<LaneBuffer<float>> scratch_;  // of each thread
   std::vector<float> changed_;              // rows before normalisation
 };
 
 }  // namespace
 
-std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model, Device device) {
-  return std::make_unique<StackedPass>(std::move(model), device);
+std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model,
+                                          std::shared_ptr<StackCache> stacks) {
+  return std::make_unique<StackedPass>(std::move(model), std::move(stacks));
 }
 
 }  // namespace chainfleet

@@ -7,7 +7,8 @@
 
 namespace chainfleet {
 
-inline constexpr int64_t kTraceWindow = 1000;  // values of a quantity that are looked at, of each chain: the newest
+inline constexpr int64_t kTraceWindow = 1000;      // values of a quantity that are looked at, of each chain: the newest
+inline constexpr int64_t kMostTracedChains = 128;  // of a point: the first that come
 inline constexpr size_t kMostTraceQuantities = 32;
 
 // Of the steps that one commit adds. Names what it holds, so that a server needs no more than a trace to diagnose.

@@ -218,6 +218,18 @@ int64_t NumTraced(StepPlan plan) {
   return plan.trace_every > 0 ? plan.NumDraws() : 0;
 }
 
+// What no run of so many traced values of a chain can reach would be waited for to the end of its steps.
+void ValidateEssAbove(const JobSpec& spec, int64_t traced, Violations* violations) {
+  if (!spec.until.ess_above) return;
+  const double values = static_cast<double>(std::min(traced, kTraceWindow)) *
+                        static_cast<double>(std::min<int64_t>(spec.chains, kMostTracedChains));
+  const double most = values * std::log10(values);  // core/diagnostics/ess.h
+  if (*spec.until.ess_above < most) return;
+  violations->push_back({"until.ess_above", absl::StrCat(spec.chains, " chains with ", std::min(traced, kTraceWindow),
+                                                         " traced values each have an ESS of at most ",
+                                                         std::floor(most), ": ask for less, or add chains")});
+}
+
 // The noise-corrected form cannot take away more than there is.
 void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violations) {
   const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
@@ -303,6 +315,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
          absl::StrCat("a rule on traces looks at ", kFewestValuesToStop, " values of each chain, the whole run has ",
                       traced, spec.trace_every ? ": trace more often" : ": the run is too short for it")});
   }
+  if (violations.empty()) ValidateEssAbove(spec, NumTraced(plan), &violations);
   return violations;
 }
 
@@ -410,9 +423,10 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
     const int64_t steps = of_each.NumDraws();
     const int64_t values = std::clamp<int64_t>(plan.total_steps / 16, 1, kTraceWindow);
     plan.trace_every = std::max<int64_t>(1, (steps + values - 1) / values);
-    // A rule on traces needs its values whatever they cost.
+    // A rule on traces needs its values whatever they cost, and long before the bound on the steps.
     if (spec.until.looks_at_traces()) {
-      plan.trace_every = std::clamp<int64_t>(steps / kFewestValuesToStop, 1, plan.trace_every);
+      const int64_t most = std::min<int64_t>(plan.trace_every, 16);
+      plan.trace_every = std::clamp<int64_t>(steps / kFewestValuesToStop, 1, most);
     }
   }
   return plan;

@@ -57,7 +57,7 @@ struct TracedChain {
 // kMostJobs the job that has not been fed for longest is forgotten.
 class TraceTable {
  public:
-  static constexpr size_t kMostChains = 128, kMostJobs = 4096;
+  static constexpr size_t kMostChains = kMostTracedChains, kMostJobs = 4096;
   static constexpr int64_t kMostValues = int64_t{1} << 21, kMostValuesInAll = int64_t{1} << 24;
 
   // Hears of a job what was just computed, of all its points; on the executor, outside of all locks.

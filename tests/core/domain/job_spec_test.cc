@@ -131,6 +131,7 @@ TEST(StepPlan, TracesOfAShortRunOneInSixteenStepsUnlessARuleNeedsMore) {
   EXPECT_EQ(traced(800), 100);
   EXPECT_GE(traced(850), kFewestValuesToStop);
   EXPECT_EQ(traced(6400), 400);
+  EXPECT_EQ(traced(640000), 20000) << "the rule may hold long before the bound";
 }
 
 TEST(StepPlan, TracesAsOftenAsTheJobSays) {
@@ -311,6 +312,21 @@ TEST(JobSpec, ARunIsLongEnoughForItsStopRule) {
   const auto brief = ValidateForData(spec, 128 * 20);  // two epochs of 20 steps are collected
   ASSERT_EQ(brief.size(), 1u);
   EXPECT_EQ(brief[0].path, "until");
+}
+
+TEST(JobSpec, AStopRuleAsksForNoMoreThanItsValuesCanSay) {
+  JobSpec spec = FashionJob();
+  spec.chains = 4;
+  spec.until = {.ess_above = 400};
+  EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty());
+  spec.trace_every = 9;  // 104 values of a chain, 416 in all: at most 416 log10 416
+  spec.until = {.ess_above = 1089};
+  EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty());
+  spec.until = {.ess_above = 1090};
+  const auto far = ValidateForData(spec, 60000);
+  ASSERT_EQ(far.size(), 1u);
+  EXPECT_EQ(far[0].path, "until.ess_above");
+  EXPECT_THAT(far[0].message, HasSubstr("at most 1089"));
 }
 
 TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {

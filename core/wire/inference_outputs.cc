@@ -91,10 +91,11 @@ std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes) {
   return outputs;
 }
 
-int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes) {
+int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes, int64_t num_quantiles) {
   int64_t values = 0;
   for (const InferenceTensor& output : InferenceOutputs(num_classes)) {
     if (std::ranges::find(outputs, output.name) == outputs.end()) continue;
+    if (output.name == kQuantiles) values += num_quantiles;
     if (std::ranges::count(output.row_shape, -1) > 0) continue;
     values += output.row_shape.empty() ? 1 : output.row_shape.front();
   }

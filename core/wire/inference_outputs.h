@@ -31,8 +31,9 @@ std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes);
 // What is sent without a list: scores, with `errors` also those, with `quantiles` also these.
 std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool quantiles);
 
-// Bytes that a row of these outputs takes in an answer, but for those whose size is known only once they are asked for.
-int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes);
+// Bytes that a row of these outputs, with so many levels of `quantiles`, takes in an answer; without those of members,
+// whose number is known only once the draws are.
+int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes, int64_t num_quantiles);
 
 // INVALID_ARGUMENT for an output that a model of K classes has not, with the names there are, or that stands twice.
 absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes);

@@ -106,7 +106,8 @@ absl::Status CheckReply(const InferenceCall& call, int64_t num_classes) {
   if (call.input.shape.empty()) return absl::OkStatus();  // refused for that
   const std::vector<std::string> outputs =
       call.outputs.empty() ? UsualOutputs(num_classes, call.anytime, !call.quantiles.empty()) : call.outputs;
-  return CheckReplyBytes(call.input.shape.front(), RowBytes(outputs, num_classes));
+  return CheckReplyBytes(call.input.shape.front(),
+                         RowBytes(outputs, num_classes, static_cast<int64_t>(call.quantiles.size())));
 }
 
 // Of each version in `known`, and of others that were asked for; only of `version` unless it is 0.
@@ -244,7 +245,7 @@ InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const
       config->set_backend("chainfleet");
       int64_t row_bytes = sizeof(float);
       for (const int64_t size : model.job.plan->dataset->input_shape) row_bytes *= size;
-      row_bytes = std::max(row_bytes, RowBytes(UsualOutputs(model.num_classes, false, false), model.num_classes));
+      row_bytes = std::max(row_bytes, RowBytes(UsualOutputs(model.num_classes, false, false), model.num_classes, 0));
       config->set_max_batch_size(static_cast<int32_t>((limits::kMaxMessageBytes - limits::kMiB) / row_bytes));
       Configure(batcher_->limits(), config->mutable_dynamic_batching());
       for (const InferenceTensor& tensor : InputsOf(model.job)) Configure(tensor, config->add_input());

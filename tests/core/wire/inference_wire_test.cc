@@ -257,8 +257,8 @@ TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
 }
 
 TEST(InferenceWire, KnowsWhatARowOfAnAnswerTakes) {
-  EXPECT_EQ(RowBytes({"mean_probability", "mutual_information", "member_probabilities"}, 10), 8 * (10 + 1));
-  EXPECT_EQ(RowBytes({"mean", "mean_error", "quantiles"}, 0), 8 * 2);
+  EXPECT_EQ(RowBytes({"mean_probability", "mutual_information", "member_probabilities"}, 10, 0), 8 * (10 + 1));
+  EXPECT_EQ(RowBytes({"mean", "mean_error", "quantiles"}, 0, 32), 8 * (2 + 32));
 }
 
 TEST(InferenceWire, ReadsVersions) {

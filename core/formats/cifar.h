@@ -22,4 +22,9 @@ inline constexpr int64_t kCifar10RecordBytes = 3073, kCifar100RecordBytes = 3074
 // (with its record) outside the classes.
 absl::Status ReadCifar(const std::string& bytes, int64_t record_bytes, CifarImages* images);
 
+// Records of CIFAR-10, to which ReadCifar gives back the same images. INVALID_ARGUMENT for no image, a label outside
+// 0 to 9, or pixels that are not 3072 a label; and for the 100 classes of CIFAR-100: each of its records has a coarse
+// label, too, which CifarImages lacks, and one made up would look like a true one to whoever reads it.
+absl::StatusOr<std::string> WriteCifar(const CifarImages& images);
+
 }  // namespace chainfleet

@@ -19,4 +19,10 @@ struct CsvTable {
 // text, empty, NaN or infinite, and the line of a row of another length.
 absl::StatusOr<CsvTable> ReadCsv(const std::string& text);
 
+// The text to which ReadCsv gives back columns and values, each value in the fewest digits that are read as the same
+// double; `lines` is not looked at. Columns called "0", "1", ... get no header. INVALID_ARGUMENT for no rows, a value
+// that is NaN or infinite, values that do not fill the rows, or columns that no header tells: a name with a comma, a
+// line break or white space around it (nothing is quoted, for ReadCsv knows no quotes), or nothing but numbers.
+absl::StatusOr<std::string> WriteCsv(const CsvTable& table);
+
 }  // namespace chainfleet

@@ -1,8 +1,10 @@
 #include "core/formats/idx.h"
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace chainfleet {
 namespace {
@@ -40,6 +42,26 @@ absl::StatusOr<Array> ReadIdx(const std::string& bytes) {
   }
   array.bytes = bytes.substr(header);
   return array;
+}
+
+absl::StatusOr<std::string> WriteIdx(const Array& array) {
+  if (array.type != ArrayType::kUint8)
+    return absl::InvalidArgumentError("IDX files of unsigned bytes are written only");
+  if (array.shape.empty() || array.shape.size() > 4) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("IDX files have 1 to 4 dimensions, the array has ", array.shape.size()));
+  }
+  std::string bytes = {0, 0, static_cast<char>(kUnsignedByte), static_cast<char>(array.shape.size())};
+  bytes.reserve(4 + 4 * array.shape.size() + array.bytes.size());
+  for (const int64_t size : array.shape) {
+    if (size < 1 || size > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("sizes in IDX files are 1 to 4294967295, the array is [",
+                                                     absl::StrJoin(array.shape, ", "), "]"));
+    }
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(size >> shift & 0xff);
+  }
+  bytes += array.bytes;
+  return bytes;
 }
 
 }  // namespace chainfleet

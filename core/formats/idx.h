@@ -15,4 +15,8 @@ bool IsIdx(const std::string& bytes);
 // exactly what its header says.
 absl::StatusOr<Array> ReadIdx(const std::string& bytes);
 
+// An IDX file, not gzipped, of a uint8 array with 1 to 4 dimensions. INVALID_ARGUMENT for another type or number of
+// dimensions, or a size that is 0 or has more than 32 bits.
+absl::StatusOr<std::string> WriteIdx(const Array& array);
+
 }  // namespace chainfleet

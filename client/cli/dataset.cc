@@ -58,7 +58,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
     std::vector<std::string> files;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* dataset = AddGroup(program, "dataset", "Put and list data sets");
+  CLI::App* dataset = AddGroup(program, "dataset", "Put, list and get data sets");
   CLI::App* put = AddVerb(dataset, run, "put", "Send a data set; the same content again is fine",
                           "  chainfleet dataset put mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz\n"
                           "  chainfleet dataset put mine inputs.npy labels.npy\n"
@@ -88,6 +88,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
     AddServerOptions(verb, run);
     AddOutputOption(verb, run);
   }
+  AddDatasetGet(dataset, run);
 }
 
 }  // namespace chainfleet

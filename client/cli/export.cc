@@ -1,5 +1,4 @@
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -13,27 +12,17 @@
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs.h"
+#include "client/cli/zarr_folder.h"
 #include "client/lib/draw_reader.h"
-#include "core/base/limits.h"
 #include "core/formats/npz.h"
-#include "core/formats/zarr.h"
 #include "core/store/draw_codec/safetensors.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kZarrChunkBytes = 16 * limits::kMiB;
-
 template <typename T>
 void Append(const T& value, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", path, ": ", error.message()));
 }
 
 // All draws of the job as arrays over draws: chain, index, step, weight, draws_theta [draws, D], draws_theta_a.
@@ -60,13 +49,7 @@ class ArraysExport {
 
   absl::Status WriteTo(const std::string& path, bool zarr) {
     const std::map<std::string, Array> arrays = Take();
-    if (zarr) {
-      return WriteZarr(arrays, kZarrChunkBytes, [&](const std::string& key, const std::string& content) {
-        const std::string file = path + "/" + key;
-        const absl::Status made = MakeFolder(file.substr(0, file.rfind('/')));
-        return made.ok() ? WriteOutputFile(file, content) : made;
-      });
-    }
+    if (zarr) return WriteZarrFolder(path, arrays);
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
     return WriteOutputFile(path, bytes);
   }
@@ -204,7 +187,7 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
   ArraysExport arrays;
   SafetensorsExport safetensors(options.output);
   const bool to_chains = options.format == "safetensors", to_zarr = options.format == "zarr";
-  if (to_chains || to_zarr) CHAINFLEET_RETURN_IF_ERROR(MakeFolder(options.output));
+  if (to_chains || to_zarr) CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
   int64_t num_draws = 0, num_bytes = 0;
   absl::Status status =
       ReadReadableDraws(&client, segments, options.skip_corrupt, &text, [&](const CheckedSegment& segment) {

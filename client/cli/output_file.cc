@@ -36,4 +36,11 @@ absl::Status WriteOutputFile(const std::string& path, const std::string& bytes) 
   return written;
 }
 
+absl::Status MakeOutputFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", path, ": ", error.message()));
+}
+
 }  // namespace chainfleet

@@ -11,4 +11,7 @@ namespace chainfleet {
 // in place. FAILED_PRECONDITION or RESOURCE_EXHAUSTED naming the path.
 absl::Status WriteOutputFile(const std::string& path, const std::string& bytes);
 
+// With those above it; fine if it is there. FAILED_PRECONDITION naming the path.
+absl::Status MakeOutputFolder(const std::string& path);
+
 }  // namespace chainfleet

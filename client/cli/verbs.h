@@ -17,6 +17,7 @@ void AddIntents(CLI::App* program, Invocation* run);  // pause, resume, abort, c
 void AddScale(CLI::App* program, Invocation* run);
 void AddDelete(CLI::App* program, Invocation* run);
 void AddDataset(CLI::App* program, Invocation* run);
+void AddDatasetGet(CLI::App* dataset, Invocation* run);  // below dataset
 void AddModel(CLI::App* program, Invocation* run);
 void AddSnapshot(CLI::App* program, Invocation* run);
 void AddAlias(CLI::App* program, Invocation* run);

@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/output_file.h"
 #include "core/base/file_system.h"
 #include "core/base/limits.h"
+#include "core/formats/zarr.h"
 #include "core/formats/zip.h"
 
 namespace chainfleet {
 namespace {
+
+constexpr int64_t kWrittenChunkBytes = 16 * limits::kMiB;
 
 absl::Status CheckGroup(const std::string& folder, const std::vector<std::string>& keys) {
   const auto has = [&](const char* key) { return std::binary_search(keys.begin(), keys.end(), key); };
@@ -47,6 +51,14 @@ absl::StatusOr<std::string> PackZarr(const std::string& folder) {
     members.emplace_back(key, std::move(content));
   }
   return WriteZip(members);
+}
+
+absl::Status WriteZarrFolder(const std::string& folder, const std::map<std::string, Array>& arrays) {
+  return WriteZarr(arrays, kWrittenChunkBytes, [&](const std::string& key, const std::string& content) {
+    const std::string file = folder + "/" + key;
+    const absl::Status made = MakeOutputFolder(file.substr(0, file.rfind('/')));
+    return made.ok() ? WriteOutputFile(file, content) : made;
+  });
 }
 
 }  // namespace chainfleet

@@ -85,7 +85,7 @@ class Client {
                                          const std::vector<FileToSend>& files,
                                          const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets();
-  // Stored rows in the order asked for, at most limits::kMaxExampleRows.
+  // Rows as they are stored, in the order asked for: at most 15 MiB, 16 bytes a row beside its inputs counted in.
   absl::StatusOr<v1::DatasetRowValues> ReadRows(const std::string& dataset, const std::vector<int64_t>& rows);
   absl::Status DeleteDataset(const std::string& name);
 

@@ -1,4 +1,4 @@
-// Single rows of a stored data set, for people to look at.
+// Rows of a stored data set as they are stored: single ones to look at, or many to write to a file.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct RowValues {
   std::vector<float> targets;   // [n]
 };
 
-// At most limits::kMaxExampleRows rows; the same row may be asked for twice. Reads each object that has one of them
-// once, one after the other. Blocks: run it on an Executor. INVALID_ARGUMENT for no rows; RESOURCE_EXHAUSTED for too
-// many, or more bytes than a message may have; OUT_OF_RANGE for a row that is not there; DATA_LOSS as DatasetShardFile
-// says.
+// At most as many rows as one message carries; the same row may be asked for twice. Reads each object that has one of
+// them once, one after the other. Blocks: run it on an Executor.
+// INVALID_ARGUMENT for no rows; RESOURCE_EXHAUSTED for too many, saying how many it may be; OUT_OF_RANGE for a row that
+// is not there; DATA_LOSS as DatasetShardFile says.
 absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows);
 
 }  // namespace chainfleet

@@ -271,13 +271,16 @@ class Metrics(unittest.TestCase):
             self.assertEqual(self.unknown(expr), [], where)
             self.assertNotEqual(promql.parse(expr).selected, (), where)
 
-    def test_every_metric_s_row_is_inside_a_table(self):
+    def test_one_table_has_every_metric_once(self):
         lines = deployed.read("docs", "metrics.md").splitlines()
         rows = [i for i, line in enumerate(lines) if line.startswith("| `chainfleet_")]
-        self.assertEqual(len(rows), len(deployed.types()))
-        for i in rows:
-            self.assertEqual(lines[i].count("|"), lines[i - 1].count("|"), lines[i])
-            self.assertTrue(lines[i - 1].startswith(("| `chainfleet_", "| --- |")), f"Markdown shows this row as text: {lines[i]}")
+        self.assertEqual(rows, list(range(rows[0], rows[0] + len(rows))), "Markdown shows a row after another line as text")
+        self.assertEqual(lines[rows[0] - 2:rows[0]], ["| name | of | type | labels | what |", "| --- | --- | --- | --- | --- |"])
+        self.assertEqual([line for line in lines if line.count("|") != 6 and line.startswith("| `chainfleet_")], [])
+        self.assertEqual(len(deployed.metrics()), len(rows), "a row is not of the form that the tests read")
+        self.assertEqual(len(deployed.types()), len(rows), "a metric has two rows")
+        self.assertEqual({metric.of for metric in deployed.metrics()}, {"server", "worker", "both"})
+        self.assertLessEqual(set(deployed.types().values()), {"counter", "gauge", "histogram"})
 
     def test_legends_and_variables_name_labels_that_there_are(self):
         for name, dashboard in deployed.dashboards().items():

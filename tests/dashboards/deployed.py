@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import typing
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
@@ -62,21 +63,37 @@ def records():
     return rules("recording_rules.yml")
 
 
-def unconditional():
-    """Names of the table without those that are there only with some option or device."""
-    return set(re.findall(r"^\| `(chainfleet_\w+)` \|(?:[^|]*\|){2} (?!with )", read("docs", "metrics.md"), re.M))
+class Metric(typing.NamedTuple):
+    """A row of the table of docs/metrics.md."""
+    name: str
+    of: str  # "server", "worker" or "both"
+    kind: str  # "counter", "gauge" or "histogram"
+    labels: frozenset
+    conditional: bool  # there only with some option or device
+
+
+def metrics():
+    rows = re.findall(r"^\| `(chainfleet_\w+)` \| (\w+) \| (\w+) \|([^|]*)\| (.*) \|$", read("docs", "metrics.md"), re.M)
+    return [Metric(name, of, kind, frozenset(re.findall(r"`(\w+)`", labels)), what.startswith("with "))
+            for name, of, kind, labels, what in rows]
+
+
+def served_by(program):
+    """Rows of what the table says the pages of "server" or "worker" have."""
+    return [metric for metric in metrics() if metric.of in (program, "both")]
+
+
+def unconditional(rows):
+    """Names without those that are there only with some option or device."""
+    return {metric.name for metric in rows if not metric.conditional}
 
 
 def types():
     """Metric -> "counter", "gauge" or "histogram", as docs/metrics.md says."""
-    return dict(re.findall(r"^\| `(chainfleet_\w+)` \| (\w+) \|", read("docs", "metrics.md"), re.M))
+    return {metric.name: metric.kind for metric in metrics()}
 
 
 def documented():
     """Metric -> its labels, as docs/metrics.md says; the parts of histograms have names of their own."""
-    table = {}
-    for name, kind, labels in re.findall(r"^\| `(chainfleet_\w+)` \| (\w+) \|([^|]*)\|", read("docs", "metrics.md"), re.M):
-        labels = set(re.findall(r"`(\w+)`", labels))
-        for part, more in (HISTOGRAM_PARTS if kind == "histogram" else {"": set()}).items():
-            table[name + part] = labels | more
-    return table
+    return {metric.name + part: metric.labels | more for metric in metrics()
+            for part, more in (HISTOGRAM_PARTS if metric.kind == "histogram" else {"": set()}).items()}

@@ -77,6 +77,11 @@ def page_of(address):
         return reply.read().decode()
 
 
+def types_on(page):
+    """(metric, type) of each that a scrape has."""
+    return re.findall(r"^# TYPE (\S+) (\S+)$", page, re.M)
+
+
 class WatchedFleet(StartedFleet):
     """A server, two workers whose metrics it lists, and jobs of all kinds."""
 
@@ -188,18 +193,26 @@ class Live(unittest.TestCase):
     def test_the_table_of_metrics_and_what_is_scraped_are_the_same(self):
         scraped = {name for name in self.prometheus.names() if name.startswith("chainfleet_")}
         self.assertEqual(sorted(scraped - set(deployed.documented())), [], "not in docs/metrics.md")
-        there = {name for name in deployed.unconditional() if name in scraped or name + "_bucket" in scraped}
-        self.assertEqual(sorted(deployed.unconditional() - there), [], "in docs/metrics.md, but never scraped")
+        promised = deployed.unconditional(deployed.metrics())
+        there = {name for name in promised if name in scraped or name + "_bucket" in scraped}
+        self.assertEqual(sorted(promised - there), [], "in docs/metrics.md, but never scraped")
+
+    def test_server_and_workers_serve_what_the_table_says_is_theirs(self):
+        for program, pages in (("server", [self.fleet.metrics()]), ("worker", list(map(page_of, self.worker_addresses())))):
+            there = {name for page in pages for name, _ in types_on(page)}
+            rows = deployed.served_by(program)
+            self.assertEqual(sorted(there - {metric.name for metric in rows}), [], f"the table does not say that a {program} serves it")
+            self.assertEqual(sorted(deployed.unconditional(rows) - there), [], f"no {program} serves it")
 
     def test_types_are_those_of_the_table(self):
         said = {}
         for page in [self.fleet.metrics(), *map(page_of, self.worker_addresses())]:
-            for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", page, re.M):
+            for name, kind in types_on(page):
                 self.assertEqual(said.setdefault(name, kind), kind, name)
         self.assertGreater(len(said), 60)
         types = deployed.types()
         self.assertEqual({name: types.get(name) for name in said}, said)
-        self.assertEqual(sorted(deployed.unconditional() - set(said)), [], "of no type, since no page has it")
+        self.assertEqual(sorted(deployed.unconditional(deployed.metrics()) - set(said)), [], "of no type, since no page has it")
 
     def test_labels_are_those_of_the_table(self):
         def own(series):  # those of the target are Prometheus'

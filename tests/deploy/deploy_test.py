@@ -180,7 +180,7 @@ class Kubernetes(unittest.TestCase):
             scrape = reply.read().decode()
         for rule in self.manifests.rules:
             for name in METRIC.findall(rule["metricsQuery"]):
-                self.assertTrue(f"| `{name}` |" in read("docs", "metrics.md"), f"{name} is not in docs/metrics.md")
+                self.assertTrue(f"| `{name}` | server |" in read("docs", "metrics.md"), f"{name} is not the server's in docs/metrics.md")
             for series in re.findall(r"chainfleet_[a-z_]+(?:{[^}]*})?", rule["metricsQuery"]):
                 self.assertTrue(f"\n{series} " in scrape, f"the server does not serve {series}")
         self.assertEqual(self.worker["livenessProbe"]["httpGet"], {"path": "/metrics", "port": "metrics"})

@@ -33,27 +33,58 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+constexpr char32_t kNoCharacter = 0xfffd;  // stands for bytes that are not UTF-8
 
-// Without line breaks and what else a terminal obeys; `marked` characters get a backslash.
-std::string Escaped(const std::string& text, std::string_view marked = "") {
+struct Character {
+  char32_t code = kNoCharacter;
+  size_t bytes = 1;
+};
+
+// The one that `text`, which has some, begins with.
+Character First(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  char32_t code = lead & (0x7f >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xc0) != 0x80) return {};
+    code = code << 6 | (next & 0x3f);
+  }
+  const char32_t least = bytes == 4 ? 0x10000 : bytes == 3 ? 0x800 : 0x80;
+  if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+  return {code, bytes};
+}
+
+// What a terminal obeys (C0, DEL and C1), breaks lines at or turns the order of letters with, so that a line shows
+// something else than it says; and what is not UTF-8, of which a terminal makes what it likes and JSON nothing.
+bool IsEscaped(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == kNoCharacter;
+}
+
+// `marked` characters get a backslash.
+std::string Escaped(std::string_view text, std::string_view marked = "") {
   std::string out;
-  for (const char c : text) {
-    if (marked.find(c) != std::string_view::npos) out += '\\';
-    if (IsControl(c)) {
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+  for (size_t at = 0; at < text.size();) {
+    const auto [code, bytes] = First(text.substr(at));
+    if (marked.find(text[at]) != std::string_view::npos) out += '\\';
+    if (IsEscaped(code)) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
     } else {
-      out += c;
+      out += text.substr(at, bytes);
     }
+    at += bytes;
   }
   return out;
 }
 
-std::string Quoted(const std::string& text) { return '"' + Escaped(text, "\"\\") + '"'; }
+std::string Quoted(std::string_view text) { return '"' + Escaped(text, "\"\\") + '"'; }
 
 struct Render {
   std::string operator()(const std::string& v) const {
-    const bool one_word = std::ranges::none_of(v, [](char c) { return c == ' ' || IsControl(c); });
+    const bool one_word = v.find(' ') == std::string::npos && Escaped(v) == v;
     return as_json || !one_word ? Quoted(v) : v;
   }
   std::string operator()(int64_t v) const { return std::to_string(v); }

@@ -145,5 +145,36 @@ TEST_F(LogTest, TellsATerminalNeitherToBreakTheLineNorAnythingElse) {
   EXPECT_THAT(line, HasSubstr(R"(job\u000amade why="a\u000a00:00:00.000 E\u001b[2Jlost" name="x\u000dlost\u007f")"));
 }
 
+TEST_F(LogTest, ShowsNoCharacterThatATerminalObeysBeyondAscii) {
+  const std::string line = LineOnATerminal(Program(), [] {
+    Log(LogLevel::kInfo, "\u009b2Jlost\u0085",
+        {{"name", "a\u2028b\u2029c"}, {"path", "\u202egnp.exe\u202c"}, {"id", "\u2066x\u2069\u200f"}});
+  });
+  EXPECT_THAT(line, HasSubstr(R"(\u009b2Jlost\u0085 name="a\u2028b\u2029c" path="\u202egnp.exe\u202c")"
+                              R"( id="\u2066x\u2069\u200f")"));
+}
+
+TEST_F(LogTest, ShowsLettersOfAllLanguages) {
+  const std::string text = "\u00fcber\u00a0\u03b8\u2030\u2065\u206a\U0001f600\U0010ffff";
+  const std::string line = LineOnATerminal(Program(), [&] { Log(LogLevel::kInfo, text, {{"name", text}}); });
+  EXPECT_THAT(line, HasSubstr(text + " name=" + text));
+}
+
+TEST_F(LogTest, MarksBytesThatAreNotUtf8) {
+  // An end inside a character, a C1 of one byte, a line break and a surrogate in disguise, a code beyond the last one.
+  const std::string bytes = "a\x9b\xc0\x8a\xed\xa0\x80\xf4\x90\x80\x80z\xe2\x80";
+  std::string marked = "a";
+  for (int i = 0; i < 10; ++i) marked += "\ufffd";
+  marked += "z\ufffd\ufffd";
+  EXPECT_EQ(Object([&] { Log(LogLevel::kInfo, bytes, {{"path", bytes}}); })["path"], marked);
+  const std::string line = LineOnATerminal(Program() + "Too", [&] { Log(LogLevel::kInfo, bytes); });
+  EXPECT_THAT(line, HasSubstr(R"(a\ufffd\ufffd)"));
+}
+
+TEST_F(LogTest, SaysTheSameInJson) {
+  const std::string text = "\u009b\u2028\u202e\U0001f600";
+  EXPECT_EQ(Object([&] { Log(LogLevel::kInfo, text); })["message"], text);
+}
+
 }  // namespace
 }  // namespace chainfleet

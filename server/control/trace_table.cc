@@ -44,6 +44,13 @@ struct Matrix {
   std::vector<std::vector<double>> of_quantity;
 };
 
+// What diagnostics of a job are computed from.
+struct Selection {
+  std::vector<std::string> quantities;
+  std::map<int32_t, std::set<int32_t>> without_room;
+  std::vector<Matrix> matrices;
+};
+
 Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
   const auto length = [](const Window& w) { return static_cast<int64_t>(w.steps.size()); };
   int64_t longest = 0;
@@ -101,6 +108,8 @@ struct TraceTable::State {
   void Append(TracedJob* job, Window* window, const ChainTrace& trace) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Forget(TracedJob* job, const ChainId& chain) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // None of a job that was forgotten. What it has so far counts as looked at.
+  std::optional<Selection> SelectFrom(const std::string& id);
   static void Compute(const std::shared_ptr<State>& state, const std::string& id);
   static void Keep(const std::shared_ptr<State>& state, const std::string& id,
                    std::shared_ptr<const std::vector<Diagnostic>> found);
@@ -204,32 +213,32 @@ void TraceTable::State::TellSettled(const std::string& id) {
   for (const auto& settled : told) settled();
 }
 
-void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::string& id) {
-  std::vector<Matrix> matrices;
-  std::vector<std::string> quantities;
-  std::map<int32_t, std::set<int32_t>> without_room;
-  {
-    MutexLock lock(&state->mutex);
-    const auto job = state->jobs.find(id);
-    if (job != state->jobs.end()) {  // else it was forgotten meanwhile
-      quantities = job->second.quantities;
-      without_room = job->second.without_room;
-      for (const auto& [point, windows] : job->second.points) {
-        matrices.push_back(Select(point, windows, quantities.size()));
-      }
-      job->second.added_before = job->second.added;
-      job->second.ended = false;
-    }
+std::optional<Selection> TraceTable::State::SelectFrom(const std::string& id) {
+  MutexLock lock(&mutex);
+  const auto found = jobs.find(id);
+  if (found == jobs.end()) return std::nullopt;
+  TracedJob& job = found->second;
+  Selection selection{.quantities = job.quantities, .without_room = job.without_room, .matrices = {}};
+  for (const auto& [point, windows] : job.points) {
+    selection.matrices.push_back(Select(point, windows, job.quantities.size()));
   }
+  job.added_before = job.added;
+  job.ended = false;
+  return selection;
+}
+
+void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::string& id) {
+  std::optional<Selection> selection = state->SelectFrom(id);
+  if (!selection) return state->TellSettled(id);  // it was forgotten meanwhile
   const auto found = std::make_shared<std::vector<Diagnostic>>();
   std::vector<PointDiagnosis> points;
-  for (const Matrix& matrix : matrices) {
-    const std::set<int32_t>& others = without_room[matrix.point];
+  for (const Matrix& matrix : selection->matrices) {
+    const std::set<int32_t>& others = selection->without_room[matrix.point];
     points.push_back({.point = matrix.point,
                       .looked_at = matrix.chains,
                       .without_room = {others.begin(), others.end()},
                       .values = matrix.values,
-                      .diagnostics = Diagnose(matrix, quantities)});
+                      .diagnostics = Diagnose(matrix, selection->quantities)});
     found->insert(found->end(), points.back().diagnostics.begin(), points.back().diagnostics.end());
   }
   Keep(state, id, found);

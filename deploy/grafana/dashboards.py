@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from panels import BAD, WARNING, choice, curves, dashboard, figure, quantiles, section, table
+from panels import BAD, WARNING, choice, curves, dashboard, figure, mean_and_p99, quantiles, section, table
 
 FAILOVER = ("Failover", "purple", "changes(chainfleet_leader[$__rate_interval]) > 0 and chainfleet_leader == 1", "{{instance}} leads")
 PREEMPTION = ("Preemption", "orange", "sum(increase(chainfleet_preemptions_total[$__rate_interval])) > 0", "chains gave way to a higher tier")
@@ -255,10 +255,10 @@ def predictions():
                                                  "{{stage}}")], "s",
                "Mean of each stage of a shard: load (draws and data), wait (for steps of chains and other shards), compute.",
                "load above compute: caches are cold or too small; wait: chains take the device, see --serve-share.", stacked=True),
-        curves("Requests in a pass", quantiles(batch + "_requests"), "none", "Requests that shared a pass over the draws.",
+        curves("Requests in a pass", mean_and_p99(batch + "_requests"), "none", "Requests that shared a pass over the draws.",
                "1 while many ask for the same draws: their shapes or versions differ."),
-        curves("Rows of a pass", quantiles(batch + "_rows"), "none", "Rows of the requests that shared it.", "at --predict-max-rows while requests queue up."),
-        curves("Draws averaged", quantiles("chainfleet_prediction_draws"), "none", "Members: draws that a pass averaged.",
+        curves("Rows of a pass", mean_and_p99(batch + "_rows"), "none", "Rows of the requests that shared it.", "at --predict-max-rows while requests queue up."),
+        curves("Draws averaged", mean_and_p99("chainfleet_prediction_draws"), "none", "Members: draws that a pass averaged.",
                "it falls for a job whose draws grow: workers are lost, or calls end by their deadline.")]
     devices = [
         curves("Draws asked of the caches", [(per_second("chainfleet_worker_draw_cache_requests_total", by="outcome"), "{{outcome}}")], "cps",

@@ -1,9 +1,11 @@
-"""Values as panels write them, and the marks of an axis."""
+"""Values as panels write them, and the marks of axes."""
 import math
 
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _TIMES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "µs"))
+_STRIDES = [count * size for size, counts in ((1, (1, 2, 5, 10, 15, 30)), (60, (1, 2, 5, 10, 15, 30)), (3600, (1, 2, 3, 6, 12)),
+                                              (86400, (1, 2, 7, 14, 30, 90, 365))) for count in counts]  # seconds
 _SUFFIX = {"percentunit": " %", "reqps": " req/s", "cps": " /s", "ops": " ops/s", "binBps": "/s", "watt": " W"}
 
 
@@ -55,3 +57,9 @@ def marks(low, high, unit="none", log=False):
     step = size * _round_step((high - low) / size / 5)
     first = math.floor(low / step + 1e-9)
     return [n * step for n in range(first, math.ceil(high / step - 1e-9) + 1)]
+
+
+def moments(span):
+    """Seconds before the end of `span` seconds that an axis of time marks: round ones, five at most if it is less than a few years."""
+    stride = next((stride for stride in _STRIDES if span <= 4.9 * stride), _STRIDES[-1])
+    return [n * stride for n in range(math.floor(span / stride) + 1)]

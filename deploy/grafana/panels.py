@@ -87,6 +87,11 @@ def quantiles(metric, selector="", by=(), shares=(0.5, 0.99), legend=""):
              f"{legend} p{share * 100:g}".strip()) for share in shares]
 
 
+def mean_and_p99(metric):
+    """Queries for `curves` about a histogram of small whole numbers: a median would be between two of them, half a request for one."""
+    return [(f"sum(rate({metric}_sum[$__rate_interval])) / sum(rate({metric}_count[$__rate_interval]))", "mean"), *quantiles(metric, shares=(0.99,))]
+
+
 def section(title):
     return {"type": "row", "title": title, "collapsed": False, "gridPos": {"w": COLUMNS, "h": 1}, "panels": []}
 

@@ -14,7 +14,7 @@ import os
 import re
 import time
 
-from figures import marks, written
+from figures import marks, moments, written
 from prometheus_http import Prometheus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -81,16 +81,17 @@ def draw_figure(box, panel, answers):
             size = min(26, (box.width - 16) / (0.65 * len(number)))
             lines.append(text(box.x + box.width / 2, y + 10, number, size, colour_of(value, defaults), "middle", "bold"))
             continue
-        lines.append(text(box.x + 8, y + 4, shortened(name, box.width - 74), 11, FAINT))
+        lines.append(text(box.x + 8, y + 4, shortened(name, box.width - 26 - 9 * len(number)), 11, FAINT))
         lines.append(text(box.x + box.width - 8, y + 5, number, 14, colour_of(value, defaults), "end", "bold"))
     return lines
 
 
 def stacked_up(series):
-    """The same series, each on top of those before."""
+    """The same series, each on top of those before: [(name, values, the values below it)]."""
     base, lifted = {}, []
     for name, values in series:
-        lifted.append((name, [(t, base.get(t, 0) + v) for t, v in values]))
+        below = [(t, base.get(t, 0)) for t, _ in values]
+        lifted.append((name, [(t, low + v) for (t, v), (_, low) in zip(values, below)], below))
         base.update(lifted[-1][1])
     return lifted
 
@@ -99,7 +100,7 @@ class Plane:
     """The inside of a panel of curves: times and values to points."""
 
     def __init__(self, box, window, levels, log):
-        self.left, self.right = box.x + 62, box.x + box.width - 10
+        self.left, self.right = box.x + 70, box.x + box.width - 10
         self.top, self.bottom = box.y + 28, box.y + box.height - 38
         self.window, self.levels, self.log = window, levels, log
 
@@ -117,14 +118,14 @@ class Plane:
             yield f'<line x1="{self.left}" x2="{self.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{LINE}"/>'
             yield text(self.left - 6, y + 4, written(level, unit), 10, FAINT, "end")
         start, end = self.window
-        for share in (0, 0.25, 0.5, 0.75, 1):
-            ago = written((1 - share) * (end - start), "s")
-            yield text(self.left + share * (self.right - self.left), self.bottom + 13, f"-{ago}" if share < 1 else "now", 10, FAINT,
-                       "start" if share == 0 else "end" if share == 1 else "middle")
+        for ago in moments(end - start):
+            yield text(self.x(end - ago), self.bottom + 13, f"-{written(ago, 's')}" if ago else "now", 10, FAINT, "middle" if ago else "end")
 
 
-def paths(plane, series, step, filled):
-    for i, (_, values) in enumerate(series):
+def paths(plane, series, step):
+    """`series`: [(name, values, values of its lower edge or none)]. The last come first: where one adds nothing to those below it, theirs
+    is the colour that is seen."""
+    for i, (_, values, below) in reversed(list(enumerate(series))):
         parts, last = [], None
         for moment, value in values:
             if not math.isfinite(value) or (plane.log and value <= 0):
@@ -132,18 +133,20 @@ def paths(plane, series, step, filled):
             parts.append(("L" if last is not None and moment - last < 2.5 * step else "M") + f"{plane.x(moment):.1f} {plane.y(value):.1f}")
             last = moment
         colour = COLOURS[i % len(COLOURS)]
-        if filled and parts and not any(p[0] == "M" for p in parts[1:]):
-            ends = [part[1:].split()[0] for part in (parts[-1], parts[0])]
-            yield f'<path d="{"".join(parts)}L{ends[0]} {plane.bottom}L{ends[1]} {plane.bottom}Z" fill="{colour}" opacity="0.15"/>'
+        if below and parts and not any(p[0] == "M" for p in parts[1:]):
+            back = "".join(f"L{plane.x(t):.1f} {plane.y(v):.1f}" for t, v in reversed(below) if math.isfinite(v))
+            yield f'<path d="{"".join(parts)}{back}Z" fill="{colour}" opacity="0.15"/>'
         yield f'<path d="{"".join(parts)}" fill="none" stroke="{colour}" stroke-width="1.5" stroke-linecap="round"/>'
 
 
 def legend(box, series):
+    """Those that are not 0 all the time come first: there is not always room for all."""
     x, y = box.x + 10, box.y + box.height - 8
-    for i, (name, _) in enumerate(series):
+    ordered = sorted(enumerate(series), key=lambda numbered: not any(value for _, value in numbered[1][1]))
+    for place, (i, (name, _)) in enumerate(ordered):
         name = shortened(name, 190, 10)
         if x + 6 * len(name) + 20 > box.x + box.width - 40:
-            yield text(x, y, f"+{len(series) - i}", 10, FAINT)
+            yield text(x, y, f"+{len(series) - place}", 10, FAINT)
             return
         yield f'<rect x="{x:.1f}" y="{y - 7:.1f}" width="10" height="3" fill="{COLOURS[i % len(COLOURS)]}"/>' + text(x + 14, y, name, 10)
         x += 6 * len(name) + 26
@@ -155,8 +158,8 @@ def draw_curves(box, panel, answers, window, step, events):
     series = [(named(panel, target, labels), values) for target in panel["targets"] for labels, values in answers[target["refId"]]]
     log = custom["scaleDistribution"]["type"] == "log"
     is_stacked = custom["stacking"]["mode"] == "normal"
-    drawn = stacked_up(series) if is_stacked else series
-    seen = [v for _, values in drawn for _, v in values if math.isfinite(v) and (v > 0 or not log)]
+    drawn = stacked_up(series) if is_stacked else [(name, values, []) for name, values in series]
+    seen = [v for _, values, _ in drawn for _, v in values if math.isfinite(v) and (v > 0 or not log)]
     if not seen:
         return [box.empty()]
     low, high = min([*seen, custom.get("axisSoftMin", seen[0])]), max([*seen, custom.get("axisSoftMax", seen[0])])
@@ -169,7 +172,7 @@ def draw_curves(box, panel, answers, window, step, events):
         if plane.levels[0] <= limit["value"] <= plane.levels[-1]:
             y = plane.y(limit["value"])
             lines.append(f'<line x1="{plane.left}" x2="{plane.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{NAMED[limit["color"]]}" stroke-dasharray="5 4"/>')
-    return lines + list(paths(plane, drawn, step, is_stacked)) + list(legend(box, series))
+    return lines + list(paths(plane, drawn, step)) + list(legend(box, series))
 
 
 def draw_table(box, panel, answers):

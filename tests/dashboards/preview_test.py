@@ -78,9 +78,34 @@ class Preview(unittest.TestCase):
         path, = [element.get("d") for element in picture.iter(SVG + "path")]
         self.assertEqual(path.count("M"), 2)
 
+    def test_moments_are_round_and_within_the_time_shown(self):
+        self.assertEqual(figures.moments(90.6), [0, 30, 60, 90])
+        self.assertEqual(figures.moments(3600), [0, 900, 1800, 2700, 3600])
+        self.assertEqual(figures.moments(6 * 3600), [0, 2 * 3600, 4 * 3600, 6 * 3600])
+        for span in (0.5, 1, 7, 59, 61, 1000, 5e4, 1e6, 3e7):
+            found = figures.moments(span)
+            self.assertTrue(found[-1] <= span and len(found) <= 5, f"{span}: {found}")
+
     def test_stacked_curves_lie_on_each_other(self):
         lifted = preview.stacked_up([("a", [(0, 1), (1, 2)]), ("b", [(0, 10), (1, 10)])])
-        self.assertEqual(lifted, [("a", [(0, 1), (1, 2)]), ("b", [(0, 11), (1, 12)])])
+        self.assertEqual(lifted, [("a", [(0, 1), (1, 2)], [(0, 0), (1, 0)]), ("b", [(0, 11), (1, 12)], [(0, 1), (1, 2)])])
+
+    def test_what_is_0_hides_neither_curve_nor_legend_of_what_is_not(self):
+        names = ["NONE", "SOME", *(f"NONE_{i}" for i in range(20))]
+        picture, _ = drawn(panels.curves("States", [("a", "{{state}}")], "none", "x.", "y.", stacked=True),
+                           [({"state": name}, lambda t, name=name: 3 * (name == "SOME")) for name in names])
+        strokes = [e.get("stroke") for e in picture.iter(SVG + "path") if e.get("stroke")]
+        self.assertEqual(strokes[-2:], [preview.COLOURS[1], preview.COLOURS[0]])  # SOME over those that are stacked upon it
+        found = words(picture)
+        self.assertLess(found.index("SOME"), found.index("NONE"))
+        self.assertIn("+", found[-1])
+
+    def test_names_of_several_figures_leave_room_for_their_numbers(self):
+        picture, _ = drawn(panels.figure("Progress", "a", "percentunit", "x.", "y.", legend="{{job}}"),
+                           [({"job": f"watched-emcmc-{i}"}, lambda t: 0.2421) for i in range(2)])
+        for name in (e for e in picture.iter(SVG + "text") if (e.text or "").startswith("watch")):
+            number = next(e for e in picture.iter(SVG + "text") if e.text == "24.2 %")
+            self.assertLess(float(name.get("x")) + 0.56 * 11 * len(name.text), float(number.get("x")) - 8 * len(number.text))
 
     def test_figures_show_the_newest_number_in_the_colour_of_its_limit(self):
         panel = panels.figure("Silence", "a", "s", "x.", "y.", [(10, panels.WARNING), (15, panels.BAD)])

@@ -9,14 +9,18 @@
 
 namespace chainfleet {
 
-// Over the last 31 steps. Not thread-safe.
+// The median over the last 31 steps; the rate over as many if they take long, else over 3 s: steps of microseconds come
+// in turns with those of other batches. Not thread-safe.
 class StepTimer {
  public:
   // A step ran over [began, ended] of the monotonic clock.
   void Add(absl::Duration began, absl::Duration ended) {
     took_[count_ % took_.size()] = ended - began;
-    ended_[count_ % ended_.size()] = ended;
     ++count_;
+    newest_ = ended;
+    if (num_marks_ == 0 || ended - marks_[(num_marks_ - 1) % kWindow].ended >= kMarkEvery) {
+      marks_[num_marks_++ % kWindow] = {count_, ended};
+    }
   }
 
   // Zero before the first step.
@@ -31,19 +35,24 @@ class StepTimer {
 
   // Waiting between steps counts. Zero before the second step.
   double StepsPerSecond() const {
-    if (size() < 2) return 0;
-    const absl::Duration first = ended_[count_ < kWindow ? 0 : count_ % kWindow];
-    const absl::Duration last = ended_[(count_ - 1) % kWindow];
-    return static_cast<double>(size() - 1) / std::max(absl::ToDoubleSeconds(last - first), 1e-9);
+    if (count_ < 2) return 0;
+    const Mark& first = marks_[num_marks_ < kWindow ? 0 : num_marks_ % kWindow];
+    return static_cast<double>(count_ - first.count) / std::max(absl::ToDoubleSeconds(newest_ - first.ended), 1e-9);
   }
 
  private:
   static constexpr size_t kWindow = 31;
+  static constexpr absl::Duration kMarkEvery = absl::Milliseconds(100);
+  struct Mark {
+    uint64_t count = 0;  // steps up to this one
+    absl::Duration ended;
+  };
   size_t size() const { return std::min<uint64_t>(count_, kWindow); }
 
   std::array<absl::Duration, kWindow> took_{};
-  std::array<absl::Duration, kWindow> ended_{};
-  uint64_t count_ = 0;
+  std::array<Mark, kWindow> marks_{};  // where the rate is taken from, a step each
+  uint64_t num_marks_ = 0, count_ = 0;
+  absl::Duration newest_;
 };
 
 }  // namespace chainfleet

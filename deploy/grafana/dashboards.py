@@ -105,7 +105,7 @@ def job():
                "Smallest effective sample sizes, of each point of a sweep.", "flat while draws grow: the chain is stuck."),
         curves("ESS a second", [(f"chainfleet_job_ess_per_second{mine}", "{{job}} {{point}}")], "none",
                "What a second of the job's life brings. Once a chain has 1,000 traced values (trace_every) it falls as 1 / age.",
-               "it falls before that: the chains wait, or more steps bring nothing new."),
+               "it falls before that: the chains wait, or more steps bring nothing new.", log=True),  # of small jobs thousands
         curves("Draws", [(f"chainfleet_job_draws{mine}", "{{job}}")], "short", "Committed draws.", "flat while chains run and the burn-in is over."),
         curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit",
                "Steps done of all steps, or draws of until.max_draws if that is more.",

@@ -81,7 +81,7 @@ def draw_figure(box, panel, answers):
             size = min(26, (box.width - 16) / (0.65 * len(number)))
             lines.append(text(box.x + box.width / 2, y + 10, number, size, colour_of(value, defaults), "middle", "bold"))
             continue
-        lines.append(text(box.x + 8, y + 4, shortened(name, box.width - 26 - 9 * len(number)), 11, FAINT))
+        lines.append(text(box.x + 8, y + 4, shortened(name, 0.9 * (box.width - 28 - 9 * len(number))), 11, FAINT))
         lines.append(text(box.x + box.width - 8, y + 5, number, 14, colour_of(value, defaults), "end", "bold"))
     return lines
 
@@ -119,7 +119,9 @@ class Plane:
             yield text(self.left - 6, y + 4, written(level, unit), 10, FAINT, "end")
         start, end = self.window
         for ago in moments(end - start):
-            yield text(self.x(end - ago), self.bottom + 13, f"-{written(ago, 's')}" if ago else "now", 10, FAINT, "middle" if ago else "end")
+            x = self.x(end - ago)
+            anchor = "end" if ago == 0 else "start" if x < self.left + 25 else "middle"
+            yield text(x, self.bottom + 13, f"-{written(ago, 's')}" if ago else "now", 10, FAINT, anchor)
 
 
 def paths(plane, series, step):
@@ -145,11 +147,11 @@ def legend(box, series):
     ordered = sorted(enumerate(series), key=lambda numbered: not any(value for _, value in numbered[1][1]))
     for place, (i, (name, _)) in enumerate(ordered):
         name = shortened(name, 190, 10)
-        if x + 6 * len(name) + 20 > box.x + box.width - 40:
+        if x + 6.4 * len(name) + 20 > box.x + box.width - 40:
             yield text(x, y, f"+{len(series) - place}", 10, FAINT)
             return
         yield f'<rect x="{x:.1f}" y="{y - 7:.1f}" width="10" height="3" fill="{COLOURS[i % len(COLOURS)]}"/>' + text(x + 14, y, name, 10)
-        x += 6 * len(name) + 26
+        x += 6.4 * len(name) + 26
 
 
 def draw_curves(box, panel, answers, window, step, events):

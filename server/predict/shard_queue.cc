@@ -23,6 +23,13 @@ absl::Status NoWorkerCould(const absl::Status& status) {
                     ReasonOf(status));
 }
 
+// The reason of CheckShardResult, and of bytes that are no result at all.
+bool IsNonsense(const absl::Status& status) { return ReasonOf(status) == "BAD_SHARD_RESULT"; }
+
+absl::Status OnlyNonsense(const absl::Status& last) {
+  return Annotate(last, "no worker gave an answer that can be used (the server's log names them)");
+}
+
 }  // namespace
 
 absl::Status NoServingWorker() {
@@ -46,9 +53,11 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     std::string preferred;
     absl::Duration deadline;  // monotonic
     Done done;
-    std::set<std::string> lost_by;   // workers of this round; when all have lost it the next round begins
-    int attempts = 0;                // but those beside a slow one
-    std::vector<Attempt> under_way;  // none while it waits; two while a worker is slow with it
+    std::set<std::string> lost_by = {};   // workers of this round; when all have lost it the next round begins
+    std::set<std::string> not_to = {};    // workers whose answer was nonsense: of every round
+    absl::Status nonsense = {};           // the last of it
+    int attempts = 0;                     // but those beside a slow one
+    std::vector<Attempt> under_way = {};  // none while it waits; two while a worker is slow with it
   };
 
   const Clock* const clock;
@@ -59,6 +68,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::set<uint64_t> waiting;                         // tickets, oldest first
   std::map<std::string, int> late;                    // late attempts under way, by worker
   std::map<std::string, absl::Duration> slow_until;   // monotonic; of workers whose late attempts were cancelled
+  std::map<std::string, absl::Duration> doubted;      // monotonic: until when; of workers whose answer was nonsense
   absl::Duration looking = absl::InfiniteDuration();  // when a timer looks for late ones
 
   void Add(uint64_t ticket, Shard shard) {
@@ -76,13 +86,15 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Pump() {
     if (waiting.empty() && late.empty()) return;
     std::vector<ServingWorker> workers = port->Workers();
-    std::erase_if(slow_until, [now = clock->Monotonic()](const auto& slow) { return slow.second <= now; });
+    const auto is_over = [now = clock->Monotonic()](const auto& until) { return until.second <= now; };
+    std::erase_if(slow_until, is_over);
+    std::erase_if(doubted, is_over);
     for (auto it = waiting.begin(); it != waiting.end();) {
       const uint64_t ticket = *it;
       Shard& shard = shards.at(ticket);
-      if (workers.empty()) {
+      if (const absl::Status status = AnyMayAnswer(shard, workers); !status.ok()) {
         it = waiting.erase(it);
-        Finish(ticket, NoServingWorker());
+        Finish(ticket, status);
         continue;
       }
       ServingWorker* const worker = Choose(&shard, &workers);
@@ -101,17 +113,25 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     }
   }
 
-  bool IsSlow(const std::string& worker) const { return late.contains(worker) || slow_until.contains(worker); }
+  static absl::Status AnyMayAnswer(const Shard& shard, const std::vector<ServingWorker>& workers) {
+    if (workers.empty()) return NoServingWorker();
+    const bool any = std::ranges::any_of(workers, [&](const auto& w) { return !shard.not_to.contains(w.id); });
+    return any ? absl::OkStatus() : OnlyNonsense(shard.nonsense);
+  }
 
-  // Null while no worker that may have it has room. Slow workers get it if there are no others.
+  bool IsAvoided(const std::string& worker) const {
+    return late.contains(worker) || slow_until.contains(worker) || doubted.contains(worker);
+  }
+
+  // Null while no worker that may have it has room. Slow and doubted workers get it if there are no others.
   ServingWorker* Choose(Shard* shard, std::vector<ServingWorker>* workers) {
     const auto lost = [&](const ServingWorker& w) { return shard->lost_by.contains(w.id); };
-    if (std::all_of(workers->begin(), workers->end(), lost)) shard->lost_by.clear();
-    const auto passed_over = [&](const ServingWorker& w) { return lost(w) || IsSlow(w.id); };
-    const bool all_slow = std::all_of(workers->begin(), workers->end(), passed_over);
+    if (std::all_of(workers->begin(), workers->end(), lost)) shard->lost_by = shard->not_to;
+    const auto passed_over = [&](const ServingWorker& w) { return lost(w) || IsAvoided(w.id); };
+    const bool all_avoided = std::all_of(workers->begin(), workers->end(), passed_over);
     ServingWorker* best = nullptr;
     for (ServingWorker& worker : *workers) {
-      if (lost(worker) || (IsSlow(worker.id) && !all_slow)) continue;
+      if (lost(worker) || (IsAvoided(worker.id) && !all_avoided)) continue;
       if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker) continue;
       if (worker.id == shard->preferred) return &worker;
       if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
@@ -165,11 +185,12 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Pump();
   }
 
-  // To the least loaded worker with room that is not slow itself, if there is one: the first answer wins.
+  // To the least loaded worker with room that is not avoided itself, if there is one: the first answer wins.
   void SendBeside(uint64_t ticket, Shard* shard, std::vector<ServingWorker>* workers) {
+    if (shard->not_to.size() >= limits::kShardAttempts) return;
     ServingWorker* best = nullptr;
     for (ServingWorker& worker : *workers) {
-      if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker || IsSlow(worker.id)) continue;
+      if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker || IsAvoided(worker.id)) continue;
       if (shard->lost_by.contains(worker.id) || worker.id == shard->under_way.front().worker) continue;
       if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
     }
@@ -197,22 +218,34 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Forget(*it);
     slow_until.erase(worker);
     shard->under_way.erase(it);
-    if (result.ok()) {
-      const absl::Status valid = CheckShardResult(shard->request, *result);
-      if (!valid.ok()) Tell(*shard, worker, valid);
-      Finish(ticket, valid.ok() ? std::move(result) : valid);
-    } else if (IsLost(result.status()) && (!shard->under_way.empty() || shard->attempts < limits::kShardAttempts)) {
-      shard->lost_by.insert(worker);
-      if (shard->under_way.empty()) Retry(ticket, shard);
-    } else {
-      Tell(*shard, worker, result.status());
-      Finish(ticket, IsLost(result.status()) ? NoWorkerCould(result.status()) : result.status());
+    const absl::Status status = result.ok() ? CheckShardResult(shard->request, *result) : result.status();
+    if (status.ok()) return Finish(ticket, std::move(result));
+    const bool nonsense = IsNonsense(status);
+    if (!nonsense && !IsLost(status)) {
+      Tell(*shard, worker, status);
+      return Finish(ticket, status);
     }
+    if (nonsense) Doubt(shard, worker, status);
+    shard->lost_by.insert(worker);
+    if (!shard->under_way.empty()) return;
+    if (std::max(shard->attempts, static_cast<int>(shard->not_to.size())) < limits::kShardAttempts) {
+      return Retry(ticket, shard);
+    }
+    if (!nonsense) Tell(*shard, worker, status);
+    Finish(ticket, nonsense ? OnlyNonsense(status) : NoWorkerCould(status));
+  }
+
+  // It never gets the shard again, and for a while no other one that somebody else can take.
+  void Doubt(Shard* shard, const std::string& worker, const absl::Status& status) {
+    Tell(*shard, worker, status);
+    shard->not_to.insert(worker);
+    shard->nonsense = status;
+    doubted[worker] = clock->Monotonic() + kDoubtedFor;
   }
 
   // The caller is told what happened, the operator where.
   static void Tell(const Shard& shard, const std::string& worker, const absl::Status& status) {
-    Log(LogLevel::kWarning, "a shard of a prediction failed",
+    Log(LogLevel::kWarning, "a worker failed a shard of a prediction",
         {{"request", shard.request.trace_id},
          {"job", shard.request.plan->job},
          {"worker", worker},
@@ -220,11 +253,11 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
          {"error", status.ToString()}});
   }
 
-  // At once if another worker is there, after a pause if it must be one that has lost it before.
+  // At once if another worker is there or none may have it, after a pause if it must be one that has lost it before.
   void Retry(uint64_t ticket, Shard* shard) {
     const std::vector<ServingWorker> workers = port->Workers();
-    if (workers.empty()) return Finish(ticket, NoServingWorker());
-    if (std::any_of(workers.begin(), workers.end(), [&](const auto& w) { return !shard->lost_by.contains(w.id); })) {
+    const auto lost = [&](const auto& w) { return shard->lost_by.contains(w.id); };
+    if (!std::ranges::all_of(workers, lost) || !AnyMayAnswer(*shard, workers).ok()) {
       waiting.insert(ticket);
       return;
     }
@@ -266,9 +299,10 @@ uint64_t ShardQueue::Submit(ShardRequest request, const std::string& preferred, 
   const uint64_t ticket = state_->next_id++;
   state_->strand.Schedule(
       [state = state_, ticket,
-       shard = State::Shard{std::move(request), preferred, deadline, std::move(done), {}, 0, {}}]() mutable {
-        state->Add(ticket, std::move(shard));
-      });
+       shard = State::Shard{.request = std::move(request),
+                            .preferred = preferred,
+                            .deadline = deadline,
+                            .done = std::move(done)}]() mutable { state->Add(ticket, std::move(shard)); });
   return ticket;
 }
 

@@ -26,16 +26,20 @@ absl::Status NoServingWorker();
 // that has room for it after those that wait. The first answer counts, which of the two it is changes nothing but
 // rounding; the other attempt is cancelled. A worker that was slow with an attempt that was cancelled is tried again
 // after ten times as long as it was waited for, at most kSlowFor.
+//
+// A worker whose answer CheckShardResult refuses, or is none, has lost the shard: another one gets it at once, this one
+// never again, and no other shard for kDoubtedFor while there are workers that can take it.
 class ShardQueue {
  public:
   static constexpr absl::Duration kSlowShard = absl::Seconds(30);
   static constexpr absl::Duration kLeastSlowShard = absl::Milliseconds(50);
   static constexpr absl::Duration kSlowFor = absl::Minutes(1);
+  static constexpr absl::Duration kDoubtedFor = absl::Minutes(1);
 
   // Runs at most once, on the executor, one at a time over all shards: hand real work over. UNAVAILABLE /
-  // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL, INTERNAL / BAD_SHARD_RESULT, or the last worker's error after
-  // limits::kShardAttempts tries of UNAVAILABLE or RESOURCE_EXHAUSTED; any other error of a worker is final. Which
-  // worker it was goes to the log.
+  // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL, or what the last worker did after limits::kShardAttempts tries:
+  // its UNAVAILABLE or RESOURCE_EXHAUSTED, or INTERNAL / BAD_SHARD_RESULT, which comes before if all workers there are
+  // answered nonsense. Any other error of a worker is final. Which worker it was goes to the log.
   using Done = std::function<void(absl::StatusOr<ShardResult>)>;
 
   // What it is given outlives the queue.

@@ -34,38 +34,28 @@ bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
          p.sum_wc.size() == held && MembersFit(p, request.members);
 }
 
-// As asked, one for each draw of its sums.
-bool MembersFit(const PartialPrediction& p, const ShardRequest& request) {
-  if (!p.members) return !request.members || p.num_draws == 0;
-  const size_t draws = static_cast<size_t>(p.num_draws), rows = static_cast<size_t>(NumRows(request));
-  const size_t classes = static_cast<size_t>(request.plan->num_classes), numbers = classes > 0 ? 0 : draws * rows;
-  return request.members && p.members->weights.size() == draws &&
-         p.members->probabilities.size() == draws * rows * classes && p.members->mean.size() == numbers &&
-         p.members->variance.size() == numbers;
-}
-
-absl::Status Bad(const std::string& what) {
-  return WithReason(absl::InternalError("a worker's result " + what), "BAD_SHARD_RESULT");
-}
-
 // One for each chain asked for, in place of sums.
 absl::Status CheckFlatness(const ShardRequest& request, const ShardResult& result) {
   std::set<ChainId> missing;
   for (const ChainDraws& chain : request.chains) missing.insert(chain.chain);
   for (const Flatness& f : result.flatness) {
     const std::string name = "for the flatness of " + ToString(f.chain);
-    if (missing.erase(f.chain) == 0) return Bad(name + " was not asked for, or came twice");
+    if (missing.erase(f.chain) == 0) return BadShardResult(name + " was not asked for, or came twice");
     if (f.fisher_values.size() != f.fisher_ranks.size() || f.random_line.size() != f.line_positions.size() ||
         (!f.anchor_line.empty() && f.anchor_line.size() != f.line_positions.size())) {
-      return Bad(name + " has arrays of other shapes");
+      return BadShardResult(name + " has arrays of other shapes");
     }
   }
-  if (!result.partials.empty()) return Bad("has sums that were not asked for");
+  if (!result.partials.empty()) return BadShardResult("has sums that were not asked for");
   if (missing.empty() || !result.corrupt_objects.empty()) return absl::OkStatus();
-  return Bad(absl::StrCat("lacks the flatness of ", missing.size(), " chains"));
+  return BadShardResult(absl::StrCat("lacks the flatness of ", missing.size(), " chains"));
 }
 
 }  // namespace
+
+absl::Status BadShardResult(const std::string& what) {
+  return WithReason(absl::InternalError("a worker's result " + what), "BAD_SHARD_RESULT");
+}
 
 int64_t NumRows(const ShardRequest& request) {
   return request.rows ? request.rows->num_rows : request.inputs->shape.front();
@@ -82,19 +72,19 @@ absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& re
     const auto entries = draws_of.find(p.chain);
     const size_t at = seen[{p.chain, p.kind}]++;
     if (entries == draws_of.end() || std::ranges::count(request.kinds, p.kind) == 0 || at >= entries->second.size()) {
-      return Bad(name + " was not asked for, or came twice");
+      return BadShardResult(name + " was not asked for, or came twice");
     }
     // Of an entry whose draws are all corrupt there is no sum: those that follow move up.
     const int64_t asked = may_lack ? std::ranges::max(entries->second) : entries->second[at];
     if (p.num_draws < 0 || p.num_draws > asked || (p.num_draws < asked && !may_lack)) {
-      return Bad(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked));
+      return BadShardResult(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked));
     }
-    if (!ArraysFit(p, request) || !MembersFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0)))
-      return Bad(name + " has arrays of other shapes");
+    if (!ArraysFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0)))
+      return BadShardResult(name + " has arrays of other shapes");
   }
   const size_t wanted = request.chains.size() * request.kinds.size();
   if (result.partials.size() < wanted && !may_lack) {
-    return Bad(absl::StrCat("has ", result.partials.size(), " sums instead of ", wanted));
+    return BadShardResult(absl::StrCat("has ", result.partials.size(), " sums instead of ", wanted));
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "core/wire/grpc_status.h"
 #include "core/wire/predict_wire.h"
 #include "server/control/protocol_version.h"
+#include "server/predict/shard_result_check.h"
 
 namespace chainfleet {
 namespace {
@@ -24,6 +25,14 @@ absl::Status StreamEnded(const std::string& worker) {
 absl::Status CheckHello(const v1::ShardUpdate::Hello& hello) {
   if (hello.worker().empty()) return InvalidFields({{"hello.worker", "is empty"}});
   return CheckProtocolVersion(hello.worker(), hello.protocol_version());
+}
+
+absl::StatusOr<ShardResult> Parse(const std::string& bytes) {
+  v1::ShardResult proto;
+  if (!proto.ParseFromString(bytes)) return BadShardResult("does not parse");
+  absl::StatusOr<ShardResult> result = FromProto(proto);
+  if (!result.ok()) return BadShardResult(absl::StrCat("does not parse: ", result.status().message()));
+  return result;
 }
 
 }  // namespace
@@ -86,11 +95,7 @@ class ShardStreams::Session {
     }
     bytes += chunk.data();
     if (!chunk.last()) return;
-    executor_->Schedule([done = std::move(it->second.done), bytes = std::move(bytes)] {
-      v1::ShardResult proto;
-      if (!proto.ParseFromString(bytes)) return done(absl::InternalError("a worker's answer does not parse"));
-      done(FromProto(proto));
-    });
+    executor_->Schedule([done = std::move(it->second.done), bytes = std::move(bytes)] { done(Parse(bytes)); });
     shards_.erase(it);
   }
 

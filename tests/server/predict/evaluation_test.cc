@@ -406,6 +406,24 @@ TEST(Evaluation, GivesTheSameBitsForEveryPlacementAndOrder) {
   }
 }
 
+TEST(Evaluation, NonsenseOfOneWorkerChangesNoBitOfScoresAndFlatness) {
+  std::optional<Evaluation> expected;
+  for (const Mood mood : {Mood::kAnswers, Mood::kSendsNonsense}) {
+    World world(testing::ArbitraryProbabilities(2), std::nullopt, {2, 1, 5});
+    world.port.workers["b"] = mood;
+    world.AddDataset("data", {std::vector<int32_t>(3000, 1)});
+    EvaluateQuery query = Asking("data");
+    query.flatness = true;
+    const absl::StatusOr<Evaluation> result = world.Evaluate(query);
+    ASSERT_TRUE(result.ok()) << result.status();
+    if (!expected) expected = *result;
+    ASSERT_EQ(result->scores.size(), expected->scores.size());
+    EXPECT_EQ(result->scores.back().nll, expected->scores.back().nll);
+    ASSERT_THAT(result->flatness, SizeIs(3));
+    for (size_t c = 0; c < 3; ++c) EXPECT_EQ(result->flatness[c].fisher_trace, expected->flatness[c].fisher_trace);
+  }
+}
+
 TEST(Evaluation, KeepsFewBlocksInFlight) {
   World world(testing::ArbitraryProbabilities(2));
   world.AddDataset("data", {std::vector<int32_t>(10000, 0)});

@@ -136,7 +136,7 @@ inline Members MembersOf(const ChainId& chain, DrawKind kind, const std::vector<
 // Answers through the executor, so in any order the executor likes.
 class FakeShardPort final : public ShardPort {
  public:
-  enum class Mood { kAnswers, kLosesShards, kIsFull, kHangs, kSendsNonsense };
+  enum class Mood { kAnswers, kLosesShards, kIsFull, kHangs, kSendsNonsense, kRefuses };
   struct Sent {
     std::string worker;
     ShardRequest request;
@@ -188,10 +188,16 @@ class FakeShardPort final : public ShardPort {
         return executor_->Schedule([this, id] { End(id, absl::UnavailableError("the stream ended")); });
       case Mood::kIsFull:
         return executor_->Schedule([this, id] { End(id, absl::ResourceExhaustedError("16 shards wait here")); });
+      case Mood::kRefuses:
+        return executor_->Schedule([this, id] { End(id, absl::FailedPreconditionError("no such network")); });
       case Mood::kSendsNonsense:
         return executor_->Schedule([this, id, request] {
           ShardResult result = Answer(request);
-          result.partials.front().sum_wp.pop_back();
+          if (request.flatness) {
+            result.flatness.pop_back();
+          } else {
+            result.partials.front().sum_w = 0;
+          }
           End(id, std::move(result));
         });
       case Mood::kHangs:

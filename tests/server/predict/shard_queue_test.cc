@@ -1,10 +1,12 @@
 #include "server/predict/shard_queue.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/limits.h"
+#include "core/base/log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/predict/fake_serving.h"
@@ -15,10 +17,12 @@ namespace chainfleet {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::ResultOf;
 using ::testing::SizeIs;
 using Mood = testing::FakeShardPort::Mood;
 
@@ -256,12 +260,76 @@ TEST(ShardQueue, GivesUpAfterSomeAttemptsWithTheLastWorkersError) {
   EXPECT_THAT(std::string(world.results[0].status().message()), HasSubstr("every worker that was asked"));
 }
 
-TEST(ShardQueue, RepeatsNoShardWhoseResultIsNonsense) {
+TEST(ShardQueue, SendsAShardWhoseResultIsNonsenseElsewhereAtOnce) {
+  World world({{"bad", Mood::kSendsNonsense}, {"good", Mood::kAnswers}});
+  ::testing::internal::CaptureStderr();
+  InitLog("test", "info");
+  world.Submit("bad");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(world.Receivers(), ElementsAre("bad", "good"));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(world.results[0].ok()) << world.results[0].status();
+  EXPECT_THAT(log, AllOf(HasSubstr("warning"), HasSubstr("bad"), HasSubstr("job-aaaaaa"), HasSubstr("other shapes")));
+  EXPECT_EQ(std::ranges::count(log, '\n'), 1) << log;
+}
+
+TEST(ShardQueue, PassesOverAWorkerWhoseResultWasNonsenseForAWhile) {
   World world({{"a", Mood::kSendsNonsense}, {"b", Mood::kAnswers}});
   world.Submit("a");
-  EXPECT_THAT(world.port.sent, SizeIs(1));
+  world.port.workers["a"] = Mood::kAnswers;
+  world.Submit("a");
+  EXPECT_EQ(world.Receivers().back(), "b");
+  world.port.workers.erase("b");
+  world.Submit("a");
+  EXPECT_EQ(world.Receivers().back(), "a") << "there is no other one";
+  world.port.workers["b"] = Mood::kAnswers;
+  world.executor.RunFor(ShardQueue::kDoubtedFor);
+  world.Submit("a");
+  EXPECT_EQ(world.Receivers().back(), "a") << "it is tried again";
+}
+
+TEST(ShardQueue, NeverAsksAWorkerAgainForWhatItAnsweredWithNonsense) {
+  World world({{"a", Mood::kSendsNonsense}, {"b", Mood::kIsFull}});
+  world.Submit("a");
+  world.executor.RunFor(absl::Seconds(10));
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b", "b"));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(absl::IsResourceExhausted(world.results[0].status())) << "which may pass";
+}
+
+TEST(ShardQueue, FailsWhenOnlyThoseAreLeftThatAnsweredWithNonsense) {
+  World world({{"a", Mood::kSendsNonsense}, {"b", Mood::kHangs}});
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.Submit("b");
+  world.Submit("a");  // then it waits for b, which is full
+  EXPECT_THAT(world.results, IsEmpty());
+  world.port.workers.erase("b");
+  world.port.AnswerOpen("b");
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.port.sent, SizeIs(limits::kMaxShardsInFlightPerWorker + 1));
+  EXPECT_THAT(world.results,
+              Contains(ResultOf([](const auto& r) { return ReasonOf(r.status()); }, "BAD_SHARD_RESULT")));
+}
+
+TEST(ShardQueue, GivesUpAfterSomeAnswersOfNonsense) {
+  World world({{"a", Mood::kSendsNonsense}});
+  for (char id = 'b'; id < 'i'; ++id) world.port.workers[std::string(1, id)] = Mood::kSendsNonsense;
+  world.Submit("a");
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b", "c"));
   ASSERT_THAT(world.results, SizeIs(1));
   EXPECT_EQ(ReasonOf(world.results[0].status()), "BAD_SHARD_RESULT");
+}
+
+TEST(ShardQueue, NonsenseBesideASlowWorkerIsNotTheEndAndIsBoundedToo) {
+  World world({{"a", Mood::kHangs}});
+  for (char id = 'b'; id < 'i'; ++id) world.port.workers[std::string(1, id)] = Mood::kSendsNonsense;
+  world.Submit("a");
+  world.executor.RunFor(3 * ShardQueue::kSlowShard);
+  EXPECT_THAT(world.port.sent, SizeIs(1 + limits::kShardAttempts));
+  EXPECT_THAT(world.results, IsEmpty()) << "the slow one may answer yet";
+  world.port.AnswerOpen("a");
+  world.executor.RunUntilIdle();
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(world.results[0].ok()) << world.results[0].status();
 }
 
 TEST(ShardQueue, SaysThatNoWorkerServes) {

@@ -58,12 +58,11 @@ absl::StatusOr<std::string> ReadRegular(const std::string& path, int64_t max_byt
   return bytes;
 }
 
-absl::StatusOr<HttpReply> Succeed(const S3Client& client, const S3Call& call) {
-  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, client.Run(call));
-  const absl::Status status = client.StatusOf(call, reply);
-  if (absl::IsNotFound(status)) return absl::NotFoundError("there is no such object: check the bucket and the key");
-  CHAINFLEET_RETURN_IF_ERROR(status);
-  return reply;
+// With what a user can do about an object that is not there.
+absl::StatusOr<HttpReply> RunFor(const S3Client& client, const S3Call& call) {
+  absl::StatusOr<HttpReply> reply = client.Succeed(call);
+  if (!absl::IsNotFound(reply.status())) return reply;
+  return absl::NotFoundError("there is no such object: check the bucket and the key");
 }
 
 }  // namespace
@@ -129,7 +128,7 @@ absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int6
   });
   if (root == buckets_.end()) return NotBelow();
   const S3Client& client = **root;
-  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply head, Succeed(client, {.method = "HEAD", .key = uri.path}));
+  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply head, RunFor(client, {.method = "HEAD", .key = uri.path}));
   int64_t size = 0;
   if (!absl::SimpleAtoi(head.headers["content-length"], &size)) {
     return absl::InternalError("S3 did not say how long the object is");
@@ -138,7 +137,7 @@ absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int6
   CHAINFLEET_RETURN_IF_ERROR(admit(size));
   CHAINFLEET_ASSIGN_OR_RETURN(
       HttpReply reply,
-      Succeed(client, {.method = "GET", .key = uri.path, .max_reply_bytes = std::max(size, limits::kS3MaxReplyBytes)}));
+      RunFor(client, {.method = "GET", .key = uri.path, .max_reply_bytes = std::max(size, limits::kS3MaxReplyBytes)}));
   const int64_t came = static_cast<int64_t>(reply.body.size());
   if (came > max_bytes) return TooLarge(came, max_bytes);
   return std::move(reply.body);

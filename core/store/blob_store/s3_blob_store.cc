@@ -59,12 +59,6 @@ absl::StatusOr<std::string> S3BlobStore::KeyOf(const std::string& name) const {
   return client_->settings().prefix + name;
 }
 
-absl::StatusOr<HttpReply> S3BlobStore::Succeed(const S3Call& call) const {
-  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, client_->Run(call));
-  CHAINFLEET_RETURN_IF_ERROR(client_->StatusOf(call, reply));
-  return reply;
-}
-
 absl::Status S3BlobStore::Put(const std::string& name, const std::string& bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
   for (int attempt = 0; attempt < limits::kS3Attempts; ++attempt) {
@@ -92,12 +86,12 @@ absl::Status S3BlobStore::Write(const std::string& key, const std::string& bytes
 
 absl::Status S3BlobStore::WriteParts(const std::string& key, const std::string& bytes, IfPresent if_present) const {
   if (if_present == IfPresent::kKeep) {
-    const absl::Status present = Succeed({.method = "HEAD", .key = key}).status();
+    const absl::Status present = client_->Succeed({.method = "HEAD", .key = key}).status();
     if (present.ok()) return Exists(key);
     if (!absl::IsNotFound(present)) return present;
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply created,
-                              Succeed({.method = "POST", .key = key, .query = {{"uploads", ""}}}));
+                              client_->Succeed({.method = "POST", .key = key, .query = {{"uploads", ""}}}));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string upload, ReadS3UploadId(created.body));
   const absl::StatusOr<std::vector<std::string>> etags = PutParts(key, upload, bytes);
   const absl::Status status = etags.ok() ? Complete(key, upload, *etags, if_present) : etags.status();
@@ -112,10 +106,11 @@ absl::StatusOr<std::vector<std::string>> S3BlobStore::PutParts(const std::string
   const auto part_bytes = static_cast<size_t>(options_.part_bytes);
   for (size_t begin = 0; begin < all.size(); begin += part_bytes) {
     const std::string number = absl::StrCat(etags.size() + 1);
-    CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, Succeed({.method = "PUT",
-                                                          .key = key,
-                                                          .query = {{"partNumber", number}, {"uploadId", upload}},
-                                                          .body = all.substr(begin, part_bytes)}));
+    CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply,
+                                client_->Succeed({.method = "PUT",
+                                                  .key = key,
+                                                  .query = {{"partNumber", number}, {"uploadId", upload}},
+                                                  .body = all.substr(begin, part_bytes)}));
     if (reply.headers["etag"].empty()) return absl::InternalError(absl::StrCat("S3 gave part ", number, " no ETag"));
     etags.push_back(reply.headers["etag"]);
   }
@@ -148,7 +143,8 @@ absl::Status S3BlobStore::Complete(const std::string& key, const std::string& up
 }
 
 void S3BlobStore::Abort(const std::string& key, const std::string& upload) const {
-  const absl::Status aborted = Succeed({.method = "DELETE", .key = key, .query = {{"uploadId", upload}}}).status();
+  const absl::Status aborted =
+      client_->Succeed({.method = "DELETE", .key = key, .query = {{"uploadId", upload}}}).status();
   if (aborted.ok() || absl::IsNotFound(aborted)) return;
   Log(LogLevel::kWarning, "an upload in parts could not be aborted and costs storage until the bucket's rule ends it",
       {{"object", key}, {"upload", upload}, {"error", aborted.ToString()}});
@@ -169,8 +165,8 @@ absl::Status S3BlobStore::Compare(const std::string& name, const std::string& by
 
 absl::StatusOr<std::string> S3BlobStore::Get(const std::string& name) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
-  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply,
-                              Succeed({.method = "GET", .key = key, .max_reply_bytes = limits::kMaxBlobBytes}));
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      HttpReply reply, client_->Succeed({.method = "GET", .key = key, .max_reply_bytes = limits::kMaxBlobBytes}));
   return std::move(reply.body);
 }
 
@@ -190,7 +186,7 @@ absl::StatusOr<std::string> S3BlobStore::GetRange(const std::string& name, int64
 
 absl::StatusOr<int64_t> S3BlobStore::SizeBytes(const std::string& name) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
-  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, Succeed({.method = "HEAD", .key = key}));
+  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, client_->Succeed({.method = "HEAD", .key = key}));
   int64_t size = 0;
   if (absl::SimpleAtoi(reply.headers["content-length"], &size)) return size;
   return absl::InternalError(absl::StrCat("S3 did not say how long object ", name, " is"));
@@ -201,7 +197,7 @@ absl::StatusOr<std::vector<std::string>> S3BlobStore::List(const std::string& pr
   S3Call page{.method = "GET", .key = "", .query = {{"list-type", "2"}, {"prefix", own + prefix}}};
   std::vector<std::string> names;
   for (int pages = 0; pages < limits::kS3MaxPages; ++pages) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply reply, Succeed(page));
+    CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply reply, client_->Succeed(page));
     CHAINFLEET_ASSIGN_OR_RETURN(const S3Listing listing, ReadS3Listing(reply.body));
     for (const std::string& key : listing.keys) {
       if (key.starts_with(own) && CheckBlobName(key.substr(own.size())).ok()) names.push_back(key.substr(own.size()));
@@ -218,7 +214,7 @@ absl::StatusOr<std::vector<std::string>> S3BlobStore::List(const std::string& pr
 
 absl::Status S3BlobStore::Delete(const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
-  const absl::Status status = Succeed({.method = "DELETE", .key = key}).status();
+  const absl::Status status = client_->Succeed({.method = "DELETE", .key = key}).status();
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 

@@ -64,7 +64,6 @@ class S3BlobStore final : public BlobStore {
                         IfPresent if_present) const;
   void Abort(const std::string& key, const std::string& upload) const;
   absl::Status Compare(const std::string& name, const std::string& bytes) const;
-  absl::StatusOr<HttpReply> Succeed(const S3Call& call) const;
 
   const std::unique_ptr<S3Client> client_;
   const Options options_;

@@ -113,6 +113,12 @@ absl::Status S3Client::StatusOf(const S3Call& call, const HttpReply& reply) cons
   return reply.code == 404 ? absl::NotFoundError(message) : absl::InternalError(message);
 }
 
+absl::StatusOr<HttpReply> S3Client::Succeed(const S3Call& call) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, Run(call));
+  CHAINFLEET_RETURN_IF_ERROR(StatusOf(call, reply));
+  return reply;
+}
+
 S3SignedUrl S3Client::Presign(const S3Call& call, const std::string& payload_sha256, absl::Duration valid_for) const {
   S3SignedParts parts{call.method, PathOf(call), call.query, call.headers, payload_sha256};
   parts.headers["host"] = host_;

@@ -53,6 +53,9 @@ class S3Client {
   // operator can mend without a loss. UNAVAILABLE: all else that may pass. INTERNAL.
   absl::Status StatusOf(const S3Call& call, const HttpReply& reply) const;
 
+  // The answer, if it is a 2xx; errors of Run and of StatusOf.
+  absl::StatusOr<HttpReply> Succeed(const S3Call& call) const;
+
   // Valid from now by the wall clock. Of `call`, the body is left out: `payload_sha256` stands for it.
   S3SignedUrl Presign(const S3Call& call, const std::string& payload_sha256, absl::Duration valid_for) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -11,9 +12,9 @@
 namespace chainfleet {
 namespace {
 
-PartialPrediction SumOf(std::span<const PartialPrediction> newest_first) {
-  PartialPrediction sum = newest_first.front();
-  for (const PartialPrediction& older : newest_first.subspan(1)) AddOlder(older, &sum);
+PartialPrediction SumOf(std::span<const PartialPrediction* const> newest_first) {
+  PartialPrediction sum = *newest_first.front();
+  for (const PartialPrediction* older : newest_first.subspan(1)) AddOlder(*older, &sum);
   return sum;
 }
 
@@ -57,22 +58,27 @@ std::vector<ChainDraws> CutIntoParts(const ChainDraws& chain, const std::vector<
 
 std::vector<PartialPrediction> JoinParts(const std::vector<PartialPrediction>& parts,
                                          const std::vector<int64_t>& runs) {
-  std::map<DrawKind, std::vector<PartialPrediction>> by_kind;
-  for (const PartialPrediction& part : parts) by_kind[part.kind].push_back(part);
+  std::map<DrawKind, std::vector<const PartialPrediction*>> by_kind;
+  for (const PartialPrediction& part : parts) by_kind[part.kind].push_back(&part);
   std::vector<PartialPrediction> sums;
   for (const auto& [kind, of_kind] : by_kind) {
     if (std::ssize(of_kind) != NumParts(runs)) {  // some are missing
       sums.push_back(SumOf(of_kind));
       continue;
     }
-    std::vector<PartialPrediction> of_runs;
-    std::span<const PartialPrediction> left = of_kind;
+    std::optional<PartialPrediction> sum;
+    std::span<const PartialPrediction* const> left = of_kind;
     for (const int64_t run : runs) {
       const size_t count = PartsOf(run).size();
-      of_runs.push_back(SumOf(left.first(count)));
+      PartialPrediction of_run = SumOf(left.first(count));
       left = left.subspan(count);
+      if (sum) {
+        AddOlder(of_run, &*sum);
+      } else {
+        sum = std::move(of_run);
+      }
     }
-    sums.push_back(SumOf(of_runs));
+    sums.push_back(*std::move(sum));
   }
   return sums;
 }

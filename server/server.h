@@ -112,7 +112,7 @@ class Server {
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<S3Client> s3_public_;  // signs, sends nothing
   DatasetRoots dataset_roots_;
-  UploadBudget upload_budget_;
+  const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <deque>
 #include <map>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/byte_budget.h"
 #include "core/base/log.h"
 #include "core/domain/prediction_rows.h"
 #include "server/predict/draw_selection.h"
@@ -105,7 +105,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
         router(router),
         statistics(statistics),
         limits(limits),
-        observer(ObserverOrNobody(observer)) {}
+        observer(ObserverOrNobody(observer)),
+        input_bytes(limits.max_bytes) {}
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
@@ -287,17 +288,13 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 
   // `inputs`, counted until they are destroyed; null if too much is held already.
   std::shared_ptr<const InputTensor> Hold(std::shared_ptr<const InputTensor> inputs) {
-    const auto size = static_cast<int64_t>(inputs->bytes.size());
-    const std::shared_ptr<std::atomic<int64_t>> held = held_bytes;
-    if (held->fetch_add(size) + size > limits.max_bytes) {
-      held->fetch_sub(size);
-      return nullptr;
-    }
-    const InputTensor* const tensor = inputs.get();
-    return {tensor, [held, size, inputs = std::move(inputs)](const InputTensor*) mutable {
-              inputs.reset();
-              held->fetch_sub(size);
-            }};
+    struct Held {
+      ByteShare share;
+      std::shared_ptr<const InputTensor> inputs;  // gone before its bytes are given back
+    };
+    const std::shared_ptr<Held> held(new Held{ByteShare(input_bytes), std::move(inputs)});
+    if (!held->share.Add(static_cast<int64_t>(held->inputs->bytes.size()))) return nullptr;
+    return {held, held->inputs.get()};
   }
 
   // It waits for nobody and shares no pass.
@@ -328,8 +325,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   const BatchLimits limits;
   PredictObserver* const observer;
   std::map<Kind, Group> groups;
-  const std::shared_ptr<std::atomic<int64_t>> held_bytes = std::make_shared<std::atomic<int64_t>>(0);  // of inputs
-  int64_t num_waiting = 0;                                                                             // of all groups
+  const ByteBudget input_bytes;
+  int64_t num_waiting = 0;                                              // of all groups
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all that have no answer yet
   absl::Duration watching = absl::InfiniteDuration();                   // the deadline that a timer waits for
 };

@@ -18,7 +18,7 @@ namespace chainfleet {
 // Collects the files of one upload within bounds, its own and that of all uploads. Not thread-safe.
 class DatasetUpload {
  public:
-  explicit DatasetUpload(UploadBudget* budget) : share_(std::make_shared<UploadShare>(budget)) {}
+  explicit DatasetUpload(const ByteBudget* budget) : share_(std::make_shared<UploadShare>(budget)) {}
 
   // All refuse with INVALID_ARGUMENT what is out of order or place, and more files, bytes of a name or data than
   // limits.h allows; RESOURCE_EXHAUSTED: over limits::kMaxDatasetUploadBytes; errors of UploadShare.

@@ -36,7 +36,7 @@ struct ServiceParts {
   InferenceStatistics* statistics = nullptr;
   const DatasetRoots* dataset_roots = nullptr;
   DatasetReads* dataset_reads = nullptr;                    // of data sets named by URI
-  UploadBudget* upload_budget = nullptr;                    // of data sets and models
+  const ByteBudget* upload_budget = nullptr;                // of data sets and models
   RngKey request_ids;                                       // of calls whose client gives them none
   absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
   std::string data_directory;

@@ -3,19 +3,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 
 absl::Status UploadShare::Add(int64_t bytes) {
-  if (budget_->held_bytes_.fetch_add(bytes) + bytes <= budget_->max_bytes_) {
-    bytes_ += bytes;
-    return absl::OkStatus();
-  }
-  budget_->held_bytes_ -= bytes;
-  return WithReason(absl::ResourceExhaustedError(
-                        absl::StrCat("the uploads that this server takes at the moment fill the ",
-                                     budget_->max_bytes_ / limits::kMiB, " MiB it has for them: try again later")),
-                    "UPLOADS_FULL");
+  if (share_.Add(bytes)) return absl::OkStatus();
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat("the uploads that this server takes at the moment fill the ",
+                                                max_bytes_ / limits::kMiB, " MiB it has for them: try again later")),
+      "UPLOADS_FULL");
 }
 
 absl::Status DatasetReads::Schedule(std::function<void()> read) {

@@ -6,38 +6,23 @@
 #include <functional>
 #include <memory>
 
+#include "core/base/byte_budget.h"
 #include "core/base/executor.h"
-#include "core/base/limits.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
 
-// The bytes that all uploads hold at once. Thread-safe; outlives its shares.
-class UploadBudget {
- public:
-  explicit UploadBudget(int64_t max_bytes = limits::kMaxUploadsBytes) : max_bytes_(max_bytes) {}
-  int64_t held_bytes() const { return held_bytes_; }
-
- private:
-  friend class UploadShare;
-  const int64_t max_bytes_;
-  std::atomic<int64_t> held_bytes_ = 0;
-};
-
-// What one upload holds of it, given back when this is destroyed. Not thread-safe.
+// What one upload holds of the bytes that all of them may, given back when this is destroyed. Not thread-safe.
 class UploadShare {
  public:
-  explicit UploadShare(UploadBudget* budget) : budget_(budget) {}
-  ~UploadShare() { budget_->held_bytes_ -= bytes_; }
-  UploadShare(const UploadShare&) = delete;
-  UploadShare& operator=(const UploadShare&) = delete;
+  explicit UploadShare(const ByteBudget* budget) : max_bytes_(budget->max_bytes()), share_(*budget) {}
 
   // RESOURCE_EXHAUSTED / UPLOADS_FULL: the others hold too much; nothing is added then.
   absl::Status Add(int64_t bytes);
 
  private:
-  UploadBudget* const budget_;
-  int64_t bytes_ = 0;
+  const int64_t max_bytes_;
+  ByteShare share_;
 };
 
 // Thread-safe. Work that was taken runs even if this is destroyed meanwhile.

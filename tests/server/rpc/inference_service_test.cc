@@ -12,15 +12,8 @@ namespace {
 using testing::SizeIs;
 using Stub = inference::GRPCInferenceService::Stub;
 
-class InferenceServiceTest : public RunningServer {
+class InferenceServiceTest : public ServerWithJob {
  protected:
-  void SetUp() override {
-    PutDigits();
-    const auto job = CreateJob(SoftmaxJob("softmax"));
-    ASSERT_TRUE(job.ok()) << job.status();
-    job_ = job->id();
-  }
-
   bool IsReady(const std::string& version = "", const std::string& name = "softmax") {
     inference::ModelReadyRequest request;
     request.set_name(name);
@@ -56,7 +49,6 @@ class InferenceServiceTest : public RunningServer {
   }
 
   std::unique_ptr<Stub> models_ = inference::GRPCInferenceService::NewStub(channel_);
-  std::string job_;
 };
 
 TEST_F(InferenceServiceTest, AModelIsReadyOnceItHasADrawUntilItIsCancelled) {

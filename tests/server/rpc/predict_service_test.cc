@@ -11,14 +11,8 @@ namespace chainfleet {
 namespace {
 
 // A job with one committed draw of one chain, on a data set of images of 1 x 2 x 2.
-class PredictServiceTest : public RunningServer {
+class PredictServiceTest : public ServerWithJob {
  protected:
-  void SetUp() override {
-    PutDigits();
-    const auto job = CreateJob(SoftmaxJob("softmax"));
-    ASSERT_TRUE(job.ok()) << job.status();
-    job_ = job->id();
-  }
   v1::PredictRequest TwoRows() const {
     v1::PredictRequest request;
     request.set_job("softmax");
@@ -71,8 +65,6 @@ class PredictServiceTest : public RunningServer {
     request.set_id(id);
     return Call(*predictions_, &v1::PredictService::Stub::CancelEvaluation, request);
   }
-
-  std::string job_;
 };
 
 TEST_F(PredictServiceTest, SaysThatAJobHasNoDrawsYet) {

@@ -111,7 +111,7 @@ class RunningServer : public testing::Test {
   ServerMetrics metrics_{&registry_};
   InferenceStatistics statistics_;
   DatasetRoots dataset_roots_;
-  UploadBudget upload_budget_;
+  const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
   DatasetReads dataset_reads_{threads_.get(), 1};
   Dispatcher dispatcher_;
   Strand computing_{threads_.get()};
@@ -138,5 +138,18 @@ v1::JobSpec GaussianJob(const std::string& name, int chains = 1);
 
 // One on "digits".
 v1::JobSpec SoftmaxJob(const std::string& name, int chains = 1);
+
+// One with the data set "digits" and the job "softmax" on it.
+class ServerWithJob : public RunningServer {
+ protected:
+  void SetUp() override {
+    PutDigits();
+    const auto job = CreateJob(SoftmaxJob("softmax"));
+    ASSERT_TRUE(job.ok()) << job.status();
+    job_ = job->id();
+  }
+
+  std::string job_;  // its id
+};
 
 }  // namespace chainfleet

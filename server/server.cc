@@ -101,16 +101,17 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
 
 absl::Status Server::LockFolder(absl::Duration patience) {
   const absl::Duration end = clock_.Monotonic() + patience;
-  absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(data_directory_ + "/lock");
-  while (ReasonOf(lock.status()) == "IN_USE" && clock_.Monotonic() < end) {
+  while (true) {
+    absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Acquire(data_directory_ + "/lock");
+    if (lock.ok()) {
+      lock_ = *std::move(lock);
+      return absl::OkStatus();
+    }
+    if (ReasonOf(lock.status()) != "IN_USE" || clock_.Monotonic() >= end) {
+      return Annotate(lock.status(), absl::StrCat("data directory ", data_directory_, " is in use by another server"));
+    }
     PauseThread(absl::Milliseconds(100));
-    lock = FileLock::Acquire(data_directory_ + "/lock");
   }
-  if (!lock.ok()) {
-    return Annotate(lock.status(), absl::StrCat("data directory ", data_directory_, " is in use by another server"));
-  }
-  lock_ = *std::move(lock);
-  return absl::OkStatus();
 }
 
 absl::Status Server::CheckRestored() {

@@ -158,7 +158,7 @@ absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& co
 
 InferenceService::Reactor* InferenceService::ServerLive(Context* context, const inference::ServerLiveRequest*,
                                                         inference::ServerLiveResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     inference::ServerLiveResponse live;
     live.set_live(true);
@@ -168,7 +168,7 @@ InferenceService::Reactor* InferenceService::ServerLive(Context* context, const 
 
 InferenceService::Reactor* InferenceService::ServerReady(Context* context, const inference::ServerReadyRequest*,
                                                          inference::ServerReadyResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     inference::ServerReadyResponse ready;
     ready.set_ready(!workers_->Workers().empty());
@@ -178,7 +178,7 @@ InferenceService::Reactor* InferenceService::ServerReady(Context* context, const
 
 InferenceService::Reactor* InferenceService::ModelReady(Context* context, const inference::ModelReadyRequest* request,
                                                         inference::ModelReadyResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
     const auto say = [answer](bool is_ready) {
@@ -201,7 +201,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
 
 InferenceService::Reactor* InferenceService::ServerMetadata(Context* context, const inference::ServerMetadataRequest*,
                                                             inference::ServerMetadataResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     inference::ServerMetadataResponse metadata;
     metadata.set_name("chainfleet");
@@ -214,7 +214,7 @@ InferenceService::Reactor* InferenceService::ServerMetadata(Context* context, co
 InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
                                                            const inference::ModelMetadataRequest* request,
                                                            inference::ModelMetadataResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
     if (!model.ok()) return answer->Fail(model.status());
     inference::ModelMetadataResponse metadata;
@@ -236,7 +236,7 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
 
 InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const inference::ModelConfigRequest* request,
                                                          inference::ModelConfigResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     answer->Answer(Find(*context, request->name(), request->version()), [&](const Model& model) {
       inference::ModelConfigResponse reply;
       inference::ModelConfig* config = reply.mutable_config();
@@ -258,7 +258,7 @@ InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const
 InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
                                                              const inference::ModelStatisticsRequest* request,
                                                              inference::ModelStatisticsResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (request->name().empty()) return answer->Answer(parts_.auth->TenantOf(*context), AllCounts(parts_));
     const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
     if (!model.ok()) return answer->Fail(model.status());
@@ -273,7 +273,7 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
 
 InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const inference::ModelInferRequest* request,
                                                         inference::ModelInferResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<Model> model = Find(*context, request->model_name(), request->model_version());
     if (!model.ok()) return answer->Fail(model.status());
     const FailureCount failure(parts_, model->job, model->version);

@@ -103,7 +103,7 @@ absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
 
 grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::CreateJobRequest* request,
                                                 v1::Job* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
     const absl::StatusOr<JobSpec> spec = ReadSpec(request->spec());
@@ -116,7 +116,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobRequest* request, v1::Job* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
     if (!job.ok()) return answer->Fail(job.status());
     answer->Answer(parts_.dispatcher->GetJob(*job),
@@ -126,7 +126,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobR
 
 grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
     std::optional<JobState> state;
@@ -169,7 +169,7 @@ void JobService::EndWatches() {
 
 grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetIntentRequest* request,
                                                 v1::Job* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
     if (!job.ok()) return answer->Fail(job.status());
     const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
@@ -186,7 +186,7 @@ grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetI
 
 grpc::ServerUnaryReactor* JobService::ScaleJob(Context* context, const v1::ScaleJobRequest* request,
                                                v1::Job* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
     if (!job.ok()) return answer->Fail(job.status());
     if (request->chains() < 1) return answer->Fail(InvalidFields({{"chains", "must be at least 1"}}));
@@ -199,7 +199,7 @@ grpc::ServerUnaryReactor* JobService::ScaleJob(Context* context, const v1::Scale
 
 grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::ListSegmentsRequest* request,
                                                    v1::ListSegmentsResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> resolved = ResolveJob(parts_, *context, request->job());
     if (!resolved.ok()) return answer->Fail(resolved.status());
     const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(*resolved);
@@ -214,7 +214,7 @@ grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::L
 
 grpc::ServerUnaryReactor* JobService::GetTraces(Context* context, const v1::GetTracesRequest* request,
                                                 v1::Traces* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     const std::string quantity = request->quantity().empty() ? "energy" : request->quantity();
@@ -239,7 +239,7 @@ grpc::ServerReadReactor<v1::PutDatasetRequest>* JobService::PutDataset(Context* 
 
 grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
                                                    v1::ListDatasetsResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     answer->Answer(parts_.dispatcher->ListDatasets(PageSize(request->page_size()), request->page_token()),
                    [](const Page<Dataset>& page) {
@@ -253,7 +253,7 @@ grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::L
 
 grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadRowsRequest* request,
                                                v1::DatasetRowValues* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<Dataset> dataset = parts_.dispatcher->GetDataset(request->dataset());
     if (!dataset.ok()) return answer->Fail(dataset.status());
@@ -266,7 +266,7 @@ grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadR
 
 grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
                                                     v1::DeleteDatasetResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     parts_.dispatcher->DeleteDataset(request->name(), [answer](absl::StatusOr<bool> deleted) {
       answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
@@ -280,7 +280,7 @@ grpc::ServerReadReactor<v1::PutModelRequest>* JobService::PutModel(Context* cont
 
 grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::ListModelsRequest* request,
                                                  v1::ListModelsResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     answer->Answer(parts_.dispatcher->ListModels(PageSize(request->page_size()), request->page_token()),
                    [](const Page<StoredModel>& page) {
@@ -294,7 +294,7 @@ grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::Lis
 
 grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::DeleteModelRequest* request,
                                                   v1::DeleteModelResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     parts_.dispatcher->DeleteModel(request->name(), [answer](absl::StatusOr<bool> deleted) {
       answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });
@@ -304,7 +304,7 @@ grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::De
 
 grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::ListWorkersRequest*,
                                                   v1::ListWorkersResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     std::set<std::string> serving;
     for (const ServingWorker& worker : shards_->Workers()) serving.insert(worker.id);
@@ -317,7 +317,7 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
 
 grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::DrainWorkerRequest* request,
                                                   v1::Worker* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const auto serves = [&](const ServingWorker& worker) { return worker.id == request->worker(); };
     const bool serving = std::ranges::any_of(shards_->Workers(), serves);
@@ -328,7 +328,7 @@ grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::Dr
 
 grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::GetServerInfoRequest*,
                                                     v1::ServerInfo* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     v1::ServerInfo info;
     info.set_version(kVersion);

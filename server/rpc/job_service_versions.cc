@@ -32,7 +32,7 @@ absl::StatusOr<v1::ListSnapshotsResponse> ListPage(StateStore* store, const std:
 
 grpc::ServerUnaryReactor* JobService::CreateSnapshot(Context* context, const v1::CreateSnapshotRequest* request,
                                                      v1::Snapshot* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     parts_.dispatcher->CreateSnapshot(*job, [answer, dispatcher = parts_.dispatcher](absl::StatusOr<Snapshot> made) {
@@ -45,7 +45,7 @@ grpc::ServerUnaryReactor* JobService::CreateSnapshot(Context* context, const v1:
 
 grpc::ServerUnaryReactor* JobService::ListSnapshots(Context* context, const v1::ListSnapshotsRequest* request,
                                                     v1::ListSnapshotsResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     parts_.executor->Schedule([answer, store = parts_.state, job = *job, aliases = parts_.dispatcher->AliasesOf(*job),
@@ -57,7 +57,7 @@ grpc::ServerUnaryReactor* JobService::ListSnapshots(Context* context, const v1::
 
 grpc::ServerUnaryReactor* JobService::DeleteSnapshot(Context* context, const v1::DeleteSnapshotRequest* request,
                                                      v1::DeleteSnapshotResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     if (request->version() < 1) {
@@ -74,7 +74,7 @@ grpc::ServerUnaryReactor* JobService::DeleteSnapshot(Context* context, const v1:
 
 grpc::ServerUnaryReactor* JobService::SetAlias(Context* context, const v1::SetAliasRequest* request,
                                                v1::Alias* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
     const absl::StatusOr<std::string> job = parts_.dispatcher->ResolveJob(*tenant, request->job());
@@ -86,7 +86,7 @@ grpc::ServerUnaryReactor* JobService::SetAlias(Context* context, const v1::SetAl
 
 grpc::ServerUnaryReactor* JobService::ListAliases(Context* context, const v1::ListAliasesRequest* request,
                                                   v1::ListAliasesResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
     answer->Answer(parts_.dispatcher->ListAliases(*tenant, request->page_size(), request->page_token()),
@@ -101,7 +101,7 @@ grpc::ServerUnaryReactor* JobService::ListAliases(Context* context, const v1::Li
 
 grpc::ServerUnaryReactor* JobService::DeleteAlias(Context* context, const v1::DeleteAliasRequest* request,
                                                   v1::DeleteAliasResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
     parts_.dispatcher->DeleteAlias(*tenant, request->name(), [answer](const absl::StatusOr<bool>& deleted) {

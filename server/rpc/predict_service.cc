@@ -77,7 +77,7 @@ DrawQuery PinnedQuery(const NamedDraws& draws, const v1::DrawSelection& selectio
 
 grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::PredictRequest* request,
                                                   v1::PredictResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<NamedDraws> draws =
         ResolveDraws(parts_, *context, request->job(), request->selection().version());
     if (!draws.ok()) return answer->Fail(draws.status());
@@ -152,7 +152,7 @@ grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* 
 
 grpc::ServerUnaryReactor* PredictService::StartEvaluation(Context* context, const v1::EvaluateRequest* request,
                                                           v1::EvaluationOperation* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     absl::StatusOr<EvaluationOperations::Asked> asked = AskedBy(*context, *request);
     if (!asked.ok()) return answer->Fail(asked.status());
     evaluations_->Start(*std::move(asked), TimeLeft(*context, *parts_.clock, limits::kPredictDeadline),
@@ -162,14 +162,14 @@ grpc::ServerUnaryReactor* PredictService::StartEvaluation(Context* context, cons
 
 grpc::ServerUnaryReactor* PredictService::GetEvaluation(Context* context, const v1::GetEvaluationRequest* request,
                                                         v1::EvaluationOperation* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     WithOwn(*context, request->id(), answer, [answer](const View& view) { Rendering(answer)(view); });
   });
 }
 
 grpc::ServerUnaryReactor* PredictService::CancelEvaluation(Context* context, const v1::GetEvaluationRequest* request,
                                                            v1::EvaluationOperation* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     WithOwn(*context, request->id(), answer, [answer, evaluations = evaluations_](const View& view) {
       evaluations->Cancel(view.row.id, Rendering(answer));
     });
@@ -178,7 +178,7 @@ grpc::ServerUnaryReactor* PredictService::CancelEvaluation(Context* context, con
 
 grpc::ServerUnaryReactor* PredictService::ListEvaluations(Context* context, const v1::ListEvaluationsRequest* request,
                                                           v1::ListEvaluationsResponse* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
     std::string job;

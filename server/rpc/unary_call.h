@@ -1,5 +1,5 @@
 // A unary call of the callback API whose answer comes later, from another thread: finished exactly once, by its answer
-// or by the client's cancel, whichever is first.
+// or by the client's cancel or deadline, whichever is first.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -11,6 +11,7 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/wire/grpc_status.h"
+#include "server/rpc/call_deadline.h"
 
 namespace chainfleet {
 
@@ -47,14 +48,15 @@ class PendingAnswer {
     }
     cancel();
   }
-  void Cancel() {
+  // `status` says why there is nobody to answer.
+  void Cancel(const absl::Status& status) {
     std::function<void()> cancel;
     {
       MutexLock lock(&mutex_);
       cancelled_ = true;
       cancel = std::exchange(cancel_, nullptr);
     }
-    Fail(absl::CancelledError("the client went away"));
+    Fail(status);
     if (cancel) cancel();
   }
 
@@ -81,12 +83,18 @@ class PendingAnswer {
 template <typename Response>
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  explicit UnaryCall(Response* response) : answer_(std::make_shared<PendingAnswer<Response>>(this, response)) {}
+  UnaryCall(const ClientDeadline& deadline, Response* response)
+      : deadline_(deadline), answer_(std::make_shared<PendingAnswer<Response>>(this, response)) {}
   const std::shared_ptr<PendingAnswer<Response>>& answer() const { return answer_; }
-  void OnCancel() override { answer_->Cancel(); }
+  // gRPC cancels a call whose deadline has passed, too: those must be told apart, or nobody sees what comes too late.
+  void OnCancel() override {
+    answer_->Cancel(deadline_.HasPassed() ? absl::DeadlineExceededError("no answer within the client's deadline")
+                                          : absl::CancelledError("the client went away"));
+  }
   void OnDone() override { delete this; }
 
  private:
+  const ClientDeadline deadline_;
   const std::shared_ptr<PendingAnswer<Response>> answer_;
 };
 
@@ -99,8 +107,8 @@ Message Taken(const Message* request) {
 
 // Serves a call: `start(answer)` must have the answer given once, now or later.
 template <typename Response, typename Start>
-grpc::ServerUnaryReactor* ServeUnary(Response* response, Start start) {
-  auto* call = new UnaryCall<Response>(response);
+grpc::ServerUnaryReactor* ServeUnary(const ClientDeadline& deadline, Response* response, Start start) {
+  auto* call = new UnaryCall<Response>(deadline, response);
   const std::shared_ptr<PendingAnswer<Response>> answer =
       call->answer();  // the call may be gone before `start` returns
   start(answer);

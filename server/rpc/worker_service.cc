@@ -13,7 +13,7 @@
 namespace chainfleet {
 grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1::SynchronizeRequest* request,
                                                      v1::SynchronizeReply* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<SynchronizeRequest> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
@@ -25,7 +25,7 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1:
 
 grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const v1::CommitProgressRequest* request,
                                                         v1::CommitProgressReply* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     absl::StatusOr<SignedCommit> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
@@ -57,7 +57,7 @@ grpc::ServerReadReactor<v1::PutBlobRequest>* WorkerService::PutBlob(Context* con
 
 grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::SignUploadRequest* request,
                                                     v1::SignUploadReply* response) {
-  return ServeUnary(response, [&](auto answer) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     if (parts_.uploads == nullptr) return answer->Succeed({});
     const absl::StatusOr<SignedUpload> upload =

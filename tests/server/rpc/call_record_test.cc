@@ -8,11 +8,13 @@
 #include "core/base/log.h"
 #include "server/rpc/request_id.h"
 #include "tests/server/rpc/running_server.h"
+#include "tests/support/scrape.h"
 
 namespace chainfleet {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
@@ -101,7 +103,7 @@ TEST_F(CallRecordTest, LogsWhatChangesSomethingOrFailsAndNoToken) {
   EXPECT_GE(lines[0]["duration_ms"].get<double>(), 0);
   EXPECT_EQ(lines[1]["code"], "UNAUTHENTICATED");
   EXPECT_EQ(lines[1]["level"], "info") << "not this server's fault";
-  EXPECT_THAT(text_, Not(testing::HasSubstr("secret-token")));
+  EXPECT_THAT(text_, Not(HasSubstr("secret-token")));
 }
 
 TEST_F(CallRecordTest, LogsEveryCallForDebuggingWithWhatItIsAbout) {
@@ -129,6 +131,36 @@ TEST_F(CallRecordTest, LogsEveryCallForDebuggingWithWhatItIsAbout) {
   EXPECT_EQ(lines[0]["worker"], "w-1");
   EXPECT_FALSE(lines[0]["error"].get<std::string>().empty());
   EXPECT_EQ(lines[1]["level"], "debug");
+}
+
+// gRPC cancels these calls alike on the server: what it counts must tell them apart.
+TEST_F(CallRecordTest, ADeadlineThatPassesIsNoClientThatWentAway) {
+  const auto begin = [](int64_t seq, grpc::ClientContext* context) {
+    context->AddMetadata("authorization", "Bearer secret-token");
+    v1::SynchronizeRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    request.set_worker("w-1");
+    request.set_incarnation("life");
+    request.set_seq(seq);
+    return request;
+  };
+  v1::SynchronizeReply reply;
+  grpc::ClientContext late, gone;
+  SetDeadline(&late, 0.05);  // it would be held for longer
+  EXPECT_EQ(workers_->Synchronize(&late, begin(1, &late), &reply).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  SetDeadline(&gone);
+  Waited<grpc::Status> ended;
+  const v1::SynchronizeRequest request = begin(2, &gone);
+  workers_->async()->Synchronize(&gone, &request, &reply, ended.Take());
+  gone.TryCancel();
+  EXPECT_EQ(ended.Get()->error_code(), grpc::StatusCode::CANCELLED);
+  server_->Shutdown(absl::Seconds(1));
+  const auto metrics = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  const std::string counted = "chainfleet_grpc_handled_total{code=\"", of = "\",method=\"/chainfleet.v1.WorkerService/";
+  const std::string page = Scrape(*metrics);
+  EXPECT_THAT(page, HasSubstr(counted + "DEADLINE_EXCEEDED" + of + "Synchronize\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr(counted + "CANCELLED" + of + "Synchronize\"} 1\n"));
 }
 
 }  // namespace

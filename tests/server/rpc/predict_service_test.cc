@@ -6,9 +6,12 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "tests/server/rpc/running_server.h"
+#include "tests/support/scrape.h"
 
 namespace chainfleet {
 namespace {
+
+using testing::HasSubstr;
 
 // A job with one committed draw of one chain, on a data set of images of 1 x 2 x 2.
 class PredictServiceTest : public ServerWithJob {
@@ -86,13 +89,13 @@ TEST_F(PredictServiceTest, APointOfASweepIsAskedForAndAnsweredFromItsOwnChains) 
   const auto no_point = Predict(request);
   EXPECT_EQ(no_point.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ReasonOf(no_point.status()), "POINT_REQUIRED");
-  EXPECT_THAT(std::string(no_point.status().message()), testing::HasSubstr("0: temperature=1; 1: temperature=2"));
+  EXPECT_THAT(std::string(no_point.status().message()), HasSubstr("0: temperature=1; 1: temperature=2"));
   request.mutable_selection()->set_point("temperature=3");
   EXPECT_EQ(ReasonOf(Predict(request).status()), "NO_SUCH_POINT");
   request.mutable_selection()->set_point("1");
   const auto other = Predict(request);
   EXPECT_EQ(ReasonOf(other.status()), "NO_DRAWS");
-  EXPECT_THAT(std::string(other.status().message()), testing::HasSubstr("at temperature=2"));
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("at temperature=2"));
   request.mutable_selection()->set_point("temperature=1");
   EXPECT_EQ(ReasonOf(Predict(request).status()), "NO_SERVING_WORKER") << "its draws were found";
 }
@@ -118,7 +121,7 @@ TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
   wrong_shape.mutable_inputs()->set_shape(3, 3);
   const auto refused = Predict(wrong_shape);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("2"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("2"));
   v1::PredictRequest short_bytes = TwoRows();
   short_bytes.mutable_inputs()->mutable_data()->pop_back();
   EXPECT_EQ(Predict(short_bytes).status().code(), absl::StatusCode::kInvalidArgument);
@@ -139,7 +142,7 @@ TEST_F(PredictServiceTest, ACancelledJobIsNotServed) {
   const auto response = Predict(TwoRows());
   EXPECT_EQ(response.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(response.status()), "NOT_SERVED");
-  EXPECT_THAT(std::string(response.status().message()), testing::HasSubstr("exported"));
+  EXPECT_THAT(std::string(response.status().message()), HasSubstr("exported"));
 }
 
 TEST_F(PredictServiceTest, ADeletedJobIsNotServedAndNoExportIsOffered) {
@@ -149,7 +152,7 @@ TEST_F(PredictServiceTest, ADeletedJobIsNotServedAndNoExportIsOffered) {
   request.set_job(job_);  // its name is free again
   const auto response = Predict(request);
   EXPECT_EQ(ReasonOf(response.status()), "NOT_SERVED");
-  EXPECT_THAT(std::string(response.status().message()), testing::Not(testing::HasSubstr("export")));
+  EXPECT_THAT(std::string(response.status().message()), testing::Not(HasSubstr("export")));
 }
 
 TEST_F(PredictServiceTest, SaysWhichJobVersionOrDatasetIsUnknown) {
@@ -185,6 +188,27 @@ TEST_F(PredictServiceTest, EndsWithTheClientsDeadlineWhenAWorkerIsSilent) {
   ASSERT_TRUE(stream->Read(&order)) << "the worker is told to drop it";
   EXPECT_EQ(order.order_case(), v1::ShardOrder::kCancel);
   worker_context.TryCancel();
+}
+
+// Whether the batcher's timer, gRPC's own or the client's reset comes first: an alert goes by these codes.
+TEST_F(PredictServiceTest, PredictionsThatMissTheirClientsDeadlineAreCountedAsThat) {
+  CommitADraw();
+  grpc::ClientContext worker_context;
+  const auto stream = SilentWorker(&worker_context);
+  constexpr int kCalls = 10;
+  for (int i = 0; i < kCalls; ++i) {
+    grpc::ClientContext context;
+    SetDeadline(&context, 0.02);
+    v1::PredictResponse response;
+    EXPECT_EQ(predictions_->Predict(&context, TwoRows(), &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  worker_context.TryCancel();
+  server_->Shutdown(absl::Seconds(1));
+  const auto metrics = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  const std::string page = Scrape(*metrics), of = "\",method=\"/chainfleet.v1.PredictService/Predict\"} ";
+  EXPECT_THAT(page, HasSubstr("chainfleet_grpc_handled_total{code=\"DEADLINE_EXCEEDED" + of + std::to_string(kCalls)));
+  EXPECT_THAT(page, testing::Not(HasSubstr("code=\"CANCELLED" + of)));
 }
 
 TEST_F(PredictServiceTest, AnEvaluationIsAnOperationUntilItIsCancelled) {
@@ -261,7 +285,7 @@ TEST_F(PredictServiceTest, AFailedEvaluationSaysWhyToStreamsAndLists) {
   const auto next = Call(*predictions_, &v1::PredictService::Stub::ListEvaluations, request);
   ASSERT_EQ(next->evaluations_size(), 1);
   EXPECT_EQ(next->evaluations(0).state(), v1::EvaluationOperation::FAILED);
-  EXPECT_THAT(next->evaluations(0).error(), testing::HasSubstr("put the data set again"));
+  EXPECT_THAT(next->evaluations(0).error(), HasSubstr("put the data set again"));
   request.set_job("");
   EXPECT_EQ(ReasonOf(Call(*predictions_, &v1::PredictService::Stub::ListEvaluations, request).status()),
             "BAD_PAGE_TOKEN");

@@ -51,8 +51,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> RunningServer::StartOn(const std::st
   return GrpcServer::Start(address, parts_, &shards_, &batcher_, &evaluations_, &metrics_);
 }
 
-void RunningServer::SetDeadline(grpc::ClientContext* context) {
-  context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+void RunningServer::SetDeadline(grpc::ClientContext* context, double seconds) {
+  const auto after = static_cast<int64_t>(seconds * 1e6);
+  context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(after, GPR_TIMESPAN)));
 }
 
 Grant RunningServer::Granted(const std::function<absl::StatusOr<SynchronizeReply>()>& synchronize) {

@@ -79,7 +79,7 @@ class RunningServer : public testing::Test {
     if (!status.ok()) return FromGrpc(status);
     return response;
   }
-  static void SetDeadline(grpc::ClientContext* context);
+  static void SetDeadline(grpc::ClientContext* context, double seconds = 20);
   // Until those of all commits that were answered are there.
   void WaitForDiagnostics() {
     Waited<bool> done;

@@ -60,15 +60,15 @@ class ShardStreamsTest : public RunningServer {
   using Result = absl::StatusOr<ShardResult>;
 
   // The hello travels: until it has arrived, a shard for the worker is refused at once and asked for again.
-  Waited<Result> SendWhenServing(const std::string& worker, uint64_t shard_id) {
+  Waited<Result> SendWhenServing(const std::string& worker, uint64_t shard_id, size_t input_bytes = 0) {
     while (true) {
       for (const ServingWorker& serving : shards_.Workers()) {
-        if (serving.id == worker) return SendNow(worker, shard_id);
+        if (serving.id == worker) return SendNow(worker, shard_id, input_bytes);
       }
       Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest()).IgnoreError();
     }
   }
-  Waited<Result> SendNow(const std::string& worker, uint64_t shard_id) {
+  Waited<Result> SendNow(const std::string& worker, uint64_t shard_id, size_t input_bytes = 0) {
     auto plan = std::make_shared<PredictPlan>();
     plan->job = "walk-aaaaaa";
     plan->model.kind = BuiltinModel{"mlp", {}};
@@ -76,7 +76,8 @@ class ShardStreamsTest : public RunningServer {
     request.shard_id = shard_id;
     request.plan = plan;
     request.kinds = {DrawKind::kTheta};
-    request.inputs = std::make_shared<const InputTensor>();
+    request.inputs =
+        std::make_shared<const InputTensor>(InputTensor{.shape = {}, .bytes = std::string(input_bytes, 0)});
     Waited<Result> result;
     shards_.Send(worker, request, result.Take());
     return result;
@@ -157,6 +158,21 @@ TEST_F(ShardStreamsTest, CancelReachesTheWorkerAndAnswersTheCaller) {
   worker.Hear();
   worker.SendBytes(8, ResultBytes(8), true);
   EXPECT_TRUE(next.Get()->ok());
+}
+
+TEST_F(ShardStreamsTest, WhatWasCancelledBeforeAStuckStreamTookItIsNeverSent) {
+  Serving worker(workers_.get(), "w1");
+  const size_t bytes = 3 * limits::kMiB;  // so that few of them go out while the worker reads nothing
+  auto first = SendWhenServing("w1", 1, bytes);
+  for (uint64_t id = 2; id < 20; ++id) {
+    auto result = SendNow("w1", id, bytes);
+    shards_.Cancel("w1", id);
+    EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kCancelled);
+  }
+  auto last = SendNow("w1", 20);
+  int taken = 0;  // orders that were under way, and the cancels of those
+  while (worker.Hear().shard().shard_id() != 20u && taken < 100) ++taken;
+  EXPECT_LE(taken, 8) << "of 19 shards and 18 cancels";
 }
 
 TEST_F(ShardStreamsTest, BoundsTheShardsInFlightOfAWorker) {

@@ -15,19 +15,34 @@
 namespace chainfleet {
 namespace {
 
-bool IsLost(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsResourceExhausted(status); }
-
-// Of the last of all attempts. What a worker says of itself is nothing to whoever asked for a prediction.
-absl::Status NoWorkerCould(const absl::Status& status) {
-  return WithReason(absl::Status(status.code(), "every worker that was asked is full or went away: retry with backoff"),
-                    ReasonOf(status));
+// The worker is away or full, or could not fetch what it needs: another may do better, and it may itself, later.
+bool IsLost(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsCancelled(status) || absl::IsAborted(status) || absl::IsNotFound(status);
 }
 
-// The reason of CheckShardResult, and of bytes that are no result at all.
-bool IsNonsense(const absl::Status& status) { return ReasonOf(status) == "BAD_SHARD_RESULT"; }
+// What a worker says of itself, of objects and of devices is nothing to whoever asked for a prediction: it is in the
+// log.
+absl::Status NoWorkerCould(const absl::Status& last) {
+  if (absl::IsResourceExhausted(last)) {
+    return WithReason(absl::ResourceExhaustedError("every worker that was asked is full: retry with backoff"),
+                      ReasonOf(last));
+  }
+  return WithReason(
+      absl::UnavailableError("every worker that was asked is full, went away or could not read its draws: "
+                             "retry with backoff (the server's log has what each said)"),
+      absl::IsUnavailable(last) ? ReasonOf(last) : "");
+}
 
-absl::Status OnlyNonsense(const absl::Status& last) {
-  return Annotate(last, "no worker gave an answer that can be used (the server's log names them)");
+// The worker is at fault: its answer does not fit the question, or its device or program is broken.
+bool IsFault(const absl::Status& status) { return !absl::IsInvalidArgument(status) && !IsLost(status); }
+
+absl::Status OnlyFaults(const absl::Status& last) {
+  const std::string reason = ReasonOf(last) == "BAD_SHARD_RESULT" ? "BAD_SHARD_RESULT" : "WORKER_FAILED";
+  return WithReason(
+      absl::InternalError("no worker gave an answer that can be used: the server's log names them and says "
+                          "what is wrong with each"),
+      reason);
 }
 
 }  // namespace
@@ -54,8 +69,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     absl::Duration deadline;  // monotonic
     Done done;
     std::set<std::string> lost_by = {};   // workers of this round; when all have lost it the next round begins
-    std::set<std::string> not_to = {};    // workers whose answer was nonsense: of every round
-    absl::Status nonsense = {};           // the last of it
+    std::set<std::string> not_to = {};    // workers that were at fault: of every round
+    absl::Status fault = {};              // the last one's
     int attempts = 0;                     // but those beside a slow one
     std::vector<Attempt> under_way = {};  // none while it waits; two while a worker is slow with it
   };
@@ -68,7 +83,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::set<uint64_t> waiting;                         // tickets, oldest first
   std::map<std::string, int> late;                    // late attempts under way, by worker
   std::map<std::string, absl::Duration> slow_until;   // monotonic; of workers whose late attempts were cancelled
-  std::map<std::string, absl::Duration> doubted;      // monotonic: until when; of workers whose answer was nonsense
+  std::map<std::string, absl::Duration> doubted;      // monotonic: until when; of workers that were at fault
   absl::Duration looking = absl::InfiniteDuration();  // when a timer looks for late ones
 
   void Add(uint64_t ticket, Shard shard) {
@@ -116,7 +131,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   static absl::Status AnyMayAnswer(const Shard& shard, const std::vector<ServingWorker>& workers) {
     if (workers.empty()) return NoServingWorker();
     const bool any = std::ranges::any_of(workers, [&](const auto& w) { return !shard.not_to.contains(w.id); });
-    return any ? absl::OkStatus() : OnlyNonsense(shard.nonsense);
+    return any ? absl::OkStatus() : OnlyFaults(shard.fault);
   }
 
   bool IsAvoided(const std::string& worker) const {
@@ -220,26 +235,26 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     shard->under_way.erase(it);
     const absl::Status status = result.ok() ? CheckShardResult(shard->request, *result) : result.status();
     if (status.ok()) return Finish(ticket, std::move(result));
-    const bool nonsense = IsNonsense(status);
-    if (!nonsense && !IsLost(status)) {
+    if (absl::IsInvalidArgument(status)) {
       Tell(*shard, worker, status);
       return Finish(ticket, status);
     }
-    if (nonsense) Doubt(shard, worker, status);
+    const bool fault = IsFault(status);
+    if (fault) Doubt(shard, worker, status);
     shard->lost_by.insert(worker);
     if (!shard->under_way.empty()) return;
     if (std::max(shard->attempts, static_cast<int>(shard->not_to.size())) < limits::kShardAttempts) {
       return Retry(ticket, shard);
     }
-    if (!nonsense) Tell(*shard, worker, status);
-    Finish(ticket, nonsense ? OnlyNonsense(status) : NoWorkerCould(status));
+    if (!fault) Tell(*shard, worker, status);
+    Finish(ticket, fault ? OnlyFaults(status) : NoWorkerCould(status));
   }
 
   // It never gets the shard again, and for a while no other one that somebody else can take.
   void Doubt(Shard* shard, const std::string& worker, const absl::Status& status) {
     Tell(*shard, worker, status);
     shard->not_to.insert(worker);
-    shard->nonsense = status;
+    shard->fault = status;
     doubted[worker] = clock->Monotonic() + kDoubtedFor;
   }
 

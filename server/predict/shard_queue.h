@@ -27,8 +27,9 @@ absl::Status NoServingWorker();
 // rounding; the other attempt is cancelled. A worker that was slow with an attempt that was cancelled is tried again
 // after ten times as long as it was waited for, at most kSlowFor.
 //
-// A worker whose answer CheckShardResult refuses, or is none, has lost the shard: another one gets it at once, this one
-// never again, and no other shard for kDoubtedFor while there are workers that can take it.
+// A worker whose answer CheckShardResult refuses, or is none, or whose device or program fails, has lost the shard:
+// another one gets it at once, this one never again, and no other shard for kDoubtedFor while there are workers that
+// can take it.
 class ShardQueue {
  public:
   static constexpr absl::Duration kSlowShard = absl::Seconds(30);
@@ -37,9 +38,10 @@ class ShardQueue {
   static constexpr absl::Duration kDoubtedFor = absl::Minutes(1);
 
   // Runs at most once, on the executor, one at a time over all shards: hand real work over. UNAVAILABLE /
-  // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL, or what the last worker did after limits::kShardAttempts tries:
-  // its UNAVAILABLE or RESOURCE_EXHAUSTED, or INTERNAL / BAD_SHARD_RESULT, which comes before if all workers there are
-  // answered nonsense. Any other error of a worker is final. Which worker it was goes to the log.
+  // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL; after limits::kShardAttempts tries UNAVAILABLE or
+  // RESOURCE_EXHAUSTED if the last worker was away, full or could not read its draws; INTERNAL / BAD_SHARD_RESULT or
+  // WORKER_FAILED, which comes before if all workers there are were at fault. What a worker says of the request
+  // (INVALID_ARGUMENT) is final and passed on; all else that workers say goes to the log alone.
   using Done = std::function<void(absl::StatusOr<ShardResult>)>;
 
   // What it is given outlives the queue.

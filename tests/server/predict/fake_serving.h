@@ -136,7 +136,7 @@ inline Members MembersOf(const ChainId& chain, DrawKind kind, const std::vector<
 // Answers through the executor, so in any order the executor likes.
 class FakeShardPort final : public ShardPort {
  public:
-  enum class Mood { kAnswers, kLosesShards, kIsFull, kHangs, kSendsNonsense, kRefuses };
+  enum class Mood { kAnswers, kLosesShards, kIsFull, kHangs, kSendsNonsense, kIsBroken, kRefuses };
   struct Sent {
     std::string worker;
     ShardRequest request;
@@ -189,7 +189,9 @@ class FakeShardPort final : public ShardPort {
       case Mood::kIsFull:
         return executor_->Schedule([this, id] { End(id, absl::ResourceExhaustedError("16 shards wait here")); });
       case Mood::kRefuses:
-        return executor_->Schedule([this, id] { End(id, absl::FailedPreconditionError("no such network")); });
+        return executor_->Schedule([this, id] { End(id, absl::InvalidArgumentError("rows of another width")); });
+      case Mood::kIsBroken:
+        return executor_->Schedule([this, id] { End(id, absl::InternalError("CUDA error in object s/job/0")); });
       case Mood::kSendsNonsense:
         return executor_->Schedule([this, id, request] {
           ShardResult result = Answer(request);

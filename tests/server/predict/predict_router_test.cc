@@ -242,7 +242,7 @@ TEST(PredictRouter, EndsWithTheFirstFailureWhenAllDrawsAreNeeded) {
   world.Ask(5);
   world.executor.RunUntilIdle();
   ASSERT_TRUE(world.result);
-  EXPECT_TRUE(absl::IsFailedPrecondition(world.result->status())) << world.result->status();
+  EXPECT_TRUE(absl::IsInvalidArgument(world.result->status())) << world.result->status();
   EXPECT_THAT(world.port.cancelled, SizeIs(1));
 }
 

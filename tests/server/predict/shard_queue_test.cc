@@ -22,6 +22,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::ResultOf;
 using ::testing::SizeIs;
 using Mood = testing::FakeShardPort::Mood;
@@ -295,6 +296,32 @@ TEST(ShardQueue, NeverAsksAWorkerAgainForWhatItAnsweredWithNonsense) {
   EXPECT_THAT(world.Receivers(), ElementsAre("a", "b", "b"));
   ASSERT_THAT(world.results, SizeIs(1));
   EXPECT_TRUE(absl::IsResourceExhausted(world.results[0].status())) << "which may pass";
+}
+
+TEST(ShardQueue, AWorkerWhoseDeviceFailsIsNoHoleThatAllShardsFallInto) {
+  World world({{"broken", Mood::kIsBroken}, {"good", Mood::kAnswers}});
+  for (int i = 0; i < 5; ++i) world.Submit("broken");
+  EXPECT_THAT(world.Receivers(), ElementsAre("broken", "good", "good", "good", "good", "good"));
+  ASSERT_THAT(world.results, SizeIs(5));
+  for (const auto& result : world.results) EXPECT_TRUE(result.ok()) << result.status();
+}
+
+TEST(ShardQueue, TellsNobodyWhatBrokenWorkersSayOfThemselves) {
+  World world({{"a", Mood::kIsBroken}, {"b", Mood::kIsBroken}});
+  world.Submit("a");
+  EXPECT_THAT(world.Receivers(), ElementsAre("a", "b"));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_TRUE(absl::IsInternal(world.results[0].status()));
+  EXPECT_EQ(ReasonOf(world.results[0].status()), "WORKER_FAILED");
+  EXPECT_THAT(std::string(world.results[0].status().message()), Not(HasSubstr("CUDA")));
+}
+
+TEST(ShardQueue, WhatAWorkerSaysOfTheRequestIsFinal) {
+  World world({{"a", Mood::kRefuses}, {"b", Mood::kAnswers}});
+  world.Submit("a");
+  EXPECT_THAT(world.Receivers(), ElementsAre("a"));
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_THAT(std::string(world.results[0].status().message()), HasSubstr("another width"));
 }
 
 TEST(ShardQueue, FailsWhenOnlyThoseAreLeftThatAnsweredWithNonsense) {

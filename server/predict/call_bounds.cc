@@ -45,7 +45,7 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
   return absl::OkStatus();
 }
 
-absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
+absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
   const int64_t num_draws = NumDraws(draws) * static_cast<int64_t>(num_kinds);
   const int64_t draw_bytes = std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
   const int64_t row_bytes =
@@ -53,19 +53,20 @@ absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_
   const int64_t weights = num_draws * static_cast<int64_t>(sizeof(double));
   const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
   const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;
-  if (num_rows <= rows) return absl::OkStatus();
+  if (num_rows <= rows) return num_rows * row_bytes + weights;
   return absl::InvalidArgumentError(
       absl::StrCat("what ", num_draws, " single draws say of ", num_rows, " rows is more than ", bound / limits::kMiB,
                    " MiB: ask for ", rows > 0 ? absl::StrCat("at most ", rows, " rows at a time, or for ") : "",
                    "fewer draws (members, every, max_draws)"));
 }
 
-absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, int64_t num_parts) {
+absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
+                                       int64_t num_parts) {
   const int64_t sums = static_cast<int64_t>(draws.chains.size() * num_kinds) * num_parts;
   const int64_t values = std::max<int64_t>(3 * draws.plan->num_classes + 1, 3);
   const int64_t row_bytes = std::max<int64_t>(sums * values * static_cast<int64_t>(sizeof(double)), 1);
   const int64_t rows = limits::kMaxShardResultBytes / row_bytes;
-  if (num_rows <= rows) return absl::OkStatus();
+  if (num_rows <= rows) return num_rows * row_bytes;
   return absl::InvalidArgumentError(absl::StrCat("the sums of ", num_rows, " rows over ", draws.chains.size(),
                                                  " chains are too many to add to as time allows: ask for at most ",
                                                  rows, " rows at a time, or for fewer chains"));

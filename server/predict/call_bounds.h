@@ -21,11 +21,13 @@ absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes);
 int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles);
 
 // Whether what single draws say of `num_rows` rows stays within limits::kMaxMemberBytes, and with the scores within a
-// message if the caller gets it (`replied`). INVALID_ARGUMENT, with the rows that would do.
-absl::Status CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied);
+// message if the caller gets it (`replied`): then the bytes it takes. INVALID_ARGUMENT, with the rows that would do.
+absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied);
 
 // Whether the sums of `num_rows` rows, which an anytime call keeps by chain and kind between its waves, stay within
-// limits::kMaxShardResultBytes. INVALID_ARGUMENT, with the rows that would do. `num_parts`: sums of a chain and kind.
-absl::Status CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, int64_t num_parts = 1);
+// limits::kMaxShardResultBytes: then the bytes they take. INVALID_ARGUMENT, with the rows that would do. `num_parts`:
+// sums of a chain and kind.
+absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
+                                       int64_t num_parts = 1);
 
 }  // namespace chainfleet

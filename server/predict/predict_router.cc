@@ -24,8 +24,8 @@ namespace {
 class PredictCall final : public PinnedCall<Prediction> {
  public:
   PredictCall(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
-              PredictObserver* observer, PredictQuery query, std::shared_ptr<const InputTensor> inputs,
-              absl::Duration timeout, Done done)
+              PredictObserver* observer, const ByteBudget& kept_bytes, PredictQuery query,
+              std::shared_ptr<const InputTensor> inputs, absl::Duration timeout, Done done)
       : PinnedCall(executor, catalog, queue, query.draws,
                    absl::StrCat("job ", query.draws.job, ": its draws were still being looked up"), std::move(done)),
         clock_(clock),
@@ -34,6 +34,7 @@ class PredictCall final : public PinnedCall<Prediction> {
         num_workers_(queue->WorkerIds().size()),
         query_(std::move(query)),
         inputs_(std::move(inputs)),
+        held_(kept_bytes),
         end_(began_ + timeout) {}
 
  private:
@@ -45,7 +46,9 @@ class PredictCall final : public PinnedCall<Prediction> {
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), NumDraws(draws()), query_.min_draws));
     CHAINFLEET_RETURN_IF_ERROR(CheckQuantiles(query_.quantiles, *draws().plan));
     if (needs_members()) {
-      CHAINFLEET_RETURN_IF_ERROR(CheckMemberBytes(draws(), kinds_.size(), num_rows(), query_.members));
+      CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes,
+                                  CheckMemberBytes(draws(), kinds_.size(), num_rows(), query_.members));
+      CHAINFLEET_RETURN_IF_ERROR(Hold(bytes));
     }
     const bool one_chain = query_.with_errors && draws().chains.size() == 1;
     const int64_t num_draws = NumDraws(draws());
@@ -55,12 +58,24 @@ class PredictCall final : public PinnedCall<Prediction> {
       BeginWave(num_parts_ > 0 ? std::make_shared<PinnedDraws>(draws()) : nullptr);
       return absl::OkStatus();
     }
-    CHAINFLEET_RETURN_IF_ERROR(CheckWaveBytes(draws(), kinds_.size(), num_rows(), num_parts_ + 1));
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes,
+                                CheckWaveBytes(draws(), kinds_.size(), num_rows(), num_parts_ + 1));
+    CHAINFLEET_RETURN_IF_ERROR(Hold(bytes));
     int64_t longest = 0;
     for (const ChainDraws& chain : draws().chains) longest = std::max(longest, NumDraws(chain));
     pace_.emplace(longest);
     BeginNextWave();
     return absl::OkStatus();
+  }
+
+  // What the call keeps until it ends, and others cannot have meanwhile.
+  absl::Status Hold(int64_t bytes) {
+    if (held_.Add(bytes)) return absl::OkStatus();
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "predictions under way hold too much of what single draws say and of sums to add "
+                          "to: this one needs ",
+                          bytes / limits::kMiB, " MiB more; retry with backoff, or ask for fewer rows")),
+                      "QUEUE_FULL");
   }
 
   int64_t num_rows() const { return inputs_->shape.front(); }
@@ -205,6 +220,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   const size_t num_workers_;
   const PredictQuery query_;
   const std::shared_ptr<const InputTensor> inputs_;
+  ByteShare held_;
   const absl::Duration end_;  // monotonic
   std::vector<DrawKind> kinds_;
   std::map<int64_t, Prediction> blocks_;  // by first row
@@ -222,8 +238,13 @@ class PredictCall final : public PinnedCall<Prediction> {
 }  // namespace
 
 PredictRouter::PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
-                             PredictObserver* observer)
-    : observer_(ObserverOrNobody(observer)), clock_(clock), executor_(executor), catalog_(catalog), queue_(queue) {}
+                             PredictObserver* observer, int64_t max_kept_bytes)
+    : observer_(ObserverOrNobody(observer)),
+      clock_(clock),
+      executor_(executor),
+      catalog_(catalog),
+      queue_(queue),
+      kept_bytes_(max_kept_bytes) {}
 
 absl::Duration PredictRouter::EarlyBy(absl::Duration timeout) {
   return std::clamp(timeout / 10, absl::ZeroDuration(), absl::Milliseconds(100));
@@ -233,7 +254,7 @@ std::function<void()> PredictRouter::Predict(PredictQuery query, std::shared_ptr
                                              absl::Duration timeout,
                                              std::function<void(absl::StatusOr<Prediction>)> done) {
   if (query.anytime || query.min_draws > 0) timeout -= EarlyBy(timeout);
-  return std::make_shared<PredictCall>(clock_, executor_, catalog_, queue_, observer_, std::move(query),
+  return std::make_shared<PredictCall>(clock_, executor_, catalog_, queue_, observer_, kept_bytes_, std::move(query),
                                        std::move(inputs), timeout, std::move(done))
       ->Begin(timeout);
 }

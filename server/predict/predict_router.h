@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/base/byte_budget.h"
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "core/base/limits.h"
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
 #include "server/predict/draw_catalog.h"
@@ -36,13 +38,17 @@ struct PredictQuery {
 // Thread-safe. What it is given outlives it; a call under way may outlive the router itself.
 class PredictRouter {
  public:
-  // `observer` may be null.
+  static constexpr int64_t kMaxKeptBytes = 2048 * limits::kMiB;
+
+  // `observer` may be null. `max_kept_bytes`: of all calls together, what single draws say and the sums of anytime
+  // calls between their waves.
   PredictRouter(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
-                PredictObserver* observer = nullptr);
+                PredictObserver* observer = nullptr, int64_t max_kept_bytes = kMaxKeptBytes);
 
   // `done` runs once, on the executor, at most `timeout` from now; a call that may end with fewer draws ends
   // EarlyBy(timeout) sooner, so that its answer still arrives. Errors: those of DrawCatalog::Pin and ShardQueue;
-  // INVALID_ARGUMENT (inputs, kinds or quantiles do not fit, or single draws say too much); FAILED_PRECONDITION /
+  // INVALID_ARGUMENT (inputs, kinds or quantiles do not fit, or single draws say too much); RESOURCE_EXHAUSTED /
+  // QUEUE_FULL (others keep too many bytes now); FAILED_PRECONDITION /
   // TOO_FEW_DRAWS (fewer readable draws than min_draws, or none); DEADLINE_EXCEEDED (fewer than min_draws averaged in
   // time); CANCELLED. The returned function cancels the call and its shards; it may be called at any time, by any
   // thread.
@@ -58,6 +64,7 @@ class PredictRouter {
   Executor* const executor_;
   DrawCatalog* const catalog_;
   ShardQueue* const queue_;
+  const ByteBudget kept_bytes_;
 };
 
 }  // namespace chainfleet

@@ -155,6 +155,38 @@ TEST(Members, AreRefusedBeforeTheyOutgrowAReplyAndTheErrorSaysWhatFits) {
   EXPECT_FALSE(CheckMemberBytes(world.catalog.pinned, 2, 4200, false).ok());
 }
 
+// Of calls with members, and of anytime calls, which keep sums between their waves.
+TEST(PredictRouter, BoundsWhatAllCallsKeepTogether) {
+  for (const bool anytime : {false, true}) {
+    World world({8}, 3, testing::ArbitraryProbabilities(3));
+    const PredictQuery query{.anytime = anytime, .members = !anytime};
+    const absl::StatusOr<int64_t> bytes =
+        anytime ? CheckWaveBytes(world.catalog.pinned, 2, 10, 9) : CheckMemberBytes(world.catalog.pinned, 2, 10, true);
+    ASSERT_TRUE(bytes.ok());
+    PredictRouter router(&world.clock, &world.executor, &world.catalog, &world.queue, nullptr, *bytes * 3 / 2);
+    std::vector<absl::Status> ends;
+    const auto ask = [&] {
+      auto cancel = router.Predict(query, testing::NumberedRows(10), absl::Seconds(60),
+                                   [&](const auto& answer) { ends.push_back(answer.status()); });
+      world.executor.RunUntilIdle();
+      return cancel;
+    };
+    for (auto& [worker, mood] : world.port.workers) mood = testing::FakeShardPort::Mood::kHangs;
+    const auto cancel = ask();
+    EXPECT_THAT(ends, IsEmpty());
+    ask();
+    ASSERT_THAT(ends, SizeIs(1));
+    EXPECT_EQ(ReasonOf(ends[0]), "QUEUE_FULL");
+    cancel();
+    for (auto& [worker, mood] : world.port.workers) mood = testing::FakeShardPort::Mood::kAnswers;
+    world.executor.RunUntilIdle();
+    ask();
+    world.executor.RunFor(absl::Seconds(61));
+    ASSERT_THAT(ends, SizeIs(3));
+    EXPECT_TRUE(ends[2].ok()) << ends[2];
+  }
+}
+
 TEST(RowsPerBlock, StaysBelowAShardResultWithMembers) {
   World world({4096}, 3, testing::ArbitraryProbabilities(3));
   EXPECT_EQ(RowsPerBlock(world.catalog.pinned, 2, 1, false), limits::kMinShardRows);
@@ -167,7 +199,7 @@ TEST(RowsPerBlock, StaysBelowAShardResultWithMembers) {
 TEST(CheckWaveBytes, BoundsWhatIsKeptBetweenWaves) {
   World world(std::vector<int64_t>(100, 1), 10, testing::ArbitraryProbabilities(10));
   EXPECT_TRUE(CheckWaveBytes(world.catalog.pinned, 2, 5000).ok());
-  const absl::Status status = CheckWaveBytes(world.catalog.pinned, 2, 6000);
+  const absl::Status status = CheckWaveBytes(world.catalog.pinned, 2, 6000).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("at most 5412 rows"));
 }

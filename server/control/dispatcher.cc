@@ -80,20 +80,27 @@ void Dispatcher::Impl::Advance() {
     next_attempt.reset();
     policy_due = true;
   }
-  while (!purges.empty() && purges.begin()->first <= now) {
-    const std::string job = purges.begin()->second;
+  if (!purging && !purges.empty() && purges.begin()->first <= now) {
+    purging = true;
+    Purge({purges.begin()->second});
     purges.erase(purges.begin());
-    Change(change::PurgeJob{job}, [job](Impl& impl, const ApplyResult& result) {
-      if (!result.status.ok()) return impl.SchedulePurge(job);
-      impl.jobs.Remove(job);
-      impl.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
-    });
   }
   while (!versions_due.empty() && versions_due.begin()->first <= now) {
     JobEntry* job = jobs.Find(versions_due.begin()->second);
     versions_due.erase(versions_due.begin());
     if (job != nullptr) MakeVersionIfDue(job);
   }
+}
+
+// A page of one job at a time, each behind what was appended meanwhile: commits wait for one page at most.
+void Dispatcher::Impl::Purge(const change::PurgeJob& page) {
+  Change(page, [job = page.job](Impl& impl, const ApplyResult& result) {
+    if (result.status.ok() && result.purge) return impl.Purge(*result.purge);
+    impl.purging = false;
+    if (!result.status.ok()) return impl.SchedulePurge(job);
+    impl.jobs.Remove(job);
+    impl.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
+  });
 }
 
 void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(now + options.longest_call, job); }
@@ -119,7 +126,7 @@ void Dispatcher::Impl::ArmTimer() {
   std::optional<absl::Duration> next = leases.NextEnd();
   const auto consider = [&](absl::Duration time) { next = next ? std::min(*next, time) : time; };
   if (!held_by_age.empty()) consider(held_by_age.begin()->first + LongestHold());
-  if (!purges.empty()) consider(purges.begin()->first);
+  if (!purges.empty() && !purging) consider(purges.begin()->first);
   if (!versions_due.empty()) consider(versions_due.begin()->first);
   if (policy_due) consider(next_policy);
   if (next_attempt) consider(*next_attempt);

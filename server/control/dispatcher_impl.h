@@ -91,6 +91,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void Settle();
   void ArmTimer();
   void SchedulePurge(const std::string& job);
+  void Purge(const change::PurgeJob& page);
 
   // Versions (dispatcher_versions.cc).
   struct NamedVersion {
@@ -199,6 +200,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   std::map<std::string, std::map<uint64_t, Reply<Watched>>> watchers;  // by job and ticket
   std::map<ChainId, std::deque<std::function<void()>>> waiting;        // for the chain's change in flight
   std::set<std::pair<absl::Duration, std::string>> purges;             // deleted jobs, by time
+  bool purging = false;                                                // a page of one of them is in flight
   std::set<std::pair<absl::Duration, std::string>> versions_due;       // jobs that may get one then
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;

@@ -250,10 +250,13 @@ class Applier {
     if (*intent != JobIntent::kDelete) {
       return Refused(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " is not to be deleted")));
     }
-    CHAINFLEET_RETURN_IF_ERROR(rows_->PurgeJob(c.job));
+    ApplyResult result;
+    CHAINFLEET_ASSIGN_OR_RETURN(result.purge, rows_->PurgeJob(c));
+    if (result.purge) return result;
+    // Not before the last page: what a sweep between two pages leaves is found by this one.
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows_->ListChains(c.job));
     for (const ChainRow& row : chains) CHAINFLEET_RETURN_IF_ERROR(SweepIfGranted(row));
-    return ApplyResult();
+    return result;
   }
 
   absl::StatusOr<ApplyResult> operator()(const change::BeginUpload& c) { return ApplyToObjects(c, rows_); }

@@ -66,14 +66,20 @@ class MemoryRows final : public StateRows {
              (row.id == name || row.plan->spec.name == name);
     });
   }
-  absl::Status PurgeJob(const std::string& id) override {
+  absl::StatusOr<std::optional<change::PurgeJob>> PurgeJob(const change::PurgeJob& page) override {
+    const std::string& id = page.job;
+    int32_t left = page.page;
+    auto i = segments.upper_bound({{id, page.after_chain}, page.after_first_index});
+    for (; i != segments.end() && i->first.first.job == id; ++i) {
+      i->second.deleted = true;
+      if (--left == 0) return std::optional<change::PurgeJob>({id, i->first.first.index, i->first.second, page.page});
+    }
     jobs.at(id).purged = true;
     jobs.at(id).snapshots.clear();
-    for (auto& [key, record] : segments) record.deleted = record.deleted || key.first.job == id;
     std::erase_if(resume_points, [&](const auto& entry) { return entry.first.job == id; });
     std::erase_if(evaluations, [&](const auto& entry) { return entry.second.job == id; });
     std::erase_if(expired, [&](const auto& entry) { return entry.second.chain.job == id; });
-    return absl::OkStatus();
+    return std::optional<change::PurgeJob>();
   }
 
   absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override { return Find(chains, id); }

@@ -72,7 +72,10 @@ absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
       SqlStatement take, connection_->Prepare("UPDATE leader SET generation = ?, address = ?, "
                                               "backend_pid = ?, renewed_at = clock_timestamp() WHERE generation = ?"));
   const bool restored = options_.opening == Opening::kRestored;
-  if (restored) CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).Restore(options_.fresh_incarnation));
+  if (restored) {
+    CHAINFLEET_RETURN_IF_ERROR(connection_->Execute("SET LOCAL statement_timeout = 0"));  // it writes every chain
+    CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).Restore(options_.fresh_incarnation));
+  }
   outcome.generation = held + 1 + (restored ? kRestoredLeap : 0);
   CHAINFLEET_RETURN_IF_ERROR(
       take.Bind(outcome.generation).Bind(options_.address).Bind(int64_t{writer_pid}).Bind(held).Run());

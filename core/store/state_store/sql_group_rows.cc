@@ -98,10 +98,10 @@ absl::Status SqlGroupRows::UpdateJob(const JobRow& row) {
   return SqlRows::UpdateJob(row);
 }
 
-absl::Status SqlGroupRows::PurgeJob(const std::string& id) {
-  intents_.erase(id);
-  std::erase_if(chains_, [&](const auto& chain) { return chain.first.job == id; });
-  return SqlRows::PurgeJob(id);
+absl::StatusOr<std::optional<change::PurgeJob>> SqlGroupRows::PurgeJob(const change::PurgeJob& page) {
+  intents_.erase(page.job);
+  std::erase_if(chains_, [&](const auto& chain) { return chain.first.job == page.job; });
+  return SqlRows::PurgeJob(page);
 }
 
 absl::StatusOr<std::optional<ChainRow>> SqlGroupRows::FindChain(const ChainId& id) {

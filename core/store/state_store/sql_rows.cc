@@ -1,5 +1,6 @@
 #include "core/store/state_store/sql_rows.h"
 
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -133,14 +134,42 @@ absl::Status SqlRows::ReplacePlan(const JobRow& row) {
   return s.Bind(EncodeJobPlan(*row.plan)).Bind(int64_t{row.asked_chains}).Bind(row.id).Run();
 }
 
-absl::Status SqlRows::PurgeJob(const std::string& id) {
-  for (const char* sql : {"UPDATE jobs SET purged = 1 WHERE id = ?", "UPDATE segments SET deleted = 1 WHERE job = ?",
-                          "DELETE FROM resume_points WHERE job = ?", "DELETE FROM snapshots WHERE job = ?",
-                          "DELETE FROM evaluations WHERE job = ?", "DELETE FROM expired WHERE job = ?"}) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
-    CHAINFLEET_RETURN_IF_ERROR(s.Bind(id).Run());
+absl::StatusOr<std::optional<change::PurgeJob>> SqlRows::EndOfPage(const change::PurgeJob& page) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s,
+      connection_->Prepare("SELECT chain, first_index FROM segments WHERE job = ? AND "
+                           "(chain, first_index) > (?, ?) ORDER BY chain, first_index LIMIT 1 OFFSET ?"));
+  s.Bind(page.job).Bind(int64_t{page.after_chain}).Bind(page.after_first_index).Bind(int64_t{page.page} - 1);
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool full, s.Step());
+  if (!full) return std::optional<change::PurgeJob>();
+  return std::optional<change::PurgeJob>({page.job, static_cast<int32_t>(s.Int(0)), s.Int(1), page.page});
+}
+
+absl::StatusOr<std::optional<change::PurgeJob>> SqlRows::PurgeJob(const change::PurgeJob& page) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<change::PurgeJob> next, EndOfPage(page));
+  {
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        SqlStatement s, connection_->Prepare("UPDATE segments SET deleted = 1 WHERE job = ? AND (chain, first_index) > "
+                                             "(?, ?) AND (chain, first_index) <= (?, ?) AND deleted = 0"));
+    s.Bind(page.job).Bind(int64_t{page.after_chain}).Bind(page.after_first_index);
+    s.Bind(next ? int64_t{next->after_chain} : std::numeric_limits<int32_t>::max());
+    s.Bind(next ? next->after_first_index : std::numeric_limits<int64_t>::max());
+    CHAINFLEET_RETURN_IF_ERROR(s.Run());
   }
-  return absl::OkStatus();
+  if (next) return next;
+  for (const char* sql :
+       {"DELETE FROM expired WHERE ticket IN (SELECT ticket FROM expired WHERE job = ? LIMIT ?)",
+        "DELETE FROM resume_points WHERE job = ?1 AND chain IN (SELECT chain FROM resume_points WHERE job = ?1 LIMIT "
+        "?2)",
+        "DELETE FROM evaluations WHERE sequence IN (SELECT sequence FROM evaluations WHERE job = ? LIMIT ?)",
+        "DELETE FROM snapshots WHERE job = ?1 AND number IN (SELECT number FROM snapshots WHERE job = ?1 LIMIT ?2)"}) {
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
+    CHAINFLEET_RETURN_IF_ERROR(s.Bind(page.job).Bind(int64_t{page.page}).Run());
+    if (connection_->changes() == page.page) return std::optional(page);
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("UPDATE jobs SET purged = 1 WHERE id = ?"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Bind(page.job).Run());
+  return std::optional<change::PurgeJob>();
 }
 
 absl::StatusOr<bool> SqlRows::IsJobName(const std::string& tenant, const std::string& name) {

@@ -31,7 +31,7 @@ class SqlRows : public StateRows {
   absl::Status UpdateJob(const JobRow& row) override;
   absl::Status ReplacePlan(const JobRow& row) override;
   absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) override;
-  absl::Status PurgeJob(const std::string& id) override;
+  absl::StatusOr<std::optional<change::PurgeJob>> PurgeJob(const change::PurgeJob& page) override;
   absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override;
   absl::StatusOr<std::vector<ChainRow>> ListChains(const std::string& job) override;
   absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) override;
@@ -111,6 +111,8 @@ class SqlRows : public StateRows {
  private:
   // All rows of the columns job, chain, record, corrupt, deleted.
   absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlStatement statement);
+  // The key of the last segment of the page; none if the page is not full.
+  absl::StatusOr<std::optional<change::PurgeJob>> EndOfPage(const change::PurgeJob& page);
   // All rows of one text column.
   absl::StatusOr<std::vector<std::string>> Texts(SqlStatement statement);
 };

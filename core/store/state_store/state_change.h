@@ -168,9 +168,18 @@ struct MarkCorrupt {
   bool corrupt = true;
 };
 
-// After DELETE: segments become tombstones, the resume points go, the job leaves Load().
+// Segments that PurgeJob makes tombstones in one change. A page is short beside a store's timeouts and beside the
+// commits that wait for it, however many segments the job has.
+inline constexpr int32_t kPurgePage = 1000;
+
+// After DELETE: a page of segments become tombstones, in (chain, first index) order; behind the last one the rest of
+// the job's rows go by pages too, then the job leaves Load(). The result has the change that goes on, none when the job
+// is purged. From the beginning again, after a crash: the same.
 struct PurgeJob {
   std::string job;
+  int32_t after_chain = -1;  // beyond (after_chain, after_first_index), as the result before said
+  int64_t after_first_index = -1;
+  int32_t page = kPurgePage;
 };
 
 // Before the objects of a data set or of a model are written: `upload`, a name never used before, holds them until it
@@ -269,6 +278,7 @@ struct ApplyResult {
   std::optional<StoredModel> model;         // of PutModel
   std::vector<std::string> objects;         // of StartDeleting and ExpireSegments
   std::optional<EvaluationRow> evaluation;  // of CreateEvaluation and EndEvaluation
+  std::optional<change::PurgeJob> purge;    // of PurgeJob: what is left to do
 };
 
 // A change that was not made, and why.

@@ -110,6 +110,52 @@ TEST_F(PostgresLeaderTest, ReadsGoOnAfterTheirLineBroke) {
   EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
 }
 
+TEST_F(PostgresLeaderTest, NoStatementOfAPurgeGrowsWithTheJob) {
+  const auto elected = Coordinator("a:7400")->TakeOver();
+  ASSERT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok());
+  Execute(
+      "INSERT INTO segments (job, chain, first_index, digest, object, record) "
+      "SELECT 'job-aaaaaa', g % 7, g / 7, 'd', 'o' || g, '{}' FROM generate_series(0, 49999) AS g; "
+      "INSERT INTO expired (job, chain, object) SELECT 'job-aaaaaa', 0, 'o' || g FROM generate_series(0, 2499) AS g; "
+      "CREATE FUNCTION few() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF (SELECT COUNT(*) FROM touched) > " +
+      std::to_string(change::kPurgePage) +
+      " THEN RAISE EXCEPTION 'too many rows in one statement'; END IF; RETURN NULL; END $$; "
+      "CREATE TRIGGER few_updated AFTER UPDATE ON segments REFERENCING NEW TABLE AS touched "
+      "FOR EACH STATEMENT EXECUTE FUNCTION few(); "
+      "CREATE TRIGGER few_deleted AFTER DELETE ON expired REFERENCING OLD TABLE AS touched "
+      "FOR EACH STATEMENT EXECUTE FUNCTION few()");
+  const auto apply = [&](StateChange change) {
+    const auto results = elected->store->Apply(std::vector<StateChange>{std::move(change)}, absl::UnixEpoch());
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? results->at(0) : ApplyResult();
+  };
+  apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete});
+  int pages = 0;
+  for (std::optional<change::PurgeJob> next = {{"job-aaaaaa"}}; next; ++pages) next = apply(*next).purge;
+  EXPECT_EQ(pages, 50 + 3);
+  EXPECT_TRUE(elected->store->Load()->jobs.empty());
+  EXPECT_TRUE(elected->store->ListSegments({.job = "job-aaaaaa", .live_only = true})->empty());
+  EXPECT_EQ(*elected->store->LastExpired(), 0);
+}
+
+TEST_F(PostgresLeaderTest, RestoringMayTakeLongerThanAStatement) {
+  ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
+  Execute(
+      "CREATE FUNCTION unhurried() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF current_setting('statement_timeout') <> '0' THEN RAISE EXCEPTION 'this may time out'; END IF; "
+      "RETURN NULL; END $$; "
+      "CREATE TRIGGER chains_leap BEFORE UPDATE ON chains FOR EACH STATEMENT EXECUTE FUNCTION unhurried(); "
+      "CREATE TRIGGER sweeps_queued BEFORE INSERT ON sweeps FOR EACH STATEMENT EXECUTE FUNCTION unhurried()");
+  const auto leader = PostgresLeader::Connect({harness_.uri(), "b:7400", "s-b", kAtOnce, Opening::kRestored}).value();
+  const auto elected = leader->TakeOver();
+  ASSERT_TRUE(elected.ok()) << elected.status();
+  EXPECT_GT(elected->store->generation(), kRestoredLeap);
+  const change::GrantLease grant{{"job-aaaaaa", 0}, kRestoredLeap + 1, "w1", "w1-life"};
+  EXPECT_FALSE(elected->store->Apply(std::vector<StateChange>{grant}, absl::UnixEpoch()).ok())
+      << "afterwards every statement has its end again";
+}
+
 TEST_F(PostgresLeaderTest, RefusesANewerSchemaWithBothVersions) {
   Coordinator("a:7400")->TakeOver().value();
   Execute("UPDATE store SET schema_version = 99");

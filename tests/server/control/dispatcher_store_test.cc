@@ -92,6 +92,30 @@ TEST_F(DispatcherStore, FullDiskRefusesChangesAndLosesNothing) {
   EXPECT_TRUE(lost_.ok());
 }
 
+TEST_F(DispatcherStore, DeletedJobsArePurgedPageAfterPage) {
+  RecordingStore store(database_);
+  StartOn(&store);
+  FakeWorker worker("w1");
+  std::vector<ChainId> chains;
+  for (const char* name : {"one", "two"}) {
+    JobSpec spec = SmallSpec(name, 1);
+    spec.num_steps = 1'000'000;
+    chains.push_back({TryCreate(spec).value().id, 0});
+  }
+  Sync(&worker);
+  Sync(&worker);
+  for (const ChainId& chain : chains) {
+    for (int i = 0; i < change::kPurgePage + 1; ++i) Advance(&worker, chain);
+    ASSERT_TRUE(SetIntent(chain.job, JobIntent::kDelete).ok());
+  }
+  const size_t before = store.group_sizes().size();
+  executor_.RunFor(limits::kEvaluateDeadline + absl::Seconds(1));
+  const std::vector<int> groups(store.group_sizes().begin() + static_cast<int64_t>(before), store.group_sizes().end());
+  EXPECT_THAT(groups, ElementsAre(1, 1, 1, 1)) << "two pages for each, never together";
+  EXPECT_TRUE(store.Load()->jobs.empty());
+  EXPECT_TRUE(absl::IsNotFound(dispatcher_->GetJob(chains[0].job).status()));
+}
+
 TEST_F(DispatcherStore, LostStoreEndsTheProcessAndAnswersNotLeader) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

@@ -20,6 +20,12 @@ void TellOfOutage(const absl::Status& asked, bool* away) {
   Log(LogLevel::kInfo, "standby can ask again who leads");
 }
 
+// The one of its flags that says what is wrong of a store on which others write; null: none.
+const char* AloneFlag(const PostgresOptions& options) {
+  if (options.opening == Opening::kRestored) return "--restored";
+  return options.home.moved ? "--objects-moved" : nullptr;
+}
+
 }  // namespace
 
 bool IsPostgres(const std::string& state) {
@@ -38,8 +44,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
     if (!election.ok() && standby == nullptr) return election.status();
     TellOfOutage(election.status(), &away);
     if (election.ok() && election->store != nullptr) return Lead{std::move(leader), std::move(election->store)};
-    if (election.ok() && options.opening == Opening::kRestored) {
-      return absl::FailedPreconditionError(absl::StrCat("--restored: the coordinator at ", election->leader_address,
+    if (const char* flag = AloneFlag(options); election.ok() && flag != nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(flag, ": the coordinator at ", election->leader_address,
                                                         " leads on this database: stop all others first"));
     }
     if (standby == nullptr) {

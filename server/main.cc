@@ -135,6 +135,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "--restored", flags->restored,
       "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
       "object");
+  app->add_flag(
+      "--objects-moved", flags->server.objects_moved,
+      "Once, after all objects were copied under the same names to where this server looks for them: --blobs, "
+      "or its data directory");
   app->add_flag("--keep-objects", flags->keep_objects, "Delete no object, while a backup is taken");
   AddPredictFlags(app, flags);
   AddScaleFlags(app, flags);

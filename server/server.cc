@@ -48,6 +48,16 @@ std::string ReachableAddress(const std::string& listen, int port) {
   return absl::StrCat(host, ":", port);
 }
 
+std::string FreshId(const char* kind) { return absl::StrCat(kind, absl::Hex(RandomBits())); }
+
+absl::StatusOr<ObjectHome> HomeOf(const ServerOptions& options) {
+  if (options.s3) return ObjectHome{options.s3->Url(), options.s3->Url(), options.objects_moved};
+  CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
+  const ObjectPlace place(RealFileSystem(), options.data_directory);
+  CHAINFLEET_ASSIGN_OR_RETURN(std::string id, place.FolderId(FreshId("folder-")));
+  return ObjectHome{std::move(id), absl::StrCat(place.folder(), " on ", HostName()), options.objects_moved};
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
@@ -59,10 +69,12 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
   if (options.metrics_listen != "off") {
     CHAINFLEET_RETURN_IF_ERROR(registry.Serve(options.metrics_listen).status());
   }
+  CHAINFLEET_ASSIGN_OR_RETURN(ObjectHome home, HomeOf(options));
   const PostgresOptions postgres{.uri = options.state,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
-                                 .fresh_incarnation = absl::StrCat("s", absl::Hex(RandomBits())),
-                                 .opening = options.opening};
+                                 .fresh_incarnation = FreshId("s"),
+                                 .opening = options.opening,
+                                 .home = std::move(home)};
   return WaitToLead(postgres, options.listen, RngKey{RandomBits()}, pause);
 }
 
@@ -92,9 +104,9 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
   AddDatasetRoots(options);
   if (state_ == nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const ObjectHome home, HomeOf(options));
     CHAINFLEET_ASSIGN_OR_RETURN(
-        state_, OpenSqliteStateStore(options.data_directory + "/state.db", absl::StrCat("s", absl::Hex(RandomBits())),
-                                     options.opening));
+        state_, OpenSqliteStateStore(options.data_directory + "/state.db", FreshId("s"), options.opening, home));
   }
   return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
 }
@@ -130,12 +142,12 @@ absl::Status Server::CheckRestored() {
 
 absl::Status Server::OpenBlobs(const ServerOptions& options) {
   const ObjectPlace place(RealFileSystem(), options.data_directory);
+  if (!options.objects_moved) CHAINFLEET_RETURN_IF_ERROR(place.Check(options.s3 ? options.s3->Url() : ""));
   if (!options.s3) {
-    CHAINFLEET_RETURN_IF_ERROR(place.Check(""));
+    if (options.objects_moved) CHAINFLEET_RETURN_IF_ERROR(place.Keep(""));
     CHAINFLEET_ASSIGN_OR_RETURN(blobs_, FileBlobStore::Open(RealFileSystem(), place.folder()));
     return absl::OkStatus();
   }
-  CHAINFLEET_RETURN_IF_ERROR(place.Check(options.s3->Url()));
   s3_transport_ = std::make_unique<CurlTransport>(options.s3->ca_bundle);
   auto client =
       std::make_unique<S3Client>(*options.s3, s3_transport_.get(), &clock_, RngKey{RandomBits()}, PauseThread);

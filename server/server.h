@@ -61,11 +61,12 @@ struct ServerOptions {
   absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
   std::optional<SlurmOptions> slurm;                        // none: workers come and go as others order them
   Opening opening = Opening::kUsual;
+  bool objects_moved = false;   // once, after they were copied to where this server looks for them
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 };
 
 // WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS /
-// PORT_TAKEN.
+// PORT_TAKEN, FAILED_PRECONDITION / OTHER_STORE: the objects of this database are elsewhere.
 absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                                const std::function<bool(absl::Duration)>& pause);
 

@@ -67,5 +67,28 @@ TEST_F(ServerTest, LeadsUntilItsLastWriteIsDone) {
   EXPECT_FALSE(IsLed());
 }
 
+TEST_F(ServerTest, TheFolderOfAnotherHostIsRefused) {
+  const auto lead = [&](const char* folder, bool moved = false) {
+    return WaitToLead({.data_directory = (folder_ / folder).string(),
+                       .state = harness_.uri(),
+                       .listen = "127.0.0.1:0",
+                       .metrics_listen = "off",
+                       .objects_moved = moved},
+                      [](absl::Duration) { return false; });
+  };
+  auto first = lead("a");
+  ASSERT_TRUE(first.ok() && *first) << first.status();
+  const absl::Status refused = lead("b").status();
+  EXPECT_EQ(ReasonOf(refused), "OTHER_STORE");
+  EXPECT_THAT(std::string(refused.message()), testing::AllOf(testing::HasSubstr((folder_ / "a" / "blobs").string()),
+                                                             testing::HasSubstr((folder_ / "b" / "blobs").string())));
+  EXPECT_TRUE(lead("a").ok()) << "a standby on the same folder";
+  EXPECT_THAT(std::string(lead("b", true).status().message()), testing::HasSubstr("stop all others first"));
+  ASSERT_TRUE((*first)->leader->Resign().ok());
+  const auto moved = lead("b", true);
+  EXPECT_TRUE(moved.ok() && *moved) << moved.status();
+  EXPECT_EQ(ReasonOf(lead("a").status()), "OTHER_STORE");
+}
+
 }  // namespace
 }  // namespace chainfleet

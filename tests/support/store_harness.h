@@ -19,6 +19,8 @@ class StoreHarness {
  public:
   virtual ~StoreHarness() = default;
   virtual std::unique_ptr<StateStore> Open() = 0;
+  // For who looks for its objects there.
+  virtual absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) = 0;
   // As a backup that was put back.
   virtual std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) = 0;
 };
@@ -28,6 +30,9 @@ class MemoryHarness final : public StoreHarness {
   std::unique_ptr<StateStore> Open() override { return std::make_unique<MemoryStateStore>(database_); }
   std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) override {
     return std::make_unique<MemoryStateStore>(database_, fresh_incarnation);
+  }
+  absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) override {
+    return MemoryStateStore::Open(database_, home);
   }
 
  private:
@@ -50,6 +55,9 @@ class SqliteHarness final : public StoreHarness {
   std::unique_ptr<StateStore> Open() override { return Open("incarnation-1", Opening::kUsual); }
   std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) override {
     return Open(fresh_incarnation, Opening::kRestored);
+  }
+  absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) override {
+    return OpenSqliteStateStore(path(), "incarnation-1", Opening::kUsual, home);
   }
 
  private:
@@ -77,15 +85,21 @@ class PostgresHarness final : public StoreHarness {
   std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) override {
     return Open(fresh_incarnation, Opening::kRestored);
   }
+  absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) override {
+    return Elect({uri_, "here:7400", "incarnation-1", -absl::Hours(1), Opening::kUsual, home});
+  }
 
  private:
   // Without waiting for the one that leads to grow old.
   std::unique_ptr<StateStore> Open(const std::string& incarnation, Opening opening) {
-    auto leader = PostgresLeader::Connect({uri_, "here:7400", incarnation, -absl::Hours(1), opening});
-    EXPECT_TRUE(leader.ok()) << leader.status();
-    auto election = (*leader)->TakeOver();
-    EXPECT_TRUE(election.ok()) << election.status();
-    return std::move(election->store);
+    auto store = Elect({uri_, "here:7400", incarnation, -absl::Hours(1), opening});
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *std::move(store);
+  }
+  static absl::StatusOr<std::unique_ptr<StateStore>> Elect(const PostgresOptions& options) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresLeader> leader, PostgresLeader::Connect(options));
+    CHAINFLEET_ASSIGN_OR_RETURN(PostgresLeader::Election election, leader->TakeOver());
+    return std::move(election.store);
   }
 
   std::string uri_;

@@ -141,7 +141,8 @@ absl::StatusOr<std::vector<std::string>> FileBlobStore::List(const std::string& 
                               file_system_->ListFiles(absl::StrCat(folder_, "/", prefix)));
   std::vector<std::string> names;
   for (const std::string& file : files) {
-    if (!file.starts_with(kTempFolder)) names.push_back(prefix + file);
+    std::string name = prefix + file;
+    if (!name.starts_with('.')) names.push_back(std::move(name));
   }
   return names;
 }

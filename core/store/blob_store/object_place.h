@@ -18,7 +18,12 @@ class ObjectPlace {
   const std::string& folder() const { return folder_; }
 
   // `url`: empty for the folder. FAILED_PRECONDITION / OTHER_STORE naming where the objects are and both ways out.
+  // What begins with a dot is no object.
   absl::Status Check(const std::string& url) const;
+
+  // The random id that the folder keeps in itself, so that it is known again under another path: `fresh` if it has none
+  // yet. Any number may ask at once, whoever has the data directory's lock. DATA_LOSS: its file is empty.
+  absl::StatusOr<std::string> FolderId(const std::string& fresh) const;
 
   // Writes the address down, once its store was opened.
   absl::Status Keep(const std::string& url) const;

@@ -342,6 +342,7 @@ struct MemoryDatabase::Tables {
   Mutex mutex;
   std::vector<std::string> incarnations CHAINFLEET_GUARDED_BY(mutex);  // the present one is last
   int64_t generation CHAINFLEET_GUARDED_BY(mutex) = 0;
+  ObjectHome home CHAINFLEET_GUARDED_BY(mutex);
   MemoryRows rows CHAINFLEET_GUARDED_BY(mutex);
 };
 
@@ -355,6 +356,16 @@ MemoryStateStore::MemoryStateStore(std::shared_ptr<MemoryDatabase> database) : d
   MutexLock lock(&database_->tables_->mutex);
   incarnation_ = database_->tables_->incarnations.back();
   generation_ = ++database_->tables_->generation;
+}
+
+absl::StatusOr<std::unique_ptr<MemoryStateStore>> MemoryStateStore::Open(std::shared_ptr<MemoryDatabase> database,
+                                                                         const ObjectHome& home) {
+  {
+    MutexLock lock(&database->tables_->mutex);
+    CHAINFLEET_RETURN_IF_ERROR(CheckHome(database->tables_->home, home));
+    if (!home.id.empty()) database->tables_->home = home;
+  }
+  return std::make_unique<MemoryStateStore>(std::move(database));
 }
 
 MemoryStateStore::MemoryStateStore(std::shared_ptr<MemoryDatabase> database, const std::string& fresh_incarnation)

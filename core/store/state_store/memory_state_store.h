@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/store/state_store/object_home.h"
 #include "core/store/state_store/state_store.h"
 
 namespace chainfleet {
@@ -24,6 +25,9 @@ class MemoryStateStore final : public StateStore {
  public:
   // Takes `database` over.
   explicit MemoryStateStore(std::shared_ptr<MemoryDatabase> database);
+  // The same for who looks for its objects at `home`. OTHER_STORE of object_home.h: nothing was taken over.
+  static absl::StatusOr<std::unique_ptr<MemoryStateStore>> Open(std::shared_ptr<MemoryDatabase> database,
+                                                                const ObjectHome& home);
   // The same as restored, under another name.
   MemoryStateStore(std::shared_ptr<MemoryDatabase> database, const std::string& fresh_incarnation);
 

@@ -59,6 +59,10 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
 absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
   Outcome outcome{.leader_address = options_.address};
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, LockPostgresSchema(connection_.get()));
+  // Before anything is taken from the leader: one that would miss the objects must not depose it.
+  if (version == kPostgresSchemaVersion) {
+    CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).CheckKeptHome(options_.home));
+  }
   int64_t held = 0;
   if (version > 0) {
     CHAINFLEET_ASSIGN_OR_RETURN(const Leading leading, FindLeader());
@@ -68,6 +72,7 @@ absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
   }
   // Only who leads migrates: a newer standby must not change the tables below an older leader.
   CHAINFLEET_RETURN_IF_ERROR(MigratePostgresSchema(version, options_.fresh_incarnation, connection_.get()));
+  CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).KeepHome(options_.home));
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement take, connection_->Prepare("UPDATE leader SET generation = ?, address = ?, "
                                               "backend_pid = ?, renewed_at = clock_timestamp() WHERE generation = ?"));

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "core/store/state_store/object_home.h"
 #include "core/store/state_store/postgres_connection.h"
 #include "core/store/state_store/state_store.h"
 
@@ -24,9 +25,10 @@ struct PostgresOptions {
   std::string fresh_incarnation;  // random, used if the store is new or restored
   absl::Duration timeout = kLeaderTerm;
   Opening opening = Opening::kUsual;
+  ObjectHome home;  // where this coordinator looks for objects
 };
 
-// Not thread-safe; every call may block for a few seconds. Errors as PostgresConnection's, SCHEMA_TOO_NEW.
+// Not thread-safe; every call may block for a few seconds. Errors as PostgresConnection's, SCHEMA_TOO_NEW, OTHER_STORE.
 class PostgresLeader {
  public:
   // Two connections: for electing and renewing, and for the writes of a store to come.
@@ -37,7 +39,8 @@ class PostgresLeader {
     std::string leader_address;
   };
   // Takes over if nobody leads, and then makes or migrates the tables. The former leader's line is ended first, so that
-  // a transaction it left open ends too. After an error this coordinator does not lead, whatever it did before.
+  // a transaction it left open ends too. OTHER_STORE of object_home.h comes before all that, also while another leads.
+  // After an error this coordinator does not lead, whatever it did before.
   absl::StatusOr<Election> TakeOver();
 
   // Before `timeout` has passed since the last. UNAVAILABLE / NOT_LEADER: another one has taken over.

@@ -77,6 +77,11 @@ CREATE INDEX expired_by_chain ON expired (job, chain);
     R"sql(
 ALTER TABLE jobs ADD COLUMN stopped TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE jobs ADD COLUMN asked_chains BIGINT NOT NULL DEFAULT 0;
+)sql",
+    // Where the objects are; empty until a server has said so.
+    R"sql(
+ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql"};
 
 // 0: no tables yet.
@@ -114,7 +119,8 @@ absl::Status MigratePostgresSchema(int64_t version, const std::string& fresh_inc
     CHAINFLEET_RETURN_IF_ERROR(connection->Execute(kMigrations[v]));
   }
   if (version == 0) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert, connection->Prepare("INSERT INTO store VALUES (?, ?)"));
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert,
+                                connection->Prepare("INSERT INTO store (incarnation, schema_version) VALUES (?, ?)"));
     return insert.Bind(fresh_incarnation).Bind(int64_t{kPostgresSchemaVersion}).Run();
   }
   return connection->Execute(absl::StrCat("UPDATE store SET schema_version = ", kPostgresSchemaVersion));

@@ -148,6 +148,19 @@ absl::StatusOr<std::vector<std::string>> SqlRows::FormerIncarnations() {
   return Texts(std::move(s));
 }
 
+absl::Status SqlRows::CheckKeptHome(const ObjectHome& mine) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT objects_id, objects_in FROM store"));
+  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
+  return CheckHome({s.Text(0), s.Text(1)}, mine);
+}
+
+absl::Status SqlRows::KeepHome(const ObjectHome& mine) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckKeptHome(mine));
+  if (mine.id.empty()) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("UPDATE store SET objects_id = ?, objects_in = ?"));
+  return s.Bind(mine.id).Bind(mine.address).Run();
+}
+
 absl::Status SqlRows::Restore(const std::string& fresh_incarnation) {
   CHAINFLEET_RETURN_IF_ERROR(
       connection_->Execute("INSERT INTO former_incarnations (incarnation) SELECT incarnation FROM store"));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/store/state_store/object_home.h"
 #include "core/store/state_store/sql_connection.h"
 #include "core/store/state_store/state_rows.h"
 #include "core/store/state_store/state_store.h"
@@ -96,6 +97,11 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit);
   absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit);
   absl::StatusOr<std::vector<std::string>> FormerIncarnations();
+
+  // OTHER_STORE of object_home.h if the store keeps another place.
+  absl::Status CheckKeptHome(const ObjectHome& mine);
+  // The same, and keeps this one.
+  absl::Status KeepHome(const ObjectHome& mine);
 
   // The part of Opening::kRestored that is the same in every database: all but the generation.
   absl::Status Restore(const std::string& fresh_incarnation);

@@ -88,6 +88,11 @@ CREATE INDEX expired_by_chain ON expired (job, chain);
     R"sql(
 ALTER TABLE jobs ADD COLUMN stopped TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE jobs ADD COLUMN asked_chains INTEGER NOT NULL DEFAULT 0;
+)sql",
+    // Where the objects are; empty until a server has said so.
+    R"sql(
+ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
@@ -96,7 +101,8 @@ absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   return statement.Int(0);
 }
 
-absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, SqliteConnection* connection) {
+absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,
+                     SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(connection));
   if (version > kSqliteSchemaVersion) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat("the state store has schema version ", version,
@@ -109,9 +115,11 @@ absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, Sqli
   }
   CHAINFLEET_RETURN_IF_ERROR(connection->Execute(absl::StrCat("PRAGMA user_version = ", kSqliteSchemaVersion)));
   if (version == 0) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert, connection->Prepare("INSERT INTO store VALUES (?, 0)"));
+    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert,
+                                connection->Prepare("INSERT INTO store (incarnation, generation) VALUES (?, 0)"));
     CHAINFLEET_RETURN_IF_ERROR(insert.Bind(fresh_incarnation).Run());
   }
+  CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection).KeepHome(home));
   const bool restored = opening == Opening::kRestored;
   if (restored) CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection).Restore(fresh_incarnation));
   return connection->Execute(
@@ -120,9 +128,10 @@ absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, Sqli
 
 }  // namespace
 
-absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, Opening opening, SqliteConnection* connection) {
+absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,
+                                 SqliteConnection* connection) {
   CHAINFLEET_RETURN_IF_ERROR(connection->BeginWrite());
-  absl::Status status = Migrate(fresh_incarnation, opening, connection);
+  absl::Status status = Migrate(fresh_incarnation, opening, home, connection);
   if (status.ok()) status = connection->Commit();
   if (!status.ok()) connection->Rollback();
   return status;

@@ -25,12 +25,12 @@ absl::StatusOr<StoreOwnership> ReadOwnership(SqliteConnection* connection) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StateStore>> OpenSqliteStateStore(const std::string& path,
-                                                                 const std::string& fresh_incarnation,
-                                                                 Opening opening) {
+                                                                 const std::string& fresh_incarnation, Opening opening,
+                                                                 const ObjectHome& home) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer, SqliteConnection::Open(path));
   CHAINFLEET_RETURN_IF_ERROR(writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
   CHAINFLEET_RETURN_IF_ERROR(CheckFile(path, writer.get()));
-  CHAINFLEET_RETURN_IF_ERROR(PrepareSqliteSchema(fresh_incarnation, opening, writer.get()));
+  CHAINFLEET_RETURN_IF_ERROR(PrepareSqliteSchema(fresh_incarnation, opening, home, writer.get()));
   CHAINFLEET_ASSIGN_OR_RETURN(StoreOwnership ownership, ReadOwnership(writer.get()));
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader, SqliteConnection::Open(path));
   CHAINFLEET_RETURN_IF_ERROR(reader->Execute("PRAGMA query_only = 1"));

@@ -4,15 +4,18 @@
 #include <memory>
 #include <string>
 
+#include "core/store/state_store/object_home.h"
 #include "core/store/state_store/state_store.h"
 
 namespace chainfleet {
 
 // Opens or makes the file at `path`, checks it, and takes the store over. `fresh_incarnation`: random, used if the
-// store is new or restored. DATA_LOSS if the file is damaged, FAILED_PRECONDITION / SCHEMA_TOO_NEW, RESOURCE_EXHAUSTED
-// / DISK_FULL, INTERNAL. The caller holds a lock on the folder: two processes on one file are refused there.
+// store is new or restored. DATA_LOSS if the file is damaged, FAILED_PRECONDITION / SCHEMA_TOO_NEW or OTHER_STORE
+// (the objects are not at `home`), RESOURCE_EXHAUSTED / DISK_FULL, INTERNAL. The caller holds a lock on the folder: two
+// processes on one file are refused there.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenSqliteStateStore(const std::string& path,
                                                                  const std::string& fresh_incarnation,
-                                                                 Opening opening = Opening::kUsual);
+                                                                 Opening opening = Opening::kUsual,
+                                                                 const ObjectHome& home = {});
 
 }  // namespace chainfleet

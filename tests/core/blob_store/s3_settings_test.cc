@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/object_place.h"
 
 namespace chainfleet {
@@ -95,6 +96,19 @@ TEST_F(S3SettingsTest, ADataDirectoryKeepsToTheStoreThatHasItsObjects) {
     EXPECT_EQ(ReasonOf(other), "OTHER_STORE");
     EXPECT_THAT(std::string(other.message()), HasSubstr("start the server with --blobs s3://one/"));
   }
+}
+
+TEST_F(S3SettingsTest, AFolderKeepsItsIdUnderAnyPath) {
+  const ObjectPlace place(RealFileSystem(), folder_);
+  EXPECT_EQ(*place.FolderId("first"), "first");
+  EXPECT_EQ(*place.FolderId("second"), "first");
+  std::filesystem::create_directories(folder_ + "/moved");
+  std::filesystem::rename(place.folder(), folder_ + "/moved/blobs");
+  EXPECT_EQ(*ObjectPlace(RealFileSystem(), folder_ + "/moved").FolderId("third"), "first");
+  EXPECT_TRUE(ObjectPlace(RealFileSystem(), folder_ + "/moved").Check("s3://one/").ok()) << "the id is no object";
+  EXPECT_TRUE((*FileBlobStore::Open(RealFileSystem(), folder_ + "/moved/blobs"))->List("")->empty());
+  std::ofstream(folder_ + "/moved/blobs/.id") << "\n";
+  EXPECT_TRUE(absl::IsDataLoss(ObjectPlace(RealFileSystem(), folder_ + "/moved").FolderId("fourth").status()));
 }
 
 TEST_F(S3SettingsTest, ObjectsInTheFolderKeepAServerFromS3) {

@@ -78,6 +78,22 @@ TEST_F(PostgresLeaderTest, ATakeoverThatFailsLeavesTheLeadToAnother) {
   EXPECT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok());
 }
 
+TEST_F(PostgresLeaderTest, AStandbyThatWouldMissTheObjectsIsRefusedWhileAnotherLeads) {
+  const auto at = [&](const std::string& address, absl::Duration timeout, const ObjectHome& home) {
+    return PostgresLeader::Connect({harness_.uri(), address, "s", timeout, Opening::kUsual, home}).value();
+  };
+  const auto leader = at("a:7400", absl::Seconds(6), {"s3://one/", "s3://one/"});
+  const auto elected = leader->TakeOver();
+  ASSERT_NE(elected->store, nullptr);
+  for (const absl::Duration timeout : {absl::Seconds(6), kAtOnce}) {
+    const auto refused = at("b:7400", timeout, {"id-2", "/srv/blobs on host-b"})->TakeOver();
+    EXPECT_EQ(ReasonOf(refused.status()), "OTHER_STORE");
+  }
+  EXPECT_TRUE(leader->Renew().ok());
+  EXPECT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok()) << "its line was not ended";
+  EXPECT_EQ(at("c:7400", absl::Seconds(6), {"s3://one/", "s3://one/"})->TakeOver()->leader_address, "a:7400");
+}
+
 TEST_F(PostgresLeaderTest, ATransactionTheOldLeaderLeftOpenDoesNotHoldUpTheNext) {
   const auto old = Coordinator("a:7400");
   const auto elected = old->TakeOver();
@@ -171,7 +187,8 @@ TEST_F(PostgresLeaderTest, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
       "DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; DROP TABLE former_incarnations; "
       "DROP TABLE evaluations; DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version, DROP "
       "COLUMN stopped, DROP COLUMN asked_chains; "
-      "ALTER TABLE jobs DROP COLUMN tenant; ALTER TABLE jobs ADD UNIQUE (request_id); UPDATE store SET "
+      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; ALTER TABLE jobs DROP COLUMN tenant; ALTER "
+      "TABLE jobs ADD UNIQUE (request_id); UPDATE store SET "
       "schema_version = 1");
   const auto elected = Coordinator("b:7400", kAtOnce)->TakeOver();
   ASSERT_TRUE(elected.ok()) << elected.status();
@@ -188,7 +205,9 @@ TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
       "schema_version = 5");
   EXPECT_EQ(Coordinator("b:7400")->TakeOver()->leader_address, "a:7400");
   Execute("ALTER TABLE jobs ADD COLUMN last_version BIGINT");  // fails if it is there
-  Execute("ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains");
+  Execute(
+      "ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains; "
+      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in");
   EXPECT_TRUE(leader->Renew().ok());
   const auto next = Coordinator("b:7400", kAtOnce)->TakeOver();
   ASSERT_TRUE(next.ok()) << next.status();

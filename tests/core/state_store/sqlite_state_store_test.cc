@@ -57,9 +57,10 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
                             "NULL, finished_ns INTEGER, purged INTEGER NOT NULL DEFAULT 0); "
                             "INSERT INTO old SELECT sequence, id, request_id, dataset, plan, intent, created_ns, "
                             "finished_ns, purged FROM jobs; DROP TABLE jobs; ALTER TABLE old RENAME TO jobs; "
-                            "INSERT INTO garbage VALUES ('left-over'); PRAGMA user_version = 1")
+                            "INSERT INTO garbage VALUES ('left-over'); ALTER TABLE store "
+                            "DROP COLUMN objects_id; ALTER TABLE store DROP COLUMN objects_in; PRAGMA user_version = 1")
                   .ok());
-  const auto store = harness.Open();
+  const auto store = harness.OpenAt({"id-1", "/srv/blobs"}).value();
   EXPECT_THAT(*store->ListGarbage("", 10), testing::ElementsAre("left-over"));
   ASSERT_EQ(store->ListSweeps(0, 10)->size(), 1u) << "the chain that may have objects";
   EXPECT_EQ(store->ListSweeps(0, 10)->at(0).chain, (ChainId{"job-aaaaaa", 0}));

@@ -1,6 +1,8 @@
 #include "core/store/state_store/postgres_connection.h"
 
+#include <algorithm>
 #include <exception>
+#include <initializer_list>
 #include <pqxx/pqxx>
 #include <utility>
 #include <vector>
@@ -17,6 +19,14 @@ namespace {
 constexpr char kTimeoutMillis[] = "3000";
 constexpr size_t kMaxLaterBytes = size_t{1} << 20;
 
+// The statement was right: the server's state stood in its way, and the same may succeed later. Classes: connection,
+// transaction rolled back, no resources, an operator or a timeout, the system below. 25006: a replica for now; 25P03: a
+// transaction that rested too long.
+bool IsPassing(const std::string& sqlstate) {
+  return std::ranges::any_of(std::initializer_list<const char*>{"08", "40", "53", "57", "58", "25006", "25P03"},
+                             [&](const char* prefix) { return absl::StartsWith(sqlstate, prefix); });
+}
+
 absl::Status StatusOf(const std::exception& error) {
   const std::string message = absl::StrCat("PostgreSQL: ", error.what());
   if (dynamic_cast<const pqxx::in_doubt_error*>(&error) != nullptr ||
@@ -28,11 +38,9 @@ absl::Status StatusOf(const std::exception& error) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(message, ": free space on its disk, nothing was lost")),
                       "DISK_FULL");
   }
-  // 57P01-3: the server is being stopped, or ended this line for another coordinator.
-  if (sql != nullptr && absl::StartsWith(sql->sqlstate(), "57P0")) {
-    return WithReason(absl::UnavailableError(message), "STORE_UNREACHABLE");
-  }
-  return absl::InternalError(message);
+  const bool passing = dynamic_cast<const pqxx::transaction_rollback*>(&error) != nullptr ||
+                       (sql != nullptr && IsPassing(sql->sqlstate()));
+  return passing ? WithReason(absl::UnavailableError(message), "STORE_UNREACHABLE") : absl::InternalError(message);
 }
 
 // libpqxx's exceptions end here.

@@ -11,8 +11,8 @@ namespace chainfleet {
 
 // Every statement, idle transaction and silent line ends after a few seconds: a coordinator that waits longer could
 // hold up the one that replaces it. A line that broke is made anew by the next statement outside a transaction.
-// Errors: RESOURCE_EXHAUSTED / DISK_FULL, UNAVAILABLE / STORE_UNREACHABLE (no line, or it broke; nothing is known of a
-// commit), else INTERNAL.
+// Errors: RESOURCE_EXHAUSTED / DISK_FULL, UNAVAILABLE / STORE_UNREACHABLE (no line, or it broke, or the server has no
+// time or room for the statement now: reads may be repeated, nothing is known of a commit), else INTERNAL.
 class PostgresConnection final : public SqlConnection {
  public:
   // `uri`: postgresql://user@host/database?... or the keywords of libpq. `name` shows in pg_stat_activity.

@@ -61,7 +61,8 @@ struct ChainSweep {
   ChainId chain;
 };
 
-// Thread-safe; every call may block. Errors of reads: INTERNAL (the database's own words), NOT_FOUND where said.
+// Thread-safe; every call may block. Errors of reads: UNAVAILABLE / STORE_UNREACHABLE (may be repeated),
+// INTERNAL (the database's own words), NOT_FOUND where said.
 class StateStore {
  public:
   virtual ~StateStore() = default;
@@ -75,7 +76,7 @@ class StateStore {
   // Applies the changes in order in ONE transaction; results come in the same order. A change whose precondition fails
   // fails alone. `wall` becomes their creation, commit or finishing time. RESOURCE_EXHAUSTED / DISK_FULL in every
   // result: nothing was written, it may be repeated. Not OK as a whole, and the caller must end and reload: UNAVAILABLE
-  // / NOT_LEADER (someone else opened the store), INTERNAL / OUTCOME_UNKNOWN.
+  // / NOT_LEADER (someone else opened the store), any code with OUTCOME_UNKNOWN.
   virtual absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) = 0;
 
   virtual absl::StatusOr<StoredState> Load() = 0;

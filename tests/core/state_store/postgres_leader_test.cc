@@ -126,6 +126,39 @@ TEST_F(PostgresLeaderTest, ReadsGoOnAfterTheirLineBroke) {
   EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
 }
 
+TEST_F(PostgresLeaderTest, WhatPassesIsToldFromWhatIsWrong) {
+  const auto connection = PostgresConnection::Open(harness_.uri(), "test").value();
+  const auto raise = [&](const std::string& sqlstate) {
+    return connection->Execute("DO $$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '" + sqlstate + "'; END $$");
+  };
+  for (const char* passing : {"40001", "40P01", "53000", "53200", "53300", "57000", "57014", "57P01", "57P03", "58000",
+                              "58030", "25006", "25P03", "08006"}) {
+    const absl::Status status = raise(passing);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_EQ(ReasonOf(status), "STORE_UNREACHABLE") << passing;
+  }
+  for (const char* wrong : {"42P01", "23505", "25P02", "XX000"}) {
+    EXPECT_TRUE(absl::IsInternal(raise(wrong))) << wrong;
+  }
+  EXPECT_EQ(ReasonOf(raise("53100")), "DISK_FULL");
+}
+
+TEST_F(PostgresLeaderTest, AReadThatTimesOutMayBeRepeatedAndAWriteIsOfUnknownOutcome) {
+  const auto elected = Coordinator("a:7400")->TakeOver();
+  ASSERT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok());
+  const auto locker = PostgresConnection::Open(harness_.uri(), "test").value();
+  ASSERT_TRUE(locker->BeginWrite().ok());
+  ASSERT_TRUE(locker->Execute("SET LOCAL idle_in_transaction_session_timeout = 0").ok());
+  ASSERT_TRUE(locker->Execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE").ok());
+  const absl::Status read = elected->store->Load().status();
+  EXPECT_TRUE(absl::IsUnavailable(read)) << read;
+  EXPECT_EQ(ReasonOf(read), "STORE_UNREACHABLE");
+  const std::vector<StateChange> create{change::CreateJob{PlanOf("job-bbbbbb", 1), ""}};
+  EXPECT_EQ(ReasonOf(elected->store->Apply(create, absl::UnixEpoch()).status()), "OUTCOME_UNKNOWN");
+  locker->Rollback();
+  EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
+}
+
 TEST_F(PostgresLeaderTest, NoStatementOfAPurgeGrowsWithTheJob) {
   const auto elected = Coordinator("a:7400")->TakeOver();
   ASSERT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok());

@@ -24,8 +24,9 @@ class GarbageCollector {
  public:
   GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs);
 
-  // Before the first upload: what uploads of a process that died have left becomes garbage. Blocks. Errors of the
-  // store.
+  // Before the first upload: what uploads of a process that died have left becomes garbage, and what it had claimed and
+  // not deleted may be put again at once, whether this collector is started or not. Deletes nothing. Blocks. Errors of
+  // the store.
   absl::Status Recover();
 
   // A pass every `interval`, on the executor, until this is destroyed.

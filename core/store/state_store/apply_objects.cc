@@ -121,6 +121,7 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRo
 }
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::EndUpload& c, StateRows* rows) {
+  if (!c.upload) CHAINFLEET_RETURN_IF_ERROR(rows->GiveUpDeleting());
   CHAINFLEET_RETURN_IF_ERROR(End(c.upload, rows));
   return ApplyResult();
 }

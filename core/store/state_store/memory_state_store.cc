@@ -242,6 +242,10 @@ class MemoryRows final : public StateRows {
     found->second = true;
     return true;
   }
+  absl::Status GiveUpDeleting() override {
+    for (auto& [object, deleting] : garbage) deleting = false;
+    return absl::OkStatus();
+  }
   absl::StatusOr<bool> IsBeingDeleted(const std::string& object) override {
     return Find(garbage, object).value_or(false);
   }

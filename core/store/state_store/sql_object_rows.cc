@@ -77,6 +77,10 @@ absl::StatusOr<bool> SqlRows::StartDeleting(const std::string& object) {
   return connection_->changes() > 0;
 }
 
+absl::Status SqlRows::GiveUpDeleting() {
+  return connection_->Execute("UPDATE garbage SET deleting = 0 WHERE deleting = 1");
+}
+
 absl::StatusOr<bool> SqlRows::IsBeingDeleted(const std::string& object) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
                               connection_->Prepare("SELECT 1 FROM garbage WHERE object = ? AND deleting = 1"));

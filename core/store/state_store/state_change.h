@@ -190,7 +190,7 @@ struct BeginUpload {
 };
 
 // What it held becomes garbage, unless a data set, a model or another upload has it. None: all uploads, for their
-// process died.
+// process died, and what it was deleting is condemned only: the object may be there or not, and an upload may hold it.
 struct EndUpload {
   std::optional<std::string> upload;
 };

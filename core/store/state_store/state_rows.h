@@ -88,6 +88,8 @@ class StateRows {
   virtual absl::Status RemoveGarbage(const std::string& object) = 0;
   // False if it is no garbage.
   virtual absl::StatusOr<bool> StartDeleting(const std::string& object) = 0;
+  // What is being deleted is only condemned again.
+  virtual absl::Status GiveUpDeleting() = 0;
   virtual absl::StatusOr<bool> IsBeingDeleted(const std::string& object) = 0;
 
   // Objects held by uploads.

@@ -56,6 +56,20 @@ TEST_P(ObjectChanges, AnUploadWaitsForAnObjectThatIsBeingDeleted) {
   EXPECT_THAT(Garbage(), ElementsAre("shard-0")) << "and the refused uploads held nothing";
 }
 
+TEST_P(ObjectChanges, WhatADeadProcessWasDeletingMayBePutAgain) {
+  PutAndDelete();
+  EXPECT_THAT(StartDeleting(), ElementsAre("shard-0"));
+  Apply(change::EndUpload{"another"});
+  EXPECT_EQ(ReasonOf(Begin("u").status), "BEING_DELETED") << "by a process that lives";
+  store_ = harness_->Open();
+  Apply(change::EndUpload{std::nullopt});
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0")) << "a collector still finds it";
+  EXPECT_TRUE(Begin("u").status.ok());
+  EXPECT_THAT(StartDeleting(), IsEmpty());
+  EXPECT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status.ok());
+  EXPECT_THAT(Garbage(), IsEmpty());
+}
+
 TEST_P(ObjectChanges, ADatasetNeedsAnUploadThatHoldsItsShards) {
   EXPECT_EQ(ReasonOf(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status), "NOT_HELD");
   Begin("u", "shard-1");

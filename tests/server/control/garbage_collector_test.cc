@@ -126,6 +126,30 @@ TEST_F(GarbageCollectorTest, LeavesDatasetsAndStrangeFilesAlone) {
   EXPECT_EQ(Objects().size(), 2u);
 }
 
+TEST_F(GarbageCollectorTest, AfterACrashWhatWasClaimedMayBePutAgainAtOnceAndNothingIsDeleted) {
+  const std::string shard = DatasetObjectName("incarnation-1", DigestOf(1));
+  const auto begin = [&] { return Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({shard}, done); }); };
+  blobs_.Add(shard);
+  blobs_.stubborn = shard;
+  dispatcher_->EndUpload(begin().value());
+  executor_.RunUntilIdle();
+  EXPECT_FALSE(collector_.Collect().ok()) << "as a process that died after it had claimed the object";
+  EXPECT_EQ(ReasonOf(begin().status()), "BEING_DELETED");
+  Start();
+  GarbageCollector next(&clock_, &executor_, store_.get(), &blobs_);
+  ASSERT_TRUE(next.Recover().ok());
+  EXPECT_THAT(Objects(), Contains(shard)) << "--keep-objects keeps them";
+  const absl::StatusOr<std::string> again = begin();
+  ASSERT_TRUE(again.ok()) << again.status();
+  blobs_.stubborn.clear();
+  ASSERT_TRUE(next.Collect().ok());
+  EXPECT_THAT(Objects(), Contains(shard)) << "the upload holds it";
+  dispatcher_->EndUpload(*again);
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(next.Collect().ok());
+  EXPECT_THAT(Objects(), Not(Contains(shard)));
+}
+
 TEST_F(GarbageCollectorTest, RunsOnItsOwnOnceStarted) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

@@ -91,6 +91,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     row.tenant = asked.tenant;
     row.request_id = asked.request_id;
     row.request = asked.request(version);
+    row.version = version;
     ++creating;
     log->Create(
         row, [self = shared_from_this(), request = asked.trace_id, done](absl::StatusOr<EvaluationLog::Stored> stored) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/store/state_store/apply_versions.h"
 
 namespace chainfleet {
 
@@ -19,6 +20,10 @@ absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c
       result.replayed = true;
       return result;
     }
+  }
+  if (c.row.version > 0) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto snapshot, rows->FindSnapshot(c.row.job, c.row.version));
+    if (!snapshot) return Refused(NoSuchVersion(c.row.job, c.row.version));
   }
   EvaluationRow row = c.row;
   row.state = EvaluationState::kRunning;

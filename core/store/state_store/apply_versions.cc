@@ -1,6 +1,7 @@
 #include "core/store/state_store/apply_versions.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,27 +12,48 @@
 namespace chainfleet {
 namespace {
 
-absl::Status NoSuchVersion(const std::string& job, int64_t number) {
-  return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
-}
-
 absl::Status Taken(const std::string& name, const std::string& by) {
   return WithReason(absl::AlreadyExistsError(absl::StrCat(by, " has the name ", name, ": choose another")),
                     "NAME_TAKEN");
 }
 
-// Draws of the chain that belong to versions which aliases name: its first so many.
+// Draws of the chain that belong to versions which aliases name or evaluations rest on: its first so many.
 absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
-  int64_t held = 0;
+  std::set<int64_t> versions;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Alias> aliases, rows->AliasesOfJob(chain.job));
-  for (const Alias& alias : aliases) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Snapshot> snapshot, rows->FindSnapshot(alias.job, alias.number));
+  for (const Alias& alias : aliases) versions.insert(alias.number);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, rows->EvaluationsUnderWay(chain.job));
+  for (const EvaluationRow& evaluation : evaluations) versions.insert(evaluation.version);
+  int64_t held = 0;
+  for (const int64_t version : versions) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Snapshot> snapshot, rows->FindSnapshot(chain.job, version));
     if (snapshot) held = std::max(held, snapshot->DrawsOf(chain.index));
   }
   return held;
 }
 
+// Refused if an evaluation that is under way rests on the version.
+absl::StatusOr<ApplyResult> CheckUnevaluated(const std::string& job, int64_t version, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, rows->EvaluationsUnderWay(job));
+  const auto found = std::ranges::find(evaluations, version, &EvaluationRow::version);
+  if (found == evaluations.end()) return ApplyResult();
+  return Refused(WithReason(
+      absl::FailedPreconditionError(absl::StrCat("evaluation ", found->id, " is computed on version ", version,
+                                                 " of job ", job, ": wait until it has ended, or cancel it")),
+      "IN_USE"));
+}
+
+// Refused if it may not go: an alias names it, or an evaluation rests on it.
+absl::StatusOr<ApplyResult> CheckUnused(const std::string& job, int64_t version, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult unnamed, CheckUnnamed(job, version, rows));
+  return unnamed.status.ok() ? CheckUnevaluated(job, version, rows) : unnamed;
+}
+
 }  // namespace
+
+absl::Status NoSuchVersion(const std::string& job, int64_t number) {
+  return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+}
 
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.job));
@@ -49,7 +71,7 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, abs
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteSnapshot& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto snapshot, rows->FindSnapshot(c.job, c.number));
   if (!snapshot) return Refused(NoSuchVersion(c.job, c.number));
-  CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, CheckUnnamed(c.job, c.number, rows));
+  CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, CheckUnused(c.job, c.number, rows));
   if (!result.status.ok()) return result;
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(c.job, c.number));
   CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, rows->NewestSnapshot(c.job));
@@ -118,8 +140,9 @@ absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, abs
   CHAINFLEET_RETURN_IF_ERROR(rows->InsertSnapshot(snapshot));
   // One comes, one goes: so many are there at most.
   const int64_t oldest = snapshot.number - limits::kKeptVersions;
-  CHAINFLEET_ASSIGN_OR_RETURN(const ApplyResult unnamed, CheckUnnamed(job, oldest, rows));
-  if (oldest > 0 && unnamed.status.ok()) CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(job, oldest));
+  if (oldest <= 0) return std::optional<Snapshot>(std::move(snapshot));
+  CHAINFLEET_ASSIGN_OR_RETURN(const ApplyResult unused, CheckUnused(job, oldest, rows));
+  if (unused.status.ok()) CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(job, oldest));
   return std::optional<Snapshot>(std::move(snapshot));
 }
 

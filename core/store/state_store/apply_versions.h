@@ -27,6 +27,9 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, Sta
 // A version of the draws that are committed: the newest one if it has them all. None if the job has no draws.
 absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, absl::Time wall, StateRows* rows);
 
+// NOT_FOUND.
+absl::Status NoSuchVersion(const std::string& job, int64_t number);
+
 // Parts of other changes' preconditions: an empty result, or a refusal. ALREADY_EXISTS / NAME_TAKEN if an alias of the
 // tenant has the job's name or its id.
 absl::StatusOr<ApplyResult> CheckNoAlias(const std::string& tenant, const JobPlan& plan, StateRows* rows);

@@ -18,6 +18,7 @@ struct EvaluationRow {
   std::string id, job, tenant;
   std::string request_id;  // the tenant's own; empty: none
   std::string request;     // opaque bytes
+  int64_t version = 0;     // of the job, that it rests on: kept, with its draws, while it runs; 0: of none
   EvaluationState state = EvaluationState::kRunning;
   std::string result;  // opaque bytes, once it has succeeded; lists leave them out
   absl::Status error;  // once it has failed: code, reason and message

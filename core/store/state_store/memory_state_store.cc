@@ -287,6 +287,13 @@ class MemoryRows final : public StateRows {
     evaluations[row.sequence] = row;
     return absl::OkStatus();
   }
+  absl::StatusOr<std::vector<EvaluationRow>> EvaluationsUnderWay(const std::string& job) override {
+    std::vector<EvaluationRow> rows;
+    for (const auto& [sequence, row] : evaluations) {
+      if (row.job == job && row.state == EvaluationState::kRunning) rows.push_back(row);
+    }
+    return rows;
+  }
   absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override {
     int32_t newer = 0;
     for (auto i = evaluations.end(); i != evaluations.begin();) {

@@ -82,7 +82,8 @@ ALTER TABLE jobs ADD COLUMN asked_chains BIGINT NOT NULL DEFAULT 0;
     R"sql(
 ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
-)sql"};
+)sql",
+    "ALTER TABLE evaluations ADD COLUMN version BIGINT NOT NULL DEFAULT 0;"};
 
 // 0: no tables yet.
 absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {

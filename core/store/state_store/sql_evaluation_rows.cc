@@ -8,7 +8,7 @@ namespace {
 
 #define CHAINFLEET_EVALUATION_COLUMNS(result)                                                            \
   "sequence, id, job, tenant, request_id, request, state, error_code, error_reason, error, created_ns, " \
-  "finished_ns, " result
+  "finished_ns, version, " result
 
 EvaluationRow ReadEvaluation(const SqlStatement& s) {
   EvaluationRow row;
@@ -23,7 +23,8 @@ EvaluationRow ReadEvaluation(const SqlStatement& s) {
   if (const std::string reason = s.Text(8); !reason.empty()) row.error = WithReason(row.error, reason);
   row.created_at = absl::FromUnixNanos(s.Int(10));
   if (!s.IsNull(11)) row.finished_at = absl::FromUnixNanos(s.Int(11));
-  if (!s.IsNull(12)) row.result = s.Text(12);
+  row.version = s.Int(12);
+  if (!s.IsNull(13)) row.result = s.Text(13);
   return row;
 }
 
@@ -31,6 +32,9 @@ absl::StatusOr<std::optional<EvaluationRow>> ReadOne(SqlStatement s) {
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
   return found ? std::optional(ReadEvaluation(s)) : std::nullopt;
 }
+
+// More than any coordinator begins.
+constexpr int32_t kMostUnderWay = 1 << 20;
 
 std::optional<std::string> IfAny(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
 
@@ -57,13 +61,14 @@ absl::StatusOr<std::optional<EvaluationRow>> SqlRows::FindEvaluationOfRequest(co
 absl::StatusOr<bool> SqlRows::InsertEvaluation(EvaluationRow* row) {
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement s,
-      connection_->Prepare("INSERT INTO evaluations (id, job, tenant, request_id, request, state, created_ns) "
-                           "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence"));
+      connection_->Prepare("INSERT INTO evaluations (id, job, tenant, request_id, request, version, state, created_ns) "
+                           "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence"));
   s.Bind(row->id)
       .Bind(row->job)
       .Bind(row->tenant)
       .Bind(IfAny(row->request_id))
       .BindBytes(row->request)
+      .Bind(row->version)
       .Bind(static_cast<int64_t>(row->state))
       .Bind(absl::ToUnixNanos(row->created_at));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool inserted, s.Step());
@@ -91,6 +96,10 @@ absl::Status SqlRows::DropOldEvaluations(const std::string& job, int32_t kept) {
       connection_->Prepare("DELETE FROM evaluations WHERE job = ?1 AND state != ?2 AND sequence NOT IN "
                            "(SELECT sequence FROM evaluations WHERE job = ?1 ORDER BY sequence DESC LIMIT ?3)"));
   return s.Bind(job).Bind(static_cast<int64_t>(EvaluationState::kRunning)).Bind(int64_t{kept}).Run();
+}
+
+absl::StatusOr<std::vector<EvaluationRow>> SqlRows::EvaluationsUnderWay(const std::string& job) {
+  return ListEvaluations({.job = job, .state = EvaluationState::kRunning, .limit = kMostUnderWay});
 }
 
 absl::StatusOr<std::vector<EvaluationRow>> SqlRows::ListEvaluations(const EvaluationQuery& query) {

@@ -78,6 +78,7 @@ class SqlRows : public StateRows {
                                                                        const std::string& request_id) override;
   absl::StatusOr<bool> InsertEvaluation(EvaluationRow* row) override;
   absl::Status UpdateEvaluation(const EvaluationRow& row) override;
+  absl::StatusOr<std::vector<EvaluationRow>> EvaluationsUnderWay(const std::string& job) override;
   absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override;
   absl::Status QueueSweep(const ChainId& chain) override;
   absl::Status RemoveSweep(int64_t ticket) override;

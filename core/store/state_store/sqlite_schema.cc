@@ -93,7 +93,8 @@ ALTER TABLE jobs ADD COLUMN asked_chains INTEGER NOT NULL DEFAULT 0;
     R"sql(
 ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
-)sql"};
+)sql",
+    "ALTER TABLE evaluations ADD COLUMN version INTEGER NOT NULL DEFAULT 0;"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement statement, connection->Prepare("PRAGMA user_version"));

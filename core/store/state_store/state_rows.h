@@ -106,6 +106,8 @@ class StateRows {
   virtual absl::StatusOr<bool> InsertEvaluation(EvaluationRow* row) = 0;
   // All but what identifies it.
   virtual absl::Status UpdateEvaluation(const EvaluationRow& row) = 0;
+  // Those of the job that run or wait, without results.
+  virtual absl::StatusOr<std::vector<EvaluationRow>> EvaluationsUnderWay(const std::string& job) = 0;
   // Of the job those that are neither RUNNING nor among its newest `kept`.
   virtual absl::Status DropOldEvaluations(const std::string& job, int32_t kept) = 0;
 

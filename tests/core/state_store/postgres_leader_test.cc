@@ -240,7 +240,7 @@ TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
   Execute("ALTER TABLE jobs ADD COLUMN last_version BIGINT");  // fails if it is there
   Execute(
       "ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains; "
-      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in");
+      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; ALTER TABLE evaluations DROP COLUMN version");
   EXPECT_TRUE(leader->Renew().ok());
   const auto next = Coordinator("b:7400", kAtOnce)->TakeOver();
   ASSERT_TRUE(next.ok()) << next.status();

@@ -218,6 +218,37 @@ TEST_P(VersionChanges, DrawsThatAnAliasNamesDoNotExpire) {
   EXPECT_THAT(Expire({0, 1, 2, 3}), ElementsAre(ObjectAt(10), ObjectAt(20), ObjectAt(40)));
 }
 
+TEST_P(VersionChanges, WhatAnEvaluationRestsOnStaysUntilItHasEnded) {
+  const auto begin = [&](const std::string& id, int64_t version) {
+    EvaluationRow row;
+    row.id = id;
+    row.job = "job-aaaaaa";
+    row.version = version;
+    return Apply(change::CreateEvaluation{row}).status;
+  };
+  const ChainRow row = Sample("job-aaaaaa", 2);
+  MakeVersion("job-aaaaaa");
+  SampleOn(row, 2);
+  ASSERT_TRUE(begin("eval-1", 1).ok());
+  EXPECT_TRUE(absl::IsNotFound(begin("eval-2", 7))) << "it went meanwhile";
+  store_ = harness_->Open();
+  EXPECT_EQ(store_->FindEvaluation("eval-1")->version, 1);
+  EXPECT_THAT(Expire({0, 1, 2}), ElementsAre(ObjectAt(30)));
+  const absl::Status refused = Apply(change::DeleteSnapshot{"job-aaaaaa", 1}).status;
+  EXPECT_EQ(ReasonOf(refused), "IN_USE");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("eval-1"));
+  std::vector<StateChange> changes = {change::CreateSnapshot{"job-aaaaaa"}};
+  for (int64_t number = 2; number < limits::kKeptVersions + 2; ++number) {
+    changes.push_back(change::DeleteSnapshot{"job-aaaaaa", number});
+    changes.push_back(change::CreateSnapshot{"job-aaaaaa"});
+  }
+  ASSERT_EQ(store_->Apply(changes, wall_)->back().snapshot->number, limits::kKeptVersions + 2);
+  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "others went";
+  Apply(change::EndEvaluation{"eval-1", EvaluationState::kCancelled, "", {}});
+  EXPECT_THAT(Expire({0, 1}), ElementsAre(ObjectAt(10), ObjectAt(20)));
+  EXPECT_TRUE(Apply(change::DeleteSnapshot{"job-aaaaaa", 1}).status.ok());
+}
+
 TEST_P(VersionChanges, PurgedJobLeavesNothingThatWaits) {
   Sample("job-aaaaaa", 2);
   Expire({0});

@@ -240,7 +240,8 @@ struct EndSweep {
   int64_t ticket = 0;
 };
 
-// Of a job that is there (NOT_FOUND). The row's id, job, tenant, request_id and request count; a request_id that the
+// Of a job, and a version of it, that are there (NOT_FOUND). The row's id, job, tenant, request_id, request and version
+// count; a request_id that the
 // tenant has used answers with its row, replayed. ABORTED: the id is taken. Ended ones of the job beyond the newest
 // limits::kKeptEvaluations go.
 struct CreateEvaluation {

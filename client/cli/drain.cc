@@ -5,11 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/verbs.h"
+#include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr absl::Duration kUsualPatience = absl::Minutes(5), kBetweenLooks = absl::Milliseconds(300);
+// After the deadline the server needs a transaction, and a standby that takes over a moment and the deadline again.
+constexpr absl::Duration kPatienceAfter = absl::Seconds(30), kBetweenLooks = absl::Milliseconds(300);
 
 // The worker as it is now; one that is gone holds nothing.
 absl::StatusOr<v1::Worker> Look(Client* client, const v1::Worker& known) {
@@ -21,15 +23,17 @@ absl::StatusOr<v1::Worker> Look(Client* client, const v1::Worker& known) {
   return gone;
 }
 
-absl::Status Drain(Invocation* run, const std::string& id) {
+absl::Status Drain(Invocation* run, const std::string& id, absl::Duration deadline) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(v1::Worker worker, client.DrainWorker(id));
-  const absl::Duration end = run->clock.Monotonic() + std::min(run->timeout, kUsualPatience);
+  CHAINFLEET_ASSIGN_OR_RETURN(v1::Worker worker, client.DrainWorker(id, deadline));
+  const absl::Duration end = run->clock.Monotonic() + std::min(run->timeout, deadline + kPatienceAfter);
   while (worker.chains() > 0) {
     if (run->clock.Monotonic() > end) {
-      return absl::DeadlineExceededError(absl::StrCat("worker ", id, " still holds ", worker.chains(),
-                                                      " chains: it gives them back after their next step; repeat this, "
-                                                      "or end its process, and they go on from their last commit"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("worker ", id, " still holds ", worker.chains(),
+                       " chains: it gives them back after their next step, or loses them at "
+                       "--deadline; repeat this with a shorter one, or end its process, "
+                       "and they go on from their last commit"));
     }
     absl::SleepFor(kBetweenLooks);
     CHAINFLEET_ASSIGN_OR_RETURN(worker, Look(&client, worker));
@@ -43,12 +47,16 @@ absl::Status Drain(Invocation* run, const std::string& id) {
 
 void AddDrain(CLI::App* program, Invocation* run) {
   const auto worker = std::make_shared<std::string>();
+  const auto deadline = std::make_shared<absl::Duration>(kDrainLimit);
   CLI::App* verb = AddVerb(program, run, "drain",
                            "Take a worker's chains away at resume points, and give it no others until it is started "
                            "again; returns once it holds none",
-                           "  chainfleet drain gpu-7                    # before maintenance; then stop the process",
-                           [=] { return Drain(run, *worker); });
+                           "  chainfleet drain gpu-7                    # before maintenance; then stop the process\n"
+                           "  chainfleet drain gpu-7 --deadline 30s     # what it holds then goes on elsewhere",
+                           [=] { return Drain(run, *worker, *deadline); });
   verb->add_option("WORKER", *worker, "Its id, as `get workers` has it")->required();
+  AddDurationOption(verb, "--deadline", deadline.get(),
+                    "Take from it what it has not handed back after this long, to go on from the last commit [5m]");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

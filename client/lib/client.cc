@@ -175,9 +175,10 @@ absl::StatusOr<std::vector<v1::Worker>> Client::ListWorkers() {
   return std::vector<v1::Worker>(reply.workers().begin(), reply.workers().end());
 }
 
-absl::StatusOr<v1::Worker> Client::DrainWorker(const std::string& worker) {
+absl::StatusOr<v1::Worker> Client::DrainWorker(const std::string& worker, absl::Duration limit) {
   v1::DrainWorkerRequest request;
   request.set_worker(worker);
+  request.set_deadline_seconds(absl::ToDoubleSeconds(limit));
   return Call<v1::JobService>(&v1::JobService::Stub::DrainWorker, request);
 }
 

@@ -45,7 +45,8 @@ class Client {
 
   absl::StatusOr<v1::ServerInfo> GetServerInfo();
   absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
-  absl::StatusOr<v1::Worker> DrainWorker(const std::string& worker);
+  // What it holds after `limit` is taken from it.
+  absl::StatusOr<v1::Worker> DrainWorker(const std::string& worker, absl::Duration limit);
 
   absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& job);

@@ -21,6 +21,9 @@ namespace chainfleet {
 inline constexpr int32_t kProtocolVersion = 1;
 inline constexpr int32_t kOldestProtocolVersion = 1;
 
+// A worker that drains and still holds chains after this, or what the operator said instead, loses their leases.
+inline constexpr absl::Duration kDrainLimit = absl::Minutes(5);
+
 // All a worker needs to know of a job, fixed when the job is created.
 struct JobPlan {
   std::string job;  // id
@@ -103,6 +106,7 @@ struct SynchronizeReply {
   std::vector<StopOrder> stop;
   absl::Duration next_sync_in;  // at the latest; sooner when there is something to tell; 0: at once, it may be held
   absl::Duration lease_ttl;     // counted from before the request was sent, less limits::kLeaseMargin
+  bool drain = false;           // by an operator: it drains from now on, whoever leads, and its process stays
 };
 
 // A commit that is durable.

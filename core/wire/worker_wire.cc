@@ -182,6 +182,7 @@ v1::SynchronizeReply ToProto(const SynchronizeReply& reply) {
   }
   *proto.mutable_next_sync_in() = DurationToProto(reply.next_sync_in);
   *proto.mutable_lease_ttl() = DurationToProto(reply.lease_ttl);
+  proto.set_drain(reply.drain);
   return proto;
 }
 
@@ -208,6 +209,7 @@ absl::StatusOr<SynchronizeReply> FromProto(const v1::SynchronizeReply& proto) {
   }
   reply.next_sync_in = DurationFromProto(proto.next_sync_in());
   reply.lease_ttl = DurationFromProto(proto.lease_ttl());
+  reply.drain = proto.drain();
   return reply;
 }
 

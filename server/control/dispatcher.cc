@@ -75,6 +75,9 @@ Dispatcher::Impl::Entered::~Entered() {
 void Dispatcher::Impl::Advance() {
   now = clock->Monotonic();
   NoteSilentWorkers();
+  while (!drains_due.empty() && drains_due.begin()->first <= now) {
+    EndDrain(drains_due.extract(drains_due.begin()).value().second);
+  }
   EndLeases();
   if (next_attempt && *next_attempt <= now) {
     next_attempt.reset();
@@ -128,6 +131,7 @@ void Dispatcher::Impl::ArmTimer() {
   if (!held_by_age.empty()) consider(held_by_age.begin()->first + LongestHold());
   if (!purges.empty() && !purging) consider(purges.begin()->first);
   if (!versions_due.empty()) consider(versions_due.begin()->first);
+  if (!drains_due.empty()) consider(drains_due.begin()->first);
   if (policy_due) consider(next_policy);
   if (next_attempt) consider(*next_attempt);
   if (!next) return;

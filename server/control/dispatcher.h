@@ -150,8 +150,9 @@ class Dispatcher {
   // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current: asked before bytes are accepted.
   absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch);
   std::vector<WorkerView> ListWorkers();
-  // Its chains come back as its calls do; they count no attempt. NOT_FOUND.
-  absl::StatusOr<WorkerView> DrainWorker(const std::string& worker);
+  // Its chains come back as its calls do, and those that it still holds after `limit` are taken from it; they count no
+  // attempt. Called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
+  absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit);
   // What a scaler and the metrics of the queue go by.
   FleetDemand Demand();
 

@@ -35,6 +35,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     Reply<SynchronizeReply> done;
     std::vector<HeldChain> chains;
     absl::Duration since;
+    bool draining = false;  // as the worker itself says
     bool foreign = false;   // its chains are of another store
     bool pressing = false;  // a lease that it renews may be near its end for the worker
   };
@@ -160,6 +161,8 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void AnswerIfDue(const std::string& worker);
   bool MayHold(const HeldCall& call, const WorkerEntry& worker);
   bool HasRoom(const WorkerEntry& worker) const;
+  void BoundDrain(const WorkerEntry& worker);
+  void EndDrain(const std::string& worker);  // its time is over
   bool HasOrders(const HeldCall& call, const WorkerEntry& worker);
   void OrderBack(Lease* lease);
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
@@ -202,6 +205,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   std::set<std::pair<absl::Duration, std::string>> purges;             // deleted jobs, by time
   bool purging = false;                                                // a page of one of them is in flight
   std::set<std::pair<absl::Duration, std::string>> versions_due;       // jobs that may get one then
+  std::set<std::pair<absl::Duration, std::string>> drains_due;         // workers that are to hold nothing then
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;
   std::optional<absl::Duration> waiting_since;  // since when something waits without a break, whichever it is

@@ -76,7 +76,8 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
       impl.leases.EndAt(lease, impl.now, Impl::LostWith(*lease, absl::StrCat("worker ", worker.id, " restarted")));
     }
   }
-  Impl::HeldCall call{std::move(done), request.chains, impl.now};
+  impl.BoundDrain(worker);
+  Impl::HeldCall call{std::move(done), request.chains, impl.now, request.draining};
   call.foreign = !request.store_incarnation.empty() && request.store_incarnation != impl.store->incarnation();
   if (!call.foreign) {
     for (const ReleasedChain& released : request.released) impl.Release(released, worker);
@@ -199,7 +200,7 @@ bool Dispatcher::Impl::MayHold(const HeldCall& call, const WorkerEntry& worker) 
     if (!lease->confirmed) return true;  // all grants of one decision leave in one reply
     has_grant = has_grant || (lease->grant != nullptr && !lease->ending);
   }
-  if (has_grant || call.pressing) return false;
+  if (has_grant || call.pressing || (worker.told_to_drain && !call.draining)) return false;
   return call.chains.empty() || (HasRoom(worker) && !HasOrders(call, worker));
 }
 
@@ -263,7 +264,9 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
   }
   // Who is told nothing new, and would be held, asks again at once; what was told may be told again only after a while.
   const bool nothing_new = reply.grants.empty() && reply.stop.empty() && reply.keep.size() == call.chains.size();
-  const bool listens = nothing_new && (call.chains.empty() || HasRoom(worker));
+  reply.drain = worker.told_to_drain;
+  const bool heeds = !reply.drain || call.draining;  // a worker that is older than this order never does
+  const bool listens = nothing_new && heeds && (call.chains.empty() || HasRoom(worker));
   reply.next_sync_in = listens ? absl::ZeroDuration() : options.sync_interval;
   return reply;
 }
@@ -333,11 +336,31 @@ std::vector<WorkerView> Dispatcher::ListWorkers() {
   return impl_->Workers();
 }
 
-absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker) {
+void Dispatcher::Impl::BoundDrain(const WorkerEntry& worker) {
+  const absl::Duration ends = worker.drain_ends.value_or(absl::InfiniteDuration());
+  if (ends < absl::InfiniteDuration()) drains_due.emplace(ends, worker.id);
+}
+
+// The worker may go on with them in memory; it is refused from the next grant on, as after any lease that ended.
+void Dispatcher::Impl::EndDrain(const std::string& id) {
+  const WorkerEntry* worker = fleet.Find(id);
+  if (worker == nullptr || !worker->drain_ends || *worker->drain_ends > now) return;
+  for (Lease* lease : leases.OfWorker(id)) {
+    if (lease->ending) continue;
+    leases.EndAt(lease, now,
+                 {true, false, absl::StrCat("worker ", id, " drains and did not hand the chain back in time")});
+  }
+}
+
+absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, absl::Duration limit) {
   Impl::Entered entered(impl_.get());
-  if (!impl_->fleet.Drain(worker)) {
+  if (limit < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("deadline_seconds: has to be 0 or more, for a time from now on");
+  }
+  if (!impl_->fleet.Drain(worker, impl_->now + limit)) {
     return absl::NotFoundError(absl::StrCat("no worker ", worker, ": `get workers` lists those that are there"));
   }
+  impl_->BoundDrain(*impl_->fleet.Find(worker));
   impl_->stirred.insert(worker);
   for (WorkerView& view : impl_->Workers()) {
     if (view.id == worker) return std::move(view);

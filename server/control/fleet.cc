@@ -38,6 +38,9 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.metrics_address = request.metrics_address;
   worker.told_to_drain = worker.told_to_drain && !is_new;
   worker.draining = request.draining || worker.told_to_drain;
+  if (is_new || !worker.draining) worker.drain_ends.reset();
+  // Perhaps an operator's word to a coordinator before this one, which knew another time.
+  if (worker.draining && !worker.drain_ends) worker.drain_ends = now + kDrainLimit;
   worker.last_sync = now;
   worker.silent = false;
   worker.chains_listed = request.chains.size();
@@ -58,10 +61,12 @@ WorkerEntry* Fleet::Find(const std::string& id) {
   return found == workers_.end() ? nullptr : &found->second;
 }
 
-bool Fleet::Drain(const std::string& id) {
+bool Fleet::Drain(const std::string& id, absl::Duration ends) {
   WorkerEntry* worker = Find(id);
-  if (worker != nullptr) worker->draining = worker->told_to_drain = true;
-  return worker != nullptr;
+  if (worker == nullptr) return false;
+  worker->draining = worker->told_to_drain = true;
+  worker->drain_ends = ends;
+  return true;
 }
 
 std::vector<WorkerEntry*> Fleet::NewlySilent(absl::Duration before) {

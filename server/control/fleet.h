@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct WorkerEntry {
   size_t chains_listed = 0;  // in its last call: what its process really has
   bool draining = false;
   bool told_to_drain = false;                   // by an operator; until its process ends
+  std::optional<absl::Duration> drain_ends;     // monotonic; while it drains
   bool silent = false;                          // NewlySilent has named it since its last call
   absl::Duration last_sync;                     // monotonic
   std::deque<std::string> former_incarnations;  // the newest few
@@ -42,8 +44,9 @@ class Fleet {
   absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   WorkerEntry* Find(const std::string& id);
-  // From now on it drains, whatever it says, until its process ends. False: no such worker.
-  bool Drain(const std::string& id);
+  // From now on it drains, whatever it says, until its process ends; what it then still holds at `ends` is taken from
+  // it. False: no such worker.
+  bool Drain(const std::string& id, absl::Duration ends);
   // Those that were last seen before `before`, each once in its silence.
   std::vector<WorkerEntry*> NewlySilent(absl::Duration before);
   // Forgets workers not seen since `before`.

@@ -321,7 +321,9 @@ grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::Dr
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const auto serves = [&](const ServingWorker& worker) { return worker.id == request->worker(); };
     const bool serving = std::ranges::any_of(shards_->Workers(), serves);
-    answer->Answer(parts_.dispatcher->DrainWorker(request->worker()),
+    const absl::Duration limit =
+        request->has_deadline_seconds() ? absl::Seconds(request->deadline_seconds()) : kDrainLimit;
+    answer->Answer(parts_.dispatcher->DrainWorker(request->worker(), limit),
                    [&](const WorkerView& view) { return RenderWorker(view, serving); });
   });
 }

@@ -46,6 +46,7 @@ class FakeCoordinator final : public CoordinatorPort {
   absl::Duration lease_ttl = limits::kLeaseTtl;
   absl::Duration next_sync_in = limits::kSyncInterval;
   bool grants_enabled = true;
+  bool drain = false;             // the worker, by an operator
   bool holds = false;             // Synchronize is not answered but by AnswerHeld
   int max_commits_in_flight = 0;  // of any one chain, seen so far
 
@@ -129,6 +130,7 @@ class FakeCoordinator final : public CoordinatorPort {
     reply.store_incarnation = store_incarnation;
     reply.next_sync_in = next_sync_in;
     reply.lease_ttl = lease_ttl;
+    reply.drain = drain;
     for (const ReleasedChain& release : request.released) {
       Chain& chain = chains.at(release.chain);
       if (chain.epoch == release.lease_epoch && chain.state == ChainState::kLeased) {

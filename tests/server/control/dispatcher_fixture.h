@@ -47,6 +47,7 @@ struct FakeWorker {
   uint64_t seq = 0;
   int32_t protocol_version = kProtocolVersion;
   bool draining = false;
+  bool heeds_drain = true;  // false: older than that order
   std::string store_incarnation;
   std::map<ChainId, Held> chains;
   std::vector<ReleasedChain> released;
@@ -55,6 +56,7 @@ struct FakeWorker {
   void Restart() {
     incarnation += "+";
     seq = 0;
+    draining = false;
     chains.clear();
   }
   SynchronizeRequest Request() {
@@ -73,6 +75,7 @@ struct FakeWorker {
   }
   void Take(const SynchronizeReply& reply) {
     stops.clear();
+    draining = draining || (reply.drain && heeds_drain);
     for (const Grant& grant : reply.grants) chains[grant.chain] = {grant.lease_epoch, grant.progress};
     for (const StopOrder& stop : reply.stop) {
       stops[stop.chain] = stop.how;

@@ -200,6 +200,32 @@ TEST_F(WorkerSessionTest, RefusesAGrantThatCrossesWithADrain) {
   EXPECT_TRUE(worker_.session.drained());
 }
 
+TEST_F(WorkerSessionTest, AnOperatorsDrainHandsBackAndKeepsTheProcess) {
+  Start();
+  server_.drain = true;
+  executor_.RunFor(limits::kSyncInterval);
+  const size_t told = server_.requests.size();
+  EXPECT_TRUE(server_.requests.back().draining) << "the call after the order, at once";
+  EXPECT_TRUE(worker_.held.Visit({{chain_, 1}}, absl::Minutes(5))[0].hand_back);
+  EXPECT_FALSE(worker_.session.drained());
+  worker_.held.End({chain_, 1});
+  server_.drain = false;  // another coordinator leads, which has not heard of it
+  server_.generation = 2;
+  executor_.RunFor(2 * limits::kSyncInterval);
+  EXPECT_GT(server_.requests.size(), told);
+  EXPECT_TRUE(server_.requests.back().draining);
+  EXPECT_FALSE(worker_.session.drained()) << "the process stays, idle";
+  worker_.session.Drain();
+  EXPECT_TRUE(worker_.session.drained()) << "a signal ends it all the same";
+}
+
+TEST_F(WorkerSessionTest, RefusesAGrantThatCrossesWithAnOperatorsDrain) {
+  server_.drain = true;
+  Start();
+  ASSERT_THAT(server_.released, SizeIs(1));
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kRefused);
+}
+
 TEST_F(WorkerSessionTest, AsksAgainAtOnceWhenToldTo) {
   Start();
   server_.next_sync_in = absl::ZeroDuration();

@@ -118,7 +118,7 @@ void WorkerSession::RunOnce() {
   {
     MutexLock lock(&mutex_);
     request.store_incarnation = store_incarnation_;
-    request.draining = draining_;
+    request.draining = draining_ || told_to_drain_;
     // With leases at stake a lost call must leave time for two more.
     deadline = lease_ttl_ / 3 * (report.chains.empty() ? 2 : 1);
     newest_call_ = std::max(newest_call_, report.number);
@@ -145,6 +145,7 @@ void WorkerSession::OnReply(const HeldChains::Report& report, absl::Duration sen
     newest_reply_ = report.number;
   }
   held_->Acknowledge(report.number);
+  if (reply->drain) TakeDrainOrder();
   ApplyLeases(report, sent_at, *reply);
   const bool took_grants = ApplyGrants(sent_at, *reply);
   bool reconnected = false;
@@ -207,6 +208,18 @@ bool WorkerSession::TakeIdentity(const SynchronizeReply& reply) {
   return true;
 }
 
+// A coordinator that takes over has not heard of the order: the next call, at once, says that this worker drains.
+void WorkerSession::TakeDrainOrder() {
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(told_to_drain_, true)) return;
+    again_ = true;
+  }
+  Log(LogLevel::kInfo, "an operator drains this worker: it hands its chains back and takes none until it is restarted",
+      {{"worker", options_.worker}});
+  held_->OrderHandBackAll();
+}
+
 void WorkerSession::ApplyLeases(const HeldChains::Report& report, absl::Duration sent_at,
                                 const SynchronizeReply& reply) {
   // `keep` names chains; the epochs meant are those this very call listed.
@@ -237,7 +250,7 @@ bool WorkerSession::ApplyGrants(absl::Duration sent_at, const SynchronizeReply& 
   bool draining = false, took_one = false;
   {
     MutexLock lock(&mutex_);
-    draining = draining_;
+    draining = draining_ || told_to_drain_;
   }
   for (const Grant& grant : reply.grants) {
     LeasedChain chain{grant, reply.store_incarnation};

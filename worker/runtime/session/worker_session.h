@@ -43,7 +43,8 @@ class WorkerSession {
   // The next Synchronize comes now, or soon beside the one in flight: a chain ended or was released.
   void Wake();
 
-  // Hands every chain back and takes no more; drained() once the coordinator has them all.
+  // Hands every chain back and takes no more; drained() once the coordinator has them all. An operator's order in a
+  // reply hands back alike, but is no reason to end: drained() stays false.
   void Drain();
   bool drained() const;
 
@@ -62,6 +63,7 @@ class WorkerSession {
   bool EndCall(uint64_t call) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False if the reply is of a deposed coordinator.
   bool TakeIdentity(const SynchronizeReply& reply);
+  void TakeDrainOrder();
   void ApplyLeases(const HeldChains::Report& report, absl::Duration sent_at, const SynchronizeReply& reply);
   // True if a chain was taken that the coordinator must hear of.
   bool ApplyGrants(absl::Duration sent_at, const SynchronizeReply& reply);
@@ -82,10 +84,11 @@ class WorkerSession {
   absl::Duration lease_ttl_ CHAINFLEET_GUARDED_BY(mutex_) = limits::kLeaseTtl;
   uint64_t timer_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // of the one that counts; older ones find another number
   int in_flight_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
-  uint64_t newest_call_ CHAINFLEET_GUARDED_BY(mutex_) = 0;   // sent, by the number of its report
-  uint64_t newest_reply_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // taken
-  bool again_ CHAINFLEET_GUARDED_BY(mutex_) = false;         // there is news since the newest call
-  bool draining_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  uint64_t newest_call_ CHAINFLEET_GUARDED_BY(mutex_) = 0;    // sent, by the number of its report
+  uint64_t newest_reply_ CHAINFLEET_GUARDED_BY(mutex_) = 0;   // taken
+  bool again_ CHAINFLEET_GUARDED_BY(mutex_) = false;          // there is news since the newest call
+  bool draining_ CHAINFLEET_GUARDED_BY(mutex_) = false;       // the process is to end
+  bool told_to_drain_ CHAINFLEET_GUARDED_BY(mutex_) = false;  // and stays
   bool connected_ CHAINFLEET_GUARDED_BY(mutex_) = true;
   absl::Status status_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -31,7 +31,7 @@ struct Flags {
   std::string blobs, lease = "15s", predict_max_delay = "0ms", longest_call = "30m", port_file, log_level = "info";
   std::vector<std::string> tenant_weights, dataset_roots;
   std::string share_half_life = "24h";
-  std::string scale = "off", scale_script, scale_idle = "5m";
+  std::string scale = "off", scale_script, scale_idle = "5m", scale_join = "5m";
   ScaleSettings scale_settings;
   bool restored = false, keep_objects = false;
 };
@@ -51,6 +51,8 @@ void AddScaleFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--scale-chains", flags->scale_settings.chains_per_worker, "Chains that one worker takes")
       ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app->add_option("--scale-join", flags->scale_join, "How long a job may run before its worker is known here")
       ->capture_default_str();
   app->add_option("--scale-idle", flags->scale_idle, "How long a worker without a chain is kept")
       ->capture_default_str();
@@ -189,9 +191,12 @@ int WrongUsage(const std::string& what) {
 absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
   const auto bad = [](const std::string& what) { return absl::InvalidArgumentError(what); };
   SlurmOptions slurm{.scale = flags.scale_settings, .script = flags.scale_script};
-  if (!absl::ParseDuration(flags.scale_idle, &slurm.scale.idle_after) || slurm.scale.idle_after < absl::Seconds(1)) {
-    return bad(absl::StrCat("--scale-idle ", flags.scale_idle, ": give a duration of at least 1s, like 5m"));
-  }
+  const auto read = [](const char* flag, const std::string& text, absl::Duration* value) {
+    if (absl::ParseDuration(text, value) && *value >= absl::Seconds(1)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(flag, " ", text, ": give a duration of at least 1s, like 5m"));
+  };
+  CHAINFLEET_RETURN_IF_ERROR(read("--scale-idle", flags.scale_idle, &slurm.scale.idle_after));
+  CHAINFLEET_RETURN_IF_ERROR(read("--scale-join", flags.scale_join, &slurm.scale.join_within));
   if (slurm.scale.min_workers > slurm.scale.max_workers) {
     return bad(
         absl::StrCat("--scale-min ", slurm.scale.min_workers, " is above --scale-max ", slurm.scale.max_workers));

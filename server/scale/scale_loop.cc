@@ -24,6 +24,7 @@ struct Tracked {
   bool unwanted = false;  // we ended it: its end is no surprise
   int64_t chains = 0;
   std::optional<absl::Duration> idle_since, let_go_at;
+  std::optional<absl::Duration> stranger_since;  // it runs, and its worker has not joined
 };
 
 absl::Duration Since(const std::optional<absl::Duration>& start, absl::Duration now) {
@@ -48,6 +49,8 @@ struct ScaleLoop::State {
   void Track(const std::vector<ClusterJob>& jobs, const FleetDemand& fleet);
   ScaleFacts FactsOf(const std::vector<ClusterJob>& jobs, const FleetDemand& fleet);
   ScaledWorker::State StateOf(const ClusterJob& job) const;
+  void GiveUp(const std::vector<ClusterJob>& jobs);
+  bool GiveUpOn(const ClusterJob& job);
   void LetGo(const std::string& job);
   void EndOverdue(const std::vector<ClusterJob>& jobs);
   void Ask(const ScaleDecision& decision, int64_t waiting);
@@ -101,6 +104,7 @@ void ScaleLoop::State::Pass() {
   const FleetDemand fleet = demand();
   NoteLost(*jobs);
   Track(*jobs, fleet);
+  GiveUp(*jobs);
   const ScaleFacts facts = FactsOf(*jobs, fleet);
   const ScaleDecision decision = DecideScale(settings, facts);
   for (const std::string& job : decision.withdraw) {
@@ -156,7 +160,9 @@ void ScaleLoop::State::Track(const std::vector<ClusterJob>& jobs, const FleetDem
       seen.chains += worker.chains;
     }
     if (seen.live && !std::exchange(seen.joined, true)) failures = 0;
-    Keep(job.state == ClusterJob::State::kRunning && seen.chains == 0, now, &seen.idle_since);
+    const bool runs = job.state == ClusterJob::State::kRunning;
+    Keep(runs && seen.chains == 0, now, &seen.idle_since);
+    Keep(runs && !seen.joined, now, &seen.stranger_since);
   }
   Keep(fleet.waiting == 0, now, &calm_since);
 }
@@ -184,6 +190,44 @@ ScaleFacts ScaleLoop::State::FactsOf(const std::vector<ClusterJob>& jobs, const 
   Keep(facts.waiting > 0 && facts.free_slots > 0, now, &stuck_since);
   facts.stuck_for = Since(stuck_since, now);
   return facts;
+}
+
+// Together they are one failure, as those are that ended by themselves.
+void ScaleLoop::State::GiveUp(const std::vector<ClusterJob>& jobs) {
+  std::vector<std::string> strangers, held;
+  for (const ClusterJob& job : jobs) {
+    if (!GiveUpOn(job)) continue;
+    (job.held.empty() ? strangers : held).push_back(job.held.empty() ? job.id : job.id + ": " + job.held);
+  }
+  if (strangers.empty() && held.empty()) return;
+  lost_jobs += static_cast<int64_t>(strangers.size() + held.size());
+  DelayNextAsk();
+  const LogField next_in = {"next_in", absl::FormatDuration(next_ask - now)};
+  if (!strangers.empty()) {
+    Log(LogLevel::kWarning,
+        scaler->name() +
+            " jobs ran and their workers never joined: ended; see the jobs' output files, and whether "
+            "their nodes reach the address that workers dial",
+        {{"cluster_jobs", absl::StrJoin(strangers, ",")},
+         {"waited", absl::FormatDuration(settings.join_within)},
+         next_in});
+  }
+  if (!held.empty()) {
+    Log(LogLevel::kWarning, scaler->name() + " holds jobs, which never start so: withdrawn; see why it holds them",
+        {{"cluster_jobs", absl::StrJoin(held, ",")}, next_in});
+  }
+}
+
+bool ScaleLoop::State::GiveUpOn(const ClusterJob& job) {
+  Tracked& seen = tracked[job.id];
+  const bool stranger = seen.stranger_since && now - *seen.stranger_since >= settings.join_within;
+  if (seen.unwanted || (job.held.empty() && !stranger)) return false;
+  const bool given_up =
+      job.held.empty() ? Worked("end a job", scaler->Kill(job.id)) : Worked("withdraw a job", scaler->Withdraw(job.id));
+  if (!given_up) return false;
+  seen.let_go_at = now;
+  seen.unwanted = true;
+  return true;
 }
 
 void ScaleLoop::State::LetGo(const std::string& job) {

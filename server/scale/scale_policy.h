@@ -16,9 +16,10 @@ inline constexpr absl::Duration kAskAfter = absl::Seconds(5);
 inline constexpr absl::Duration kStuckAfter = absl::Minutes(1);
 
 struct ScaleSettings {
-  int32_t min_workers = 0, max_workers = 16;     // of the cluster; workers that run elsewhere are not counted
-  int32_t chains_per_worker = 16;                // slots that a worker is asked to have
-  absl::Duration idle_after = absl::Minutes(5);  // how long without a chain before a worker is let go
+  int32_t min_workers = 0, max_workers = 16;      // of the cluster; workers that run elsewhere are not counted
+  int32_t chains_per_worker = 16;                 // slots that a worker is asked to have
+  absl::Duration idle_after = absl::Minutes(5);   // how long without a chain before a worker is let go
+  absl::Duration join_within = absl::Minutes(5);  // how long a job may run before its worker is known here
 };
 
 // One job of the cluster, which is one worker.

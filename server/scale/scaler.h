@@ -13,6 +13,7 @@ struct ClusterJob {
   std::string id;
   State state = State::kPending;
   std::string worker_prefix;  // how the id of its worker begins
+  std::string held = {};      // why it will never start by itself, as the cluster says; empty: it may
 };
 
 // Calls block, within a bound, and come from one thread at a time. An error says what the cluster said; its outcome is

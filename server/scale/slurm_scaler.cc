@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace chainfleet {
 namespace {
@@ -21,6 +22,13 @@ ClusterJob::State StateOf(const std::string& word) {
     if (word == ending) return ClusterJob::State::kEnding;
   }
   return ClusterJob::State::kPending;
+}
+
+// JobHeldUser, JobHeldAdmin, JobHoldMaxRequeue, "launch failed requeued held", "job requeued in held state": all wait
+// until somebody releases them.
+bool IsHeld(const std::string& reason) {
+  return absl::StrContains(reason, "held") || absl::StrContains(reason, "JobHeld") ||
+         absl::StrContains(reason, "JobHold");
 }
 
 bool IsJobId(const std::string& text) {
@@ -43,16 +51,16 @@ SlurmScaler::SlurmScaler(const std::string& store_incarnation, std::string scrip
 
 absl::StatusOr<std::vector<ClusterJob>> SlurmScaler::List() {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string output, run_({"squeue", "--me", "--noheader", "--name=" + job_name_,
-                                                              "--sort=i", "--format=%A|%T"}));
+                                                              "--sort=i", "--format=%A|%T|%r"}));
   std::vector<ClusterJob> jobs;
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
-    const size_t bar = line.find('|');
-    const std::string id = line.substr(0, bar);
-    if (bar == std::string::npos || !IsJobId(id)) {
+    const std::vector<std::string> words = absl::StrSplit(line, absl::MaxSplits('|', 2));
+    if (words.size() != 3 || !IsJobId(words[0])) {
       return absl::InternalError(absl::StrCat("squeue printed what is no job: ", line.substr(0, 200)));
     }
-    jobs.push_back({id, StateOf(line.substr(bar + 1)), absl::StrCat("slurm-", id, "-")});
+    ClusterJob& job = jobs.emplace_back(ClusterJob{words[0], StateOf(words[1]), absl::StrCat("slurm-", words[0], "-")});
+    if (job.state == ClusterJob::State::kPending && IsHeld(words[2])) job.held = words[2];
   }
   return jobs;
 }

@@ -124,6 +124,17 @@ class Elastic(SlurmTest):
         self.fleet.wait_for("end of all workers", lambda: self.states() == ["COMPLETED", "COMPLETED"])
 
 
+    def test_a_worker_that_cannot_reach_the_server_is_given_up(self):
+        nobody = "127.0.0.1:1"
+        self.fleet.start_server(*self.SCALE, "--advertise", nobody, "--scale-join", "3s")
+        self.fleet.put_fashion("fashion", 2000)
+        self.fleet.submit(JOB.format(name="alone", epochs=40, keep=4))
+        lost = "chainfleet_scale_lost_jobs_total"
+        self.fleet.wait_for("loss", lambda: self.fleet.metrics().get(lost, 0) >= 2)
+        self.fleet.wait_for("end of the jobs", lambda: "CANCELLED" in self.states())
+        self.assertIn("workers never joined", self.fleet.logs())
+
+
 class BatchScript(SlurmTest):
     def test_several_tasks_of_one_job_are_several_workers(self):
         self.fleet.start_server()
@@ -160,6 +171,7 @@ class Refusals(unittest.TestCase):
         self.assertIn("--scale-min 5 is above --scale-max 2",
                       self.refused("--scale-script", SCRIPT, "--scale-min", "5", "--scale-max", "2"))
         self.assertIn("--scale-idle soon", self.refused("--scale-script", SCRIPT, "--scale-idle", "soon"))
+        self.assertIn("--scale-join 0s", self.refused("--scale-script", SCRIPT, "--scale-join", "0s"))
         self.assertIn("sbatch is not in PATH", self.refused("--scale-script", SCRIPT, path="/no-such-folder"))
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ class FakeCluster final : public Scaler {
     ++lists;
     if (!list_status.ok()) return list_status;
     std::vector<ClusterJob> listed;
-    for (const auto& [id, state] : jobs) listed.push_back({id, state, absl::StrCat("fake-", id, "-")});
+    for (const auto& [id, state] : jobs) {
+      listed.push_back({id, state, absl::StrCat("fake-", id, "-"), held.contains(id) ? "launch failed" : ""});
+    }
     return listed;
   }
   absl::StatusOr<std::string> Submit() override {
@@ -46,6 +49,7 @@ class FakeCluster final : public Scaler {
   }
 
   std::map<std::string, ClusterJob::State> jobs;
+  std::set<std::string> held;
   std::vector<std::string> orders;
   absl::Status list_status, submit_status, order_status;
   int lists = 0, submits = 0, next_id = 100;
@@ -82,8 +86,7 @@ class ScaleLoopTest : public testing::Test {
   void PassesFor(absl::Duration duration) { executor_.RunFor(duration); }
   void Pass() { PassesFor(kScaleInterval); }
 
-  const ScaleSettings settings_{
-      .min_workers = 0, .max_workers = 10, .chains_per_worker = 4, .idle_after = absl::Minutes(5)};
+  ScaleSettings settings_{.min_workers = 0, .max_workers = 10, .chains_per_worker = 4, .idle_after = absl::Minutes(5)};
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
   FakeCluster cluster_;
@@ -215,13 +218,85 @@ TEST_F(ScaleLoopTest, EndsTheJobOfAWorkerThatDoesNotLeave) {
   EXPECT_THAT(cluster_.orders, ElementsAre("drain 1", "kill 1"));
 }
 
-TEST_F(ScaleLoopTest, EndsAJobWhoseWorkerNeverJoined) {
+TEST_F(ScaleLoopTest, EndsAJobThatNobodyNeedsAndWhoseWorkerNeverJoined) {
+  settings_.join_within = absl::Hours(1);
+  Restart();
   cluster_.jobs["1"] = ClusterJob::State::kRunning;
   PassesFor(settings_.idle_after + absl::Minutes(1));
   EXPECT_THAT(cluster_.orders, ElementsAre("kill 1"));
   Ends("1");
   Pass();
   EXPECT_EQ(loop_->counts().lost_jobs, 0);
+}
+
+TEST_F(ScaleLoopTest, DoesNotWaitForEverForAWorkerThatCannotJoin) {
+  Waits(4);
+  Pass();
+  cluster_.jobs["100"] = ClusterJob::State::kRunning;
+  PassesFor(settings_.join_within);
+  EXPECT_THAT(cluster_.orders, IsEmpty());
+  Pass();
+  EXPECT_THAT(cluster_.orders, ElementsAre("kill 100"));
+  EXPECT_EQ(loop_->counts().lost_jobs, 1);
+  EXPECT_EQ(cluster_.submits, 1) << "not at once: the next may end alike";
+  Ends("100");
+  PassesFor(kFirstScaleBackoff + kScaleInterval);
+  EXPECT_EQ(cluster_.submits, 2);
+  EXPECT_EQ(loop_->counts().lost_jobs, 1) << "its end is no second loss";
+}
+
+TEST_F(ScaleLoopTest, AsksMoreAndMoreSeldomWhenNoWorkerCanJoin) {
+  Waits(4);
+  for (int i = 0; i < 36 * 12; ++i) {  // 36 min
+    for (auto& [id, state] : cluster_.jobs) state = ClusterJob::State::kRunning;
+    for (const std::string& order : std::exchange(cluster_.orders, {})) Ends(order.substr(order.find(' ') + 1));
+    Pass();
+  }
+  EXPECT_LE(cluster_.submits, 7);
+  EXPECT_GE(loop_->counts().lost_jobs, 4);
+}
+
+TEST_F(ScaleLoopTest, GivesAWorkerItsTimeToJoin) {
+  Waits(4);
+  Pass();
+  PassesFor(absl::Hours(2));  // in the queue
+  cluster_.jobs["100"] = ClusterJob::State::kRunning;
+  PassesFor(settings_.join_within / 2);
+  Joins("100", 4);
+  Pass();
+  Leaves("100");  // a network that fails: what has joined once is left to its time limit
+  PassesFor(absl::Hours(1));
+  EXPECT_THAT(cluster_.orders, IsEmpty());
+  EXPECT_EQ(loop_->counts().lost_jobs, 0);
+}
+
+TEST_F(ScaleLoopTest, WithdrawsWhatTheClusterHolds) {
+  Waits(8);
+  Pass();
+  ASSERT_EQ(cluster_.submits, 2);
+  cluster_.held = {"100", "101"};
+  Pass();
+  EXPECT_THAT(cluster_.orders, ElementsAre("withdraw 100", "withdraw 101"));
+  EXPECT_EQ(loop_->counts().lost_jobs, 2);
+  EXPECT_EQ(cluster_.submits, 2);
+  cluster_.held.clear();
+  cluster_.jobs.clear();
+  PassesFor(kFirstScaleBackoff + kScaleInterval);
+  EXPECT_EQ(cluster_.submits, 4);
+  EXPECT_EQ(loop_->counts().lost_jobs, 2);
+}
+
+TEST_F(ScaleLoopTest, TriesAgainToEndAJobWhoseWorkerCannotJoin) {
+  Waits(4);
+  Pass();
+  cluster_.jobs["100"] = ClusterJob::State::kRunning;
+  cluster_.order_status = absl::UnavailableError("scancel: exit 1");
+  PassesFor(settings_.join_within + kScaleInterval);
+  EXPECT_EQ(loop_->counts().lost_jobs, 0);
+  cluster_.order_status = absl::OkStatus();
+  Pass();
+  EXPECT_THAT(cluster_.orders, ElementsAre("kill 100", "kill 100"));
+  EXPECT_EQ(loop_->counts().lost_jobs, 1);
 }
 
 TEST_F(ScaleLoopTest, SignalsAWorkerOnlyOnceAndNeverOneThatDrainsAlready) {

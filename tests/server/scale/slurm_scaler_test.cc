@@ -28,10 +28,12 @@ class SlurmScalerTest : public testing::Test {
 };
 
 TEST_F(SlurmScalerTest, ListsItsOwnJobsByName) {
-  answer_ = "7|RUNNING\n8|COMPLETING\n12|PENDING\n13|CONFIGURING\n14|SUSPENDED\n15|SOMETHING_NEW\n";
+  answer_ =
+      "7|RUNNING|None\n8|COMPLETING|None\n12|PENDING|Resources\n13|CONFIGURING|None\n"
+      "14|SUSPENDED|None\n15|SOMETHING_NEW|None\n";
   const auto jobs = scaler_.List();
   ASSERT_TRUE(jobs.ok());
-  EXPECT_EQ(command_, "squeue --me --noheader --name=chainfleet-s1f --sort=i --format=%A|%T");
+  EXPECT_EQ(command_, "squeue --me --noheader --name=chainfleet-s1f --sort=i --format=%A|%T|%r");
   std::vector<std::string> ids;
   std::vector<ClusterState> states;
   for (const ClusterJob& job : *jobs) {
@@ -42,6 +44,17 @@ TEST_F(SlurmScalerTest, ListsItsOwnJobsByName) {
   EXPECT_THAT(states, ElementsAre(ClusterState::kRunning, ClusterState::kEnding, ClusterState::kPending,
                                   ClusterState::kPending, ClusterState::kRunning, ClusterState::kPending));
   EXPECT_EQ(jobs->front().worker_prefix, "slurm-7-");  // of no other job: 70 begins with 7, too
+}
+
+TEST_F(SlurmScalerTest, TellsJobsThatWaitFromJobsThatAreHeld) {
+  answer_ =
+      "1|PENDING|launch failed requeued held\n2|PENDING|JobHeldUser\n3|PENDING|JobHoldMaxRequeue\n"
+      "4|PENDING|Priority\n5|PENDING|Nodes required for job are DOWN, DRAINED or reserved\n6|RUNNING|JobHeldAdmin\n";
+  const auto jobs = scaler_.List();
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  std::vector<std::string> held;
+  for (const ClusterJob& job : *jobs) held.push_back(job.held);
+  EXPECT_THAT(held, ElementsAre("launch failed requeued held", "JobHeldUser", "JobHoldMaxRequeue", "", "", ""));
 }
 
 TEST_F(SlurmScalerTest, DoesNotTakeAWarningForAnEmptyQueue) {

@@ -33,6 +33,12 @@ int64_t NumRows(const ShardRequest& request) {
   return request.inputs->shape.empty() ? 0 : request.inputs->shape.front();  // the predictor refuses none
 }
 
+// CANCELLED is for whoever cancelled the shard, and told to nobody: a fetch that something on its way gave up is news.
+absl::Status LoadStatus(const absl::Status& status) {
+  if (!absl::IsCancelled(status)) return status;
+  return absl::UnavailableError("a fetch was cut off on its way, ask again: " + std::string(status.message()));
+}
+
 // Flatness is asked instead of predictions, and needs labels or targets; what is corrupted has to be stored rows.
 absl::Status CheckAsked(const ShardRequest& request) {
   const bool rows = request.rows.has_value();
@@ -193,7 +199,7 @@ void ShardServer::OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status sta
   absl::Status failed;
   {
     MutexLock lock(&mutex_);
-    shard->load_status.Update(status);
+    shard->load_status.Update(LoadStatus(status));
     if (--shard->loading > 0) return;
     if (shard->cancelled) return;
     failed = shard->load_status;

@@ -38,8 +38,9 @@ class ShardServer {
   void SetListener(std::function<void()> on_ready) { on_ready_ = std::move(on_ready); }
 
   // `done` runs once, on the executor. Corrupt segments are left out and named in the result. RESOURCE_EXHAUSTED: the
-  // queue is full. CANCELLED. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data could not be fetched.
-  // INVALID_ARGUMENT: inputs that do not fit the plan, or things asked at once that do not go together.
+  // queue is full. CANCELLED: by Cancel or CancelAll alone. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data
+  // could not be fetched. INVALID_ARGUMENT: inputs that do not fit the plan, or things asked at once that do not go
+  // together.
   void Submit(ShardRequest request, Done<ShardResult> done);
 
   // A shard that runs ends after the part it is at. Unknown ids are ignored: the result crossed with the

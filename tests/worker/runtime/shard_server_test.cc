@@ -315,6 +315,15 @@ TEST_F(ShardServerTest, ACancelWhileLoadingFreesItsPlace) {
   EXPECT_TRUE(results_[1].ok());
 }
 
+TEST_F(ShardServerTest, AFetchThatIsCutOffIsNoCancelOfTheShard) {
+  server_.get_failures = {absl::CancelledError("by a proxy")};
+  Submit(Request(1, {Chain(0)}));
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_TRUE(absl::IsUnavailable(results_[0].status())) << results_[0].status();
+  EXPECT_THAT(std::string(results_[0].status().message()), ::testing::HasSubstr("by a proxy"));
+}
+
 ShardRequest OfRows(ShardRequest request) {
   request.inputs = nullptr;
   request.rows = DatasetRows{{.name = "empty"}, 0, 0};

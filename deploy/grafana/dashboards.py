@@ -284,6 +284,7 @@ def store():
     failed = '{code!="OK"}'
     unary = '{method!~".*/(Synchronize|WatchJob|ServeShards)"}'
     server = "and on (instance) chainfleet_leader"
+    refused = '{outcome!~"OK|REPLAYED"}'
     free = "min(chainfleet_data_free_bytes / chainfleet_data_size_bytes)"
     now = [
         figure("Disk free", free, "percentunit", "Of the disk that holds the data directory.", "below 10 %; at 0 commits fail and chains wait.",
@@ -294,8 +295,8 @@ def store():
                [(1, BAD)]),
         figure("Commits", per_second("chainfleet_commits_total"), "cps", "Commits of workers, accepted or refused.", "0 while chains run.",
                decimals=1),
-        figure("Refused commits", per_second("chainfleet_commits_total", '{outcome!~"OK|REPLAYED"}'), "cps",
-               "Commits that changed nothing.", "above 0 for long: workers are too slow for their leases, or the disk is full.",
+        figure("Refused commits", f'{per_second("chainfleet_commits_total", refused)} + {per_second("chainfleet_uploads_refused_total")}', "cps",
+               "Commits that changed nothing, and uploads for commits that were not taken.", "above 0 for long: workers are too slow for their leases, or the disk is full.",
                [(0.1, WARNING), (1, BAD)]),
         figure("p99 of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.99,))[0][0], "s",
                "From its arrival to the store's answer.",
@@ -304,8 +305,9 @@ def store():
                decimals=1),
         figure("Failed calls", per_second(handled, failed) + " or vector(0)", "reqps", "RPCs that did not end in OK.", "a large part of all calls.", decimals=2)]
     commits = [
-        curves("Commits by outcome", [(per_second("chainfleet_commits_total", by="outcome"), "{{outcome}}")], "cps",
-               "OK, REPLAYED (it was there already), or why they were refused.", "LEASE_FENCED again and again; DISK_FULL at all.", stacked=True),
+        curves("Commits by outcome", [(per_second("chainfleet_commits_total", by="outcome"), "{{outcome}}"),
+                                      (per_second("chainfleet_uploads_refused_total", by="outcome"), "upload: {{outcome}}")], "cps",
+               "OK, REPLAYED (it was there already), or why they or the uploads for them were refused.", "LEASE_FENCED again and again; DISK_FULL at all.", stacked=True),
         curves("Time of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.5, 0.9, 0.99)), "s",
                "From its arrival to the store's answer.",
                "it grows with the load: the disk or the database is at its limit."),

@@ -12,8 +12,10 @@ BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& ad
 
 absl::Status BlobUploadCall::TakeHeader(const v1::PutBlobRequest::Header& header) {
   ref_ = FromProto(header.blob());
-  return ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher)
-      .Admit(FromProto(header.chain()), header.lease_epoch(), ref_);
+  absl::Status admitted = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher)
+                              .Admit(FromProto(header.chain()), header.lease_epoch(), ref_);
+  if (!admitted.ok()) parts_.metrics->CountRefusedUpload(admitted);
+  return admitted;
 }
 
 absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
@@ -29,7 +31,11 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
 void BlobUploadCall::TakeEnd() {
   if (ref_.name.empty()) return finisher()->Finish(absl::InvalidArgumentError("PutBlob ended before its header"));
   parts_.executor->Schedule([objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher), ref = ref_,
-                             bytes = bytes_, finisher = finisher()] { finisher->Finish(objects.Put(ref, *bytes)); });
+                             bytes = bytes_, finisher = finisher(), metrics = parts_.metrics] {
+    const absl::Status put = objects.Put(ref, *bytes);
+    if (!put.ok()) metrics->CountRefusedUpload(put);
+    finisher->Finish(put);
+  });
 }
 
 }  // namespace chainfleet

@@ -62,6 +62,7 @@ grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::
     if (parts_.uploads == nullptr) return answer->Succeed({});
     const absl::StatusOr<SignedUpload> upload =
         parts_.uploads->SignUpload(FromProto(request->chain()), request->lease_epoch(), FromProto(request->blob()));
+    if (!upload.ok()) parts_.metrics->CountRefusedUpload(upload.status());
     answer->Answer(upload, [](const SignedUpload& value) {
       v1::SignUploadReply rendered;
       rendered.set_url(value.url);

@@ -9,6 +9,11 @@ const std::vector<double>& LatencyBounds() {
   return *kBounds;
 }
 
+Counter& RefusedUploads(MetricsRegistry* registry, const std::string& outcome) {
+  return registry->AddCounter("chainfleet_uploads_refused_total", "Objects of chains that were not taken, by why.",
+                              {{"outcome", outcome}});
+}
+
 }  // namespace
 
 Gauge& AddLeaderGauge(MetricsRegistry* registry) {
@@ -40,6 +45,7 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
     const auto value = static_cast<ChainState>(state);
     chains_[value] = &registry->AddGauge("chainfleet_chains", "Chains by state.", {{"state", ToString(value)}});
   }
+  for (const char* reason : {"LEASE_FENCED", "DISK_FULL"}) refused_uploads_[reason] = &RefusedUploads(registry, reason);
 }
 
 void ServerMetrics::CountRpc(const std::string& method, const std::string& code, absl::Duration duration) {
@@ -62,6 +68,14 @@ void ServerMetrics::CountRpc(const std::string& method, const std::string& code,
   }
   counter->Add();
   histogram->Observe(absl::ToDoubleSeconds(duration));
+}
+
+void ServerMetrics::CountRefusedUpload(const absl::Status& why) {
+  const std::string reason = ReasonOf(why), outcome = reason.empty() ? absl::StatusCodeToString(why.code()) : reason;
+  MutexLock lock(&mutex_);
+  Counter*& counter = refused_uploads_[outcome];
+  if (counter == nullptr) counter = &RefusedUploads(registry_, outcome);
+  counter->Add();
 }
 
 void ServerMetrics::Show(const FleetCounts& counts) {

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "core/base/disk_space.h"
 #include "core/base/mutex.h"
+#include "core/base/status.h"
 #include "core/domain/chain_state.h"
 #include "core/metrics/metrics.h"
 
@@ -44,6 +45,8 @@ class ServerMetrics {
   void CountRpc(const std::string& method, const std::string& code, absl::Duration duration);
   // A committed draw object was found damaged or missing.
   void CountCorruptDraw() { corrupt_draws_.Add(); }
+  // An object of a chain was not taken: by the reason of the error, or its code if it has none.
+  void CountRefusedUpload(const absl::Status& why);
   void Show(const FleetCounts& counts);
   // These series are there from the first call on.
   void ShowScale(const ScaleShown& shown);
@@ -65,6 +68,7 @@ class ServerMetrics {
   Mutex mutex_;
   ScaleShown scale_shown_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, Counter*> rpcs_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::map<std::string, Counter*> refused_uploads_ CHAINFLEET_GUARDED_BY(mutex_);  // by outcome
   std::map<std::string, Histogram*> durations_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 

@@ -11,6 +11,7 @@
 namespace chainfleet {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 // One worker and one chain that it leases.
@@ -214,6 +215,24 @@ TEST_F(WorkerServiceTest, CountsDrawsFoundCorruptByReadersAndByPredictions) {
   EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_corrupt_draws_total 1\n"));
   catalog_.MarkCorrupt(grant.chain.job, ref.name);
   EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_corrupt_draws_total 2\n"));
+}
+
+// They come before their commit, which then never does.
+TEST_F(WorkerServiceTest, CountsObjectsThatAreNotTakenByWhy) {
+  const auto metrics = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  const auto refused = [](const std::string& outcome, int times) {
+    return "chainfleet_uploads_refused_total{outcome=\"" + outcome + "\"} " + std::to_string(times) + "\n";
+  };
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  EXPECT_THAT(Scrape(*metrics), AllOf(HasSubstr(refused("LEASE_FENCED", 0)), HasSubstr(refused("DISK_FULL", 0))));
+  Grant other = grant;
+  ++other.lease_epoch;
+  EXPECT_EQ(ReasonOf(Put(other.chain, other.lease_epoch, RefOf(other, "draws"), "draws")), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(Put(grant.chain, grant.lease_epoch, ref, "drawn")), "DIGEST_MISMATCH");
+  EXPECT_THAT(Scrape(*metrics), AllOf(HasSubstr(refused("LEASE_FENCED", 1)), HasSubstr(refused("DIGEST_MISMATCH", 1))));
 }
 
 TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsLookedForAgain) {

@@ -28,7 +28,7 @@ constexpr int kS3Calls = 32;        // at a time: they wait for the network
 constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set, and a hung folder holds up nothing else
 constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
 
-DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer,
+DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer, TraceTable* traces,
                             std::function<void(const absl::Status&)> on_store_lost) {
   // Sync three times a term and wait a third of it after its end, as the defaults do (15 s, 5 s, 5 s).
   return {.lease_ttl = options.lease,
@@ -38,6 +38,7 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .id_key = RngKey{RandomBits()},
           .shares = options.shares,
           .observer = observer,
+          .traces = traces,
           .on_store_lost = std::move(on_store_lost)};
 }
 
@@ -188,14 +189,15 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   dataset_reads_ = std::make_unique<DatasetReads>(threads_.get(), kDatasetReads);
   auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
-  dispatcher_ = std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
-                                             OptionsOf(options, &control_metrics_, std::move(on_store_lost)));
-  SignUploads(options);
   diagnoses_ = std::make_unique<Strand>(threads_.get());
   traces_ = std::make_unique<TraceTable>(diagnoses_.get(),
                                          [this](const std::string& job, const std::vector<PointDiagnosis>& points) {
                                            dispatcher_->TakeDiagnoses(job, points);
                                          });
+  dispatcher_ =
+      std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
+                                   OptionsOf(options, &control_metrics_, traces_.get(), std::move(on_store_lost)));
+  SignUploads(options);
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
                            .state = state_.get(),

@@ -121,10 +121,10 @@ class Server {
   PredictMetrics predict_metrics_{&registry_};
   InferenceStatistics statistics_;
   std::string data_directory_, metrics_address_;
-  std::unique_ptr<Dispatcher> dispatcher_;
-  std::unique_ptr<UploadSigner> uploads_;
   std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
   std::unique_ptr<TraceTable> traces_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<UploadSigner> uploads_;
   std::unique_ptr<ShardStreams> shards_;
   std::unique_ptr<DispatcherDrawCatalog> catalog_;
   std::unique_ptr<ShardQueue> queue_;

@@ -187,7 +187,9 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
     const bool had_enough = job->HasEnough(row.id.index);
     const ChainEntry* before = jobs.Find(row.id);
     const bool waited = before != nullptr && before->row.state == ChainState::kPending;
+    const bool ends = before != nullptr && !IsFinal(before->row.state) && IsFinal(row.state);
     jobs.Update(row);
+    if (ends) OnChainEnd(row);
     if (ChainEntry* chain = jobs.Find(row.id); chain != nullptr && !waited) chain->waits_since = now;
     if (!had_enough && job->HasEnough(row.id.index)) StirHolders(*job);
     policy_due = policy_due || turns.HasTurn(row.id);
@@ -206,6 +208,12 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
   MakeVersionIfDue(job);
   StopWhatHasEnough(job, {});
   Bump(job);
+}
+
+// Whoever ended it: its worker by a commit, or the server.
+void Dispatcher::Impl::OnChainEnd(const ChainRow& row) {
+  const bool failed = row.state == ChainState::kFailed || row.state == ChainState::kDiverged;
+  if (failed && options.traces != nullptr) options.traces->Forget(row.id);
 }
 
 void Dispatcher::Impl::AbsorbJob(const JobRow& row) {

@@ -39,6 +39,7 @@ struct DispatcherOptions {
   RngKey id_key;
   ShareSettings shares;
   ControlObserver* observer = nullptr;  // outlives the dispatcher; null: nobody
+  TraceTable* traces = nullptr;         // likewise; forgets chains that end as FAILED or DIVERGED
   // Runs once when another coordinator took the store over or a commit's outcome is unknown: the process must end and
   // reload. Unset: it ends at once.
   std::function<void(const absl::Status&)> on_store_lost;

@@ -82,6 +82,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   }
   void Absorb(const ApplyResult& result);
   void AbsorbJob(const JobRow& row);
+  void OnChainEnd(const ChainRow& row);
   void Bump(JobEntry* job);         // its watchers hear of it
   void WaitFromNow(JobEntry* job);  // its pending chains begin to
   void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);

@@ -110,6 +110,8 @@ struct TraceTable::State {
   void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // None of a job that was forgotten. What it has so far counts as looked at.
   std::optional<Selection> SelectFrom(const std::string& id);
+  void ComputeIfStale(const std::shared_ptr<State>& self, const std::string& id, TracedJob* job)
+      CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   static void Compute(const std::shared_ptr<State>& state, const std::string& id);
   static void Keep(const std::shared_ptr<State>& state, const std::string& id,
                    std::shared_ptr<const std::vector<Diagnostic>> found);
@@ -213,6 +215,12 @@ void TraceTable::State::TellSettled(const std::string& id) {
   for (const auto& settled : told) settled();
 }
 
+void TraceTable::State::ComputeIfStale(const std::shared_ptr<State>& self, const std::string& id, TracedJob* job) {
+  if (job->computing || !job->IsStale()) return;
+  job->computing = true;
+  executor->Schedule([self, id] { Compute(self, id); });
+}
+
 std::optional<Selection> TraceTable::State::SelectFrom(const std::string& id) {
   MutexLock lock(&mutex);
   const auto found = jobs.find(id);
@@ -280,11 +288,18 @@ void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optiona
   } else if (adds) {
     if (Window* window = state.Place(&job, chain, trace)) state.Append(&job, window, trace);
   }
-  if (!job.computing && job.IsStale()) {
-    job.computing = true;
-    state.executor->Schedule([state = state_, id = chain.job] { State::Compute(state, id); });
-  }
+  state.ComputeIfStale(state_, chain.job, &job);
   state.MakeRoom();
+}
+
+void TraceTable::Forget(const ChainId& chain) {
+  State& state = *state_;
+  MutexLock lock(&state.mutex);
+  const auto job = state.jobs.find(chain.job);
+  if (job == state.jobs.end()) return;
+  job->second.ended = true;
+  state.Forget(&job->second, chain);
+  state.ComputeIfStale(state_, chain.job, &job->second);
 }
 
 std::shared_ptr<void> TraceTable::Expect(const std::string& job) {

@@ -67,8 +67,11 @@ class TraceTable {
   ~TraceTable();
 
   // What an accepted commit adds. Steps that the chain has already are left out, and traces of other quantities than
-  // its job's first; a chain that ends as DIVERGED or FAILED by its worker is forgotten.
+  // its job's first; a chain that ends as DIVERGED or FAILED is forgotten.
   void Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as);
+
+  // A chain that the server ends without its draws being averaged: what it left must not hold the others' rule back.
+  void Forget(const ChainId& chain);
 
   // A commit of `job` is on its way: until what is returned is destroyed, the job is not settled. It may outlive this.
   std::shared_ptr<void> Expect(const std::string& job);

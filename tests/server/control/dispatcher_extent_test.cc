@@ -94,6 +94,19 @@ TEST_F(DispatcherExtent, AllChainsThatHaveNotFailedMustAgree) {
   EXPECT_EQ(dispatcher_->GetJob(job)->state, JobState::kSucceeded) << "the others have drawn enough";
 }
 
+TEST_F(DispatcherExtent, TracesOfAChainThatTheServerFailsAreForgotten) {
+  const std::string job = CreateUntil(converged_, 3);
+  LeaseAll();
+  const ChainTrace trace{.point = 0, .quantities = {"energy"}, .steps = {1, 2, 3, 4}, .values = {4, 1, 3, 2}};
+  for (int32_t chain = 0; chain < 3; ++chain) traces_.Add({job, chain}, trace, std::nullopt);
+  GiveBack(&worker_, {job, 1}, ReleasedChain::Why::kInvalid);
+  Sync(&worker_);
+  ASSERT_EQ(Chain({job, 1}).state, ChainState::kFailed);
+  const auto left = traces_.TracesOf(job, "energy");
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_THAT(*left, ElementsAre(testing::Field(&TracedChain::chain, 0), testing::Field(&TracedChain::chain, 2)));
+}
+
 TEST_F(DispatcherExtent, DrawsAreCountedAtEachCommit) {
   const std::string job = CreateUntil({.max_draws = 3}, 2);
   LeaseAll();

@@ -141,6 +141,7 @@ class DispatcherTest : public testing::Test {
     DispatcherOptions options;
     options.id_key = RngKey{42};
     options.observer = observer_;
+    options.traces = &traces_;
     options.on_store_lost = [this](const absl::Status& status) { lost_ = status; };
     dispatcher_ = std::make_unique<Dispatcher>(&clock_, &executor_, store, store->Load().value(), options);
   }
@@ -214,6 +215,7 @@ class DispatcherTest : public testing::Test {
   ManualExecutor executor_{&clock_};
   std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
   std::unique_ptr<MemoryStateStore> store_;
+  TraceTable traces_{&executor_};
   std::unique_ptr<Dispatcher> dispatcher_;
   absl::Status lost_;
   ControlObserver* observer_ = nullptr;  // of dispatchers that Start makes

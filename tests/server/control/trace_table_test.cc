@@ -125,6 +125,24 @@ TEST_F(TraceTableTest, ForgetsChainsThatDiverged) {
   EXPECT_EQ(Only().chains, 1);
 }
 
+TEST_F(TraceTableTest, ForgetsAChainWhenToldAndLooksAtTheOthersAnew) {
+  Add(0, 0, 50);
+  Add(1, 0, 50);
+  Add(2, 0, 24, 100);
+  EXPECT_EQ(Only().values, 50) << "the short one is not looked at";
+  Add(2, 24, 26, 100, 0, ChainState::kSucceeded);
+  EXPECT_EQ(Only().chains, 3);
+  EXPECT_EQ(Only().values, 26) << "it cuts the others";
+  heard_.clear();
+  table_.Forget({"job-a", 2});
+  executor_.RunUntilIdle();
+  EXPECT_EQ(Only().chains, 2);
+  EXPECT_EQ(Only().values, 50);
+  ASSERT_THAT(heard_, SizeIs(1)) << "a rule may hold now";
+  EXPECT_THAT(heard_[0].looked_at, ElementsAre(0, 1));
+  table_.Forget({"job-none", 0});
+}
+
 TEST_F(TraceTableTest, LeavesOutWhatIsNotAMatrixOfItsJobsQuantities) {
   Add(0, 0, 50);
   table_.Add({"job-a", 0}, {.point = 0, .quantities = {"other"}, .steps = {60}, .values = {1}}, std::nullopt);

@@ -17,15 +17,11 @@ void Dispatcher::Impl::StopWhatHasEnough(JobEntry* job, const std::vector<PointD
   if (!spec.until.max_draws && (traces.empty() || !spec.until.any())) return;
   if (job->row.finished_at || job->row.intent > JobIntent::kPause) return;
   std::vector<PointEvidence> points(static_cast<size_t>(NumPoints(spec.sweep)));
-  std::vector<bool> goes_on(points.size());
   for (const ChainEntry& chain : job->chains) {
     const auto p = static_cast<size_t>(PointOf(spec, chain.row.id.index));
-    const ChainState state = chain.row.state;
     points[p].num_draws += chain.row.num_draws;
-    if (state != ChainState::kFailed && state != ChainState::kDiverged) {
-      points[p].chains.push_back(chain.row.id.index);
-    }
-    goes_on[p] = goes_on[p] || !IsFinal(state);
+    if (IsFinal(chain.row.state)) continue;
+    points[p].chains.push_back(chain.row.id.index);
   }
   for (const PointDiagnosis& found : traces) {
     const auto p = static_cast<size_t>(found.point);
@@ -33,7 +29,7 @@ void Dispatcher::Impl::StopWhatHasEnough(JobEntry* job, const std::vector<PointD
   }
   for (size_t p = 0; p < points.size(); ++p) {
     const auto point = static_cast<int32_t>(p);
-    if (!goes_on[p] || job->row.stopped.contains(point) || job->stopping.contains(point)) continue;
+    if (points[p].chains.empty() || job->row.stopped.contains(point) || job->stopping.contains(point)) continue;
     if (const auto why = WhyEnough(spec.until, points[p])) StopPoint(job, point, *why);
   }
 }

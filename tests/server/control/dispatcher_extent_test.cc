@@ -81,7 +81,7 @@ TEST_F(DispatcherExtent, AHeldCallIsAnsweredWhenEnoughIsDrawn) {
   EXPECT_THAT(held.get()->stop, SizeIs(2));
 }
 
-TEST_F(DispatcherExtent, AllChainsThatHaveNotFailedMustAgree) {
+TEST_F(DispatcherExtent, AllChainsThatGoOnMustAgree) {
   const std::string job = CreateUntil(converged_, 3);
   LeaseAll();
   Diagnose(job, {Agreement({0, 1})});
@@ -184,6 +184,17 @@ TEST_F(DispatcherExtent, WhatIsStoppedStaysSoAfterARestart) {
   EXPECT_THAT(worker_.stops, SizeIs(2));
   HandBackAll();
   EXPECT_EQ(dispatcher_->GetJob(job)->state, JobState::kSucceeded);
+  EXPECT_THAT(dispatcher_->GetJob(job)->stopped, SizeIs(1));
+}
+
+TEST_F(DispatcherExtent, ChainsThatEndedBeforeARestartAreNotWaitedFor) {
+  const std::string job = CreateUntil(converged_, 3);
+  LeaseAll();
+  Advance(&worker_, {job, 1}, ChainState::kSucceeded);
+  Start();
+  Diagnose(job, {Agreement({0})});
+  EXPECT_THAT(dispatcher_->GetJob(job)->stopped, IsEmpty()) << "one goes on that says nothing yet";
+  Diagnose(job, {Agreement({0, 2})});
   EXPECT_THAT(dispatcher_->GetJob(job)->stopped, SizeIs(1));
 }
 

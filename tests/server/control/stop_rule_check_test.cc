@@ -55,13 +55,13 @@ TEST_F(StopRuleCheck, EveryQuantityMustHold) {
   EXPECT_EQ(Why(), std::nullopt);
 }
 
-TEST_F(StopRuleCheck, EveryChainThatHasNotFailedMustBeLookedAt) {
+TEST_F(StopRuleCheck, EveryChainThatGoesOnMustBeLookedAt) {
   chains_.push_back(4);
   EXPECT_EQ(Why(), std::nullopt);
   traces_.without_room = {2, 4};
   EXPECT_NE(Why(), std::nullopt) << "nobody waits for what cannot be looked at";
   chains_ = {1};
-  EXPECT_NE(Why(), std::nullopt) << "the others failed since";
+  EXPECT_NE(Why(), std::nullopt) << "the others have ended";
 }
 
 TEST_F(StopRuleCheck, FewValuesSayNothing) {

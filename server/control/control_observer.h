@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/ids.h"
+#include "core/domain/chain_state.h"
 
 namespace chainfleet {
 
@@ -47,6 +48,8 @@ class ControlObserver {
   // A new lease is committed; the chain had wanted it for so long.
   virtual void OnGrant(absl::Duration /*waited*/) {}
   virtual void OnLeaseEnd(LeaseOutcome) {}
+  // A chain is final now, whoever ended it: its worker, the server or its user.
+  virtual void OnChainEnd(ChainState) {}
   // A worker has not synchronised for a lease term and did not drain; once of each silence, with chains or without.
   virtual void OnWorkerSilent() {}
   // A worker is told to hand the chain back, for one of a higher tier.

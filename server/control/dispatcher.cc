@@ -212,6 +212,7 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
 
 // Whoever ended it: its worker by a commit, or the server.
 void Dispatcher::Impl::OnChainEnd(const ChainRow& row) {
+  observer->OnChainEnd(row.state);
   const bool failed = row.state == ChainState::kFailed || row.state == ChainState::kDiverged;
   if (failed && options.traces != nullptr) options.traces->Forget(row.id);
 }

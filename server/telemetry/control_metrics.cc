@@ -41,6 +41,12 @@ ControlMetrics::ControlMetrics(MetricsRegistry* registry)
                                             "Leases that ended without a commit that ended them, by cause.",
                                             {{"cause", ToString(outcome)}});
   }
+  for (int i = 0; i <= static_cast<int>(ChainState::kCancelled); ++i) {
+    const auto state = static_cast<ChainState>(i);
+    if (!IsFinal(state)) continue;
+    chains_ended_[state] = &registry->AddCounter("chainfleet_chains_ended_total", "Chains that ended, by their state.",
+                                                 {{"state", ToString(state)}});
+  }
   for (const char* reason : {"REPLAYED", "LEASE_FENCED", "CHAIN_FINAL", "PATH_CONFLICT"}) {
     refused_[reason] = &CommitCounter(registry, reason);
   }

@@ -17,6 +17,7 @@ class ControlMetrics final : public ControlObserver {
 
   void OnGrant(absl::Duration waited) override;
   void OnLeaseEnd(LeaseOutcome outcome) override;
+  void OnChainEnd(ChainState state) override { chains_ended_.at(state)->Add(); }
   void OnWorkerSilent() override { workers_lost_.Add(); }
   void OnPreempt(const ChainId&) override { preemptions_.Add(); }
   void OnCommit(const CommitFigures& figures) override;
@@ -26,6 +27,7 @@ class ControlMetrics final : public ControlObserver {
   Counter& granted_;
   Histogram& scheduling_delay_;
   std::map<LeaseOutcome, Counter*> ended_;
+  std::map<ChainState, Counter*> chains_ended_;  // of the final ones
   Counter& workers_lost_;
   Counter& preemptions_;
   Counter& accepted_;

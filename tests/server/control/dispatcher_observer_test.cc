@@ -10,12 +10,14 @@ using testing::IsEmpty;
 struct Figures final : ControlObserver {
   void OnGrant(absl::Duration waited) override { waits.push_back(waited); }
   void OnLeaseEnd(LeaseOutcome outcome) override { ends.push_back(outcome); }
+  void OnChainEnd(ChainState state) override { chain_ends.push_back(state); }
   void OnWorkerSilent() override { ++silent; }
   void OnPreempt(const ChainId& chain) override { preempted.push_back(chain); }
   void OnCommit(const CommitFigures& figures) override { commits.push_back(figures); }
 
   std::vector<absl::Duration> waits;
   std::vector<LeaseOutcome> ends;
+  std::vector<ChainState> chain_ends;
   int silent = 0;
   std::vector<ChainId> preempted;
   std::vector<CommitFigures> commits;
@@ -121,6 +123,27 @@ TEST_F(DispatcherEnds, OrderedByAPause) {
   ASSERT_TRUE(SetIntent(chain_.job, JobIntent::kPause).ok());
   End(ReleasedChain::Why::kStopped);
   EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kOrdered));
+}
+
+TEST_F(DispatcherFigures, AChainEndsOnceWhoeverEndsIt) {
+  FakeWorker worker("w1");
+  const std::string job = Create("job", 4);
+  Sync(&worker);
+  Sync(&worker);
+  ProgressCommit last = worker.NextCommit({job, 0});
+  last.ends_as = ChainState::kDiverged;
+  ASSERT_TRUE(Commit(worker, last).ok());
+  ASSERT_TRUE(Commit(worker, last).ok());
+  worker.Took(last);
+  Advance(&worker, {job, 1}, ChainState::kSucceeded);
+  GiveBack(&worker, {job, 2}, ReleasedChain::Why::kInvalid);
+  Sync(&worker);
+  EXPECT_THAT(figures_.chain_ends, ElementsAre(ChainState::kDiverged, ChainState::kSucceeded, ChainState::kFailed));
+  ASSERT_TRUE(SetIntent(job, JobIntent::kCancel).ok());
+  ASSERT_TRUE(SetIntent(job, JobIntent::kDelete).ok());
+  executor_.RunFor(kTermAndGrace);
+  EXPECT_THAT(figures_.chain_ends,
+              ElementsAre(ChainState::kDiverged, ChainState::kSucceeded, ChainState::kFailed, ChainState::kCancelled));
 }
 
 TEST_F(DispatcherFigures, ACommitIsTakenReplayedOrRefused) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -33,16 +34,19 @@ double StepsPerSecond(const v1::Job& job) {
 std::optional<double> WorstRhat(const v1::Job& job) {
   std::optional<double> worst;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
-    if (found.has_rhat()) worst = std::max(worst.value_or(0), found.rhat());
+    if (const std::optional<double> rhat = JudgedRhat(found)) worst = std::max(worst.value_or(0), *rhat);
   }
   return worst;
 }
 
-// The smallest of all quantities and points, bulk or tail; nothing without one.
+// The smallest of all quantities and points, bulk or tail; 0 if one has none, nothing without quantities.
 std::optional<double> LeastEss(const v1::Job& job) {
   std::optional<double> least;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
-    least = std::min({least.value_or(found.ess_bulk()), found.ess_bulk(), found.ess_tail()});
+    for (const double ess : {found.ess_bulk(), found.ess_tail()}) {
+      const double known = std::isnan(ess) ? 0 : ess;
+      least = std::min(least.value_or(known), known);
+    }
   }
   return least;
 }
@@ -116,6 +120,12 @@ std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
 }
 
 }  // namespace
+
+std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found) {
+  if (found.has_rhat()) return found.rhat();
+  if (found.chains() < 2) return std::nullopt;
+  return std::numeric_limits<double>::infinity();
+}
 
 std::string FormatAge(absl::Duration age) {
   const int64_t s = std::max<int64_t>(0, absl::ToInt64Seconds(age));

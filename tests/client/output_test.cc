@@ -1,6 +1,8 @@
 #include "client/cli/output.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <sstream>
 
 #include "chainfleet/v1/jobs.pb.h"
@@ -177,6 +179,26 @@ TEST(JobView, DiagnosticsNameWhatHasNotConverged) {
   job.mutable_diagnostics(1)->clear_rhat();
   job.mutable_diagnostics(1)->set_ess_bulk(812);
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("theta.norm      -        812"));
+}
+
+TEST(JobView, AQuantityThatCannotBeJudgedIsTheWorst) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto add = [](v1::Job* job, double ess_bulk, double ess_tail, std::optional<double> rhat) {
+    v1::Job::Diagnostic* found = job->add_diagnostics();
+    found->set_chains(4);
+    found->set_ess_bulk(ess_bulk);
+    found->set_ess_tail(ess_tail);
+    if (rhat) found->set_rhat(*rhat);
+  };
+  v1::Job first = RunningJob(), last = RunningJob(), alone = RunningJob();
+  add(&first, kNan, kNan, std::nullopt);
+  for (v1::Job* job : {&first, &last}) add(job, 320, 300, 1.003);
+  add(&last, kNan, kNan, std::nullopt);
+  for (const v1::Job& job : {first, last}) EXPECT_THAT(ProgressLine(job), HasSubstr("  R-hat inf  ESS 0  "));
+  add(&alone, 320, 300, std::nullopt);
+  alone.mutable_diagnostics(0)->set_chains(1);
+  EXPECT_THAT(ProgressLine(alone), AllOf(HasSubstr("  ESS 300  "), Not(HasSubstr("R-hat"))))
+      << "it has none to agree with";
 }
 
 TEST(JobView, AgesHaveTwoUnits) {

@@ -51,13 +51,17 @@ std::string NumberTiles(const v1::Scores& best, const v1::Scores* single) {
 
 std::string ConvergenceTile(const v1::Job& job) {
   const v1::Job::Diagnostic* worst = nullptr;
+  double rhat = -1;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
-    if (found.has_rhat() && (worst == nullptr || found.rhat() > worst->rhat())) worst = &found;
+    const double of_this = JudgedRhat(found).value_or(-1);
+    if (of_this <= rhat) continue;
+    worst = &found;
+    rhat = of_this;
   }
   if (worst == nullptr) return "";
-  return Tile(Fixed(worst->rhat(), 3), "Worst R-hat",
-              absl::StrCat(worst->quantity(), worst->rhat() < kConverged ? ", below 1.01" : ", not below 1.01"),
-              worst->rhat() < kConverged ? "good" : "bad");
+  return Tile(Fixed(rhat, 3), "Worst R-hat",
+              absl::StrCat(worst->quantity(), rhat < kConverged ? ", below 1.01" : ", not below 1.01"),
+              rhat < kConverged ? "good" : "bad");
 }
 
 void AddAbsent(const std::string& what, const std::string& how, const std::string& command, std::string* html) {

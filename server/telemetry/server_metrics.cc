@@ -86,14 +86,15 @@ void ServerMetrics::Show(const FleetCounts& counts) {
   for (auto& [state, gauge] : jobs_) gauge->Set(value(counts.jobs, state));
   for (auto& [state, gauge] : chains_) gauge->Set(value(counts.chains, state));
   draws_.Set(static_cast<double>(counts.draws));
-  corrupt_segments_.Set(static_cast<double>(counts.corrupt_segments));
+  if (counts.corrupt_segments) corrupt_segments_.Set(static_cast<double>(*counts.corrupt_segments));
   workers_.Set(static_cast<double>(counts.workers));
   serving_workers_.Set(static_cast<double>(counts.serving_workers));
   chain_slots_.Set(static_cast<double>(counts.chain_slots));
   waiting_chains_.Set(static_cast<double>(counts.waiting_chains));
   waiting_seconds_.Set(absl::ToDoubleSeconds(counts.oldest_wait));
-  data_size_.Set(static_cast<double>(counts.data.size_bytes));
-  data_free_.Set(static_cast<double>(counts.data.free_bytes));
+  if (!counts.data) return;
+  data_size_.Set(static_cast<double>(counts.data->size_bytes));
+  data_free_.Set(static_cast<double>(counts.data->free_bytes));
 }
 
 void ServerMetrics::ShowScale(const ScaleShown& shown) {

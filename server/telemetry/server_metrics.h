@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,13 +19,13 @@ namespace chainfleet {
 struct FleetCounts {
   std::map<JobState, int64_t> jobs;
   std::map<ChainState, int64_t> chains;
-  int64_t draws = 0;             // committed, of all jobs there are
-  int64_t corrupt_segments = 0;  // marked and not deleted
+  int64_t draws = 0;                        // committed, of all jobs there are
+  std::optional<int64_t> corrupt_segments;  // marked and not deleted; none if that could not be counted
   int64_t workers = 0, serving_workers = 0;
-  int64_t chain_slots = 0;     // of workers that take chains
-  int64_t waiting_chains = 0;  // of jobs that run
-  absl::Duration oldest_wait;  // of the chain among them that waits longest
-  DiskSpace data;              // of the data directory's disk
+  int64_t chain_slots = 0;        // of workers that take chains
+  int64_t waiting_chains = 0;     // of jobs that run
+  absl::Duration oldest_wait;     // of the chain among them that waits longest
+  std::optional<DiskSpace> data;  // of the data directory's disk; none if it could not be asked
 };
 
 // What the elastic mode shows: workers of the cluster by state, and totals since the start.
@@ -47,6 +48,7 @@ class ServerMetrics {
   void CountCorruptDraw() { corrupt_draws_.Add(); }
   // An object of a chain was not taken: by the reason of the error, or its code if it has none.
   void CountRefusedUpload(const absl::Status& why);
+  // What `counts` has not stays as it was shown before: 0 would end an alert that holds.
   void Show(const FleetCounts& counts);
   // These series are there from the first call on.
   void ShowScale(const ScaleShown& shown);

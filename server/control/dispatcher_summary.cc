@@ -11,7 +11,13 @@ void AddToSummary(const ChainEntry& chain, JobSummary* job) {
   if (chain.row.state != ChainState::kLeased || !HasStepped(chain.stats)) return;
   job->energy_sum += chain.stats.energy;
   job->energy_max = job->stepped == 0 ? chain.stats.energy : std::max(job->energy_max, chain.stats.energy);
+  job->step_size_sum += chain.stats.step_size;
+  job->temperature_sum += chain.stats.temperature;
+  job->anchor_distance_sum += chain.stats.anchor_distance;
   ++job->stepped;
+  if (!chain.stats.metropolis) return;
+  job->acceptance_sum += chain.stats.metropolis->acceptance;
+  ++job->proposing;
 }
 
 double MaxDraws(const JobSpec& spec) {

@@ -25,6 +25,9 @@ struct JobSummary {
   double max_draws = 0;                   // that the stop rule asks for, of all points; 0: no such rule
   int64_t stepped = 0;                    // leased ones whose statistics are known, and
   double energy_sum = 0, energy_max = 0;  // theirs; 0 without any
+  double step_size_sum = 0, temperature_sum = 0, anchor_distance_sum = 0;
+  int64_t proposing = 0;  // those of them that run Metropolis samplers, and
+  double acceptance_sum = 0;
 };
 
 struct ChainSummary {

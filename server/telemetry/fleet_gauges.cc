@@ -105,6 +105,11 @@ double Rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
+// Without any there is no mean.
+double MeanOf(double sum, int64_t count) {
+  return count > 0 ? Rounded(sum / static_cast<double>(count)) : std::nan("");
+}
+
 double Acceptance(const ChainStats& stats) { return stats.metropolis ? stats.metropolis->acceptance : std::nan(""); }
 
 double CountOf(const JobSummary& job, ChainState state) {
@@ -163,17 +168,21 @@ Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
                  {"chainfleet_job_running_chains", "Chains of the job that are leased."},
                  {"chainfleet_job_diverged_chains", "Chains of the job that diverged or failed."},
                  {"chainfleet_job_energy_mean", "Mean energy of its running chains."},
-                 {"chainfleet_job_energy_max", "Largest energy of its running chains."}});
-  const double none = std::nan("");
+                 {"chainfleet_job_energy_max", "Largest energy of its running chains."},
+                 {"chainfleet_job_step_size_mean", "Mean step size of its running chains."},
+                 {"chainfleet_job_temperature_mean", "Mean temperature of its running chains."},
+                 {"chainfleet_job_acceptance_ratio_mean", "Mean acceptance of its running Metropolis chains."},
+                 {"chainfleet_job_anchor_distance_mean", "Mean |theta - theta_a| of its running chains."}});
   for (const JobSummary* job : jobs) {
     double chains = 0;
     for (const auto& [state, count] : job->chains) chains += static_cast<double>(count);
     const double lost = CountOf(*job, ChainState::kDiverged) + CountOf(*job, ChainState::kFailed);
     families.Add({{"job", job->id}},
                  {static_cast<double>(job->num_draws), static_cast<double>(job->step), Rounded(Progress(*job)), chains,
-                  CountOf(*job, ChainState::kLeased), lost,
-                  job->stepped > 0 ? Rounded(job->energy_sum / static_cast<double>(job->stepped)) : none,
-                  job->stepped > 0 ? Rounded(job->energy_max) : none});
+                  CountOf(*job, ChainState::kLeased), lost, MeanOf(job->energy_sum, job->stepped),
+                  job->stepped > 0 ? Rounded(job->energy_max) : std::nan(""), MeanOf(job->step_size_sum, job->stepped),
+                  MeanOf(job->temperature_sum, job->stepped), MeanOf(job->acceptance_sum, job->proposing),
+                  MeanOf(job->anchor_distance_sum, job->stepped)});
   }
   return families;
 }

@@ -52,6 +52,27 @@ TEST_F(DispatcherSummary, AChainThatHasNotSteppedIsNotInTheEnergiesOfItsJob) {
   EXPECT_EQ(sums.energy_max, -7) << "0 would be larger";
 }
 
+TEST_F(DispatcherSummary, SumsWhatRunningChainsThatSteppedMeasured) {
+  const std::string job = Create("job", 4);
+  FakeWorker worker("w1", 4);
+  for (int i = 0; i < 3; ++i) Sync(&worker);
+  ASSERT_THAT(worker.chains, SizeIs(4));
+  for (int32_t i = 0; i < 3; ++i) {  // the last of all has not stepped
+    ProgressCommit commit = worker.NextCommit({job, i});
+    commit.stats = {.energy = 1, .step_size = 0.25, .temperature = 2, .anchor_distance = 4};
+    if (i == 1) commit.stats.metropolis = MetropolisStats{.acceptance = 0.75};
+    if (i == 2) commit.ends_as = ChainState::kDiverged;
+    ASSERT_TRUE(Commit(worker, commit).ok());
+  }
+  const JobSummary sums = dispatcher_->Summary(0).jobs[0];
+  EXPECT_EQ(sums.stepped, 2);
+  EXPECT_EQ(sums.step_size_sum, 0.5);
+  EXPECT_EQ(sums.temperature_sum, 4);
+  EXPECT_EQ(sums.anchor_distance_sum, 8);
+  EXPECT_EQ(sums.proposing, 1);
+  EXPECT_EQ(sums.acceptance_sum, 0.75);
+}
+
 TEST_F(DispatcherSummary, SaysHowManyDrawsTheStopRuleAsksForOfAllPoints) {
   Create("without", 1);
   JobSpec spec = SmallSpec("with", 4);

@@ -83,6 +83,23 @@ TEST_F(FleetGaugesTest, ChainsBeyondTheMostAreCountedAndInTheirJobsFigures) {
   EXPECT_EQ(Value("chainfleet_job_steps", {{"job", "b"}}), 2500);
 }
 
+TEST_F(FleetGaugesTest, AJobHasTheMeansOfAllItsRunningChains) {
+  Add("a", 600, ChainState::kLeased);
+  Add("b", 4, ChainState::kLeased);
+  JobSummary& job = fleet_.jobs[1];
+  job.step_size_sum = 2;
+  job.temperature_sum = 4;
+  job.anchor_distance_sum = 8;
+  const Labels labels = {{"job", "b"}};
+  EXPECT_EQ(Value("chainfleet_job_step_size_mean", labels), 0.5);
+  EXPECT_EQ(Value("chainfleet_job_temperature_mean", labels), 1);
+  EXPECT_EQ(Value("chainfleet_job_anchor_distance_mean", labels), 2);
+  EXPECT_THAT(Find("chainfleet_job_acceptance_ratio_mean").samples, IsEmpty()) << "no Metropolis chain";
+  job.proposing = 2;
+  job.acceptance_sum = 0.5;
+  EXPECT_EQ(Value("chainfleet_job_acceptance_ratio_mean", labels), 0.25);
+}
+
 TEST_F(FleetGaugesTest, AJobCountsItsChainsInAnyState) {
   Add("a", 1, ChainState::kDiverged);
   fleet_.jobs[0].chains = {{ChainState::kDiverged, 1}, {ChainState::kPending, 60}, {ChainState::kSucceeded, 39}};
@@ -128,7 +145,9 @@ TEST_F(FleetGaugesTest, AChainThatHasNotSteppedHasNoStatisticsAndItsJobNoEnergy)
   for (const char* name :
        {"chainfleet_chain_energy", "chainfleet_chain_step_size", "chainfleet_chain_temperature",
         "chainfleet_chain_acceptance_ratio", "chainfleet_chain_anchor_distance", "chainfleet_chain_steps_per_second",
-        "chainfleet_job_energy_mean", "chainfleet_job_energy_max"}) {
+        "chainfleet_job_energy_mean", "chainfleet_job_energy_max", "chainfleet_job_step_size_mean",
+        "chainfleet_job_temperature_mean", "chainfleet_job_acceptance_ratio_mean",
+        "chainfleet_job_anchor_distance_mean"}) {
     EXPECT_THAT(Find(name).samples, IsEmpty()) << name;
   }
   EXPECT_EQ(Value("chainfleet_chain_draws", {{"job", "a"}, {"chain", "0"}}), 2);

@@ -47,7 +47,12 @@ class ScrapeTest : public testing::Test {
                             .total_steps = 1'000'000'000,
                             .stepped = chains,
                             .energy_sum = 1.0 / (j + 3),
-                            .energy_max = 12345.6789 + 1.0 / (j + 3)});
+                            .energy_max = 12345.6789 + 1.0 / (j + 3),
+                            .step_size_sum = 1e-5 / (j + 3),
+                            .temperature_sum = 1e-4 / (j + 3),
+                            .anchor_distance_sum = 98.7 / (j + 3),
+                            .proposing = chains,
+                            .acceptance_sum = 1.0 / (j + 3)});
     }
     for (int c = 0; c < static_cast<int>(kMostSeriesOfAKind); ++c) fleet.running.push_back(RunningChain(c));
     return fleet;

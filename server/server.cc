@@ -298,7 +298,7 @@ std::vector<GaugeFamily> Server::ShowFleet() {
                         .lost_jobs = scale.lost_jobs});
   }
   return FleetGauges(
-      fleet, [this](const std::string& job) { return traces_->Of(job); }, demand.workers, clock_.Wall());
+      fleet, [this](const std::string& job) { return traces_->Of(job); }, demand.workers);
 }
 
 }  // namespace chainfleet

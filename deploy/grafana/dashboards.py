@@ -94,9 +94,8 @@ def job():
         figure("Tail ESS", f"min by (job) (chainfleet_job_ess_tail_min{mine})", "short", "Smallest effective sample size of 5 % and 95 % quantiles.",
                "below 100, or far below bulk ESS: the tails are not explored.", below=[(100, BAD), (400, WARNING)], legend="{{job}}"),
         figure("ESS a second", f"min by (job) (chainfleet_job_ess_per_second{mine})", "none",
-               "Smallest bulk ESS, of the newest 1,000 traced values of a chain, for each second since the job was made. "
-               "Once a chain has these 1,000 (trace_every) it falls as 1 / age.",
-               "it falls before that: more steps bring nothing new.", legend="{{job}}", decimals=2)]
+               "Smallest bulk ESS, of the newest 1,000 traced values of a chain, for each second in which these were made.",
+               "it falls: the chains wait, or slow down.", legend="{{job}}", decimals=2)]
     convergence = [
         curves("R-hat", [(f"chainfleet_job_rhat_max{mine}", "{{job}} {{point}}")], "none", "Largest R-hat, of each point of a sweep.",
                "above 1.01 at the end; a curve that does not fall: separate modes.", limits=[(1.01, WARNING), (1.1, BAD)], lowest=1),
@@ -104,8 +103,8 @@ def job():
                                          (f"chainfleet_job_ess_tail_min{mine}", "{{job}} {{point}} tail")], "short",
                "Smallest effective sample sizes, of each point of a sweep.", "flat while draws grow: the chain is stuck."),
         curves("ESS a second", [(f"chainfleet_job_ess_per_second{mine}", "{{job}} {{point}}")], "none",
-               "What a second of the job's life brings. Once a chain has 1,000 traced values (trace_every) it falls as 1 / age.",
-               "it falls before that: the chains wait, or more steps bring nothing new.", log=True),  # of small jobs thousands
+               "What a second brings now: over the time in which the newest 1,000 traced values of a chain were made.",
+               "it falls: the chains wait, or slow down.", log=True),  # of small jobs thousands
         curves("Draws", [(f"chainfleet_job_draws{mine}", "{{job}}")], "short", "Committed draws.", "flat while chains run and the burn-in is over."),
         curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit",
                "Steps done of all steps, or draws of until.max_draws if that is more.",

@@ -41,11 +41,8 @@ FleetSummary Dispatcher::Summary(size_t most_running) {
   summary.jobs.reserve(jobs.size());
   for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
     const JobEntry& job = *it->second;
-    JobSummary& sums = summary.jobs.emplace_back(JobSummary{.id = job.row.id,
-                                                            .state = job.state,
-                                                            .created_at = job.row.created_at,
-                                                            .chains = {},
-                                                            .num_draws = job.num_draws});
+    JobSummary& sums = summary.jobs.emplace_back(
+        JobSummary{.id = job.row.id, .state = job.state, .chains = {}, .num_draws = job.num_draws});
     sums.total_steps = job.total_steps * static_cast<int64_t>(job.chains.size());
     sums.max_draws = MaxDraws(job.row.plan->spec);
     for (const ChainEntry& chain : job.chains) {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "core/base/ids.h"
 #include "core/domain/chain_state.h"
 #include "core/domain/progress_record.h"
@@ -18,7 +17,6 @@ namespace chainfleet {
 struct JobSummary {
   std::string id;
   JobState state = JobState::kPending;
-  absl::Time created_at;
   std::map<ChainState, int64_t> chains;
   int64_t num_draws = 0;                  // committed
   int64_t step = 0, total_steps = 0;      // sums; newest known

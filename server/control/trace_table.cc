@@ -15,10 +15,13 @@
 namespace chainfleet {
 namespace {
 
+using Commit = std::pair<int64_t, absl::Duration>;  // its newest step, and when it came
+
 // The newest values of one chain.
 struct Window {
-  std::vector<int64_t> steps;  // [n]
-  std::vector<double> values;  // [n, Q]
+  std::vector<int64_t> steps;   // [n]
+  std::vector<double> values;   // [n, Q]
+  std::vector<Commit> commits;  // those that brought them, and the one before them if there was one
 };
 using Windows = std::map<int32_t, Window>;  // by chain
 
@@ -41,6 +44,7 @@ struct Matrix {
   int32_t point = 0;
   std::vector<int32_t> chains;
   int64_t values = 0;
+  double seconds = 0;  // in which they were made
   std::vector<std::vector<double>> of_quantity;
 };
 
@@ -50,6 +54,32 @@ struct Selection {
   std::map<int32_t, std::set<int32_t>> without_room;
   std::vector<Matrix> matrices;
 };
+
+struct Span {
+  absl::Duration begin = absl::InfiniteDuration(), end = -absl::InfiniteDuration();
+};
+
+// In which the newest `values` were made, from the commit before them on. When the first of all commits was begun
+// nobody saw: its values are taken to have come as the others did. Empty after one commit.
+Span MadeIn(const Window& window, int64_t values) {
+  const int64_t oldest = window.steps[window.steps.size() - static_cast<size_t>(values)];
+  auto before = std::ranges::lower_bound(window.commits, oldest, {}, &Commit::first);
+  if (before != window.commits.begin()) --before;
+  const auto since = window.steps.end() - std::ranges::upper_bound(window.steps, before->first);
+  if (since == 0) return {};
+  const absl::Duration end = window.commits.back().second;
+  return {end - (end - before->second) * (static_cast<double>(values) / static_cast<double>(since)), end};
+}
+
+// 0 while nobody knows.
+double SecondsOf(const std::vector<const Window*>& windows, int64_t values) {
+  Span span;
+  for (const Window* window : windows) {
+    const Span of_chain = MadeIn(*window, values);
+    span = {std::min(span.begin, of_chain.begin), std::max(span.end, of_chain.end)};
+  }
+  return span.begin < span.end ? absl::ToDoubleSeconds(span.end - span.begin) : 0;
+}
 
 Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
   const auto length = [](const Window& w) { return static_cast<int64_t>(w.steps.size()); };
@@ -63,6 +93,7 @@ Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
     matrix.chains.push_back(index);
     matrix.values = std::min(matrix.values, length(window));
   }
+  if (matrix.values > 0) matrix.seconds = SecondsOf(chosen, matrix.values);
   for (size_t q = 0; q < num_quantities; ++q) {
     std::vector<double>& values = matrix.of_quantity.emplace_back();
     for (const Window* window : chosen) {
@@ -88,7 +119,8 @@ std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::st
                      .ess_bulk = EssBulk(traces),
                      .ess_tail = EssTail(traces),
                      .mean = Mean(values),
-                     .mcse_mean = McseMean(traces)});
+                     .mcse_mean = McseMean(traces),
+                     .seconds = matrix.seconds});
   }
   return found;
 }
@@ -105,7 +137,8 @@ struct TraceTable::State {
   // not.
   bool TakeFromLargest(TracedJob* job, size_t than) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Drop(TracedJob* job, Windows* windows, Windows::iterator window) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  void Append(TracedJob* job, Window* window, const ChainTrace& trace) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Append(TracedJob* job, Window* window, const ChainTrace& trace, absl::Duration at)
+      CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Forget(TracedJob* job, const ChainId& chain) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // None of a job that was forgotten. What it has so far counts as looked at.
@@ -164,7 +197,7 @@ void TraceTable::State::Drop(TracedJob* job, Windows* windows, Windows::iterator
   ++job->added;  // a change to be looked at
 }
 
-void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace& trace) {
+void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace& trace, absl::Duration at) {
   const size_t q = trace.quantities.size(), before = window->values.size();
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     if (!window->steps.empty() && trace.steps[i] <= window->steps.back()) continue;
@@ -173,9 +206,14 @@ void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace&
     window->values.insert(window->values.end(), first, first + static_cast<int64_t>(q));
     job->added += static_cast<int64_t>(q);
   }
+  if (window->steps.empty()) return;
+  if (window->values.size() > before) window->commits.emplace_back(window->steps.back(), at);
   if (window->steps.size() > kTraceWindow) {
     window->steps.erase(window->steps.begin(), window->steps.end() - kTraceWindow);
     window->values.erase(window->values.begin(), window->values.end() - kTraceWindow * static_cast<int64_t>(q));
+    auto& commits = window->commits;
+    const auto within = std::ranges::lower_bound(commits, window->steps.front(), {}, &Commit::first);
+    if (within - commits.begin() > 1) commits.erase(commits.begin(), within - 1);
   }
   const int64_t grown = static_cast<int64_t>(window->values.size()) - static_cast<int64_t>(before);
   job->num_values += grown;
@@ -274,7 +312,8 @@ TraceTable::~TraceTable() {
   dropped.swap(state_->waiting);
 }
 
-void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as) {
+void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as,
+                     absl::Duration at) {
   State& state = *state_;
   MutexLock lock(&state.mutex);
   const bool failed = ends_as == ChainState::kDiverged || ends_as == ChainState::kFailed;
@@ -286,7 +325,7 @@ void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optiona
   if (failed) {
     state.Forget(&job, chain);
   } else if (adds) {
-    if (Window* window = state.Place(&job, chain, trace)) state.Append(&job, window, trace);
+    if (Window* window = state.Place(&job, chain, trace)) state.Append(&job, window, trace, at);
   }
   state.ComputeIfStale(state_, chain.job, &job);
   state.MakeRoom();

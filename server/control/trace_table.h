@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "core/base/executor.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
@@ -28,6 +29,7 @@ struct Diagnostic {
   double rhat = 0;     // NaN for one chain
   double ess_bulk = 0, ess_tail = 0;
   double mean = 0, mcse_mean = 0;
+  double seconds = 0;  // in which these values were made, waiting between them too; 0: nobody knows yet
   bool operator==(const Diagnostic&) const = default;
 };
 
@@ -66,9 +68,9 @@ class TraceTable {
   explicit TraceTable(Executor* executor, Renewed renewed = nullptr);
   ~TraceTable();
 
-  // What an accepted commit adds. Steps that the chain has already are left out, and traces of other quantities than
-  // its job's first; a chain that ends as DIVERGED or FAILED is forgotten.
-  void Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as);
+  // What a commit adds that was accepted at `at`, by the monotonic clock. Steps that the chain has already are left
+  // out, and traces of other quantities than its job's first; a chain that ends as DIVERGED or FAILED is forgotten.
+  void Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as, absl::Duration at);
 
   // A chain that the server ends without its draws being averaged: what it left must not hold the others' rule back.
   void Forget(const ChainId& chain);

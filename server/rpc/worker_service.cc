@@ -33,20 +33,21 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
       if (const absl::Status status = CheckSegment(*parsed->commit.segment); !status.ok()) return answer->Fail(status);
     }
     parts_.executor->Schedule([answer, objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher),
-                               dispatcher = parts_.dispatcher, traces = parts_.traces,
+                               dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
                                expected = parts_.traces->Expect(parsed->commit.chain.job),
                                commit = *std::move(parsed)] {
       if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok()) return answer->Fail(status);
-      dispatcher->CommitProgress(commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
-                                 [answer, traces, expected, chain = commit.commit.chain, trace = commit.commit.trace,
-                                  ends_as = commit.commit.ends_as](absl::StatusOr<CommitReply> reply) {
-                                   if (reply.ok() && !reply->replayed) traces->Add(chain, trace, ends_as);
-                                   answer->Answer(reply, [](const CommitReply& value) {
-                                     v1::CommitProgressReply rendered;
-                                     rendered.set_replayed(value.replayed);
-                                     return rendered;
-                                   });
-                                 });
+      dispatcher->CommitProgress(
+          commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
+          [answer, traces, expected, clock, chain = commit.commit.chain, trace = commit.commit.trace,
+           ends_as = commit.commit.ends_as](absl::StatusOr<CommitReply> reply) {
+            if (reply.ok() && !reply->replayed) traces->Add(chain, trace, ends_as, clock->Monotonic());
+            answer->Answer(reply, [](const CommitReply& value) {
+              v1::CommitProgressReply rendered;
+              rendered.set_replayed(value.replayed);
+              return rendered;
+            });
+          });
     });
   });
 }

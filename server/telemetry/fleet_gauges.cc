@@ -191,12 +191,14 @@ Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
 // of a single chain is not a judgement.
 struct Worst {
   double rhat = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
+  double seconds = 0;
   void Add(const Diagnostic& d) {
     const bool unknown = std::isnan(d.rhat) && d.chains >= 2;
     rhat = std::fmax(rhat, unknown ? std::numeric_limits<double>::infinity() : d.rhat);
     bulk = std::fmin(bulk, std::isnan(d.ess_bulk) ? 0 : d.ess_bulk);
     tail = std::fmin(tail, std::isnan(d.ess_tail) ? 0 : d.ess_tail);
     values = std::fmin(values, static_cast<double>(d.values));
+    seconds = std::max(seconds, d.seconds);
   }
 };
 
@@ -206,13 +208,14 @@ struct Points {
 };
 
 Points PointsOf(const std::vector<const JobSummary*>& jobs,
-                const std::function<std::vector<Diagnostic>(const std::string&)>& diagnostics, absl::Time now) {
+                const std::function<std::vector<Diagnostic>(const std::string&)>& diagnostics) {
   Points points{Kind(
       {{"chainfleet_job_rhat_max",
         "Largest rank-normalised split R-hat of the traced quantities; +Inf for one that has none."},
        {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the traced quantities."},
        {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the traced quantities."},
-       {"chainfleet_job_ess_per_second", "Smallest bulk ESS for each second since the job was made."},
+       {"chainfleet_job_ess_per_second",
+        "Smallest bulk ESS for each second in which the values that it is of were made."},
        {"chainfleet_job_trace_values", "Traced values of each chain that these figures look at, 1,000 at most."}})};
   int64_t count = 0;
   for (const JobSummary* job : jobs) {
@@ -220,10 +223,9 @@ Points PointsOf(const std::vector<const JobSummary*>& jobs,
     for (const Diagnostic& d : diagnostics(job->id)) worst[d.point].Add(d);
     for (const auto& [point, w] : worst) {
       if (++count > kMostSeriesOfAKind) continue;
-      const double age = absl::ToDoubleSeconds(now - job->created_at);
       points.kind.Add({{"job", job->id}, {"point", absl::StrCat(point)}},
                       {Rounded(w.rhat), Rounded(w.bulk), Rounded(w.tail),
-                       age > 0 ? Rounded(w.bulk / age) : std::nan(""), w.values});
+                       w.seconds > 0 ? Rounded(w.bulk / w.seconds) : std::nan(""), w.values});
     }
   }
   points.beyond = std::max<int64_t>(0, count - kMostSeriesOfAKind);
@@ -247,7 +249,7 @@ Kind Workers(std::span<const WorkerView> workers) {
 
 std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
                                      const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
-                                     const std::vector<WorkerView>& workers, absl::Time now) {
+                                     const std::vector<WorkerView>& workers) {
   std::vector<const JobSummary*> open;
   for (const JobSummary& job : fleet.jobs) {
     if (!IsFinal(job.state)) open.push_back(&job);
@@ -256,7 +258,7 @@ std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
   open.resize(open.size() - static_cast<size_t>(jobs_beyond));
   const int64_t shown_workers = std::min(std::ssize(workers), kMostSeriesOfAKind);
   Kind chains = ChainsThatRun(fleet), jobs = OpenJobs(open);
-  Points points = PointsOf(open, diagnostics, now);
+  Points points = PointsOf(open, diagnostics);
   Kind listed = Workers(std::span(workers).first(static_cast<size_t>(shown_workers)));
   // Alerts and tables ask for all but the chains, which are some of many anyhow: these take what is left.
   const int64_t of_chains = std::min(chains.bytes(), kMostSeriesBytes / 8);

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "core/metrics/metrics.h"
 #include "core/metrics/scrape_targets.h"
 #include "server/control/fleet_summary.h"
@@ -25,10 +24,10 @@ inline constexpr int64_t kMostSeriesBytes = 900'000;
 
 // Every family, in order, some of them without samples. `fleet` has kMostSeriesOfAKind running chains at most. A
 // chain's labels are its job and index, so that its series goes on when another worker takes it. `diagnostics`: what
-// TraceTable says of a job. `now`: wall time.
+// TraceTable says of a job.
 std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
                                      const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
-                                     const std::vector<WorkerView>& workers, absl::Time now);
+                                     const std::vector<WorkerView>& workers);
 
 // Workers that serve metrics.
 std::vector<ScrapeTarget> ScrapeTargets(const std::vector<WorkerView>& workers);

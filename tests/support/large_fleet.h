@@ -83,10 +83,10 @@ class LargeFleet {
 
   std::vector<GaugeFamily> Gauges() {
     const auto diagnostics = [](const std::string&) {
-      return std::vector<Diagnostic>{{0, "energy", 128, 1000, 1.0123456, 12345.678, 2345.678},
+      return std::vector<Diagnostic>{{0, "energy", 128, 1000, 1.0123456, 12345.678, 2345.678, 0, 0, 25642.1},
                                      {0, "theta.norm", 128, 1000, 1.1123456, 1234.5678, 234.5678}};
     };
-    return FleetGauges(Summary(), diagnostics, dispatcher_.Demand().workers, clock_.Wall());
+    return FleetGauges(Summary(), diagnostics, dispatcher_.Demand().workers);
   }
 
   const int jobs_;

@@ -98,7 +98,7 @@ TEST_F(DispatcherExtent, TracesOfAChainThatTheServerFailsAreForgotten) {
   const std::string job = CreateUntil(converged_, 3);
   LeaseAll();
   const ChainTrace trace{.point = 0, .quantities = {"energy"}, .steps = {1, 2, 3, 4}, .values = {4, 1, 3, 2}};
-  for (int32_t chain = 0; chain < 3; ++chain) traces_.Add({job, chain}, trace, std::nullopt);
+  for (int32_t chain = 0; chain < 3; ++chain) traces_.Add({job, chain}, trace, std::nullopt, {});
   GiveBack(&worker_, {job, 1}, ReleasedChain::Why::kInvalid);
   Sync(&worker_);
   ASSERT_EQ(Chain({job, 1}).state, ChainState::kFailed);

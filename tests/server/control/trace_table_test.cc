@@ -30,7 +30,7 @@ class TraceTableTest : public ::testing::Test {
       trace.values.push_back(Value(index, step, centre));
       trace.values.push_back(7);
     }
-    table_.Add({job, index}, trace, ends_as);
+    table_.Add({job, index}, trace, ends_as, clock_.Monotonic());
     executor_.RunUntilIdle();
   }
   static double Value(int32_t index, int64_t step, double centre) {
@@ -59,7 +59,7 @@ TEST_F(TraceTableTest, SaysOfAQuantityWhatItsValuesSay) {
   }
   const Traces traces{values, 3};
   EXPECT_EQ(Only(), (Diagnostic{0, "noise", 3, 90, Rhat(traces), EssBulk(traces), EssTail(traces), Mean(values),
-                                McseMean(traces)}));
+                                McseMean(traces), 0}));
 }
 
 TEST_F(TraceTableTest, TellsChainsThatDisagree) {
@@ -125,6 +125,26 @@ TEST_F(TraceTableTest, ForgetsChainsThatDiverged) {
   EXPECT_EQ(Only().chains, 1);
 }
 
+// The window's values, by when their commits came: a mean over the whole run would fall as the window moves on.
+TEST_F(TraceTableTest, SaysInWhatTimeTheValuesWereMade) {
+  Add(0, 0, 50);
+  EXPECT_EQ(Only().seconds, 0) << "when they were begun nobody saw";
+  clock_.Advance(absl::Seconds(10));
+  Add(0, 50, 100);
+  EXPECT_EQ(Only().seconds, 20) << "the first 50 as the others";
+  clock_.Advance(absl::Seconds(30));
+  Add(0, 100, 200);
+  EXPECT_NEAR(Only().seconds, 40 / 150.0 * 200, 1e-6);
+  clock_.Advance(absl::Hours(1));
+  Add(0, 200, 300);
+  for (int64_t step = 300; step < 300 + kTraceWindow; step += 100) {
+    clock_.Advance(absl::Seconds(5));
+    Add(0, step, step + 100);
+  }
+  EXPECT_EQ(Only().values, kTraceWindow);
+  EXPECT_EQ(Only().seconds, 5 * kTraceWindow / 100) << "of what is looked at alone";
+}
+
 TEST_F(TraceTableTest, ForgetsAChainWhenToldAndLooksAtTheOthersAnew) {
   Add(0, 0, 50);
   Add(1, 0, 50);
@@ -145,9 +165,10 @@ TEST_F(TraceTableTest, ForgetsAChainWhenToldAndLooksAtTheOthersAnew) {
 
 TEST_F(TraceTableTest, LeavesOutWhatIsNotAMatrixOfItsJobsQuantities) {
   Add(0, 0, 50);
-  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"other"}, .steps = {60}, .values = {1}}, std::nullopt);
-  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise", "still"}, .steps = {60}, .values = {1}}, std::nullopt);
-  table_.Add({"job-b", 0}, {.point = 0, .quantities = {}, .steps = {1, 2, 3, 4}, .values = {}}, std::nullopt);
+  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"other"}, .steps = {60}, .values = {1}}, std::nullopt, {});
+  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise", "still"}, .steps = {60}, .values = {1}}, std::nullopt,
+             {});
+  table_.Add({"job-b", 0}, {.point = 0, .quantities = {}, .steps = {1, 2, 3, 4}, .values = {}}, std::nullopt, {});
   executor_.RunUntilIdle();
   Add(0, 50, 60, 0, 0, ChainState::kSucceeded);
   EXPECT_EQ(Only().values, 60);
@@ -173,7 +194,7 @@ TEST_F(TraceTableTest, PointsShareTheRoomOfTheirJob) {
       trace.steps.push_back(step);
       for (int q = 0; q < kQuantities; ++q) trace.values.push_back(Value(chain, step, q));
     }
-    table_.Add({"job-a", chain}, trace, ends_as);
+    table_.Add({"job-a", chain}, trace, ends_as, {});
     executor_.RunUntilIdle();
   };
   constexpr int32_t kRoom = TraceTable::kMostValues / (kTraceWindow * kMostTraceQuantities);
@@ -255,7 +276,7 @@ TEST_F(TraceTableTest, AJobIsSettledWhenNothingIsExpectedAndItsDiagnosticsAreCom
   one.reset();
   EXPECT_EQ(settled, 1);
   table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise"}, .steps = {1, 2, 3, 4}, .values = {1, 2, 4, 3}},
-             ChainState::kSucceeded);
+             ChainState::kSucceeded, {});
   other.reset();
   EXPECT_EQ(settled, 1) << "the diagnostics are still to be computed";
   executor_.RunUntilIdle();
@@ -265,11 +286,11 @@ TEST_F(TraceTableTest, AJobIsSettledWhenNothingIsExpectedAndItsDiagnosticsAreCom
 
 TEST_F(TraceTableTest, AForgottenJobIsSettled) {
   int settled = 0;
-  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise"}, .steps = {1}, .values = {1}}, std::nullopt);
+  table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise"}, .steps = {1}, .values = {1}}, std::nullopt, {});
   table_.WhenSettled("job-a", [&] { ++settled; });
   for (size_t i = 0; i < TraceTable::kMostJobs; ++i) {
     table_.Add({"job-" + std::to_string(i), 0}, {.point = 0, .quantities = {"noise"}, .steps = {1}, .values = {1}},
-               std::nullopt);
+               std::nullopt, {});
   }
   executor_.RunUntilIdle();
   EXPECT_EQ(settled, 1);

@@ -223,7 +223,7 @@ TEST_F(JobServiceTest, WatchSaysHowFarTheChainsAgree) {
       trace.steps.push_back(step);
       trace.values.push_back(static_cast<double>((step * 7919 + chain * 104729) % 1009));
     }
-    traces_.Add({created->id(), chain}, trace, std::nullopt);
+    traces_.Add({created->id(), chain}, trace, std::nullopt, {});
   }
   WaitForDiagnostics();
   const std::vector<Diagnostic> known = traces_.Of(created->id());
@@ -263,7 +263,7 @@ TEST_F(JobServiceTest, TheLastMessageOfAWatchHasTheDiagnosticsOfTheLastCommits) 
   SetDeadline(&context);
   const auto reader = jobs_->WatchJob(&context, request);
   traces_.Add({created->id(), 0}, {.point = 0, .quantities = {"energy"}, .steps = {1, 2, 3, 4}, .values = {1, 2, 4, 3}},
-              ChainState::kSucceeded);
+              ChainState::kSucceeded, {});
   expected.reset();
   v1::Job job;
   while (reader->Read(&job)) {

@@ -19,7 +19,7 @@ class FleetGaugesTest : public testing::Test {
  protected:
   // A job of `chains` chains in `state`, of which the first kMostSeriesOfAKind of the fleet have series if they run.
   void Add(const std::string& id, int chains, ChainState state, JobState job_state = JobState::kRunning) {
-    JobSummary job{.id = id, .state = job_state, .created_at = absl::UnixEpoch(), .chains = {{state, chains}}};
+    JobSummary job{.id = id, .state = job_state, .chains = {{state, chains}}};
     for (int32_t i = 0; i < chains; ++i) {
       job.step += 25;
       job.total_steps += 100;
@@ -36,7 +36,7 @@ class FleetGaugesTest : public testing::Test {
   }
   const GaugeFamily& Find(const std::string& name) {
     families_ = FleetGauges(
-        fleet_, [this](const std::string&) { return diagnostics_; }, workers_, absl::UnixEpoch() + absl::Seconds(50));
+        fleet_, [this](const std::string&) { return diagnostics_; }, workers_);
     return *std::ranges::find(families_, name, &GaugeFamily::name);
   }
   double Value(const std::string& name, const Labels& labels) {
@@ -138,7 +138,7 @@ TEST_F(FleetGaugesTest, LongNamesLeaveOutSeriesOfChainsAndOfWhateverNeedsMost) {
 TEST_F(FleetGaugesTest, AChainThatHasNotSteppedHasNoStatisticsAndItsJobNoEnergy) {
   fleet_.jobs = {{.id = "a",
                   .state = JobState::kRunning,
-                  .created_at = absl::UnixEpoch(),
+
                   .chains = {{ChainState::kLeased, 1}},
                   .num_draws = 2}};
   fleet_.running = {{.id = {"a", 0}, .num_draws = 2}};
@@ -196,14 +196,15 @@ TEST_F(FleetGaugesTest, NothingIsLeftOutOfASmallFleet) {
 
 TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {
   Add("a", 2, ChainState::kLeased);
-  diagnostics_ = {{.point = 0, .quantity = "energy", .rhat = 1.01, .ess_bulk = 300, .ess_tail = 90},
-                  {.point = 0, .quantity = "theta.norm", .rhat = 1.3, .ess_bulk = 100, .ess_tail = 200},
+  diagnostics_ = {{.point = 0, .quantity = "energy", .rhat = 1.01, .ess_bulk = 300, .ess_tail = 90, .seconds = 50},
+                  {.point = 0, .quantity = "theta.norm", .rhat = 1.3, .ess_bulk = 100, .ess_tail = 200, .seconds = 50},
                   {.point = 1, .quantity = "energy", .rhat = std::nan(""), .ess_bulk = 7, .ess_tail = 8}};
   const Labels first = {{"job", "a"}, {"point", "0"}}, second = {{"job", "a"}, {"point", "1"}};
   EXPECT_EQ(Value("chainfleet_job_rhat_max", first), 1.3);
   EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", first), 100);
   EXPECT_EQ(Value("chainfleet_job_ess_tail_min", first), 90);
   EXPECT_EQ(Value("chainfleet_job_ess_per_second", first), 2);
+  EXPECT_EQ(Find("chainfleet_job_ess_per_second").samples.size(), 1u) << "nobody knows when the others were made";
   EXPECT_EQ(Find("chainfleet_job_rhat_max").samples.size(), 1u) << "one chain has no R-hat";
   EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", second), 7);
 }

@@ -13,7 +13,7 @@ class MigratedChain : public DispatcherTest {
   GaugeFamily::Sample Only(const std::string& name) {
     const auto none = [](const std::string&) { return std::vector<Diagnostic>(); };
     const std::vector<GaugeFamily> all =
-        FleetGauges(dispatcher_->Summary(static_cast<size_t>(kMostSeriesOfAKind)), none, {}, clock_.Wall());
+        FleetGauges(dispatcher_->Summary(static_cast<size_t>(kMostSeriesOfAKind)), none, {});
     const auto family = std::ranges::find(all, name, &GaugeFamily::name);
     EXPECT_TRUE(family != all.end() && family->samples.size() == 1) << name;
     return family != all.end() && !family->samples.empty() ? family->samples[0] : GaugeFamily::Sample();

@@ -40,7 +40,7 @@ class ScrapeTest : public testing::Test {
       const int64_t chains = kChains / kJobs + (j < kChains % kJobs ? 1 : 0);
       fleet.jobs.push_back({.id = JobName(j),
                             .state = JobState::kRunning,
-                            .created_at = absl::UnixEpoch(),
+
                             .chains = {{ChainState::kLeased, chains}},
                             .num_draws = 1'234'567 + j,
                             .step = 123'456'789 + j,
@@ -70,7 +70,7 @@ class ScrapeTest : public testing::Test {
   }
   static std::vector<Diagnostic> TracesOf(const std::string& job) {
     const double part = 1.0 / static_cast<double>(job.size() + 3);
-    return {{0, "energy", 39, 1000, 1.01 + part, 12345 + part, 2345 + part}};
+    return {{0, "energy", 39, 1000, 1.01 + part, 12345 + part, 2345 + part, 0, 0, 25642 + part}};
   }
   // Of a fleet with such names.
   std::string Page(Letters letters) {
@@ -84,8 +84,7 @@ class ScrapeTest : public testing::Test {
         server.CountRpc(absl::StrCat("/chainfleet.v1.WorkerService/Method", method), code, absl::Milliseconds(3));
       }
     }
-    registry.AtScrape(
-        [this] { return FleetGauges(Summary(), TracesOf, Workers(), absl::UnixEpoch() + absl::Hours(7.123)); });
+    registry.AtScrape([this] { return FleetGauges(Summary(), TracesOf, Workers()); });
     const auto address = registry.Serve("127.0.0.1:0");
     EXPECT_TRUE(address.ok()) << address.status();
     const std::string page = address.ok() ? Scrape(*address) : "";

@@ -59,6 +59,7 @@ def fleet():
         curves("Preemptions", [("sum(increase(chainfleet_preemptions_total[$__rate_interval]))", "chains")], "none",
                "Chains that gave way to one of a higher tier.", "all the time: low tiers never get far.", width=12),
         curves("Without series of their own", [("sum(chainfleet_chains_without_series)", "chains"), ("sum(chainfleet_jobs_without_series)", "jobs"),
+                                               ("sum(chainfleet_means_without_series)", "means of chains"),
                                                ("sum(chainfleet_points_without_series)", "points"),
                                                ("sum(chainfleet_workers_without_series)", "workers")], "none",
                "Chains, jobs, points of sweeps and workers beyond the 512 of each that dashboards show one by one.",

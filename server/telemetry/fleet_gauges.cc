@@ -168,11 +168,7 @@ Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
                  {"chainfleet_job_running_chains", "Chains of the job that are leased."},
                  {"chainfleet_job_diverged_chains", "Chains of the job that diverged or failed."},
                  {"chainfleet_job_energy_mean", "Mean energy of its running chains."},
-                 {"chainfleet_job_energy_max", "Largest energy of its running chains."},
-                 {"chainfleet_job_step_size_mean", "Mean step size of its running chains."},
-                 {"chainfleet_job_temperature_mean", "Mean temperature of its running chains."},
-                 {"chainfleet_job_acceptance_ratio_mean", "Mean acceptance of its running Metropolis chains."},
-                 {"chainfleet_job_anchor_distance_mean", "Mean |theta - theta_a| of its running chains."}});
+                 {"chainfleet_job_energy_max", "Largest energy of its running chains."}});
   for (const JobSummary* job : jobs) {
     double chains = 0;
     for (const auto& [state, count] : job->chains) chains += static_cast<double>(count);
@@ -180,9 +176,21 @@ Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
     families.Add({{"job", job->id}},
                  {static_cast<double>(job->num_draws), static_cast<double>(job->step), Rounded(Progress(*job)), chains,
                   CountOf(*job, ChainState::kLeased), lost, MeanOf(job->energy_sum, job->stepped),
-                  job->stepped > 0 ? Rounded(job->energy_max) : std::nan(""), MeanOf(job->step_size_sum, job->stepped),
-                  MeanOf(job->temperature_sum, job->stepped), MeanOf(job->acceptance_sum, job->proposing),
-                  MeanOf(job->anchor_distance_sum, job->stepped)});
+                  job->stepped > 0 ? Rounded(job->energy_max) : std::nan("")});
+  }
+  return families;
+}
+
+// What its chains would show one by one.
+Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
+  Kind families({{"chainfleet_job_step_size_mean", "Mean step size of its running chains."},
+                 {"chainfleet_job_temperature_mean", "Mean temperature of its running chains."},
+                 {"chainfleet_job_acceptance_ratio_mean", "Mean acceptance of its running Metropolis chains."},
+                 {"chainfleet_job_anchor_distance_mean", "Mean |theta - theta_a| of its running chains."}});
+  for (const JobSummary* job : jobs) {
+    families.Add({{"job", job->id}},
+                 {MeanOf(job->step_size_sum, job->stepped), MeanOf(job->temperature_sum, job->stepped),
+                  MeanOf(job->acceptance_sum, job->proposing), MeanOf(job->anchor_distance_sum, job->stepped)});
   }
   return families;
 }
@@ -257,20 +265,25 @@ std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
   const int64_t jobs_beyond = std::max<int64_t>(0, std::ssize(open) - kMostSeriesOfAKind);
   open.resize(open.size() - static_cast<size_t>(jobs_beyond));
   const int64_t shown_workers = std::min(std::ssize(workers), kMostSeriesOfAKind);
-  Kind chains = ChainsThatRun(fleet), jobs = OpenJobs(open);
+  Kind chains = ChainsThatRun(fleet), jobs = OpenJobs(open), means = MeansOfChains(open);
   Points points = PointsOf(open, diagnostics);
   Kind listed = Workers(std::span(workers).first(static_cast<size_t>(shown_workers)));
-  // Alerts and tables ask for all but the chains, which are some of many anyhow: these take what is left.
-  const int64_t of_chains = std::min(chains.bytes(), kMostSeriesBytes / 8);
+  // Alerts and tables ask for all but the chains, which are some of many anyhow, and their means: these take what is
+  // left.
+  const int64_t of_chains = std::min(chains.bytes(), kMostSeriesBytes / 6);
   const std::vector<int64_t> rooms = ShareRoom(kMostSeriesBytes - of_chains, {&jobs, &points.kind, &listed});
   const int64_t left = kMostSeriesBytes - std::accumulate(rooms.begin(), rooms.end(), int64_t{0});
+  const int64_t of_means = std::min(means.bytes(), left - of_chains);
   std::vector<GaugeFamily> all;
-  const int64_t chains_dropped = std::move(chains).MoveTo(left, &all);
+  const int64_t chains_dropped = std::move(chains).MoveTo(left - of_means, &all);
   AddDropped("chainfleet_chains_without_series", "Running chains that have no series of their own.",
              RunningBeyond(fleet) + chains_dropped, &all);
   const int64_t jobs_dropped = std::move(jobs).MoveTo(rooms[0], &all);
   AddDropped("chainfleet_jobs_without_series", "Jobs that are not over and have no series of their own.",
              jobs_beyond + jobs_dropped, &all);
+  const int64_t means_dropped = std::move(means).MoveTo(of_means, &all);
+  AddDropped("chainfleet_means_without_series", "Jobs whose chains have no series of their means.",
+             jobs_beyond + means_dropped, &all);
   const int64_t points_dropped = std::move(points.kind).MoveTo(rooms[1], &all);
   AddDropped("chainfleet_points_without_series", "Points of such jobs that have no series of their own.",
              points.beyond + points_dropped, &all);

@@ -188,8 +188,9 @@ TEST_F(FleetGaugesTest, MeasuredValuesHaveSevenDigitsAndCountsAll) {
 TEST_F(FleetGaugesTest, NothingIsLeftOutOfASmallFleet) {
   Add("a", 2, ChainState::kLeased);
   workers_ = {{.id = "w1", .host = "h"}};
-  for (const char* name : {"chainfleet_chains_without_series", "chainfleet_jobs_without_series",
-                           "chainfleet_points_without_series", "chainfleet_workers_without_series"}) {
+  for (const char* name :
+       {"chainfleet_chains_without_series", "chainfleet_jobs_without_series", "chainfleet_means_without_series",
+        "chainfleet_points_without_series", "chainfleet_workers_without_series"}) {
     EXPECT_EQ(Value(name, {}), 0) << name;
   }
 }

@@ -105,6 +105,9 @@ TEST_F(ScrapeTest, OfALargeFleetIsBelowAMegabyteAndShowsAllJobsAndHundredsOfChai
   EXPECT_LT(page.size(), kMostBytes);
   EXPECT_GT(Count(page, "chainfleet_chain_energy{"), 200);
   EXPECT_EQ(Count(page, "chainfleet_job_draws{"), 512);
+  const int64_t means = Count(page, "chainfleet_job_temperature_mean{");
+  EXPECT_GT(means, 200) << "of the newest jobs, as many as chains and all else leave room for";
+  EXPECT_NE(page.find(absl::StrCat("\nchainfleet_means_without_series ", kJobs - means, "\n")), std::string::npos);
   EXPECT_EQ(Count(page, "chainfleet_job_ess_per_second{"), 512);
   EXPECT_EQ(Count(page, "chainfleet_fleet_worker_slots{"), 512);
 }

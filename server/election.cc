@@ -41,7 +41,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresLeader> leader, PostgresLeader::Connect(options));
   do {
     absl::StatusOr<PostgresLeader::Election> election = leader->TakeOver();
-    if (!election.ok() && standby == nullptr) return election.status();
+    const bool hopeless = standby == nullptr || ReasonOf(election.status()) == "OTHER_STORE";
+    if (!election.ok() && hopeless) return election.status();
     TellOfOutage(election.status(), &away);
     if (election.ok() && election->store != nullptr) return Lead{std::move(leader), std::move(election->store)};
     if (const char* flag = AloneFlag(options); election.ok() && flag != nullptr) {

@@ -23,10 +23,10 @@ struct Lead {
 };
 
 // Returns when this coordinator leads; until then answers on `listen` as a standby does. `pause` waits between
-// attempts and is false when it is time to end: then nothing is returned. Errors of the first attempt end it, later
-// ones are logged, once for each outage: a database that is away comes back. FAILED_PRECONDITION if it opens a restored
-// store, or one whose objects were moved, while another coordinator leads; OTHER_STORE. `request_ids`: of calls that
-// are told who leads.
+// attempts and is false when it is time to end: then nothing is returned. Errors of the first attempt and OTHER_STORE
+// end it, other later ones are logged, once for each outage: a database that is away comes back. FAILED_PRECONDITION if
+// it opens a restored store, or one whose objects were moved, while another coordinator leads. `request_ids`: of calls
+// that are told who leads.
 absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
                                                RngKey request_ids, const std::function<bool(absl::Duration)>& pause);
 

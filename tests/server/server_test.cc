@@ -9,6 +9,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "tests/server/control/recording_store.h"
 #include "tests/support/store_harness.h"
@@ -68,25 +71,36 @@ TEST_F(ServerTest, LeadsUntilItsLastWriteIsDone) {
 }
 
 TEST_F(ServerTest, TheFolderOfAnotherHostIsRefused) {
+  std::function<void()> at_pause;  // null: a standby does not wait
   const auto lead = [&](const char* folder, bool moved = false) {
     return WaitToLead({.data_directory = (folder_ / folder).string(),
                        .state = harness_.uri(),
                        .listen = "127.0.0.1:0",
                        .metrics_listen = "off",
                        .objects_moved = moved},
-                      [](absl::Duration) { return false; });
+                      [&](absl::Duration) {
+                        const bool waits = at_pause != nullptr;
+                        if (waits) std::exchange(at_pause, nullptr)();
+                        return waits;
+                      });
   };
   auto first = lead("a");
   ASSERT_TRUE(first.ok() && *first) << first.status();
+  const std::vector<StateChange> upload{change::BeginUpload{"upload", {"an-object"}}};
+  ASSERT_TRUE((*first)->store->Apply(upload, absl::UnixEpoch()).ok());
   const absl::Status refused = lead("b").status();
   EXPECT_EQ(ReasonOf(refused), "OTHER_STORE");
   EXPECT_THAT(std::string(refused.message()), testing::AllOf(testing::HasSubstr((folder_ / "a" / "blobs").string()),
                                                              testing::HasSubstr((folder_ / "b" / "blobs").string())));
   EXPECT_TRUE(lead("a").ok()) << "a standby on the same folder";
   EXPECT_THAT(std::string(lead("b", true).status().message()), testing::HasSubstr("stop all others first"));
-  ASSERT_TRUE((*first)->leader->Resign().ok());
-  const auto moved = lead("b", true);
-  EXPECT_TRUE(moved.ok() && *moved) << moved.status();
+  absl::StatusOr<std::optional<Lead>> moved;
+  at_pause = [&] {
+    ASSERT_TRUE((*first)->leader->Resign().ok());
+    moved = lead("b", true);
+    ASSERT_TRUE(moved.ok() && *moved) << moved.status();
+  };
+  EXPECT_EQ(ReasonOf(lead("a").status()), "OTHER_STORE") << "a standby, once the objects were moved away";
   EXPECT_EQ(ReasonOf(lead("a").status()), "OTHER_STORE");
 }
 

@@ -314,6 +314,10 @@ class MemoryRows final : public StateRows {
     return absl::OkStatus();
   }
 
+  bool MayHaveObjects() const {
+    return !jobs.empty() || !datasets.empty() || !models.empty() || !garbage.empty() || !held.empty();
+  }
+
   void Restore() {
     for (auto& [id, row] : chains) {
       row.lease_epoch += kRestoredLeap;
@@ -373,7 +377,9 @@ absl::StatusOr<std::unique_ptr<MemoryStateStore>> MemoryStateStore::Open(std::sh
                                                                          const ObjectHome& home) {
   {
     MutexLock lock(&database->tables_->mutex);
-    CHAINFLEET_RETURN_IF_ERROR(CheckHome(database->tables_->home, home));
+    if (database->tables_->rows.MayHaveObjects()) {
+      CHAINFLEET_RETURN_IF_ERROR(CheckHome(database->tables_->home, home));
+    }
     if (!home.id.empty()) database->tables_->home = home;
   }
   return std::make_unique<MemoryStateStore>(std::move(database));

@@ -8,7 +8,8 @@
 namespace chainfleet {
 
 // One place of objects. The state store keeps it from its first opening on, and whoever opens it later says where it
-// would look for them.
+// would look for them. As long as there are no jobs, data sets and models any place will do, the last one is kept: a
+// mistyped address is put right.
 struct ObjectHome {
   std::string id;  // of the place, however it is reached: in S3 its address, of a folder what the folder itself keeps
   std::string address;  // for people, without credentials

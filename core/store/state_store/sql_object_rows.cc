@@ -155,7 +155,14 @@ absl::StatusOr<std::vector<std::string>> SqlRows::FormerIncarnations() {
 absl::Status SqlRows::CheckKeptHome(const ObjectHome& mine) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT objects_id, objects_in FROM store"));
   CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
-  return CheckHome({s.Text(0), s.Text(1)}, mine);
+  const absl::Status other = CheckHome({s.Text(0), s.Text(1)}, mine);
+  if (other.ok()) return other;
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement used, connection_->Prepare("SELECT 1 WHERE EXISTS (SELECT 1 FROM jobs) OR EXISTS (SELECT 1 FROM "
+                                              "datasets) OR EXISTS (SELECT 1 FROM models) OR EXISTS (SELECT 1 FROM "
+                                              "garbage) OR EXISTS (SELECT 1 FROM uploads)"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool has_objects, used.Step());
+  return has_objects ? other : absl::OkStatus();
 }
 
 absl::Status SqlRows::KeepHome(const ObjectHome& mine) {

@@ -100,7 +100,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit);
   absl::StatusOr<std::vector<std::string>> FormerIncarnations();
 
-  // OTHER_STORE of object_home.h if the store keeps another place.
+  // OTHER_STORE of object_home.h if the store keeps another place and there may be objects of it.
   absl::Status CheckKeptHome(const ObjectHome& mine);
   // The same, and keeps this one.
   absl::Status KeepHome(const ObjectHome& mine);

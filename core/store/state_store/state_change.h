@@ -241,9 +241,8 @@ struct EndSweep {
 };
 
 // Of a job, and a version of it, that are there (NOT_FOUND). The row's id, job, tenant, request_id, request and version
-// count; a request_id that the
-// tenant has used answers with its row, replayed. ABORTED: the id is taken. Ended ones of the job beyond the newest
-// limits::kKeptEvaluations go.
+// count; a request_id that the tenant has used answers with its row, replayed. ABORTED: the id is taken. Ended ones of
+// the job beyond the newest limits::kKeptEvaluations go.
 struct CreateEvaluation {
   EvaluationRow row;
 };

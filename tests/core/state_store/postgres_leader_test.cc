@@ -85,6 +85,7 @@ TEST_F(PostgresLeaderTest, AStandbyThatWouldMissTheObjectsIsRefusedWhileAnotherL
   const auto leader = at("a:7400", absl::Seconds(6), {"s3://one/", "s3://one/"});
   const auto elected = leader->TakeOver();
   ASSERT_NE(elected->store, nullptr);
+  ASSERT_TRUE(Write(elected->store.get(), "job-bbbbbb").ok());
   for (const absl::Duration timeout : {absl::Seconds(6), kAtOnce}) {
     const auto refused = at("b:7400", timeout, {"id-2", "/srv/blobs on host-b"})->TakeOver();
     EXPECT_EQ(ReasonOf(refused.status()), "OTHER_STORE");

@@ -65,6 +65,7 @@ struct World {
     plan.job = kJob;
     plan.spec.model.kind = GaussianPotential{2, 1.0};
     Apply(change::CreateJob{std::make_shared<const JobPlan>(plan), ""});
+    StoreAVersion();
     const std::vector<int32_t> labels = {0, 1};
     Dataset dataset{
         .name = "data", .input_shape = {1}, .num_rows = 2, .num_classes = 2, .shards = {{0, 2, {"x", 0, ""}}}};
@@ -76,9 +77,26 @@ struct World {
     Restart();
   }
 
+  // Version 1, of one draw.
+  void StoreAVersion() {
+    Apply(change::GrantLease{{kJob, 0}, 1, "w", "life"});
+    change::CommitProgress c;
+    c.commit.chain = {kJob, 0};
+    c.commit.lease_epoch = 1;
+    c.commit.resume_point = {1, "state", std::nullopt, {}};
+    c.commit.segment = Segment{.first_index = 0, .steps = {1}, .weights = {1}, .kinds = {DrawKind::kTheta}};
+    c.commit.segment->parent_digest = store.Load()->jobs.at(0).chains.at(0).last_digest;
+    c.worker = "w";
+    c.incarnation = "life";
+    Apply(c);
+    Apply(change::CreateSnapshot{kJob});
+    catalog.pinned.version = 1;
+  }
+
   void Apply(StateChange change) {
     const auto results = store.Apply(std::vector<StateChange>{std::move(change)}, absl::UnixEpoch());
-    EXPECT_TRUE(results.ok() && results->front().status.ok());
+    EXPECT_TRUE(results.ok() && results->front().status.ok())
+        << (results.ok() ? results->front().status : results.status());
   }
 
   // What it ran is lost.
@@ -139,6 +157,7 @@ TEST(EvaluationOperations, AreStoredBeforeTheyRunAndTheirResultBeforeItIsTold) {
   ASSERT_TRUE(started.ok()) << started.status();
   EXPECT_THAT(started->row.id, ::testing::MatchesRegex("eval-[a-z2-7]{10}"));
   EXPECT_EQ(world.Stored(started->row.id).state, EvaluationState::kRunning);
+  EXPECT_EQ(world.Stored(started->row.id).version, 1) << "which stays for it";
   EXPECT_TRUE(world.Get(started->row.id)->progress.has_value());
   std::vector<EvaluationState> told;
   world.operations->Watch(

@@ -84,20 +84,18 @@ absl::Status GetDataset(Invocation* run, const DatasetGetOptions& options) {
 
 void AddDatasetGet(CLI::App* dataset, Invocation* run) {
   const auto options = std::make_shared<DatasetGetOptions>();
-  CLI::App* verb = AddVerb(
-      dataset, run, "get", "Write a data set to files, such that `dataset put` of them gives the same content",
-      "  chainfleet dataset get mine --format npz -o mine.npz\n"
-      "  chainfleet dataset get fashion-mnist --format idx -o data/train\n\n"
-      "npz: one file with arrays x [rows, ...] and y [rows]. zarr: a folder with the same, of Zarr version 2. Both "
-      "hold "
-      "any\n"
-      "data set.\n"
-      "idx: PATH-images-idxD-ubyte and PATH-labels-idx1-ubyte, for uint8 inputs with labels to 255.\n"
-      "cifar: records of CIFAR-10 in FILE.bin, for uint8 inputs [3, 32, 32] with 10 classes or fewer. Not CIFAR-100: "
-      "its coarse\n"
-      "labels are not stored.\n"
-      "csv: FILE.csv with columns x0, x1, ... and, last, y, for float32 inputs of one axis; the names are not stored.",
-      [=] { return GetDataset(run, *options); });
+  CLI::App* verb =
+      AddVerb(dataset, run, "get", "Write a data set to files, such that `dataset put` of them gives the same content",
+              "  chainfleet dataset get mine --format npz -o mine.npz\n"
+              "  chainfleet dataset get fashion-mnist --format idx -o data/train\n\n"
+              "npz: one file with arrays x [rows, ...] and y [rows]; any data set.\n"
+              "zarr: a folder with the same, of Zarr version 2.\n"
+              "idx: PATH-images-idxD-ubyte and PATH-labels-idx1-ubyte; uint8 inputs with labels to 255.\n"
+              "cifar: records of CIFAR-10 in FILE.bin; uint8 inputs [3, 32, 32] with 10 classes or fewer. Not\n"
+              "CIFAR-100, whose coarse labels are not stored.\n"
+              "csv: FILE.csv with columns x0, x1, ... and, last, y; float32 inputs of one axis. Names of columns\n"
+              "are not stored.",
+              [=] { return GetDataset(run, *options); });
   verb->add_option("NAME", options->name, "Name of the data set")->required();
   verb->add_option("--format", options->format, absl::StrJoin(kDatasetFormats, ", "))
       ->required()

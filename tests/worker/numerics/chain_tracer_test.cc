@@ -32,6 +32,7 @@ std::shared_ptr<JobPlan> RegressionPlan(const ResidentDataset& data, const Sampl
   plan->spec.num_steps = 12;
   plan->spec.burn_in.steps = 5;
   plan->spec.collect.every_steps = 3;
+  plan->spec.trace_every = 1;
   plan->spec.chains = 2;
   return plan;
 }
@@ -88,6 +89,7 @@ TEST(ChainTracer, ValuesAreThoseOfTheChainAlone) {
   for (int64_t step = 7; step <= 12; ++step) {
     const auto both = (*together)->Step(), one = (*alone)->Step();
     ASSERT_TRUE(both.ok() && one.ok());
+    EXPECT_FALSE((*one)[0].trace.empty()) << step;
     EXPECT_EQ((*both)[1].trace, (*one)[0].trace) << step;
   }
 }

@@ -10,7 +10,8 @@
 namespace chainfleet {
 namespace {
 
-// After the deadline the server needs a transaction, and a standby that takes over a moment and the deadline again.
+// After the deadline the server needs a transaction. A standby that takes over gives the worker kDrainLimit anew, which
+// is not waited for.
 constexpr absl::Duration kPatienceAfter = absl::Seconds(30), kBetweenLooks = absl::Milliseconds(300);
 
 // The worker as it is now; one that is gone holds nothing.

@@ -221,11 +221,11 @@ int64_t NumTraced(StepPlan plan) {
 // What no run of so many traced values of a chain can reach would be waited for to the end of its steps.
 void ValidateEssAbove(const JobSpec& spec, int64_t traced, Violations* violations) {
   if (!spec.until.ess_above) return;
-  const double values = static_cast<double>(std::min(traced, kTraceWindow)) *
-                        static_cast<double>(std::min<int64_t>(spec.chains, kMostTracedChains));
+  const int64_t of_chain = std::min(traced, kTraceWindow);
+  const auto values = static_cast<double>(of_chain * std::min<int64_t>(spec.chains, kMostTracedChains));
   const double most = values * std::log10(values);  // core/diagnostics/ess.h
   if (*spec.until.ess_above < most) return;
-  violations->push_back({"until.ess_above", absl::StrCat(spec.chains, " chains with ", std::min(traced, kTraceWindow),
+  violations->push_back({"until.ess_above", absl::StrCat(spec.chains, " chains with ", of_chain,
                                                          " traced values each have an ESS of at most ",
                                                          std::floor(most), ": ask for less, or add chains")});
 }
@@ -371,6 +371,9 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
                                                gib(limits::kMaxChainBytes), " GiB")}});
 }
 
+// Tracing a step takes up to a sixth of it, so one of so many costs 1 % (docs/performance.md).
+constexpr int64_t kStepsPerTrace = 16;
+
 bool StepPlan::CollectsAfter(int64_t step) const {
   if (total_steps > training_steps) return step > training_steps + pass_steps && step <= total_steps;
   return InWindow(step) && step % collect_every == 0;
@@ -416,16 +419,15 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   if (plan.total_steps == plan.training_steps && spec.trace_every) {
     plan.trace_every = *spec.trace_every;
   } else if (plan.total_steps == plan.training_steps) {
-    // Tracing a step takes up to a sixth of it, so one of 16 costs 1 % (docs/performance.md); fewer of a run of more
-    // than 16,000 steps.
+    // Fewer of a run of more than 16,000 steps.
     StepPlan of_each = plan;
     of_each.collect_every = 1;
     const int64_t steps = of_each.NumDraws();
-    const int64_t values = std::clamp<int64_t>(plan.total_steps / 16, 1, kTraceWindow);
+    const int64_t values = std::clamp<int64_t>(plan.total_steps / kStepsPerTrace, 1, kTraceWindow);
     plan.trace_every = std::max<int64_t>(1, (steps + values - 1) / values);
     // A rule on traces needs its values whatever they cost, and long before the bound on the steps.
     if (spec.until.looks_at_traces()) {
-      const int64_t most = std::min<int64_t>(plan.trace_every, 16);
+      const int64_t most = std::min(plan.trace_every, kStepsPerTrace);
       plan.trace_every = std::clamp<int64_t>(steps / kFewestValuesToStop, 1, most);
     }
   }

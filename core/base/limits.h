@@ -59,7 +59,6 @@ inline constexpr int64_t kMaxLayers = 4096;  // of a network, however deep
 inline constexpr int kMaxLayerDepth = 8;     // of lists of layers inside layers
 inline constexpr int kMaxPageSize = 1000;
 inline constexpr int64_t kVerifyBytes = 256 * kMiB;                  // of draws marked corrupt, in one pass
-inline constexpr int kUploadStarts = 8;                              // of a data set whose objects are being deleted
 inline constexpr int kMaxAliases = 1000;                             // of one tenant
 inline constexpr int64_t kKeptVersions = 1000;                       // of a job, beside those that aliases name
 inline constexpr absl::Duration kUpkeepInterval = absl::Seconds(5);  // between looks for what retention lets go

@@ -118,10 +118,12 @@ class Dispatcher {
   // The chain's objects are looked through by the next collection of garbage.
   void QueueSweep(const ChainId& chain);
 
-  // Data sets. BeginUpload keeps `objects` from the collector before they are written, and answers with the upload's
-  // name (ABORTED / BEING_DELETED: one of them is going right now); it ends with PutDataset or EndUpload. PutDataset:
-  // the same content under the same name is OK, other content ALREADY_EXISTS.
+  // Data sets. BeginUpload keeps `objects`, which never were before, from the collector before they are written, and
+  // answers with the upload's name; it ends with PutDataset or EndUpload. BeginRepair is for those of what is stored
+  // (ABORTED / BEING_DELETED: it was deleted). PutDataset: the same content under the same name is OK, other content
+  // ALREADY_EXISTS.
   void BeginUpload(std::vector<std::string> objects, Reply<std::string> done);
+  void BeginRepair(std::vector<std::string> objects, Reply<std::string> done);
   void EndUpload(const std::string& upload);
   void PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done);
   absl::StatusOr<Dataset> GetDataset(const std::string& name);

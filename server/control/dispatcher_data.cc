@@ -52,8 +52,17 @@ void Dispatcher::QueueSweep(const ChainId& chain) {
 
 void Dispatcher::BeginUpload(std::vector<std::string> objects, Reply<std::string> done) {
   Impl::Entered entered(impl_.get());
-  const std::string upload = absl::StrCat(impl_->store->generation(), "-", ++impl_->uploads_begun);
-  impl_->Change(change::BeginUpload{upload, std::move(objects)}, [upload, done](Impl& i, const ApplyResult& result) {
+  impl_->BeginUpload(std::move(objects), false, done);
+}
+
+void Dispatcher::BeginRepair(std::vector<std::string> objects, Reply<std::string> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->BeginUpload(std::move(objects), true, done);
+}
+
+void Dispatcher::Impl::BeginUpload(std::vector<std::string> objects, bool repairs, Reply<std::string> done) {
+  const std::string upload = absl::StrCat(store->generation(), "-", ++uploads_begun);
+  Change(change::BeginUpload{upload, std::move(objects), repairs}, [upload, done](Impl& i, const ApplyResult& result) {
     i.Say<std::string>(done, result.status.ok() ? absl::StatusOr<std::string>(upload) : result.status);
   });
 }

@@ -75,6 +75,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void ChangeChain(ChainEntry* chain, StateChange change, Then then);
   // A change that nobody waits for; on a full disk it is tried again.
   void Persist(const StateChange& change);
+  void BeginUpload(std::vector<std::string> objects, bool repairs, Reply<std::string> done);
   void ChangeEvaluation(StateChange change, Reply<StoredEvaluation> done);
   bool IsInFlight(const ChainId& id) {
     const ChainEntry* chain = jobs.Find(id);

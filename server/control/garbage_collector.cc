@@ -11,7 +11,6 @@
 namespace chainfleet {
 namespace {
 
-// So many objects an upload of the same ones may have to wait for.
 constexpr int32_t kPage = 64;
 
 }  // namespace
@@ -21,7 +20,7 @@ struct GarbageCollector::State {
   Executor* const executor;
   StateStore* const store;
   BlobStore* const blobs;
-  Mutex collecting;  // two passes at once could delete what one of them has given free
+  Mutex collecting;  // two passes at once would do everything twice
 
   absl::StatusOr<Pass> Collect() {
     MutexLock lock(&collecting);
@@ -32,11 +31,10 @@ struct GarbageCollector::State {
     return pass;
   }
 
-  absl::StatusOr<ApplyResult> Apply(StateChange change) {
+  absl::Status Apply(StateChange change) {
     const std::vector<StateChange> changes{std::move(change)};
-    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ApplyResult> results, store->Apply(changes, clock->Wall()));
-    CHAINFLEET_RETURN_IF_ERROR(results.front().status);
-    return std::move(results.front());
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store->Apply(changes, clock->Wall()));
+    return results.front().status;
   }
 
   // What the store itself has declared garbage.
@@ -46,15 +44,14 @@ struct GarbageCollector::State {
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, store->ListGarbage(after, kPage));
       if (objects.empty()) return status;
       after = objects.back();
-      CHAINFLEET_ASSIGN_OR_RETURN(const ApplyResult claimed, Apply(change::StartDeleting{objects}));
       std::vector<std::string> deleted;
-      for (const std::string& object : claimed.objects) {
+      for (const std::string& object : objects) {
         const absl::Status gone = blobs->Delete(object);
         if (gone.ok()) deleted.push_back(object);
         status.Update(gone);
       }
       pass->deleted += static_cast<int64_t>(deleted.size());
-      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::ForgetGarbage{std::move(deleted)}).status());
+      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::ForgetGarbage{std::move(deleted)}));
     }
   }
 
@@ -67,7 +64,7 @@ struct GarbageCollector::State {
       for (const ChainSweep& sweep : sweeps) {
         const absl::Status swept = SweepChain(sweep.chain, pass);
         status.Update(swept);
-        if (swept.ok()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::EndSweep{sweep.ticket}).status());
+        if (swept.ok()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::EndSweep{sweep.ticket}));
       }
     }
   }
@@ -98,7 +95,7 @@ struct GarbageCollector::State {
 GarbageCollector::GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs)
     : state_(std::make_shared<State>(clock, executor, store, blobs)) {}
 
-absl::Status GarbageCollector::Recover() { return state_->Apply(change::EndUpload{std::nullopt}).status(); }
+absl::Status GarbageCollector::Recover() { return state_->Apply(change::EndUpload{std::nullopt}); }
 
 void GarbageCollector::Start(absl::Duration interval) {
   RunEvery(state_->executor, interval, interval, "garbage collection", std::weak_ptr<State>(state_),

@@ -1,8 +1,7 @@
 // Deletes objects that nothing references and nothing will (protocol 3); docs/store_format.md has the rules. No clock
 // decides, and a pass costs what there is to collect, not what there is.
 //
-// Garbage that the store names (superseded resume points, shards of deleted data sets) is claimed in a transaction
-// before it is deleted, so that an upload of the same shard either takes it back before or waits.
+// Garbage that the store names (superseded resume points, shards of deleted data sets) is never wanted again.
 // A chain is looked through when its epoch has risen, when it has ended and when its job was purged: its objects are
 // listed first, then its epoch, finality and references are read at once; what is unreferenced goes if its epoch is
 // older or the chain is final or its job deleted. Epochs only rise, so an old read is still safe.
@@ -24,9 +23,8 @@ class GarbageCollector {
  public:
   GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs);
 
-  // Before the first upload: what uploads of a process that died have left becomes garbage, and what it had claimed and
-  // not deleted may be put again at once, whether this collector is started or not. Deletes nothing. Blocks. Errors of
-  // the store.
+  // Before the first upload: what uploads of a process that died have left becomes garbage, whether this collector is
+  // started or not. Deletes nothing. Blocks. Errors of the store.
   absl::Status Recover();
 
   // A pass every `interval`, on the executor, until this is destroyed.

@@ -13,14 +13,14 @@ namespace chainfleet {
 
 // Either `put` or `fail` is called, once.
 struct ContentRegistration {
-  std::vector<std::string> objects;                    // names
+  std::vector<std::string> objects;  // names: new ones, or if it `repairs` those of what is there
+  bool repairs = false;
   std::function<absl::Status()> store;                 // writes them; blocking
   std::function<void(const std::string& upload)> put;  // registers them, which ends the upload in any case
   std::function<void(const absl::Status&)> fail;
 };
 
-// Returns at once; the work is done on the executor. While one of the objects is being deleted it is begun again,
-// limits::kUploadStarts times in all.
+// Returns at once; the work is done on the executor.
 void Register(const ServiceParts& parts, ContentRegistration registration);
 
 }  // namespace chainfleet

@@ -179,7 +179,7 @@ std::vector<std::string> CutDataset::ObjectNames() const {
   return names;
 }
 
-absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation) {
+absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation, uint64_t nonce) {
   absl::StatusOr<DecodedDataset> decoded = DecodeDataset(upload.files(), upload.options());
   if (!decoded.ok()) return Annotate(decoded.status(), absl::StrCat("data set ", upload.name()));
   CutDataset cut{.data = *std::move(decoded), .description = {}};
@@ -199,8 +199,8 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
     const int64_t rows = std::min(rows_per_shard, dataset.num_rows - first);
     const std::string bytes = EncodeShard(data, dataset.input_type, first, rows);
     const DigestHex sha256 = Sha256Hex(bytes);
-    dataset.shards.push_back(
-        {first, rows, {DatasetObjectName(store_incarnation, sha256), static_cast<int64_t>(bytes.size()), sha256}});
+    const std::string object = DatasetObjectName(store_incarnation, sha256, nonce);
+    dataset.shards.push_back({first, rows, {object, static_cast<int64_t>(bytes.size()), sha256}});
   }
   dataset.digest = ContentDigest(dataset);
   return cut;

@@ -53,7 +53,7 @@ class DatasetUpload {
 };
 
 // A data set that is decoded and cut into shards (up to 16 MiB: "inputs", "labels" int32 or "targets" float32), neither
-// stored nor registered. The same content gives the same digest and objects.
+// stored nor registered. The same content gives the same digest.
 struct CutDataset {
   DecodedDataset data;
   Dataset description;
@@ -61,8 +61,8 @@ struct CutDataset {
   std::vector<std::string> ObjectNames() const;
 };
 
-// Blocking. Errors of DecodeDataset.
-absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation);
+// `nonce` as in object_names.h. Blocking. Errors of DecodeDataset.
+absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation, uint64_t nonce);
 
 // Puts the shards; one that is there with other bytes is damaged and gets its own again. Blocking. Errors of
 // BlobStore::Put.

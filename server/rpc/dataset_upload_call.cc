@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/random_bits.h"
 #include "server/rpc/content_registration.h"
 #include "server/rpc/job_render.h"
 
@@ -34,13 +35,14 @@ void DatasetUploadCall::TakeEnd() {
   const auto take_in = [parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
     const absl::Status fetched = upload->Fetch(*parts.dataset_roots, [&] { return finisher->waits(); });
     if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
-    absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation());
+    absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), RandomBits());
     if (!decoded.ok()) return finisher->Finish(decoded.status());
-    // Repaired under the names that it has, which may be those of before the store was restored.
     const absl::StatusOr<Dataset> known = parts.dispatcher->GetDataset(upload->name());
-    if (known.ok() && known->digest == decoded->description.digest) decoded->description.shards = known->shards;
+    const bool repairs = known.ok() && known->digest == decoded->description.digest;
+    if (repairs) decoded->description.shards = known->shards;
     const auto cut = std::make_shared<const CutDataset>(*std::move(decoded));
     Register(parts, {.objects = cut->ObjectNames(),
+                     .repairs = repairs,
                      .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
                      .put =
                          [cut, finisher, response, dispatcher = parts.dispatcher](const std::string& upload_name) {

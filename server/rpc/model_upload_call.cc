@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
+#include "core/base/random_bits.h"
 #include "core/formats/torch_script.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
@@ -55,30 +56,31 @@ void ModelUploadCall::TakeEnd() {
         absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", bytes_->size(), " of ",
                                                 announced_bytes_, " bytes came; send it again")));
   }
-  parts_.executor->Schedule([parts = parts_, name = name_, bytes = bytes_, share = share_, finisher = finisher(),
-                             response = response_] {
-    if (!finisher->waits()) return;
-    if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
-      return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
-    }
-    const DigestHex sha256 = Sha256Hex(*bytes);
-    StoredModel model = {
-        name, {ModelObjectName(parts.state->incarnation(), sha256), static_cast<int64_t>(bytes->size()), sha256}, {}};
-    // Repaired under the name that it has, which may be of before the store was restored.
-    const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
-    if (known.ok() && known->object.sha256 == sha256) model.object = known->object;
-    Register(parts, {.objects = {model.object.name},
-                     .store = [blobs = parts.blobs, object = model.object.name, bytes,
-                               share] { return PutContentAddressed(blobs, object, *bytes); },
-                     .put =
-                         [model, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
-                           dispatcher->PutModel(
-                               model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
-                                 finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
-                               });
-                         },
-                     .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
-  });
+  parts_.executor->Schedule(
+      [parts = parts_, name = name_, bytes = bytes_, share = share_, finisher = finisher(), response = response_] {
+        if (!finisher->waits()) return;
+        if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
+          return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
+        }
+        const DigestHex sha256 = Sha256Hex(*bytes);
+        const std::string object = ModelObjectName(parts.state->incarnation(), sha256, RandomBits());
+        StoredModel model = {name, {object, static_cast<int64_t>(bytes->size()), sha256}, {}};
+        const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
+        const bool repairs = known.ok() && known->object.sha256 == sha256;
+        if (repairs) model.object = known->object;
+        Register(parts, {.objects = {model.object.name},
+                         .repairs = repairs,
+                         .store = [blobs = parts.blobs, object = model.object.name, bytes,
+                                   share] { return PutContentAddressed(blobs, object, *bytes); },
+                         .put =
+                             [model, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
+                               dispatcher->PutModel(
+                                   model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
+                                     finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
+                                   });
+                             },
+                         .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+      });
 }
 
 }  // namespace chainfleet

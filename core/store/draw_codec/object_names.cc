@@ -27,12 +27,12 @@ std::string ResumeObjectName(const std::string& store_incarnation, const ChainId
   return absl::StrCat(ChainObjectPrefix(store_incarnation, chain), "resume/e", lease_epoch, "-", sha256);
 }
 
-std::string DatasetObjectName(const std::string& store_incarnation, const DigestHex& sha256) {
-  return absl::StrCat(store_incarnation, "/datasets/", sha256);
+std::string DatasetObjectName(const std::string& store_incarnation, const DigestHex& sha256, uint64_t nonce) {
+  return absl::StrCat(store_incarnation, "/datasets/", sha256, "-", absl::Hex(nonce, absl::kZeroPad16));
 }
 
-std::string ModelObjectName(const std::string& store_incarnation, const DigestHex& sha256) {
-  return absl::StrCat(store_incarnation, "/models/", sha256);
+std::string ModelObjectName(const std::string& store_incarnation, const DigestHex& sha256, uint64_t nonce) {
+  return absl::StrCat(store_incarnation, "/models/", sha256, "-", absl::Hex(nonce, absl::kZeroPad16));
 }
 
 std::optional<ChainObjectName> ParseChainObjectName(const std::string& name) {
@@ -52,7 +52,7 @@ std::optional<ChainObjectName> ParseChainObjectName(const std::string& name) {
 }
 
 bool IsObjectName(const std::string& name) {
-  static const std::regex* const kContent = new std::regex("[a-z0-9-]+/(datasets|models)/[0-9a-f]{64}");
+  static const std::regex* const kContent = new std::regex("[a-z0-9-]+/(datasets|models)/[0-9a-f]{64}(-[0-9a-f]{16})?");
   return ParseChainObjectName(name).has_value() || (name.size() <= kMaxNameBytes && std::regex_match(name, *kContent));
 }
 

@@ -18,17 +18,23 @@ std::vector<std::string> ObjectsOf(const Dataset& dataset) {
 }
 std::vector<std::string> ObjectsOf(const StoredModel& model) { return {model.object.name}; }
 
-// Those that lost a reference become garbage, unless they have another.
-absl::Status Condemn(const std::vector<std::string>& objects, StateRows* rows) {
+// What a data set or a model has.
+absl::StatusOr<std::set<std::string>> Referenced(StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Dataset> datasets, rows->ListDatasets());
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, rows->ListModels());
-  std::set<std::string> wanted;
+  std::set<std::string> objects;
   for (const Dataset& dataset : datasets) {
-    for (std::string& object : ObjectsOf(dataset)) wanted.insert(std::move(object));
+    for (std::string& object : ObjectsOf(dataset)) objects.insert(std::move(object));
   }
-  for (const StoredModel& model : models) wanted.insert(model.object.name);
+  for (const StoredModel& model : models) objects.insert(model.object.name);
+  return objects;
+}
+
+// Those that lost a reference become garbage, unless they have another.
+absl::Status Condemn(const std::vector<std::string>& objects, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::set<std::string> referenced, Referenced(rows));
   for (const std::string& object : objects) {
-    if (wanted.contains(object)) continue;
+    if (referenced.contains(object)) continue;
     CHAINFLEET_ASSIGN_OR_RETURN(const bool held, rows->IsHeld(object));
     if (!held) CHAINFLEET_RETURN_IF_ERROR(rows->AddGarbage(object));
   }
@@ -105,23 +111,20 @@ std::optional<Stored> Named(const std::string& name, std::vector<Stored> all) {
 }  // namespace
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRows* rows) {
-  for (const std::string& object : c.objects) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const bool deleting, rows->IsBeingDeleted(object));
-    if (!deleting) continue;
-    return Refused(
-        WithReason(absl::AbortedError(absl::StrCat("object ", object,
-                                                   " of a deleted dataset or model is going right now: put it again")),
-                   "BEING_DELETED"));
+  if (c.repairs) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::set<std::string> referenced, Referenced(rows));
+    const auto has = [&](const std::string& object) { return referenced.contains(object); };
+    if (!std::ranges::all_of(c.objects, has)) {
+      return Refused(
+          WithReason(absl::AbortedError("the dataset or model was deleted while the same was put: put it again"),
+                     "BEING_DELETED"));
+    }
   }
-  for (const std::string& object : c.objects) {
-    CHAINFLEET_RETURN_IF_ERROR(rows->RemoveGarbage(object));
-    CHAINFLEET_RETURN_IF_ERROR(rows->HoldObject(c.upload, object));
-  }
+  for (const std::string& object : c.objects) CHAINFLEET_RETURN_IF_ERROR(rows->HoldObject(c.upload, object));
   return ApplyResult();
 }
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::EndUpload& c, StateRows* rows) {
-  if (!c.upload) CHAINFLEET_RETURN_IF_ERROR(rows->GiveUpDeleting());
   CHAINFLEET_RETURN_IF_ERROR(End(c.upload, rows));
   return ApplyResult();
 }
@@ -156,15 +159,6 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRo
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteModel(c.name));
   CHAINFLEET_RETURN_IF_ERROR(Condemn(ObjectsOf(*model), rows));
   return ApplyResult();
-}
-
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::StartDeleting& c, StateRows* rows) {
-  ApplyResult result;
-  for (const std::string& object : c.objects) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const bool garbage, rows->StartDeleting(object));
-    if (garbage) result.objects.push_back(object);
-  }
-  return result;
 }
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, StateRows* rows) {

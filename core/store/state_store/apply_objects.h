@@ -1,8 +1,8 @@
 // The changes of apply_change that say which objects are wanted: those of data sets and models, and garbage.
 //
 // An object that a data set or a model has or an upload holds is no garbage, in every state that a transaction leaves
-// behind. The collector deletes an object only after StartDeleting, and while it is being deleted no upload may hold
-// it. So what a data set or a model has, exists: its upload held the objects before it wrote them.
+// behind, and what was garbage once stays unwanted for ever: new objects have new names. So what a data set or a model
+// has, exists: its upload held the objects before it wrote them, and no collector, however late, deletes them.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,6 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Ti
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time wall, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::StartDeleting& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, StateRows* rows);
 
 absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& name, StateRows* rows);

@@ -229,25 +229,12 @@ class MemoryRows final : public StateRows {
   }
 
   absl::Status AddGarbage(const std::string& object) override {
-    garbage.emplace(object, false);
+    garbage.insert(object);
     return absl::OkStatus();
   }
   absl::Status RemoveGarbage(const std::string& object) override {
     garbage.erase(object);
     return absl::OkStatus();
-  }
-  absl::StatusOr<bool> StartDeleting(const std::string& object) override {
-    const auto found = garbage.find(object);
-    if (found == garbage.end()) return false;
-    found->second = true;
-    return true;
-  }
-  absl::Status GiveUpDeleting() override {
-    for (auto& [object, deleting] : garbage) deleting = false;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<bool> IsBeingDeleted(const std::string& object) override {
-    return Find(garbage, object).value_or(false);
   }
 
   absl::Status HoldObject(const std::string& upload, const std::string& object) override {
@@ -343,7 +330,7 @@ class MemoryRows final : public StateRows {
   std::map<std::pair<std::string, std::string>, Alias> aliases;  // by tenant and name
   std::map<std::string, Dataset> datasets;
   std::map<std::string, StoredModel> models;
-  std::map<std::string, bool> garbage;                 // to whether it is being deleted
+  std::set<std::string> garbage;
   std::set<std::pair<std::string, std::string>> held;  // upload and object
   std::map<int64_t, ChainId> sweeps;                   // by ticket
   int64_t last_ticket = 0, last_expired = 0;
@@ -580,7 +567,7 @@ absl::StatusOr<std::vector<std::string>> MemoryStateStore::ListGarbage(const std
   std::vector<std::string> objects;
   for (auto i = t.rows.garbage.upper_bound(after); i != t.rows.garbage.end(); ++i) {
     if (static_cast<int32_t>(objects.size()) >= limit) break;
-    objects.push_back(i->first);
+    objects.push_back(*i);
   }
   return objects;
 }

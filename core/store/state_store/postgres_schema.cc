@@ -83,7 +83,9 @@ ALTER TABLE jobs ADD COLUMN asked_chains BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql",
-    "ALTER TABLE evaluations ADD COLUMN version BIGINT NOT NULL DEFAULT 0;"};
+    "ALTER TABLE evaluations ADD COLUMN version BIGINT NOT NULL DEFAULT 0;",
+    // No upload takes garbage back any more, so nobody claims it.
+    "ALTER TABLE garbage DROP COLUMN deleting;"};
 
 // 0: no tables yet.
 absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {

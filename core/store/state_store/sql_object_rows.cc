@@ -71,22 +71,6 @@ absl::Status SqlRows::RemoveGarbage(const std::string& object) {
   return s.Bind(object).Run();
 }
 
-absl::StatusOr<bool> SqlRows::StartDeleting(const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("UPDATE garbage SET deleting = 1 WHERE object = ?"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Bind(object).Run());
-  return connection_->changes() > 0;
-}
-
-absl::Status SqlRows::GiveUpDeleting() {
-  return connection_->Execute("UPDATE garbage SET deleting = 0 WHERE deleting = 1");
-}
-
-absl::StatusOr<bool> SqlRows::IsBeingDeleted(const std::string& object) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
-                              connection_->Prepare("SELECT 1 FROM garbage WHERE object = ? AND deleting = 1"));
-  return s.Bind(object).Step();
-}
-
 absl::Status SqlRows::HoldObject(const std::string& upload, const std::string& object) {
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement s,

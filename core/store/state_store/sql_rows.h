@@ -66,9 +66,6 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) override;
   absl::Status AddGarbage(const std::string& object) override;
   absl::Status RemoveGarbage(const std::string& object) override;
-  absl::StatusOr<bool> StartDeleting(const std::string& object) override;
-  absl::Status GiveUpDeleting() override;
-  absl::StatusOr<bool> IsBeingDeleted(const std::string& object) override;
   absl::Status HoldObject(const std::string& upload, const std::string& object) override;
   absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) override;
   absl::Status DropHeld(const std::optional<std::string>& upload) override;

@@ -94,7 +94,9 @@ ALTER TABLE jobs ADD COLUMN asked_chains INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql",
-    "ALTER TABLE evaluations ADD COLUMN version INTEGER NOT NULL DEFAULT 0;"};
+    "ALTER TABLE evaluations ADD COLUMN version INTEGER NOT NULL DEFAULT 0;",
+    // No upload takes garbage back any more, so nobody claims it.
+    "ALTER TABLE garbage DROP COLUMN deleting;"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement statement, connection->Prepare("PRAGMA user_version"));

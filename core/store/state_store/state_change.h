@@ -183,14 +183,16 @@ struct PurgeJob {
 };
 
 // Before the objects of a data set or of a model are written: `upload`, a name never used before, holds them until it
-// ends, so that they are no garbage. ABORTED / BEING_DELETED if one is, then none is held.
+// ends, so that they are no garbage. Their names were never used before either, or else the upload `repairs`: it holds
+// what a data set or a model has (ABORTED / BEING_DELETED if none has one of them any more, then it holds none).
 struct BeginUpload {
   std::string upload;
   std::vector<std::string> objects;
+  bool repairs = false;
 };
 
 // What it held becomes garbage, unless a data set, a model or another upload has it. None: all uploads, for their
-// process died, and what it was deleting is condemned only: the object may be there or not, and an upload may hold it.
+// process died.
 struct EndUpload {
   std::optional<std::string> upload;
 };
@@ -216,12 +218,6 @@ struct PutModel {
 
 struct DeleteModel {
   std::string name;
-};
-
-// Those of `objects` that are garbage still are given to the caller to delete; nothing refers to them until
-// ForgetGarbage.
-struct StartDeleting {
-  std::vector<std::string> objects;
 };
 
 // These garbage objects were deleted.
@@ -262,9 +258,8 @@ using StateChange =
                  change::RetireChain, change::CreateSnapshot, change::DeleteSnapshot, change::SetAlias,
                  change::DeleteAlias, change::ExpireSegments, change::ReleaseExpired, change::MarkCorrupt,
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
-                 change::PutModel, change::DeleteModel, change::StartDeleting, change::ForgetGarbage,
-                 change::QueueSweep, change::EndSweep, change::CreateEvaluation, change::EndEvaluation,
-                 change::StopPoint, change::ScaleJob>;
+                 change::PutModel, change::DeleteModel, change::ForgetGarbage, change::QueueSweep, change::EndSweep,
+                 change::CreateEvaluation, change::EndEvaluation, change::StopPoint, change::ScaleJob>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {
@@ -276,7 +271,7 @@ struct ApplyResult {
   std::optional<ResumePoint> resume_point;  // of GrantLease
   std::optional<Dataset> dataset;           // of PutDataset
   std::optional<StoredModel> model;         // of PutModel
-  std::vector<std::string> objects;         // of StartDeleting and ExpireSegments
+  std::vector<std::string> objects;         // of ExpireSegments
   std::optional<EvaluationRow> evaluation;  // of CreateEvaluation and EndEvaluation
   std::optional<change::PurgeJob> purge;    // of PurgeJob: what is left to do
 };

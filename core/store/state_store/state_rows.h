@@ -83,14 +83,9 @@ class StateRows {
   // As JobsOfDataset, by the module of their plans.
   virtual absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) = 0;
 
-  // Garbage is condemned first, then being deleted. Adding what is there changes nothing.
+  // Adding what is there changes nothing.
   virtual absl::Status AddGarbage(const std::string& object) = 0;
   virtual absl::Status RemoveGarbage(const std::string& object) = 0;
-  // False if it is no garbage.
-  virtual absl::StatusOr<bool> StartDeleting(const std::string& object) = 0;
-  // What is being deleted is only condemned again.
-  virtual absl::Status GiveUpDeleting() = 0;
-  virtual absl::StatusOr<bool> IsBeingDeleted(const std::string& object) = 0;
 
   // Objects held by uploads.
   virtual absl::Status HoldObject(const std::string& upload, const std::string& object) = 0;

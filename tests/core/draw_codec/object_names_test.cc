@@ -17,7 +17,10 @@ TEST(ObjectNames, ParseIsTheInverseOfMake) {
   EXPECT_EQ(parsed->lease_epoch, 7);
   EXPECT_EQ(parsed->digest, kDigest);
   EXPECT_EQ(ParseChainObjectName(ResumeObjectName("s", {"j", 0}, 1, kDigest))->kind, ChainObjectName::Kind::kResume);
-  EXPECT_TRUE(IsObjectName(DatasetObjectName("s", kDigest)));
+  EXPECT_TRUE(IsObjectName(DatasetObjectName("s", kDigest, 0)));
+  EXPECT_TRUE(IsObjectName(ModelObjectName("s", kDigest, ~uint64_t{0})));
+  EXPECT_TRUE(IsObjectName("s/datasets/" + std::string(kDigest))) << "of an older version";
+  EXPECT_NE(DatasetObjectName("s", kDigest, 1), DatasetObjectName("s", kDigest, 2));
 }
 
 TEST(ObjectNames, RefusesEverythingElse) {

@@ -12,14 +12,8 @@ class ObjectChanges : public StateStoreTest {
   ApplyResult Begin(const std::string& upload, const std::string& object = "shard-0") {
     return Apply(change::BeginUpload{upload, {object}});
   }
-  std::vector<std::string> StartDeleting(const std::string& object = "shard-0") {
-    return Apply(change::StartDeleting{{object}}).objects;
-  }
-  // "shard-0", condemned.
-  void PutAndDelete() {
-    ASSERT_TRUE(Put(SmallDataset("digits")).status.ok());
-    ASSERT_TRUE(Apply(change::DeleteDataset{"digits"}).status.ok());
-    ASSERT_THAT(Garbage(), ElementsAre("shard-0"));
+  ApplyResult Repair(const std::string& upload, const std::vector<std::string>& objects = {"shard-0"}) {
+    return Apply(change::BeginUpload{upload, objects, true});
   }
   std::vector<ChainId> Queued() {
     std::vector<ChainId> chains;
@@ -34,40 +28,39 @@ class ObjectChanges : public StateStoreTest {
   }
 };
 
-TEST_P(ObjectChanges, AnUploadTakesCondemnedObjectsBackBeforeTheCollectorGetsThem) {
-  PutAndDelete();
-  EXPECT_TRUE(Begin("u").status.ok());
-  EXPECT_THAT(Garbage(), IsEmpty());
-  EXPECT_THAT(StartDeleting(), IsEmpty()) << "listed before, held since";
-  EXPECT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status.ok());
-  EXPECT_THAT(StartDeleting(), IsEmpty());
+TEST_P(ObjectChanges, ARepairHoldsWhatIsStoredAndNothingElse) {
+  Put(SmallDataset("digits"));
+  EXPECT_EQ(ReasonOf(Repair("u", {"shard-0", "shard-1"}).status), "BEING_DELETED");
+  EXPECT_TRUE(Apply(change::DeleteDataset{"digits"}).status.ok());
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0")) << "the refused one holds nothing";
 }
 
-TEST_P(ObjectChanges, AnUploadWaitsForAnObjectThatIsBeingDeleted) {
-  PutAndDelete();
-  EXPECT_THAT(StartDeleting(), ElementsAre("shard-0"));
-  EXPECT_EQ(ReasonOf(Apply(change::BeginUpload{"u", {"shard-1", "shard-0"}}).status), "BEING_DELETED");
-  store_ = harness_->Open();
-  EXPECT_EQ(ReasonOf(Begin("u").status), "BEING_DELETED") << "by a process that died";
-  EXPECT_THAT(StartDeleting(), ElementsAre("shard-0")) << "the next one goes on with it";
+TEST_P(ObjectChanges, NoRepairTakesGarbageBackBeforeOrAfterItsDeletion) {
+  Put(SmallDataset("digits"));
+  Apply(change::DeleteDataset{"digits"});
+  EXPECT_EQ(ReasonOf(Repair("u").status), "BEING_DELETED");
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0"));
   Apply(change::ForgetGarbage{{"shard-0"}});
-  EXPECT_TRUE(Begin("u").status.ok());
-  Apply(change::EndUpload{"u"});
-  EXPECT_THAT(Garbage(), ElementsAre("shard-0")) << "and the refused uploads held nothing";
+  EXPECT_EQ(ReasonOf(Repair("u").status), "BEING_DELETED");
 }
 
-TEST_P(ObjectChanges, WhatADeadProcessWasDeletingMayBePutAgain) {
-  PutAndDelete();
-  EXPECT_THAT(StartDeleting(), ElementsAre("shard-0"));
-  Apply(change::EndUpload{"another"});
-  EXPECT_EQ(ReasonOf(Begin("u").status), "BEING_DELETED") << "by a process that lives";
-  store_ = harness_->Open();
-  Apply(change::EndUpload{std::nullopt});
-  EXPECT_THAT(Garbage(), ElementsAre("shard-0")) << "a collector still finds it";
-  EXPECT_TRUE(Begin("u").status.ok());
-  EXPECT_THAT(StartDeleting(), IsEmpty());
+TEST_P(ObjectChanges, WhatARepairHoldsMayBeRegisteredAnew) {
+  Put(SmallDataset("digits"));
+  ASSERT_TRUE(Repair("u").status.ok());
+  Apply(change::DeleteDataset{"digits"});
+  EXPECT_THAT(Garbage(), IsEmpty());
   EXPECT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status.ok());
   EXPECT_THAT(Garbage(), IsEmpty());
+}
+
+TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
+  Begin("u");
+  Begin("v", "shard-1");
+  EXPECT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status.ok());
+  const ApplyResult second = Apply(change::PutDataset{SmallDataset("digits", "shard-1"), "v"});
+  ASSERT_TRUE(second.status.ok()) << second.status;
+  EXPECT_EQ(second.dataset->shards[0].object.name, "shard-0");
+  EXPECT_THAT(Garbage(), ElementsAre("shard-1"));
 }
 
 TEST_P(ObjectChanges, ADatasetNeedsAnUploadThatHoldsItsShards) {

@@ -48,7 +48,7 @@ TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   harness.Open()->Apply(std::vector<StateChange>{create, first}, absl::UnixEpoch()).value();
   const auto older = SqliteConnection::Open(harness.path());
   ASSERT_TRUE((*older)
-                  ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE garbage DROP COLUMN deleting; "
+                  ->Execute("ALTER TABLE chains DROP COLUMN crashes; "
                             "DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
                             "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE "
                             "expired; DROP TABLE evaluations; "

@@ -190,7 +190,6 @@ TEST_P(VersionChanges, ExpiredSegmentsAreTombstonesWhoseObjectsStayUntilTheyAreR
   EXPECT_THAT(Garbage(), ElementsAre(ObjectAt(10), ObjectAt(20)));
   EXPECT_THAT(store_->ReferencesOfChain(chain_)->objects, ElementsAre(ObjectAt(30)));
   const std::vector<std::string> garbage = Garbage();
-  Apply(change::StartDeleting{garbage});
   Apply(change::ForgetGarbage{garbage});
   EXPECT_TRUE(Apply(change::ReleaseExpired{{first}}).status.ok());
   EXPECT_THAT(Garbage(), IsEmpty()) << "it is gone";

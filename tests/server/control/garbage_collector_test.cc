@@ -117,37 +117,13 @@ TEST_F(GarbageCollectorTest, DeletedJobLosesItsObjectsAfterTheLongestPrediction)
 TEST_F(GarbageCollectorTest, LeavesDatasetsAndStrangeFilesAlone) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
-  const std::string dataset = DatasetObjectName("incarnation-1", DigestOf(1));
+  const std::string dataset = DatasetObjectName("incarnation-1", DigestOf(1), 7);
   const std::string strange = ChainObjectPrefix("incarnation-1", chain) + "notes.txt";
   blobs_.Add(dataset);
   blobs_.Add(strange);
   ASSERT_TRUE(SetIntent("job", JobIntent::kCancel).ok());
   Collect();
   EXPECT_EQ(Objects().size(), 2u);
-}
-
-TEST_F(GarbageCollectorTest, AfterACrashWhatWasClaimedMayBePutAgainAtOnceAndNothingIsDeleted) {
-  const std::string shard = DatasetObjectName("incarnation-1", DigestOf(1));
-  const auto begin = [&] { return Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({shard}, done); }); };
-  blobs_.Add(shard);
-  blobs_.stubborn = shard;
-  dispatcher_->EndUpload(begin().value());
-  executor_.RunUntilIdle();
-  EXPECT_FALSE(collector_.Collect().ok()) << "as a process that died after it had claimed the object";
-  EXPECT_EQ(ReasonOf(begin().status()), "BEING_DELETED");
-  Start();
-  GarbageCollector next(&clock_, &executor_, store_.get(), &blobs_);
-  ASSERT_TRUE(next.Recover().ok());
-  EXPECT_THAT(Objects(), Contains(shard)) << "--keep-objects keeps them";
-  const absl::StatusOr<std::string> again = begin();
-  ASSERT_TRUE(again.ok()) << again.status();
-  blobs_.stubborn.clear();
-  ASSERT_TRUE(next.Collect().ok());
-  EXPECT_THAT(Objects(), Contains(shard)) << "the upload holds it";
-  dispatcher_->EndUpload(*again);
-  executor_.RunUntilIdle();
-  ASSERT_TRUE(next.Collect().ok());
-  EXPECT_THAT(Objects(), Not(Contains(shard)));
 }
 
 TEST_F(GarbageCollectorTest, RunsOnItsOwnOnceStarted) {
@@ -206,7 +182,7 @@ TEST_F(GarbageCollectorTest, AnObjectThatCannotBeDeletedHoldsNothingElseUp) {
 }
 
 TEST_F(GarbageCollectorTest, ShardsOfAnUploadThatDiedWithItsProcessGo) {
-  const std::string shard = DatasetObjectName("incarnation-1", DigestOf(1));
+  const std::string shard = DatasetObjectName("incarnation-1", DigestOf(1), 7);
   ASSERT_TRUE(Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({shard}, done); }).ok());
   blobs_.Add(shard);
   Collect();

@@ -122,6 +122,8 @@ class Dispatcher {
   // answers with the upload's name; it ends with PutDataset or EndUpload. BeginRepair is for those of what is stored
   // (ABORTED / BEING_DELETED: it was deleted). PutDataset: the same content under the same name is OK, other content
   // ALREADY_EXISTS.
+  // ObjectNonce: of one upload, for the names of its objects.
+  uint64_t ObjectNonce();
   void BeginUpload(std::vector<std::string> objects, Reply<std::string> done);
   void BeginRepair(std::vector<std::string> objects, Reply<std::string> done);
   void EndUpload(const std::string& upload);

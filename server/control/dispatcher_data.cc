@@ -50,6 +50,11 @@ void Dispatcher::QueueSweep(const ChainId& chain) {
   impl_->Persist(change::QueueSweep{chain});
 }
 
+uint64_t Dispatcher::ObjectNonce() {
+  Impl::Entered entered(impl_.get());
+  return Fold(impl_->options.id_key, ++impl_->ids_made).value;
+}
+
 void Dispatcher::BeginUpload(std::vector<std::string> objects, Reply<std::string> done) {
   Impl::Entered entered(impl_.get());
   impl_->BeginUpload(std::move(objects), false, done);

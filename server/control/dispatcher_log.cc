@@ -7,6 +7,7 @@ namespace chainfleet {
 namespace {
 
 constexpr absl::Duration kSilenceInterval = absl::Seconds(1);
+constexpr absl::Duration kForgetWorkerAfter = absl::Minutes(10);
 
 }  // namespace
 
@@ -35,6 +36,8 @@ void Dispatcher::Impl::NoteSilentWorkers() {
       log_lines.push_back({LogLevel::kWarning, "worker fell silent", fields});
     }
   }
+  // A call that is held so long is of before this process was stopped: its worker may be there still.
+  fleet.ForgetSilent(now - kForgetWorkerAfter, [this](const std::string& worker) { return held.contains(worker); });
 }
 
 }  // namespace chainfleet

@@ -6,11 +6,6 @@
 #include "server/control/dispatcher_impl.h"
 
 namespace chainfleet {
-namespace {
-
-constexpr absl::Duration kForgetWorkerAfter = absl::Minutes(10);
-
-}  // namespace
 
 void Dispatcher::Impl::RunPolicy() {
   policy_due = false;
@@ -23,7 +18,6 @@ void Dispatcher::Impl::RunPolicy() {
     next_policy = fleet_settles;
     return;
   }
-  fleet.ForgetSilent(now - kForgetWorkerAfter);
   RetireSurplus();
   PlanTurns();
   BeginTurns();

@@ -77,8 +77,8 @@ std::vector<WorkerEntry*> Fleet::NewlySilent(absl::Duration before) {
   return found;
 }
 
-void Fleet::ForgetSilent(absl::Duration before) {
-  std::erase_if(workers_, [&](const auto& entry) { return entry.second.last_sync < before; });
+void Fleet::ForgetSilent(absl::Duration before, const std::function<bool(const std::string&)>& waits) {
+  std::erase_if(workers_, [&](const auto& entry) { return entry.second.last_sync < before && !waits(entry.first); });
 }
 
 }  // namespace chainfleet

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,8 +50,8 @@ class Fleet {
   bool Drain(const std::string& id, absl::Duration ends);
   // Those that were last seen before `before`, each once in its silence.
   std::vector<WorkerEntry*> NewlySilent(absl::Duration before);
-  // Forgets workers not seen since `before`.
-  void ForgetSilent(absl::Duration before);
+  // Forgets workers not seen since `before`, but not those that wait for an answer.
+  void ForgetSilent(absl::Duration before, const std::function<bool(const std::string&)>& waits);
   // By id.
   const std::map<std::string, WorkerEntry>& workers() const { return workers_; }
 

@@ -1,17 +1,21 @@
 #include "server/control/garbage_collector.h"
 
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/base/shared_work.h"
 #include "core/store/draw_codec/object_names.h"
 #include "server/control/upkeep.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int32_t kPage = 64;
+constexpr int32_t kPage = 256;
+// Beside the pass's own thread: a store over a network removes few objects a second, one after the other.
+constexpr int kHelpers = 15;
 
 }  // namespace
 
@@ -31,11 +35,8 @@ struct GarbageCollector::State {
     return pass;
   }
 
-  absl::Status Apply(StateChange change) {
-    const std::vector<StateChange> changes{std::move(change)};
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store->Apply(changes, clock->Wall()));
-    return results.front().status;
-  }
+  // Of changes that are never refused.
+  absl::Status Apply(const std::vector<StateChange>& changes) { return store->Apply(changes, clock->Wall()).status(); }
 
   // What the store itself has declared garbage.
   absl::Status DeleteGarbage(Pass* pass) {
@@ -44,14 +45,15 @@ struct GarbageCollector::State {
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, store->ListGarbage(after, kPage));
       if (objects.empty()) return status;
       after = objects.back();
+      std::vector<absl::Status> gone(objects.size());
+      ShareWork(executor, kHelpers, std::ssize(objects), [&](int64_t i) { gone[i] = blobs->Delete(objects[i]); });
       std::vector<std::string> deleted;
-      for (const std::string& object : objects) {
-        const absl::Status gone = blobs->Delete(object);
-        if (gone.ok()) deleted.push_back(object);
-        status.Update(gone);
+      for (size_t i = 0; i < objects.size(); ++i) {
+        if (gone[i].ok()) deleted.push_back(objects[i]);
+        status.Update(gone[i]);
       }
       pass->deleted += static_cast<int64_t>(deleted.size());
-      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::ForgetGarbage{std::move(deleted)}));
+      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply({change::ForgetGarbage{std::move(deleted)}}));
     }
   }
 
@@ -61,16 +63,22 @@ struct GarbageCollector::State {
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainSweep> sweeps, store->ListSweeps(after, kPage));
       if (sweeps.empty()) return status;
       after = sweeps.back().ticket;
-      for (const ChainSweep& sweep : sweeps) {
-        const absl::Status swept = SweepChain(sweep.chain, pass);
-        status.Update(swept);
-        if (swept.ok()) CHAINFLEET_RETURN_IF_ERROR(Apply(change::EndSweep{sweep.ticket}));
+      std::vector<absl::StatusOr<int64_t>> deleted(sweeps.size(), 0);
+      ShareWork(executor, kHelpers, std::ssize(sweeps), [&](int64_t i) { deleted[i] = SweepChain(sweeps[i].chain); });
+      pass->chains += std::ssize(sweeps);
+      std::vector<StateChange> ends;
+      for (size_t i = 0; i < sweeps.size(); ++i) {
+        status.Update(deleted[i].status());
+        if (!deleted[i].ok()) continue;
+        pass->deleted += *deleted[i];
+        ends.push_back(change::EndSweep{sweeps[i].ticket});
       }
+      if (!ends.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply(ends));
     }
   }
 
-  absl::Status SweepChain(const ChainId& chain, Pass* pass) {
-    ++pass->chains;
+  // How many objects of the chain it deleted.
+  absl::StatusOr<int64_t> SweepChain(const ChainId& chain) {
     std::vector<std::string> names;
     CHAINFLEET_ASSIGN_OR_RETURN(std::vector<std::string> incarnations, store->FormerIncarnations());
     incarnations.push_back(store->incarnation());
@@ -79,23 +87,24 @@ struct GarbageCollector::State {
                                   blobs->List(ChainObjectPrefix(incarnation, chain)));
       names.insert(names.end(), listed.begin(), listed.end());
     }
-    if (names.empty()) return absl::OkStatus();
+    if (names.empty()) return 0;
+    int64_t deleted = 0;
     CHAINFLEET_ASSIGN_OR_RETURN(const ChainReferences references, store->ReferencesOfChain(chain));
     for (const std::string& name : names) {
       const std::optional<ChainObjectName> parsed = ParseChainObjectName(name);
       if (!parsed || references.objects.contains(name)) continue;
       if (parsed->lease_epoch >= references.lease_epoch && !references.is_final) continue;
       CHAINFLEET_RETURN_IF_ERROR(blobs->Delete(name));
-      ++pass->deleted;
+      ++deleted;
     }
-    return absl::OkStatus();
+    return deleted;
   }
 };
 
 GarbageCollector::GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs)
     : state_(std::make_shared<State>(clock, executor, store, blobs)) {}
 
-absl::Status GarbageCollector::Recover() { return state_->Apply(change::EndUpload{std::nullopt}); }
+absl::Status GarbageCollector::Recover() { return state_->Apply({change::EndUpload{std::nullopt}}); }
 
 void GarbageCollector::Start(absl::Duration interval) {
   RunEvery(state_->executor, interval, interval, "garbage collection", std::weak_ptr<State>(state_),

@@ -18,6 +18,8 @@
 
 namespace chainfleet {
 
+// Objects are deleted by several threads of the executor, if it has them to spare.
+//
 // Thread-safe. Store and blobs must outlive the executor's last task. One collector of a store deletes at a time.
 class GarbageCollector {
  public:

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "core/base/random_bits.h"
 #include "server/rpc/content_registration.h"
 #include "server/rpc/job_render.h"
 
@@ -35,7 +34,7 @@ void DatasetUploadCall::TakeEnd() {
   const auto take_in = [parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
     const absl::Status fetched = upload->Fetch(*parts.dataset_roots, [&] { return finisher->waits(); });
     if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
-    absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), RandomBits());
+    absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), parts.dispatcher->ObjectNonce());
     if (!decoded.ok()) return finisher->Finish(decoded.status());
     const absl::StatusOr<Dataset> known = parts.dispatcher->GetDataset(upload->name());
     const bool repairs = known.ok() && known->digest == decoded->description.digest;

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
-#include "core/base/random_bits.h"
 #include "core/formats/torch_script.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
@@ -63,7 +62,7 @@ void ModelUploadCall::TakeEnd() {
           return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
         }
         const DigestHex sha256 = Sha256Hex(*bytes);
-        const std::string object = ModelObjectName(parts.state->incarnation(), sha256, RandomBits());
+        const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.dispatcher->ObjectNonce());
         StoredModel model = {name, {object, static_cast<int64_t>(bytes->size()), sha256}, {}};
         const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
         const bool repairs = known.ok() && known->object.sha256 == sha256;

@@ -68,7 +68,7 @@ absl::Status SqlRows::AddGarbage(const std::string& object) {
 
 absl::Status SqlRows::RemoveGarbage(const std::string& object) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM garbage WHERE object = ?"));
-  return s.Bind(object).Run();
+  return s.Bind(object).RunLater();
 }
 
 absl::Status SqlRows::HoldObject(const std::string& upload, const std::string& object) {
@@ -108,7 +108,7 @@ absl::Status SqlRows::QueueSweep(const ChainId& chain) {  // again is later: wit
 
 absl::Status SqlRows::RemoveSweep(int64_t ticket) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM sweeps WHERE ticket = ?"));
-  return s.Bind(ticket).Run();
+  return s.Bind(ticket).RunLater();
 }
 
 absl::StatusOr<std::vector<ChainSweep>> SqlRows::ListSweeps(int64_t after, int32_t limit) {

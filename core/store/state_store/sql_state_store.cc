@@ -34,6 +34,7 @@ struct SqlStateStore::Side {
   Mutex mutex;
   const std::unique_ptr<SqlConnection> connection CHAINFLEET_GUARDED_BY(mutex);
   SqlGroupRows rows CHAINFLEET_GUARDED_BY(mutex);
+  absl::Status loss CHAINFLEET_GUARDED_BY(mutex);  // of the writer
 };
 
 SqlStateStore::SqlStateStore(std::unique_ptr<SqlConnection> writer, std::unique_ptr<SqlConnection> reader,
@@ -45,6 +46,9 @@ SqlStateStore::~SqlStateStore() = default;
 
 absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const StateChange> changes, absl::Time wall) {
   MutexLock lock(&writer_->mutex);
+  // Whoever met it: the state in memory is not the stored one any more. Nor does the writer's line come back: a takeover
+  // ends the one that it knows.
+  if (!writer_->loss.ok()) return writer_->loss;
   SqlConnection& connection = *writer_->connection;
   std::vector<ApplyResult> results;
   const auto write = [&]() -> absl::Status {
@@ -67,7 +71,7 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
   }
   // A line may have ended because another coordinator took over: that is the better word for it.
   const absl::Status ownership = CheckOwnership(ownership_, &connection);
-  return ReasonOf(ownership) == "NOT_LEADER" ? ownership : WithReason(status, "OUTCOME_UNKNOWN");
+  return writer_->loss = ReasonOf(ownership) == "NOT_LEADER" ? ownership : WithReason(status, "OUTCOME_UNKNOWN");
 }
 
 absl::StatusOr<std::vector<std::string>> SqlStateStore::FormerIncarnations() {

@@ -76,7 +76,8 @@ class StateStore {
   // Applies the changes in order in ONE transaction; results come in the same order. A change whose precondition fails
   // fails alone. `wall` becomes their creation, commit or finishing time. RESOURCE_EXHAUSTED / DISK_FULL in every
   // result: nothing was written, it may be repeated. Not OK as a whole, and the caller must end and reload: UNAVAILABLE
-  // / NOT_LEADER (someone else opened the store), any code with OUTCOME_UNKNOWN.
+  // / NOT_LEADER (someone else opened the store), any code with OUTCOME_UNKNOWN; of stores in SQL every later call says
+  // the same.
   virtual absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) = 0;
 
   virtual absl::StatusOr<StoredState> Load() = 0;

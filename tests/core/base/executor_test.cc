@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
+#include <utility>
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/base/shared_work.h"
 #include "core/base/thread_pool.h"
 
 namespace chainfleet {
@@ -112,6 +115,42 @@ TEST(BoundedExecutor, LeavesTheOtherThreadsToTheRest) {
   MutexLock lock(&mutex);
   while (ran < 10) changed.Wait(&mutex);
   EXPECT_EQ(most, 2);
+}
+
+// Takes tasks and runs none of them.
+class IdleExecutor final : public Executor {
+ public:
+  void Schedule(std::function<void()> task) override { tasks.push_back(std::move(task)); }
+  void ScheduleAfter(absl::Duration, std::function<void()> task) override { Schedule(std::move(task)); }
+  std::vector<std::function<void()>> tasks;
+};
+
+TEST(ShareWork, RunsEachItemOnceOnManyThreads) {
+  ThreadPool pool(4);
+  for (const int64_t count : {0, 1, 3, 1000}) {
+    std::vector<std::atomic<int>> runs(count);
+    ShareWork(&pool, 3, count, [&](int64_t i) { ++runs[i]; });
+    for (const std::atomic<int>& run : runs) EXPECT_EQ(run, 1);
+  }
+}
+
+TEST(ShareWork, HelpersWorkWhileTheCallerDoes) {
+  ThreadPool pool(1);
+  std::promise<void> other;
+  ShareWork(&pool, 1, 2, [&, seen = other.get_future().share()](int64_t i) {
+    if (i == 1) return other.set_value();
+    seen.wait();
+  });
+}
+
+TEST(ShareWork, WaitsForNoThreadThatHasNotBegun) {
+  IdleExecutor idle;
+  int64_t sum = 0;
+  ShareWork(&idle, 7, 5, [&](int64_t i) { sum += i; });
+  EXPECT_EQ(sum, 10);
+  EXPECT_EQ(idle.tasks.size(), 4u);
+  for (const auto& task : idle.tasks) task();
+  EXPECT_EQ(sum, 10);
 }
 
 }  // namespace

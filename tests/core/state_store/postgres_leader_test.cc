@@ -158,6 +158,8 @@ TEST_F(PostgresLeaderTest, AReadThatTimesOutMayBeRepeatedAndAWriteIsOfUnknownOut
   EXPECT_EQ(ReasonOf(elected->store->Apply(create, absl::UnixEpoch()).status()), "OUTCOME_UNKNOWN");
   locker->Rollback();
   EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
+  EXPECT_EQ(ReasonOf(elected->store->Apply(create, absl::UnixEpoch()).status()), "OUTCOME_UNKNOWN")
+      << "whoever met it first, the process ends";
 }
 
 TEST_F(PostgresLeaderTest, NoStatementOfAPurgeGrowsWithTheJob) {
@@ -218,6 +220,7 @@ TEST_F(PostgresLeaderTest, RefusesANewerSchemaWithBothVersions) {
 TEST_F(PostgresLeaderTest, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
   ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
   Execute(
+      "ALTER TABLE garbage ADD COLUMN deleting BIGINT; "
       "DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; DROP TABLE former_incarnations; "
       "DROP TABLE evaluations; DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version, DROP "
       "COLUMN stopped, DROP COLUMN asked_chains; "
@@ -241,7 +244,8 @@ TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
   Execute("ALTER TABLE jobs ADD COLUMN last_version BIGINT");  // fails if it is there
   Execute(
       "ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains; "
-      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; ALTER TABLE evaluations DROP COLUMN version");
+      "ALTER TABLE garbage ADD COLUMN deleting BIGINT; ALTER TABLE evaluations DROP COLUMN version; "
+      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in");
   EXPECT_TRUE(leader->Renew().ok());
   const auto next = Coordinator("b:7400", kAtOnce)->TakeOver();
   ASSERT_TRUE(next.ok()) << next.status();

@@ -53,6 +53,29 @@ TEST_F(DispatcherWorkers, HeldCallEndsAfterHalfASyncIntervalAndTheNextIsToComeAt
   EXPECT_EQ(held.get()->next_sync_in, absl::ZeroDuration());
 }
 
+TEST_F(DispatcherWorkers, CallHeldWhileTheServerWasStoppedForLongIsAnswered) {
+  FakeWorker worker("w1", 1), idle("w2");
+  LeaseOne(&worker);
+  Create("waits", 8);
+  idle.draining = true;
+  Sync(&idle);
+  const auto held = Send(&idle);
+  executor_.RunUntilIdle();
+  clock_.Advance(absl::Minutes(11));
+  FakeWorker other("w3");
+  Send(&other);
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(held.get().ok()) << held.get().status();
+}
+
+TEST_F(DispatcherWorkers, WorkersThatLeftAreForgottenThoughNothingWaits) {
+  FakeWorker worker("w1"), other("w2");
+  Sync(&worker);
+  executor_.RunFor(absl::Minutes(11));
+  Sync(&other);
+  EXPECT_EQ(dispatcher_->ListWorkers().size(), 1u);
+}
+
 TEST_F(DispatcherWorkers, FullWorkerIsAnsweredAtOnce) {
   FakeWorker worker("w1", 1);
   const ChainId chain = LeaseOne(&worker);

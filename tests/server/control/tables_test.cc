@@ -165,9 +165,14 @@ TEST(Fleet, AddsUpDevicesAndForgetsTheSilent) {
   const WorkerEntry* worker = fleet.See(From("one", 1), absl::Seconds(10), kTerm)->worker;
   EXPECT_EQ(worker->chain_slots, 18);
   EXPECT_EQ(worker->device, "cpu,cuda:0");
-  fleet.ForgetSilent(absl::Seconds(10));
+  bool waits = true;
+  const auto forget = [&](int64_t before) { fleet.ForgetSilent(absl::Seconds(before), [&](auto&) { return waits; }); };
+  forget(11);
+  EXPECT_NE(fleet.Find("w"), nullptr) << "its call is held";
+  waits = false;
+  forget(10);
   EXPECT_NE(fleet.Find("w"), nullptr);
-  fleet.ForgetSilent(absl::Seconds(11));
+  forget(11);
   EXPECT_EQ(fleet.Find("w"), nullptr);
 }
 

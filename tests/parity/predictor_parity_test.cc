@@ -6,6 +6,7 @@
 
 #include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
+#include "worker/numerics/predict/device_rows.h"
 #include "worker/numerics/predict/stack_cache.h"
 
 namespace chainfleet {
@@ -41,6 +42,58 @@ TEST(StackedPass, GivesMomentsOfARegressionWhoseNoiseIsSampled) {
   const ModelSpec model{LayeredModel{{{LinearLayer{6}}, {ReluLayer{}}, {LinearLayer{}}}},
                         GaussianLikelihood{.variance = {}, .learned = true}};
   ExpectPredictorParity(model, *Resident(MakeTable(50, 4, false)), 33, 7);
+}
+
+// Softmax regression over [n, 2] floats, 600 rows of one value.
+class KeptRows : public ::testing::Test {
+ protected:
+  static InputTensor Rows(float value) {
+    const std::vector<float> values(1200, value);
+    return {InputType::kFloat32, {600, 2}, std::string(reinterpret_cast<const char*>(values.data()), 4800)};
+  }
+  std::vector<double> Sums(const InputTensor& inputs, std::shared_ptr<DeviceRows>* kept, int32_t chain = 0) {
+    const auto sums = both_.stacked->Predict({SomeDraws(3, both_, chain)}, inputs, false, kept);
+    EXPECT_TRUE(sums.ok()) << sums.status();
+    return sums->at(0).sum_wp;
+  }
+  const BothWays both_ =
+      Predictors({BuiltinModel{"softmax_regression", {}}}, SyntheticImages(4, {2}, 3)->description(), {});
+};
+
+TEST_F(KeptRows, AreReadOnceForAllCallsAboutThem) {
+  InputTensor inputs = Rows(1);
+  std::shared_ptr<DeviceRows> kept;
+  const auto first = Sums(inputs, &kept), of_others = Sums(inputs, nullptr, 1);
+  ASSERT_EQ(kept->blocks.size(), 2u);
+  EXPECT_EQ(kept->room, kMaxDeviceRowBytes - 4800);
+  inputs.bytes = Rows(2).bytes;  // to be seen by a call that reads them
+  EXPECT_EQ(Sums(inputs, &kept), first);
+  EXPECT_EQ(Sums(inputs, &kept, 1), of_others) << "other draws of the same rows";
+  EXPECT_EQ(kept->room, kMaxDeviceRowBytes - 4800);
+}
+
+TEST_F(KeptRows, AreThoseOfTheirShardWhereverItsBytesLie) {
+  InputTensor inputs = Rows(1);
+  std::shared_ptr<DeviceRows> of_first, of_second;
+  const auto first = Sums(inputs, &of_first);
+  inputs.bytes.assign(Rows(2).bytes);  // another shard's, at the same address
+  const auto second = Sums(inputs, &of_second);
+  EXPECT_NE(second, first);
+  EXPECT_EQ(Sums(inputs, nullptr), second);
+}
+
+TEST_F(KeptRows, AreMadeAgainWhereTheyDoNotFit) {
+  InputTensor inputs = Rows(1);
+  const auto kept = std::make_shared<DeviceRows>(DeviceRows{.room = 512 * 8, .blocks = {}});
+  auto pointer = kept;
+  const auto first = Sums(inputs, &pointer);
+  EXPECT_EQ(kept->room, 0);
+  EXPECT_EQ(kept->blocks.size(), 1u);
+  inputs.bytes = Rows(2).bytes;
+  const auto again = Sums(inputs, &pointer), other = Sums(inputs, nullptr);
+  EXPECT_EQ(again.front(), first.front());
+  EXPECT_NE(again.back(), first.back()) << "row 599 is of a block that is not kept";
+  EXPECT_EQ(again.back(), other.back());
 }
 
 TEST(StackCache, KeepsWhatIsAskedForByTheIdentityOfItsDraws) {

@@ -24,7 +24,8 @@ class PassPredictor final : public Predictor {
       : model_(std::move(model)), plan_(model_->plan), pass_(std::move(pass)) {}
 
   absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
-                                                         const InputTensor& inputs, bool members) override {
+                                                         const InputTensor& inputs, bool members,
+                                                         std::shared_ptr<DeviceRows>* kept) override {
     const std::vector<int64_t>& shape = inputs.shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), plan_->input_shape.begin(), plan_->input_shape.end())) {
@@ -38,13 +39,15 @@ class PassPredictor final : public Predictor {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
     }
-    return Run(stacks, inputs.type, inputs.bytes, 0, shape[0], nullptr, members, nullptr);
+    const RowSource rows(inputs.type, inputs.bytes, 0, plan_->input_shape, plan_->normalisation, nullptr);
+    return Run({.stacks = stacks, .rows = rows, .num_rows = shape[0], .kept = kept}, members);
   }
 
   absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
                                                              const ResidentDataset& data, int64_t first_row,
                                                              int64_t num_rows, bool per_draw_scores, bool members,
-                                                             const Corruption* corruption) override {
+                                                             const Corruption* corruption,
+                                                             std::shared_ptr<DeviceRows>* kept) override {
     const Dataset& description = data.description();
     CHAINFLEET_RETURN_IF_ERROR(model_->CheckRows(description, first_row, num_rows));
     if (per_draw_scores) CHAINFLEET_RETURN_IF_ERROR(model_->CheckTargets(description));
@@ -53,8 +56,10 @@ class PassPredictor final : public Predictor {
       CHAINFLEET_ASSIGN_OR_RETURN(corrupter, Corrupter::Create(*corruption, description.input_shape));
     }
     const std::vector<float> targets = per_draw_scores ? data.TargetNumbers() : std::vector<float>();
-    return Run(stacks, description.input_type, data.input_bytes(), first_row, num_rows,
-               per_draw_scores ? targets.data() : nullptr, members, corrupter ? &*corrupter : nullptr);
+    const RowSource rows(description.input_type, data.input_bytes(), first_row, plan_->input_shape,
+                         plan_->normalisation, corrupter ? &*corrupter : nullptr);
+    const float* const of_rows = per_draw_scores ? targets.data() + first_row : nullptr;
+    return Run({.stacks = stacks, .rows = rows, .num_rows = num_rows, .targets = of_rows, .kept = kept}, members);
   }
 
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
@@ -65,25 +70,24 @@ class PassPredictor final : public Predictor {
   }
 
  private:
-  // Rows [first, first + n) of `bytes`; `targets` of row 0 on, or null; as `corrupter` changes them, or null.
-  absl::StatusOr<std::vector<PartialPrediction>> Run(const std::vector<DrawStack>& stacks, InputType type,
-                                                     const std::string& bytes, int64_t first, int64_t n,
-                                                     const float* targets, bool members, const Corrupter* corrupter) {
+  // `work` lacks the sums.
+  absl::StatusOr<std::vector<PartialPrediction>> Run(PassWork work, bool members) {
+    const std::vector<DrawStack>& stacks = work.stacks;
     for (const DrawStack& draws : stacks) CHAINFLEET_RETURN_IF_ERROR(model_->CheckDraws(draws));
-    const RowSource rows(type, bytes, first, plan_->input_shape, plan_->normalisation, corrupter);
     const auto run = [&]() -> absl::StatusOr<std::vector<PartialPrediction>> {
       std::vector<PartialPrediction> sums;
-      for (const DrawStack& draws : stacks) sums.push_back(EmptySums(draws, n));
+      for (const DrawStack& draws : stacks) sums.push_back(EmptySums(draws, work.num_rows));
       std::vector<PredictionSums> adders;
       for (size_t i = 0; i < stacks.size(); ++i) {
-        adders.emplace_back(model_->likelihood.get(), stacks[i].weights, targets != nullptr, members, &sums[i]);
+        adders.emplace_back(model_->likelihood.get(), stacks[i].weights, work.targets != nullptr, members, &sums[i]);
       }
       if (stacks.empty()) return sums;
-      pass_->Run({stacks, rows, n, targets == nullptr ? nullptr : targets + first, &adders});
+      work.sums = &adders;
+      pass_->Run(work);
       for (PredictionSums& adder : adders) adder.Finish();
       return sums;
     };
-    return CatchTorch(absl::StrCat("a prediction of ", n, " rows"), run);
+    return CatchTorch(absl::StrCat("a prediction of ", work.num_rows, " rows"), run);
   }
 
   PartialPrediction EmptySums(const DrawStack& draws, int64_t n) const {

@@ -15,6 +15,7 @@ namespace chainfleet {
 
 class ResidentDataset;
 class StackCache;
+struct DeviceRows;
 
 // What the predictors of a device keep on it together; null for the CPU. INVALID_ARGUMENT for a device that is none.
 absl::StatusOr<std::shared_ptr<StackCache>> MakeStackCache(const std::string& device);
@@ -33,21 +34,26 @@ class Predictor {
 
   // The sums of each stack, in their order. Outputs in float32, sums in float64: on a CPU the same bits however the
   // rows are cut into requests and the stacks into calls, on a GPU up to rounding. `members`: also what each draw says
-  // by itself. INVALID_ARGUMENT if shapes or types do not fit the plan.
+  // by itself. `kept`: null, or where the rows that were made for a GPU stay for the caller's next calls about these
+  // same inputs, at most kMaxDeviceRowBytes; null pointees are set. INVALID_ARGUMENT if shapes or types do not fit the
+  // plan.
   //
   // Draws of a stack are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to
   // the runs before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the sums
   // of one call over all of them, in the same order.
   virtual absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
-                                                                 const InputTensor& inputs, bool members = false) = 0;
+                                                                 const InputTensor& inputs, bool members = false,
+                                                                 std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
 
   // The same over rows of `data`, with `corruption` as it leaves them; with `per_draw_scores` also held against its
-  // labels or targets. INVALID_ARGUMENT also for a corruption that is none, or not of such inputs.
+  // labels or targets; `kept` is of these rows as they are left. INVALID_ARGUMENT also for a corruption that is none,
+  // or not of such inputs.
   virtual absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
                                                                      const ResidentDataset& data, int64_t first_row,
                                                                      int64_t num_rows, bool per_draw_scores,
                                                                      bool members = false,
-                                                                     const Corruption* corruption = nullptr) = 0;
+                                                                     const Corruption* corruption = nullptr,
+                                                                     std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
 
   // Begins to measure how the likelihood bends around the newest draw of `theta` (core/domain/flatness.h) over rows of
   // `data`, at most limits::kMaxShardRows, and on the way to the newest one of `theta_a`, which may have none.

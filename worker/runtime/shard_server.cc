@@ -77,6 +77,7 @@ struct ShardServer::Shard {
   size_t next_unit = 0;  // of (chain, kind), or of chains
 
   std::unique_ptr<FlatnessRun> flatness;  // of the chain that is measured now
+  std::shared_ptr<DeviceRows> device_rows;
 
   size_t num_units() const { return request.chains.size() * (request.flatness ? 1 : request.kinds.size()); }
   DrawStack Stack(size_t chain, DrawKind kind) const;
@@ -290,10 +291,10 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
   CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
   absl::StatusOr<std::vector<PartialPrediction>> partials =
       shard->dataset == nullptr
-          ? predictor->Predict(stacks, *request.inputs, request.members)
+          ? predictor->Predict(stacks, *request.inputs, request.members, &shard->device_rows)
           : predictor->PredictRows(stacks, *shard->dataset, request.rows->first_row, request.rows->num_rows,
                                    request.per_draw_scores, request.members,
-                                   request.corruption ? &*request.corruption : nullptr);
+                                   request.corruption ? &*request.corruption : nullptr, &shard->device_rows);
   if (!partials.ok()) return partials.status();
   std::ranges::move(*partials, std::back_inserter(shard->result.partials));
   return absl::OkStatus();

@@ -39,7 +39,8 @@ class FakeService final : public v1::WorkerService::Service {
 class WidePredictor final : public Predictor {
  public:
   absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
-                                                         const InputTensor& inputs, bool) override {
+                                                         const InputTensor& inputs, bool,
+                                                         std::shared_ptr<DeviceRows>*) override {
     if (inputs.shape.empty()) return WithReason(absl::InvalidArgumentError("no shape"), "INVALID_FIELD");
     std::vector<PartialPrediction> partials(stacks.size());
     for (size_t i = 0; i < stacks.size(); ++i) {
@@ -50,7 +51,8 @@ class WidePredictor final : public Predictor {
     return partials;
   }
   absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>&, const ResidentDataset&,
-                                                             int64_t, int64_t, bool, bool, const Corruption*) override {
+                                                             int64_t, int64_t, bool, bool, const Corruption*,
+                                                             std::shared_ptr<DeviceRows>*) override {
     return absl::InternalError("no rows here");
   }
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan&, const DrawStack&, const DrawStack&,

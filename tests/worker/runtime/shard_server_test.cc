@@ -5,6 +5,7 @@
 
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/worker_fixture.h"
+#include "worker/numerics/predict/device_rows.h"
 #include "worker/runtime/session/progress_upload.h"
 
 namespace chainfleet {
@@ -35,8 +36,9 @@ class FakePredictor final : public Predictor {
  public:
   explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
   absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks, const InputTensor&,
-                                                         bool members) override {
+                                                         bool members, std::shared_ptr<DeviceRows>* kept) override {
     if (members) members_asked = true;
+    rows_made.push_back(Make(kept));
     clock_->Advance(absl::Milliseconds(100));
     std::vector<PartialPrediction> partials;
     for (const DrawStack& draws : stacks) {
@@ -52,7 +54,9 @@ class FakePredictor final : public Predictor {
   // The probability is the severity of the corruption.
   absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
                                                              const ResidentDataset&, int64_t, int64_t, bool, bool,
-                                                             const Corruption* corruption) override {
+                                                             const Corruption* corruption,
+                                                             std::shared_ptr<DeviceRows>* kept) override {
+    rows_made.push_back(Make(kept));
     std::vector<PartialPrediction> partials(stacks.size());
     for (PartialPrediction& partial : partials) partial.sum_wp = {corruption == nullptr ? 0.0 : corruption->severity};
     return partials;
@@ -66,8 +70,14 @@ class FakePredictor final : public Predictor {
   }
 
   inline static bool members_asked = false;
+  inline static std::vector<std::weak_ptr<DeviceRows>> rows_made;  // a pointer for each call: what it was about
 
  private:
+  static std::shared_ptr<DeviceRows> Make(std::shared_ptr<DeviceRows>* kept) {
+    if (*kept == nullptr) *kept = std::make_shared<DeviceRows>();
+    return *kept;
+  }
+
   FakeClock* const clock_;
 };
 
@@ -202,6 +212,22 @@ TEST_F(ShardServerTest, SumsSeveralEntriesOfOneChainApartInTheirOrder) {
   std::vector<double> sums;
   for (const PartialPrediction& partial : results_[0]->partials) sums.push_back(partial.sum_wp[0]);
   EXPECT_THAT(sums, ElementsAre(4, 40, 2 + 3, 20 + 30, 1, 10));
+}
+
+TEST_F(ShardServerTest, KeepsWhatWasMadeOfItsRowsForEachPartOfAShardAndForNoOther) {
+  FakePredictor::rows_made.clear();
+  Submit(Request(1, {Chain(0)}));
+  Submit(Request(2, {Chain(0)}));
+  RunAll();
+  const auto& made = FakePredictor::rows_made;
+  ASSERT_THAT(made, SizeIs(4)) << "two kinds of two shards";
+  const auto same = [&](size_t i, size_t j) {
+    return !made[i].owner_before(made[j]) && !made[j].owner_before(made[i]);
+  };
+  EXPECT_TRUE(same(0, 1));
+  EXPECT_FALSE(same(1, 2));
+  EXPECT_TRUE(same(2, 3));
+  for (const auto& rows : made) EXPECT_TRUE(rows.expired()) << "a shard that ended keeps none";
 }
 
 TEST_F(ShardServerTest, AsksForMembersIfTheShardDoes) {

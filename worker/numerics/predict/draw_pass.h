@@ -19,6 +19,7 @@ struct PassWork {
   int64_t num_rows = 0;
   const float* targets = nullptr;               // [num_rows], or null
   std::vector<PredictionSums>* sums = nullptr;  // one of each stack
+  std::shared_ptr<DeviceRows>* kept = nullptr;  // of these rows, or null
 };
 
 // What draw `s` of a stack says, `outputs` [groups of 16][K][16] (kernels/lanes.h), of rows [start, start + count) is

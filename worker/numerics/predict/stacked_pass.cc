@@ -9,6 +9,7 @@
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/fused_network.h"
 #include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/predict/device_rows.h"
 #include "worker/numerics/predict/draw_pass.h"
 #include "worker/numerics/predict/stack_cache.h"
 
@@ -31,14 +32,27 @@ class StackedPass final : public DrawPass {
     }
     for (int64_t start = 0; start < work.num_rows; start += kBlockRows) {
       const int64_t count = std::min(work.num_rows - start, kBlockRows);
-      const at::Tensor x = Inputs(work.rows, start, count);
+      const at::Tensor x = Inputs(work, start, count);
       for (size_t i = 0; i < work.stacks.size(); ++i) AddStack(work, i, start, x);
     }
   }
 
  private:
-  // [1, count, input_shape...]
-  at::Tensor Inputs(const RowSource& source, int64_t start, int64_t count) {
+  // [1, count, input_shape...] on the device: those of the part of the shard before this one, where they are kept.
+  at::Tensor Inputs(const PassWork& work, int64_t start, int64_t count) {
+    if (work.kept == nullptr) return Read(work.rows, start, count);
+    if (*work.kept == nullptr) *work.kept = std::make_shared<DeviceRows>();
+    DeviceRows& kept = **work.kept;
+    if (const auto it = kept.blocks.find(start); it != kept.blocks.end()) return it->second;
+    at::Tensor x = Read(work.rows, start, count);
+    if (const auto bytes = static_cast<int64_t>(x.nbytes()); bytes <= kept.room) {
+      kept.room -= bytes;
+      kept.blocks.emplace(start, x);
+    }
+    return x;
+  }
+
+  at::Tensor Read(const RowSource& source, int64_t start, int64_t count) {
     std::vector<int64_t> shape = {1, count};
     shape.insert(shape.end(), model_->network.input_shape.begin(), model_->network.input_shape.end());
     at::Tensor x = at::empty(shape, at::kFloat);

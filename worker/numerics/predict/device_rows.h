@@ -1,0 +1,20 @@
+// Rows as a device has them, kept between calls about the same ones under other draws.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+
+namespace chainfleet {
+
+// Of the rows of one shard: 1024 images of [3, 148, 148].
+inline constexpr int64_t kMaxDeviceRowBytes = int64_t{256} << 20;
+
+// Belongs to whoever asks for these rows and goes with them: so it cannot be taken for that of others. Not thread-safe.
+struct DeviceRows {
+  int64_t room = kMaxDeviceRowBytes;     // what may still be kept; a block that is larger is made again
+  std::map<int64_t, at::Tensor> blocks;  // by their first row: [1, rows, input_shape...] float32 on the device
+};
+
+}  // namespace chainfleet

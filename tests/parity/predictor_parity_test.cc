@@ -96,9 +96,18 @@ TEST_F(KeptRows, AreMadeAgainWhereTheyDoNotFit) {
   EXPECT_EQ(again.back(), other.back());
 }
 
-TEST(StackCache, KeepsWhatIsAskedForByTheIdentityOfItsDraws) {
-  const auto draw = [](float value) { return std::make_shared<const std::vector<float>>(256, value); };  // 1 KiB
-  std::vector<StackCache::Draw> draws = {draw(1), draw(2), draw(3), draw(4)};
+// Draws of 1 KiB from one object, each with its number as values.
+DrawStack Draws(const std::string& object, const std::vector<int64_t>& indices) {
+  DrawStack draws;
+  for (const int64_t index : indices) {
+    draws.theta.push_back(std::make_shared<const std::vector<float>>(256, static_cast<float>(index)));
+    draws.ids.push_back({object, index});
+  }
+  return draws;
+}
+
+TEST(StackCache, KeepsTheLatestThatWereAskedFor) {
+  const DrawStack draws = Draws("a", {1, 2, 3, 4});
   StackCache cache(at::kCPU, 3 << 10);
   const at::Tensor two = cache.Get(draws, 0, 2);
   EXPECT_EQ(two.sizes(), at::IntArrayRef({2, 256}));
@@ -107,13 +116,35 @@ TEST(StackCache, KeepsWhatIsAskedForByTheIdentityOfItsDraws) {
   EXPECT_EQ(cache.Get(draws, 2, 1)[0][0].item<float>(), 3);
   EXPECT_EQ(cache.bytes(), 3 << 10);
   EXPECT_TRUE(cache.Get(draws, 0, 2).is_same(two));
-  cache.Get(draws, 3, 1);  // in place of that of draw 2, which was asked for longer ago
+  cache.Get(draws, 3, 1);  // in place of that of draw 3, which was asked for longer ago
   EXPECT_TRUE(cache.Get(draws, 0, 2).is_same(two));
   EXPECT_EQ(cache.bytes(), 3 << 10);
-  draws[0] = draw(1);  // the same numbers, come back as another
-  EXPECT_FALSE(cache.Get(draws, 0, 2).is_same(two));
   EXPECT_EQ(cache.Get(draws, 0, 4).size(0), 4) << "larger than the cache";
   EXPECT_LE(cache.bytes(), 3 << 10);
+}
+
+TEST(StackCache, KnowsDrawsThatWereReadAnewByTheirObject) {
+  StackCache cache(at::kCPU);
+  const at::Tensor kept = cache.Get(Draws("a", {1, 2}), 0, 2);
+  EXPECT_TRUE(cache.Get(Draws("a", {1, 2}), 0, 2).is_same(kept)) << "other vectors, the same draws";
+  EXPECT_TRUE(cache.Get(Draws("a", {0, 1, 2}), 1, 2).is_same(kept)) << "within more";
+  EXPECT_EQ(cache.bytes(), 2 << 10);
+  EXPECT_FALSE(cache.Get(Draws("b", {1, 2}), 0, 2).is_same(kept));
+  EXPECT_FALSE(cache.Get(Draws("a", {2, 1}), 0, 2).is_same(kept));
+  EXPECT_FALSE(cache.Get(Draws("a", {1}), 0, 1).is_same(kept));
+  DrawStack anchors = Draws("a", {1, 2});
+  anchors.kind = DrawKind::kThetaA;
+  EXPECT_FALSE(cache.Get(anchors, 0, 2).is_same(kept)) << "the object has both kinds";
+}
+
+TEST(StackCache, KeepsNoneThatHaveNoIds) {
+  StackCache cache(at::kCPU);
+  DrawStack draws = Draws("a", {1}), others = Draws("a", {2});
+  draws.ids.clear();
+  others.ids.clear();
+  EXPECT_EQ(cache.Get(draws, 0, 1)[0][0].item<float>(), 1);
+  EXPECT_EQ(cache.Get(others, 0, 1)[0][0].item<float>(), 2);
+  EXPECT_EQ(cache.bytes(), 0);
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ inline DrawStack SomeDraws(int64_t draws, const BothWays& both, int32_t chain) {
       theta[i] = middle + 0.5f * UniformFloat(word) - 0.25f;
     }
     stack.theta.push_back(std::make_shared<const std::vector<float>>(std::move(theta)));
+    stack.ids.push_back({"the object of chain " + std::to_string(chain), s});
   }
   return stack;
 }

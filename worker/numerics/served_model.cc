@@ -69,6 +69,10 @@ absl::Status ServedModel::CheckDraws(const DrawStack& draws) const {
     return absl::InvalidArgumentError(absl::StrCat("chain ", ToString(draws.chain), ": ", draws.theta.size(),
                                                    " draws, ", draws.weights.size(), " weights"));
   }
+  if (!draws.ids.empty() && draws.ids.size() != draws.theta.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("chain ", ToString(draws.chain), ": ", draws.theta.size(), " draws, ", draws.ids.size(), " ids"));
+  }
   for (const auto& theta : draws.theta) {
     if (static_cast<int64_t>(theta->size()) != draw_size) {
       return absl::InvalidArgumentError(absl::StrCat("chain ", ToString(draws.chain), ": a draw has ", theta->size(),

@@ -100,6 +100,7 @@ DrawStack ShardServer::Shard::Stack(size_t chain, DrawKind kind) const {
       if (!IsAveraged(request.chains[chain], begin + i)) continue;
       stack.weights.push_back(source.segment->weights[static_cast<size_t>(i)]);
       stack.theta.push_back(draws[static_cast<size_t>(i)]);
+      stack.ids.push_back({source.segment->object.sha256, i});
     }
   }
   return stack;

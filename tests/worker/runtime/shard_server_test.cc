@@ -42,6 +42,7 @@ class FakePredictor final : public Predictor {
     clock_->Advance(absl::Milliseconds(100));
     std::vector<PartialPrediction> partials;
     for (const DrawStack& draws : stacks) {
+      ids_asked.push_back(draws.ids);
       PartialPrediction& partial = partials.emplace_back();
       partial.chain = draws.chain;
       partial.kind = draws.kind;
@@ -70,6 +71,7 @@ class FakePredictor final : public Predictor {
   }
 
   inline static bool members_asked = false;
+  inline static std::vector<std::vector<DrawId>> ids_asked;        // of each stack
   inline static std::vector<std::weak_ptr<DeviceRows>> rows_made;  // a pointer for each call: what it was about
 
  private:
@@ -212,6 +214,20 @@ TEST_F(ShardServerTest, SumsSeveralEntriesOfOneChainApartInTheirOrder) {
   std::vector<double> sums;
   for (const PartialPrediction& partial : results_[0]->partials) sums.push_back(partial.sum_wp[0]);
   EXPECT_THAT(sums, ElementsAre(4, 40, 2 + 3, 20 + 30, 1, 10));
+}
+
+TEST_F(ShardServerTest, NamesDrawsByTheirObjectsHoweverTheyAreChosen) {
+  FakePredictor::ids_asked.clear();
+  Submit(Request(1, {Chain(0, 1, 3), Chain(1)}));
+  server_.blobs.erase(Chain(1).segments[0].object.name);
+  RunAll();
+  const auto id = [&](int32_t chain, size_t segment, int64_t index) {
+    return DrawId{Chain(chain).segments[segment].object.sha256, index};
+  };
+  ASSERT_THAT(FakePredictor::ids_asked, SizeIs(4));
+  EXPECT_THAT(FakePredictor::ids_asked[0], ElementsAre(id(0, 0, 1), id(0, 1, 0), id(0, 1, 1)));
+  EXPECT_EQ(FakePredictor::ids_asked[1], FakePredictor::ids_asked[0]) << "of the other kind";
+  EXPECT_THAT(FakePredictor::ids_asked[2], ElementsAre(id(1, 1, 0), id(1, 1, 1)));
 }
 
 TEST_F(ShardServerTest, KeepsWhatWasMadeOfItsRowsForEachPartOfAShardAndForNoOther) {

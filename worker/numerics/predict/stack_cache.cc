@@ -3,21 +3,19 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace chainfleet {
-namespace {
 
-bool Same(const std::weak_ptr<const std::vector<float>>& kept, const StackCache::Draw& asked) {
-  return !kept.owner_before(asked) && !asked.owner_before(kept);
-}
-
-}  // namespace
-
-at::Tensor StackCache::Get(const std::vector<Draw>& draws, size_t first, size_t count) {
-  const auto begin = draws.begin() + static_cast<int64_t>(first), end = begin + static_cast<int64_t>(count);
-  const auto it = std::find_if(stacks_.begin(), stacks_.end(), [&](const Stack& stack) {
-    return std::equal(stack.draws.begin(), stack.draws.end(), begin, end, Same);
-  });
+at::Tensor StackCache::Get(const DrawStack& draws, size_t first, size_t count) {
+  const auto begin = draws.theta.begin() + static_cast<int64_t>(first), end = begin + static_cast<int64_t>(count);
+  std::vector<DrawId> ids;
+  if (!draws.ids.empty()) {
+    const auto id = draws.ids.begin() + static_cast<int64_t>(first);
+    ids.assign(id, id + static_cast<int64_t>(count));
+  }
+  const auto it =
+      std::ranges::find_if(stacks_, [&](const Stack& stack) { return stack.kind == draws.kind && stack.ids == ids; });
   if (it != stacks_.end()) {
     stacks_.splice(stacks_.begin(), stacks_, it);
     return it->values;
@@ -33,8 +31,8 @@ at::Tensor StackCache::Get(const std::vector<Draw>& draws, size_t first, size_t 
     stacks_.pop_back();
   }
   values = values.to(device_);
-  if (bytes <= max_bytes_) {
-    stacks_.push_front({{begin, end}, values});
+  if (bytes <= max_bytes_ && !ids.empty()) {
+    stacks_.push_front({draws.kind, std::move(ids), values});
     bytes_ += bytes;
   }
   return values;

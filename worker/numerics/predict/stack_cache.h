@@ -5,34 +5,32 @@
 
 #include <cstdint>
 #include <list>
-#include <memory>
 #include <vector>
+
+#include "worker/numerics/draw_stack.h"
 
 namespace chainfleet {
 
 inline constexpr int64_t kMaxStackBytes = int64_t{1} << 30;
 
-// By the identity of the draws' vectors, which a worker's cache of draws has by their digest: a draw that left that
-// cache and came back is another. The least recently used stacks go first. One for all
-// predictors of a device, used by its thread alone.
+// By the digests of the draws' objects (DrawId), so that draws which left the host's cache and were read anew are found
+// here. The least recently used stacks go first. One for all predictors of a device, used by its thread alone.
 class StackCache {
  public:
-  using Draw = std::shared_ptr<const std::vector<float>>;
-
   explicit StackCache(at::Device device, int64_t max_bytes = kMaxStackBytes) : device_(device), max_bytes_(max_bytes) {}
 
   at::Device device() const { return device_; }
 
   // Draws [first, first + count) of `draws`, all of one size D: [count, D] float32 on the device. What is larger than
-  // all of the cache is made but not kept.
-  at::Tensor Get(const std::vector<Draw>& draws, size_t first, size_t count);
+  // all of the cache, or has no ids, is made but not kept.
+  at::Tensor Get(const DrawStack& draws, size_t first, size_t count);
 
   int64_t bytes() const { return bytes_; }  // of what is kept
 
  private:
-  // Weak: the memory of the host is counted elsewhere. A vector that is gone never equals one that is there.
   struct Stack {
-    std::vector<std::weak_ptr<const std::vector<float>>> draws;
+    DrawKind kind = DrawKind::kTheta;
+    std::vector<DrawId> ids;
     at::Tensor values;
   };
 

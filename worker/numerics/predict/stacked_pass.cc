@@ -66,8 +66,8 @@ class StackedPass final : public DrawPass {
   // draw on, which stay the same while a chain adds to its newest; so many of a group go at once as their activations
   // permit.
   void AddStack(const PassWork& work, size_t stack, int64_t start, const at::Tensor& x) {
-    const std::vector<StackCache::Draw>& draws = work.stacks[stack].theta;
-    const auto all = static_cast<int64_t>(draws.size());
+    const DrawStack& draws = work.stacks[stack];
+    const auto all = static_cast<int64_t>(draws.theta.size());
     const int64_t group = std::clamp<int64_t>(kMaxStackBytes / 4 / (model_->draw_size * sizeof(float)), 1, kMaxGroup);
     const int64_t passes = kActivationBytes / std::max<int64_t>(1, model_->network.activation_floats * sizeof(float));
     const int64_t at_once = std::max<int64_t>(1, passes / x.size(1));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace chainfleet {
 namespace {
@@ -37,7 +36,9 @@ std::vector<ReliabilityBin> EqualWidth(std::span<const double> confidence, const
         ReliabilityBin{.lower = static_cast<double>(b) / num_bins, .upper = static_cast<double>(b + 1) / num_bins});
   }
   for (size_t i = 0; i < confidence.size(); ++i) {
-    int b = std::clamp(static_cast<int>(std::ceil(confidence[i] * num_bins)) - 1, 0, num_bins - 1);
+    if (std::isnan(confidence[i])) continue;
+    // Clamped before it is an integer: infinity is none.
+    int b = static_cast<int>(std::clamp(std::ceil(confidence[i] * num_bins) - 1, 0.0, num_bins - 1.0));
     // The product is rounded: the stated edges decide.
     if (b > 0 && confidence[i] <= static_cast<double>(b) / num_bins) --b;
     if (b + 1 < num_bins && confidence[i] > static_cast<double>(b + 1) / num_bins) ++b;
@@ -50,8 +51,11 @@ std::vector<ReliabilityBin> EqualWidth(std::span<const double> confidence, const
 
 std::vector<ReliabilityBin> EqualMass(std::span<const double> confidence, const std::vector<bool>& correct,
                                       int num_bins) {
-  std::vector<size_t> order(confidence.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> order;
+  order.reserve(confidence.size());
+  for (size_t i = 0; i < confidence.size(); ++i) {
+    if (!std::isnan(confidence[i])) order.push_back(i);
+  }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return confidence[a] < confidence[b]; });
   std::vector<ReliabilityBin> bins;
   for (size_t begin = 0, group = 0; begin < order.size();) {

@@ -19,11 +19,12 @@ struct ReliabilityBin {
 };
 
 // `confidence` [n] in [0, 1], `correct` [n]. `num_bins` >= 1. Equal width returns all bins, equal mass the non-empty
-// ones.
+// ones. What is outside [0, 1] counts in the nearest bin of equal width; a row whose confidence is NaN counts nowhere,
+// so that the counts add up to the rows that have one.
 std::vector<ReliabilityBin> ReliabilityBins(std::span<const double> confidence, const std::vector<bool>& correct,
                                             int num_bins, Binning binning);
 
-// Sum over bins of count / n |accuracy - mean confidence|. 0 for n = 0.
+// Sum over bins of count / n |accuracy - mean confidence|, n the rows in them. 0 for n = 0.
 double ExpectedCalibrationError(const std::vector<ReliabilityBin>& bins);
 
 }  // namespace chainfleet

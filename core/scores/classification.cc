@@ -19,11 +19,21 @@ double MeanOverRows(std::span<const double> probability, int64_t num_classes, st
 
 }  // namespace
 
-int64_t ArgMax(std::span<const double> row) { return std::max_element(row.begin(), row.end()) - row.begin(); }
+int64_t ArgMax(std::span<const double> row) {
+  size_t best = 0;
+  for (size_t k = 0; k < row.size(); ++k) {
+    if (std::isnan(row[k])) return static_cast<int64_t>(k);
+    if (row[k] > row[best]) best = k;
+  }
+  return static_cast<int64_t>(best);
+}
 
 double Accuracy(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels) {
-  return MeanOverRows(probability, num_classes, labels,
-                      [](std::span<const double> row, int32_t label) { return ArgMax(row) == label ? 1.0 : 0.0; });
+  return MeanOverRows(probability, num_classes, labels, [](std::span<const double> row, int32_t label) {
+    const int64_t best = ArgMax(row);
+    if (std::isnan(row[static_cast<size_t>(best)])) return std::numeric_limits<double>::quiet_NaN();
+    return best == label ? 1.0 : 0.0;
+  });
 }
 
 double NegativeLogLikelihood(std::span<const double> probability, int64_t num_classes,

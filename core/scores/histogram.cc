@@ -22,6 +22,7 @@ std::vector<double> Shares(std::span<const int64_t> counts) {
 std::vector<int64_t> Histogram(std::span<const double> values, double top, int num_bins) {
   std::vector<int64_t> counts(static_cast<size_t>(num_bins));
   for (const double value : values) {
+    if (std::isnan(value)) continue;
     const double bin = std::clamp(std::floor(value / top * num_bins), 0.0, static_cast<double>(num_bins - 1));
     ++counts[static_cast<size_t>(bin)];
   }

@@ -8,7 +8,7 @@
 namespace chainfleet {
 
 // Rows of `values` per bin, of `num_bins` >= 1 equal bins over [0, top], top > 0: bin b holds [b, b+1) top / num_bins,
-// the last one top as well. What lies outside by rounding counts in the nearest bin.
+// the last one top as well. What lies outside by rounding counts in the nearest bin, NaN in none.
 std::vector<int64_t> Histogram(std::span<const double> values, double top, int num_bins);
 
 // KL(p | q) + KL(q | p) = sum (p - q) log(p / q), nats (Kullback & Leibler 1951; of entropies inside and outside the

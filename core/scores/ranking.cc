@@ -1,6 +1,7 @@
 #include "core/scores/ranking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -9,7 +10,11 @@
 namespace chainfleet {
 namespace {
 
-// Calls visit(positives, negatives) for each distinct score, from the highest.
+bool HasNaN(std::span<const double> scores) {
+  return std::ranges::any_of(scores, [](double score) { return std::isnan(score); });
+}
+
+// Calls visit(positives, negatives) for each distinct score, from the highest. None is NaN.
 template <typename Visit>
 void ForEachThreshold(std::span<const double> positive, std::span<const double> negative, Visit visit) {
   std::vector<std::pair<double, bool>> scores;
@@ -29,7 +34,9 @@ void ForEachThreshold(std::span<const double> positive, std::span<const double> 
 }  // namespace
 
 double Auroc(std::span<const double> positive, std::span<const double> negative) {
-  if (positive.empty() || negative.empty()) return std::numeric_limits<double>::quiet_NaN();
+  if (positive.empty() || negative.empty() || HasNaN(positive) || HasNaN(negative)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
   double above = 0, wins = 0;  // positives above the threshold; pairs won, ties one half
   ForEachThreshold(positive, negative, [&](double positives, double negatives) {
     wins += negatives * (above + positives / 2);
@@ -39,7 +46,7 @@ double Auroc(std::span<const double> positive, std::span<const double> negative)
 }
 
 double Aupr(std::span<const double> positive, std::span<const double> negative) {
-  if (positive.empty()) return std::numeric_limits<double>::quiet_NaN();
+  if (positive.empty() || HasNaN(positive) || HasNaN(negative)) return std::numeric_limits<double>::quiet_NaN();
   double hits = 0, seen = 0, area = 0;
   ForEachThreshold(positive, negative, [&](double positives, double negatives) {
     hits += positives;

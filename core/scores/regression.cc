@@ -28,6 +28,9 @@ double RootMeanSquareError(std::span<const double> prediction, std::span<const f
 
 double CentralCoverage(std::span<const double> distribution, double mass) {
   if (distribution.empty()) return 0;
+  if (std::ranges::any_of(distribution, [](double c) { return std::isnan(c); })) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
   const double tail = (1 - mass) / 2;
   const auto inside = std::ranges::count_if(distribution, [tail](double c) { return c >= tail && c <= 1 - tail; });
   return static_cast<double>(inside) / static_cast<double>(distribution.size());

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/scores/classification.h"
+
 namespace chainfleet {
 namespace {
 
@@ -11,7 +13,7 @@ double LogOf(double p) { return std::log(std::max(p, std::numeric_limits<double>
 
 // logits of one row at 1 / T = beta become probabilities.
 void Soften(double beta, std::span<double> row) {
-  const double largest = *std::ranges::max_element(row);
+  const double largest = row[static_cast<size_t>(ArgMax(row))];
   double sum = 0;
   for (double& value : row) sum += value = std::exp(beta * (value - largest));
   for (double& value : row) value /= sum;
@@ -47,7 +49,9 @@ double FitTemperature(std::span<const double> probability, int64_t num_classes, 
   std::vector<double> logits(probability.begin(), probability.end());
   std::ranges::transform(logits, logits.begin(), LogOf);
   double low = 1 / kMostTemperature, high = 1 / kLeastTemperature, beta = 1;
-  if (SlopesAt(low, logits, num_classes, labels).first >= 0) return kMostTemperature;
+  const double at_low = SlopesAt(low, logits, num_classes, labels).first;
+  if (!std::isfinite(at_low)) return std::numeric_limits<double>::quiet_NaN();
+  if (at_low >= 0) return kMostTemperature;
   if (SlopesAt(high, logits, num_classes, labels).first <= 0) return kLeastTemperature;
   // Newton, halving the bracket where a step would leave it.
   for (int i = 0; i < 100; ++i) {

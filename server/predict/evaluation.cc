@@ -6,11 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "server/predict/draw_selection.h"
 #include "server/predict/evaluation_options.h"
 #include "server/predict/fan_out.h"
 #include "server/predict/label_reader.h"
+#include "server/predict/non_finite_rows.h"
 #include "server/predict/pinned_call.h"
 #include "server/predict/score_curve.h"
 #include "server/predict/scored_numbers.h"
@@ -40,6 +42,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     Dataset dataset;
     bool labelled = true;  // its labels or targets are wanted
     std::optional<Corruption> corruption = {};
+    NonFiniteRows non_finite = {};
     std::optional<ScoredRows> rows = {};
     std::optional<ScoredNumbers> numbers = {};  // instead, of float32 targets
     std::optional<ScoreCurve> curve = {};
@@ -169,8 +172,9 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
                                       std::vector<PartialPrediction> partials) { OnBlock(pass, rows, partials); },
                 .end =
                     [this, pass](const absl::Status& status) {
-                      if (status.ok()) NoteDrawsUsed(*pass);
-                      OnEnd(status);
+                      if (!status.ok()) return OnEnd(status);
+                      NoteDrawsUsed(*pass);
+                      OnEnd(pass->non_finite.Check(Name(*pass), pass->dataset.num_rows));
                     }});
   }
 
@@ -193,11 +197,18 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
+    pass->non_finite.Add(rows, partials);
     if (pass->rows) pass->rows->Add(rows, partials);
     if (pass->numbers) pass->numbers->Add(rows, partials);
     if (pass->curve) pass->curve->Add(rows, partials);
     rows_done_ += rows.num_rows;
     progress_({rows_done_, rows_total_});
+  }
+
+  static std::string Name(const Pass& pass) {
+    if (!pass.corruption) return "data set " + pass.dataset.name;
+    return absl::StrCat("data set ", pass.dataset.name, " changed by ", pass.corruption->name, " ",
+                        pass.corruption->severity);
   }
 
   void NoteDrawsUsed(const Pass& pass) {

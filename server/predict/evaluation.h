@@ -44,7 +44,8 @@ class Evaluator {
 
   // `progress` runs after each row block, `done` once, last, at most `timeout` from now; both on the executor, one at a
   // time. Errors: as PredictRouter::Predict with all draws needed; NOT_FOUND and INVALID_ARGUMENT for the data sets;
-  // DATA_LOSS for stored labels that cannot be read. The returned function cancels, as there.
+  // DATA_LOSS for stored labels that cannot be read; FAILED_PRECONDITION / NOT_FINITE, at the end of a pass, if draws
+  // said NaN or infinity of a row: no score means anything then. The returned function cancels, as there.
   std::function<void()> Evaluate(EvaluateQuery query, absl::Duration timeout,
                                  std::function<void(const EvaluationProgress&)> progress,
                                  std::function<void(absl::StatusOr<Evaluation>)> done);

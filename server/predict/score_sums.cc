@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "core/scores/classification.h"
 #include "core/scores/entropy.h"
 
 namespace chainfleet {
@@ -29,11 +30,11 @@ PredictiveScores ClassScores(const ScoreSums& sums, size_t classes) {
   for (size_t row = 0; row < scores.expected_entropy.size(); ++row) {
     const std::span<const double> p(scores.mean_probability.data() + row * classes, classes);
     const std::span<const double> votes(sums.third.data() + row * classes, classes);
-    scores.max_probability.push_back(std::ranges::max(p));
+    scores.max_probability.push_back(p[static_cast<size_t>(ArgMax(p))]);
     scores.predictive_entropy.push_back(Entropy(p));
     scores.mutual_information.push_back(
         MutualInformation(scores.predictive_entropy[row], scores.expected_entropy[row]));
-    scores.variation_ratio.push_back(std::max(1 - std::ranges::max(votes) / sums.w, 0.0));
+    scores.variation_ratio.push_back(std::max(1 - votes[static_cast<size_t>(ArgMax(votes))] / sums.w, 0.0));
   }
   return scores;
 }

@@ -181,10 +181,11 @@ Scores ScoreAll(const ScoredRows& rows, int ece_bins) {
 
 std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
   const PosteriorRows& all = rows.posteriors().back();
-  const int64_t num_rows = static_cast<int64_t>(rows.labels().size());
   const auto entropy = [&](int64_t row) { return all.predictive_entropy[static_cast<size_t>(row)]; };
-  std::vector<int64_t> order(static_cast<size_t>(num_rows));
+  std::vector<int64_t> order(rows.labels().size());
   std::iota(order.begin(), order.end(), int64_t{0});
+  std::erase_if(order, [&](int64_t row) { return std::isnan(entropy(row)); });  // they have no place in an order
+  const int64_t num_rows = static_cast<int64_t>(order.size());
   const int64_t certain = std::min(count, (num_rows + 1) / 2), uncertain = std::min(count, num_rows - certain);
   const auto rank = [](auto score) { return [score](int64_t row) { return std::pair(score(row), row); }; };
   std::ranges::partial_sort(order, order.begin() + certain, {}, rank(entropy));

@@ -65,10 +65,11 @@ class ScoredRows {
 Scores ScoreAll(const ScoredRows& rows, int ece_bins);
 
 // The `count` rows of lowest predictive entropy of "all", the lowest first, then as many of highest, the highest first;
-// equals in row order, no row twice. `rows` have labels.
+// equals in row order, no row twice, none whose entropy is NaN. `rows` have labels.
 std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count);
 
-// The table, in the order of Scores::what. `ood` may be null; it has the same kinds.
+// The table, in the order of Scores::what. `ood` may be null; it has the same kinds. Scores of rows that are NaN are
+// what core/scores says of them.
 std::vector<Scores> ScoreTable(const ScoredRows& rows, const ScoredRows* ood, int ece_bins);
 
 // A further row for each average, calibrated by the temperature that fits `held_out` best. Both have labels and the

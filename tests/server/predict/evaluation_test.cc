@@ -462,6 +462,45 @@ TEST(Evaluation, RefusesDataSetsThatDoNotFit) {
   EXPECT_EQ(world.Evaluate("gone").status().code(), absl::StatusCode::kDataLoss);
 }
 
+// Of row 1 and changed rows from 1000 on the second chain says NaN: a network that divides 0 by 0 on a blank image, or
+// one that diverged.
+std::vector<double> BlankIsNaN(const ChainId& chain, DrawKind, int64_t, int64_t row) {
+  if (chain.index == 1 && (row == 1 || row >= 1000)) return {std::nan(""), std::nan("")};
+  return {0.75, 0.25};
+}
+
+TEST(Evaluation, OfRowsThatAreNotFiniteFailsAndSaysWhich) {
+  World world(BlankIsNaN);
+  world.AddDataset("data", {{0, 1, 0}});
+  EvaluateQuery query = Asking("data");
+  query.curve_points = 2;
+  const absl::Status status = world.Evaluate(query).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(ReasonOf(status), "NOT_FINITE");
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("job-aaaaaa"), HasSubstr("1 of 3 rows of data set data, the first is row 1"),
+                    HasSubstr("theta of chain 1, theta_a of chain 1"), HasSubstr("Leave those chains")));
+}
+
+TEST(Evaluation, OfRowsThatAreNotFiniteInAnySetFails) {
+  World world(BlankIsNaN);
+  world.AddImages("fine", {0});
+  world.AddImages("data", {0, 1, 0});
+  for (const bool ood : {true, false}) {
+    const absl::Status status = world.Evaluate("fine", ood ? "data" : "", {}, ood ? "" : "data").status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("1 of 3 rows of data set data")) << ood;
+  }
+  EvaluateQuery query = Asking("fine");
+  query.corruptions = {"fog"};
+  EXPECT_THAT(std::string(world.Evaluate(query).status().message()),
+              HasSubstr("1 of 1 rows of data set fine changed by fog 1"));
+  World numbers(
+      [](const ChainId& chain, DrawKind kind, int64_t draw, int64_t row) { return BlankIsNaN(chain, kind, draw, row); },
+      std::nullopt, {2, 1}, 0);
+  numbers.AddNumbers("data", {3, 9, 4});
+  EXPECT_THAT(std::string(numbers.Evaluate("data").status().message()), HasSubstr("1 of 3 rows"));
+}
+
 TEST(Evaluation, EndsAtTheDeadlineAndWhenCancelled) {
   World world(ByHand);
   world.AddDataset("data", {{0, 1}});

@@ -1,6 +1,7 @@
 #include "server/predict/predict_router.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -78,6 +79,26 @@ TEST(PredictRouter, AveragesAllDrawsOfTheVersion) {
   }
   EXPECT_THAT(answer->scores.mutual_information, SizeIs(5));
   EXPECT_THAT(answer->errors.mean_probability, SizeIs(15));
+}
+
+// One chain says NaN of row 1: its scores are NaN, with their errors, and the other rows stay what they are.
+TEST(PredictRouter, AnswersNaNForARowOfWhichADrawSaysNaN) {
+  const testing::Probabilities fine = testing::ArbitraryProbabilities(3);
+  const auto broken = [fine](const ChainId& chain, DrawKind kind, int64_t draw, int64_t row) {
+    if (chain.index == 1 && row == 1) return std::vector<double>{0.2, 0.3, std::nan("")};
+    return fine(chain, kind, draw, row);
+  };
+  World whole({2, 3}), world({2, 3}, std::nullopt, broken);
+  const absl::StatusOr<Prediction> expected = whole.Predict(3), answer = world.Predict(3);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  for (const auto field : {&PredictiveScores::max_probability, &PredictiveScores::predictive_entropy,
+                           &PredictiveScores::mutual_information}) {
+    EXPECT_TRUE(std::isnan((answer->scores.*field)[1]));
+    EXPECT_TRUE(std::isnan((answer->errors.*field)[1]));
+    EXPECT_EQ((answer->scores.*field)[0], (expected->scores.*field)[0]);
+    EXPECT_EQ((answer->errors.*field)[2], (expected->errors.*field)[2]);
+  }
+  EXPECT_TRUE(std::isnan(answer->scores.mean_probability[5]));
 }
 
 TEST(PredictRouter, NeverSplitsAChainOfARequestAndUsesAllWorkers) {

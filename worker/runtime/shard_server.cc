@@ -255,7 +255,7 @@ bool ShardServer::ServeOne() {
   shard->computed += took;
   observer_->OnShardUnit(took);
   if (status.ok() && shard->next_unit < shard->num_units()) {
-    if (shard->request.flatness) YieldTurn(shard);
+    if (shard->request.rows) YieldTurn(shard);
     return true;
   }
   {
@@ -275,7 +275,13 @@ bool ShardServer::ServeOne() {
 
 void ShardServer::YieldTurn(const std::shared_ptr<Shard>& shard) {
   MutexLock lock(&mutex_);
-  if (std::erase(ready_, shard) > 0) ready_.push_back(shard);
+  if (std::erase(ready_, shard) == 0) return;
+  if (shard->request.flatness) {
+    ready_.push_back(shard);
+  } else {
+    ready_.push_front(shard);
+  }
+  std::ranges::stable_partition(ready_, [](const auto& s) { return !s->request.rows; });
 }
 
 absl::Status ShardServer::RunUnit(Shard* shard) {

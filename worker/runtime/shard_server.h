@@ -50,8 +50,10 @@ class ShardServer {
 
   bool ready() const;
 
-  // Runs a part of the oldest ready shard: chains and kinds up to kUnitPasses, one at least, or a part of a flatness.
-  // False if none is ready.
+  // Runs a part of the first ready shard: chains and kinds up to kUnitPasses, one at least, or a part of a flatness.
+  // Shards go in the order in which they became ready, but after each part of an evaluation's the predictions that are
+  // ready by then go before it, each to its end: a prediction waits for one part of an evaluation, and an evaluation
+  // gets a part between what predictions there are. False if none is ready.
   bool ServeOne();
 
  private:
@@ -61,7 +63,8 @@ class ShardServer {
   void LoadDataset(const std::shared_ptr<Shard>& shard);
   void LoadModule(const std::shared_ptr<Shard>& shard);
   void OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status status);
-  // A shard that goes on for long lets those that came after it have a turn.
+  // An evaluation's shard that is not done lets all predictions that are ready go first; a flatness, which goes on for
+  // long, all others as well.
   void YieldTurn(const std::shared_ptr<Shard>& shard);
   absl::Status RunUnit(Shard* shard);
   absl::Status MeasureFlatness(Shard* shard);

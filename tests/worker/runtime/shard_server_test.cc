@@ -11,6 +11,7 @@
 namespace chainfleet {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -137,6 +138,13 @@ class ShardServerTest : public ::testing::Test {
   }
   void Submit(ShardRequest request) {
     shards_.Submit(std::move(request), [this](auto result) { results_.push_back(std::move(result)); });
+  }
+  // Shards that were answered, in their order.
+  std::vector<uint64_t> Served() {
+    executor_.RunUntilIdle();
+    std::vector<uint64_t> ids;
+    for (const auto& result : results_) ids.push_back(result.ok() ? result->shard_id : 0);
+    return ids;
   }
   void RunAll() {
     do {
@@ -366,9 +374,9 @@ TEST_F(ShardServerTest, AFetchThatIsCutOffIsNoCancelOfTheShard) {
   EXPECT_THAT(std::string(results_[0].status().message()), ::testing::HasSubstr("by a proxy"));
 }
 
-ShardRequest OfRows(ShardRequest request) {
+ShardRequest OfRows(ShardRequest request, int64_t rows = 0) {
   request.inputs = nullptr;
-  request.rows = DatasetRows{{.name = "empty"}, 0, 0};
+  request.rows = DatasetRows{{.name = "empty"}, 0, rows};
   return request;
 }
 
@@ -430,6 +438,33 @@ TEST_F(ShardServerTest, APredictionNeedNotWaitForAllOfAFlatness) {
   RunAll();
   ASSERT_THAT(results_, SizeIs(2));
   EXPECT_THAT(results_[1]->flatness, SizeIs(2));
+}
+
+TEST_F(ShardServerTest, APredictionNeedNotWaitForMoreThanAPartOfAnEvaluation) {
+  Submit(OfRows(Request(1, {Chain(0), Chain(1)}), ShardServer::kUnitPasses));
+  Submit(OfRows(Request(2, {Chain(0), Chain(1)}), ShardServer::kUnitPasses));
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(shards_.ServeOne());  // a chain and kind of the first evaluation
+  Submit(Request(3, {Chain(2)}));
+  Submit(Request(4, {Chain(3)}));
+  executor_.RunUntilIdle();
+  for (int part = 0; part < 5; ++part) ASSERT_TRUE(shards_.ServeOne());  // another one, and both predictions
+  EXPECT_THAT(Served(), ElementsAre(3u, 4u));
+  for (int part = 0; part < 2; ++part) ASSERT_TRUE(shards_.ServeOne());
+  EXPECT_THAT(Served(), ElementsAre(3u, 4u, 1u)) << "evaluations are served one after the other";
+  RunAll();
+  EXPECT_THAT(Served(), ElementsAre(3u, 4u, 1u, 2u));
+}
+
+TEST_F(ShardServerTest, AnEvaluationGetsAPartBetweenPredictionsHoweverManyThereAre) {
+  Submit(OfRows(Request(1, {Chain(0), Chain(1)}), ShardServer::kUnitPasses));
+  uint64_t id = 2;
+  for (int part = 0; part < 4; ++part) {  // of the evaluation, before each prediction
+    Submit(Request(id++, {Chain(2)}));
+    executor_.RunUntilIdle();
+    for (int unit = 0; unit < 3; ++unit) ASSERT_TRUE(shards_.ServeOne());
+  }
+  EXPECT_THAT(Served(), Contains(1u));
 }
 
 TEST_F(ShardServerTest, ACancelledFlatnessEndsAfterThePartItIsAt) {

@@ -17,25 +17,25 @@ struct Mixture {
   std::span<const double> weight, mean, variance;
   double sign = 1, total = 0;
 
-  // P(X <= x) and its derivative. No tail is a difference from 1, so small values are exact.
-  struct Value {
-    double distribution = 0, density = 0;
-  };
-  Value At(double x) const {
-    Value value;
+  // No tail is a difference from 1, so small values are exact.
+  MixtureSums SumsAt(double x) const {
+    MixtureSums sums;
     for (size_t i = 0; i < weight.size(); ++i) {
       const double gap = x - sign * mean[i], deviation = std::sqrt(variance[i]);
       if (deviation == 0) {
-        if (gap >= 0) value.distribution += weight[i];
+        if (gap >= 0) sums.tail += weight[i];
         continue;
       }
       const double z = gap / deviation;
-      value.distribution += weight[i] * std::erfc(-z / std::numbers::sqrt2) / 2;
-      value.density += weight[i] * std::exp(-z * z / 2) / (deviation * std::sqrt(2 * std::numbers::pi));
+      sums.tail += weight[i] * std::erfc(-z / std::numbers::sqrt2) / 2;
+      sums.density += weight[i] * std::exp(-z * z / 2) / (deviation * std::sqrt(2 * std::numbers::pi));
     }
-    value.distribution /= total;
-    value.density /= total;
-    return value;
+    return sums;
+  }
+  // P(X <= x) and its derivative.
+  MixtureSums At(double x) const {
+    const MixtureSums sums = SumsAt(x);
+    return {sums.tail / total, sums.density / total};
   }
 };
 
@@ -59,10 +59,10 @@ double LowerQuantile(const Mixture& mixture, double level) {
   }
   double x = low + (high - low) / 2, step = high - low;
   for (int i = 0; i < kMaxSteps; ++i) {
-    const Mixture::Value value = mixture.At(x);
-    (value.distribution >= level ? high : low) = x;
-    if (value.distribution == level || high - low <= kTolerance * std::max(std::abs(x), widest)) break;
-    const double newton = x - std::log(value.distribution / level) * value.distribution / value.density;
+    const MixtureSums value = mixture.At(x);
+    (value.tail >= level ? high : low) = x;
+    if (value.tail == level || high - low <= kTolerance * std::max(std::abs(x), widest)) break;
+    const double newton = x - std::log(value.tail / level) * value.tail / value.density;
     const double last = step;
     const bool inside = newton > low && newton < high && std::abs(newton - x) < std::abs(last) / 2;
     const double next = inside ? newton : low + (high - low) / 2;
@@ -84,6 +84,20 @@ double MixtureQuantile(std::span<const double> weight, std::span<const double> m
   if (level <= 0.5) return LowerQuantile(mixture, level);
   mixture.sign = -1;
   return -LowerQuantile(mixture, 1 - level);
+}
+
+MixtureSums MixtureSumsAt(std::span<const double> weight, std::span<const double> mean,
+                          std::span<const double> variance, double x, bool upper) {
+  Mixture mixture{weight, mean, variance};
+  if (!upper) return mixture.SumsAt(x);
+  mixture.sign = -1;
+  return mixture.SumsAt(-x);
+}
+
+double MixtureQuantileError(double tail_error, double density) {
+  if (tail_error == 0) return 0;
+  const double error = tail_error / density;
+  return std::isfinite(error) ? error : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace chainfleet

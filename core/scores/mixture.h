@@ -1,4 +1,4 @@
-// Quantiles of mixtures of Gaussians: what the draws of a regression say together.
+// Quantiles of mixtures of Gaussians, and their errors: what the draws of a regression say together.
 #pragma once
 
 #include <span>
@@ -12,5 +12,27 @@ namespace chainfleet {
 // 0.
 double MixtureQuantile(std::span<const double> weight, std::span<const double> mean, std::span<const double> variance,
                        double level);
+
+// Over the components of a mixture, or of a part of one: such sums add up over its parts.
+struct MixtureSums {
+  double tail = 0;     // of weight * P(X <= x); of the upper tail, of weight * P(X >= x)
+  double density = 0;  // of weight * p(x)
+};
+
+// At `x`, of the parameters of MixtureQuantile. Small tails are exact on either side. A point mass has no density. NaN
+// if `x` or a parameter is.
+MixtureSums MixtureSumsAt(std::span<const double> weight, std::span<const double> mean,
+                          std::span<const double> variance, double x, bool upper);
+
+// The standard error of a mixture's quantile q whose components are draws, by the delta method:
+//
+//   error(q) = error(F(q)) / f(q),   F(q) = mean of P_s(X <= q) over draws s,   f = dF / dq
+//
+// `tail_error`: standard error of the mean F(q), or of 1 - F(q), over the draws, which may resemble each other, with q
+// held fixed. `density`: f(q), of all draws. (Serfling 1980, "Approximation Theorems of Mathematical
+// Statistics", 2.3.3; for Markov chains Doss, Flegal, Jones & Neath 2014, whose indicators of X <= q are here the
+// draws' own probabilities.) 0 if all draws agree at q; NaN, unknown, if the mixture has no density there: between far
+// peaks, at point masses.
+double MixtureQuantileError(double tail_error, double density);
 
 }  // namespace chainfleet

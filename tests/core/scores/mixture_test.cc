@@ -72,5 +72,43 @@ TEST(MixtureQuantile, OfUnsoundParametersIsNaN) {
   EXPECT_TRUE(std::isnan(Of({-1, 2}, {0, 0}, {1, 1}, 0.5)));
 }
 
+// Values of scipy.stats.norm.
+TEST(MixtureSums, AreThoseOfEachPartAndExactInBothTails) {
+  const Doubles w = {2, 1}, m = {3, 0}, v = {4, 1};
+  const auto at = [&](double x, bool upper) { return MixtureSumsAt(w, m, v, x, upper); };
+  ExpectNear(at(5, false).tail, 2 * 0.8413447460685429 + (1 - 2.866515718791933e-07));
+  ExpectNear(at(5, true).tail, 2 * 0.15865525393145707 + 2.866515718791933e-07);
+  ExpectNear(at(5, false).density, 2 * 0.24197072451914337 / 2 + 1.4867195147342979e-06);
+  EXPECT_DOUBLE_EQ(at(5, true).density, at(5, false).density);
+  const MixtureSums upper = MixtureSumsAt(Doubles{2}, Doubles{3}, Doubles{4}, 23, true);
+  EXPECT_NEAR(upper.tail / (2 * 7.619853024160525e-24), 1, 1e-12);
+  for (const bool side : {false, true}) {
+    const MixtureSums mass = MixtureSumsAt(Doubles{2}, Doubles{3}, Doubles{0}, 3, side);
+    EXPECT_EQ(mass.tail, 2) << "a point mass is on either side of itself";
+    EXPECT_EQ(mass.density, 0);
+  }
+  EXPECT_TRUE(std::isnan(at(std::nan(""), false).tail));
+}
+
+// A part far below takes a share of the mixture: by so much the tail at the quantile grows, and the quantile moves.
+TEST(MixtureQuantileError, IsHowFarTheQuantileMovesWithTheTailBelowIt) {
+  const Doubles w = {1, 3}, m = {-2, 1}, v = {0.25, 4};
+  const double share = 1e-6;
+  for (const double level : {0.05, 0.3, 0.5, 0.95}) {
+    const double q = Of(w, m, v, level), density = MixtureSumsAt(w, m, v, q, false).density / 4;
+    const double moved = Of({1, 3, 4 * share / (1 - share)}, {-2, 1, -1e3}, {0.25, 4, 1}, level);
+    EXPECT_NEAR((q - moved) / MixtureQuantileError(share * (1 - level), density), 1, 1e-4) << level;
+  }
+}
+
+TEST(MixtureQuantileError, IsUnknownWithoutDensityUnlessNothingIsInDoubt) {
+  EXPECT_EQ(MixtureQuantileError(0, 0), 0);
+  EXPECT_EQ(MixtureQuantileError(0, 2), 0);
+  EXPECT_TRUE(std::isnan(MixtureQuantileError(0.1, 0)));
+  EXPECT_TRUE(std::isnan(MixtureQuantileError(0.1, 1e-320)));
+  EXPECT_TRUE(std::isnan(MixtureQuantileError(std::nan(""), 1)));
+  EXPECT_DOUBLE_EQ(MixtureQuantileError(0.1, 0.25), 0.4);
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -65,7 +65,7 @@ int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
   for (const ScoreField& field : ScoresOfTarget(reply.num_classes)) {
     reply_row_bytes += 2 * static_cast<int64_t>(sizeof(double)) * (field.per_class ? reply.num_classes : 1);
   }
-  reply_row_bytes += static_cast<int64_t>(reply.quantiles.size() * sizeof(double)) / reply.num_rows;
+  reply_row_bytes += static_cast<int64_t>(2 * reply.quantiles.size() * sizeof(double)) / reply.num_rows;
   for (const Members& members : reply.members) {
     const size_t values = members.probabilities.size() + members.mean.size() + members.variance.size();
     reply_row_bytes += static_cast<int64_t>(values * sizeof(float)) / reply.num_rows;
@@ -142,6 +142,9 @@ absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) 
   if (!options.quantiles.empty()) {
     const auto levels = static_cast<int64_t>(options.quantiles.size());
     arrays["quantiles"] = ArrayOf(all.quantiles, {all.num_rows, levels});
+    if (!all.quantile_errors.empty()) {
+      arrays["quantiles_error"] = ArrayOf(all.quantile_errors, {all.num_rows, levels});
+    }
     arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
@@ -150,7 +153,10 @@ absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) 
 
 Table NumberTable(const PredictOptions& options, const Prediction& all) {
   std::vector<std::string> header = {">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"};
-  for (const double level : options.quantiles) header.push_back(absl::StrCat(">Q ", level));
+  for (const double level : options.quantiles) {
+    header.push_back(absl::StrCat(">Q ", level));
+    header.emplace_back(">MC ERROR");
+  }
   Table table(header);
   for (size_t row = 0; row < static_cast<size_t>(std::min(options.rows, all.num_rows)); ++row) {
     std::vector<std::string> cells = {absl::StrCat(row), absl::StrCat(all.scores.mean[row]),
@@ -158,7 +164,12 @@ Table NumberTable(const PredictOptions& options, const Prediction& all) {
                                       absl::StrCat(all.scores.variance_aleatoric[row]),
                                       absl::StrCat(all.scores.variance_epistemic[row])};
     const size_t levels = options.quantiles.size();
-    for (size_t q = 0; q < levels; ++q) cells.push_back(absl::StrCat(all.quantiles[row * levels + q]));
+    for (size_t at = row * levels; at < (row + 1) * levels; ++at) {
+      cells.push_back(absl::StrCat(all.quantiles[at]));
+      cells.push_back(all.quantile_errors.empty() || std::isnan(all.quantile_errors[at])
+                          ? "-"
+                          : absl::StrCat(all.quantile_errors[at]));
+    }
     table.AddRow(cells);
   }
   return table;

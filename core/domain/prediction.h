@@ -118,9 +118,10 @@ struct Prediction {
   int64_t num_rows = 0;
   int64_t num_classes = 0;
   PredictiveScores scores;
-  PredictiveScores errors;        // Monte Carlo standard error of each score (server/predict); all empty: unknown
-  std::vector<double> quantiles;  // [n, Q] of the mixture of the draws' distributions, if asked
-  std::vector<Members> members;   // by (chain, kind), if asked
+  PredictiveScores errors;              // Monte Carlo standard error of each score (server/predict); all empty: unknown
+  std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions, if asked
+  std::vector<double> quantile_errors;  // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
+  std::vector<Members> members;         // by (chain, kind), if asked
 };
 
 }  // namespace chainfleet

@@ -74,6 +74,9 @@ void AppendRows(Prediction block, Prediction* whole) {
   }
   Append(block.scores, whole->num_classes, &whole->scores);
   whole->quantiles.insert(whole->quantiles.end(), block.quantiles.begin(), block.quantiles.end());
+  std::vector<double>& errors = whole->quantile_errors;
+  if (block.quantile_errors.empty()) errors.clear();
+  if (!errors.empty()) errors.insert(errors.end(), block.quantile_errors.begin(), block.quantile_errors.end());
   AppendMembers(block, whole);
   whole->num_rows += block.num_rows;
 }

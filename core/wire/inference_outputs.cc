@@ -32,20 +32,27 @@ void AddRaw(const std::string& name, const char* datatype, const std::vector<int
   response->add_raw_output_contents(values.data(), values.size() * sizeof(T));
 }
 
+// Errors, of `size` values.
+std::vector<double> KnownOrNaN(const std::vector<double>& errors, size_t size) {
+  return errors.empty() ? std::vector<double>(size, std::numeric_limits<double>::quiet_NaN()) : errors;
+}
+
 void AddScore(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
-  const std::string score(absl::StripSuffix(name, kErrorSuffix));
+  const std::string of(absl::StripSuffix(name, kErrorSuffix));
   const auto fields = ScoresOfTarget(prediction.num_classes);
-  const auto field = std::ranges::find(fields, score, [](const ScoreField& f) { return std::string(f.name); });
+  const auto field = std::ranges::find(fields, of, [](const ScoreField& f) { return std::string(f.name); });
   const bool of_error = absl::EndsWith(name, kErrorSuffix);
-  std::vector<double> unknown;
-  const std::vector<double>* values = &((of_error ? prediction.errors : prediction.scores).*field->values);
-  if (of_error && values->empty()) {
-    unknown.assign((prediction.scores.*field->values).size(), std::numeric_limits<double>::quiet_NaN());
-    values = &unknown;
-  }
+  const std::vector<double>& score = prediction.scores.*field->values;
   std::vector<int64_t> shape = {prediction.num_rows};
   if (field->per_class) shape.push_back(prediction.num_classes);
-  AddRaw(name, "FP64", shape, *values, response);
+  AddRaw(name, "FP64", shape, of_error ? KnownOrNaN(prediction.errors.*field->values, score.size()) : score, response);
+}
+
+void AddQuantiles(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
+  const std::vector<double>& quantiles = prediction.quantiles;
+  const int64_t levels = static_cast<int64_t>(quantiles.size()) / std::max<int64_t>(prediction.num_rows, 1);
+  AddRaw(name, "FP64", {prediction.num_rows, levels},
+         name == kQuantiles ? quantiles : KnownOrNaN(prediction.quantile_errors, quantiles.size()), response);
 }
 
 // Ours are draws-major, outputs rows-major as the protocol batches them.
@@ -70,6 +77,8 @@ void AddMembers(const Prediction& prediction, const MemberField& field, inferenc
 
 }  // namespace
 
+bool IsOfQuantiles(const std::string& output) { return output == kQuantiles || output == kQuantileErrors; }
+
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type) {
   return {{"x", type == InputType::kUint8 ? "UINT8" : "FP32", input_shape}};
 }
@@ -82,7 +91,9 @@ std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes) {
       outputs.push_back({absl::StrCat(field.name, suffix), "FP64", row_shape});
     }
   }
-  if (num_classes == 0) outputs.push_back({kQuantiles, "FP64", {-1}});
+  for (const char* name : {kQuantiles, kQuantileErrors}) {
+    if (num_classes == 0) outputs.push_back({name, "FP64", {-1}});
+  }
   for (const MemberField& field : kMemberFields) {
     if (field.of_classes != (num_classes > 0)) continue;
     const auto row_shape = field.of_classes ? std::vector<int64_t>{-1, num_classes} : std::vector<int64_t>{-1};
@@ -95,7 +106,7 @@ int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes, i
   int64_t values = 0;
   for (const InferenceTensor& output : InferenceOutputs(num_classes)) {
     if (std::ranges::find(outputs, output.name) == outputs.end()) continue;
-    if (output.name == kQuantiles) values += num_quantiles;
+    if (IsOfQuantiles(output.name)) values += num_quantiles;
     if (std::ranges::count(output.row_shape, -1) > 0) continue;
     values += output.row_shape.empty() ? 1 : output.row_shape.front();
   }
@@ -107,7 +118,7 @@ std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool qua
   for (const InferenceTensor& output : InferenceOutputs(num_classes)) {
     const bool is_error = absl::EndsWith(output.name, kErrorSuffix);
     if (absl::StartsWith(output.name, kMemberPrefix) || (is_error && !errors)) continue;
-    if (output.name == kQuantiles && !quantiles) continue;
+    if (IsOfQuantiles(output.name) && !quantiles) continue;
     names.push_back(output.name);
   }
   return names;
@@ -133,10 +144,8 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_c
 void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
   const auto* member = std::ranges::find(kMemberFields, name, [](const MemberField& f) { return std::string(f.name); });
   if (member != std::end(kMemberFields)) return AddMembers(prediction, *member, response);
-  if (name != kQuantiles) return AddScore(prediction, name, response);
-  const int64_t rows = prediction.num_rows;
-  const int64_t levels = static_cast<int64_t>(prediction.quantiles.size()) / std::max<int64_t>(rows, 1);
-  AddRaw(name, "FP64", {rows, levels}, prediction.quantiles, response);
+  if (IsOfQuantiles(name)) return AddQuantiles(prediction, name, response);
+  AddScore(prediction, name, response);
 }
 
 std::string NamesOfMembers(const Prediction& prediction) {

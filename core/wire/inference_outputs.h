@@ -14,6 +14,10 @@ namespace chainfleet {
 inline constexpr char kErrorSuffix[] = "_error";
 inline constexpr char kMemberPrefix[] = "member_";
 inline constexpr char kQuantiles[] = "quantiles";
+inline constexpr char kQuantileErrors[] = "quantiles_error";
+
+// Whether `output` has a number for each level of the parameter "quantiles".
+bool IsOfQuantiles(const std::string& output);
 
 // Name, datatype, shape of one row; -1: known only once it is asked for (draws, levels).
 struct InferenceTensor {
@@ -25,7 +29,8 @@ struct InferenceTensor {
 // Of a job with inputs of this shape and type.
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type);
 
-// Every output of a job with K classes (0: of one that learns numbers): scores, their errors, quantiles, members.
+// Every output of a job with K classes (0: of one that learns numbers): scores, their errors, quantiles and theirs,
+// members.
 std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes);
 
 // What is sent without a list: scores, with `errors` also those, with `quantiles` also these.

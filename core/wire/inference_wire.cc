@@ -60,8 +60,9 @@ absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request) {
       return absl::InvalidArgumentError(absl::StrCat("output '", output.name(), "' has parameters: outputs take none"));
     }
     call.outputs.push_back(output.name());
-    if (output.name() == kQuantiles && call.quantiles.empty()) {
-      return absl::InvalidArgumentError("output 'quantiles' needs the parameter 'quantiles', such as '0.05,0.5,0.95'");
+    if (IsOfQuantiles(output.name()) && call.quantiles.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("output '", output.name(), "' needs the parameter 'quantiles', such as '0.05,0.5,0.95'"));
     }
   }
   CHAINFLEET_ASSIGN_OR_RETURN(call.input, TakeInput(&request));

@@ -34,8 +34,8 @@ struct InferenceCall {
 };
 
 // INVALID_ARGUMENT: not exactly the input "x"; a datatype that no input has; a shape that is negative or overflows; raw
-// bytes and contents mixed, or not of the shape's size; a value beyond float32; an unknown or malformed parameter; the
-// output "quantiles" without levels.
+// bytes and contents mixed, or not of the shape's size; a value beyond float32; an unknown or malformed parameter; an
+// output of quantiles without levels.
 absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
 
 // "" is 0, the newest. INVALID_ARGUMENT unless a number from 1 on.

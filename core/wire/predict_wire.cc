@@ -273,6 +273,7 @@ v1::PredictResponse ToProto(const Prediction& prediction) {
   proto.set_draws_in_version(prediction.draws_in_version);
   proto.set_job_id(prediction.job);
   Fill(prediction.quantiles, proto.mutable_quantiles());
+  Fill(prediction.quantile_errors, proto.mutable_quantile_errors());
   for (const Members& members : prediction.members) *proto.add_members() = MembersToProto(members);
   return proto;
 }
@@ -289,6 +290,7 @@ absl::StatusOr<Prediction> FromProto(const v1::PredictResponse& proto) {
   prediction.scores = ScoresFromProto(proto.scores());
   prediction.errors = ScoresFromProto(proto.errors());
   prediction.quantiles = FromProto(proto.quantiles());
+  prediction.quantile_errors = FromProto(proto.quantile_errors());
   for (const auto& members : proto.members()) {
     CHAINFLEET_ASSIGN_OR_RETURN(prediction.members.emplace_back(), MembersFromProto(members));
   }

@@ -15,7 +15,7 @@ constexpr int64_t kReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the
 }  // namespace
 
 int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles) {
-  int64_t values = num_quantiles;
+  int64_t values = 2 * num_quantiles;
   for (const ScoreField& field : ScoresOfTarget(num_classes)) values += 2 * (field.per_class ? num_classes : 1);
   return values * static_cast<int64_t>(sizeof(double));
 }
@@ -48,8 +48,8 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
 absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
   const int64_t num_draws = NumDraws(draws) * static_cast<int64_t>(num_kinds);
   const int64_t draw_bytes = std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
-  const int64_t row_bytes =
-      num_draws * draw_bytes + (replied ? ScoreBytes(draws.plan->num_classes, limits::kMaxQuantiles) : 0);
+  const int64_t num_quantiles = draws.plan->num_classes > 0 ? 0 : limits::kMaxQuantiles;
+  const int64_t row_bytes = num_draws * draw_bytes + (replied ? ScoreBytes(draws.plan->num_classes, num_quantiles) : 0);
   const int64_t weights = num_draws * static_cast<int64_t>(sizeof(double));
   const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
   const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;

@@ -17,7 +17,7 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
 // would do.
 absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes);
 
-// Bytes of all scores of a row and their errors, and of so many quantiles.
+// Bytes of all scores of a row and of so many quantiles, with the errors of both.
 int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles);
 
 // Whether what single draws say of `num_rows` rows stays within limits::kMaxMemberBytes, and with the scores within a

@@ -5,19 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "core/scores/mixture.h"
-
 namespace chainfleet {
 namespace {
-
-std::vector<const Members*> Ordered(const std::vector<const PartialPrediction*>& partials) {
-  std::vector<const Members*> members;
-  for (const PartialPrediction* partial : partials) {
-    if (partial->members && partial->num_draws > 0) members.push_back(&*partial->members);
-  }
-  std::ranges::sort(members, {}, [](const Members* m) { return std::tie(m->chain, m->kind); });
-  return members;
-}
 
 void AddTo(const std::vector<double>& more, std::vector<double>* sum) {
   for (size_t i = 0; i < more.size(); ++i) (*sum)[i] += more[i];
@@ -30,33 +19,19 @@ void PutInFront(const std::vector<T>& older, std::vector<T>* newer) {
 
 }  // namespace
 
-std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& partials) {
-  std::vector<Members> members;
-  for (const Members* one : Ordered(partials)) members.push_back(*one);
+std::vector<const Members*> OrderedMembers(const std::vector<const PartialPrediction*>& partials) {
+  std::vector<const Members*> members;
+  for (const PartialPrediction* partial : partials) {
+    if (partial->members && partial->num_draws > 0) members.push_back(&*partial->members);
+  }
+  std::ranges::sort(members, {}, [](const Members* m) { return std::tie(m->chain, m->kind); });
   return members;
 }
 
-std::vector<double> MixtureQuantiles(const std::vector<const PartialPrediction*>& partials,
-                                     const std::vector<double>& levels) {
-  const std::vector<const Members*> ordered = Ordered(partials);
-  std::vector<double> weight, quantiles;
-  for (const Members* members : ordered) {
-    weight.insert(weight.end(), members->weights.begin(), members->weights.end());
-  }
-  if (weight.empty()) return {};
-  const auto num_rows = static_cast<size_t>(partials.front()->num_rows);
-  std::vector<double> mean(weight.size()), variance(weight.size());
-  for (size_t row = 0; row < num_rows; ++row) {
-    size_t at = 0;
-    for (const Members* members : ordered) {
-      for (size_t i = row; i < members->mean.size(); i += num_rows, ++at) {
-        mean[at] = members->mean[i];
-        variance[at] = members->variance[i];
-      }
-    }
-    for (const double level : levels) quantiles.push_back(MixtureQuantile(weight, mean, variance, level));
-  }
-  return quantiles;
+std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& partials) {
+  std::vector<Members> members;
+  for (const Members* one : OrderedMembers(partials)) members.push_back(*one);
+  return members;
 }
 
 void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {

@@ -1,5 +1,5 @@
-// What the aggregate of one block of rows needs from single draws: their answers in order, quantiles of their mixture,
-// sums of several waves of draws.
+// What the aggregate of one block of rows needs from single draws: their answers in order, sums of several waves of
+// draws.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,10 @@
 
 namespace chainfleet {
 
-// Of partials that have members, in chain order, then kind order; draws in order, those without any left out.
+// Of partials that have members, in chain order, then kind order; draws in order, those without any left out. The
+// second points into `partials`.
 std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& partials);
-
-// [n, Q]: of each row's mixture over all draws of `partials`, which have the members of float32 targets.
-std::vector<double> MixtureQuantiles(const std::vector<const PartialPrediction*>& partials,
-                                     const std::vector<double>& levels);
+std::vector<const Members*> OrderedMembers(const std::vector<const PartialPrediction*>& partials);
 
 // Adds to `sums` those of older draws over the same rows; members go in front. Without per-draw scores. The second goes
 // by (chain, kind).

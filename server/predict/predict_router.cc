@@ -14,6 +14,7 @@
 #include "server/predict/draw_selection.h"
 #include "server/predict/fan_out.h"
 #include "server/predict/member_sums.h"
+#include "server/predict/mixture_quantiles.h"
 #include "server/predict/pinned_call.h"
 #include "server/predict/wave_pace.h"
 
@@ -161,6 +162,9 @@ class PredictCall final : public PinnedCall<Prediction> {
     if (!sums.parts.empty()) block.errors = BatchMeansErrors(sums.parts);
     if (query_.members) block.members = MembersOf(pointers);
     if (!query_.quantiles.empty()) block.quantiles = MixtureQuantiles(pointers, query_.quantiles);
+    if (query_.with_errors && !query_.quantiles.empty()) {
+      block.quantile_errors = MixtureQuantileErrors(pointers, sums.parts, query_.quantiles, block.quantiles);
+    }
     reduced_ += clock_->Monotonic() - before;
     return block;
   }

@@ -44,7 +44,8 @@ PredictiveScores NumberScores(const ScoreSums& sums) {
   scores.mean = Scaled(sums.first, sums.w);
   scores.variance_epistemic = Scaled(sums.second, sums.w);
   scores.variance_aleatoric = Scaled(sums.third, sums.w);
-  for (size_t i = 0; i < scores.mean.size(); ++i) {  // mean of m^2 - (mean of m)^2; below 0 only by rounding
+  for (size_t i = 0; i < scores.variance_epistemic.size();
+       ++i) {  // mean of m^2 - (mean of m)^2; below 0 only by rounding
     double& variance = scores.variance_epistemic[i];
     variance = std::max(variance - scores.mean[i] * scores.mean[i], 0.0);
   }

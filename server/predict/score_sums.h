@@ -8,7 +8,8 @@
 
 namespace chainfleet {
 
-// Of labels: the sums of wp, wh and the votes. Of numbers: of wm, wm^2 and wv.
+// Of labels: the sums of wp, wh and the votes. Of numbers: of wm, wm^2 and wv; without the latter two there is no score
+// but the mean.
 struct ScoreSums {
   int64_t num_draws = 0;  // steps
   double w = 0;

@@ -56,6 +56,35 @@ class Regression(unittest.TestCase):
                         below += weight * math.erfc((mean - x) / math.sqrt(2 * variance)) / 2
                         total += weight
                 self.assertAlmostEqual(below / total, level, delta=1e-5)  # members are printed as float32
+        self.check_quantile_errors(job, levels, answer)
+
+    def check_quantile_errors(self, job, levels, answer):
+        """They are of the size of the mean's, and the same by every way they are asked for."""
+        rows = int(answer["num_rows"])
+        for row in range(rows):
+            of_median = answer["quantile_errors"][row * len(levels) + 1]
+            self.assertAlmostEqual(of_median / answer["errors"]["mean"][row], 1, delta=0.3)
+        path = self.fleet.path("q.npz")
+        asked = ["predict", job, "--input", self.fleet.path("x.npy"), "--quantiles", ",".join(map(str, levels))]
+        self.fleet.run(*asked, "--output", path, check=True)
+        shape = (rows, len(levels))
+        expected = numpy.reshape(answer["quantile_errors"], shape)
+        numpy.testing.assert_array_equal(numpy.load(path)["quantiles_error"], expected)
+        self.assertIn("Q 0.95", self.fleet.run(*asked, check=True).stdout)
+        inputs = numpy.load(self.fleet.path("x.npy"))
+        with triton.InferenceServerClient(self.fleet.address) as client:
+            described = {output.name: list(output.shape) for output in client.get_model_metadata(job).outputs}
+            self.assertEqual(described["quantiles_error"], [-1, -1])
+            parameters = {"quantiles": ",".join(map(str, levels))}
+            outputs = [triton.InferRequestedOutput("quantiles_error")]
+            result = client.infer(job, [tensor(inputs, "FP32")], outputs=outputs, parameters=parameters)
+            numpy.testing.assert_allclose(result.as_numpy("quantiles_error"), expected, rtol=1e-12)
+            plain = client.infer(job, [tensor(inputs, "FP32")], parameters=parameters)
+            self.assertIsNone(plain.as_numpy("quantiles_error"), "no errors unless they are asked for")
+            anytime = client.infer(job, [tensor(inputs, "FP32")], parameters=dict(parameters, anytime=True, timeout=30_000_000))
+            self.assertEqual(anytime.as_numpy("quantiles_error").shape, shape)
+            with self.assertRaisesRegex(Exception, "'quantiles_error' needs the parameter 'quantiles'"):
+                client.infer(job, [tensor(inputs, "FP32")], outputs=outputs)
 
     def check_public_client(self, job, inputs, answer):
         """It is told the names of the numbers, and gets them and their errors as `predict` does."""

@@ -229,6 +229,23 @@ TEST(InferenceWire, RendersNumbersWithQuantilesAndMembers) {
   EXPECT_EQ(response.raw_output_contents(1), Raw<float>({1, 3, 2, 4}));
 }
 
+TEST(InferenceWire, RendersErrorsOfQuantilesAndNaNWhereTheyAreUnknown) {
+  Prediction prediction;
+  prediction.num_rows = 2;
+  prediction.quantiles = {0.5, 1.5, 1.6, 2.5};
+  prediction.quantile_errors = {0.1, 0.2, 0.3, 0.4};
+  InferenceCall call;
+  call.outputs = {"quantiles_error", "quantiles"};
+  EXPECT_TRUE(call.WantsErrors());
+  auto response = ToProto(prediction, call);
+  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 2));
+  EXPECT_EQ(response.raw_output_contents(0), Raw<double>(prediction.quantile_errors));
+  EXPECT_EQ(response.raw_output_contents(1), Raw<double>(prediction.quantiles));
+  prediction.quantile_errors.clear();
+  response = ToProto(prediction, call);
+  EXPECT_EQ(response.raw_output_contents(0), Raw<double>(std::vector<double>(4, std::nan(""))));
+}
+
 TEST(InferenceWire, SendsErrorsOfAnytimeAnswersAndQuantilesUnasked) {
   InferenceCall call;
   call.anytime = true;
@@ -237,17 +254,24 @@ TEST(InferenceWire, SendsErrorsOfAnytimeAnswersAndQuantilesUnasked) {
   EXPECT_FALSE(call.WantsMembers());
   EXPECT_THAT(UsualOutputs(0, true, true),
               ElementsAre("mean", "variance_aleatoric", "variance_epistemic", "mean_error", "variance_aleatoric_error",
-                          "variance_epistemic_error", "quantiles"));
+                          "variance_epistemic_error", "quantiles", "quantiles_error"));
+  EXPECT_THAT(UsualOutputs(0, false, true),
+              ElementsAre("mean", "variance_aleatoric", "variance_epistemic", "quantiles"));
   EXPECT_THAT(UsualOutputs(0, false, false), ElementsAre("mean", "variance_aleatoric", "variance_epistemic"));
   inference::ModelInferRequest request = Request("UINT8", {0});
-  request.add_outputs()->set_name("quantiles");
-  ExpectRefused(request, "needs the parameter 'quantiles'");
+  for (const char* name : {"quantiles", "quantiles_error"}) {
+    request.clear_outputs();
+    request.add_outputs()->set_name(name);
+    ExpectRefused(request, std::string("output '") + name + "' needs the parameter 'quantiles'");
+  }
 }
 
 TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
   EXPECT_TRUE(CheckOutputs({"member_probabilities"}, 10).ok());
   EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, 0).ok());
+  EXPECT_TRUE(CheckOutputs({"quantiles_error"}, 0).ok());
   EXPECT_FALSE(CheckOutputs({"quantiles"}, 10).ok());
+  EXPECT_FALSE(CheckOutputs({"quantiles_error"}, 10).ok());
   EXPECT_FALSE(CheckOutputs({"member_weights"}, 10).ok());
   EXPECT_TRUE(CheckOutputs({"mean_probability", "mutual_information_error"}, 10).ok());
   EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, 0).ok());
@@ -259,6 +283,7 @@ TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
 TEST(InferenceWire, KnowsWhatARowOfAnAnswerTakes) {
   EXPECT_EQ(RowBytes({"mean_probability", "mutual_information", "member_probabilities"}, 10, 0), 8 * (10 + 1));
   EXPECT_EQ(RowBytes({"mean", "mean_error", "quantiles"}, 0, 32), 8 * (2 + 32));
+  EXPECT_EQ(RowBytes({"quantiles", "quantiles_error"}, 0, 32), 8 * (32 + 32));
 }
 
 TEST(InferenceWire, ReadsVersions) {

@@ -225,12 +225,21 @@ TEST(AppendRows, PutsRowsOfMembersBehindEachOtherWithinEachDraw) {
                    .num_rows = 2,
                    .num_classes = 2,
                    .quantiles = {1, 2},
+                   .quantile_errors = {0.1, 0.2},
                    .members = {Digits(0, 0, 2), Digits(1, 0, 2)}};
-  AppendRows({.draws_used = 1, .num_rows = 1, .num_classes = 2, .quantiles = {3}, .members = {Digits(0, 2, 1)}},
-             &whole);
+  const Prediction block{.draws_used = 1,
+                         .num_rows = 1,
+                         .num_classes = 2,
+                         .quantiles = {3},
+                         .quantile_errors = {0.3},
+                         .members = {Digits(0, 2, 1)}};
+  AppendRows(block, &whole);
   EXPECT_THAT(whole.quantiles, ElementsAre(1, 2, 3));
+  EXPECT_THAT(whole.quantile_errors, ElementsAre(0.1, 0.2, 0.3));
   ASSERT_THAT(whole.members, SizeIs(1)) << "of chain 1 some rows are missing";
   EXPECT_EQ(whole.members[0].probabilities, Digits(0, 0, 3).probabilities);
+  AppendRows({.draws_used = 1, .num_rows = 1, .num_classes = 2, .quantiles = {4}}, &whole);
+  EXPECT_THAT(whole.quantile_errors, IsEmpty()) << "of some rows they are unknown";
 }
 
 }  // namespace

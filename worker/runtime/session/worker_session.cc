@@ -118,7 +118,7 @@ void WorkerSession::RunOnce() {
   {
     MutexLock lock(&mutex_);
     request.store_incarnation = store_incarnation_;
-    request.draining = draining_ || told_to_drain_;
+    request.draining = drains();
     // With leases at stake a lost call must leave time for two more.
     deadline = lease_ttl_ / 3 * (report.chains.empty() ? 2 : 1);
     newest_call_ = std::max(newest_call_, report.number);
@@ -250,7 +250,7 @@ bool WorkerSession::ApplyGrants(absl::Duration sent_at, const SynchronizeReply& 
   bool draining = false, took_one = false;
   {
     MutexLock lock(&mutex_);
-    draining = draining_ || told_to_drain_;
+    draining = drains();
   }
   for (const Grant& grant : reply.grants) {
     LeasedChain chain{grant, reply.store_incarnation};

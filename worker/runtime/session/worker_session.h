@@ -68,6 +68,8 @@ class WorkerSession {
   // True if a chain was taken that the coordinator must hear of.
   bool ApplyGrants(absl::Duration sent_at, const SynchronizeReply& reply);
   void DropAll();
+  // Whoever wishes it: it takes no chain.
+  bool drains() const CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return draining_ || told_to_drain_; }
 
   const Options options_;
   CoordinatorPort* const port_;

@@ -4,6 +4,7 @@
 #include "core/base/limits.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
+#include "server/control/commit_check.h"
 
 namespace chainfleet {
 
@@ -37,6 +38,10 @@ absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) con
   const absl::StatusOr<bool> current = state_->MayCommit(name->chain, name->lease_epoch);
   if (!current.ok() || !*current) dispatcher_->QueueSweep(name->chain);
   return absl::OkStatus();
+}
+
+bool ChainObjects::MustLookFor(const ProgressCommit& commit) const {
+  return (commit.segment || commit.resume_point.object) && CheckObjectNames(commit, state_->incarnation()).ok();
 }
 
 absl::Status ChainObjects::CheckPresent(const ProgressCommit& commit) const {

@@ -25,6 +25,10 @@ class ChainObjects {
   // more. Blocks. DATA_LOSS / DIGEST_MISMATCH: these are not the bytes of `ref`. Errors of BlobStore::Put.
   absl::Status Put(const BlobRef& ref, const std::string& bytes) const;
 
+  // Whether there are objects to look for before the commit is made. None by names that are not its own: the dispatcher
+  // has the answer to those. Does not block.
+  bool MustLookFor(const ProgressCommit& commit) const;
+
   // The objects that a commit names exist, with the sizes it says. Blocks. FAILED_PRECONDITION / BLOB_MISSING.
   absl::Status CheckPresent(const ProgressCommit& commit) const;
 

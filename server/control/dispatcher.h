@@ -149,7 +149,8 @@ class Dispatcher {
   // Workers (protocol 4). The call of a worker that is idle or has room for more chains is held up to half a sync
   // interval while there is nothing to say; a next_sync_in of zero asks for the next at once.
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
-  // `record` is what the segment's record says of its making; its chain and segment are those of `commit`.
+  // `record` is what the segment's record says of its making; its chain and segment are those of `commit`. Errors:
+  // INVALID_ARGUMENT, those of change::CommitProgress and, unless it is refused by these, of CheckContent.
   void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
                       const SegmentRecord& record, Reply<CommitReply> done);
   // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current: asked before bytes are accepted.

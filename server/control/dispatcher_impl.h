@@ -169,7 +169,8 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void OrderBack(Lease* lease);
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
-  void Commit(change::CommitProgress commit, Reply<CommitReply> done);
+  // `content`: whether what it brings is the chain's own. Only a commit that has its lease is refused for that.
+  void Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done);
   void Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result);
   std::vector<WorkerView> Workers() const;
   absl::Duration OldestWait() const;

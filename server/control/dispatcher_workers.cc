@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "server/control/commit_check.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/protocol_version.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxWaitingCommits = 64;  // of one chain
 
-absl::Status CheckCommit(const ProgressCommit& commit) {
+absl::Status CheckForm(const ProgressCommit& commit) {
   const auto bad = [&](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat("commit of chain ", ToString(commit.chain), ": ", what));
   };
@@ -23,6 +24,12 @@ absl::Status CheckCommit(const ProgressCommit& commit) {
     return bad(absl::StrCat("a worker cannot end a chain as ", ToString(*commit.ends_as)));
   }
   return absl::OkStatus();
+}
+
+// Whether the store would ask no more of it than that it goes on where the chain is.
+bool HasItsLease(const change::CommitProgress& c, const ChainRow& row) {
+  return row.lease_epoch == c.commit.lease_epoch && row.worker == c.worker && row.incarnation == c.incarnation &&
+         !IsFinal(row.state);
 }
 
 CommitFigures FiguresOf(const ProgressCommit& commit) {
@@ -273,9 +280,11 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
 
 void Dispatcher::CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
                                 const SegmentRecord& record, Reply<CommitReply> done) {
+  const absl::Status form = CheckForm(commit);
+  const absl::Status content = form.ok() ? CheckContent(commit, impl_->store->incarnation()) : form;  // it may hash
   Impl::Entered entered(impl_.get());
-  if (absl::Status status = CheckCommit(commit); !status.ok()) return impl_->Say<CommitReply>(done, status);
-  impl_->Commit({commit, worker, incarnation, record}, std::move(done));
+  if (!form.ok()) return impl_->Say<CommitReply>(done, form);
+  impl_->Commit({commit, worker, incarnation, record}, content, std::move(done));
 }
 
 void Dispatcher::Impl::Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result) {
@@ -286,7 +295,7 @@ void Dispatcher::Impl::Tell(CommitFigures figures, absl::Duration began, const A
   observer->OnCommit(figures);
 }
 
-void Dispatcher::Impl::Commit(change::CommitProgress commit, Reply<CommitReply> done) {
+void Dispatcher::Impl::Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done) {
   const ChainId id = commit.commit.chain;
   ChainEntry* chain = jobs.Find(id);
   if (chain == nullptr) {
@@ -300,9 +309,12 @@ void Dispatcher::Impl::Commit(change::CommitProgress commit, Reply<CommitReply> 
       return Say<CommitReply>(
           done, WithReason(absl::ResourceExhaustedError("too many commits of one chain wait"), "OVERLOADED"));
     }
-    queue.push_back([this, commit = std::move(commit), done] { Commit(commit, done); });
+    queue.push_back([this, commit = std::move(commit), content, done] { Commit(commit, content, done); });
     return;
   }
+  // With nothing in flight the row is what the store has: without its lease the commit writes nothing, and the store
+  // says why, or that it was there already.
+  if (!content.ok() && HasItsLease(commit, chain->row)) return Say<CommitReply>(done, content);
   const ChainStats stats = commit.commit.stats;
   CommitFigures figures = FiguresOf(commit.commit);
   ChangeChain(chain, std::move(commit), [id, stats, figures, began = now, done](Impl& impl, const ApplyResult& result) {

@@ -36,7 +36,9 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
                                dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
                                expected = parts_.traces->Expect(parsed->commit.chain.job),
                                commit = *std::move(parsed)] {
-      if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok()) return answer->Fail(status);
+      if (objects.MustLookFor(commit.commit)) {
+        if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok()) return answer->Fail(status);
+      }
       dispatcher->CommitProgress(
           commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
           [answer, traces, expected, clock, chain = commit.commit.chain, trace = commit.commit.trace,

@@ -149,6 +149,12 @@ void PlainWriteAndSync(benchmark::State& state) {
   std::filesystem::remove_all(folder);
 }
 
+ResumePoint ResumePointAt(int64_t step) {
+  static const std::string bytes(200, 'r');
+  static const DigestHex sha256 = Sha256Hex(bytes);
+  return {.step = step, .inline_bytes = bytes, .object = {}, .sha256 = sha256};
+}
+
 // CommitProgress over gRPC with an inline resume point, kChains at once.
 void Commit(benchmark::State& state) {
   Loopback loopback;
@@ -159,7 +165,7 @@ void Commit(benchmark::State& state) {
     for (int c = 0; c < kChains; ++c) {
       const Grant& grant = loopback.grants()[static_cast<size_t>(c)];
       ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
-      commit.resume_point = {.step = step, .inline_bytes = std::string(200, 'r'), .sha256 = DigestHex(64, 'a')};
+      commit.resume_point = ResumePointAt(step);
       loopback.client().CommitProgress(commit, "bench", "1", [&, c](absl::StatusOr<CommitReply> reply) {
         replies[static_cast<size_t>(c)].set_value(std::move(reply));
       });
@@ -192,7 +198,7 @@ void SmallDraws(benchmark::State& state) {
     Await<bool>(
         [&](auto done) { loopback.client().PutBlob(grant.chain, grant.lease_epoch, segment.object, bytes, done); });
     ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
-    commit.resume_point = {.step = index + kDraws, .inline_bytes = std::string(200, 'r'), .sha256 = DigestHex(64, 'a')};
+    commit.resume_point = ResumePointAt(index + kDraws);
     commit.segment = segment;
     Await<CommitReply>([&](auto done) { loopback.client().CommitProgress(commit, "bench", "1", done); });
     index += kDraws;

@@ -72,7 +72,9 @@ void ServerNode::CommitProgress(const ProgressCommit& commit, const std::string&
     done(std::move(reply));
   });
   process_.Schedule([this, commit, worker, incarnation, acknowledge] {
-    if (const absl::Status status = objects_->CheckPresent(commit); !status.ok()) return acknowledge(status);
+    if (objects_->MustLookFor(commit)) {
+      if (const absl::Status status = objects_->CheckPresent(commit); !status.ok()) return acknowledge(status);
+    }
     dispatcher_->CommitProgress(commit, worker, incarnation, {}, acknowledge);
   });
 }

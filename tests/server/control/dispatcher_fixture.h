@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
 #include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -49,6 +51,7 @@ struct FakeWorker {
   bool draining = false;
   bool heeds_drain = true;  // false: older than that order
   std::string store_incarnation;
+  std::string names_begin_with;  // the store of the last reply
   std::map<ChainId, Held> chains;
   std::vector<ReleasedChain> released;
   std::map<ChainId, StopOrder::How> stops;  // of the last reply
@@ -75,6 +78,7 @@ struct FakeWorker {
   }
   void Take(const SynchronizeReply& reply) {
     stops.clear();
+    names_begin_with = reply.store_incarnation;
     draining = draining || (reply.drain && heeds_drain);
     for (const Grant& grant : reply.grants) chains[grant.chain] = {grant.lease_epoch, grant.progress};
     for (const StopOrder& stop : reply.stop) {
@@ -82,6 +86,7 @@ struct FakeWorker {
       if (stop.how != StopOrder::How::kHandBack) chains.erase(stop.chain);
     }
   }
+  static DigestHex DrawDigest(int64_t step) { return DigestOf(200'000 + step); }
   // `steps` further, with one draw. The digest depends on the path alone, as a real one does.
   ProgressCommit NextCommit(const ChainId& chain, int64_t steps = 10) const {
     const Held& held = chains.at(chain);
@@ -89,14 +94,14 @@ struct FakeWorker {
     ProgressCommit commit;
     commit.chain = chain;
     commit.lease_epoch = held.epoch;
-    commit.resume_point = {step, "state", std::nullopt, DigestOf(100'000 + step)};
+    commit.resume_point = {step, "state", std::nullopt, Sha256Hex("state")};
     Segment segment;
     segment.first_index = held.progress.num_draws;
     segment.steps = {step};
     segment.weights = {1};
     segment.kinds = {DrawKind::kTheta};
-    segment.object = {"object-" + std::to_string(held.epoch) + "-" + std::to_string(step), 10, DigestOf(1)};
-    segment.digest = DigestOf(200'000 + step);
+    segment.digest = DrawDigest(step);
+    segment.object = {SegmentObjectName(names_begin_with, chain, held.epoch, segment.digest), 10, DigestOf(1)};
     segment.parent_digest = held.progress.last_digest;
     commit.segment = segment;
     commit.stats.energy = static_cast<double>(step);

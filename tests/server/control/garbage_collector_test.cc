@@ -49,8 +49,8 @@ class GarbageCollectorTest : public DispatcherTest {
     ProgressCommit commit = worker.NextCommit(chain);
     const int64_t step = commit.resume_point.step;
     commit.resume_point.inline_bytes.clear();
+    commit.resume_point.sha256 = DigestOf(step);
     commit.resume_point.object = BlobRef{PutResume(chain, commit.lease_epoch, step), 5, DigestOf(step)};
-    commit.segment->object.name = SegmentObjectName("incarnation-1", chain, commit.lease_epoch, DigestOf(step));
     blobs_.Add(commit.segment->object.name);
     return commit;
   }

@@ -19,9 +19,9 @@ class RestoredStoreTest : public DispatcherTest {
     const int64_t step = commit.resume_point.step;
     const std::string incarnation = store_->incarnation();
     commit.resume_point.inline_bytes.clear();
+    commit.resume_point.sha256 = DigestOf(step);
     commit.resume_point.object =
         BlobRef{ResumeObjectName(incarnation, chain, commit.lease_epoch, DigestOf(step)), 5, DigestOf(step)};
-    commit.segment->object.name = SegmentObjectName(incarnation, chain, commit.lease_epoch, DigestOf(step));
     EXPECT_TRUE(blobs_.Put(commit.resume_point.object->name, "point").ok());
     EXPECT_TRUE(blobs_.Put(commit.segment->object.name, "draws").ok());
     return commit;

@@ -78,6 +78,10 @@ class RetentionKeeperTest : public DispatcherTest {
     for (const SegmentRecord& record : records) live.push_back(record.segment.first_index);
     return live;
   }
+  std::string ObjectOf(const ChainId& chain, int64_t step) const {
+    return SegmentObjectName(store_->incarnation(), chain, worker_.chains.at(chain).epoch,
+                             FakeWorker::DrawDigest(step));
+  }
   std::vector<std::string> Objects() {
     EXPECT_TRUE(collector_->Collect().ok());
     return blobs_.List("").value();
@@ -115,7 +119,8 @@ TEST_F(RetentionKeeperTest, ObjectsGoAfterTheLongestCallAndNotBefore) {
   clock_.Advance(absl::Seconds(1));
   EXPECT_EQ(Run().released, 3);
   EXPECT_EQ(told_, 1);
-  EXPECT_THAT(Objects(), testing::UnorderedElementsAre("object-1-40", "object-1-50")) << "of a chain that still runs";
+  EXPECT_THAT(Objects(), testing::UnorderedElementsAre(ObjectOf(chain, 40), ObjectOf(chain, 50)))
+      << "of a chain that still runs";
   CommitDraws(chain, 1);
   EXPECT_EQ(Run().expired, 1);
   EXPECT_THAT(Live(chain), ElementsAre(4, 5));
@@ -131,10 +136,10 @@ TEST_F(RetentionKeeperTest, WhatExpiresLaterWaitsForItself) {
   EXPECT_EQ(Run().expired, 1);
   clock_.Advance(kLongestCall / 2);
   EXPECT_EQ(Run().released, 1);
-  EXPECT_THAT(Objects(), Contains("object-1-20"));
+  EXPECT_THAT(Objects(), Contains(ObjectOf(chain, 20)));
   clock_.Advance(kLongestCall / 2);
   EXPECT_EQ(Run().released, 1);
-  EXPECT_THAT(Objects(), ElementsAre("object-1-30"));
+  EXPECT_THAT(Objects(), ElementsAre(ObjectOf(chain, 30)));
 }
 
 TEST_F(RetentionKeeperTest, RestartedCoordinatorWaitsAWholeTermAgain) {

@@ -3,6 +3,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
+
 namespace chainfleet {
 namespace {
 
@@ -95,12 +98,13 @@ void RunningServer::CommitADraw(std::optional<ChainState> ends_as) {
   ProgressCommit commit;
   commit.chain = grant.chain;
   commit.lease_epoch = grant.lease_epoch;
-  commit.resume_point = {10, "state", std::nullopt, DigestHex(64, 'c')};
+  commit.resume_point = {10, "state", std::nullopt, Sha256Hex("state")};
   commit.segment = Segment{.first_index = 0,
                            .steps = {10},
                            .weights = {1},
                            .kinds = {DrawKind::kTheta},
-                           .object = {"store/x", 10, DigestHex(64, 'd')},
+                           .object = {SegmentObjectName("store", grant.chain, grant.lease_epoch, DigestHex(64, 'e')),
+                                      10, DigestHex(64, 'd')},
                            .digest = DigestHex(64, 'e'),
                            .parent_digest = grant.progress.last_digest};
   commit.ends_as = ends_as;

@@ -71,7 +71,7 @@ class WorkerServiceTest : public RunningServer {
                                     .weights = {1},
                                     .kinds = {DrawKind::kTheta},
                                     .object = object,
-                                    .digest = Sha256Hex("segment"),
+                                    .digest = object.sha256,  // as RefOf names it
                                     .parent_digest = grant.progress.last_digest};
     return commit;
   }
@@ -272,15 +272,16 @@ TEST_F(WorkerServiceTest, ObjectsThatAreNoCommittedSegmentsAreNotRead) {
 
 TEST_F(WorkerServiceTest, SegmentsComePageByPage) {
   const Grant grant = Lease();
-  const BlobRef ref = RefOf(grant, "draw");
-  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draw").ok());
-  SignedCommit commit = CommitOf(grant, ref);
+  DigestHex parent = grant.progress.last_digest;
   for (int64_t i = 0; i < 3; ++i) {
+    const std::string draw = "draw " + std::to_string(i);
+    const BlobRef ref = RefOf(grant, draw);
+    ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, draw).ok());
+    SignedCommit commit = CommitOf(grant, ref);
     commit.commit.segment->first_index = i;
     commit.commit.resume_point.step = 10 + i;
     commit.commit.segment->steps = {10 + i};
-    if (i > 0) commit.commit.segment->parent_digest = commit.commit.segment->digest;
-    commit.commit.segment->digest = Sha256Hex(std::to_string(i));
+    commit.commit.segment->parent_digest = std::exchange(parent, commit.commit.segment->digest);
     ASSERT_TRUE(Commit(commit).ok());
   }
   v1::ListSegmentsRequest request;
@@ -391,6 +392,23 @@ TEST_F(WorkerServiceTest, RefusesACommitWhoseObjectIsMissingOrShort) {
   ++ref.size_bytes;
   EXPECT_EQ(ReasonOf(Commit(CommitOf(grant, ref)).status()), "BLOB_MISSING");
   EXPECT_EQ(GetJob("walk")->num_draws(), 0);
+}
+
+TEST_F(WorkerServiceTest, RefusesACommitThatNamesAnothersObject) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  SignedCommit commit = CommitOf(grant, ref);
+  const BlobRef shard{DatasetObjectName("store", Sha256Hex("rows")), 4, Sha256Hex("rows")};
+  ASSERT_TRUE(blobs_.Put(shard.name, "rows").ok());
+  commit.commit.resume_point = {10, "", shard, shard.sha256};
+  const absl::Status refused = Commit(commit).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  ASSERT_EQ(FieldViolationsOf(refused).size(), 1u);
+  EXPECT_EQ(FieldViolationsOf(refused)[0].path, "resume_point.object.name");
+  EXPECT_THAT(FieldViolationsOf(refused)[0].message, AllOf(HasSubstr(shard.name), HasSubstr(ToString(grant.chain))));
+  commit.commit.lease_epoch = 7;
+  EXPECT_EQ(ReasonOf(Commit(commit).status()), "LEASE_FENCED");
 }
 
 TEST_F(WorkerServiceTest, RefusesACommitOfAForgedEpoch) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "server/predict/draw_selection.h"
+#include "server/predict/evaluation_memory.h"
 #include "server/predict/evaluation_options.h"
 #include "server/predict/fan_out.h"
 #include "server/predict/label_reader.h"
@@ -28,13 +29,15 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   using Progress = std::function<void(const EvaluationProgress&)>;
 
   // Without `progress` it ends before its first row, with the job and version alone.
-  EvaluateCall(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue, EvaluateQuery query,
-               Progress progress, Done done)
+  EvaluateCall(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue,
+               const ByteBudget& row_bytes, EvaluateQuery query, Progress progress, Done done)
       : PinnedCall(executor, catalog, queue, query.draws, "evaluating job " + query.draws.job, std::move(done)),
         executor_(executor),
         blobs_(blobs),
         query_(std::move(query)),
-        progress_(std::move(progress)) {}
+        progress_(std::move(progress)),
+        max_row_bytes_(row_bytes.max_bytes()),
+        held_(row_bytes) {}
 
  private:
   // One data set: what it is, and its rows as they are scored.
@@ -54,7 +57,14 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   absl::Status OnPinned() override {
     CHAINFLEET_RETURN_IF_ERROR(Prepare());
+    const int64_t bytes = EvaluationBytes({.labelled = result_.num_rows,
+                                           .ood = result_.num_ood_rows,
+                                           .held_out = result_.num_calibration_rows,
+                                           .changed = !query_.corruptions.empty()},
+                                          kinds_.size(), draws().plan->num_classes);
+    CHAINFLEET_RETURN_IF_ERROR(CheckEvaluationBytes(bytes, max_row_bytes_));
     if (progress_) {
+      CHAINFLEET_RETURN_IF_ERROR(HoldEvaluationBytes(bytes, &held_));
       stages_.front().start();
       return absl::OkStatus();
     }
@@ -249,6 +259,8 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   BlobStore* const blobs_;
   const EvaluateQuery query_;
   const Progress progress_;
+  const int64_t max_row_bytes_;
+  ByteShare held_;
   std::vector<DrawKind> kinds_;
   Pass scored_;
   std::optional<Pass> ood_, held_out_;
@@ -261,11 +273,12 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
 }  // namespace
 
-Evaluator::Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue)
-    : executor_(executor), catalog_(catalog), blobs_(blobs), queue_(queue) {}
+Evaluator::Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue,
+                     int64_t max_row_bytes)
+    : executor_(executor), catalog_(catalog), blobs_(blobs), queue_(queue), row_bytes_(max_row_bytes) {}
 
 void Evaluator::Check(EvaluateQuery query, absl::Duration timeout, std::function<void(absl::StatusOr<int64_t>)> done) {
-  std::make_shared<EvaluateCall>(executor_, catalog_, blobs_, queue_, std::move(query), nullptr,
+  std::make_shared<EvaluateCall>(executor_, catalog_, blobs_, queue_, row_bytes_, std::move(query), nullptr,
                                  [done = std::move(done)](const absl::StatusOr<Evaluation>& checked) {
                                    if (!checked.ok()) return done(checked.status());
                                    done(checked->version);
@@ -276,8 +289,8 @@ void Evaluator::Check(EvaluateQuery query, absl::Duration timeout, std::function
 std::function<void()> Evaluator::Evaluate(EvaluateQuery query, absl::Duration timeout,
                                           std::function<void(const EvaluationProgress&)> progress,
                                           std::function<void(absl::StatusOr<Evaluation>)> done) {
-  return std::make_shared<EvaluateCall>(executor_, catalog_, blobs_, queue_, std::move(query), std::move(progress),
-                                        std::move(done))
+  return std::make_shared<EvaluateCall>(executor_, catalog_, blobs_, queue_, row_bytes_, std::move(query),
+                                        std::move(progress), std::move(done))
       ->Begin(timeout);
 }
 

@@ -27,12 +27,13 @@ using Mood = testing::FakeShardPort::Mood;
 
 struct World {
   explicit World(const testing::Probabilities& probabilities, std::optional<uint64_t> seed = std::nullopt,
-                 const std::vector<int64_t>& draws_of_chain = {2, 1}, int64_t num_classes = 2)
+                 const std::vector<int64_t>& draws_of_chain = {2, 1}, int64_t num_classes = 2,
+                 int64_t max_row_bytes = Evaluator::kMaxRowBytes)
       : executor(&clock, seed),
         catalog(&executor, draws_of_chain, num_classes),
         port(&executor, probabilities),
         queue(&clock, &executor, &port),
-        evaluator(&executor, &catalog, &blobs, &queue) {
+        evaluator(&executor, &catalog, &blobs, &queue, max_row_bytes) {
     port.workers = {{"a", Mood::kAnswers}, {"b", Mood::kAnswers}};
   }
 
@@ -460,6 +461,42 @@ TEST(Evaluation, RefusesDataSetsThatDoNotFit) {
   world.AddDataset("gone", {{0, 1}});
   ASSERT_TRUE(world.blobs.Delete("gone0").ok());
   EXPECT_EQ(world.Evaluate("gone").status().code(), absl::StatusCode::kDataLoss);
+}
+
+// What Evaluate and Check of a query answer by now.
+struct Asked {
+  Asked(World* world, const EvaluateQuery& query) {
+    cancel = world->evaluator.Evaluate(
+        query, absl::Seconds(600), [](const auto&) {},
+        [this](const absl::StatusOr<Evaluation>& result) { evaluated = result.status(); });
+    world->evaluator.Check(query, absl::Seconds(1),
+                           [this](const absl::StatusOr<int64_t>& version) { checked = version.status(); });
+    world->executor.RunUntilIdle();
+  }
+  std::optional<absl::Status> evaluated, checked;
+  std::function<void()> cancel;
+};
+
+// Two rows of two classes and three averages: 2 (4 + 96 + 64) bytes. The bound holds such a one and a half.
+TEST(Evaluation, AllTogetherHoldTheRowsOfTheirBoundAlone) {
+  World world(ByHand, std::nullopt, {2, 1}, 2, 492);
+  world.AddDataset("data", {{0, 1}});
+  world.AddDataset("large", {{0, 1, 0, 1}});
+  world.port.workers = {{"a", Mood::kHangs}};
+  const Asked never(&world, Asking("large"));
+  EXPECT_TRUE(absl::IsInvalidArgument(*never.evaluated)) << *never.evaluated;
+  EXPECT_TRUE(absl::IsInvalidArgument(*never.checked)) << "it is refused before it is an operation";
+  const Asked first(&world, Asking("data")), second(&world, Asking("data"));
+  EXPECT_FALSE(first.evaluated.has_value()) << "it runs";
+  EXPECT_TRUE(absl::IsResourceExhausted(*second.evaluated)) << *second.evaluated;
+  EXPECT_EQ(ReasonOf(*second.evaluated), "QUEUE_FULL");
+  EXPECT_TRUE(second.checked->ok()) << "it may wait its turn";
+  first.cancel();
+  world.executor.RunUntilIdle();
+  const Asked third(&world, Asking("data"));
+  EXPECT_FALSE(third.evaluated.has_value()) << "what the first one held is free";
+  third.cancel();
+  world.executor.RunUntilIdle();
 }
 
 // Of row 1 and changed rows from 1000 on the second chain says NaN: a network that divides 0 by 0 on a blank image, or

@@ -168,14 +168,15 @@ int64_t NumDraws(const std::vector<ChainDraws>& chains) {
 }
 
 int64_t NumDraws(const ChainDraws& chain) {
-  const int64_t every = std::max<int64_t>(chain.every, 1);
-  return (chain.num_draws + every - 1) / every;
+  if (chain.num_draws <= 0) return 0;
+  return (chain.num_draws - 1) / std::max<int64_t>(chain.every, 1) + 1;  // not rounded up by a sum, which may overflow
 }
 
 void SelectDraws(const DrawQuery& query, std::vector<ChainDraws>* chains) {
   for (ChainDraws& chain : *chains) {
     if (query.members > 0) KeepNewest(query.members, &chain);
-    chain.every = std::max<int64_t>(query.every, 1);
+    // Every so many-th of fewer is the newest alone: whoever multiplies by it, here or on a worker, stays in range.
+    chain.every = std::clamp<int64_t>(query.every, 1, std::max<int64_t>(chain.num_draws, 1));
   }
   if (query.max_draws > 0) {
     const std::vector<int64_t> shares = ShareOut(query.max_draws, *chains);

@@ -153,7 +153,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     pass->rows.emplace(kinds_, pass->dataset.num_rows, draws().plan->num_classes, std::move(labels));
     if (pass == &scored_ && query_.curve_points > 0) {
       std::vector<int64_t> steps;
-      for (const ChainDraws& chain : draws().chains) steps.push_back(AveragedSteps(chain));
+      for (const ChainDraws& chain : draws().chains) steps.push_back(NumDraws(chain));
       pass->curve.emplace(std::move(steps), query_.curve_points, draws().plan->num_classes, pass->rows->labels(),
                           query_.ece_bins);
     }

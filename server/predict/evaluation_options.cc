@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "server/predict/draw_selection.h"
 #include "server/predict/fan_out.h"
 
 namespace chainfleet {
@@ -20,9 +21,8 @@ constexpr int64_t kMemberBytesPerBlock =
     limits::kMaxMemberBytes / limits::kRunningEvaluations / static_cast<int64_t>(limits::kRowBlocksInFlight);
 
 int64_t MemberBytesPerRow(const PinnedDraws& draws, const std::vector<DrawKind>& kinds) {
-  int64_t steps = 0;
-  for (const ChainDraws& chain : draws.chains) steps += AveragedSteps(chain);
-  return steps * static_cast<int64_t>(kinds.size()) * draws.plan->num_classes * static_cast<int64_t>(sizeof(float));
+  return NumDraws(draws) * static_cast<int64_t>(kinds.size()) * draws.plan->num_classes *
+         static_cast<int64_t>(sizeof(float));
 }
 
 void CheckRange(const char* field, int value, int least, int most, std::vector<FieldViolation>* violations) {
@@ -51,11 +51,6 @@ void RefuseClasses(const EvaluateQuery& query, const std::string& job, std::vect
 }
 
 }  // namespace
-
-int64_t AveragedSteps(const ChainDraws& chain) {
-  const int64_t every = std::max<int64_t>(chain.every, 1);
-  return (chain.num_draws + every - 1) / every;
-}
 
 absl::Status CheckOptions(const EvaluateQuery& query, const PinnedDraws& draws, const std::vector<DrawKind>& kinds) {
   std::vector<FieldViolation> violations;

@@ -19,9 +19,6 @@ absl::Status CheckOptions(const EvaluateQuery& query, const PinnedDraws& draws, 
 // CorruptionNames().
 std::vector<Corruption> CorruptionsOf(const EvaluateQuery& query);
 
-// Steps of a chain that are averaged.
-int64_t AveragedSteps(const ChainDraws& chain);
-
 // Rows of a block: as many as RowsPerBlock has for a fixed number of workers, so that sums over blocks have the same
 // bits whoever serves; with single draws (`members`) fewer where those would be too many bytes.
 int64_t EvaluationRowsPerBlock(const PinnedDraws& draws, const std::vector<DrawKind>& kinds, bool members);

@@ -45,6 +45,12 @@ void SendEnd(Updates* feed, const absl::StatusOr<EvaluationRow>& row) {
   feed->End(row->error);
 }
 
+absl::Status CheckDraws(const v1::PredictRequest& request) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckSelection(request.selection()));
+  if (request.min_draws() >= 0) return absl::OkStatus();
+  return InvalidFields({{"min_draws", "must be 0 (all that are readable) or a number of draws"}});
+}
+
 absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const std::string& tenant,
                                                      const std::string& job,
                                                      const v1::ListEvaluationsRequest& request) {
@@ -83,7 +89,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (!draws.ok()) return answer->Fail(draws.status());
     const DrawQuery asked = PinnedQuery(*draws, request->selection());
     const FailureCount failure(parts_, draws->job, asked.version);
-    if (absl::Status status = CheckSelection(request->selection()); !status.ok()) return failure.Fail(answer, status);
+    if (absl::Status status = CheckDraws(*request); !status.ok()) return failure.Fail(answer, status);
     const auto kinds = KindsFromProto(request->selection().kinds());
     if (!kinds.ok()) return failure.Fail(answer, kinds.status());
     absl::StatusOr<InputTensor> inputs = FromProto(Taken(&request->inputs()));

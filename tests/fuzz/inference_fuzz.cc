@@ -117,6 +117,25 @@ void CheckCall(const ModelInferRequest& request, const InferenceCall& call) {
   }
 }
 
+// Which of the draws of two chains are averaged: as many as arithmetic without overflow says.
+void CheckSelection(const InferenceCall& call) {
+  constexpr int64_t kDraws[] = {7, 2};
+  std::vector<chainfleet::ChainDraws> chains;
+  __int128 wanted = 0;
+  for (const int64_t draws : kDraws) {
+    chainfleet::Segment segment;
+    segment.steps.resize(static_cast<size_t>(draws));
+    chains.push_back({.chain = {"job-aaaaaa", static_cast<int32_t>(chains.size())}, .segments = {segment}});
+    chains.back().num_draws = draws;
+    const __int128 newest = call.members > 0 ? std::min(call.members, draws) : draws,
+                   step = std::max<int64_t>(call.every, 1);
+    wanted += (newest + step - 1) / step;
+  }
+  if (call.max_draws > 0) wanted = std::min<__int128>(wanted, call.max_draws);
+  chainfleet::SelectDraws({.members = call.members, .every = call.every, .max_draws = call.max_draws}, &chains);
+  Require(chainfleet::NumDraws(chains) == wanted, "as many draws as were asked for");
+}
+
 // Whether `tensor` is what a model of [3, 2] takes, by its own arithmetic.
 void CheckAgainstModel(const InputTensor& tensor, const ModelInferRequest& request) {
   chainfleet::PredictPlan plan;
@@ -141,6 +160,7 @@ void Try(const ModelInferRequest& request, bool valid) {
   }
   CheckInput(request, call->input);
   CheckCall(request, *call);
+  CheckSelection(*call);
   CheckAgainstModel(call->input, request);
   for (const int64_t classes : {0, 10}) {
     const absl::Status status = chainfleet::CheckOutputs(call->outputs, classes);

@@ -194,6 +194,44 @@ TEST(SelectDraws, SharesABudgetOutEvenlyNewestFirst) {
   EXPECT_EQ(Selected({.every = 3, .max_draws = 3}, {8, 8}), (Selection{{0, {4, 7}}, {1, {7}}}));
 }
 
+// Every extreme value of every number of a query: what is left obeys it by arithmetic that cannot overflow.
+TEST(SelectDraws, KeepsItsWordForExtremeNumbers) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  const std::vector<int64_t> extremes = {kLeast,    kLeast + 1,    -1,        0,         1,    2, 8,
+                                         kMost / 2, kMost / 2 + 1, kMost - 8, kMost - 1, kMost};
+  const std::vector<int64_t> draws_of_chain = {9, 1, 4};
+  for (const int64_t members : extremes) {
+    for (const int64_t every : extremes) {
+      for (const int64_t max_draws : extremes) {
+        std::vector<ChainDraws> chains = Chains(draws_of_chain);
+        SelectDraws({.members = members, .every = every, .max_draws = max_draws}, &chains);
+        __int128 available = 0;
+        for (const int64_t count : draws_of_chain) {
+          const __int128 newest = members > 0 ? std::min<__int128>(members, count) : count;
+          const __int128 step = std::max<__int128>(every, 1);
+          available += (newest + step - 1) / step;
+        }
+        const auto wanted = static_cast<int64_t>(max_draws > 0 ? std::min<__int128>(max_draws, available) : available);
+        EXPECT_EQ(NumDraws(chains), wanted) << members << " " << every << " " << max_draws;
+        int64_t covered = 0, longest = 0;
+        for (const ChainDraws& chain : chains) longest = std::max(longest, NumDraws(chain));
+        for (auto& [chain, indices] : Indices(chains)) {
+          EXPECT_EQ(indices.back(), draws_of_chain[static_cast<size_t>(chain)] - 1) << "the newest is always there";
+        }
+        for (int64_t first = 0; first < longest; ++first) covered += NumDraws(DrawsOfWave(chains, first, 1));
+        EXPECT_EQ(covered, wanted) << members << " " << every << " " << max_draws;
+      }
+    }
+  }
+}
+
+TEST(NumDraws, OfAStepThatIsHugeIsOne) {
+  for (const int64_t every : {int64_t{3}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(NumDraws(ChainDraws{.num_draws = 3, .every = every}), 1);
+    EXPECT_EQ(NumDraws(ChainDraws{.num_draws = 0, .every = every}), 0);
+  }
+}
+
 TEST(SelectDraws, DropsTheSegmentsThatHoldNoneAtEitherEnd) {
   std::vector<ChainDraws> chains = Chains({9});
   SelectDraws({.members = 3}, &chains);

@@ -134,6 +134,11 @@ TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
   v1::PredictRequest negative = TwoRows();
   negative.mutable_selection()->set_members(-1);
   EXPECT_EQ(FieldViolationsOf(Predict(negative).status()).at(0).path, "selection.members");
+  v1::PredictRequest fewer_than_none = TwoRows();
+  fewer_than_none.set_min_draws(-1);
+  const absl::Status none = Predict(fewer_than_none).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FieldViolationsOf(none).at(0).path, "min_draws");
 }
 
 TEST_F(PredictServiceTest, ACancelledJobIsNotServed) {

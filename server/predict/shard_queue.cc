@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <compare>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -33,6 +35,14 @@ absl::Status NoWorkerCould(const absl::Status& last) {
                              "retry with backoff (the server's log has what each said)"),
       absl::IsUnavailable(last) ? ReasonOf(last) : "");
 }
+
+// One that must wait for workers: predictions before evaluations, of either the oldest first.
+struct Place {
+  bool evaluation = false;
+  uint64_t ticket = 0;
+
+  auto operator<=>(const Place&) const = default;
+};
 
 // The worker is at fault: its answer does not fit the question, or its device or program is broken.
 bool IsFault(const absl::Status& status) { return !absl::IsInvalidArgument(status) && !IsLost(status); }
@@ -73,29 +83,49 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     absl::Status fault = {};              // the last one's
     int attempts = 0;                     // but those beside a slow one
     std::vector<Attempt> under_way = {};  // none while it waits; two while a worker is slow with it
+
+    bool evaluation() const { return request.rows.has_value(); }
   };
 
   const Clock* const clock;
   Strand strand;
   ShardPort* const port;
-  std::atomic<uint64_t> next_id = 1;                  // of tickets and of attempts
-  std::map<uint64_t, Shard> shards;                   // by ticket
-  std::set<uint64_t> waiting;                         // tickets, oldest first
+  std::atomic<uint64_t> next_id = 1;  // of tickets and of attempts
+  std::map<uint64_t, Shard> shards;   // by ticket
+  std::set<Place> waiting;
+  std::map<std::string, int> evaluations;             // attempts under way, by worker
   std::map<std::string, int> late;                    // late attempts under way, by worker
   std::map<std::string, absl::Duration> slow_until;   // monotonic; of workers whose late attempts were cancelled
   std::map<std::string, absl::Duration> doubted;      // monotonic: until when; of workers that were at fault
   absl::Duration looking = absl::InfiniteDuration();  // when a timer looks for late ones
 
   void Add(uint64_t ticket, Shard shard) {
-    if (waiting.size() >= limits::kMaxWaitingShards) {
-      shard.done(WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                waiting.size(), " shards of predictions wait for workers: retry with backoff")),
-                            "QUEUE_FULL"));
+    if (!shard.evaluation() && NumWaitingPredictions() >= limits::kMaxWaitingShards) {
+      shard.done(WithReason(
+          absl::ResourceExhaustedError(absl::StrCat(
+              limits::kMaxWaitingShards, " shards of predictions wait for workers already: retry with backoff")),
+          "QUEUE_FULL"));
       return;
     }
-    shards.emplace(ticket, std::move(shard));
-    waiting.insert(ticket);
+    Wait(ticket, shards.emplace(ticket, std::move(shard)).first->second);
     Pump();
+  }
+
+  static Place PlaceOf(uint64_t ticket, const Shard& shard) { return {shard.evaluation(), ticket}; }
+  void Wait(uint64_t ticket, const Shard& shard) { waiting.insert(PlaceOf(ticket, shard)); }
+
+  size_t NumWaitingPredictions() const {
+    if (waiting.size() < limits::kMaxWaitingShards) return waiting.size();
+    return static_cast<size_t>(std::distance(waiting.begin(), waiting.lower_bound(Place{.evaluation = true})));
+  }
+
+  // Of a worker's places one is not for evaluations, and one not for predictions while evaluations wait.
+  bool HasRoom(const Shard& shard, const ServingWorker& worker) const {
+    const auto it = evaluations.find(worker.id);
+    const int there = it == evaluations.end() ? 0 : it->second;
+    if (shard.evaluation() && there >= limits::kMaxShardsInFlightPerWorker - 1) return false;
+    const bool kept = !shard.evaluation() && there == 0 && !waiting.empty() && waiting.rbegin()->evaluation;
+    return worker.shards_in_flight + (kept ? 1 : 0) < limits::kMaxShardsInFlightPerWorker;
   }
 
   void Pump() {
@@ -105,7 +135,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     std::erase_if(slow_until, is_over);
     std::erase_if(doubted, is_over);
     for (auto it = waiting.begin(); it != waiting.end();) {
-      const uint64_t ticket = *it;
+      const uint64_t ticket = it->ticket;
       Shard& shard = shards.at(ticket);
       if (const absl::Status status = AnyMayAnswer(shard, workers); !status.ok()) {
         it = waiting.erase(it);
@@ -147,7 +177,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     ServingWorker* best = nullptr;
     for (ServingWorker& worker : *workers) {
       if (lost(worker) || (IsAvoided(worker.id) && !all_avoided)) continue;
-      if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker) continue;
+      if (!HasRoom(*shard, worker)) continue;
       if (worker.id == shard->preferred) return &worker;
       if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
     }
@@ -160,6 +190,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     const absl::Duration now = clock->Monotonic();
     const absl::Duration patience = std::clamp((shard->deadline - now) / 3, kLeastSlowShard, kSlowShard);
     shard->under_way.push_back({id, worker, patience, now + patience});
+    if (shard->evaluation()) ++evaluations[worker];
     LookAt(now + patience);
     port->Send(worker, shard->request,
                [weak = weak_from_this(), ticket, id](absl::StatusOr<ShardResult> result) mutable {
@@ -205,7 +236,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     if (shard->not_to.size() >= limits::kShardAttempts) return;
     ServingWorker* best = nullptr;
     for (ServingWorker& worker : *workers) {
-      if (worker.shards_in_flight >= limits::kMaxShardsInFlightPerWorker || IsAvoided(worker.id)) continue;
+      if (!HasRoom(*shard, worker) || IsAvoided(worker.id)) continue;
       if (shard->lost_by.contains(worker.id) || worker.id == shard->under_way.front().worker) continue;
       if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
     }
@@ -215,7 +246,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   }
 
   // Of an attempt that is over.
-  void Forget(const Attempt& attempt) {
+  void Forget(const Shard& shard, const Attempt& attempt) {
+    if (shard.evaluation() && --evaluations[attempt.worker] == 0) evaluations.erase(attempt.worker);
     if (attempt.late && --late[attempt.worker] == 0) late.erase(attempt.worker);
   }
 
@@ -230,7 +262,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
                                  [&](const Attempt& attempt) { return attempt.id == id; });
     if (it == shard->under_way.end()) return;
     const std::string worker = it->worker;
-    Forget(*it);
+    Forget(*shard, *it);
     slow_until.erase(worker);
     shard->under_way.erase(it);
     const absl::Status status = result.ok() ? CheckShardResult(shard->request, *result) : result.status();
@@ -273,13 +305,15 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     const std::vector<ServingWorker> workers = port->Workers();
     const auto lost = [&](const auto& w) { return shard->lost_by.contains(w.id); };
     if (!std::ranges::all_of(workers, lost) || !AnyMayAnswer(*shard, workers).ok()) {
-      waiting.insert(ticket);
+      Wait(ticket, *shard);
       return;
     }
     strand.ScheduleAfter(limits::kRetryInitial, [weak = weak_from_this(), ticket] {
       const auto state = weak.lock();
-      if (state == nullptr || !state->shards.contains(ticket)) return;
-      state->waiting.insert(ticket);
+      if (state == nullptr) return;
+      const auto it = state->shards.find(ticket);
+      if (it == state->shards.end()) return;
+      state->Wait(ticket, it->second);
       state->Pump();
     });
   }
@@ -293,7 +327,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Cancel(uint64_t ticket) {
     const auto node = shards.extract(ticket);
     if (node.empty()) return;
-    waiting.erase(ticket);
+    waiting.erase(PlaceOf(ticket, node.mapped()));
     Drop(node.mapped());
   }
 
@@ -301,7 +335,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Drop(const Shard& shard) {
     for (const Attempt& attempt : shard.under_way) {
       if (attempt.late) slow_until[attempt.worker] = clock->Monotonic() + std::min(10 * attempt.patience, kSlowFor);
-      Forget(attempt);
+      Forget(shard, attempt);
       port->Cancel(attempt.worker, attempt.id);
     }
   }

@@ -1,5 +1,5 @@
-// The shards of all calls on their way to workers: first come first served, bounded in flight per worker, a lost one
-// sent elsewhere, a slow one a second time.
+// The shards of all calls on their way to workers: predictions before evaluations, bounded in flight per worker, a lost
+// one sent elsewhere, a slow one a second time.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,11 @@ namespace chainfleet {
 absl::Status NoServingWorker();
 
 // Thread-safe. The caller cancels what it no longer waits for.
+//
+// Shards that wait for room at a worker: those of predictions go before those of evaluations (of rows of a data set),
+// of either the oldest first. A worker has limits::kMaxShardsInFlightPerWorker places. One is not for evaluations: a
+// prediction that comes finds it free. One is not for predictions while evaluations wait: these never starve. Bounded
+// are the predictions that wait, by limits::kMaxWaitingShards; evaluations are by how many of them run.
 //
 // A worker that has a shard for longer than a third of the time that was left, within the two bounds, is slow until
 // it answers: it gets no other one while there are workers that are not, and the shard goes to a second worker

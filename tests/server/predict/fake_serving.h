@@ -167,6 +167,11 @@ class FakeShardPort final : public ShardPort {
       executor_->Schedule([this, id = id, request = open.request] { End(id, Answer(request)); });
     }
   }
+  // Of what hangs the first that was sent.
+  void AnswerOldest() {
+    const auto oldest = open_.begin();
+    executor_->Schedule([this, id = oldest->first, request = oldest->second.request] { End(id, Answer(request)); });
+  }
   size_t num_open() const { return open_.size(); }
 
   std::vector<ServingWorker> Workers() override {

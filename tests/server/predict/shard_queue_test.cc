@@ -22,6 +22,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::ResultOf;
 using ::testing::SizeIs;
@@ -37,6 +38,17 @@ struct World {
     request.chains = catalog.pinned.chains;
     request.kinds = {DrawKind::kTheta};
     request.inputs = testing::NumberedRows(1);
+    return Submit(std::move(request), preferred, first_row, time);
+  }
+  uint64_t SubmitEvaluation(int64_t first_row = 0) {
+    ShardRequest request;
+    request.plan = catalog.pinned.plan;
+    request.chains = catalog.pinned.chains;
+    request.kinds = {DrawKind::kTheta};
+    request.rows = DatasetRows{{.name = "test"}, first_row, 1};
+    return Submit(std::move(request), "", first_row, absl::InfiniteDuration());
+  }
+  uint64_t Submit(ShardRequest request, const std::string& preferred, int64_t first_row, absl::Duration time) {
     const uint64_t ticket =
         queue.Submit(std::move(request), preferred, clock.Monotonic() + time, [this, first_row](auto result) {
           done.push_back(first_row);
@@ -44,6 +56,16 @@ struct World {
         });
     executor.RunUntilIdle();
     return ticket;
+  }
+  // Of the shards that were sent, an 'e' for each of an evaluation, a 'p' for each of a prediction.
+  std::string Kinds() const {
+    std::string kinds;
+    for (const auto& sent : port.sent) kinds += sent.request.rows ? 'e' : 'p';
+    return kinds;
+  }
+  void AnswerOldest() {
+    port.AnswerOldest();
+    executor.RunUntilIdle();
   }
   std::vector<std::string> Receivers() const {
     std::vector<std::string> workers;
@@ -95,6 +117,41 @@ TEST(ShardQueue, HoldsBackWhatNoWorkerHasRoomForAndSendsTheOldestFirst) {
   world.executor.RunUntilIdle();
   EXPECT_THAT(world.done, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_EQ(world.port.most_in_flight, room);
+}
+
+TEST(ShardQueue, PredictionsGoBeforeEvaluationsThatWait) {
+  World world({{"a", Mood::kHangs}});
+  for (int64_t i = 0; i < 6; ++i) world.SubmitEvaluation(i);
+  for (int64_t i = 0; i < 3; ++i) world.Submit("", 10 + i);
+  EXPECT_EQ(world.Kinds(), "eeep") << "one place is not for evaluations";
+  for (int answered = 0; answered < 2; ++answered) world.AnswerOldest();
+  EXPECT_EQ(world.Kinds(), "eeeppp") << "the next two places";
+  world.AnswerOldest();
+  EXPECT_EQ(world.Kinds(), "eeepppe");
+}
+
+TEST(ShardQueue, EvaluationsGoOnBesidePredictionsWithoutEnd) {
+  World world({{"a", Mood::kHangs}});
+  for (int64_t i = 0; i < 6; ++i) world.Submit("", i);
+  EXPECT_EQ(world.Kinds(), "pppp") << "all places are for predictions while no evaluation waits";
+  for (int64_t i = 0; i < 3; ++i) world.SubmitEvaluation(100 + i);
+  for (int64_t i = 6; i < 20; ++i) {
+    world.Submit("", i);
+    world.AnswerOldest();
+  }
+  EXPECT_EQ(world.Kinds(), "ppppepppepppeppppp");
+  EXPECT_THAT(world.done, IsSupersetOf({100, 101, 102}));
+}
+
+TEST(ShardQueue, PredictionsThatWaitTakeNoPlaceFromEvaluations) {
+  World world({{"a", Mood::kHangs}});
+  const size_t room = limits::kMaxWaitingShards + limits::kMaxShardsInFlightPerWorker;
+  for (size_t i = 0; i < room; ++i) world.Submit();
+  world.SubmitEvaluation();
+  EXPECT_THAT(world.results, IsEmpty());
+  world.Submit();
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_EQ(ReasonOf(world.results[0].status()), "QUEUE_FULL");
 }
 
 TEST(ShardQueue, RetriesAtOnceElsewhereUnderANewId) {

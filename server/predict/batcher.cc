@@ -55,7 +55,8 @@ struct Request {
 struct Batch {
   std::vector<std::shared_ptr<Request>> requests;
   std::function<void()> cancel;
-  absl::Duration sent;  // monotonic
+  PredictPriority priority = PredictPriority::kLow;  // of the most urgent
+  absl::Duration sent;                               // monotonic
   ComputeTimes took;
 };
 
@@ -63,7 +64,17 @@ struct Batch {
 struct Group {
   PredictQuery query;
   std::array<std::deque<std::shared_ptr<Request>>, kPredictPriorities> waiting;  // by priority
-  int in_flight = 0;
+  std::array<int, kPredictPriorities> in_flight = {};                            // likewise
+
+  // Batches under way that are as urgent as the most urgent request that waits, or more. All if none waits.
+  int NumAhead() const {
+    int ahead = 0;
+    for (size_t priority = 0; priority < waiting.size(); ++priority) {
+      ahead += in_flight[priority];
+      if (!waiting[priority].empty()) break;
+    }
+    return ahead;
+  }
 };
 
 // Of a batch: the first request's, with the number of the others. Those are told apart by a line each.
@@ -161,10 +172,10 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     if (found == groups.end()) return;
     Group& group = found->second;
     DropAnswered(&group);  // also while all its batches hang: what is answered keeps no place
-    while (group.in_flight < kFullBatchesInFlight) {
+    while (group.NumAhead() < kFullBatchesInFlight) {
       const Waiting waiting = LookAt(group);
       if (waiting.rows < limits.max_rows) {
-        if (waiting.oldest == absl::InfiniteDuration() || group.in_flight >= kBatchesInFlight) break;
+        if (waiting.oldest == absl::InfiniteDuration() || group.NumAhead() >= kBatchesInFlight) break;
         const absl::Duration wait = waiting.oldest + limits.max_delay - clock->Monotonic();
         if (wait > absl::ZeroDuration()) {
           strand.ScheduleAfter(wait, [self = shared_from_this(), kind] { self->Advance(kind); });
@@ -173,7 +184,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       }
       Launch(kind, &group, Gather(&group));
     }
-    if (group.in_flight == 0) groups.erase(found);  // then nothing waits
+    const bool idle = std::ranges::all_of(group.in_flight, [](int batches) { return batches == 0; });
+    if (idle) groups.erase(found);  // then nothing waits
   }
 
   void DropAnswered(Group* group) {
@@ -212,17 +224,19 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   }
 
   void Launch(const Kind& kind, Group* group, std::vector<std::shared_ptr<Request>> requests) {
-    ++group->in_flight;
     const auto batch = std::make_shared<Batch>();
     batch->requests = std::move(requests);
     const absl::Duration now = clock->Monotonic();
     absl::Duration earliest = absl::InfiniteDuration();
     for (const auto& request : batch->requests) {
       earliest = std::min(earliest, request->deadline);
+      batch->priority = std::min(batch->priority, request->priority);
       request->batch = batch;
       request->launched = std::min(request->launched, now);
     }
+    ++group->in_flight[static_cast<size_t>(batch->priority)];
     PredictQuery query = group->query;
+    query.priority = batch->priority;
     query.rows_are_checked = true;
     query.trace_id = TraceOf(batch->requests);
     query.hoped_within = earliest - now;
@@ -240,7 +254,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
 
   void End(const Kind& kind, Batch* batch, const absl::StatusOr<Prediction>& prediction) {
     Group& group = groups[kind];
-    --group.in_flight;
+    --group.in_flight[static_cast<size_t>(batch->priority)];
     if (prediction.ok()) {
       HandOut(*prediction, batch);
     } else {  // for what they have in common: what is wrong with one alone was looked for before
@@ -349,6 +363,7 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
     return [] {};
   }
   if (GoesAlone(query, *inputs)) {
+    query.priority = priority;
     return state_->PredictAlone(std::move(query), std::move(inputs), timeout, std::move(done));
   }
   const Kind kind = KindOf(query, *inputs);

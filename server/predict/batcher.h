@@ -11,6 +11,7 @@
 #include "core/base/limits.h"
 #include "core/base/status.h"
 #include "server/predict/inference_statistics.h"
+#include "server/predict/predict_priority.h"
 #include "server/predict/predict_router.h"
 
 namespace chainfleet {
@@ -22,18 +23,17 @@ struct BatchLimits {
   int64_t max_bytes = limits::kMaxPredictBytes;  // of all inputs, also of what is under way; more are refused
 };
 
-// Lower is served first.
-enum class PredictPriority { kHigh = 0, kNormal = 1, kLow = 2 };
-inline constexpr int kPredictPriorities = 3;
-
 // In front of a PredictRouter. Thread-safe; what it is given outlives it, a call under way may outlive the batcher
 // itself.
 //
 // Requests share a batch if they ask for the same draws of the same job in rows of one shape and type. A batch whose
 // rows are max_rows starts when fewer than kFullBatchesInFlight of its kind are under way: waiting would not make it
 // larger, and workers that have the next at hand do not idle. Another one starts when fewer than kBatchesInFlight are
-// and its oldest request has waited for max_delay. Requests whose own deadline decides what they get (min_draws,
-// anytime), or that want more than averages, go alone: they wait for nobody, and their priority is nothing to them.
+// and its oldest request has waited for max_delay. Batches that are less urgent than the most urgent request that waits
+// do not count as under way: it does not wait for them. Requests whose own deadline decides what they get (min_draws,
+// anytime), or that want more than averages, go alone: they wait for nobody here.
+//
+// A batch is as urgent at the workers as its most urgent request.
 class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;

@@ -59,7 +59,7 @@ void FanOut::BeginBlock() {
     plan_.set_rows(block.rows, &request);
     ++block.pending;
     block.tickets.push_back(
-        queue_->Submit(std::move(request), group.worker, plan_.deadline,
+        queue_->Submit(std::move(request), group.worker, plan_.deadline, plan_.priority,
                        [this, owner = owner_.lock(), strand = strand_, first_row](absl::StatusOr<ShardResult> result) {
                          strand->Schedule([this, owner, first_row, result = std::move(result)]() mutable {
                            OnShard(first_row, std::move(result));

@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
 #include "server/predict/draw_catalog.h"
+#include "server/predict/predict_priority.h"
 #include "server/predict/shard_queue.h"
 
 namespace chainfleet {
@@ -34,6 +35,7 @@ class FanOut {
     bool members = false;                                          // also what each draw says
     int64_t rows_per_block = 0;                                    // 0: as RowsPerBlock says
     std::string trace_id = {};                                     // of its shards
+    PredictPriority priority = PredictPriority::kNormal;           // likewise, if they are a prediction's
     absl::Duration deadline = absl::InfiniteDuration();            // monotonic: as ShardQueue::Submit takes it
   };
   struct Events {

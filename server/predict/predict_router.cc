@@ -107,6 +107,7 @@ class PredictCall final : public PinnedCall<Prediction> {
     plan.needs_all = query_.anytime ? !first_wave() : query_.min_draws == 0;
     plan.members = needs_members();
     plan.trace_id = query_.trace_id;
+    plan.priority = query_.priority;
     // A further wave is meant to last for much of what is left, and is only dropped if it does not end.
     plan.deadline = enough_ ? absl::InfiniteDuration() : std::min(end_, began_ + query_.hoped_within);
     // The same blocks in every wave, whose sums are added.

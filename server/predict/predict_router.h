@@ -16,6 +16,7 @@
 #include "core/domain/prediction.h"
 #include "server/predict/draw_catalog.h"
 #include "server/predict/predict_observer.h"
+#include "server/predict/predict_priority.h"
 #include "server/predict/shard_queue.h"
 
 namespace chainfleet {
@@ -29,7 +30,8 @@ struct PredictQuery {
   bool members = false;                // also what each draw says
   std::vector<double> quantiles = {};  // levels, of float32 targets
   std::string trace_id = {};           // goes with the shards, for logs
-  bool rows_are_checked = false;       // by CheckRows
+  PredictPriority priority = PredictPriority::kNormal;  // of its shards among those that wait for workers
+  bool rows_are_checked = false;                        // by CheckRows
   // The time within which an answer is hoped for, where that is less than the call's own: a worker that is slow with a
   // shard is passed over in time for it.
   absl::Duration hoped_within = absl::InfiniteDuration();

@@ -36,9 +36,10 @@ absl::Status NoWorkerCould(const absl::Status& last) {
       absl::IsUnavailable(last) ? ReasonOf(last) : "");
 }
 
-// One that must wait for workers: predictions before evaluations, of either the oldest first.
+// One that must wait for workers: predictions before evaluations, then by urgency, then the oldest first.
 struct Place {
   bool evaluation = false;
+  PredictPriority priority = PredictPriority::kHigh;
   uint64_t ticket = 0;
 
   auto operator<=>(const Place&) const = default;
@@ -77,6 +78,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     ShardRequest request;
     std::string preferred;
     absl::Duration deadline;  // monotonic
+    PredictPriority priority;
     Done done;
     std::set<std::string> lost_by = {};   // workers of this round; when all have lost it the next round begins
     std::set<std::string> not_to = {};    // workers that were at fault: of every round
@@ -111,7 +113,9 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Pump();
   }
 
-  static Place PlaceOf(uint64_t ticket, const Shard& shard) { return {shard.evaluation(), ticket}; }
+  static Place PlaceOf(uint64_t ticket, const Shard& shard) {
+    return {shard.evaluation(), shard.evaluation() ? PredictPriority::kHigh : shard.priority, ticket};
+  }
   void Wait(uint64_t ticket, const Shard& shard) { waiting.insert(PlaceOf(ticket, shard)); }
 
   size_t NumWaitingPredictions() const {
@@ -344,13 +348,15 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
 ShardQueue::ShardQueue(const Clock* clock, Executor* executor, ShardPort* port)
     : state_(std::make_shared<State>(clock, executor, port)) {}
 
-uint64_t ShardQueue::Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline, Done done) {
+uint64_t ShardQueue::Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline,
+                            PredictPriority priority, Done done) {
   const uint64_t ticket = state_->next_id++;
   state_->strand.Schedule(
       [state = state_, ticket,
        shard = State::Shard{.request = std::move(request),
                             .preferred = preferred,
                             .deadline = deadline,
+                            .priority = priority,
                             .done = std::move(done)}]() mutable { state->Add(ticket, std::move(shard)); });
   return ticket;
 }

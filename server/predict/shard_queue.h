@@ -12,6 +12,7 @@
 #include "core/base/executor.h"
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
+#include "server/predict/predict_priority.h"
 #include "server/predict/shard_port.h"
 
 namespace chainfleet {
@@ -22,9 +23,10 @@ absl::Status NoServingWorker();
 // Thread-safe. The caller cancels what it no longer waits for.
 //
 // Shards that wait for room at a worker: those of predictions go before those of evaluations (of rows of a data set),
-// of either the oldest first. A worker has limits::kMaxShardsInFlightPerWorker places. One is not for evaluations: a
-// prediction that comes finds it free. One is not for predictions while evaluations wait: these never starve. Bounded
-// are the predictions that wait, by limits::kMaxWaitingShards; evaluations are by how many of them run.
+// predictions by their priority, then the oldest first. A worker has limits::kMaxShardsInFlightPerWorker places. One is
+// not for evaluations: a prediction that comes finds it free. One is not for predictions while evaluations wait: these
+// never starve. Bounded are the predictions that wait, by limits::kMaxWaitingShards; evaluations are by how many of
+// them run.
 //
 // A worker that has a shard for longer than a third of the time that was left, within the two bounds, is slow until
 // it answers: it gets no other one while there are workers that are not, and the shard goes to a second worker
@@ -54,8 +56,9 @@ class ShardQueue {
 
   // `preferred` takes the shard if it has room, else the worker with the fewest in flight among those that have not
   // lost it yet. request.shard_id is chosen here, anew for each attempt. `deadline`: on the monotonic clock; says when
-  // a worker is slow with it, and ends nothing. Returns a ticket for Cancel.
-  uint64_t Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline, Done done);
+  // a worker is slow with it, and ends nothing. `priority` is nothing to an evaluation. Returns a ticket for Cancel.
+  uint64_t Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline, PredictPriority priority,
+                  Done done);
 
   // `done` runs no more, unless it is running now. No effect on a shard that is done.
   void Cancel(uint64_t ticket);

@@ -1,10 +1,12 @@
 #include "server/predict/batcher.h"
 
 #include <array>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/predict/fake_serving.h"
@@ -165,6 +167,69 @@ TEST(Batcher, ServesTheUrgentFirst) {
   EXPECT_TRUE(high);
   EXPECT_FALSE(low);
   world.executor.RunFor(absl::Minutes(1));  // calls own themselves until they end
+}
+
+// Requests for a model that is called as they are; what was sent is told by it.
+struct Models {
+  explicit Models(BatchLimits limits) : world(limits) { world.port.workers = {{"a", Mood::kHangs}}; }
+
+  void Ask(const std::string& model, PredictPriority priority, bool anytime = false) {
+    PredictQuery query{.draws = {.job = model}, .anytime = anytime, .trace_id = model};
+    world.Ask(Rows({1}), &answers.emplace_back(), absl::Seconds(60), priority, std::move(query));
+    world.executor.RunUntilIdle();
+  }
+  void AnswerOldest() {
+    world.port.AnswerOldest();
+    world.executor.RunUntilIdle();
+  }
+  // Whose shards were sent since the worker had no room.
+  std::vector<std::string> SentLater() const {
+    std::vector<std::string> models;
+    for (size_t i = limits::kMaxShardsInFlightPerWorker; i < world.port.sent.size(); ++i) {
+      models.push_back(world.port.sent[i].request.trace_id);
+    }
+    return models;
+  }
+
+  World world;
+  std::deque<Answer> answers;
+};
+
+TEST(Batcher, AModelsUrgentRequestGoesBeforeTheLessUrgentOfOthers) {
+  Models models({.max_rows = 1});
+  for (int i = 0; i < Batcher::kFullBatchesInFlight; ++i) models.Ask("first", PredictPriority::kLow);
+  for (int i = 0; i < 2; ++i) models.Ask("waits", PredictPriority::kLow);
+  models.Ask("alone", PredictPriority::kLow, /*anytime=*/true);
+  models.Ask("usual", PredictPriority::kNormal);
+  models.Ask("urgent", PredictPriority::kHigh);
+  models.Ask("urgent alone", PredictPriority::kHigh, /*anytime=*/true);
+  EXPECT_TRUE(models.SentLater().empty());
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) models.AnswerOldest();
+  EXPECT_THAT(models.SentLater(), ::testing::ElementsAre("urgent", "urgent alone", "usual", "waits"));
+  models.world.executor.RunFor(absl::Minutes(2));  // calls own themselves until they end
+}
+
+TEST(Batcher, ABatchIsAsUrgentAsItsMostUrgentRequest) {
+  Models models({.max_rows = 8});
+  for (int i = 0; i < 2; ++i) models.Ask("mixed", PredictPriority::kNormal);
+  for (int i = 0; i < 2; ++i) models.Ask("first", PredictPriority::kNormal);
+  models.Ask("other", PredictPriority::kNormal);
+  models.Ask("mixed", PredictPriority::kLow);
+  models.Ask("mixed", PredictPriority::kHigh);
+  models.AnswerOldest();
+  EXPECT_THAT(models.SentLater(), ::testing::ElementsAre("mixed+1"));
+  models.world.executor.RunFor(absl::Minutes(2));
+}
+
+TEST(Batcher, AnUrgentRequestDoesNotWaitForLessUrgentBatchesOfItsOwnKind) {
+  Models models({.max_rows = 8});
+  for (int i = 0; i < 3; ++i) models.Ask("model", PredictPriority::kLow);
+  EXPECT_EQ(models.world.port.sent.size(), 2u);
+  models.Ask("model", PredictPriority::kHigh);
+  EXPECT_EQ(models.world.port.sent.size(), 3u) << "with the low one, which waited";
+  for (int i = 0; i < 2; ++i) models.Ask("model", PredictPriority::kHigh);
+  EXPECT_EQ(models.world.port.sent.size(), 4u) << "then for urgent ones as before";
+  models.world.executor.RunFor(absl::Minutes(2));
 }
 
 TEST(Batcher, AnExpiredRequestNeverReachesAWorker) {

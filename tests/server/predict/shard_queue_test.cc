@@ -32,13 +32,13 @@ struct World {
   explicit World(const std::map<std::string, Mood>& workers) { port.workers = workers; }
 
   uint64_t Submit(const std::string& preferred = "", int64_t first_row = 0,
-                  absl::Duration time = absl::InfiniteDuration()) {
+                  absl::Duration time = absl::InfiniteDuration(), PredictPriority priority = PredictPriority::kNormal) {
     ShardRequest request;
     request.plan = catalog.pinned.plan;
     request.chains = catalog.pinned.chains;
     request.kinds = {DrawKind::kTheta};
     request.inputs = testing::NumberedRows(1);
-    return Submit(std::move(request), preferred, first_row, time);
+    return Submit(std::move(request), preferred, first_row, time, priority);
   }
   uint64_t SubmitEvaluation(int64_t first_row = 0) {
     ShardRequest request;
@@ -48,9 +48,10 @@ struct World {
     request.rows = DatasetRows{{.name = "test"}, first_row, 1};
     return Submit(std::move(request), "", first_row, absl::InfiniteDuration());
   }
-  uint64_t Submit(ShardRequest request, const std::string& preferred, int64_t first_row, absl::Duration time) {
+  uint64_t Submit(ShardRequest request, const std::string& preferred, int64_t first_row, absl::Duration time,
+                  PredictPriority priority = PredictPriority::kNormal) {
     const uint64_t ticket =
-        queue.Submit(std::move(request), preferred, clock.Monotonic() + time, [this, first_row](auto result) {
+        queue.Submit(std::move(request), preferred, clock.Monotonic() + time, priority, [this, first_row](auto result) {
           done.push_back(first_row);
           results.push_back(std::move(result));
         });
@@ -141,6 +142,22 @@ TEST(ShardQueue, EvaluationsGoOnBesidePredictionsWithoutEnd) {
   }
   EXPECT_EQ(world.Kinds(), "ppppepppepppeppppp");
   EXPECT_THAT(world.done, IsSupersetOf({100, 101, 102}));
+}
+
+TEST(ShardQueue, TheMostUrgentOfThoseThatWaitIsSentFirstThenTheOldest) {
+  World world({{"a", Mood::kHangs}});
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.Submit();
+  world.SubmitEvaluation(9);
+  int64_t row = 1;
+  for (const auto priority : {PredictPriority::kLow, PredictPriority::kNormal, PredictPriority::kHigh}) {
+    for (int i = 0; i < 2; ++i) world.Submit("", row++, absl::InfiniteDuration(), priority);
+  }
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.AnswerOldest();
+  world.done.clear();
+  world.port.workers["a"] = Mood::kAnswers;
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.done, ElementsAre(9, 5, 6, 3, 4, 1, 2)) << "9 in the place that is kept for evaluations";
 }
 
 TEST(ShardQueue, PredictionsThatWaitTakeNoPlaceFromEvaluations) {

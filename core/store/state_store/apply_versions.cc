@@ -17,19 +17,37 @@ absl::Status Taken(const std::string& name, const std::string& by) {
                     "NAME_TAKEN");
 }
 
-// Draws of the chain that belong to versions which aliases name or evaluations rest on: its first so many.
-absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
+// Versions that aliases name or evaluations rest on.
+absl::StatusOr<std::set<int64_t>> VersionsInUse(const std::string& job, StateRows* rows) {
   std::set<int64_t> versions;
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Alias> aliases, rows->AliasesOfJob(chain.job));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Alias> aliases, rows->AliasesOfJob(job));
   for (const Alias& alias : aliases) versions.insert(alias.number);
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, rows->EvaluationsUnderWay(chain.job));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, rows->EvaluationsUnderWay(job));
   for (const EvaluationRow& evaluation : evaluations) versions.insert(evaluation.version);
+  return versions;
+}
+
+// Draws of the chain that belong to versions in use: its first so many.
+absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::set<int64_t> versions, VersionsInUse(chain.job, rows));
   int64_t held = 0;
   for (const int64_t version : versions) {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Snapshot> snapshot, rows->FindSnapshot(chain.job, version));
     if (snapshot) held = std::max(held, snapshot->DrawsOf(chain.index));
   }
   return held;
+}
+
+// One comes, one goes: so many are there at most beside those in use. Of these, too, those that came out of use since.
+absl::Status DropOldVersions(const std::string& job, int64_t last, StateRows* rows) {
+  if (last <= 0) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<int64_t> old, rows->SnapshotNumbers(job, last));
+  if (old.empty()) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::set<int64_t> in_use, VersionsInUse(job, rows));
+  for (const int64_t number : old) {
+    if (!in_use.contains(number)) CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(job, number));
+  }
+  return absl::OkStatus();
 }
 
 // Refused if an evaluation that is under way rests on the version.
@@ -138,11 +156,7 @@ absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, abs
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, rows->LastSnapshotNumber(job));
   snapshot.number = last + 1;
   CHAINFLEET_RETURN_IF_ERROR(rows->InsertSnapshot(snapshot));
-  // One comes, one goes: so many are there at most.
-  const int64_t oldest = snapshot.number - limits::kKeptVersions;
-  if (oldest <= 0) return std::optional<Snapshot>(std::move(snapshot));
-  CHAINFLEET_ASSIGN_OR_RETURN(const ApplyResult unused, CheckUnused(job, oldest, rows));
-  if (unused.status.ok()) CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(job, oldest));
+  CHAINFLEET_RETURN_IF_ERROR(DropOldVersions(job, snapshot.number - limits::kKeptVersions, rows));
   return std::optional<Snapshot>(std::move(snapshot));
 }
 

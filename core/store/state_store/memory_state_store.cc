@@ -155,6 +155,13 @@ class MemoryRows final : public StateRows {
     const auto found = jobs.find(job);
     return found == jobs.end() ? std::nullopt : Find(found->second.snapshots, number);
   }
+  absl::StatusOr<std::vector<int64_t>> SnapshotNumbers(const std::string& job, int64_t last) override {
+    std::vector<int64_t> numbers;
+    for (const auto& [number, snapshot] : jobs.at(job).snapshots) {
+      if (number <= last) numbers.push_back(number);
+    }
+    return numbers;
+  }
   absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) override { return jobs.at(job).last_snapshot; }
   absl::Status DeleteSnapshot(const std::string& job, int64_t number) override {
     jobs.at(job).snapshots.erase(number);

@@ -48,6 +48,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::optional<std::string>> TakeExpired(int64_t ticket) override;
   absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) override;
   absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) override;
+  absl::StatusOr<std::vector<int64_t>> SnapshotNumbers(const std::string& job, int64_t last) override;
   absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) override;
   absl::Status InsertSnapshot(const Snapshot& snapshot) override;
   absl::Status DeleteSnapshot(const std::string& job, int64_t number) override;

@@ -81,6 +81,19 @@ absl::StatusOr<std::vector<Snapshot>> SqlRows::ListSnapshots(const std::string& 
   }
 }
 
+absl::StatusOr<std::vector<int64_t>> SqlRows::SnapshotNumbers(const std::string& job, int64_t last) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s,
+      connection_->Prepare("SELECT number FROM snapshots WHERE job = ? AND number <= ? ORDER BY number"));
+  s.Bind(job).Bind(last);
+  std::vector<int64_t> numbers;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return numbers;
+    numbers.push_back(s.Int(0));
+  }
+}
+
 absl::StatusOr<int64_t> SqlRows::LastSnapshotNumber(const std::string& job) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT last_version FROM jobs WHERE id = ?"));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(job).Step());

@@ -127,7 +127,7 @@ struct ScaleJob {
 };
 
 // A new version if draws were committed since the newest one, which is returned otherwise.
-// FAILED_PRECONDITION / NO_DRAWS. The one limits::kKeptVersions before it goes, unless an alias names it.
+// FAILED_PRECONDITION / NO_DRAWS. Those limits::kKeptVersions and more before it go, but for those in use.
 struct CreateSnapshot {
   std::string job;
 };

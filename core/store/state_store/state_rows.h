@@ -60,6 +60,8 @@ class StateRows {
 
   virtual absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) = 0;
   virtual absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) = 0;
+  // Of those that are there, up to `last`, rising.
+  virtual absl::StatusOr<std::vector<int64_t>> SnapshotNumbers(const std::string& job, int64_t last) = 0;
   // The highest number ever given out, of deleted ones too; 0 if none.
   virtual absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) = 0;
   virtual absl::Status InsertSnapshot(const Snapshot& snapshot) = 0;

@@ -84,6 +84,11 @@ TEST_P(VersionChanges, OldOnesGoUnlessAnAliasNamesThem) {
   ASSERT_EQ(store_->Apply(changes, wall_)->back().snapshot->number, limits::kKeptVersions + 2);
   EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "named";
   EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 2).status()));
+  ASSERT_TRUE(SetAlias("best", "job-aaaaaa", limits::kKeptVersions + 2).ok());
+  row = SampleOn(row, 1);
+  MakeVersion("job-aaaaaa");
+  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 1).status())) << "the alias has moved";
+  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", limits::kKeptVersions + 2).ok());
 }
 
 TEST_P(VersionChanges, AreListedByNumberInPages) {
@@ -245,7 +250,9 @@ TEST_P(VersionChanges, WhatAnEvaluationRestsOnStaysUntilItHasEnded) {
   EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "others went";
   Apply(change::EndEvaluation{"eval-1", EvaluationState::kCancelled, "", {}});
   EXPECT_THAT(Expire({0, 1}), ElementsAre(ObjectAt(10), ObjectAt(20)));
-  EXPECT_TRUE(Apply(change::DeleteSnapshot{"job-aaaaaa", 1}).status.ok());
+  changes = {change::DeleteSnapshot{"job-aaaaaa", limits::kKeptVersions + 2}, change::CreateSnapshot{"job-aaaaaa"}};
+  ASSERT_TRUE(store_->Apply(changes, wall_).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 1).status())) << "the evaluation has ended";
 }
 
 TEST_P(VersionChanges, PurgedJobLeavesNothingThatWaits) {

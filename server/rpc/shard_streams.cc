@@ -44,8 +44,26 @@ class ShardStreams::Session {
 
   Session(Reactor* reactor, Executor* executor) : executor_(executor), reactor_(reactor) {}
 
-  void SetWorker(const std::string& worker) { worker_ = worker; }  // before it is registered
-  const std::string& worker() const { return worker_; }
+  // Before it is registered.
+  void SetWorker(const std::string& worker) {
+    MutexLock lock(&mutex_);
+    worker_ = worker;
+  }
+  std::string worker() {
+    MutexLock lock(&mutex_);
+    return worker_;
+  }
+
+  // Its stream is ending: what registers it from now on must forget it. Returns worker().
+  std::string BeginEnd() {
+    MutexLock lock(&mutex_);
+    ending_ = true;
+    return worker_;
+  }
+  bool ending() {
+    MutexLock lock(&mutex_);
+    return ending_;
+  }
 
   int32_t in_flight() {
     MutexLock lock(&mutex_);
@@ -146,9 +164,10 @@ class ShardStreams::Session {
     reactor_->StartWrite(&current_);
   }
 
-  std::string worker_;
   Executor* const executor_;
   Mutex mutex_;
+  std::string worker_ CHAINFLEET_GUARDED_BY(mutex_);  // empty before its hello
+  bool ending_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   Reactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);  // null once finished
   std::map<uint64_t, Shard> shards_ CHAINFLEET_GUARDED_BY(mutex_);
   std::deque<v1::ShardOrder> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
@@ -185,7 +204,7 @@ class ShardStreams::Stream final : public Session::Reactor {
       case v1::ShardUpdate::kHello: {
         CHAINFLEET_RETURN_IF_ERROR(CheckHello(update_.hello()));
         session_->SetWorker(update_.hello().worker());
-        streams_->Register(session_->worker(), session_);
+        streams_->Register(update_.hello().worker(), session_);
         return absl::OkStatus();
       }
       case v1::ShardUpdate::kResult:
@@ -199,8 +218,9 @@ class ShardStreams::Stream final : public Session::Reactor {
     }
     return absl::InvalidArgumentError("an update of ServeShards is empty");
   }
+  // By OnReadDone or OnCancel, which may run beside each other: a stream can be cut while its hello is being taken.
   void End(const absl::Status& status) {
-    streams_->Forget(session_->worker(), session_.get());
+    streams_->Forget(session_->BeginEnd(), session_.get());
     session_->End(status);
   }
 
@@ -223,6 +243,7 @@ void ShardStreams::Register(const std::string& worker, const std::shared_ptr<Ses
     older = std::exchange(sessions_[worker], session);
   }
   if (older && older != session) older->End(absl::AbortedError("a newer stream of this worker took its place"));
+  if (session->ending()) return Forget(worker, session.get());  // it was cut meanwhile, when it was not yet to be found
   Log(LogLevel::kInfo, "worker serves predictions", {{"worker", worker}});
 }
 

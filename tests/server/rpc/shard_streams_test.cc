@@ -1,6 +1,7 @@
 #include "server/rpc/shard_streams.h"
 
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/base/limits.h"
@@ -132,6 +133,52 @@ TEST_F(ShardStreamsTest, AWorkerThatVanishesFailsItsShardsAsUnavailable) {
   EXPECT_EQ(second.Get()->status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(SendNow("w1", 3).Get()->status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(shards_.Workers().empty());
+}
+
+// gRPC's side of a stream: it runs reactions beside each other, OnDone after all.
+class DrivenStream final : public grpc::ServerCallbackReaderWriter<v1::ShardUpdate, v1::ShardOrder> {
+ public:
+  explicit DrivenStream(grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* reactor) : reactor_(reactor) {
+    BindReactor(reactor);
+  }
+  ~DrivenStream() override {
+    reactor_->OnReadDone(false);
+    reactor_->OnDone();
+  }
+  void SayHello(const std::string& worker) {
+    update_->mutable_hello()->set_worker(worker);
+    update_->mutable_hello()->set_protocol_version(kProtocolVersion);
+    reactor_->OnReadDone(true);
+  }
+  void Cut() { reactor_->OnCancel(); }
+
+ private:
+  void Finish(grpc::Status) override {}
+  void SendInitialMetadata() override {}
+  void Read(v1::ShardUpdate* update) override { update_ = update; }
+  void Write(const v1::ShardOrder*, grpc::WriteOptions) override {}
+  void WriteAndFinish(const v1::ShardOrder*, grpc::WriteOptions, grpc::Status) override {}
+  grpc::internal::ServerReactor* reactor() override { return reactor_; }
+  void CallOnDone() override {}
+
+  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* const reactor_;
+  v1::ShardUpdate* update_ = nullptr;
+};
+
+TEST_F(ShardStreamsTest, AStreamThatIsCutWhileItsHelloIsTakenLeavesNoWorkerBehind) {
+  {
+    DrivenStream stream(shards_.Open(absl::OkStatus()));
+    stream.Cut();
+    stream.SayHello("w1");
+    EXPECT_THAT(shards_.Workers(), testing::IsEmpty()) << "nobody would ever end it";
+  }
+  for (int i = 0; i < 200; ++i) {
+    DrivenStream stream(shards_.Open(absl::OkStatus()));
+    std::thread cut([&] { stream.Cut(); });
+    stream.SayHello("w1");
+    cut.join();
+    EXPECT_THAT(shards_.Workers(), testing::IsEmpty()) << i;
+  }
 }
 
 TEST_F(ShardStreamsTest, ANewStreamOfAWorkerTakesThePlaceOfTheOld) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "core/base/thread_pool.h"
 #include "core/domain/worker_protocol.h"
 #include "core/wire/predict_wire.h"
@@ -13,7 +15,8 @@
 namespace chainfleet {
 namespace {
 
-// One stream at a time: hands what comes up to the test, and sends down what the test says; nothing ends the stream.
+// One stream at a time: sends down what the test says and hands what comes up to the test, of each shard until its
+// answer is whole; nothing ends the stream.
 class FakeService final : public v1::WorkerService::Service {
  public:
   grpc::Status ServeShards(grpc::ServerContext*,
@@ -25,13 +28,15 @@ class FakeService final : public v1::WorkerService::Service {
       const std::optional<v1::ShardOrder> order = orders.Take();
       if (!order) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restart");
       stream->Write(*order);
-      if (order->has_cancel()) continue;
+      if (order->has_cancel() || stuck) continue;
       do {
         if (!stream->Read(&update)) return grpc::Status::OK;
         updates.Put(update);
-      } while (update.has_result() && !update.result().last());
+      } while (update.has_result() &&
+               !(update.result().shard_id() == order->shard().shard_id() && update.result().last()));
     }
   }
+  std::atomic<bool> stuck = false;  // reads nothing then
   Mailbox<v1::ShardUpdate> updates;
   Mailbox<std::optional<v1::ShardOrder>> orders;
 };
@@ -118,6 +123,11 @@ class ShardPredictStreamTest : public ::testing::Test {
     *order.mutable_shard() = ToProto(request);
     service_.orders.Put(order);
   }
+  void Cancel(uint64_t id) {
+    v1::ShardOrder order;
+    order.set_cancel(id);
+    service_.orders.Put(order);
+  }
 };
 
 TEST_F(ShardPredictStreamTest, SaysHelloAndSendsABigResultInChunks) {
@@ -143,6 +153,30 @@ TEST_F(ShardPredictStreamTest, SaysHelloAndSendsABigResultInChunks) {
   const auto result = FromProto(proto);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->partials.at(0).sum_wp.size(), 300'000u);
+}
+
+TEST_F(ShardPredictStreamTest, WhatWasCancelledBeforeAStuckStreamTookItIsNeverSent) {
+  service_.updates.Take();
+  service_.stuck = true;
+  for (uint64_t id = 1; id < 20; ++id) {
+    Order(Request(id, {600'000}));
+    ready_.Take();
+    ASSERT_TRUE(shards_.ServeOne());
+    Cancel(id);
+  }
+  service_.stuck = false;
+  Order(Request(20, {300'000}));
+  ready_.Take();
+  ASSERT_TRUE(shards_.ServeOne());
+  int cancelled = 0, wanted = 0;  // chunks; the former were under way
+  for (bool last = false; !last;) {
+    const v1::ShardUpdate update = service_.updates.Take();
+    const bool of_last = update.result().shard_id() == 20;
+    ++(of_last ? wanted : cancelled);
+    last = of_last && update.result().last();
+  }
+  EXPECT_EQ(wanted, 5);
+  EXPECT_LE(cancelled, 60) << "of 19 shards of 10 chunks: as many as the line takes while nobody reads";
 }
 
 TEST_F(ShardPredictStreamTest, ReportsAFailedShardWithItsReason) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "core/base/limits.h"
 #include "core/base/log.h"
@@ -11,6 +14,14 @@
 #include "worker/rpc/worker_channel.h"
 
 namespace chainfleet {
+namespace {
+
+// 0 of a hello.
+uint64_t ShardOf(const v1::ShardUpdate& update) {
+  return update.has_failure() ? update.failure().shard_id() : update.result().shard_id();
+}
+
+}  // namespace
 
 // One stream. Reads and writes run apart from each other; `mutex_` guards what both and the executor touch. A hold
 // keeps gRPC from ending it while a result may still be queued; the end of reading gives it up.
@@ -28,7 +39,11 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
     SendToken(&context_, owner_->options_.token);
     owner_->lines_.stub(line_, 0)->async()->ServeShards(&context_, this);
     AddHold();
-    Queue(std::move(hello));
+    {
+      MutexLock lock(&mutex_);
+      outgoing_.push_back(std::move(hello));
+      WriteNext();
+    }
     StartRead(&order_);
     StartCall();
   }
@@ -52,7 +67,6 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
   void OnWriteDone(bool ok) override {
     MutexLock lock(&mutex_);
     writing_ = false;
-    outgoing_.pop_front();
     if (ok) WriteNext();
   }
 
@@ -70,8 +84,15 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
 
  private:
   void TakeOrder() {
-    if (order_.has_cancel()) return owner_->shards_->Cancel(order_.cancel());
+    if (order_.has_cancel()) {
+      Drop(order_.cancel());
+      return owner_->shards_->Cancel(order_.cancel());
+    }
     const uint64_t id = order_.shard().shard_id();
+    {
+      MutexLock lock(&mutex_);
+      unanswered_.insert(id);
+    }
     absl::StatusOr<ShardRequest> request = FromProto(std::move(*order_.mutable_shard()));
     if (!request.ok()) return SendFailure(id, request.status());
     owner_->shards_->Submit(*std::move(request), [weak = weak_self_, id](const absl::StatusOr<ShardResult>& result) {
@@ -87,39 +108,51 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
 
   void SendResult(const ShardResult& result) {
     const std::string bytes = ToProto(result).SerializeAsString();
+    std::vector<v1::ShardUpdate> chunks;
     size_t sent = 0;
     do {
       const size_t size = std::min(bytes.size() - sent, static_cast<size_t>(limits::kChunkBytes));
-      v1::ShardUpdate update;
+      v1::ShardUpdate& update = chunks.emplace_back();
       update.mutable_result()->set_shard_id(result.shard_id);
       update.mutable_result()->set_data(bytes.data() + sent, size);
       sent += size;
       update.mutable_result()->set_last(sent == bytes.size());
-      Queue(std::move(update));
     } while (sent < bytes.size());
+    Answer(result.shard_id, std::move(chunks));
   }
 
   void SendFailure(uint64_t id, const absl::Status& status) {
-    v1::ShardUpdate update;
+    std::vector<v1::ShardUpdate> updates(1);
+    v1::ShardUpdate& update = updates.front();
     update.mutable_failure()->set_shard_id(id);
     update.mutable_failure()->set_code(static_cast<int32_t>(status.code()));
     update.mutable_failure()->set_message(std::string(status.message()));
     update.mutable_failure()->set_reason(ReasonOf(status));
-    Queue(std::move(update));
+    Answer(id, std::move(updates));
   }
 
-  // The queue is bounded by the shards in flight, which the server and the ShardServer bound.
-  void Queue(v1::ShardUpdate update) {
+  // The queue holds answers that the server waits for, and it bounds how many shards those are of.
+  void Answer(uint64_t id, std::vector<v1::ShardUpdate> updates) {
     MutexLock lock(&mutex_);
-    if (closed_) return;
-    outgoing_.push_back(std::move(update));
+    if (closed_ || unanswered_.erase(id) == 0) return;
+    std::ranges::move(updates, std::back_inserter(outgoing_));
     if (!writing_) WriteNext();
+  }
+
+  // Whether its answer is queued, still to come or has been sent: on a slow line it would stand before those that are
+  // waited for.
+  void Drop(uint64_t id) {
+    MutexLock lock(&mutex_);
+    unanswered_.erase(id);
+    std::erase_if(outgoing_, [id](const auto& update) { return ShardOf(update) == id; });
   }
 
   void WriteNext() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (closed_ || outgoing_.empty()) return;
     writing_ = true;
-    StartWrite(&outgoing_.front());
+    current_ = std::move(outgoing_.front());
+    outgoing_.pop_front();
+    StartWrite(&current_);
   }
 
   ShardPredictStream* const owner_;
@@ -130,7 +163,9 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
   std::shared_ptr<Call> self_;  // until OnDone
   std::weak_ptr<Call> weak_self_;
   Mutex mutex_;
+  std::set<uint64_t> unanswered_ CHAINFLEET_GUARDED_BY(mutex_);  // shards that were not cancelled
   std::deque<v1::ShardUpdate> outgoing_ CHAINFLEET_GUARDED_BY(mutex_);
+  v1::ShardUpdate current_;  // while `writing_` gRPC's
   bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   bool closed_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };

@@ -124,23 +124,30 @@ class DiskFileSystem final : public FileSystem {
     return ::unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoError("cannot remove", path, errno);
   }
 
-  absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const override {
-    std::vector<std::string> files;
+  absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const override {
     std::error_code error;
     std::filesystem::recursive_directory_iterator it(folder, error), end;
-    if (error.value() == ENOENT) return files;
+    if (error.value() == ENOENT) return absl::OkStatus();
     for (; !error && it != end; it.increment(error)) {
       std::error_code gone;  // a file may vanish while the folder is read
-      if (it->is_regular_file(gone))
-        files.push_back(std::filesystem::path(it->path()).lexically_relative(folder).string());
+      if (!it->is_regular_file(gone)) continue;
+      CHAINFLEET_RETURN_IF_ERROR(visit(std::filesystem::path(it->path()).lexically_relative(folder).string()));
     }
-    if (error) return ErrnoError("cannot list", folder, error.value());
-    std::sort(files.begin(), files.end());
-    return files;
+    return error ? ErrnoError("cannot list", folder, error.value()) : absl::OkStatus();
   }
 };
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> FileSystem::ListFiles(const std::string& folder) const {
+  std::vector<std::string> files;
+  CHAINFLEET_RETURN_IF_ERROR(VisitFiles(folder, [&](const std::string& file) {
+    files.push_back(file);
+    return absl::OkStatus();
+  }));
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 FileSystem* RealFileSystem() {
   static DiskFileSystem* const disk = new DiskFileSystem;

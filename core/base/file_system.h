@@ -11,6 +11,8 @@
 
 namespace chainfleet {
 
+using FileVisitor = std::function<absl::Status(const std::string& file)>;
+
 // Thread-safe. Errors: NOT_FOUND, ALREADY_EXISTS, RESOURCE_EXHAUSTED (full disk or quota), PERMISSION_DENIED, else
 // INTERNAL; each names the path and the system's own words.
 class FileSystem {
@@ -30,8 +32,11 @@ class FileSystem {
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   virtual absl::Status CreateFolders(const std::string& path) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  // Files below `folder`, relative to it, in byte order; empty if it does not exist.
-  virtual absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const = 0;
+  // Calls `visit` for each file below `folder`, relative to it, until it returns an error, which is returned. What is
+  // below one folder comes together, in no other order, and is not held. Nothing if `folder` does not exist.
+  virtual absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const = 0;
+  // The same, in byte order.
+  absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const;
 };
 
 // The process's one view of the real disk.

@@ -82,14 +82,13 @@ class ForgetfulDisk::View final : public FileSystem {
     CHAINFLEET_RETURN_IF_ERROR(BeginChange());
     return disk_.current_.erase(path) > 0 ? absl::OkStatus() : Missing(path);
   }
-  absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const override {
+  absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const override {
     CHAINFLEET_RETURN_IF_ERROR(CheckAlive());
-    std::vector<std::string> files;
     const std::string top = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
     for (auto i = disk_.current_.lower_bound(top + "/"); Below(i, top); ++i) {
-      if (i->second != nullptr) files.push_back(i->first.substr(top.size() + 1));
+      if (i->second != nullptr) CHAINFLEET_RETURN_IF_ERROR(visit(i->first.substr(top.size() + 1)));
     }
-    return files;
+    return absl::OkStatus();
   }
 
  private:

@@ -2,12 +2,23 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/log.h"
 
 namespace chainfleet {
+
+absl::Status BlobStore::ListPages(const std::string& prefix, const PageVisitor& visit) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> names, List(prefix));
+  for (auto begin = names.begin(); begin != names.end();) {
+    const auto end = begin + std::min(names.end() - begin, static_cast<std::ptrdiff_t>(kListPage));
+    CHAINFLEET_RETURN_IF_ERROR(visit({begin, end}));
+    begin = end;
+  }
+  return absl::OkStatus();
+}
 
 absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes) {
   absl::Status status = blobs->Put(name, bytes);

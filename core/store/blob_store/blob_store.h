@@ -1,13 +1,18 @@
 // Immutable objects by name. Blocking: callers run it on an Executor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
 
 namespace chainfleet {
+
+inline constexpr size_t kListPage = 1000;  // as S3 has it
+using PageVisitor = std::function<absl::Status(const std::vector<std::string>& names)>;
 
 // Thread-safe. Names are relative paths of [A-Za-z0-9._-] parts that are neither "." nor ".."; others are
 // INVALID_ARGUMENT.
@@ -30,6 +35,11 @@ class BlobStore {
 
   // Names below `prefix` (a folder: ends with '/', or empty for all), in byte order. For garbage collection only.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const = 0;
+
+  // The same names for `visit`, at most kListPage at a time, until it returns an error, which is returned. What is
+  // below one folder comes together, in no other order. Stores that may have more than fits into memory hold one page;
+  // this one cuts List.
+  virtual absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const;
 
   // OK also if it is not there.
   virtual absl::Status Delete(const std::string& name) = 0;

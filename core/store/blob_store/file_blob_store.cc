@@ -147,6 +147,18 @@ absl::StatusOr<std::vector<std::string>> FileBlobStore::List(const std::string& 
   return names;
 }
 
+absl::Status FileBlobStore::ListPages(const std::string& prefix, const PageVisitor& visit) const {
+  std::vector<std::string> page;
+  CHAINFLEET_RETURN_IF_ERROR(
+      file_system_->VisitFiles(absl::StrCat(folder_, "/", prefix), [&](const std::string& file) -> absl::Status {
+        std::string name = prefix + file;
+        if (!name.starts_with('.')) page.push_back(std::move(name));
+        if (page.size() < kListPage) return absl::OkStatus();
+        return visit(std::exchange(page, {}));
+      }));
+  return page.empty() ? absl::OkStatus() : visit(page);
+}
+
 absl::Status FileBlobStore::Delete(const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
   const absl::Status status = file_system_->Remove(path);

@@ -26,6 +26,7 @@ class FileBlobStore final : public BlobStore {
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override;
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override;
+  absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const override;
   absl::Status Delete(const std::string& name) override;
 
  private:

@@ -193,23 +193,37 @@ absl::StatusOr<int64_t> S3BlobStore::SizeBytes(const std::string& name) const {
 }
 
 absl::StatusOr<std::vector<std::string>> S3BlobStore::List(const std::string& prefix) const {
-  const std::string& own = client_->settings().prefix;
-  S3Call page{.method = "GET", .key = "", .query = {{"list-type", "2"}, {"prefix", own + prefix}}};
   std::vector<std::string> names;
-  for (int pages = 0; pages < limits::kS3MaxPages; ++pages) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply reply, client_->Succeed(page));
+  CHAINFLEET_RETURN_IF_ERROR(ListPages(prefix, [&](const std::vector<std::string>& page) -> absl::Status {
+    if (names.size() + page.size() > limits::kS3MaxListed) {
+      return absl::ResourceExhaustedError(absl::StrCat("more than ", limits::kS3MaxListed, " objects below ", prefix));
+    }
+    names.insert(names.end(), page.begin(), page.end());
+    return absl::OkStatus();
+  }));
+  std::sort(names.begin(), names.end());  // a server that keeps folders lists a folder where its name stands
+  return names;
+}
+
+absl::Status S3BlobStore::ListPages(const std::string& prefix, const PageVisitor& visit) const {
+  const std::string& own = client_->settings().prefix;
+  S3Call call{.method = "GET", .key = "", .query = {{"list-type", "2"}, {"prefix", own + prefix}}};
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply reply, client_->Succeed(call));
     CHAINFLEET_ASSIGN_OR_RETURN(const S3Listing listing, ReadS3Listing(reply.body));
+    std::vector<std::string> names;
     for (const std::string& key : listing.keys) {
       if (key.starts_with(own) && CheckBlobName(key.substr(own.size())).ok()) names.push_back(key.substr(own.size()));
     }
-    if (listing.continuation_token.empty()) {
-      std::sort(names.begin(), names.end());  // a server that keeps folders lists a folder where its name stands
-      return names;
+    if (!names.empty()) CHAINFLEET_RETURN_IF_ERROR(visit(names));
+    if (listing.continuation_token.empty()) return absl::OkStatus();
+    std::string& token = call.query["continuation-token"];
+    if (token == listing.continuation_token) {
+      return absl::InternalError(absl::StrCat("S3 does not get on with its list of what is below ", own, prefix,
+                                              ": it gives the continuation token ", token, " twice"));
     }
-    page.query["continuation-token"] = listing.continuation_token;
+    token = listing.continuation_token;
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("more than ", limits::kS3MaxPages, " pages of objects below ", prefix));
 }
 
 absl::Status S3BlobStore::Delete(const std::string& name) {

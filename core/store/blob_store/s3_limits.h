@@ -1,6 +1,7 @@
 // Bounds of every request to S3.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/base/limits.h"
@@ -15,6 +16,6 @@ inline constexpr int64_t kS3BytesPerSecond = kMiB;                       // slow
 inline constexpr int64_t kS3MaxReplyBytes = 4 * kMiB;                    // a page of 1,000 keys, or an error
 inline constexpr int64_t kS3MultipartBytes = 64 * kMiB;                  // larger objects are put in parts
 inline constexpr int64_t kS3PartBytes = 32 * kMiB;
-inline constexpr int kS3MaxPages = 10'000;  // of one listing
+inline constexpr size_t kS3MaxListed = 10'000'000;  // names of one listing in memory
 
 }  // namespace chainfleet::limits

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace chainfleet {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 struct Implementation {
   std::string name;
@@ -70,6 +72,39 @@ TEST_P(BlobStoreConformance, ListsByFolderInOrder) {
   EXPECT_THAT(*store_->List("z/"), ElementsAre());
   ASSERT_TRUE(store_->Delete("x/2").ok());
   EXPECT_THAT(*store_->List("x/"), ElementsAre("x/1/deep"));
+}
+
+TEST_P(BlobStoreConformance, ListsByPagesWhatIsBelowOneFolderTogether) {
+  const std::vector<std::string> folders = {"x/a", "x/a-b", "x/c/d"};  // in byte order x/a-b/ comes before x/a/
+  std::set<std::string> put;
+  for (size_t i = 0; i < 1'020; ++i) put.insert(folders[i % 3] + "/" + std::to_string(i));
+  for (const std::string& name : put) ASSERT_TRUE(store_->Put(name, "").ok());
+  ASSERT_TRUE(store_->Put("y/1", "").ok());
+  std::vector<std::string> listed, entered;
+  int pages = 0;
+  const auto take = [&](const std::vector<std::string>& page) {
+    ++pages;
+    EXPECT_LE(page.size(), kListPage);
+    for (const std::string& name : page) {
+      listed.push_back(name);
+      const std::string folder = name.substr(0, name.rfind('/'));
+      if (entered.empty() || entered.back() != folder) entered.push_back(folder);
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(store_->ListPages("x/", take).ok());
+  EXPECT_GE(pages, 2);
+  EXPECT_THAT(listed, UnorderedElementsAreArray(put));
+  EXPECT_THAT(entered, UnorderedElementsAreArray(folders));
+  pages = 0;
+  const auto refuse = [&](const std::vector<std::string>&) {
+    ++pages;
+    return absl::AbortedError("enough");
+  };
+  EXPECT_TRUE(absl::IsAborted(store_->ListPages("x/", refuse)));
+  EXPECT_EQ(pages, 1);
+  EXPECT_TRUE(store_->ListPages("z/", take).ok());
+  EXPECT_EQ(pages, 1) << "no page is empty";
 }
 
 TEST_P(BlobStoreConformance, RefusesNamesThatLeaveTheFolder) {

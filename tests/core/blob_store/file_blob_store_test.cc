@@ -87,8 +87,8 @@ class FrailDisk final : public FileSystem {
   }
   absl::Status CreateFolders(const std::string& path) override { return RealFileSystem()->CreateFolders(path); }
   absl::Status Remove(const std::string& path) override { return RealFileSystem()->Remove(path); }
-  absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const override {
-    return RealFileSystem()->ListFiles(folder);
+  absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const override {
+    return RealFileSystem()->VisitFiles(folder, visit);
   }
 
  private:

@@ -172,6 +172,16 @@ TEST_F(S3BlobStoreTest, ListsAllPagesInByteOrderWithoutWhatIsNoObject) {
   EXPECT_FALSE(store->List("j/").ok()) << "half a list is no list";
 }
 
+TEST_F(S3BlobStoreTest, AListThatDoesNotGetOnEnds) {
+  auto store = Opened();
+  const HttpReply again =
+      Reply(200,
+            "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+            "</ListBucketResult>");
+  http_.script = {again, again};
+  EXPECT_EQ(store->List("j/").status().code(), absl::StatusCode::kInternal);
+}
+
 class Multipart : public S3BlobStoreTest {
  protected:
   const HttpReply absent_ = Reply(404);

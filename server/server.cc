@@ -137,7 +137,9 @@ absl::Status Server::CheckRestored() {
        {"objects", stock->objects},
        {"missing", stock->missing},
        {"corrupt_segments", stock->corrupt_segments},
-       {"failed_chains", stock->failed_chains}});
+       {"failed_chains", stock->failed_chains},
+       {"swept_chains", stock->swept_chains},
+       {"garbage", stock->garbage}});
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
 #include "server/control/restored_store.h"
 
-#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,9 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/store/draw_codec/object_names.h"
+#include "server/control/incarnation_listing.h"
 
 namespace chainfleet {
 namespace {
+
+// Of one transaction: few beside a store's timeouts.
+constexpr size_t kChangesAtOnce = 256;
 
 class StockTaking {
  public:
@@ -19,38 +23,105 @@ class StockTaking {
       : clock_(clock), store_(store), blobs_(blobs) {}
 
   absl::StatusOr<RestoredStore> Run() {
-    CHAINFLEET_ASSIGN_OR_RETURN(StoredState state, store_->Load());
-    for (const StoredJob& job : state.jobs) {
-      for (const ChainRow& chain : job.chains) CHAINFLEET_RETURN_IF_ERROR(CheckChain(chain));
-    }
-    for (const Dataset& dataset : state.datasets) {
-      for (const DatasetShard& shard : dataset.shards) {
-        CHAINFLEET_RETURN_IF_ERROR(CheckContent("dataset", dataset.name, shard.object));
-      }
-    }
-    for (const StoredModel& model : state.models) {
-      CHAINFLEET_RETURN_IF_ERROR(CheckContent("model", model.name, model.object));
-    }
+    CHAINFLEET_ASSIGN_OR_RETURN(const StoredState state, store_->Load());
+    CHAINFLEET_RETURN_IF_ERROR(TakeChains(state));
+    const std::vector<Content> contents = ContentsOf(state);
+    for (const Content& content : contents) absent_.insert(content.object);
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> incarnations, store_->FormerIncarnations());
+    for (const std::string& incarnation : incarnations) CHAINFLEET_RETURN_IF_ERROR(LookThrough(incarnation));
+    CHAINFLEET_RETURN_IF_ERROR(Flush());
+    for (const Content& content : contents) TellContent(content);
+    result_.swept_chains = static_cast<int64_t>(queued_.size());
     return result_;
   }
 
  private:
+  // Of a data set or a model.
+  struct Content {
+    const char* kind;
+    std::string name, object;
+  };
+
+  static std::vector<Content> ContentsOf(const StoredState& state) {
+    std::vector<Content> contents;
+    for (const Dataset& dataset : state.datasets) {
+      for (const DatasetShard& shard : dataset.shards) contents.push_back({"dataset", dataset.name, shard.object.name});
+    }
+    for (const StoredModel& model : state.models) contents.push_back({"model", model.name, model.object.name});
+    return contents;
+  }
+
   absl::Status Apply(StateChange change) {
     const std::vector<StateChange> changes{std::move(change)};
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store_->Apply(changes, clock_.Wall()));
     return results.front().status;
   }
 
-  absl::Status CheckChain(const ChainRow& chain) {
-    if (chain.state == ChainState::kLeased) {
-      CHAINFLEET_RETURN_IF_ERROR(
-          Apply(change::EndLease{chain.id, chain.lease_epoch, true, true, "the store was restored from a backup"}));
+  // With others, in one transaction.
+  absl::Status Later(StateChange change) {
+    changes_.push_back(std::move(change));
+    return changes_.size() < kChangesAtOnce ? absl::OkStatus() : Flush();
+  }
+  absl::Status Flush() {
+    const std::vector<StateChange> changes = std::exchange(changes_, {});
+    if (changes.empty()) return absl::OkStatus();
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store_->Apply(changes, clock_.Wall()));
+    for (const ApplyResult& result : results) CHAINFLEET_RETURN_IF_ERROR(result.status);
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeChains(const StoredState& state) {
+    for (const StoredJob& job : state.jobs) {
+      for (const ChainRow& chain : job.chains) {
+        chains_.emplace(chain.id, chain);
+        if (chain.state != ChainState::kLeased) continue;
+        CHAINFLEET_RETURN_IF_ERROR(
+            Later(change::EndLease{chain.id, chain.lease_epoch, true, true, "the store was restored from a backup"}));
+      }
     }
-    CHAINFLEET_ASSIGN_OR_RETURN(const ChainReferences references, store_->ReferencesOfChain(chain.id));
-    CHAINFLEET_ASSIGN_OR_RETURN(std::set<std::string> missing, MissingOf(references.objects));
-    result_.objects += static_cast<int64_t>(references.objects.size());
+    return Flush();
+  }
+
+  absl::Status LookThrough(const std::string& incarnation) {
+    std::set<ChainId> seen;
+    const IncarnationVisitor visitor{
+        .chain =
+            [&](const ChainId& chain, const std::set<std::string>& present) {
+              seen.insert(chain);
+              return CheckChain(incarnation, chain, present);
+            },
+        .content = [&](const std::vector<std::string>& present) { return CheckContents(present); }};
+    CHAINFLEET_RETURN_IF_ERROR(VisitIncarnation(blobs_, incarnation, visitor));
+    for (const auto& [chain, row] : chains_) {
+      if (!seen.contains(chain)) CHAINFLEET_RETURN_IF_ERROR(CheckChain(incarnation, chain, {}));
+    }
+    return absl::OkStatus();
+  }
+
+  // `present` is all that there is of the chain under this incarnation.
+  absl::Status CheckChain(const std::string& incarnation, const ChainId& chain, const std::set<std::string>& present) {
+    const auto found = chains_.find(chain);
+    if (found == chains_.end()) return QueueSweep(chain);
+    CHAINFLEET_ASSIGN_OR_RETURN(const ChainReferences references, store_->ReferencesOfChain(chain));
+    const std::string prefix = ChainObjectPrefix(incarnation, chain);
+    std::set<std::string> missing;
+    size_t wanted = 0;
+    for (const std::string& object : references.objects) {
+      if (!object.starts_with(prefix)) continue;
+      ++wanted;
+      if (!present.contains(object)) missing.insert(object);
+    }
+    if (present.size() > wanted - missing.size()) CHAINFLEET_RETURN_IF_ERROR(QueueSweep(chain));
+    result_.objects += static_cast<int64_t>(wanted);
     result_.missing += static_cast<int64_t>(missing.size());
-    if (missing.empty()) return absl::OkStatus();
+    return missing.empty() ? absl::OkStatus() : DoWithout(found->second, std::move(missing), references.is_final);
+  }
+
+  absl::Status QueueSweep(const ChainId& chain) {
+    return queued_.insert(chain).second ? Later(change::QueueSweep{chain}) : absl::OkStatus();
+  }
+
+  absl::Status DoWithout(const ChainRow& chain, std::set<std::string> missing, bool is_final) {
     for (const std::string& object : missing) {
       Log(LogLevel::kError, "an object of a chain is missing",
           {{"job", chain.id.job},
@@ -60,29 +131,17 @@ class StockTaking {
            {"object", object}});
     }
     CHAINFLEET_RETURN_IF_ERROR(MarkSegments(chain.id, &missing));
-    if (missing.empty() || references.is_final) return absl::OkStatus();
-    // What is left is the resume point; where its job was aborted the end of the lease has ended the chain.
+    if (missing.empty() || is_final) return absl::OkStatus();
+    // What is left is the resume point. A chain that has failed never goes on: a listing alone does not decide that.
+    const std::string& point = *missing.begin();
+    const absl::Status there = blobs_.SizeBytes(point).status();
+    if (!absl::IsNotFound(there)) return there;
+    // Where its job was aborted the end of the lease has ended the chain.
     const absl::Status failed = Apply(change::RetireChain{
-        chain.id, absl::StrCat("its resume point ", *missing.begin(), " is missing since the store was restored"),
-        true});
+        chain.id, absl::StrCat("its resume point ", point, " is missing since the store was restored"), true});
     if (absl::IsFailedPrecondition(failed)) return absl::OkStatus();
     ++result_.failed_chains;
     return failed;
-  }
-
-  // One listing for each incarnation that the chain's objects are of, not one question an object.
-  absl::StatusOr<std::set<std::string>> MissingOf(const std::set<std::string>& objects) const {
-    std::set<std::string> missing = objects, prefixes;
-    for (const std::string& object : objects) {
-      if (const auto name = ParseChainObjectName(object)) {
-        prefixes.insert(ChainObjectPrefix(name->store_incarnation, name->chain));
-      }
-    }
-    for (const std::string& prefix : prefixes) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> present, blobs_.List(prefix));
-      for (const std::string& object : present) missing.erase(object);
-    }
-    return missing;
   }
 
   // Takes those of segments out of `missing`.
@@ -102,20 +161,31 @@ class StockTaking {
     }
   }
 
-  absl::Status CheckContent(const char* kind, const std::string& name, const BlobRef& object) {
+  absl::Status CheckContents(const std::vector<std::string>& present) {
+    std::vector<std::string> unknown;
+    for (const std::string& object : present) {
+      if (absent_.erase(object) == 0) unknown.push_back(object);
+    }
+    if (unknown.empty()) return absl::OkStatus();
+    result_.garbage += static_cast<int64_t>(unknown.size());
+    return Apply(change::NameGarbage{std::move(unknown)});
+  }
+
+  void TellContent(const Content& content) {
     ++result_.objects;
-    const absl::StatusOr<int64_t> size = blobs_.SizeBytes(object.name);
-    if (size.ok()) return absl::OkStatus();
-    if (!absl::IsNotFound(size.status())) return size.status();
+    if (!absent_.contains(content.object)) return;
     ++result_.missing;
     Log(LogLevel::kError, "an object is missing: put the same file again under the same name",
-        {{kind, name}, {"object", object.name}});
-    return absl::OkStatus();
+        {{content.kind, content.name}, {"object", content.object}});
   }
 
   const Clock& clock_;
   StateStore* const store_;
   const BlobStore& blobs_;
+  std::map<ChainId, ChainRow> chains_;
+  std::set<std::string> absent_;  // of data sets and models, not seen so far
+  std::set<ChainId> queued_;
+  std::vector<StateChange> changes_;  // to be made
   RestoredStore result_;
 };
 

@@ -23,6 +23,8 @@ collect: {every_steps: 250, segment_draws: 5}
 resume_point_every_steps: 1250
 seed: 7
 """
+# Submitted after the backup.
+LATER = JOB.replace("name: restored", "name: later").replace("num_steps: 50000", "num_steps: 2500").replace("chains: 2", "chains: 3")
 ASKED_AT_MOST = 50
 
 
@@ -48,6 +50,12 @@ class Restored(unittest.TestCase):
                 os.remove(self.fleet.path("state.db" + suffix))
         os.rename(self.fleet.path("state.copy"), self.fleet.path("state.db"))
 
+    def write_after_the_backup(self):
+        """Nothing that is still there when the backup was put back."""
+
+    def check_garbage(self, stock):
+        self.assertEqual(stock["garbage"], 0)
+
     def lose(self, name):
         os.remove(self.fleet.path("blobs", name))
 
@@ -72,6 +80,7 @@ class Restored(unittest.TestCase):
         self.back_up()
         in_backup = [record["segment"] for record in self.fleet.json("get", "draws", job)["segments"]]
         self.fleet.wait_for_draws(job, 10 + sum(len(segment["steps"]) for segment in in_backup))
+        self.write_after_the_backup()
         self.fleet.kill("server")
         self.put_back()
         self.lose(in_backup[0]["object"]["name"])
@@ -97,6 +106,7 @@ class Restored(unittest.TestCase):
         self.assertIn(in_backup[0]["object"]["name"], [line["object"] for line in missing])
         for line in missing:
             self.assertEqual((line["job"], line["chain"] in (0, 1), line["lease_epoch"] > 0), (job, True, True))
+        self.check_garbage(next(line for line in said if line["message"].startswith("the store is restored")))
         exported = self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"), check=True)
         self.assertIn("left out", exported.stderr)
 
@@ -121,6 +131,14 @@ class RestoredOnEngines(Restored):
     def put_back(self):
         subprocess.run(["psql", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", self.fleet.path("state.sql"), self.state], check=True,
                        stdout=subprocess.DEVNULL)
+
+    def write_after_the_backup(self):
+        self.fleet.run("wait", self.fleet.submit(LATER), "--timeout", "240s", check=True)
+        self.fleet.put_noise("later", 8)
+
+    def check_garbage(self, stock):
+        self.assertGreaterEqual(stock["swept_chains"], 3, "of the job that the backup does not know, besides those that went on")
+        self.assertGreaterEqual(stock["garbage"], 1)
 
     def lose(self, name):
         self.assertEqual(self.s3.status_of("DELETE", f"/fleet/{name}"), 204)

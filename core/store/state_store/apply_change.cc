@@ -265,6 +265,7 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::DeleteDataset& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::PutModel& c) { return ApplyToObjects(c, wall_, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::DeleteModel& c) { return ApplyToObjects(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::NameGarbage& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) { return ApplyToObjects(c, rows_); }
 
   absl::StatusOr<ApplyResult> operator()(const change::CreateEvaluation& c) {

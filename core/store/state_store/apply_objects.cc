@@ -30,7 +30,7 @@ absl::StatusOr<std::set<std::string>> Referenced(StateRows* rows) {
   return objects;
 }
 
-// Those that lost a reference become garbage, unless they have another.
+// They become garbage, unless a data set, a model or an upload has them.
 absl::Status Condemn(const std::vector<std::string>& objects, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::set<std::string> referenced, Referenced(rows));
   for (const std::string& object : objects) {
@@ -158,6 +158,11 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRo
   if (!jobs.empty()) return Refused(InUse(absl::StrCat("model ", c.name), jobs));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteModel(c.name));
   CHAINFLEET_RETURN_IF_ERROR(Condemn(ObjectsOf(*model), rows));
+  return ApplyResult();
+}
+
+absl::StatusOr<ApplyResult> ApplyToObjects(const change::NameGarbage& c, StateRows* rows) {
+  CHAINFLEET_RETURN_IF_ERROR(Condemn(c.objects, rows));
   return ApplyResult();
 }
 

@@ -313,12 +313,7 @@ class MemoryRows final : public StateRows {
   }
 
   void Restore() {
-    for (auto& [id, row] : chains) {
-      row.lease_epoch += kRestoredLeap;
-      if (std::ranges::find(sweeps, id, [](const auto& sweep) { return sweep.second; }) == sweeps.end()) {
-        sweeps.emplace(++last_ticket, id);
-      }
-    }
+    for (auto& [id, row] : chains) row.lease_epoch += kRestoredLeap;
   }
 
   template <typename Matches>

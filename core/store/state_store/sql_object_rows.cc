@@ -163,10 +163,7 @@ absl::Status SqlRows::Restore(const std::string& fresh_incarnation) {
   CHAINFLEET_RETURN_IF_ERROR(name.Bind(fresh_incarnation).Run());
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement leap,
                               connection_->Prepare("UPDATE chains SET lease_epoch = lease_epoch + ?"));
-  CHAINFLEET_RETURN_IF_ERROR(leap.Bind(kRestoredLeap).Run());
-  // What was put after the backup was taken is no chain's any more.
-  return connection_->Execute(
-      "INSERT INTO sweeps (job, chain) SELECT job, chain FROM chains WHERE TRUE ON CONFLICT DO NOTHING");
+  return leap.Bind(kRestoredLeap).Run();
 }
 
 }  // namespace chainfleet

@@ -220,6 +220,12 @@ struct DeleteModel {
   std::string name;
 };
 
+// Objects of data sets and models that a store found where it looked, of incarnations before its own: what no data set,
+// model or upload has of them becomes garbage, for nothing makes such a name again.
+struct NameGarbage {
+  std::vector<std::string> objects;
+};
+
 // These garbage objects were deleted.
 struct ForgetGarbage {
   std::vector<std::string> objects;
@@ -258,8 +264,9 @@ using StateChange =
                  change::RetireChain, change::CreateSnapshot, change::DeleteSnapshot, change::SetAlias,
                  change::DeleteAlias, change::ExpireSegments, change::ReleaseExpired, change::MarkCorrupt,
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
-                 change::PutModel, change::DeleteModel, change::ForgetGarbage, change::QueueSweep, change::EndSweep,
-                 change::CreateEvaluation, change::EndEvaluation, change::StopPoint, change::ScaleJob>;
+                 change::PutModel, change::DeleteModel, change::NameGarbage, change::ForgetGarbage, change::QueueSweep,
+                 change::EndSweep, change::CreateEvaluation, change::EndEvaluation, change::StopPoint,
+                 change::ScaleJob>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {

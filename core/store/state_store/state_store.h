@@ -5,6 +5,7 @@
 //
 // A store that was put back from a backup is opened as restored, once (protocol 9): it gets another incarnation, and
 // the generation and all lease epochs rise by kRestoredLeap, beyond all that were given out after the backup was taken.
+// Which objects nobody has any more the caller finds out (server/control/restored_store).
 #pragma once
 
 #include <cstdint>
@@ -122,8 +123,8 @@ class StateStore {
   virtual absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) = 0;
   // The queue of QueueSweep beyond the ticket `after`, in order, at most `limit`.
   virtual absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) = 0;
-  // Superseded resume points and objects of deleted data sets and broken uploads, in byte order beyond `after`, at most
-  // `limit`.
+  // Superseded resume points and objects that no data set, model or upload has any more, in byte order beyond `after`,
+  // at most `limit`.
   virtual absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) = 0;
 };
 

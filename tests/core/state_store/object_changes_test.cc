@@ -213,6 +213,17 @@ TEST_P(ObjectChanges, APurgeGoesByPagesAlsoAfterACrashAndQueuesItsChainsWithTheL
   EXPECT_FALSE(again.purge.has_value());
 }
 
+TEST_P(ObjectChanges, OfWhatWasFoundOnlyWhatNobodyHasBecomesGarbage) {
+  Put(SmallDataset("digits"));
+  StoredModel model;
+  model.name = "net";
+  model.object.name = "model-0";
+  Put(model);
+  Begin("u", "shard-1");
+  ASSERT_TRUE(Apply(change::NameGarbage{{"shard-0", "model-0", "shard-1", "shard-2", "model-1"}}).status.ok());
+  EXPECT_THAT(Garbage(), ElementsAre("model-1", "shard-2"));
+}
+
 TEST_P(ObjectChanges, AChainQueuedAgainDuringASweepStaysQueued) {
   Create("job-aaaaaa", 2);
   Apply(change::QueueSweep{chain_});

@@ -197,8 +197,7 @@ TEST_F(PostgresLeaderTest, RestoringMayTakeLongerThanAStatement) {
       "CREATE FUNCTION unhurried() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
       "IF current_setting('statement_timeout') <> '0' THEN RAISE EXCEPTION 'this may time out'; END IF; "
       "RETURN NULL; END $$; "
-      "CREATE TRIGGER chains_leap BEFORE UPDATE ON chains FOR EACH STATEMENT EXECUTE FUNCTION unhurried(); "
-      "CREATE TRIGGER sweeps_queued BEFORE INSERT ON sweeps FOR EACH STATEMENT EXECUTE FUNCTION unhurried()");
+      "CREATE TRIGGER chains_leap BEFORE UPDATE ON chains FOR EACH STATEMENT EXECUTE FUNCTION unhurried()");
   const auto leader = PostgresLeader::Connect({harness_.uri(), "b:7400", "s-b", kAtOnce, Opening::kRestored}).value();
   const auto elected = leader->TakeOver();
   ASSERT_TRUE(elected.ok()) << elected.status();

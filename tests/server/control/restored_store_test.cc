@@ -1,5 +1,7 @@
 #include "server/control/restored_store.h"
 
+#include <set>
+
 #include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "server/control/chain_objects.h"
@@ -11,6 +13,45 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// Objects in memory, of which each page of a listing has one.
+class ListedOneByOne final : public BlobStore {
+ public:
+  std::string unlisted;                    // there, but in no page
+  mutable int questions = 0;               // but for pages
+  mutable std::set<std::string> prefixes;  // of listings by pages
+
+  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs_.Put(name, bytes); }
+  absl::Status Replace(const std::string& name, const std::string& bytes) override {
+    return blobs_.Replace(name, bytes);
+  }
+  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs_.Get(name); }
+  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
+    return blobs_.GetRange(name, offset, length);
+  }
+  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override {
+    ++questions;
+    return blobs_.SizeBytes(name);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override {
+    ++questions;
+    return blobs_.List(prefix);
+  }
+  absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const override {
+    prefixes.insert(prefix);
+    const std::vector<std::string> names = blobs_.List(prefix).value();
+    for (const std::string& name : names) {
+      if (name != unlisted) CHAINFLEET_RETURN_IF_ERROR(visit({name}));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Delete(const std::string& name) override { return blobs_.Delete(name); }
+
+ private:
+  MemoryBlobStore blobs_;
+};
 
 class RestoredStoreTest : public DispatcherTest {
  protected:
@@ -35,7 +76,9 @@ class RestoredStoreTest : public DispatcherTest {
   // As a server that was started with --restored.
   RestoredStore Restore() {
     dispatcher_.reset();
-    store_ = std::make_unique<MemoryStateStore>(database_, "incarnation-2");
+    store_ = std::make_unique<MemoryStateStore>(database_, "incarnation-" + std::to_string(++incarnations_));
+    blobs_.questions = 0;
+    blobs_.prefixes.clear();
     const absl::StatusOr<RestoredStore> stock = TakeStock(clock_, store_.get(), blobs_);
     EXPECT_TRUE(stock.ok()) << stock.status();
     StartOn(store_.get());
@@ -45,7 +88,34 @@ class RestoredStoreTest : public DispatcherTest {
     return store_->ListSegments({.job = chain.job, .chain = chain.index}).value().at(n);
   }
 
-  MemoryBlobStore blobs_;
+  std::vector<ChainId> Queued() {
+    std::vector<ChainId> chains;
+    const std::vector<ChainSweep> sweeps = store_->ListSweeps(0, 10).value();
+    for (const ChainSweep& sweep : sweeps) chains.push_back(sweep.chain);
+    return chains;
+  }
+  std::string PutLater(const std::string& name) {
+    EXPECT_TRUE(blobs_.Put(name, "after the backup").ok());
+    return name;
+  }
+  void Collect() {
+    GarbageCollector collector(&clock_, &executor_, store_.get(), &blobs_);
+    ASSERT_TRUE(collector.Recover().ok());
+    ASSERT_TRUE(collector.Collect().ok());
+  }
+  // With its shards stored, or not.
+  Dataset PutDataset(const std::string& name, const std::vector<std::string>& objects) {
+    Dataset dataset;
+    dataset.name = name;
+    dataset.digest = DigestOf(1);
+    for (const std::string& object : objects) dataset.shards.push_back({0, 5, {object, 10, DigestOf(2)}});
+    const std::string upload = Wait<std::string>([&](auto done) { dispatcher_->BeginUpload(objects, done); }).value();
+    EXPECT_TRUE(Wait<Dataset>([&](auto done) { dispatcher_->PutDataset(dataset, upload, done); }).ok());
+    return dataset;
+  }
+
+  ListedOneByOne blobs_;
+  int incarnations_ = 1;
 };
 
 TEST_F(RestoredStoreTest, AWorkerOfBeforeDropsItsChainsAndAnotherGoesOn) {
@@ -139,30 +209,104 @@ TEST_F(RestoredStoreTest, AnAbortedJobHasEnded) {
   EXPECT_EQ(dispatcher_->GetJob(chain.job)->state, JobState::kSucceededEarly);
 }
 
+TEST_F(RestoredStoreTest, AListingAloneFailsNoChain) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  blobs_.unlisted = Draw(&worker, chain).resume_point.object->name;
+  const RestoredStore stock = Restore();
+  EXPECT_EQ(stock.missing, 1);
+  EXPECT_EQ(stock.failed_chains, 0);
+  EXPECT_EQ(Chain(chain).state, ChainState::kPending);
+}
+
 TEST_F(RestoredStoreTest, WhatWasPutAfterTheBackupIsGarbageUnderItsOldName) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
   const ProgressCommit kept = Draw(&worker, chain);
-  const std::string later = SegmentObjectName("incarnation-1", chain, 5, DigestOf(99));
-  ASSERT_TRUE(blobs_.Put(later, "draws of a path that is no more").ok());
-  Restore();
-  GarbageCollector collector(&clock_, &executor_, store_.get(), &blobs_);
-  ASSERT_TRUE(collector.Collect().ok());
+  const std::string later = PutLater(SegmentObjectName("incarnation-1", chain, 5, DigestOf(99)));
+  EXPECT_EQ(Restore().swept_chains, 1);
+  EXPECT_THAT(Queued(), ElementsAre(chain));
+  EXPECT_THAT(blobs_.List("").value(), testing::Contains(later)) << "the collector deletes, if it is started";
+  Collect();
+  EXPECT_THAT(blobs_.List("").value(), UnorderedElementsAre(kept.segment->object.name, kept.resume_point.object->name));
+}
+
+TEST_F(RestoredStoreTest, ChainsThatTheBackupDoesNotKnowAreGarbage) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker), added{chain.job, 7}, unknown{"later-abcdef", 0};
+  const ProgressCommit kept = Draw(&worker, chain);
+  PutLater(SegmentObjectName("incarnation-1", unknown, 1, DigestOf(90)));
+  PutLater(ResumeObjectName("incarnation-1", unknown, 2, DigestOf(91)));
+  PutLater(ResumeObjectName("incarnation-1", added, 1, DigestOf(92)));
+  const std::string foreign = PutLater("incarnation-1/notes/of-somebody");
+  const std::string stranger = PutLater(ResumeObjectName("other-store", unknown, 1, DigestOf(93)));
+  const RestoredStore stock = Restore();
+  EXPECT_EQ(stock.swept_chains, 2);
+  EXPECT_THAT(Queued(), UnorderedElementsAre(unknown, added)) << "and none that has no more than it should";
+  EXPECT_EQ(blobs_.List("")->size(), 7u);
+  Collect();
   EXPECT_THAT(blobs_.List("").value(),
-              testing::UnorderedElementsAre(kept.segment->object.name, kept.resume_point.object->name));
+              UnorderedElementsAre(kept.segment->object.name, kept.resume_point.object->name, foreign, stranger));
+}
+
+TEST_F(RestoredStoreTest, DataSetsAndModelsThatTheBackupDoesNotKnowAreGarbage) {
+  const std::string kept = PutLater(DatasetObjectName("incarnation-1", DigestOf(1), 1));
+  PutDataset("digits", {kept});
+  const std::string begun = PutLater(DatasetObjectName("incarnation-1", DigestOf(2), 2));
+  ASSERT_TRUE(Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({begun}, done); }).ok());
+  PutLater(DatasetObjectName("incarnation-1", DigestOf(3), 3));
+  PutLater("incarnation-1/datasets/" + DigestOf(4));  // as older versions named them
+  PutLater(ModelObjectName("incarnation-1", DigestOf(5), 4));
+  const RestoredStore stock = Restore();
+  EXPECT_EQ(stock.garbage, 4);
+  EXPECT_EQ(stock.missing, 0);
+  EXPECT_EQ(blobs_.List("")->size(), 5u);
+  Collect();
+  EXPECT_THAT(blobs_.List("").value(), ElementsAre(kept));
+}
+
+TEST_F(RestoredStoreTest, ChainsThatHaveWhatTheyShouldCostOneListingOfEachIncarnation) {
+  FakeWorker worker("w1");
+  Create("three", 3);
+  Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 3u);
+  std::vector<ChainId> chains;
+  for (const auto& [chain, held] : worker.chains) chains.push_back(chain);
+  for (const ChainId& chain : chains) Draw(&worker, chain);
+  Restore();
+  EXPECT_THAT(blobs_.prefixes, ElementsAre("incarnation-1/"));
+  const RestoredStore again = Restore();
+  EXPECT_THAT(blobs_.prefixes, ElementsAre("incarnation-1/", "incarnation-2/"));
+  EXPECT_EQ(blobs_.questions, 0);
+  EXPECT_EQ(again.objects, 6);
+  EXPECT_EQ(again.missing, 0);
+  EXPECT_THAT(Queued(), IsEmpty());
+}
+
+TEST_F(RestoredStoreTest, ObjectsAreLookedForUnderTheIncarnationThatMadeThem) {
+  FakeWorker worker("w1"), next("w2");
+  const ChainId chain = LeaseOne(&worker);
+  const ProgressCommit first = Draw(&worker, chain);
+  Restore();
+  Sync(&next);
+  ASSERT_TRUE(next.chains.contains(chain));
+  const ProgressCommit second = Draw(&next, chain);
+  ASSERT_TRUE(blobs_.Delete(first.segment->object.name).ok());
+  ASSERT_TRUE(blobs_.Delete(second.resume_point.object->name).ok());
+  Collect();
+  const RestoredStore stock = Restore();
+  EXPECT_EQ(stock.objects, 3);
+  EXPECT_EQ(stock.missing, 2);
+  EXPECT_EQ(stock.corrupt_segments, 1);
+  EXPECT_EQ(stock.failed_chains, 1);
 }
 
 TEST_F(RestoredStoreTest, ContentThatIsMissingIsTold) {
-  Dataset dataset;
-  dataset.name = "digits";
-  dataset.digest = DigestOf(1);
-  dataset.shards = {{0, 5, {"incarnation-1/datasets/" + DigestOf(2), 10, DigestOf(2)}}};
-  const std::string upload =
-      Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({dataset.shards[0].object.name}, done); }).value();
-  ASSERT_TRUE(Wait<Dataset>([&](auto done) { dispatcher_->PutDataset(dataset, upload, done); }).ok());
+  PutDataset("digits", {DatasetObjectName("incarnation-1", DigestOf(2), 1)});
   const RestoredStore stock = Restore();
   EXPECT_EQ(stock.objects, 1);
   EXPECT_EQ(stock.missing, 1);
+  EXPECT_EQ(stock.garbage, 0);
 }
 
 }  // namespace

@@ -244,16 +244,17 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   verifier_->Start(kCollectInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
       grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluations_.get(), &metrics_));
-  if (options.slurm) StartScaling(*options.slurm, options.listen);
+  if (options.slurm) CHAINFLEET_RETURN_IF_ERROR(StartScaling(*options.slurm, options.listen));
   return ServeMetrics(options.metrics_listen);
 }
 
-void Server::StartScaling(const SlurmOptions& options, const std::string& listen) {
+absl::Status Server::StartScaling(const SlurmOptions& options, const std::string& listen) {
   const std::string address = options.address.empty() ? ReachableAddress(listen, port()) : options.address;
   const CommandRunner run =
       [this, environment = SlurmEnvironment(options.environment, {address, options.scale.chains_per_worker})](
           const std::vector<std::string>& argv) { return RunCommand(clock_, argv, environment); };
-  scaler_ = std::make_unique<SlurmScaler>(state_->incarnation(), options.script, run);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> former, state_->FormerIncarnations());
+  scaler_ = std::make_unique<SlurmScaler>(state_->incarnation(), former, options.script, run);
   scale_loop_ = std::make_unique<ScaleLoop>(
       options.scale, scaler_.get(), [this] { return dispatcher_->Demand(); }, &clock_, threads_.get());
   Log(LogLevel::kInfo, "workers are asked of Slurm when chains wait",
@@ -262,6 +263,7 @@ void Server::StartScaling(const SlurmOptions& options, const std::string& listen
        {"min", options.scale.min_workers},
        {"max", options.scale.max_workers}});
   scale_loop_->Start();
+  return absl::OkStatus();
 }
 
 absl::Status Server::ServeMetrics(const std::string& address) {

@@ -97,7 +97,7 @@ class Server {
   absl::Status CheckRestored();
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
-  void StartScaling(const SlurmOptions& options, const std::string& listen);
+  absl::Status StartScaling(const SlurmOptions& options, const std::string& listen);
   std::vector<GaugeFamily> ShowFleet();
 
   // Destroyed from the last to the first: RPCs, then the executor's threads with the tasks that are due, then what

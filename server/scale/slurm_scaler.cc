@@ -46,11 +46,17 @@ absl::StatusOr<std::string> ParseSubmitted(const std::string& output) {
 
 std::string SlurmJobName(const std::string& store_incarnation) { return "chainfleet-" + store_incarnation; }
 
-SlurmScaler::SlurmScaler(const std::string& store_incarnation, std::string script, CommandRunner run)
-    : job_name_(SlurmJobName(store_incarnation)), script_(std::move(script)), run_(std::move(run)) {}
+SlurmScaler::SlurmScaler(const std::string& store_incarnation, const std::vector<std::string>& former_incarnations,
+                         std::string script, CommandRunner run)
+    : job_name_(SlurmJobName(store_incarnation)),
+      listed_names_(job_name_),
+      script_(std::move(script)),
+      run_(std::move(run)) {
+  for (const std::string& former : former_incarnations) absl::StrAppend(&listed_names_, ",", SlurmJobName(former));
+}
 
 absl::StatusOr<std::vector<ClusterJob>> SlurmScaler::List() {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string output, run_({"squeue", "--me", "--noheader", "--name=" + job_name_,
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string output, run_({"squeue", "--me", "--noheader", "--name=" + listed_names_,
                                                               "--sort=i", "--format=%A|%T|%r"}));
   std::vector<ClusterJob> jobs;
   std::istringstream lines(output);

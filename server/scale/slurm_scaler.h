@@ -12,13 +12,14 @@ namespace chainfleet {
 // "chainfleet-" and the incarnation of the store.
 std::string SlurmJobName(const std::string& store_incarnation);
 
-// Jobs are known by their name: a coordinator that was started again, or took
-// over, finds those of the one before it. Their worker's id begins with "slurm-JOB-", as the batch script of
-// deploy/slurm has it. Thread-compatible.
+// Jobs are known by their name: a coordinator that was started again, or took over, finds those of the one before it,
+// and one whose store was restored from a backup those of the incarnations before. Their worker's id begins with
+// "slurm-JOB-", as the batch script of deploy/slurm has it. Thread-compatible.
 class SlurmScaler final : public Scaler {
  public:
   // `script` is what sbatch gets; `run` is where the three programs run, see SlurmEnvironment.
-  SlurmScaler(const std::string& store_incarnation, std::string script, CommandRunner run);
+  SlurmScaler(const std::string& store_incarnation, const std::vector<std::string>& former_incarnations,
+              std::string script, CommandRunner run);
 
   std::string name() const override { return "Slurm"; }
   absl::StatusOr<std::vector<ClusterJob>> List() override;
@@ -28,7 +29,9 @@ class SlurmScaler final : public Scaler {
   absl::Status Kill(const std::string& job) override;
 
  private:
-  const std::string job_name_, script_;
+  const std::string job_name_;
+  std::string listed_names_;  // with commas between
+  const std::string script_;
   const CommandRunner run_;
 };
 

@@ -21,10 +21,11 @@ class SlurmScalerTest : public testing::Test {
  protected:
   std::string command_;  // the last, with spaces between
   absl::StatusOr<std::string> answer_ = "";
-  SlurmScaler scaler_{"s1f", "/scripts/worker.sbatch", [this](const std::vector<std::string>& argv) {
-                        command_ = absl::StrJoin(argv, " ");
-                        return answer_;
-                      }};
+  const CommandRunner run_ = [this](const std::vector<std::string>& argv) {
+    command_ = absl::StrJoin(argv, " ");
+    return answer_;
+  };
+  SlurmScaler scaler_{"s1f", {}, "/scripts/worker.sbatch", run_};
 };
 
 TEST_F(SlurmScalerTest, ListsItsOwnJobsByName) {
@@ -44,6 +45,17 @@ TEST_F(SlurmScalerTest, ListsItsOwnJobsByName) {
   EXPECT_THAT(states, ElementsAre(ClusterState::kRunning, ClusterState::kEnding, ClusterState::kPending,
                                   ClusterState::kPending, ClusterState::kRunning, ClusterState::kPending));
   EXPECT_EQ(jobs->front().worker_prefix, "slurm-7-");  // of no other job: 70 begins with 7, too
+}
+
+TEST_F(SlurmScalerTest, ARestoredStoreKnowsTheJobsOfItsFormerIncarnations) {
+  SlurmScaler restored("s3c", {"s1f", "s2e"}, "/scripts/worker.sbatch", run_);
+  answer_ = "7|RUNNING|None\n";
+  EXPECT_EQ(restored.List()->at(0).worker_prefix, "slurm-7-");
+  EXPECT_EQ(command_,
+            "squeue --me --noheader --name=chainfleet-s3c,chainfleet-s1f,chainfleet-s2e --sort=i --format=%A|%T|%r");
+  answer_ = "42\n";
+  EXPECT_TRUE(restored.Submit().ok());
+  EXPECT_THAT(command_, HasSubstr(" --job-name=chainfleet-s3c ")) << "new ones have the present name alone";
 }
 
 TEST_F(SlurmScalerTest, TellsJobsThatWaitFromJobsThatAreHeld) {

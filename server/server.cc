@@ -213,6 +213,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .dataset_roots = &dataset_roots_,
                            .dataset_reads = dataset_reads_.get(),
                            .upload_budget = &upload_budget_,
+                           .reply_budget = &reply_budget_,
                            .request_ids = RngKey{RandomBits()},
                            .longest_call = options.longest_call,
                            .data_directory = options.data_directory,

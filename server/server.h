@@ -28,6 +28,7 @@
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/dispatcher_evaluation_log.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/held_reply.h"
 #include "server/rpc/upload_limits.h"
 #include "server/scale/scale_loop.h"
 #include "server/telemetry/control_metrics.h"
@@ -114,6 +115,7 @@ class Server {
   std::unique_ptr<S3Client> s3_public_;  // signs, sends nothing
   DatasetRoots dataset_roots_;
   const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
+  const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};

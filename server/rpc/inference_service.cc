@@ -14,6 +14,7 @@
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/failure_count.h"
+#include "server/rpc/held_reply.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/unary_call.h"
 
@@ -304,9 +305,9 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
         std::min(TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
                  call->timeout),
         static_cast<PredictPriority>(call->priority),
-        [answer, call, failure](const absl::StatusOr<Prediction>& prediction) {
+        [answer, call, failure, budget = parts_.reply_budget](const absl::StatusOr<Prediction>& prediction) {
           if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-          answer->Answer(prediction, [&](const Prediction& value) { return ToProto(value, *call); });
+          SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call));
         }));
   });
 }

@@ -11,6 +11,7 @@
 #include "server/predict/call_bounds.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/failure_count.h"
+#include "server/rpc/held_reply.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/selection_query.h"
@@ -106,13 +107,14 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
                        .members = request->member_probabilities(),
                        .quantiles = {request->quantiles().begin(), request->quantiles().end()},
                        .trace_id = RequestIdOf(*context)};
-    answer->OnCancelled(
-        batcher_->Predict(std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
-                          TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
-                          PredictPriority::kNormal, [answer, failure](const absl::StatusOr<Prediction>& prediction) {
-                            if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-                            answer->Answer(prediction, [](const Prediction& value) { return ToProto(value); });
-                          }));
+    answer->OnCancelled(batcher_->Predict(
+        std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
+        TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
+        PredictPriority::kNormal,
+        [answer, failure, budget = parts_.reply_budget](const absl::StatusOr<Prediction>& prediction) {
+          if (!prediction.ok()) return failure.Fail(answer, prediction.status());
+          SucceedHeld(answer, failure, *budget, ToProto(*prediction));
+        }));
   });
 }
 

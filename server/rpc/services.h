@@ -37,6 +37,7 @@ struct ServiceParts {
   const DatasetRoots* dataset_roots = nullptr;
   DatasetReads* dataset_reads = nullptr;                    // of data sets named by URI
   const ByteBudget* upload_budget = nullptr;                // of data sets and models
+  const ByteBudget* reply_budget = nullptr;                 // of predictions, until clients have taken them
   RngKey request_ids;                                       // of calls whose client gives them none
   absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
   std::string data_directory;

@@ -24,8 +24,10 @@ class PendingAnswer {
   void Fail(const absl::Status& status) {
     Finish(status, [](Response*) {});
   }
-  void Succeed(Response response) {
-    Finish(absl::OkStatus(), [&](Response* out) { *out = std::move(response); });
+  // `held` is let go when the call is over: the response lives until the client has taken it.
+  void Succeed(Response response, std::shared_ptr<const void> held = nullptr) {
+    Finish(
+        absl::OkStatus(), [&](Response* out) { *out = std::move(response); }, std::move(held));
   }
   // OK: the value through `render`; else the status.
   template <typename T, typename Render>
@@ -48,6 +50,11 @@ class PendingAnswer {
     }
     cancel();
   }
+  // The response is gone.
+  void Over() {
+    MutexLock lock(&mutex_);
+    held_.reset();
+  }
   // `status` says why there is nobody to answer.
   void Cancel(const absl::Status& status) {
     std::function<void()> cancel;
@@ -62,13 +69,14 @@ class PendingAnswer {
 
  private:
   template <typename Fill>
-  void Finish(const absl::Status& status, Fill fill) {
+  void Finish(const absl::Status& status, Fill fill, std::shared_ptr<const void> held = nullptr) {
     grpc::ServerUnaryReactor* reactor;
     {
       MutexLock lock(&mutex_);
       reactor = std::exchange(reactor_, nullptr);
       if (reactor == nullptr) return;
       fill(response_);  // the response lives as long as the reactor is not finished
+      held_ = std::move(held);
     }
     reactor->Finish(ToGrpc(status));
   }
@@ -76,6 +84,7 @@ class PendingAnswer {
   Mutex mutex_;
   grpc::ServerUnaryReactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);
   Response* const response_;
+  std::shared_ptr<const void> held_ CHAINFLEET_GUARDED_BY(mutex_);
   bool cancelled_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   std::function<void()> cancel_ CHAINFLEET_GUARDED_BY(mutex_);
 };
@@ -91,7 +100,10 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
     answer_->Cancel(deadline_.HasPassed() ? absl::DeadlineExceededError("no answer within the client's deadline")
                                           : absl::CancelledError("the client went away"));
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    answer_->Over();
+    delete this;
+  }
 
  private:
   const ClientDeadline deadline_;

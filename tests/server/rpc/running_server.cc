@@ -33,6 +33,7 @@ RunningServer::RunningServer(TokenTable tokens)
              .dataset_roots = &dataset_roots_,
              .dataset_reads = &dataset_reads_,
              .upload_budget = &upload_budget_,
+             .reply_budget = &reply_budget_,
              .data_directory = "/data",
              .started_at = clock_.Wall()} {
   auto started = StartOn("127.0.0.1:0");

@@ -23,6 +23,7 @@
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/dispatcher_evaluation_log.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/held_reply.h"
 #include "server/rpc/selection_query.h"
 
 namespace chainfleet {
@@ -112,6 +113,7 @@ class RunningServer : public testing::Test {
   InferenceStatistics statistics_;
   DatasetRoots dataset_roots_;
   const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
+  const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   DatasetReads dataset_reads_{threads_.get(), 1};
   Dispatcher dispatcher_;
   Strand computing_{threads_.get()};

@@ -1,0 +1,44 @@
+// Replies of predictions that their clients have not taken yet: a client that does not read keeps them here.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/byte_budget.h"
+#include "core/base/limits.h"
+#include "core/base/status.h"
+#include "server/rpc/failure_count.h"
+
+namespace chainfleet {
+
+// Of all of them together, with their serialised copies. gRPC holds both until flow control lets the last byte go.
+inline constexpr int64_t kMaxHeldReplyBytes = 2048 * limits::kMiB;
+
+// Room for `reply` and its copy, until the last copy of what is returned is gone. RESOURCE_EXHAUSTED / QUEUE_FULL if
+// those of others leave too little.
+inline absl::StatusOr<std::shared_ptr<const void>> HoldReply(const google::protobuf::Message& reply,
+                                                             const ByteBudget& budget) {
+  auto share = std::make_shared<ByteShare>(budget);
+  const int64_t bytes = 2 * static_cast<int64_t>(reply.ByteSizeLong());
+  if (share->Add(bytes)) return share;
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        "this answer takes ", bytes,
+                        " bytes of the server's memory, and those that clients have "
+                        "not read yet hold too much of the ",
+                        budget.max_bytes() / limits::kMiB,
+                        " MiB that all have: retry with backoff, and read the answers that were asked for")),
+                    "QUEUE_FULL");
+}
+
+// Ends the call with `reply`, held until the client has taken it; without room for it as a failure.
+template <typename Answer, typename Reply>
+void SucceedHeld(const Answer& answer, const FailureCount& failure, const ByteBudget& budget, Reply reply) {
+  absl::StatusOr<std::shared_ptr<const void>> held = HoldReply(reply, budget);
+  if (!held.ok()) return failure.Fail(answer, held.status());
+  answer->Succeed(std::move(reply), *std::move(held));
+}
+
+}  // namespace chainfleet

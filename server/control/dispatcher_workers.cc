@@ -350,6 +350,8 @@ std::vector<WorkerView> Dispatcher::ListWorkers() {
 
 void Dispatcher::Impl::BoundDrain(const WorkerEntry& worker) {
   const absl::Duration ends = worker.drain_ends.value_or(absl::InfiniteDuration());
+  // A past time would wake the dispatcher again for each call of a worker that stays.
+  if (ends <= now) return EndDrain(worker.id);
   if (ends < absl::InfiniteDuration()) drains_due.emplace(ends, worker.id);
 }
 
@@ -373,6 +375,7 @@ absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, ab
     return absl::NotFoundError(absl::StrCat("no worker ", worker, ": `get workers` lists those that are there"));
   }
   impl_->BoundDrain(*impl_->fleet.Find(worker));
+  impl_->EndLeases();
   impl_->stirred.insert(worker);
   for (WorkerView& view : impl_->Workers()) {
     if (view.id == worker) return std::move(view);

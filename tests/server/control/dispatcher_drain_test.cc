@@ -96,6 +96,16 @@ TEST_F(DispatcherDrain, TheLaterDeadlineCounts) {
   EXPECT_EQ(dispatcher_->ListWorkers().front().chains, 0);
 }
 
+TEST_F(DispatcherDrain, IsOverOnceForAWorkerThatStays) {
+  FakeWorker worker("w1");
+  Sync(&worker);
+  ASSERT_TRUE(dispatcher_->DrainWorker("w1", absl::Seconds(10)).ok());
+  SyncFor(&worker, absl::Minutes(1));
+  ASSERT_FALSE(Send(&worker).has());
+  clock_.Advance(2 * limits::kPolicyInterval);
+  EXPECT_EQ(executor_.RunUntilIdle(), 0) << "nothing to do before its call is to be answered";
+}
+
 TEST_F(DispatcherDrain, IsBoundedAfterATakeoverToo) {
   FakeWorker worker("w1");
   LeaseOne(&worker);

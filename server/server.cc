@@ -186,8 +186,10 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int store_calls = options.threads > 0 ? options.threads : options.s3 ? kS3Calls : std::max(8, 2 * cores);
   const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
-  threads_ = std::make_unique<ThreadPool>(store_calls + kDatasetReads + kControlThreads + scale_threads);
+  // As many again for the objects of commits, which wait for no other call of that store.
+  threads_ = std::make_unique<ThreadPool>(2 * store_calls + kDatasetReads + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
+  object_checks_ = std::make_unique<ObjectChecks>(threads_.get(), store_calls);
   dataset_reads_ = std::make_unique<DatasetReads>(threads_.get(), kDatasetReads);
   auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
@@ -212,6 +214,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .statistics = &statistics_,
                            .dataset_roots = &dataset_roots_,
                            .dataset_reads = dataset_reads_.get(),
+                           .object_checks = object_checks_.get(),
                            .upload_budget = &upload_budget_,
                            .reply_budget = &reply_budget_,
                            .request_ids = RngKey{RandomBits()},

@@ -139,6 +139,7 @@ class Server {
   std::unique_ptr<ScaleLoop> scale_loop_;
   std::unique_ptr<BoundedExecutor> store_calls_;  // the last tasks of `threads_` use it and what follows
   std::unique_ptr<DatasetReads> dataset_reads_;
+  std::unique_ptr<ObjectChecks> object_checks_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<GarbageCollector> garbage_;
   std::unique_ptr<DrawVerifier> verifier_;

@@ -17,6 +17,7 @@
 #include "server/predict/inference_statistics.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/dataset_roots.h"
+#include "server/rpc/object_checks.h"
 #include "server/rpc/upload_limits.h"
 #include "server/telemetry/server_metrics.h"
 
@@ -36,6 +37,7 @@ struct ServiceParts {
   InferenceStatistics* statistics = nullptr;
   const DatasetRoots* dataset_roots = nullptr;
   DatasetReads* dataset_reads = nullptr;                    // of data sets named by URI
+  ObjectChecks* object_checks = nullptr;                    // before commits are made
   const ByteBudget* upload_budget = nullptr;                // of data sets and models
   const ByteBudget* reply_budget = nullptr;                 // of predictions, until clients have taken them
   RngKey request_ids;                                       // of calls whose client gives them none

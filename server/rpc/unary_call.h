@@ -39,6 +39,12 @@ class PendingAnswer {
     }
   }
 
+  // False once it has been given, or the client has gone away.
+  bool waits() const {
+    MutexLock lock(&mutex_);
+    return reactor_ != nullptr;
+  }
+
   // Runs `cancel` if the client goes away before the answer; at once if it has gone already.
   void OnCancelled(std::function<void()> cancel) {
     {
@@ -81,7 +87,7 @@ class PendingAnswer {
     reactor->Finish(ToGrpc(status));
   }
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   grpc::ServerUnaryReactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);
   Response* const response_;
   std::shared_ptr<const void> held_ CHAINFLEET_GUARDED_BY(mutex_);

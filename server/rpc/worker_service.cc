@@ -11,6 +11,16 @@
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
+namespace {
+
+v1::CommitProgressReply ToReply(const CommitReply& reply) {
+  v1::CommitProgressReply rendered;
+  rendered.set_replayed(reply.replayed);
+  return rendered;
+}
+
+}  // namespace
+
 grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1::SynchronizeRequest* request,
                                                      v1::SynchronizeReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
@@ -32,25 +42,26 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
     if (parsed->commit.segment) {
       if (const absl::Status status = CheckSegment(*parsed->commit.segment); !status.ok()) return answer->Fail(status);
     }
-    parts_.executor->Schedule([answer, objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher),
-                               dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
-                               expected = parts_.traces->Expect(parsed->commit.chain.job),
-                               commit = *std::move(parsed)] {
-      if (objects.MustLookFor(commit.commit)) {
-        if (const absl::Status status = objects.CheckPresent(commit.commit); !status.ok()) return answer->Fail(status);
-      }
-      dispatcher->CommitProgress(
-          commit.commit, commit.worker, commit.incarnation, RecordOf(commit),
-          [answer, traces, expected, clock, chain = commit.commit.chain, trace = commit.commit.trace,
-           ends_as = commit.commit.ends_as](absl::StatusOr<CommitReply> reply) {
-            if (reply.ok() && !reply->replayed) traces->Add(chain, trace, ends_as, clock->Monotonic());
-            answer->Answer(reply, [](const CommitReply& value) {
-              v1::CommitProgressReply rendered;
-              rendered.set_replayed(value.replayed);
-              return rendered;
-            });
-          });
-    });
+    const auto commit = std::make_shared<const SignedCommit>(*std::move(parsed));
+    const auto make = [answer, commit, dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
+                       expected = parts_.traces->Expect(commit->commit.chain.job)] {
+      dispatcher->CommitProgress(commit->commit, commit->worker, commit->incarnation, RecordOf(*commit),
+                                 [answer, commit, traces, expected, clock](absl::StatusOr<CommitReply> reply) {
+                                   const ProgressCommit& made = commit->commit;
+                                   if (reply.ok() && !reply->replayed) {
+                                     traces->Add(made.chain, made.trace, made.ends_as, clock->Monotonic());
+                                   }
+                                   answer->Answer(reply, &ToReply);
+                                 });
+    };
+    const ChainObjects objects(parts_.state, parts_.blobs, parts_.dispatcher);
+    if (!objects.MustLookFor(commit->commit)) return make();
+    const auto check = [answer, commit, objects, make] {
+      const absl::Status status = objects.CheckPresent(commit->commit);
+      return status.ok() ? make() : answer->Fail(status);
+    };
+    const absl::Status taken = parts_.object_checks->Schedule([answer] { return answer->waits(); }, check);
+    if (!taken.ok()) answer->Fail(Annotate(taken, absl::StrCat("chain ", ToString(commit->commit.chain))));
   });
 }
 

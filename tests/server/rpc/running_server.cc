@@ -32,6 +32,7 @@ RunningServer::RunningServer(TokenTable tokens)
              .statistics = &statistics_,
              .dataset_roots = &dataset_roots_,
              .dataset_reads = &dataset_reads_,
+             .object_checks = &object_checks_,
              .upload_budget = &upload_budget_,
              .reply_budget = &reply_budget_,
              .data_directory = "/data",

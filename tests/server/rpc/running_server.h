@@ -115,6 +115,7 @@ class RunningServer : public testing::Test {
   const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   DatasetReads dataset_reads_{threads_.get(), 1};
+  ObjectChecks object_checks_{threads_.get(), 2};
   Dispatcher dispatcher_;
   Strand computing_{threads_.get()};
   TraceTable traces_{&computing_};

@@ -126,14 +126,19 @@ TEST_F(DrawUploaderTest, RepeatsThroughAnOutageOfAnyLength) {
   EXPECT_TRUE(held_.Holds(lease_));
 }
 
-TEST_F(DrawUploaderTest, WaitsForRoomInAFullStore) {
-  server_.commit_failures.assign(20, WithReason(absl::ResourceExhaustedError("disk full"), "DISK_FULL"));
-  Offer(2, 2);
-  executor_.RunFor(absl::Seconds(30));
-  EXPECT_EQ(chain().progress.num_draws, 0);
-  EXPECT_TRUE(held_.Holds(lease_));
-  executor_.RunFor(absl::Minutes(5));
-  EXPECT_EQ(chain().progress.num_draws, 2);
+TEST_F(DrawUploaderTest, WaitsForRoomInAFullStoreAndInAFullQueue) {
+  int64_t draws = 0;
+  for (const char* reason : {"DISK_FULL", "QUEUE_FULL"}) {
+    server_.commit_failures.assign(20, WithReason(absl::ResourceExhaustedError("full"), reason));
+    Offer(draws + 2, 2);
+    executor_.RunFor(absl::Seconds(30));
+    EXPECT_EQ(chain().progress.num_draws, draws) << reason;
+    EXPECT_TRUE(held_.Holds(lease_)) << reason;
+    EXPECT_LT(server_.commit_failures.size(), 18u) << reason << ": it is tried again";
+    EXPECT_GT(server_.commit_failures.size(), 5u) << reason << ": with backoff";
+    executor_.RunFor(absl::Minutes(5));
+    EXPECT_EQ(chain().progress.num_draws, draws += 2) << reason;
+  }
 }
 
 TEST_F(DrawUploaderTest, DropsAFencedChainAndAllThatIsQueuedForIt) {

@@ -206,7 +206,7 @@ void DrawUploader::SendAgain(const std::shared_ptr<Flight>& flight) {
 }
 
 void DrawUploader::NoteOutage(const absl::Status& status) {
-  const bool full = absl::IsResourceExhausted(status);
+  const bool full = ReasonOf(status) == "DISK_FULL";
   {
     MutexLock lock(&mutex_);
     if (std::exchange(full ? store_full_ : server_away_, true)) return;

@@ -24,10 +24,10 @@ namespace chainfleet {
 // Thread-safe. Bounded in bytes: a full queue refuses, the runner waits, nothing is dropped.
 //
 // Per chain: put the segment's object, put the resume point's object if it is not inline, commit. UNAVAILABLE,
-// DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED (the store is full) are repeated with backoff for as long as the chain is
-// held: a commit after the lease's end is still accepted if nobody else was granted the chain. BLOB_MISSING and
-// DATA_LOSS put the object again, limits::kUploadAttempts times. LEASE_FENCED, CHAIN_FINAL, PATH_CONFLICT drop the
-// chain and all that is queued for it. Anything else releases it as FAILED.
+// DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED (the store is full, or a queue of the server) are repeated with backoff for
+// as long as the chain is held: a commit after the lease's end is still accepted if nobody else was granted the chain.
+// BLOB_MISSING and DATA_LOSS put the object again, limits::kUploadAttempts times. LEASE_FENCED, CHAIN_FINAL,
+// PATH_CONFLICT drop the chain and all that is queued for it. Anything else releases it as FAILED.
 //
 // Before it is destroyed, executor and port must have stopped calling.
 class DrawUploader {

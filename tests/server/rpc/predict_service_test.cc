@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -210,20 +211,24 @@ TEST_F(PredictServiceTest, PredictionsThatMissTheirClientsDeadlineAreCountedAsTh
   ASSERT_TRUE(stream->Read(&order));
   gone.TryCancel();
   EXPECT_EQ(ended.Get()->error_code(), grpc::StatusCode::CANCELLED);
-  constexpr int kCalls = 10;
+  constexpr int kCalls = 3;
   for (int i = 0; i < kCalls; ++i) {
     grpc::ClientContext context;
-    SetDeadline(&context, 0.02);
+    SetDeadline(&context, 0.2);
     v1::PredictResponse response;
     EXPECT_EQ(predictions_->Predict(&context, TwoRows(), &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   }
-  worker_context.TryCancel();
-  server_->Shutdown(absl::Seconds(1));
   const auto metrics = registry_.Serve("127.0.0.1:0");
   ASSERT_TRUE(metrics.ok()) << metrics.status();
-  const std::string page = Scrape(*metrics), of = "\",method=\"/chainfleet.v1.PredictService/Predict\"} ";
-  EXPECT_THAT(page,
-              HasSubstr("chainfleet_grpc_handled_total{code=\"DEADLINE_EXCEEDED" + of + std::to_string(kCalls) + "\n"));
+  const std::string of = "\",method=\"/chainfleet.v1.PredictService/Predict\"} ";
+  const std::string late =
+      "chainfleet_grpc_handled_total{code=\"DEADLINE_EXCEEDED" + of + std::to_string(kCalls) + "\n";
+  // The server sees a deadline pass a little after its client does, and the worker's end is another answer.
+  while (!absl::StrContains(Scrape(*metrics), late)) continue;
+  worker_context.TryCancel();
+  server_->Shutdown(absl::Seconds(1));
+  const std::string page = Scrape(*metrics);
+  EXPECT_THAT(page, HasSubstr(late));
   EXPECT_THAT(page, HasSubstr("code=\"CANCELLED" + of + "1\n")) << "of the client that went away";
 }
 

@@ -35,7 +35,7 @@ class CommitCheckTest : public DispatcherTest {
     for (const std::string& name :
          {SegmentObjectName(kStore, other, epoch, digest), SegmentObjectName(kStore, chain_, epoch - 1, digest),
           SegmentObjectName("incarnation-0", chain_, epoch, digest), ResumeObjectName(kStore, chain_, epoch, digest),
-          SegmentObjectName(kStore, chain_, epoch, DigestOf(7)), DatasetObjectName(kStore, digest),
+          SegmentObjectName(kStore, chain_, epoch, DigestOf(7)), DatasetObjectName(kStore, digest, 7),
           std::string("../state.db")}) {
       commits.push_back(right);
       commits.back().segment->object.name = name;
@@ -43,7 +43,7 @@ class CommitCheckTest : public DispatcherTest {
     for (const std::string& name :
          {ResumeObjectName(kStore, other, epoch, sha256), ResumeObjectName(kStore, chain_, epoch - 1, sha256),
           ResumeObjectName("incarnation-0", chain_, epoch, sha256), SegmentObjectName(kStore, chain_, epoch, sha256),
-          ResumeObjectName(kStore, chain_, epoch, DigestOf(7)), DatasetObjectName(kStore, sha256), std::string()}) {
+          ResumeObjectName(kStore, chain_, epoch, DigestOf(7)), DatasetObjectName(kStore, sha256, 7), std::string()}) {
       commits.push_back(right);
       commits.back().resume_point.object->name = name;
     }

@@ -335,7 +335,7 @@ TEST_F(WorkerServiceTest, RefusesACommitThatNamesAnothersObject) {
   const BlobRef ref = RefOf(grant, "draws");
   ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
   SignedCommit commit = CommitOf(grant, ref);
-  const BlobRef shard{DatasetObjectName("store", Sha256Hex("rows")), 4, Sha256Hex("rows")};
+  const BlobRef shard{DatasetObjectName("store", Sha256Hex("rows"), 7), 4, Sha256Hex("rows")};
   ASSERT_TRUE(blobs_.Put(shard.name, "rows").ok());
   commit.commit.resume_point = {10, "", shard, shard.sha256};
   const absl::Status refused = Commit(commit).status();

@@ -135,6 +135,10 @@ int64_t RowsPerCall(const v1::Dataset& dataset) {
   return std::max<int64_t>(1, kCallBytes / (InputBytes(dataset) + kBytesBesideInputs));
 }
 
+absl::Status ReplacedWhileRead(const v1::Dataset& dataset) {
+  return absl::AbortedError(absl::StrCat("data set ", dataset.name(), " was replaced while it was read: get it again"));
+}
+
 DatasetFiles::DatasetFiles(v1::Dataset dataset, std::string format)
     : dataset_(std::move(dataset)), format_(std::move(format)) {}
 
@@ -142,8 +146,7 @@ absl::Status DatasetFiles::Add(const v1::DatasetRowValues& rows) {
   const int64_t count = HasLabels(dataset_) ? rows.labels_size() : rows.targets_size();
   if (count == 0 || rows.type() != dataset_.input_type() ||
       static_cast<int64_t>(rows.inputs().size()) != count * InputBytes(dataset_)) {
-    return absl::AbortedError(
-        absl::StrCat("data set ", dataset_.name(), " was replaced while it was read: get it again"));
+    return ReplacedWhileRead(dataset_);
   }
   num_rows_ += count;
   for (const int32_t label : rows.labels()) largest_label_ = std::max(largest_label_, label);

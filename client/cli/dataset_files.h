@@ -23,6 +23,9 @@ absl::Status CheckDatasetPath(const std::string& format, const std::string& path
 // How many rows to ask for at once.
 int64_t RowsPerCall(const v1::Dataset& dataset);
 
+// ABORTED: what was read is not of one content.
+absl::Status ReplacedWhileRead(const v1::Dataset& dataset);
+
 // Takes rows, then writes them. Holds them all, of a CSV the text alone: at most limits::kMaxDatasetUploadBytes.
 class DatasetFiles {
  public:

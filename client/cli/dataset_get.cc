@@ -61,7 +61,7 @@ absl::Status Download(Client* client, const v1::Dataset& dataset, DatasetFiles* 
       now.created_at().nanos() == dataset.created_at().nanos()) {
     return absl::OkStatus();
   }
-  return absl::AbortedError(absl::StrCat("data set ", dataset.name(), " was replaced while it was read: get it again"));
+  return ReplacedWhileRead(dataset);
 }
 
 absl::Status GetDataset(Invocation* run, const DatasetGetOptions& options) {

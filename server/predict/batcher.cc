@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/domain/prediction_rows.h"
 #include "server/predict/draw_selection.h"
+#include "server/predict/version_lookup.h"
 
 namespace chainfleet {
 namespace {
@@ -25,7 +26,9 @@ using Kind = std::tuple<DrawQuery, std::vector<DrawKind>, bool, InputType, std::
 
 Kind KindOf(const PredictQuery& query, const InputTensor& inputs) {
   const std::vector<int64_t> row_shape(inputs.shape.begin() + 1, inputs.shape.end());
-  return {query.draws, query.kinds, query.with_errors, inputs.type, row_shape};
+  DrawQuery draws = query.draws;
+  draws.pinned = nullptr;  // an alias and a number mean the same version, which no two have
+  return {std::move(draws), query.kinds, query.with_errors, inputs.type, row_shape};
 }
 
 // Also what is going to be refused for its rows: those of others stand beside them in a batch, and would be shifted by
@@ -117,7 +120,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
         statistics(statistics),
         limits(limits),
         observer(ObserverOrNobody(observer)),
-        input_bytes(limits.max_bytes) {}
+        input_bytes(limits.max_bytes),
+        versions(router->catalog(), &strand) {}
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
@@ -127,11 +131,24 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
                                             limits.max_waiting, " predictions wait already: retry with backoff")),
                                         "QUEUE_FULL"));
     }
+    SetWaiting(request.get(), true);
+    WatchDeadlines();
+    if (query.draws.version == 0 || query.draws.pinned != nullptr) return Join(kind, query, request);
+    const auto join = [this, kind, query, request](const absl::StatusOr<std::shared_ptr<const Snapshot>>& version) {
+      if (!version.ok()) return Answer(request, version.status());
+      PredictQuery pinned = query;
+      pinned.draws.pinned = *version;
+      Join(kind, pinned, request);
+    };
+    versions.Find(query.draws, shared_from_this(), join);
+  }
+
+  // Its draws are known, or the newest.
+  void Join(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
+    if (request->done == nullptr) return;  // it was answered while they were looked up
     Group& group = groups[kind];
     group.query = query;
     group.waiting[static_cast<size_t>(request->priority)].push_back(request);
-    SetWaiting(request.get(), true);
-    WatchDeadlines();
     Advance(kind);
   }
 
@@ -340,6 +357,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   PredictObserver* const observer;
   std::map<Kind, Group> groups;
   const ByteBudget input_bytes;
+  VersionLookup versions;
   int64_t num_waiting = 0;                                              // of all groups
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all that have no answer yet
   absl::Duration watching = absl::InfiniteDuration();                   // the deadline that a timer waits for

@@ -26,6 +26,9 @@ struct BatchLimits {
 // In front of a PredictRouter. Thread-safe; what it is given outlives it, a call under way may outlive the batcher
 // itself.
 //
+// A number of a version is looked up when the request arrives, so that a version that is deleted while the request
+// waits is served yet.
+//
 // Requests share a batch if they ask for the same draws of the same job in rows of one shape and type. A batch whose
 // rows are max_rows starts when fewer than kFullBatchesInFlight of its kind are under way: waiting would not make it
 // larger, and workers that have the next at hand do not idle. Another one starts when fewer than kBatchesInFlight are

@@ -24,7 +24,8 @@ struct DrawQuery {
   int64_t every = 0;            // of those every so many-th, counted back from the newest; 0 and 1: each
   int64_t max_draws = 0;        // of those at most so many, as SelectDraws shares them out; 0: all
   std::vector<int32_t> chains;  // their indices; empty: all of the job, or point
-  // The version itself where an alias named it: it is served even if it is deleted before the draws are looked up.
+  // The version itself where it is known, because an alias named it or FindVersion found it: it is served even if it is
+  // deleted before the draws are looked up.
   std::shared_ptr<const Snapshot> pinned = nullptr;
 
   auto operator<=>(const DrawQuery&) const = default;
@@ -47,6 +48,11 @@ class DrawCatalog {
   // NOT_FOUND; FAILED_PRECONDITION / NO_DRAWS; INVALID_ARGUMENT for a chain that is not there; of a sweep
   // INVALID_ARGUMENT / POINT_REQUIRED, NO_SUCH_POINT. `done` runs once, on the executor.
   virtual void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) = 0;
+
+  // The version that a number names now, for DrawQuery::pinned. NOT_FOUND; FAILED_PRECONDITION / NOT_SERVED. `done`
+  // runs once, on the executor.
+  virtual void FindVersion(const std::string& job, int64_t number,
+                           std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) = 0;
 
   // NOT_FOUND.
   virtual absl::StatusOr<Dataset> GetDataset(const std::string& name) = 0;

@@ -57,6 +57,8 @@ class PredictRouter {
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 std::function<void(absl::StatusOr<Prediction>)> done);
 
+  DrawCatalog* catalog() const { return catalog_; }
+
   // For the way back: a tenth of `timeout`, at most 100 ms.
   static absl::Duration EarlyBy(absl::Duration timeout);
 

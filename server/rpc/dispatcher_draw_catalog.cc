@@ -143,6 +143,19 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
   parts_.dispatcher->PinSnapshot(job->id, query.version, /*refresh=*/query.version == 0, pin);
 }
 
+void DispatcherDrawCatalog::FindVersion(const std::string& job, int64_t number,
+                                        std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) {
+  const absl::StatusOr<JobBrief> brief = ServedJob(parts_.dispatcher, job);
+  if (!brief.ok()) {
+    return parts_.executor->Schedule([done = std::move(done), status = brief.status()] { done(status); });
+  }
+  parts_.dispatcher->PinSnapshot(brief->id, number, /*refresh=*/false,
+                                 [done = std::move(done)](absl::StatusOr<Snapshot> version) {
+                                   if (!version.ok()) return done(version.status());
+                                   done(std::make_shared<const Snapshot>(*std::move(version)));
+                                 });
+}
+
 bool HasReadableDraws(const ServiceParts& parts, const std::string& job, const Snapshot* version) {
   const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job);
   if (!states.ok()) return false;

@@ -18,6 +18,8 @@ class DispatcherDrawCatalog final : public DrawCatalog {
   explicit DispatcherDrawCatalog(ServiceParts parts) : parts_(std::move(parts)) {}
 
   void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) override;
+  void FindVersion(const std::string& job, int64_t number,
+                   std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) override;
   absl::StatusOr<Dataset> GetDataset(const std::string& name) override;
   void MarkCorrupt(const std::string& job, const std::string& object) override;
 

@@ -410,6 +410,57 @@ TEST(Batcher, RefusesMoreThanMayWait) {
   EXPECT_FALSE(answers[4]);
 }
 
+TEST(Batcher, AVersionIsServedToThoseWhoAskedForItBeforeItWasDeleted) {
+  World world;
+  world.port.workers = {{"a", Mood::kHangs}};
+  const PredictQuery third{.draws = {.job = "job", .version = 3}};
+  std::vector<Answer> busy(2), waiting(2);
+  for (Answer& answer : busy) world.Ask(Rows({0}), &answer, absl::Seconds(60), PredictPriority::kNormal, third);
+  world.executor.RunUntilIdle();
+  for (Answer& answer : waiting) world.Ask(Rows({1}), &answer, absl::Seconds(60), PredictPriority::kNormal, third);
+  world.executor.RunUntilIdle();
+  ASSERT_EQ(world.port.sent.size(), 2u);
+  world.catalog.versions.clear();
+  Answer after;
+  world.Ask(Rows({1}), &after, absl::Seconds(60), PredictPriority::kNormal, third);
+  world.executor.RunUntilIdle();
+  ASSERT_TRUE(after);
+  EXPECT_TRUE(absl::IsNotFound(after->status())) << after->status();
+  world.port.workers = {{"a", Mood::kAnswers}};
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  for (const Answer& answer : waiting) EXPECT_TRUE(answer && answer->ok()) << answer->status();
+  EXPECT_EQ(world.port.sent.size(), 3u) << "those that waited share a pass";
+}
+
+TEST(Batcher, RequestsForAVersionThatComeWhileItIsLookedUpShareTheNextLook) {
+  World world({.max_rows = 8, .max_delay = absl::Milliseconds(5)});
+  const PredictQuery third{.draws = {.job = "job", .version = 3}};
+  PredictQuery alias = third;
+  alias.draws.pinned = std::make_shared<const Snapshot>(Snapshot{.job = "job", .number = 3});
+  std::vector<Answer> answers(6);
+  for (Answer& answer : answers) {
+    world.Ask(Rows({1}), &answer, absl::Seconds(60), PredictPriority::kNormal, &answer == &answers[0] ? alias : third);
+  }
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_EQ(world.catalog.looked_up, 2);
+  EXPECT_EQ(world.port.sent.size(), 1u) << "by number or by alias, it is one version";
+  for (const Answer& answer : answers) EXPECT_TRUE(answer && answer->ok());
+}
+
+TEST(Batcher, ARequestThatEndsWhileItsVersionIsLookedUpNeverReachesAWorker) {
+  World world;
+  Answer gone;
+  const auto cancel =
+      world.Ask(Rows({1}), &gone, absl::Seconds(60), PredictPriority::kNormal, {.draws = {.job = "job", .version = 3}});
+  cancel();
+  world.executor.RunFor(absl::Seconds(1));
+  ASSERT_TRUE(gone);
+  EXPECT_TRUE(absl::IsCancelled(gone->status()));
+  EXPECT_EQ(world.catalog.looked_up, 1);
+  EXPECT_EQ(world.port.sent.size(), 0u);
+}
+
 TEST(Batcher, DoesNotMixRequestsForDifferentDraws) {
   World world({.max_rows = 8, .max_delay = absl::Milliseconds(5)});
   Answer all, newest;

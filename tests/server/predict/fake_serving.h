@@ -356,9 +356,22 @@ class FakeDrawCatalog final : public DrawCatalog {
   std::map<std::string, Dataset> datasets;
   std::set<std::string> corrupt;
 
-  void Pin(const DrawQuery&, std::function<void(absl::StatusOr<PinnedDraws>)> done) override {
+  std::set<int64_t> versions = {3};
+  int looked_up = 0;  // versions, by number
+
+  void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) override {
     if (!answers) return held_.push_back(std::move(done));
+    if (query.version > 0 && query.pinned == nullptr && !versions.contains(query.version)) {
+      return executor_->Schedule([done] { done(absl::NotFoundError("no such version")); });
+    }
     executor_->Schedule([this, done] { pin_status.ok() ? done(pinned) : done(pin_status); });
+  }
+  void FindVersion(const std::string& job, int64_t number,
+                   std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) override {
+    ++looked_up;
+    absl::StatusOr<std::shared_ptr<const Snapshot>> found = absl::NotFoundError("no such version");
+    if (versions.contains(number)) found = std::make_shared<const Snapshot>(Snapshot{.job = job, .number = number});
+    executor_->Schedule([done, found] { done(found); });
   }
   // What was asked while it did not answer is answered after all.
   void AnswerHeld() {

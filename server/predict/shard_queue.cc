@@ -191,11 +191,10 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Send(uint64_t ticket, Shard* shard, const std::string& worker) {
     const uint64_t id = next_id++;
     shard->request.shard_id = id;
-    const absl::Duration now = clock->Monotonic();
-    const absl::Duration patience = std::clamp((shard->deadline - now) / 3, kLeastSlowShard, kSlowShard);
-    shard->under_way.push_back({id, worker, patience, now + patience});
+    shard->under_way.push_back({.id = id, .worker = worker});
+    BeginPatience(*shard, &shard->under_way.back());
     if (shard->evaluation()) ++evaluations[worker];
-    LookAt(now + patience);
+    LookAt(shard->under_way.back().look_next);
     port->Send(worker, shard->request,
                [weak = weak_from_this(), ticket, id](absl::StatusOr<ShardResult> result) mutable {
                  const auto state = weak.lock();
@@ -204,6 +203,22 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
                    state->OnReply(ticket, id, std::move(result));
                  });
                });
+  }
+
+  void BeginPatience(const Shard& shard, Attempt* attempt) const {
+    const absl::Duration now = clock->Monotonic();
+    attempt->patience = std::clamp((shard.deadline - now) / 3, kLeastSlowShard, kSlowShard);
+    attempt->look_next = now + attempt->patience;
+  }
+
+  // `worker` has answered attempt `id`, behind which others stood.
+  void RenewPatience(const std::string& worker, uint64_t id) {
+    for (auto& [ticket, shard] : shards) {
+      for (Attempt& attempt : shard.under_way) {
+        const bool stood_behind = attempt.worker == worker && (attempt.id > id || shard.evaluation());
+        if (stood_behind && !attempt.late) BeginPatience(shard, &attempt);
+      }
+    }
   }
 
   // One timer for all shards: those that are answered in time leave none behind.
@@ -269,6 +284,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Forget(*shard, *it);
     slow_until.erase(worker);
     shard->under_way.erase(it);
+    RenewPatience(worker, id);
     const absl::Status status = result.ok() ? CheckShardResult(shard->request, *result) : result.status();
     if (status.ok()) return Finish(ticket, std::move(result));
     if (absl::IsInvalidArgument(status)) {

@@ -29,10 +29,12 @@ absl::Status NoServingWorker();
 // them run.
 //
 // A worker that has a shard for longer than a third of the time that was left, within the two bounds, is slow until
-// it answers: it gets no other one while there are workers that are not, and the shard goes to a second worker
-// that has room for it after those that wait. The first answer counts, which of the two it is changes nothing but
-// rounding; the other attempt is cancelled. A worker that was slow with an attempt that was cancelled is tried again
-// after ten times as long as it was waited for, at most kSlowFor.
+// it answers. What stands before a shard at a worker is not the worker's slowness: the shard's time begins anew, with a
+// third of what is left then, when the worker answers one that it got earlier, and an evaluation's, which lets
+// predictions go first, when it answers any. A slow worker gets no other one while there are workers that are not, and
+// the shard goes to a second worker that has room for it after those that wait. The first answer counts, which of the
+// two it is changes nothing but rounding; the other attempt is cancelled. A worker that was slow with an attempt that
+// was cancelled is tried again after ten times as long as it was waited for, at most kSlowFor.
 //
 // A worker whose answer CheckShardResult refuses, or is none, or whose device or program fails, has lost the shard:
 // another one gets it at once, this one never again, and no other shard for kDoubtedFor while there are workers that

@@ -162,16 +162,13 @@ class FakeShardPort final : public ShardPort {
   }
   // What hangs, at `worker` or anywhere, is answered after all.
   void AnswerOpen(const std::string& worker = "") {
-    for (const auto& [id, open] : open_) {
-      if (!worker.empty() && open.worker != worker) continue;
-      executor_->Schedule([this, id = id, request = open.request] { End(id, Answer(request)); });
+    for (const auto& open : open_) {
+      if (worker.empty() || open.second.worker == worker) AnswerOpen(open);
     }
   }
-  // Of what hangs the first that was sent.
-  void AnswerOldest() {
-    const auto oldest = open_.begin();
-    executor_->Schedule([this, id = oldest->first, request = oldest->second.request] { End(id, Answer(request)); });
-  }
+  // Of what hangs the first that was sent, or the last.
+  void AnswerOldest() { AnswerOpen(*open_.begin()); }
+  void AnswerNewest() { AnswerOpen(*open_.rbegin()); }
   size_t num_open() const { return open_.size(); }
 
   std::vector<ServingWorker> Workers() override {
@@ -234,6 +231,9 @@ class FakeShardPort final : public ShardPort {
     std::function<void(absl::StatusOr<ShardResult>)> done;
   };
 
+  void AnswerOpen(const std::pair<const uint64_t, Open>& open) {
+    executor_->Schedule([this, id = open.first, request = open.second.request] { End(id, Answer(request)); });
+  }
   void End(uint64_t id, absl::StatusOr<ShardResult> result) {
     const auto node = open_.extract(id);
     if (node.empty()) return;

@@ -235,6 +235,42 @@ TEST(ShardQueue, AsksElsewhereAfterAThirdOfTheTimeLeft) {
   EXPECT_THAT(hurried.Receivers(), ElementsAre("a")) << "a few milliseconds make no worker slow";
 }
 
+TEST(ShardQueue, TheWaitBehindOtherShardsMakesNoWorkerSlow) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.Submit("a", i, absl::Milliseconds(1500));
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) {
+    world.executor.RunFor(absl::Milliseconds(200));  // the last is answered after 800, more than a third
+    world.AnswerOldest();
+  }
+  EXPECT_THAT(world.done, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(world.Receivers(), Each("a"));
+}
+
+TEST(ShardQueue, AWorkerThatStopsAfterAnAnswerIsSlowInTimeForTheShardsBehind) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kAnswers}});
+  world.Submit("a", 0, absl::Seconds(3));
+  world.Submit("a", 1, absl::Seconds(3));
+  world.executor.RunFor(absl::Milliseconds(900));
+  world.AnswerOldest();
+  world.executor.RunFor(absl::Milliseconds(699));
+  EXPECT_THAT(world.done, ElementsAre(0)) << "a third of 2.1 s";
+  world.executor.RunFor(absl::Milliseconds(1));
+  EXPECT_THAT(world.done, ElementsAre(0, 1));
+}
+
+TEST(ShardQueue, AnEvaluationThatPredictionsOvertakeMakesNoWorkerSlow) {
+  World world({{"a", Mood::kHangs}});
+  world.SubmitEvaluation();
+  world.port.workers["b"] = Mood::kHangs;
+  for (int i = 0; i < 4; ++i) {
+    world.Submit("a", 1 + i);
+    world.executor.RunFor(ShardQueue::kSlowShard / 2);
+    world.port.AnswerNewest();
+    world.executor.RunUntilIdle();
+  }
+  EXPECT_EQ(world.Kinds(), "epppp") << "once each";
+}
+
 TEST(ShardQueue, AHurriedShardIsLookedAtBeforeThoseThatHaveTime) {
   World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
   world.Submit("a");

@@ -29,7 +29,7 @@ constexpr int64_t kFirstRows = 256;  // of the first request, which says how man
 constexpr int64_t kTableRows = 10;
 
 struct PredictOptions {
-  std::string job, point, input, output;
+  std::string job, point, input, output, priority;
   std::vector<std::string> kinds;
   std::vector<int32_t> chains;
   int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
@@ -53,6 +53,7 @@ v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs)
   request.set_min_draws(options.min_draws);
   request.set_anytime(options.anytime);
   request.set_member_probabilities(options.members_too);
+  request.set_priority(options.priority);
   request.mutable_quantiles()->Add(options.quantiles.begin(), options.quantiles.end());
   request.mutable_inputs()->set_type(inputs.type == ArrayType::kUint8 ? v1::UINT8 : v1::FLOAT32);
   request.mutable_inputs()->mutable_shape()->Add(inputs.shape.begin(), inputs.shape.end());
@@ -284,6 +285,10 @@ void AddPredict(CLI::App* program, Invocation* run) {
       ->delimiter(',')
       ->option_text("LEVELS");
   verb->add_flag("--member-probabilities", options->members_too, "Also what each draw says by itself");
+  verb->add_option("--priority", options->priority,
+                   "low, normal or high: who goes first where requests wait; default: normal")
+      ->check(CLI::IsMember({"low", "normal", "high"}))
+      ->option_text("PRIORITY");
   verb->add_option("--rows", options->rows, "Rows to print")->check(CLI::PositiveNumber)->option_text("N");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

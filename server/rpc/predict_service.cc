@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/domain/fields.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
 #include "server/control/page_token.h"
@@ -80,6 +81,13 @@ DrawQuery PinnedQuery(const NamedDraws& draws, const v1::DrawSelection& selectio
   return query;
 }
 
+absl::StatusOr<PredictPriority> PriorityOf(const std::string& name) {
+  if (name.empty()) return PredictPriority::kNormal;
+  if (const auto known = EnumFromName<PredictPriority>(name)) return *known;
+  return InvalidFields(
+      {{"priority", absl::StrCat("\"", name, "\"; allowed: ", AllEnumNames<PredictPriority>(), " (default normal)")}});
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::PredictRequest* request,
@@ -93,6 +101,8 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (absl::Status status = CheckDraws(*request); !status.ok()) return failure.Fail(answer, status);
     const auto kinds = KindsFromProto(request->selection().kinds());
     if (!kinds.ok()) return failure.Fail(answer, kinds.status());
+    const absl::StatusOr<PredictPriority> priority = PriorityOf(request->priority());
+    if (!priority.ok()) return failure.Fail(answer, priority.status());
     absl::StatusOr<InputTensor> inputs = FromProto(Taken(&request->inputs()));
     if (!inputs.ok()) return failure.Fail(answer, inputs.status());
     if (const std::optional<Dataset>& dataset = draws->job.plan->dataset; dataset && !inputs->shape.empty()) {
@@ -109,8 +119,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
                        .trace_id = RequestIdOf(*context)};
     answer->OnCancelled(batcher_->Predict(
         std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
-        TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
-        PredictPriority::kNormal,
+        TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)), *priority,
         [answer, failure, budget = parts_.reply_budget](const absl::StatusOr<Prediction>& prediction) {
           if (!prediction.ok()) return failure.Fail(answer, prediction.status());
           SucceedHeld(answer, failure, *budget, ToProto(*prediction));

@@ -183,6 +183,13 @@ class Inference(bad_input_test.Refusals):
         self.assertNotEqual(status.returncode, 0)
         self.assertIn("95", status.stderr)
 
+    def test_an_urgent_prediction_has_the_same_answer(self):
+        asked = ["predict", self.job, "--input", self.fleet.path("x.npy"), "--priority"]
+        self.assertEqual(self.fleet.json(*asked, "high")["scores"], self.expected["scores"])
+        refused = self.fleet.run(*asked, "urgent")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("--priority", refused.stderr)
+
     def test_metadata_and_config_name_the_same_tensors(self):
         metadata = self.client.get_model_metadata("small")
         config = self.client.get_model_config("small").config

@@ -142,6 +142,22 @@ TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
   EXPECT_EQ(FieldViolationsOf(none).at(0).path, "min_draws");
 }
 
+TEST_F(PredictServiceTest, KnowsThreePrioritiesAndRefusesOthers) {
+  CommitADraw();
+  v1::PredictRequest request = TwoRows();
+  for (const char* known : {"", "low", "normal", "high"}) {
+    request.set_priority(known);
+    EXPECT_EQ(ReasonOf(Predict(request).status()), "NO_SERVING_WORKER") << known;
+  }
+  for (const char* unknown : {"urgent", "HIGH", "1"}) {
+    request.set_priority(unknown);
+    const absl::Status refused = Predict(request).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+    EXPECT_EQ(FieldViolationsOf(refused).at(0).path, "priority");
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("high, normal, low"));
+  }
+}
+
 TEST_F(PredictServiceTest, ACancelledJobIsNotServed) {
   CommitADraw();
   ASSERT_TRUE(SetIntent(job_, v1::Job::CANCEL).ok());

@@ -59,7 +59,7 @@ class Waited {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
-class RunningServer : public testing::Test {
+class RunningServer : public ::testing::Test {
  protected:
   explicit RunningServer(TokenTable tokens = {});
   ~RunningServer() override;

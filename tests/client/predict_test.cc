@@ -1,0 +1,131 @@
+// The verb predict against a server that answers what a test puts into it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "chainfleet/v1/predict.grpc.pb.h"
+#include "client/cli/verbs.h"
+#include "core/formats/npy.h"
+#include "core/formats/npz.h"
+#include "gmock/gmock.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+
+class FakePredictService final : public v1::PredictService::Service {
+ public:
+  grpc::Status Predict(grpc::ServerContext*, const v1::PredictRequest* request,
+                       v1::PredictResponse* response) override {
+    asked = *request;
+    *response = answer;
+    return grpc::Status::OK;
+  }
+
+  v1::PredictRequest asked;
+  v1::PredictResponse answer;
+};
+
+class PredictVerbTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ + "/x.npy", std::ios::binary)
+        << WriteNpy({ArrayType::kFloat32, {1, 1}, std::string(sizeof(float), '\0')});
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    address_ = "127.0.0.1:" + std::to_string(port);
+    v1::PredictResponse& answer = service_.answer;
+    answer.set_num_rows(1);
+    answer.mutable_scores()->add_mean(2.5);
+    answer.mutable_scores()->add_variance_aleatoric(1);
+    answer.mutable_scores()->add_variance_epistemic(0.5);
+    for (const double quantile : {1.25, 3.75}) answer.add_quantiles(quantile);
+  }
+  void TearDown() override {
+    server_->Shutdown();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // What is printed. CLI::ParseError for arguments that are refused.
+  std::string Run(const std::vector<std::string>& options) {
+    std::vector<std::string> arguments = {"predict", "wine", "--input", folder_ + "/x.npy", "--address", address_};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    CLI::App program;
+    Invocation run;
+    AddPredict(&program, &run);
+    std::ostringstream printed;
+    std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());
+    const auto restore = std::unique_ptr<std::streambuf, void (*)(std::streambuf*)>(
+        before, [](std::streambuf* buffer) { std::cout.rdbuf(buffer); });
+    program.parse(arguments);
+    EXPECT_TRUE(run.status.ok()) << run.status;
+    return printed.str();
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/predict-" + std::to_string(getpid());
+  FakePredictService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+TEST_F(PredictVerbTest, SendsThePriorityAndRefusesOneThatIsNone) {
+  Run({});
+  EXPECT_EQ(service_.asked.priority(), "");
+  for (const char* priority : {"low", "normal", "high"}) {
+    Run({"--priority", priority});
+    EXPECT_EQ(service_.asked.priority(), priority);
+  }
+  EXPECT_THROW(Run({"--priority", "urgent"}), CLI::ValidationError);
+}
+
+TEST_F(PredictVerbTest, ShowsTheErrorOfEachQuantile) {
+  const std::string unknown = Run({"--quantiles", "0.1,0.9"});
+  EXPECT_THAT(service_.asked.quantiles(), ElementsAre(0.1, 0.9));
+  EXPECT_THAT(unknown, ContainsRegex("Q 0.1 +MC ERROR +Q 0.9 +MC ERROR"));
+  EXPECT_THAT(unknown, ContainsRegex("1.25 +- +3.75 +-"));
+  service_.answer.add_quantile_errors(0.125);
+  service_.answer.add_quantile_errors(std::nan(""));
+  EXPECT_THAT(Run({"--quantiles", "0.1,0.9"}), ContainsRegex("1.25 +0.125 +3.75 +-")) << "no density there";
+}
+
+TEST_F(PredictVerbTest, WritesTheErrorsOfQuantilesThatAreKnown) {
+  const std::string path = folder_ + "/p.npz";
+  const auto written = [&] {
+    Run({"--quantiles", "0.1,0.9", "--output", path});
+    std::ostringstream bytes;
+    bytes << std::ifstream(path, std::ios::binary).rdbuf();
+    const auto arrays = ReadNpz(bytes.str());
+    EXPECT_TRUE(arrays.ok()) << arrays.status();
+    return *arrays;
+  };
+  EXPECT_FALSE(written().contains("quantiles_error"));
+  const std::vector<double> errors = {0.125, 0.5};
+  for (const double error : errors) service_.answer.add_quantile_errors(error);
+  const auto arrays = written();
+  ASSERT_TRUE(arrays.contains("quantiles_error"));
+  EXPECT_THAT(arrays.at("quantiles_error").shape, ElementsAre(1, 2));
+  EXPECT_EQ(arrays.at("quantiles_error").bytes,
+            std::string(reinterpret_cast<const char*>(errors.data()), 2 * sizeof(double)));
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -81,7 +81,7 @@ class Regression(unittest.TestCase):
             numpy.testing.assert_allclose(result.as_numpy("quantiles_error"), expected, rtol=1e-12)
             plain = client.infer(job, [tensor(inputs, "FP32")], parameters=parameters)
             self.assertIsNone(plain.as_numpy("quantiles_error"), "no errors unless they are asked for")
-            anytime = client.infer(job, [tensor(inputs, "FP32")], parameters=dict(parameters, anytime=True, timeout=30_000_000))
+            anytime = client.infer(job, [tensor(inputs, "FP32")], parameters=dict(parameters, anytime=True), timeout=30_000_000)
             self.assertEqual(anytime.as_numpy("quantiles_error").shape, shape)
             with self.assertRaisesRegex(Exception, "'quantiles_error' needs the parameter 'quantiles'"):
                 client.infer(job, [tensor(inputs, "FP32")], outputs=outputs)

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/mutex.h"
 #include "core/base/shared_work.h"
 #include "core/store/draw_codec/object_names.h"
 #include "server/control/upkeep.h"
@@ -24,10 +23,8 @@ struct GarbageCollector::State {
   Executor* const executor;
   StateStore* const store;
   BlobStore* const blobs;
-  Mutex collecting;  // two passes at once would do everything twice
 
   absl::StatusOr<Pass> Collect() {
-    MutexLock lock(&collecting);
     Pass pass;
     absl::Status status = DeleteGarbage(&pass);
     status.Update(Sweep(&pass));

@@ -20,7 +20,7 @@ namespace chainfleet {
 
 // Objects are deleted by several threads of the executor, if it has them to spare.
 //
-// Thread-safe. Store and blobs must outlive the executor's last task. One collector of a store deletes at a time.
+// Thread-safe. Store and blobs must outlive the executor's last task. Passes of two at once do no harm, only all twice.
 class GarbageCollector {
  public:
   GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs);

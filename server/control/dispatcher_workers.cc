@@ -28,8 +28,7 @@ absl::Status CheckForm(const ProgressCommit& commit) {
 
 // Whether the store would ask no more of it than that it goes on where the chain is.
 bool HasItsLease(const change::CommitProgress& c, const ChainRow& row) {
-  return row.lease_epoch == c.commit.lease_epoch && row.worker == c.worker && row.incarnation == c.incarnation &&
-         !IsFinal(row.state);
+  return HeldBy(row, c.commit.lease_epoch, c.worker, c.incarnation) && !IsFinal(row.state);
 }
 
 CommitFigures FiguresOf(const ProgressCommit& commit) {

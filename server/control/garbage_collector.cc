@@ -60,8 +60,11 @@ struct GarbageCollector::State {
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainSweep> sweeps, store->ListSweeps(after, kPage));
       if (sweeps.empty()) return status;
       after = sweeps.back().ticket;
+      CHAINFLEET_ASSIGN_OR_RETURN(std::vector<std::string> incarnations, store->FormerIncarnations());
+      incarnations.push_back(store->incarnation());
       std::vector<absl::StatusOr<int64_t>> deleted(sweeps.size(), 0);
-      ShareWork(executor, kHelpers, std::ssize(sweeps), [&](int64_t i) { deleted[i] = SweepChain(sweeps[i].chain); });
+      ShareWork(executor, kHelpers, std::ssize(sweeps),
+                [&](int64_t i) { deleted[i] = SweepChain(sweeps[i].chain, incarnations); });
       pass->chains += std::ssize(sweeps);
       std::vector<StateChange> ends;
       for (size_t i = 0; i < sweeps.size(); ++i) {
@@ -75,10 +78,8 @@ struct GarbageCollector::State {
   }
 
   // How many objects of the chain it deleted.
-  absl::StatusOr<int64_t> SweepChain(const ChainId& chain) {
+  absl::StatusOr<int64_t> SweepChain(const ChainId& chain, const std::vector<std::string>& incarnations) {
     std::vector<std::string> names;
-    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<std::string> incarnations, store->FormerIncarnations());
-    incarnations.push_back(store->incarnation());
     for (const std::string& incarnation : incarnations) {
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> listed,
                                   blobs->List(ChainObjectPrefix(incarnation, chain)));

@@ -27,10 +27,6 @@ absl::Status Conflict(const ChainId& chain, const std::string& what) {
                     "PATH_CONFLICT");
 }
 
-bool HeldBy(const ChainRow& row, int64_t epoch, const std::string& worker, const std::string& incarnation) {
-  return row.lease_epoch == epoch && row.worker == worker && row.incarnation == incarnation;
-}
-
 // A chain nobody works on any more is stopped for good when its job is to be finished.
 ChainState Rested(JobIntent intent) {
   return intent == JobIntent::kFinish ? ChainState::kCancelled : ChainState::kPending;

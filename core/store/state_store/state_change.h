@@ -38,6 +38,11 @@ struct ChainRow {
   bool suspect() const { return crashes >= limits::kCrashesUntilAlone; }
 };
 
+// Whether the newest grant is that one, and was not given back.
+inline bool HeldBy(const ChainRow& row, int64_t epoch, const std::string& worker, const std::string& incarnation) {
+  return row.lease_epoch == epoch && row.worker == worker && row.incarnation == incarnation;
+}
+
 // Whose jobs are those of a token that names no tenant, and of servers without tokens.
 inline constexpr char kDefaultTenant[] = "default";
 

@@ -1,8 +1,8 @@
 #include "server/control/garbage_collector.h"
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/forwarding_blobs.h"
 
 namespace chainfleet {
 namespace {
@@ -11,29 +11,13 @@ using testing::Contains;
 using testing::Not;
 
 // Objects in memory of which one cannot be deleted.
-class StubbornBlobs final : public BlobStore {
+class StubbornBlobs final : public ForwardingBlobs {
  public:
   std::string stubborn;
-  void Add(const std::string& name) { ASSERT_TRUE(blobs_.Put(name, "bytes").ok()); }
-
-  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs_.Put(name, bytes); }
-  absl::Status Replace(const std::string& name, const std::string& bytes) override {
-    return blobs_.Replace(name, bytes);
-  }
-  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs_.Get(name); }
-  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
-    return blobs_.GetRange(name, offset, length);
-  }
-  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override { return blobs_.SizeBytes(name); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override {
-    return blobs_.List(prefix);
-  }
+  void Add(const std::string& name) { ASSERT_TRUE(blobs.Put(name, "bytes").ok()); }
   absl::Status Delete(const std::string& name) override {
-    return name == stubborn ? absl::InternalError("input/output error") : blobs_.Delete(name);
+    return name == stubborn ? absl::InternalError("input/output error") : blobs.Delete(name);
   }
-
- private:
-  MemoryBlobStore blobs_;
 };
 
 class GarbageCollectorTest : public DispatcherTest {

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
@@ -14,6 +13,7 @@
 #include "tests/server/control/all_orders.h"
 #include "tests/server/control/recording_store.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/forwarding_blobs.h"
 #include "tests/support/manual_executor.h"
 
 namespace chainfleet {
@@ -22,24 +22,13 @@ namespace {
 using Turn = std::function<void()>;
 
 // Lets others run before each access.
-class SteppedBlobs final : public BlobStore {
+class SteppedBlobs final : public ForwardingBlobs {
  public:
   explicit SteppedBlobs(Turn turn) : turn_(std::move(turn)) {}
-  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs.Put(name, bytes); }
-  absl::Status Replace(const std::string& name, const std::string& bytes) override {
-    return blobs.Replace(name, bytes);
-  }
-  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs.Get(name); }
-  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
-    return blobs.GetRange(name, offset, length);
-  }
-  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override { return blobs.SizeBytes(name); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override { return blobs.List(prefix); }
   absl::Status Delete(const std::string& name) override {
     turn_();
     return blobs.Delete(name);
   }
-  MemoryBlobStore blobs;
 
  private:
   const Turn turn_;

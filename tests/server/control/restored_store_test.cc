@@ -2,11 +2,11 @@
 
 #include <set>
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "server/control/chain_objects.h"
 #include "server/control/garbage_collector.h"
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/forwarding_blobs.h"
 
 namespace chainfleet {
 namespace {
@@ -17,40 +17,28 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 // Objects in memory, of which each page of a listing has one.
-class ListedOneByOne final : public BlobStore {
+class ListedOneByOne final : public ForwardingBlobs {
  public:
   std::string unlisted;                    // there, but in no page
   mutable int questions = 0;               // but for pages
   mutable std::set<std::string> prefixes;  // of listings by pages
 
-  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs_.Put(name, bytes); }
-  absl::Status Replace(const std::string& name, const std::string& bytes) override {
-    return blobs_.Replace(name, bytes);
-  }
-  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs_.Get(name); }
-  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
-    return blobs_.GetRange(name, offset, length);
-  }
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override {
     ++questions;
-    return blobs_.SizeBytes(name);
+    return blobs.SizeBytes(name);
   }
   absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override {
     ++questions;
-    return blobs_.List(prefix);
+    return blobs.List(prefix);
   }
   absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const override {
     prefixes.insert(prefix);
-    const std::vector<std::string> names = blobs_.List(prefix).value();
+    const std::vector<std::string> names = blobs.List(prefix).value();
     for (const std::string& name : names) {
       if (name != unlisted) CHAINFLEET_RETURN_IF_ERROR(visit({name}));
     }
     return absl::OkStatus();
   }
-  absl::Status Delete(const std::string& name) override { return blobs_.Delete(name); }
-
- private:
-  MemoryBlobStore blobs_;
 };
 
 class RestoredStoreTest : public DispatcherTest {

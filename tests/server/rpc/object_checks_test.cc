@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/server/rpc/one_worker.h"
+#include "tests/support/forwarding_blobs.h"
 #include "tests/support/manual_executor.h"
 #include "tests/support/scrape.h"
 
@@ -72,27 +73,15 @@ TEST_F(ObjectChecksTest, RunsAtMostItsWidthAtATime) {
 }
 
 // Objects of which nobody is told whether they are there until they are let go.
-class SilentBlobs final : public BlobStore {
+class SilentBlobs final : public ForwardingBlobs {
  public:
-  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs_.Put(name, bytes); }
-  absl::Status Replace(const std::string& name, const std::string& bytes) override {
-    return blobs_.Replace(name, bytes);
-  }
-  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs_.Get(name); }
-  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
-    return blobs_.GetRange(name, offset, length);
-  }
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override {
     MutexLock lock(&mutex_);
     asked_.insert(name);
     changed_.SignalAll();
     while (silent_) changed_.Wait(&mutex_);
-    return blobs_.SizeBytes(name);
+    return blobs.SizeBytes(name);
   }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override {
-    return blobs_.List(prefix);
-  }
-  absl::Status Delete(const std::string& name) override { return blobs_.Delete(name); }
 
   void LetGo() {
     MutexLock lock(&mutex_);
@@ -109,7 +98,6 @@ class SilentBlobs final : public BlobStore {
   }
 
  private:
-  MemoryBlobStore blobs_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   mutable std::set<std::string> asked_ CHAINFLEET_GUARDED_BY(mutex_);

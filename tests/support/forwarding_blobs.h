@@ -1,0 +1,28 @@
+// Objects in memory, for tests that change what one call does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/store/blob_store/memory_blob_store.h"
+
+namespace chainfleet {
+
+class ForwardingBlobs : public BlobStore {
+ public:
+  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs.Put(name, bytes); }
+  absl::Status Replace(const std::string& name, const std::string& bytes) override {
+    return blobs.Replace(name, bytes);
+  }
+  absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs.Get(name); }
+  absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {
+    return blobs.GetRange(name, offset, length);
+  }
+  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override { return blobs.SizeBytes(name); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const override { return blobs.List(prefix); }
+  absl::Status Delete(const std::string& name) override { return blobs.Delete(name); }
+
+  MemoryBlobStore blobs;
+};
+
+}  // namespace chainfleet

@@ -21,14 +21,14 @@ namespace {
 
 using Done = std::function<void(absl::StatusOr<Prediction>)>;
 
-// What the requests of a batch have in common.
-using Kind = std::tuple<DrawQuery, std::vector<DrawKind>, bool, InputType, std::vector<int64_t>>;
+// What the requests of a batch have in common. Those of more than max_rows are among themselves.
+using Kind = std::tuple<DrawQuery, std::vector<DrawKind>, bool, InputType, std::vector<int64_t>, bool>;
 
-Kind KindOf(const PredictQuery& query, const InputTensor& inputs) {
+Kind KindOf(const PredictQuery& query, const InputTensor& inputs, int64_t max_rows) {
   const std::vector<int64_t> row_shape(inputs.shape.begin() + 1, inputs.shape.end());
   DrawQuery draws = query.draws;
   draws.pinned = nullptr;  // an alias and a number mean the same version, which no two have
-  return {std::move(draws), query.kinds, query.with_errors, inputs.type, row_shape};
+  return {std::move(draws), query.kinds, query.with_errors, inputs.type, row_shape, inputs.shape.front() > max_rows};
 }
 
 // Also what is going to be refused for its rows: those of others stand beside them in a batch, and would be shifted by
@@ -384,7 +384,7 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
     query.priority = priority;
     return state_->PredictAlone(std::move(query), std::move(inputs), timeout, std::move(done));
   }
-  const Kind kind = KindOf(query, *inputs);
+  const Kind kind = KindOf(query, *inputs, state_->limits.max_rows);
   const absl::Duration now = state_->clock->Monotonic();
   const auto request = std::make_shared<Request>(
       Request{query.draws, query.trace_id, std::move(inputs), priority, now, now + timeout, std::move(done), {}});

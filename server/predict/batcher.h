@@ -33,8 +33,9 @@ struct BatchLimits {
 // rows are max_rows starts when fewer than kFullBatchesInFlight of its kind are under way: waiting would not make it
 // larger, and workers that have the next at hand do not idle. Another one starts when fewer than kBatchesInFlight are
 // and its oldest request has waited for max_delay. Batches that are less urgent than the most urgent request that waits
-// do not count as under way: it does not wait for them. Requests whose own deadline decides what they get (min_draws,
-// anytime), or that want more than averages, go alone: they wait for nobody here.
+// do not count as under way: it does not wait for them. Nor does a request wait here for those of more than max_rows,
+// which may take minutes: kFullBatchesInFlight of them are under way beside the others. Requests whose own deadline
+// decides what they get (min_draws, anytime), or that want more than averages, go alone: they wait for nobody here.
 //
 // A batch is as urgent at the workers as its most urgent request.
 class Batcher {

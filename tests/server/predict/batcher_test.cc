@@ -152,6 +152,22 @@ TEST(Batcher, OnlyFullBatchesQueueUpAtTheWorkers) {
   EXPECT_EQ(sent, (std::vector<size_t>{1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4})) << "1, 1, 3, 3, and no more";
 }
 
+TEST(Batcher, ASmallRequestDoesNotWaitForThoseTooLargeToShare) {
+  World world({.max_rows = 3});
+  world.port.workers = {{"a", Mood::kHangs}};
+  std::vector<Answer> large(Batcher::kFullBatchesInFlight + 1);
+  Answer small;
+  for (Answer& answer : large) world.Ask(Rows({1, 2, 3, 4}), &answer);
+  world.Ask(Rows({1}), &small);
+  world.executor.RunUntilIdle();
+  world.port.AnswerOldest();  // the worker had no room for more
+  world.executor.RunUntilIdle();
+  std::vector<int64_t> sent;
+  for (const auto& shard : world.port.sent) sent.push_back(shard.request.inputs->shape.front());
+  EXPECT_THAT(sent, ::testing::ElementsAre(4, 4, 4, 4, 1));
+  world.executor.RunFor(absl::Minutes(2));  // calls own themselves until they end
+}
+
 TEST(Batcher, ServesTheUrgentFirst) {
   World world({.max_rows = 1});
   world.port.workers = {{"a", Mood::kHangs}};

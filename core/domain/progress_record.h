@@ -45,6 +45,8 @@ struct ChainProgress {
 
 // One commit: resume point and segment move together or not at all (protocol 1-2).
 struct ProgressCommit {
+  // Of the grant: a store that was put back twice may give the same epoch again. Empty from older workers.
+  std::string store_incarnation;
   ChainId chain;
   int64_t lease_epoch = 0;
   ResumePoint resume_point;  // always there; its step must be above the committed one

@@ -217,6 +217,7 @@ v1::CommitProgressRequest ToProto(const SignedCommit& commit) {
   v1::CommitProgressRequest proto;
   proto.set_worker(commit.worker);
   proto.set_incarnation(commit.incarnation);
+  proto.set_store_incarnation(commit.commit.store_incarnation);
   *proto.mutable_chain() = ToProto(commit.commit.chain);
   proto.set_lease_epoch(commit.commit.lease_epoch);
   *proto.mutable_resume_point() = ToProto(commit.commit.resume_point);
@@ -235,6 +236,7 @@ absl::StatusOr<SignedCommit> FromProto(const v1::CommitProgressRequest& proto) {
   SignedCommit result;
   result.worker = proto.worker();
   result.incarnation = proto.incarnation();
+  result.commit.store_incarnation = proto.store_incarnation();
   result.commit.chain = FromProto(proto.chain());
   result.commit.lease_epoch = proto.lease_epoch();
   result.commit.resume_point = FromProto(proto.resume_point());

@@ -90,9 +90,8 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
 void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobView> done) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
-  const JobEntry* job = impl.jobs.Find(id);
-  if (job == nullptr) return impl.Say<JobView>(done, Impl::NoSuchJob(id));
-  if (job->row.intent == intent) return impl.Say<JobView>(done, ViewOf(*job));
+  if (impl.jobs.Find(id) == nullptr) return impl.Say<JobView>(done, Impl::NoSuchJob(id));
+  // Also if it is so already: another intent may be on its way to the store.
   impl.Change(change::SetIntent{id, intent}, [id, intent, done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<JobView>(done, result.status);
     if (intent == JobIntent::kDelete) i.SchedulePurge(id);

@@ -296,6 +296,13 @@ void Dispatcher::Impl::Tell(CommitFigures figures, absl::Duration began, const A
 
 void Dispatcher::Impl::Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done) {
   const ChainId id = commit.commit.chain;
+  const std::string& store_of = commit.commit.store_incarnation;
+  if (!store_of.empty() && store_of != store->incarnation()) {
+    return Say<CommitReply>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(
+                                                 "chain ", chainfleet::ToString(id),
+                                                 " was granted before the store was put back or replaced, drop it")),
+                                             "LEASE_FENCED"));
+  }
   ChainEntry* chain = jobs.Find(id);
   if (chain == nullptr) {
     return Say<CommitReply>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(

@@ -44,11 +44,11 @@ class Restored(unittest.TestCase):
 
     def put_back(self):
         shutil.rmtree(self.fleet.path("blobs"))
-        os.rename(self.fleet.path("blobs.copy"), self.fleet.path("blobs"))
+        shutil.copytree(self.fleet.path("blobs.copy"), self.fleet.path("blobs"))
         for suffix in ("-wal", "-shm"):
             if os.path.exists(self.fleet.path("state.db" + suffix)):
                 os.remove(self.fleet.path("state.db" + suffix))
-        os.rename(self.fleet.path("state.copy"), self.fleet.path("state.db"))
+        shutil.copy(self.fleet.path("state.copy"), self.fleet.path("state.db"))
 
     def write_after_the_backup(self):
         """Nothing that is still there when the backup was put back."""
@@ -59,33 +59,44 @@ class Restored(unittest.TestCase):
     def lose(self, name):
         os.remove(self.fleet.path("blobs", name))
 
-    def start_restored(self):
+    def start(self, *flags):
         log = open(self.fleet.path("run", "restored.log"), "w")
         self.addCleanup(log.close)
         server = None
         for _ in range(ASKED_AT_MOST):
             if server is None or server.poll() is not None:  # a database knows the leader that was killed for some seconds more
                 server = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", self.fleet.folder, "--listen",
-                                           self.fleet.address, "--metrics-listen", "off", "--lease", "2s", "--restored"], stderr=log,
+                                           self.fleet.address, "--metrics-listen", "off", "--lease", "2s", *flags], stderr=log,
                                           stdout=log, env={**os.environ, **self.fleet.environment})
                 self.addCleanup(server.wait)
                 self.addCleanup(server.send_signal, signal.SIGTERM)
             if self.fleet.run("get", "jobs", "--timeout", "3s").returncode == 0:
-                return
+                return server
         self.fail(self.fleet.logs())
+
+    def live_and_lose_it(self, job, draws):
+        """The backup put back, from which `draws` and more are made by coordinators that began twice, all in vain."""
+        self.put_back()
+        for flags in (["--restored"], []):
+            server = self.start(*flags)
+            self.fleet.wait_for_draws(job, draws)
+            server.kill()
+            server.wait()
 
     def test_a_restored_fleet_goes_on_from_its_backup(self):
         job = self.fleet.submit(JOB)
         self.fleet.wait_for_draws(job, 20)
         self.back_up()
         in_backup = [record["segment"] for record in self.fleet.json("get", "draws", job)["segments"]]
-        self.fleet.wait_for_draws(job, 10 + sum(len(segment["steps"]) for segment in in_backup))
+        more = 10 + sum(len(segment["steps"]) for segment in in_backup)
+        self.fleet.wait_for_draws(job, more)
         self.write_after_the_backup()
         self.fleet.kill("server")
+        self.live_and_lose_it(job, more)  # the worker stays
         self.put_back()
         self.lose(in_backup[0]["object"]["name"])
 
-        self.start_restored()
+        self.start("--restored")
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         chains = {}
         for record in self.fleet.json("get", "draws", job)["segments"]:

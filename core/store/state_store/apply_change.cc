@@ -110,6 +110,11 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::SetIntent& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows_->FindJob(c.job));
     if (!job) return Refused(NoSuchJob(c.job));
+    if (job->intent == c.intent) {
+      ApplyResult unchanged;
+      unchanged.job = std::move(job);
+      return unchanged;
+    }
     if (absl::Status moved = CheckIntentMove(job->intent, c.intent); !moved.ok()) {
       return Refused(Annotate(moved, absl::StrCat("job ", c.job)));
     }

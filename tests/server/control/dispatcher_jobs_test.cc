@@ -193,8 +193,21 @@ TEST_F(DispatcherJobs, IntentsOnlyTighten) {
   EXPECT_EQ(SetIntent(id, JobIntent::kPause)->state, JobState::kPaused) << "idempotent";
   EXPECT_EQ(SetIntent(id, JobIntent::kRun)->state, JobState::kPending);
   EXPECT_EQ(SetIntent(id, JobIntent::kCancel)->state, JobState::kCancelled);
+  EXPECT_EQ(SetIntent(id, JobIntent::kCancel)->state, JobState::kCancelled) << "idempotent";
   EXPECT_TRUE(absl::IsFailedPrecondition(SetIntent(id, JobIntent::kRun).status()));
   EXPECT_TRUE(absl::IsNotFound(SetIntent("nothing", JobIntent::kPause).status()));
+}
+
+// The last one that is told so counts, also if the one before is still on its way to the store.
+TEST_F(DispatcherJobs, AResumeAfterAPauseThatIsNotWrittenYetResumes) {
+  const std::string id = Create("job", 1);
+  Answer<JobView> paused, resumed;
+  dispatcher_->SetIntent(id, JobIntent::kPause, paused.reply());
+  dispatcher_->SetIntent(id, JobIntent::kRun, resumed.reply());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(paused.get()->state, JobState::kPaused);
+  EXPECT_EQ(resumed.get()->state, JobState::kPending);
+  EXPECT_EQ(dispatcher_->GetJob(id)->state, JobState::kPending);
 }
 
 TEST_F(DispatcherJobs, VersionsPinDrawsAndTheLastIsMadeWhenTheJobEnds) {

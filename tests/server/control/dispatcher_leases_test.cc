@@ -196,6 +196,19 @@ TEST_F(DispatcherLeases, MalformedCommitIsRefusedBeforeTheStore) {
   EXPECT_EQ(ReasonOf(Commit(worker, stranger).status()), "LEASE_FENCED");
 }
 
+// A store that was put back twice gives the same epochs again: they are told apart by the store.
+TEST_F(DispatcherLeases, ACommitUnderALeaseOfAnotherStoreIsFenced) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  ProgressCommit commit = worker.NextCommit(chain);
+  commit.segment.reset();
+  commit.store_incarnation = "incarnation-0";
+  EXPECT_EQ(ReasonOf(Commit(worker, commit).status()), "LEASE_FENCED");
+  EXPECT_THAT(Sync(&worker).keep, ElementsAre(chain));
+  commit.store_incarnation = "incarnation-1";
+  EXPECT_TRUE(Commit(worker, commit).ok());
+}
+
 TEST_F(DispatcherLeases, WallClockStepsChangeNoLease) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

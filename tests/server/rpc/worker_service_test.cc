@@ -63,6 +63,9 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
   commit.commit.resume_point.step = 20;
   commit.commit.lease_epoch = 7;
   EXPECT_FALSE(Commit(commit).ok()) << "fenced";
+  commit.commit.lease_epoch = grant.lease_epoch;
+  commit.commit.store_incarnation = "another";
+  EXPECT_EQ(ReasonOf(Commit(commit).status()), "LEASE_FENCED");
   WaitForDiagnostics();
   EXPECT_EQ(GetJob("walk")->diagnostics(0).values(), 5);
 }

@@ -193,6 +193,30 @@ TEST_F(DrawUploaderTest, KnowsItsOwnResumePointWhenTheAnswerWasLost) {
   EXPECT_EQ(chain().progress.step, 9);
 }
 
+// A store that was put back may grant the same epoch again: what waited to be sent again under the first is not of it.
+TEST_F(DrawUploaderTest, WhatWaitsUnderADroppedLeaseIsNotSentUnderAnEqualOne) {
+  server_.commit_failures.push_back(absl::UnavailableError("down"));
+  Offer(5, 0);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(server_.commit_failures, IsEmpty());
+  uploader_.Drop(lease_);
+  held_.Drop(lease_);
+  OpenChain(lease_);
+  executor_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(chain().progress.step, 0);
+  ASSERT_TRUE(Offer(3, 2));
+  executor_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(chain().progress.step, 3);
+  EXPECT_EQ(uploader_.queued_bytes(), 0);
+}
+
+TEST_F(DrawUploaderTest, CommitsSayWhichStoreTheirLeaseIsOf) {
+  Offer(1, 0);
+  executor_.RunUntilIdle();
+  ASSERT_THAT(server_.commits, SizeIs(1));
+  EXPECT_EQ(server_.commits[0].store_incarnation, "store");
+}
+
 TEST_F(DrawUploaderTest, EndsTheLeaseWithItsLastCommit) {
   ProgressUpload last = Upload(4, 2);
   last.ends_as = ChainState::kSucceeded;

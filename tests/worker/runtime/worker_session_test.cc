@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/worker_fixture.h"
 
@@ -110,6 +112,34 @@ TEST_F(WorkerSessionTest, DropsItsChainsWhenTheStoreIsAnother) {
   executor_.RunFor(absl::Seconds(12));
   EXPECT_EQ(worker_.held.num_chains(), 0);
   EXPECT_EQ(server_.requests.back().store_incarnation, "restored");
+}
+
+// A store that was put back begins with the backup's generation, a new one with 1.
+TEST_F(WorkerSessionTest, TakesAStoreOfALowerGeneration) {
+  server_.generation = 5;
+  Start();
+  server_.grants_enabled = false;
+  server_.keep_none.insert(chain_);
+  server_.store_incarnation = "restored";
+  server_.generation = 1;
+  executor_.RunFor(absl::Seconds(12));
+  EXPECT_EQ(worker_.held.num_chains(), 0);
+  EXPECT_EQ(server_.requests.back().store_incarnation, "restored");
+}
+
+TEST_F(WorkerSessionTest, GoesBackToAStoreOnlyIfACoordinatorHasBegunOnItAnew) {
+  server_.generation = 5;
+  Start();
+  const std::string first = std::exchange(server_.store_incarnation, "restored");
+  server_.generation = 2;
+  executor_.RunFor(absl::Seconds(12));
+  server_.store_incarnation = first;
+  server_.generation = 5;  // the coordinator of before, late
+  executor_.RunFor(absl::Seconds(20));
+  EXPECT_EQ(server_.requests.back().store_incarnation, "restored");
+  server_.generation = 6;
+  executor_.RunFor(absl::Seconds(20));
+  EXPECT_EQ(server_.requests.back().store_incarnation, first);
 }
 
 TEST_F(WorkerSessionTest, DropsAFencedChain) {

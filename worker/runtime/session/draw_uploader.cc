@@ -7,12 +7,17 @@
 namespace chainfleet {
 
 struct DrawUploader::Flight {
-  Flight(LeaseRef lease_in, SegmentPlace place_in, int64_t queued_bytes_in, RngKey jitter)
-      : lease(std::move(lease_in)), place(std::move(place_in)), queued_bytes(queued_bytes_in), backoff(jitter) {}
+  Flight(LeaseRef lease_in, uint64_t lane_in, SegmentPlace place_in, int64_t queued_bytes_in, RngKey jitter)
+      : lease(std::move(lease_in)),
+        lane(lane_in),
+        place(std::move(place_in)),
+        queued_bytes(queued_bytes_in),
+        backoff(jitter) {}
 
   enum class Stage { kSegment, kResumePoint, kCommit };
 
   const LeaseRef lease;
+  const uint64_t lane;  // its number
   const SegmentPlace place;
   const int64_t queued_bytes;
   EncodedUpload encoded;
@@ -53,6 +58,7 @@ void DrawUploader::Open(const LeasedChain& chain, std::vector<ParameterShape> pa
   lane.place.first_index = chain.grant.progress.num_draws;
   lane.place.parent_digest = chain.grant.progress.last_digest;
   MutexLock lock(&mutex_);
+  lane.number = ++num_lanes_;
   lanes_.emplace(chain.lease(), std::move(lane));
 }
 
@@ -100,9 +106,14 @@ int64_t DrawUploader::queued_bytes() const {
   return queued_bytes_;
 }
 
-bool DrawUploader::IsOpen(const LeaseRef& lease) const {
+DrawUploader::Lane* DrawUploader::LaneOf(const Flight& flight) {
+  const auto it = lanes_.find(flight.lease);
+  return it == lanes_.end() || it->second.number != flight.lane ? nullptr : &it->second;
+}
+
+bool DrawUploader::IsOpen(const Flight& flight) {
   MutexLock lock(&mutex_);
-  return lanes_.contains(lease);
+  return LaneOf(flight) != nullptr;
 }
 
 void DrawUploader::StartNext(const LeaseRef& lease) {
@@ -116,19 +127,19 @@ void DrawUploader::StartNext(const LeaseRef& lease) {
     lane.busy = true;
     upload = std::move(lane.queue.front());
     lane.queue.pop_front();
-    flight =
-        std::make_shared<Flight>(lease, lane.place, upload.size_bytes(), Fold(options_.jitter_key, JitterLabel(lease)));
+    flight = std::make_shared<Flight>(lease, lane.number, lane.place, upload.size_bytes(),
+                                      Fold(options_.jitter_key, JitterLabel(lease)));
   }
   // std::function wants copyable tasks: the draws travel behind a shared pointer.
   executor_->Schedule([this, flight, upload = std::make_shared<ProgressUpload>(std::move(upload))] {
-    if (!IsOpen(flight->lease)) return;
+    if (!IsOpen(*flight)) return;
     flight->encoded = EncodeUpload(flight->place, std::move(*upload));
     Send(flight);
   });
 }
 
 void DrawUploader::Send(const std::shared_ptr<Flight>& flight) {
-  if (!IsOpen(flight->lease)) return;
+  if (!IsOpen(*flight)) return;
   const EncodedUpload& encoded = flight->encoded;
   if (flight->stage == Flight::Stage::kSegment && encoded.segment_bytes == nullptr) {
     flight->stage = Flight::Stage::kResumePoint;
@@ -152,7 +163,7 @@ void DrawUploader::Send(const std::shared_ptr<Flight>& flight) {
 }
 
 void DrawUploader::OnAnswer(const std::shared_ptr<Flight>& flight, const absl::Status& status) {
-  if (!IsOpen(flight->lease)) return;
+  if (!IsOpen(*flight)) return;
   if (!status.ok()) return OnFailure(flight, status);
   NoteSuccess();
   flight->backoff.Reset();
@@ -232,16 +243,15 @@ void DrawUploader::OnCommitted(const std::shared_ptr<Flight>& flight) {
   std::optional<ReleasedChain> release;
   {
     MutexLock lock(&mutex_);
-    const auto it = lanes_.find(lease);
-    if (it == lanes_.end()) return;
-    Lane& lane = it->second;
+    Lane* const lane = LaneOf(*flight);
+    if (lane == nullptr) return;
     queued_bytes_ -= flight->queued_bytes;
-    lane.bytes -= flight->queued_bytes;
-    lane.place.first_index += draws;
-    if (commit.segment) lane.place.parent_digest = commit.segment->digest;
-    lane.busy = false;
-    if (!ended && lane.queue.empty()) release = lane.release;
-    if (ended || release) lanes_.erase(it);
+    lane->bytes -= flight->queued_bytes;
+    lane->place.first_index += draws;
+    if (commit.segment) lane->place.parent_digest = commit.segment->digest;
+    lane->busy = false;
+    if (!ended && lane->queue.empty()) release = lane->release;
+    if (ended || release) lanes_.erase(lease);
   }
   observer_->OnCommit(draws, flight->encoded.size_bytes());
   if (ended) held_->End(lease);

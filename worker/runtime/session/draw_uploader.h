@@ -62,7 +62,8 @@ class DrawUploader {
   struct Flight;  // one upload on its way
 
   struct Lane {
-    SegmentPlace place;  // of the next segment
+    uint64_t number = 0;  // a lease that is dropped and granted again, by a store that was put back, has another lane
+    SegmentPlace place;   // of the next segment
     std::deque<ProgressUpload> queue;
     bool busy = false;  // a flight is out
     int64_t bytes = 0;  // of queue and flight
@@ -77,7 +78,8 @@ class DrawUploader {
   void NoteOutage(const absl::Status& status);
   void NoteSuccess();
   void OnCommitted(const std::shared_ptr<Flight>& flight);
-  bool IsOpen(const LeaseRef& lease) const;
+  Lane* LaneOf(const Flight& flight) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsOpen(const Flight& flight);
 
   const Options options_;
   CoordinatorPort* const port_;
@@ -88,6 +90,7 @@ class DrawUploader {
 
   mutable Mutex mutex_;
   std::map<LeaseRef, Lane> lanes_ CHAINFLEET_GUARDED_BY(mutex_);
+  uint64_t num_lanes_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // ever opened
   int64_t queued_bytes_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   bool store_full_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   bool server_away_ CHAINFLEET_GUARDED_BY(mutex_) = false;

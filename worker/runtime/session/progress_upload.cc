@@ -44,6 +44,7 @@ int64_t EncodedUpload::size_bytes() const {
 EncodedUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
   EncodedUpload encoded;
   ProgressCommit& commit = encoded.commit;
+  commit.store_incarnation = place.store_incarnation;
   commit.chain = place.lease.chain;
   commit.lease_epoch = place.lease.epoch;
   commit.stats = upload.stats;

@@ -195,9 +195,10 @@ bool WorkerSession::TakeIdentity(const SynchronizeReply& reply) {
   bool other_store = false;
   {
     MutexLock lock(&mutex_);
-    if (reply.generation < generation_) return false;
-    generation_ = reply.generation;
     other_store = !store_incarnation_.empty() && store_incarnation_ != reply.store_incarnation;
+    const auto [seen, is_new] = generations_.try_emplace(reply.store_incarnation, reply.generation);
+    if (!is_new && reply.generation < seen->second + (other_store ? 1 : 0)) return false;
+    seen->second = reply.generation;
     store_incarnation_ = reply.store_incarnation;
   }
   if (other_store) {

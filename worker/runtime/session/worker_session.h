@@ -81,7 +81,9 @@ class WorkerSession {
 
   mutable Mutex mutex_;
   Backoff backoff_ CHAINFLEET_GUARDED_BY(mutex_);
-  int64_t generation_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  // Of the newest coordinator seen, by the store's incarnation: an older one's reply is of one that leads no more, one
+  // of a store that was left is taken only if a coordinator has begun on it anew.
+  std::map<std::string, int64_t> generations_ CHAINFLEET_GUARDED_BY(mutex_);
   std::string store_incarnation_ CHAINFLEET_GUARDED_BY(mutex_);
   absl::Duration lease_ttl_ CHAINFLEET_GUARDED_BY(mutex_) = limits::kLeaseTtl;
   uint64_t timer_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // of the one that counts; older ones find another number

@@ -53,7 +53,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   app->add_option("--memory-gib", worker.memory_gib,
-                  "Device memory for chains; 0: all of the host's on a CPU, unknown on a GPU")
+                  "Device memory for chains; 0: all that this process may have on a CPU, unknown on a GPU")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");

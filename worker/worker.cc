@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
+#include "core/base/host_memory.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 
@@ -27,7 +28,7 @@ DiskCache Disk(const WorkerOptions& options) {
 
 DeviceReport Report(const WorkerOptions& options) {
   const bool cpu = options.device == "cpu";
-  const int64_t host = cpu ? int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) : 0;
+  const int64_t host = cpu ? HostMemoryBytes() : 0;
   const int64_t memory = options.memory_gib > 0 ? std::llround(options.memory_gib * 0x1p30) : host;
   const int slots = options.chain_slots > 0 ? options.chain_slots : (cpu ? 16 : 64);
   return {options.device, memory, slots};

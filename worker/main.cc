@@ -71,6 +71,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--nvml", worker.nvml,
                   "Library that tells of GPUs for --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
   app->add_option("--id", worker.id, "Name of this worker, unique in the fleet; empty: host name and process id");
+  app->add_option("--host", worker.host,
+                  "The machine that chains are spread over, the node's name in a pod; empty: host name");
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
                   "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");

@@ -34,7 +34,9 @@ DeviceReport Report(const WorkerOptions& options) {
   return {options.device, memory, slots};
 }
 
-// Where others reach what it serves; empty: nowhere.
+std::string Host(const WorkerOptions& options) { return options.host.empty() ? HostName() : options.host; }
+
+// Where others reach what it serves, by the name of its own network; empty: nowhere.
 absl::StatusOr<std::string> ServeMetrics(int port, MetricsRegistry* metrics) {
   if (port == 0) return "";
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound, metrics->Serve(absl::StrCat("0.0.0.0:", std::max(port, 0))));
@@ -62,7 +64,7 @@ Worker::Worker(const WorkerOptions& options)
       pool_(std::make_unique<ThreadPool>(kIoThreads)),
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
       s3_(options.ca_bundle),
-      client_({options.server, options.token, HostName(), DeviceKind(options), kNumericsVersion}),
+      client_({options.server, options.token, Host(options), DeviceKind(options), kNumericsVersion}),
       uploads_(
           &client_,
           [this](const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done) {
@@ -84,7 +86,7 @@ Worker::Worker(const WorkerOptions& options)
             return ChainBatch::Create(std::move(plan), inputs.dataset, device, inputs.module);
           },
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
-      session_({id_, incarnation_, HostName(), metrics_address_.value_or(""), {Report(options)}, Fold(jitter_, 2)},
+      session_({id_, incarnation_, Host(options), metrics_address_.value_or(""), {Report(options)}, Fold(jitter_, 2)},
                &client_, &held_, &uploader_, pool_.get(), &clock_),
       stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3)}, &shards_, pool_.get()) {}
 

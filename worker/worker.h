@@ -29,6 +29,7 @@ struct WorkerOptions {
   std::string server = "127.0.0.1:7400";
   std::string token;            // empty: the server wants none
   std::string id;               // unique in the fleet; empty: host name and process id
+  std::string host;             // by which chains are spread; empty: host name
   std::string device = "cpu";   // or cuda:N
   std::string cache_directory;  // data sets between runs; empty: in memory only
   int threads = 1;              // of the CPU's kernels

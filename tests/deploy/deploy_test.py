@@ -139,6 +139,10 @@ class Kubernetes(unittest.TestCase):
         ready = 1 if "grpc" in readiness else self.servers["replicas"]  # the health service of a standby says NOT_SERVING
         self.assertGreaterEqual(ready - (self.servers["replicas"] - budget["maxUnavailable"]), 1)
 
+    def test_chains_are_spread_over_nodes(self):
+        sources = {variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"] for variable in self.worker["env"]}
+        self.assertEqual(sources[self.manifests.flag(self.worker, "--host").strip("$()")], "spec.nodeName")
+
     def test_references_lead_somewhere(self):
         secrets = {d["metadata"]["name"] for d in self.manifests.documents if d["kind"] == "Secret"}
         for container in self.manifests.containers():

@@ -202,14 +202,23 @@ class Systemd(unittest.TestCase):
                 if argument.startswith("--"):
                     self.assertIn(argument, flags, unit)
 
+    def test_each_instance_has_a_cache_of_its_own(self):
+        """DynamicUser makes each a user of its own, and systemd gives the folder to the one that starts last."""
+        unit = read("deploy", "systemd", "chainfleet-worker@.service")
+        folder = re.search(r"^CacheDirectory=(.*)$", unit, re.M).group(1)
+        self.assertIn("%i", folder)
+        self.assertIn(f"--cache-dir %C/{folder}\n", unit)
+
     @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd is not installed")
     def test_systemd_finds_nothing_to_say(self):
         with tempfile.TemporaryDirectory() as folder:
             copies = []
             for unit in self.UNITS:
-                copies.append(os.path.join(folder, os.path.basename(unit).replace("@.", "@cpu.")))
-                with open(copies[-1], "w") as f:
+                path = os.path.join(folder, os.path.basename(unit))
+                with open(path, "w") as f:
                     f.write(read(unit).replace("/usr/bin/", BIN + "/"))
+                instances = [path.replace("@.", f"@{device}.") for device in ("cpu", "cuda:0")] if "@." in path else [path]
+                copies += [f"{path}:{os.path.basename(instance)}" for instance in instances]  # FILE:NAME
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *copies], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 

@@ -13,6 +13,7 @@ BIN = os.environ["CHAINFLEET_BIN"]
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
 sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
 KUBERNETES_VERSIONS = ("1.28.0", "1.35.0")  # the oldest and the newest that the manifests are for
+HIDDEN = {"ProtectHome": ("/home/", "/root/", "/run/user/"), "PrivateTmp": ("/tmp/", "/var/tmp/")}  # by settings of a unit
 METRIC = re.compile(r"\bchainfleet_[a-z0-9_]+")
 
 
@@ -201,6 +202,18 @@ class Systemd(unittest.TestCase):
             for argument in arguments:
                 if argument.startswith("--"):
                     self.assertIn(argument, flags, unit)
+
+    def test_programs_built_and_installed_as_documented_see_their_libraries(self):
+        section = read("docs", "operations.md").partition("\n## systemd\n")[2].partition("\n## ")[0]
+        deps = re.search(r"export CHAINFLEET_DEPS=(\S+)", section).group(1)
+        programs, folder = re.search(r"install -m 755 (.*) (\S+)$", section, re.M).groups()
+        for unit in self.UNITS:
+            installed = re.search(r"^ExecStart=(\S+)", read(unit), re.M).group(1)
+            self.assertIn(installed, [os.path.join(folder, os.path.basename(program)) for program in programs.split()])
+            hidden = tuple(path for setting, paths in HIDDEN.items() if f"\n{setting}=yes\n" in read(unit) for path in paths)
+            for library, path in libraries(os.path.join(BIN, os.path.basename(installed))).items():
+                place = path.replace(DEPS, deps) if path.startswith(DEPS) else path
+                self.assertFalse(place.startswith(hidden), f"{unit} hides {library} in {place}")
 
     def test_each_instance_has_a_cache_of_its_own(self):
         """DynamicUser makes each a user of its own, and systemd gives the folder to the one that starts last."""

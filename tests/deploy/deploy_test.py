@@ -110,6 +110,22 @@ class Kubernetes(unittest.TestCase):
         for container in self.manifests.containers():
             self.assertIn(f"-t {container['image'].partition(':')[0]} ", read("deploy", "docker", "Dockerfile"))
 
+    def test_the_documented_commands_put_the_image_of_the_dockerfile_into_pods_that_it_can_run(self):
+        import kubernetes_validate
+        import yaml
+        section = read("docs", "operations.md").partition("\n## Kubernetes\n")[2].partition("\n## ")[0].replace("\\\n", "")
+        commands = re.findall(r"^ +(IMAGE=\S+|sed .*kubectl apply -f -$)", section, re.M)
+        applied = said("bash", "-c", "cd " + ROOT + "; kubectl() { cat; echo; echo ---; }; " + "; ".join(commands))
+        documents = [document for document in yaml.safe_load_all(applied) if document]
+        for document in documents:
+            kubernetes_validate.validate(document, KUBERNETES_VERSIONS[-1], strict=True)
+        server, worker = (document["spec"]["template"]["spec"]["containers"][0] for document in documents
+                          if document["kind"] in ("StatefulSet", "Deployment"))
+        for container in (server, worker):
+            self.assertEqual("IMAGE=" + container["image"], commands[0])
+        self.assertEqual(self.manifests.flag(worker, "--device"), "cpu")
+        self.assertEqual(list(worker["resources"]["limits"]), ["memory"])
+
     def test_ports_are_those_that_the_programs_listen_on(self):
         ports = {port["name"]: port["containerPort"] for port in self.server["ports"]}
         defaults = flags_of("chainfleet-server")

@@ -245,7 +245,7 @@ class Systemd(unittest.TestCase):
             for unit in self.UNITS:
                 path = os.path.join(folder, os.path.basename(unit))
                 with open(path, "w") as f:
-                    f.write(read(unit).replace("/usr/bin/", BIN + "/"))
+                    f.write(re.sub(r"^#(?=\w+=)", "", read(unit), flags=re.M).replace("/usr/bin/", BIN + "/"))  # with all that it offers
                 instances = [path.replace("@.", f"@{device}.") for device in ("cpu", "cuda:0")] if "@." in path else [path]
                 copies += [f"{path}:{os.path.basename(instance)}" for instance in instances]  # FILE:NAME
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *copies], capture_output=True, text=True)

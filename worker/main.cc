@@ -53,7 +53,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   app->add_option("--memory-gib", worker.memory_gib,
-                  "Device memory for chains; 0: all of the host's on a CPU, unknown on a GPU")
+                  "Device memory for chains; 0: all that this process may have on a CPU, unknown on a GPU")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");
@@ -71,6 +71,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--nvml", worker.nvml,
                   "Library that tells of GPUs for --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
   app->add_option("--id", worker.id, "Name of this worker, unique in the fleet; empty: host name and process id");
+  app->add_option("--host", worker.host,
+                  "The machine that chains are spread over, the node's name in a pod; empty: host name");
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
                   "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");

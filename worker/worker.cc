@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
+#include "core/base/host_memory.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 
@@ -27,13 +28,15 @@ DiskCache Disk(const WorkerOptions& options) {
 
 DeviceReport Report(const WorkerOptions& options) {
   const bool cpu = options.device == "cpu";
-  const int64_t host = cpu ? int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) : 0;
+  const int64_t host = cpu ? HostMemoryBytes() : 0;
   const int64_t memory = options.memory_gib > 0 ? std::llround(options.memory_gib * 0x1p30) : host;
   const int slots = options.chain_slots > 0 ? options.chain_slots : (cpu ? 16 : 64);
   return {options.device, memory, slots};
 }
 
-// Where others reach what it serves; empty: nowhere.
+std::string Host(const WorkerOptions& options) { return options.host.empty() ? HostName() : options.host; }
+
+// Where others reach what it serves, by the name of its own network; empty: nowhere.
 absl::StatusOr<std::string> ServeMetrics(int port, MetricsRegistry* metrics) {
   if (port == 0) return "";
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound, metrics->Serve(absl::StrCat("0.0.0.0:", std::max(port, 0))));
@@ -61,7 +64,7 @@ Worker::Worker(const WorkerOptions& options)
       pool_(std::make_unique<ThreadPool>(kIoThreads)),
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
       s3_(options.ca_bundle),
-      client_({options.server, options.token, HostName(), DeviceKind(options), kNumericsVersion}),
+      client_({options.server, options.token, Host(options), DeviceKind(options), kNumericsVersion}),
       uploads_(
           &client_,
           [this](const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done) {
@@ -83,7 +86,7 @@ Worker::Worker(const WorkerOptions& options)
             return ChainBatch::Create(std::move(plan), inputs.dataset, device, inputs.module);
           },
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
-      session_({id_, incarnation_, HostName(), metrics_address_.value_or(""), {Report(options)}, Fold(jitter_, 2)},
+      session_({id_, incarnation_, Host(options), metrics_address_.value_or(""), {Report(options)}, Fold(jitter_, 2)},
                &client_, &held_, &uploader_, pool_.get(), &clock_),
       stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3)}, &shards_, pool_.get()) {}
 

@@ -29,11 +29,12 @@ struct WorkerOptions {
   std::string server = "127.0.0.1:7400";
   std::string token;            // empty: the server wants none
   std::string id;               // unique in the fleet; empty: host name and process id
+  std::string host;             // by which chains are spread; empty: host name
   std::string device = "cpu";   // or cuda:N
   std::string cache_directory;  // data sets between runs; empty: in memory only
   int threads = 1;              // of the CPU's kernels
   int chain_slots = 0;          // chains to hold at once; 0: 16 on a CPU, 64 on a GPU
-  double memory_gib = 0;        // of the device for chains; 0: the host's on a CPU, unknown on a GPU
+  double memory_gib = 0;        // of the device for chains; 0: HostMemoryBytes on a CPU, unknown on a GPU
   double serve_share = 0.5;     // of the device for predictions while chains run
   int64_t draw_cache_mib = limits::kDrawCacheBytes / limits::kMiB;  // of memory for draws between predictions
   static constexpr int kFreePort = -1;

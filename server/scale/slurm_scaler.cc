@@ -7,6 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace chainfleet {
@@ -40,6 +42,13 @@ absl::StatusOr<std::string> ParseSubmitted(const std::string& output) {
   const std::string job = output.substr(0, output.find_first_of(";\n"));
   if (IsJobId(job)) return job;
   return absl::InternalError(absl::StrCat("sbatch --parsable printed no job: ", output.substr(0, 200)));
+}
+
+// gRPC would go through https_proxy as well, which is there for the bucket: these hosts it dials by itself.
+std::string HostsOf(const std::string& addresses) {
+  std::vector<std::string> hosts = absl::StrSplit(addresses, ',');
+  for (std::string& host : hosts) host = absl::StrReplaceAll(host.substr(0, host.rfind(':')), {{"[", ""}, {"]", ""}});
+  return absl::StrJoin(hosts, ",");
 }
 
 }  // namespace
@@ -96,6 +105,14 @@ std::vector<std::string> SlurmEnvironment(const std::vector<std::string>& ours, 
                                   "SLURM_CONF=",
                                   "SBATCH_",
                                   "OMP_",
+                                  "AWS_CA_BUNDLE=",
+                                  "http_proxy=",
+                                  "https_proxy=",
+                                  "HTTPS_PROXY=",
+                                  "all_proxy=",
+                                  "ALL_PROXY=",
+                                  "no_proxy=",
+                                  "NO_PROXY=",
                                   "CHAINFLEET_TOKEN=",
                                   "CHAINFLEET_TOKEN_FILE=",
                                   "CHAINFLEET_BIN="};
@@ -106,6 +123,7 @@ std::vector<std::string> SlurmEnvironment(const std::vector<std::string>& ours, 
     }
   }
   environment.push_back("CHAINFLEET_ADDRESS=" + settings.address);
+  environment.push_back("no_grpc_proxy=" + HostsOf(settings.address));
   environment.push_back(absl::StrCat("CHAINFLEET_CHAIN_SLOTS=", settings.chain_slots));
   return environment;
 }

@@ -13,6 +13,7 @@ BIN = os.environ["CHAINFLEET_BIN"]
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
 sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
 KUBERNETES_VERSIONS = ("1.28.0", "1.35.0")  # the oldest and the newest that the manifests are for
+HIDDEN = {"ProtectHome": ("/home/", "/root/", "/run/user/"), "PrivateTmp": ("/tmp/", "/var/tmp/")}  # by settings of a unit
 METRIC = re.compile(r"\bchainfleet_[a-z0-9_]+")
 
 
@@ -109,6 +110,22 @@ class Kubernetes(unittest.TestCase):
         for container in self.manifests.containers():
             self.assertIn(f"-t {container['image'].partition(':')[0]} ", read("deploy", "docker", "Dockerfile"))
 
+    def test_the_documented_commands_put_the_image_of_the_dockerfile_into_pods_that_it_can_run(self):
+        import kubernetes_validate
+        import yaml
+        section = read("docs", "operations.md").partition("\n## Kubernetes\n")[2].partition("\n## ")[0].replace("\\\n", "")
+        commands = re.findall(r"^ +(IMAGE=\S+|sed .*kubectl apply -f -$)", section, re.M)
+        applied = said("bash", "-c", "cd " + ROOT + "; kubectl() { cat; echo; echo ---; }; " + "; ".join(commands))
+        documents = [document for document in yaml.safe_load_all(applied) if document]
+        for document in documents:
+            kubernetes_validate.validate(document, KUBERNETES_VERSIONS[-1], strict=True)
+        server, worker = (document["spec"]["template"]["spec"]["containers"][0] for document in documents
+                          if document["kind"] in ("StatefulSet", "Deployment"))
+        for container in (server, worker):
+            self.assertEqual("IMAGE=" + container["image"], commands[0])
+        self.assertEqual(self.manifests.flag(worker, "--device"), "cpu")
+        self.assertEqual(list(worker["resources"]["limits"]), ["memory"])
+
     def test_ports_are_those_that_the_programs_listen_on(self):
         ports = {port["name"]: port["containerPort"] for port in self.server["ports"]}
         defaults = flags_of("chainfleet-server")
@@ -138,6 +155,10 @@ class Kubernetes(unittest.TestCase):
         readiness = self.server["readinessProbe"]
         ready = 1 if "grpc" in readiness else self.servers["replicas"]  # the health service of a standby says NOT_SERVING
         self.assertGreaterEqual(ready - (self.servers["replicas"] - budget["maxUnavailable"]), 1)
+
+    def test_chains_are_spread_over_nodes(self):
+        sources = {variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"] for variable in self.worker["env"]}
+        self.assertEqual(sources[self.manifests.flag(self.worker, "--host").strip("$()")], "spec.nodeName")
 
     def test_references_lead_somewhere(self):
         secrets = {d["metadata"]["name"] for d in self.manifests.documents if d["kind"] == "Secret"}
@@ -198,14 +219,35 @@ class Systemd(unittest.TestCase):
                 if argument.startswith("--"):
                     self.assertIn(argument, flags, unit)
 
+    def test_programs_built_and_installed_as_documented_see_their_libraries(self):
+        section = read("docs", "operations.md").partition("\n## systemd\n")[2].partition("\n## ")[0]
+        deps = re.search(r"export CHAINFLEET_DEPS=(\S+)", section).group(1)
+        programs, folder = re.search(r"install -m 755 (.*) (\S+)$", section, re.M).groups()
+        for unit in self.UNITS:
+            installed = re.search(r"^ExecStart=(\S+)", read(unit), re.M).group(1)
+            self.assertIn(installed, [os.path.join(folder, os.path.basename(program)) for program in programs.split()])
+            hidden = tuple(path for setting, paths in HIDDEN.items() if f"\n{setting}=yes\n" in read(unit) for path in paths)
+            for library, path in libraries(os.path.join(BIN, os.path.basename(installed))).items():
+                place = path.replace(DEPS, deps) if path.startswith(DEPS) else path
+                self.assertFalse(place.startswith(hidden), f"{unit} hides {library} in {place}")
+
+    def test_each_instance_has_a_cache_of_its_own(self):
+        """DynamicUser makes each a user of its own, and systemd gives the folder to the one that starts last."""
+        unit = read("deploy", "systemd", "chainfleet-worker@.service")
+        folder = re.search(r"^CacheDirectory=(.*)$", unit, re.M).group(1)
+        self.assertIn("%i", folder)
+        self.assertIn(f"--cache-dir %C/{folder}\n", unit)
+
     @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd is not installed")
     def test_systemd_finds_nothing_to_say(self):
         with tempfile.TemporaryDirectory() as folder:
             copies = []
             for unit in self.UNITS:
-                copies.append(os.path.join(folder, os.path.basename(unit).replace("@.", "@cpu.")))
-                with open(copies[-1], "w") as f:
-                    f.write(read(unit).replace("/usr/bin/", BIN + "/"))
+                path = os.path.join(folder, os.path.basename(unit))
+                with open(path, "w") as f:
+                    f.write(re.sub(r"^#(?=\w+=)", "", read(unit), flags=re.M).replace("/usr/bin/", BIN + "/"))  # with all that it offers
+                instances = [path.replace("@.", f"@{device}.") for device in ("cpu", "cuda:0")] if "@." in path else [path]
+                copies += [f"{path}:{os.path.basename(instance)}" for instance in instances]  # FILE:NAME
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *copies], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 

@@ -137,7 +137,8 @@ class Leases(unittest.TestCase):
 
     @classmethod
     def start_worker(cls, name):
-        cls.fleet.start(name, "chainfleet-worker", "--server", cls.fleet.address, "--threads", "1", "--id", name, "--chain-slots", "2")
+        cls.fleet.start(name, "chainfleet-worker", "--server", cls.fleet.address, "--threads", "1", "--id", name, "--chain-slots", "2",
+                        "--host", f"node-of-{name}")
 
     @classmethod
     def wait_for_holder(cls, worker):
@@ -164,7 +165,7 @@ class Leases(unittest.TestCase):
             if line.get("cause") == "lost":
                 self.assertEqual(line["reason"], "worker worker-0 did not renew its lease")
         silent, = [line for line in self.lines if line["message"] == "worker fell silent"]
-        self.assertEqual((silent["level"], silent["worker"]), ("warning", "worker-0"))
+        self.assertEqual((silent["level"], silent["worker"], silent["host"]), ("warning", "worker-0", "node-of-worker-0"))
 
     def test_a_chain_that_gives_way_is_named_with_its_lease(self):
         given, = self.leases("lease preempted", level="info")

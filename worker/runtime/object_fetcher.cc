@@ -80,7 +80,11 @@ void ObjectFetcher::WriteToDisk(const BlobRef& ref, const std::string& bytes) {
   // A torn file is caught by its digest at the next read, so a plain write under the final name is enough.
   absl::Status status = disk_.files->CreateFolders(disk_.folder);
   if (status.ok()) status = disk_.files->WriteSynced(disk_.folder + "/" + ref.sha256, bytes);
-  if (!status.ok()) Log(LogLevel::kWarning, "the data set is not cached on disk", {{"error", status.ToString()}});
+  if (status.ok()) return;
+  Log(LogLevel::kWarning, "the data set is not cached on disk", {{"error", status.ToString()}});
+  disk_.files->Remove(disk_.folder + "/" + ref.sha256).IgnoreError();  // what of it was written takes room
+  MutexLock lock(&mutex_);
+  disk_bytes_ -= size;
 }
 
 }  // namespace chainfleet

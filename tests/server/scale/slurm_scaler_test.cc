@@ -14,6 +14,7 @@ using ClusterState = ClusterJob::State;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
@@ -113,10 +114,20 @@ TEST(SlurmEnvironment, GivesWorkersNoPasswordOfAStore) {
                                          "CHAINFLEET_ADDRESS=old:1",
                                          "PATHOLOGY=x"};
   const auto environment = SlurmEnvironment(ours, {"a:7400,b:7400", 16});
-  EXPECT_THAT(environment, UnorderedElementsAre("PATH=/usr/bin", "HOME=/home/a", "SLURM_CONF=/etc/s",
-                                                "SBATCH_PARTITION=gpu", "CHAINFLEET_TOKEN=t",
-                                                "CHAINFLEET_ADDRESS=a:7400,b:7400", "CHAINFLEET_CHAIN_SLOTS=16"));
+  EXPECT_THAT(environment,
+              UnorderedElementsAre("PATH=/usr/bin", "HOME=/home/a", "SLURM_CONF=/etc/s", "SBATCH_PARTITION=gpu",
+                                   "CHAINFLEET_TOKEN=t", "CHAINFLEET_ADDRESS=a:7400,b:7400", "no_grpc_proxy=a,b",
+                                   "CHAINFLEET_CHAIN_SLOTS=16"));
   EXPECT_THAT(environment, Not(Contains(HasSubstr("secret"))));
+}
+
+TEST(SlurmEnvironment, TellsWorkersTheWayToTheBucketAndNoDetourToTheCoordinators) {
+  const std::vector<std::string> ours = {
+      "AWS_CA_BUNDLE=/shared/ca.crt", "http_proxy=http://p:1", "https_proxy=http://p:2", "HTTPS_PROXY=http://p:3",
+      "all_proxy=http://p:4",         "ALL_PROXY=http://p:5",  "no_proxy=.local",        "NO_PROXY=.lan"};
+  const auto environment = SlurmEnvironment(ours, {"a.local:7400,[fd00::1]:7400", 16});
+  EXPECT_THAT(environment, IsSupersetOf(ours));
+  EXPECT_THAT(environment, Contains("no_grpc_proxy=a.local,fd00::1"));
 }
 
 }  // namespace

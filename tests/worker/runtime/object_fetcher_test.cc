@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "core/store/draw_codec/sha256.h"
 #include "tests/support/fake_clock.h"
@@ -78,6 +79,22 @@ TEST_F(ObjectFetcherTest, KeepsOnDiskWhatItMayAndChecksItAgain) {
   ASSERT_TRUE(RealFileSystem()->WriteSynced(std::string(folder) + "/" + ref_.sha256, "the bytez").ok());
   Fetch(&fetcher, true);
   EXPECT_TRUE(absl::IsNotFound(result_.status())) << result_.status();
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(ObjectFetcherTest, AWriteThatFailsTakesNoRoomOfTheDiskCache) {
+  std::string folder = ::testing::TempDir() + "object_fetcher_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/" + ref_.sha256;
+  std::ofstream(folder + "/other").flush();
+  std::filesystem::resize_file(folder + "/other", limits::kDiskCacheBytes - ref_.size_bytes);  // all a hole
+  std::filesystem::create_directories(file + "/in_the_way");
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1}, {RealFileSystem(), folder});
+  Fetch(&fetcher, true);
+  EXPECT_TRUE(result_.ok()) << result_.status();
+  std::filesystem::remove_all(file);
+  Fetch(&fetcher, true);
+  EXPECT_EQ(RealFileSystem()->Read(file).value_or("not written"), bytes_);
   std::filesystem::remove_all(folder);
 }
 

@@ -19,6 +19,7 @@
 #include "core/base/limits.h"
 #include "core/domain/sweep_spec.h"
 #include "core/wire/jobs_wire.h"
+#include "core/wire/types_wire.h"
 
 namespace chainfleet {
 namespace {
@@ -55,9 +56,10 @@ absl::StatusOr<int32_t> PointAsked(const v1::Job& job, const std::string& point)
 
 void Note(const std::string& text) { std::cerr << "report: " << text << "\n"; }
 
-absl::StatusOr<v1::Evaluation> StoredEvaluation(Client* client, const std::string& id) {
+// One that has its evaluation.
+absl::StatusOr<v1::EvaluationOperation> StoredEvaluation(Client* client, const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation operation, client->GetEvaluation(id));
-  if (operation.has_evaluation()) return std::move(*operation.mutable_evaluation());
+  if (operation.has_evaluation()) return operation;
   return absl::FailedPreconditionError(
       absl::StrCat("evaluation ", id, " is ", v1::EvaluationOperation::State_Name(operation.state()),
                    operation.error().empty() ? "" : ": " + operation.error(),
@@ -67,7 +69,8 @@ absl::StatusOr<v1::Evaluation> StoredEvaluation(Client* client, const std::strin
 }
 
 // The newest that succeeded, of this point; nothing if there is none.
-absl::StatusOr<std::optional<v1::Evaluation>> NewestEvaluation(Client* client, const v1::Job& job, int32_t point) {
+absl::StatusOr<std::optional<v1::EvaluationOperation>> NewestEvaluation(Client* client, const v1::Job& job,
+                                                                        int32_t point) {
   const auto operations = client->ListEvaluations(job.id());
   if (absl::IsUnimplemented(operations.status())) return std::nullopt;  // a server of before
   CHAINFLEET_RETURN_IF_ERROR(operations.status());
@@ -75,8 +78,8 @@ absl::StatusOr<std::optional<v1::Evaluation>> NewestEvaluation(Client* client, c
     if (operation.state() != v1::EvaluationOperation::SUCCEEDED) continue;
     const auto its_point = PointAsked(job, operation.request().selection().point());
     if (!its_point.ok() || *its_point != point) continue;
-    CHAINFLEET_ASSIGN_OR_RETURN(v1::Evaluation evaluation, StoredEvaluation(client, operation.id()));
-    return evaluation;
+    CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation stored, StoredEvaluation(client, operation.id()));
+    return stored;
   }
   return std::nullopt;
 }
@@ -106,25 +109,31 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   return evaluation;
 }
 
+// `asked`: when a stored one was asked for; left alone without one.
 absl::Status FillEvaluation(Client* client, const ReportOptions& options, const std::vector<v1::Dataset>& datasets,
-                            ReportContents* contents) {
+                            ReportContents* contents, absl::Time* asked) {
+  std::optional<v1::EvaluationOperation> stored;
   if (!options.dataset.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, Evaluate(client, options, datasets, contents->job));
   } else if (!options.evaluation.empty()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, StoredEvaluation(client, options.evaluation));
-    if (contents->evaluation->job_id() != contents->job.id()) {
-      return Usage(absl::StrCat("evaluation ", options.evaluation, " is of job ", contents->evaluation->job_id(),
-                                ", not of ", contents->job.id()));
+    CHAINFLEET_ASSIGN_OR_RETURN(stored, StoredEvaluation(client, options.evaluation));
+    const v1::Evaluation& evaluation = stored->evaluation();
+    if (evaluation.job_id() != contents->job.id()) {
+      return Usage(absl::StrCat("evaluation ", options.evaluation, " is of job ", evaluation.job_id(), ", not of ",
+                                contents->job.id()));
     }
     if (contents->job.points_size() > 0) {
-      CHAINFLEET_ASSIGN_OR_RETURN(contents->point, PointAsked(contents->job, contents->evaluation->point()));
+      CHAINFLEET_ASSIGN_OR_RETURN(contents->point, PointAsked(contents->job, evaluation.point()));
     }
   } else {
-    CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, NewestEvaluation(client, contents->job, contents->point));
-    if (!contents->evaluation && contents->job.spec().has_dataset()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(stored, NewestEvaluation(client, contents->job, contents->point));
+    if (!stored && contents->job.spec().has_dataset()) {
       Note("no evaluation of this job is stored, so the page is without scores: name a data set with --dataset");
     }
   }
+  if (!stored) return absl::OkStatus();
+  *asked = FromProto(stored->created_at());
+  contents->evaluation = std::move(*stored->mutable_evaluation());
   return absl::OkStatus();
 }
 
@@ -166,14 +175,20 @@ absl::StatusOr<v1::DatasetRowValues> ReadRows(Client* client, const v1::Dataset&
   return all;
 }
 
-// Pictures of what was evaluated, and the number of classes. The page does without a data set that is gone.
-void FillFromDatasets(Client* client, const std::vector<v1::Dataset>& datasets, ReportContents* contents) {
+// Pictures of what was evaluated, and the number of classes. The page does without a data set that is gone, or that has
+// been put since the evaluation was asked for: then another one had its name.
+void FillFromDatasets(Client* client, const std::vector<v1::Dataset>& datasets, absl::Time asked,
+                      ReportContents* contents) {
   if (const v1::Dataset* trained_on = Find(datasets, contents->job.spec().dataset().name())) {
     contents->num_classes = trained_on->num_classes();
   }
   if (!contents->evaluation || contents->evaluation->examples().empty()) return;
   const v1::Dataset* shown = Find(datasets, contents->evaluation->dataset());
   if (shown == nullptr || !IsPicture(shown->input_shape())) return;
+  if (FromProto(shown->created_at()) > asked) {
+    return Note(absl::StrCat("without pictures: data set ", shown->name(),
+                             " was put after the evaluation was asked for, which was of an earlier one of this name"));
+  }
   std::vector<int64_t> rows;
   for (const v1::ExampleRow& example : contents->evaluation->examples()) rows.push_back(example.row());
   const auto read = ReadRows(client, *shown, rows);
@@ -205,9 +220,10 @@ absl::Status Report(Invocation* run, const ReportOptions& options) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents.point, PointAsked(contents.job, options.point));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, client.ListDatasets());
-  CHAINFLEET_RETURN_IF_ERROR(FillEvaluation(&client, options, datasets, &contents));
+  absl::Time asked = absl::InfiniteFuture();
+  CHAINFLEET_RETURN_IF_ERROR(FillEvaluation(&client, options, datasets, &contents, &asked));
   CHAINFLEET_RETURN_IF_ERROR(FillTraces(&client, &contents));
-  FillFromDatasets(&client, datasets, &contents);
+  FillFromDatasets(&client, datasets, asked, &contents);
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo server, client.GetServerInfo());
   contents.server_version = server.version();
   contents.made_at = run->clock.Wall();

@@ -43,7 +43,8 @@ struct Batch;
 struct Request {
   DrawQuery draws;
   std::string trace_id;
-  std::shared_ptr<const InputTensor> inputs;
+  int64_t rows;
+  std::shared_ptr<const InputTensor> inputs;  // null once answered without a batch: held, their bytes count
   PredictPriority priority = PredictPriority::kNormal;
   absl::Duration arrived, deadline;  // monotonic
   Done done;                         // null once answered
@@ -51,8 +52,6 @@ struct Request {
   std::weak_ptr<Batch> batch;        // while under way
   absl::Duration launched = absl::InfiniteDuration();
   std::multimap<absl::Duration, std::shared_ptr<Request>>::iterator by_deadline;
-
-  int64_t rows() const { return inputs->shape.front(); }
 };
 
 struct Batch {
@@ -102,7 +101,7 @@ std::shared_ptr<const InputTensor> Joined(const std::vector<std::shared_ptr<Requ
   joined->bytes.reserve(size);
   joined->shape.front() = 0;
   for (const auto& request : requests) {
-    joined->shape.front() += request->rows();
+    joined->shape.front() += request->rows;
     joined->bytes += request->inputs->bytes;
   }
   return joined;
@@ -218,7 +217,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     Waiting found;
     for (const auto& waiting : group.waiting) {
       for (const auto& request : waiting) {
-        found.rows += request->rows();
+        found.rows += request->rows;
         found.oldest = std::min(found.oldest, request->arrived);
       }
     }
@@ -229,8 +228,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     std::vector<std::shared_ptr<Request>> requests;
     int64_t rows = 0;
     for (auto& waiting : group->waiting) {
-      while (!waiting.empty() && (requests.empty() || rows + waiting.front()->rows() <= limits.max_rows)) {
-        rows += waiting.front()->rows();
+      while (!waiting.empty() && (requests.empty() || rows + waiting.front()->rows <= limits.max_rows)) {
+        rows += waiting.front()->rows;
         SetWaiting(waiting.front().get(), false);
         requests.push_back(std::move(waiting.front()));
         waiting.pop_front();
@@ -286,8 +285,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     std::vector<Prediction> parts;
     int64_t row = 0;
     for (const auto& request : batch->requests) {
-      parts.push_back(RowsOf(prediction, row, request->rows()));
-      row += request->rows();
+      parts.push_back(RowsOf(prediction, row, request->rows));
+      row += request->rows;
     }
     batch->took.output = clock->Monotonic() - answered;
     statistics->CountBatch(prediction.job, prediction.version, clock->Wall(), row, batch->took);
@@ -302,6 +301,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     by_deadline.erase(request->by_deadline);
     SetWaiting(request.get(), false);
     const std::shared_ptr<Batch> batch = request->batch.lock();
+    if (batch == nullptr) request->inputs = nullptr;
     Count(*request, answer, batch == nullptr ? ComputeTimes() : batch->took);
     done(std::move(answer));
     if (batch == nullptr) return;
@@ -312,7 +312,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const absl::Duration total = clock->Monotonic() - request.arrived;
     if (answer.ok()) {
       observer->OnRequest(total, request.launched - request.arrived);
-      statistics->CountSuccess(answer->job, answer->version, clock->Wall(), request.rows(),
+      statistics->CountSuccess(answer->job, answer->version, clock->Wall(), request.rows,
                                {total, request.launched - request.arrived, compute});
     }
   }
@@ -386,8 +386,9 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
   }
   const Kind kind = KindOf(query, *inputs, state_->limits.max_rows);
   const absl::Duration now = state_->clock->Monotonic();
+  const int64_t rows = inputs->shape.front();
   const auto request = std::make_shared<Request>(
-      Request{query.draws, query.trace_id, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
+      Request{query.draws, query.trace_id, rows, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
   state_->strand.Schedule(
       [state = state_, kind, query = std::move(query), request] { state->Take(kind, query, request); });
   return [weak = std::weak_ptr<Request>(request), state = state_] {

@@ -106,6 +106,13 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
         });
   }
 
+  // What runs and is not known here has just been stored, and is on its way to the strand.
+  absl::StatusOr<EvaluationRow> FindEnded(const std::string& id) const {
+    CHAINFLEET_ASSIGN_OR_RETURN(EvaluationRow row, log->Find(id));
+    if (row.state != EvaluationState::kRunning) return row;
+    return absl::UnavailableError(absl::StrCat("evaluation ", id, " is about to begin: ask again"));
+  }
+
   View ViewOf(const EvaluationRow& row) {
     const Operation* operation = Find(row.id);
     return {row, operation ? std::optional(operation->progress) : std::nullopt};
@@ -258,7 +265,7 @@ void EvaluationOperations::Watch(const std::string& id, std::function<bool(const
                                  std::function<void(absl::StatusOr<EvaluationRow>)> ended) {
   state_->strand.Schedule([state = state_, id, progress = std::move(progress), ended = std::move(ended)] {
     State::Operation* operation = state->Find(id);
-    if (operation == nullptr) return state->executor->Schedule([state, id, ended] { ended(state->log->Find(id)); });
+    if (operation == nullptr) return state->executor->Schedule([state, id, ended] { ended(state->FindEnded(id)); });
     if (progress(operation->progress)) operation->watchers.push_back({progress, ended});
   });
 }

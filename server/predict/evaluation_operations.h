@@ -66,7 +66,8 @@ class EvaluationOperations {
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<View>)> done);
 
   // `progress` runs whenever there is some, until it says false; `ended` once, with the row as it was stored. At once
-  // if it has ended already. NOT_FOUND, also if it goes with its job meanwhile.
+  // if it has ended already. NOT_FOUND, also if it goes with its job meanwhile. UNAVAILABLE: it is stored, and about to
+  // begin.
   void Watch(const std::string& id, std::function<bool(const EvaluationProgress&)> progress,
              std::function<void(absl::StatusOr<EvaluationRow>)> ended);
 

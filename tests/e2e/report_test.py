@@ -151,6 +151,27 @@ class Report(InABrowser):
         printed = self.fleet.run("report", job, "-o", "-", check=True)
         self.assertTrue(printed.stdout.startswith("<!DOCTYPE html>") and printed.stdout.endswith("</html>\n"))
 
+    def test_pictures_are_of_what_was_evaluated(self):
+        job = self.fleet.submit(JOB.replace("chains: 4", "chains: 1"))
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        self.fleet.put_fashion("shown", 100)
+        self.fleet.run("evaluate", job, "--dataset", "shown", check=True)
+
+        def report(*arguments):
+            done = self.fleet.run("report", job, *arguments, "-o", self.path, check=True)
+            with open(self.path) as f:
+                return f.read().count("<img"), done.stderr
+
+        self.assertEqual(report()[0], 24)
+        self.fleet.run("delete", "dataset", "shown", "--yes", check=True)
+        self.fleet.put_fashion("shown", 200)
+        evaluation = self.fleet.json("get", "evaluations", job)["evaluations"][0]["id"]
+        for arguments in ((), ("--evaluation", evaluation)):
+            pictures, notes = report(*arguments)
+            self.assertEqual(pictures, 0)
+            self.assertIn("without pictures: data set shown", notes)
+        self.assertEqual(report("--dataset", "shown")[0], 24)
+
     def test_what_is_typed_wrongly_is_refused(self):
         job = self.fleet.submit(JOB.replace("chains: 4", "chains: 1\nsweep: {eta: [4.0e-4, 0.01]}"))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)

@@ -175,7 +175,8 @@ void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {
     Shard::Source* source = nullptr;
     {
       MutexLock lock(&mutex_);
-      if (shard->loading > kLoadsAtOnce || shard->next_load == shard->to_load.size() || shard->cancelled) return;
+      if (shard->loading > kLoadsAtOnce || shard->next_load == shard->to_load.size()) return;
+      if (shard->cancelled || !shard->load_status.ok()) return;
       source = shard->to_load[shard->next_load++];
       ++shard->loading;
     }
@@ -190,6 +191,7 @@ void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {
                       shard->result.corrupt_objects.push_back(source->segment->object.name);
                       status = absl::OkStatus();
                     }
+                    shard->load_status.Update(LoadStatus(status));  // another worker may reach them: no more are loaded
                   }
                   LoadMore(shard);
                   OnLoaded(shard, status);

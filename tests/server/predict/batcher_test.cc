@@ -414,6 +414,24 @@ TEST(Batcher, RefusesInputsOfMoreBytesThanItMayHold) {
   EXPECT_FALSE(answers[3]) << "the others were given up";
 }
 
+TEST(Batcher, WhatIsGivenUpWhileItWaitsGivesItsBytesBackWhileTheBatchesHang) {
+  World world({.max_bytes = 16});
+  world.port.workers = {{"a", Mood::kHangs}};
+  std::vector<Answer> busy(2);
+  for (Answer& answer : busy) world.Ask(Rows({0}), &answer);
+  Answer gone, late, after;
+  const auto cancel = world.Ask(Rows({1}), &gone);
+  world.Ask(Rows({1}), &late, absl::Seconds(1));
+  world.executor.RunUntilIdle();
+  cancel();
+  world.executor.RunFor(absl::Seconds(2));
+  ASSERT_TRUE(gone && late && !busy[0] && !busy[1]);
+  world.Ask(Rows({2, 3}), &after, absl::Seconds(60), PredictPriority::kNormal, {.draws = {.job = "other"}});
+  world.executor.RunUntilIdle();
+  EXPECT_FALSE(after) << after->status();
+  world.executor.RunFor(absl::Minutes(2));  // calls own themselves until they end
+}
+
 TEST(Batcher, RefusesMoreThanMayWait) {
   World world({.max_waiting = 3});
   world.port.workers = {{"a", Mood::kHangs}};

@@ -188,6 +188,20 @@ TEST(EvaluationOperations, TheSameRequestIsTheSameOperation) {
   EXPECT_NE(again->row.result, "");
 }
 
+TEST(EvaluationOperations, OneThatIsStoredAndHasNotBegunHasNoEndYet) {
+  World world;
+  world.Apply(
+      change::CreateEvaluation{{.id = "eval-a", .job = kJob, .tenant = "blue", .request_id = "r1", .version = 1}});
+  ASSERT_EQ(world.Start("r1")->row.state, EvaluationState::kRunning);
+  absl::StatusOr<EvaluationRow> told = absl::InternalError("nothing was told");
+  world.operations->Watch(
+      "eval-a", [](const EvaluationProgress&) { return true; },
+      [&](absl::StatusOr<EvaluationRow> row) { told = std::move(row); });
+  world.executor.RunUntilIdle();
+  EXPECT_EQ(told.status().code(), absl::StatusCode::kUnavailable) << told.status();
+  EXPECT_THAT(std::string(told.status().message()), HasSubstr("eval-a"));
+}
+
 TEST(EvaluationOperations, GoOnAfterARestartWithTheSameResult) {
   World world;
   const std::string calm = world.Start()->row.id;

@@ -374,6 +374,19 @@ TEST_F(ShardServerTest, AFetchThatIsCutOffIsNoCancelOfTheShard) {
   EXPECT_THAT(std::string(results_[0].status().message()), ::testing::HasSubstr("by a proxy"));
 }
 
+TEST_F(ShardServerTest, AShardWhoseObjectsAreOutOfReachFailsWithTheLoadsThatRunAtOnce) {
+  constexpr size_t kLoadsAtOnce = 4, kSegments = 20;
+  server_.get_failures.assign(kSegments * limits::kUploadAttempts, absl::UnavailableError("no way there"));
+  std::vector<ChainDraws> chains;
+  for (int32_t i = 0; i < static_cast<int32_t>(kSegments) / 2; ++i) chains.push_back(Chain(i));
+  Submit(Request(1, chains));
+  executor_.RunFor(limits::kUploadAttempts * limits::kRetryMax);
+  ASSERT_THAT(results_, SizeIs(1)) << "so that another worker can be asked";
+  EXPECT_TRUE(absl::IsUnavailable(results_[0].status())) << results_[0].status();
+  executor_.RunFor(absl::Hours(1));
+  EXPECT_THAT(server_.get_failures, SizeIs((kSegments - kLoadsAtOnce) * limits::kUploadAttempts));
+}
+
 ShardRequest OfRows(ShardRequest request, int64_t rows = 0) {
   request.inputs = nullptr;
   request.rows = DatasetRows{{.name = "empty"}, 0, rows};

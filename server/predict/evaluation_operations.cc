@@ -58,6 +58,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     Backoff backoff;
     bool running = false;  // or about to be run again
     bool ending = false;   // its end is on the way to the log
+    bool waits_for_memory = false;
     absl::Duration deadline;
     EvaluationProgress progress = {};
     std::function<void()> cancel = [] {};
@@ -129,6 +130,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     int64_t running = std::ranges::count_if(operations, [](const auto& entry) { return entry.second.running; });
     for (auto& [sequence, operation] : operations) {
       if (running >= limits::kRunningEvaluations) return;
+      if (operation.waits_for_memory) return;  // else smaller ones that come later would take it away for ever
       if (operation.running) continue;
       ++running;
       operation.running = true;
@@ -165,6 +167,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     for (Watcher& watcher : operation->watchers) {
       if (watcher.progress && !watcher.progress(progress)) watcher.progress = nullptr;
     }
+    if (std::exchange(operation->waits_for_memory, false)) Advance();
   }
 
   void OnRun(const std::string& id, absl::StatusOr<Evaluation> result) {
@@ -175,6 +178,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     if (!MayPass(result.status()) || clock->Monotonic() + wait >= operation->deadline) {
       return End({id, EvaluationState::kFailed, "", result.status()});
     }
+    operation->waits_for_memory = absl::IsResourceExhausted(result.status());
     strand.ScheduleAfter(wait, [weak = weak_from_this(), id] {
       if (const auto self = weak.lock()) self->Run(id);
     });

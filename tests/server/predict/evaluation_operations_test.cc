@@ -13,6 +13,7 @@
 #include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/predict/evaluation_memory.h"
 #include "tests/server/predict/fake_serving.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
@@ -60,21 +61,25 @@ class StoredLog final : public EvaluationLog {
 
 // Stores that outlive servers; `server` is the one that runs, made again by Restart.
 struct World {
-  World() {
+  explicit World(int64_t max_row_bytes = Evaluator::kMaxRowBytes)
+      : evaluator(&executor, &catalog, &blobs, &queue, max_row_bytes) {
     JobPlan plan;
     plan.job = kJob;
     plan.spec.model.kind = GaussianPotential{2, 1.0};
     Apply(change::CreateJob{std::make_shared<const JobPlan>(plan), ""});
     StoreAVersion();
-    const std::vector<int32_t> labels = {0, 1};
-    Dataset dataset{
-        .name = "data", .input_shape = {1}, .num_rows = 2, .num_classes = 2, .shards = {{0, 2, {"x", 0, ""}}}};
-    const auto* bytes = reinterpret_cast<const char*>(labels.data());
-    EXPECT_TRUE(blobs.Put("x", WriteSafetensors({{"labels", TensorType::kInt32, {2}, bytes, 8}}, {})).ok());
-    catalog.datasets["data"] = dataset;
-    port.labels["data"] = labels;
+    PutDataset("data", {0, 1});
     port.workers = {{"a", Mood::kAnswers}};
     Restart();
+  }
+
+  void PutDataset(const std::string& name, const std::vector<int32_t>& labels) {
+    const auto rows = std::ssize(labels);
+    const auto* bytes = reinterpret_cast<const char*>(labels.data());
+    EXPECT_TRUE(blobs.Put(name, WriteSafetensors({{"labels", TensorType::kInt32, {rows}, bytes, 4 * rows}}, {})).ok());
+    catalog.datasets[name] = {
+        .name = name, .input_shape = {1}, .num_rows = rows, .num_classes = 2, .shards = {{0, rows, {name, 0, ""}}}};
+    port.labels[name] = labels;
   }
 
   // Version 1, of one draw.
@@ -145,7 +150,7 @@ struct World {
   testing::FakeDrawCatalog catalog{&executor, {2, 1}, 2};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(2)};
   ShardQueue queue{&clock, &executor, &port};
-  Evaluator evaluator{&executor, &catalog, &blobs, &queue};
+  Evaluator evaluator;
   uint64_t lives = 0;
   std::unique_ptr<EvaluationOperations> operations;
 };
@@ -241,7 +246,7 @@ TEST(EvaluationOperations, FailAtOnceByWhatWouldComeAgain) {
   World world;
   EXPECT_EQ(world.Start("", "none").status().code(), absl::StatusCode::kNotFound) << "nothing is stored";
   EXPECT_THAT(*world.store.ListEvaluations({}), IsEmpty());
-  ASSERT_TRUE(world.blobs.Delete("x").ok());
+  ASSERT_TRUE(world.blobs.Delete("data").ok());
   const std::string id = world.Start()->row.id;
   EXPECT_EQ(world.Stored(id).state, EvaluationState::kFailed);
   EXPECT_EQ(world.Stored(id).error.code(), absl::StatusCode::kDataLoss);
@@ -264,6 +269,31 @@ TEST(EvaluationOperations, RunAFewAtATimeAndRefuseTooMany) {
   world.port.AnswerOpen();
   world.executor.RunFor(absl::Seconds(10));
   for (const std::string& id : ids) EXPECT_EQ(world.Stored(id).state, EvaluationState::kSucceeded);
+}
+
+// Smaller ones that come later do not take the memory away that it waits for.
+TEST(EvaluationOperations, OneThatWaitsForMemoryIsNotOvertaken) {
+  const int64_t large_bytes = EvaluationBytes({.labelled = 20}, 2, 2);
+  World world(large_bytes);
+  world.PutDataset("large", std::vector<int32_t>(20));
+  world.port.workers = {{"a", Mood::kHangs}};
+  ASSERT_TRUE(world.Start("first").ok());
+  ASSERT_TRUE(world.Start("large", "large").ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.Start(absl::StrCat("later", i)).ok());
+  world.executor.RunFor(absl::Seconds(20));
+  const auto sent = [&world] {
+    std::vector<std::string> names;
+    for (const auto& shard : world.port.sent) names.push_back(shard.request.rows->dataset.name);
+    return names;
+  };
+  EXPECT_THAT(sent(), ::testing::ElementsAre("data"));
+  world.port.AnswerOldest();
+  world.executor.RunFor(limits::kRetryMax);
+  EXPECT_THAT(sent(), ::testing::ElementsAre("data", "large"));
+  world.port.workers = {{"a", Mood::kAnswers}};
+  world.port.AnswerOpen();
+  world.executor.RunFor(absl::Seconds(10));
+  EXPECT_THAT(sent(), ::testing::ElementsAre("data", "large", "data", "data", "data"));
 }
 
 TEST(EvaluationOperations, ACancelledOneLeavesItsWorkersAndStaysCancelled) {

@@ -10,10 +10,15 @@ namespace {
 
 std::atomic<int64_t> held = 0;
 
+// Null, too.
+void* Noted(void* memory) {
+  if (memory != nullptr) held += static_cast<int64_t>(malloc_usable_size(memory));
+  return memory;
+}
+
 void* Counted(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
-  held += static_cast<int64_t>(malloc_usable_size(memory));
-  return memory;
+  return Noted(memory);
 }
 
 void Release(void* memory) {
@@ -29,8 +34,9 @@ int64_t HeldBytes() { return held; }
 
 }  // namespace chainfleet::testing
 
-// Those for arrays and those that do not throw call these.
+// Those for arrays call these. What does not throw would, too, but not where a sanitizer has its own.
 void* operator new(size_t size) { return Counted(std::malloc(size == 0 ? 1 : size)); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return Noted(std::malloc(size == 0 ? 1 : size)); }
 void* operator new(size_t size, std::align_val_t align) {
   const auto alignment = static_cast<size_t>(align);
   return Counted(std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment));

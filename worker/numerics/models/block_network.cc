@@ -1,6 +1,5 @@
 #include "worker/numerics/models/block_network.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -9,9 +8,11 @@
 #include <numeric>
 #include <optional>
 
+#include "worker/numerics/kernels/gather.h"
+#include "worker/numerics/kernels/lane_buffer.h"
 #include "worker/numerics/kernels/lanes.h"
-#include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/lane_network.h"
 #include "worker/numerics/models/scripted_network.h"
 
 namespace chainfleet {
@@ -50,27 +51,67 @@ class FusedBlock final : public BlockNetwork {
   int64_t images_ = 0;
 };
 
-// Blocks have one shape, missing images are zeros: an operation that went another way for another number of images
-// would change bits.
-class EagerBlock final : public BlockNetwork {
+// As FusedBlock, for the lists of layers that the fused kernels do not know.
+class LaneBlock final : public BlockNetwork {
  public:
-  EagerBlock(NetworkShape network, std::shared_ptr<const ScriptedNetwork> script)
-      : network_(std::move(network)), script_(std::move(script)) {
-    std::vector<int64_t> shape = {1, kMaxBlockRows};
-    shape.insert(shape.end(), network_.input_shape.begin(), network_.input_shape.end());
+  explicit LaneBlock(const NetworkShape& network)
+      : network_(network),
+        inputs_(NumValues(network.input_shape)),
+        staging_(kLanes * RowStride(inputs_)),
+        x_(kMaxBlockRows * inputs_),
+        y_(kMaxBlockRows * network.num_outputs) {}
+
+  void Read(const InputRows& rows, int64_t first, int64_t count) override {
+    groups_ = NumGroups(count);
+    for (int64_t g = 0; g < groups_; ++g) {
+      const int64_t images = std::min(count - g * kLanes, kLanes);
+      for (int64_t i = 0; i < images; ++i) {
+        rows.Read(first + g * kLanes + i, staging_.data() + i * RowStride(inputs_));
+      }
+      RowsToLanes(staging_.data(), RowStride(inputs_), images, inputs_, x_.data() + g * inputs_ * kLanes);
+    }
+  }
+
+  const float* Outputs(const float* draw) override {
+    network_.Forward(draw, groups_, x_.data(), y_.data());
+    return y_.data();
+  }
+
+ private:
+  LaneNetwork network_;
+  const int64_t inputs_;
+  int64_t groups_ = 0;
+  LaneBuffer<float> staging_;  // [16][RowStride(inputs)]
+  LaneBuffer<float> x_, y_;    // [group][inputs | outputs][16]
+};
+
+// Nobody knows what a module's operations do with the rows beside, so a row is run alone.
+class ScriptBlock final : public BlockNetwork {
+ public:
+  explicit ScriptBlock(std::shared_ptr<const ScriptedNetwork> script)
+      : script_(std::move(script)), y_(kMaxBlockRows * script_->shape().num_outputs) {
+    std::vector<int64_t> shape = {kMaxBlockRows, 1, 1};
+    const std::vector<int64_t>& input = script_->shape().input_shape;
+    shape.insert(shape.end(), input.begin(), input.end());
     x_ = at::zeros(shape, at::kFloat);
   }
 
   void Read(const InputRows& rows, int64_t first, int64_t count) override {
-    float* x = x_.data_ptr<float>();
-    for (int64_t i = 0; i < count; ++i) rows.Read(first + i, x + i * rows.row_size());
-    std::fill(x + count * rows.row_size(), x + x_.numel(), 0.0f);
+    count_ = count;
+    for (int64_t i = 0; i < count; ++i) rows.Read(first + i, x_.data_ptr<float>() + i * rows.row_size());
   }
 
   const float* Outputs(const float* draw) override {
     const c10::AutoGradMode autograd(false);
-    lanes_ = OutputsOf(draw).view({kSliceGroups, kLanes, network_.num_outputs}).transpose(1, 2).contiguous();
-    return lanes_.const_data_ptr<float>();
+    const std::vector<at::Tensor> parameters = Views(script_->shape().parameters, draw);
+    const int64_t outputs = script_->shape().num_outputs;
+    for (int64_t i = 0; i < count_; ++i) {
+      const at::Tensor row = script_->Logits(parameters, x_[i].clone()).contiguous();
+      for (int64_t k = 0; k < outputs; ++k) {
+        y_.data()[(i / kLanes * outputs + k) * kLanes + i % kLanes] = row.const_data_ptr<float>()[k];
+      }
+    }
+    return y_.data();
   }
 
  private:
@@ -85,16 +126,10 @@ class EagerBlock final : public BlockNetwork {
     return views;
   }
 
-  at::Tensor OutputsOf(const float* draw) const {
-    if (script_ != nullptr) return script_->Logits(Views(network_.parameters, draw), x_);
-    const std::vector<at::Tensor> statistics = Views(network_.statistics, draw);
-    return EagerLogits(network_, Views(network_.parameters, draw), x_, {.statistics = &statistics});
-  }
-
-  const NetworkShape network_;
   const std::shared_ptr<const ScriptedNetwork> script_;
-  at::Tensor x_;      // [1, kMaxBlockRows, input_shape...]
-  at::Tensor lanes_;  // outputs as they are handed out
+  int64_t count_ = 0;
+  at::Tensor x_;         // [kMaxBlockRows, 1, 1, input_shape...]
+  LaneBuffer<float> y_;  // [group][outputs][16]
 };
 
 class LinearBlock final : public BlockNetwork {
@@ -130,7 +165,8 @@ std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network,
   if (std::optional<Architecture> fused = FusedArchitecture(network)) {
     return std::make_unique<FusedBlock>(*std::move(fused), network.parameters);
   }
-  return std::make_unique<EagerBlock>(network, std::move(script));
+  if (script != nullptr) return std::make_unique<ScriptBlock>(std::move(script));
+  return std::make_unique<LaneBlock>(network);
 }
 
 std::unique_ptr<BlockNetwork> MakeLinearBlock(const std::vector<ParameterShape>& parameters) {

@@ -27,8 +27,8 @@ class BlockNetwork {
 
 inline constexpr int64_t kMaxBlockRows = 64;
 
-// The fused kernels if the network is theirs, else ATen operations. `script`: the network is a module, and `network`
-// its shape.
+// The fused kernels if the network is theirs, else its layers over images in lanes. `script`: the network is a module,
+// which runs a row at a time, and `network` is its shape.
 std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network,
                                                std::shared_ptr<const ScriptedNetwork> script = nullptr);
 

@@ -18,14 +18,6 @@ int64_t ScratchSize(const ConvShape& conv) { return conv.out_channels * 4 * conv
 
 }  // namespace
 
-template <typename T>
-LaneBuffer<T>::LaneBuffer(int64_t size) : memory(hwy::AllocateAligned<T>(size)) {
-  if (memory == nullptr) throw std::bad_alloc();
-  std::fill_n(memory.get(), size, T{0});
-}
-template struct LaneBuffer<float>;
-template struct LaneBuffer<uint8_t>;
-
 NetworkWorkspace::NetworkWorkspace(const Architecture& architecture, int64_t images, bool training, bool norms) {
   const int64_t slices = NumSlices(images), lanes = NumGroups(images) * kLanes;
   const bool dense_input = architecture.convolutions.empty();

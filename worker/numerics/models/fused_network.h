@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "hwy/aligned_allocator.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/kernels/augment.h"
+#include "worker/numerics/kernels/lane_buffer.h"
 #include "worker/numerics/kernels/lanes.h"
 #include "worker/numerics/models/architecture.h"
 
@@ -18,15 +18,6 @@ namespace chainfleet {
 
 inline constexpr int64_t kSliceImages = kSliceGroups * kLanes;
 inline constexpr int64_t NumSlices(int64_t images) { return (images + kSliceImages - 1) / kSliceImages; }
-
-// Zeroed, on 64 bytes.
-template <typename T>
-struct LaneBuffer {
-  LaneBuffer() = default;
-  explicit LaneBuffer(int64_t size);
-  T* data() const { return memory.get(); }
-  hwy::AlignedFreeUniquePtr<T[]> memory;
-};
 
 // Activations and gradients of one chain and up to `images` images. Distinct slices may be filled by distinct threads.
 struct NetworkWorkspace {

@@ -1,32 +1,83 @@
-// Outputs of blocks of images beside the network in double, on both of its paths.
+// Outputs of blocks of images beside the network in double, for networks of every kind of layer.
 #include "worker/numerics/models/block_network.h"
 
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "hwy/highway.h"
 #include "tests/support/network_fixture.h"
+#include "tests/support/script_file.h"
 #include "worker/numerics/kernels/lanes.h"
 #include "worker/numerics/models/eager_network.h"
+#include "worker/numerics/models/scripted_network.h"
 #include "worker/numerics/models/single_threaded.h"
-#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
 
 constexpr int64_t kClasses = 10;
 
-class BlockNetworkTest : public ::testing::TestWithParam<const char*> {  // mlp and lenet5 are fused, cnn5 is not
+// Every kind of layer, windows that overlap and that leave pixels out, channels around the register blocks.
+LayerList EveryLayer() {
+  const LayerList joined = {{ConvLayer{.out_channels = 5, .kernel = 1}}, {ReluLayer{}}};
+  const LayerList same = {{BatchNormLayer{}}, {ConvLayer{.out_channels = 11, .padding = 1, .bias = false}}};
+  const LayerList half = {{ConvLayer{.out_channels = 14, .kernel = 5, .stride = 2, .padding = 2}}, {ReluLayer{}}};
+  const LayerList straight = {{ConvLayer{.out_channels = 14, .kernel = 1, .stride = 2}}, {BatchNormLayer{}}};
+  return {{ConvLayer{.out_channels = 6, .padding = 1}},
+          {BatchNormLayer{}},
+          {ReluLayer{}},
+          {ConcatLayer{joined}},
+          {ResidualLayer{same, {}}},
+          {ResidualLayer{half, straight}},
+          {FrnLayer{}},
+          {MaxPoolLayer{.size = 3, .stride = 1, .padding = 1}},
+          {AvgPoolLayer{.size = 2}},
+          {ConvLayer{.out_channels = 6, .kernel = 2, .groups = 2}},
+          {FrnLayer{.threshold = false}},
+          {DropoutLayer{}},
+          {ConcatLayer{{{MaxPoolLayer{.size = 3, .stride = 1, .padding = 1}}}}},
+          {GlobalAvgPoolLayer{}},
+          {LinearLayer{19, false}},
+          {BatchNormLayer{}},
+          {ConcatLayer{{{LinearLayer{3}}}}},
+          {ResidualLayer{{{ReluLayer{}}}, {}}},
+          {LinearLayer{}}};
+}
+
+// mlp and lenet5 run on the fused kernels, the others layer by layer.
+class BlockNetworkTest : public ::testing::TestWithParam<std::string> {
  protected:
-  const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(80);
-  const Dataset& description_ = data_->description();
-  const NetworkShape network_ = *InferNetwork({BuiltinModel{GetParam(), {}}}, description_.input_shape, kClasses);
-  const std::unique_ptr<Potential> potential_ = MakeNetwork(GetParam(), data_);
-  const ThetaArena theta_ = RandomTheta(potential_->layout(), 1);
-  const std::vector<float> draw_ = theta_.ReadRow(0);
-  const InputRows rows_{description_.input_type, data_->input_bytes().data(), description_.input_shape,
-                        description_.normalisation};
+  BlockNetworkTest() {
+    uint32_t i = 0;
+    const auto uniform = [&i] { return UniformFloat(RandomBlock(RngKey{1}, RngStream::kInit, 0, i++).word[0]); };
+    for (const ParameterShape& parameter : network_.parameters) {
+      // Outputs of a layer are about as large as its inputs.
+      const bool scale = parameter.name.ends_with("scale");
+      const double fan_in = static_cast<double>(NumValues(parameter.shape)) / static_cast<double>(parameter.shape[0]);
+      const auto reach = static_cast<float>(parameter.shape.size() > 1 ? std::sqrt(6 / fan_in) : 0.1);
+      for (int64_t k = 0; k < NumValues(parameter.shape); ++k) {
+        draw_.push_back((scale ? 1 : 0) + (2 * uniform() - 1) * reach);
+      }
+    }
+    for (const ParameterShape& statistic : network_.statistics) {
+      for (int64_t k = 0; k < NumValues(statistic.shape); ++k) draw_.push_back(0.1f + uniform());
+    }
+  }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+
+  // [1, shape...] each, in double.
+  std::vector<at::Tensor> Tensors(const std::vector<ParameterShape>& shapes) const {
+    std::vector<at::Tensor> tensors;
+    for (const ParameterShape& shape : shapes) {
+      const float* first = draw_.data() + shape.offset;
+      const std::vector<double> values(first, first + NumValues(shape.shape));
+      tensors.push_back(at::tensor(values, at::kDouble).view(shape.shape).unsqueeze(0));
+    }
+    return tensors;
+  }
 
   // [count, K]
   std::vector<float> Outputs(int64_t first, int64_t count) const {
@@ -43,44 +94,103 @@ class BlockNetworkTest : public ::testing::TestWithParam<const char*> {  // mlp 
     });
     return outputs;
   }
+
+  static bool IsSmall() { return GetParam() == "mlp" || GetParam() == "lenet5" || GetParam() == "every layer"; }
+
+  const int64_t block_ = IsSmall() ? kMaxBlockRows : kLanes + 1;
+  const std::shared_ptr<const ResidentDataset> data_ =
+      SyntheticImages(80, GetParam() == "every layer" ? std::vector<int64_t>{2, 9, 10}
+                          : IsSmall()                 ? std::vector<int64_t>{1, 28, 28}
+                                                      : std::vector<int64_t>{3, 32, 32});
+  const Dataset& description_ = data_->description();
+  const NetworkShape network_ = GetParam() == "every layer"
+                                    ? *InferNetwork(EveryLayer(), description_.input_shape, kClasses, "layers")
+                                    : *InferNetwork({BuiltinModel{GetParam(), {}}}, description_.input_shape, kClasses);
+  std::vector<float> draw_;
+  const InputRows rows_{description_.input_type, data_->input_bytes().data(), description_.input_shape,
+                        description_.normalisation};
 };
 
 TEST_P(BlockNetworkTest, AgreesWithTheNetworkInDouble) {
-  constexpr int64_t kFirst = 3, kCount = kMaxBlockRows;
+  constexpr int64_t kFirst = 3;
   std::vector<double> x;
   std::vector<float> row(rows_.row_size());
-  for (int64_t i = kFirst; i < kFirst + kCount; ++i) {
+  for (int64_t i = kFirst; i < kFirst + block_; ++i) {
     rows_.Read(i, row.data());
     x.insert(x.end(), row.begin(), row.end());
   }
-  std::vector<int64_t> shape = {1, kCount};
+  std::vector<int64_t> shape = {1, block_};
   shape.insert(shape.end(), description_.input_shape.begin(), description_.input_shape.end());
-  std::vector<at::Tensor> parameters;
-  for (size_t k = 0; k < theta_.layout().spans().size(); ++k) {
-    parameters.push_back(ParameterView(theta_, k).to(at::kDouble));
-  }
-  const at::Tensor expected = EagerLogits(network_, parameters, at::tensor(x, at::kDouble).view(shape)).contiguous();
-  const std::vector<float> outputs = Outputs(kFirst, kCount);
+  const std::vector<at::Tensor> statistics = Tensors(network_.statistics);
+  const at::Tensor expected = EagerLogits(network_, Tensors(network_.parameters),
+                                          at::tensor(x, at::kDouble).view(shape), {.statistics = &statistics})
+                                  .contiguous();
+  const std::vector<float> outputs = Outputs(kFirst, block_);
   ASSERT_EQ(expected.numel(), static_cast<int64_t>(outputs.size()));
+  const double size = expected.abs().max().item<double>();
+  EXPECT_GT(size, 0.1);
   for (int64_t i = 0; i < expected.numel(); ++i) {
-    EXPECT_NEAR(outputs[i], expected.const_data_ptr<double>()[i], 1e-4);
+    EXPECT_NEAR(outputs[i], expected.const_data_ptr<double>()[i], 1e-5 * size);
   }
 }
 
+// A batch, a shard or a cut of a request changes no bit: on every instruction set of this host.
 TEST_P(BlockNetworkTest, GivesAnImageTheSameNumbersInEveryBlock) {
-  const std::vector<float> all = Outputs(0, kMaxBlockRows);
-  for (const int64_t image : {0, 17, 63}) {
-    const int64_t at = std::min<int64_t>(image, 5);
-    const std::vector<float> alone = Outputs(image, 1), last = Outputs(image - at, at + 1);
-    for (int64_t k = 0; k < kClasses; ++k) {
-      EXPECT_EQ(alone[k], all[image * kClasses + k]);
-      EXPECT_EQ(last[at * kClasses + k], all[image * kClasses + k]);
+  std::vector<float> with_fma;
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const bool fused = (target & (HWY_AVX2 | HWY_AVX3)) != 0;
+    if (!fused && !IsSmall()) continue;  // takes too long
+    hwy::SetSupportedTargetsForTest(target);
+    const std::vector<float> all = Outputs(0, block_);
+    for (int64_t count = 1; count < block_; count += IsSmall() ? 1 : 15) {
+      const std::vector<float> fewer = Outputs(0, count), last = Outputs(block_ - count, count);
+      EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), all.begin())) << hwy::TargetName(target) << ", " << count;
+      EXPECT_TRUE(std::equal(last.rbegin(), last.rend(), all.rbegin())) << hwy::TargetName(target) << ", " << count;
     }
+    if (!fused) continue;
+    if (with_fma.empty()) with_fma = all;
+    EXPECT_EQ(all, with_fma) << "processors with fused multiply-add have the same bits";
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, BlockNetworkTest, ::testing::Values("mlp", "lenet5", "cnn5"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Networks, BlockNetworkTest,
+                         ::testing::Values("mlp", "lenet5", "every layer", "cnn5", "resnet20-frn", "resnet18"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+                           return name;
+                         });
+
+// What a module's operations do depends on the processor, so the bits of its rows are compared on each way that
+// LibTorch has (bits_under.sh).
+TEST(ScriptBlock, GivesARowTheSameNumbersInEveryBlock) {
+  const auto data = SyntheticImages(80);
+  const Dataset& description = data->description();
+  const auto script = ScriptedNetwork::Load(ScriptedMlp({784, 50, 10}), description.input_shape, 10, at::kCPU);
+  ASSERT_TRUE(script.ok()) << script.status();
+  const NetworkShape& network = (*script)->shape();
+  const InputRows rows(description.input_type, data->input_bytes().data(), description.input_shape,
+                       description.normalisation);
+  std::vector<float> draw;
+  for (int64_t i = 0; i < NumParameters(network.parameters); ++i) {
+    draw.push_back(UniformFloat(RandomBlock(RngKey{1}, RngStream::kInit, 0, static_cast<uint32_t>(i)).word[0]) - 0.5f);
+  }
+  const auto outputs = [&](int64_t first, int64_t count) {
+    const auto block = MakeBlockNetwork(network, *script);
+    std::vector<float> of_last;
+    RunSingleThreaded(1, [&](int64_t) {
+      block->Read(rows, first, count);
+      const float* lanes = block->Outputs(draw.data());
+      const int64_t last = count - 1;
+      for (int64_t k = 0; k < 10; ++k) of_last.push_back(lanes[(last / kLanes * 10 + k) * kLanes + last % kLanes]);
+    });
+    return of_last;
+  };
+  const std::vector<float> alone = outputs(66, 1);
+  EXPECT_NE(alone, outputs(65, 1));
+  for (int64_t count = 2; count <= kMaxBlockRows; ++count) EXPECT_EQ(outputs(67 - count, count), alone) << count;
+}
 
 }  // namespace
 }  // namespace chainfleet

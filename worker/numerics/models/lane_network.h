@@ -1,0 +1,33 @@
+// The forward pass of any list of layers on a CPU, over images in lanes (kernels/lanes.h): for predictions.
+//
+// No layer goes through LibTorch, whose kernels choose their order of summation by the number of rows and by a row's
+// place among them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/domain/network_shape.h"
+#include "worker/numerics/kernels/lane_buffer.h"
+
+namespace chainfleet {
+
+// Not thread-safe: one per thread.
+class LaneNetwork {
+ public:
+  // `network` has layers; dropout is off.
+  explicit LaneNetwork(NetworkShape network);
+
+  // y[groups][num_outputs][16] of x[groups][input][16]. `draw`: parameters and statistics, in order, no padding.
+  void Forward(const float* draw, int64_t groups, const float* x, float* y);
+
+ private:
+  class Pass;
+
+  const NetworkShape network_;
+  int64_t largest_ = 0;                                   // floats of one example in the widest layer, padding included
+  std::vector<std::shared_ptr<LaneBuffer<float>>> idle_;  // activations; those that nothing else points to are free
+};
+
+}  // namespace chainfleet

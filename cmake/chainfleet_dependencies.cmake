@@ -1,4 +1,4 @@
-# Every third-party library, found once. deploy/install_deps.sh installs them; deploy/packages.txt names them.
+# Every third-party library, found once. deploy/packages.txt names them (packages-test.txt: GoogleTest, Google Benchmark).
 set(CHAINFLEET_DEPS "$ENV{CHAINFLEET_DEPS}" CACHE PATH "Where deploy/install_deps.sh put LibTorch")
 if(NOT CHAINFLEET_DEPS)
   set(CHAINFLEET_DEPS "$ENV{HOME}/.cache/chainfleet")
@@ -7,7 +7,9 @@ set(CHAINFLEET_TORCH_ROOT "${CHAINFLEET_DEPS}/libtorch-2.11.0/torch" CACHE PATH 
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
-find_package(GTest REQUIRED)
+if(CHAINFLEET_TESTS)
+  find_package(GTest REQUIRED)
+endif()
 find_package(hwy REQUIRED CONFIG)
 find_package(OpenSSL REQUIRED)
 find_package(spdlog REQUIRED)

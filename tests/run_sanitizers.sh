@@ -39,7 +39,7 @@ run_binaries() {
   done
 }
 
-deploy/install_deps.sh
+deploy/install_deps.sh --with-tests
 for kind in $kinds; do
   preset=$([ "$kind" = address ] && echo asan || echo tsan)
   cmake --preset "$preset" > /dev/null

@@ -1,4 +1,4 @@
-"""The public client of the Open Inference Protocol, which deploy/install_deps.sh has unpacked."""
+"""The public client of the Open Inference Protocol, which deploy/install_deps.sh --with-tests has unpacked."""
 import os
 import sys
 

@@ -42,7 +42,7 @@ class S3Server(RealServer):
     def start(self):
         """Returns once objects can be written to the bucket."""
         if not os.path.exists(PROGRAM):
-            raise RuntimeError(f"{PROGRAM} is not there: run deploy/install_deps.sh")
+            raise RuntimeError(f"{PROGRAM} is not there: run deploy/install_deps.sh --with-tests")
         os.makedirs(self.path("data"), exist_ok=True)
         # Sockets below our own folder, so that nothing is shared with another run.
         with open(self.path("weed.log"), "ab") as log:

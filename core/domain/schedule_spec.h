@@ -95,8 +95,24 @@ struct SwagSchedule {
   bool operator==(const SwagSchedule&) const = default;
 };
 
-using ScheduleKind =
-    std::variant<ConstantSchedule, LinearSchedule, ExponentialSchedule, StepSchedule, CyclicalSchedule, SwagSchedule>;
+// initial (1 + t / offset)^-power, the decreasing steps a (b + t)^-gamma of Welling & Teh, "Bayesian learning via
+// stochastic gradient Langevin dynamics" (ICML 2011): a = initial offset^power, b = `offset` in steps, gamma = `power`.
+// Their conditions for convergence hold for a power in (0.5, 1].
+struct PolynomialSchedule {
+  static constexpr char kName[] = "polynomial";
+  double initial = 0, offset = 1, power = 0.55;
+  double initial_value() const { return initial; }
+  double largest_value() const { return initial; }
+  static void Fields(auto& self, auto&& visit) {
+    visit("initial", self.initial, Above(0));
+    visit("offset", self.offset, Above(0));
+    visit("power", self.power, Above(0));
+  }
+  bool operator==(const PolynomialSchedule&) const = default;
+};
+
+using ScheduleKind = std::variant<ConstantSchedule, LinearSchedule, ExponentialSchedule, StepSchedule, CyclicalSchedule,
+                                  SwagSchedule, PolynomialSchedule>;
 
 // kLearningRate: h on the mean loss, alpha = h / N. kStepSize: alpha on the full-data potential.
 enum class StepScale { kLearningRate, kStepSize };

@@ -34,6 +34,10 @@ double Value(const SwagSchedule& s, const StepPlan& plan, int64_t t) {
   return s.initial + (s.final - s.initial) * (part - 0.5) / 0.4;
 }
 
+double Value(const PolynomialSchedule& s, const StepPlan&, int64_t t) {
+  return s.initial * std::pow(1 + static_cast<double>(t) / s.offset, -s.power);
+}
+
 }  // namespace
 
 StepSizeSchedule::StepSizeSchedule(const JobSpec& spec, const StepPlan& plan, int64_t num_examples)

@@ -209,10 +209,12 @@ TEST(JobSpec, TheCorrectedNoiseFitsTheLargestStepOfTheRun) {
   spec.collect = {.every_steps = 10};
   const std::vector<ScheduleKind> calm = {ConstantSchedule{0.002},           LinearSchedule{0.001, 0.002},
                                           ExponentialSchedule{0.001, 0.002}, StepSchedule{0.001, 2, 0.5},
-                                          CyclicalSchedule{0.002, 0, 1},     SwagSchedule{0.001, 0.002, 1}};
+                                          CyclicalSchedule{0.002, 0, 1},     SwagSchedule{0.001, 0.002, 1},
+                                          PolynomialSchedule{0.002, 10, 1}};
   const std::vector<ScheduleKind> hot = {ConstantSchedule{0.0021},           LinearSchedule{0.001, 0.0021},
                                          ExponentialSchedule{0.001, 0.0021}, StepSchedule{0.001, 2.1, 0.5},
-                                         CyclicalSchedule{0.0021, 0, 1},     SwagSchedule{0.001, 0.0021, 1}};
+                                         CyclicalSchedule{0.0021, 0, 1},     SwagSchedule{0.001, 0.0021, 1},
+                                         PolynomialSchedule{0.0021, 10, 1}};
   for (size_t i = 0; i < hot.size(); ++i) {
     spec.schedule.kind = calm[i];
     EXPECT_THAT(ValidateForData(spec, 60000), IsEmpty()) << i;

@@ -20,9 +20,9 @@ std::vector<std::string> Paths(const ScheduleKind& kind, StepScale scale = StepS
 
 TEST(ScheduleSpec, TakesEachKindWithinItsBounds) {
   const std::vector<ScheduleKind> good = {
-      ConstantSchedule{0.1},         LinearSchedule{0.1, 0},     ExponentialSchedule{0.1, 0.01},
-      StepSchedule{0.1, 0.1, 0.5},   SwagSchedule{0.1, 0.05, 3}, CyclicalSchedule{0.1, 0, 4},
-      CyclicalSchedule{0.1, 0.1, 1},
+      ConstantSchedule{0.1},         LinearSchedule{0.1, 0},         ExponentialSchedule{0.1, 0.01},
+      StepSchedule{0.1, 0.1, 0.5},   SwagSchedule{0.1, 0.05, 3},     CyclicalSchedule{0.1, 0, 4},
+      CyclicalSchedule{0.1, 0.1, 1}, PolynomialSchedule{0.1, 10, 1},
   };
   for (const ScheduleKind& kind : good) EXPECT_THAT(Paths(kind), IsEmpty()) << "kind " << kind.index();
 }
@@ -33,6 +33,8 @@ TEST(ScheduleSpec, NamesEveryFieldOutOfBoundsBelowItsScale) {
   EXPECT_THAT(Paths(LinearSchedule{0, -1}), ElementsAre("learning_rate.linear.initial", "learning_rate.linear.final"));
   EXPECT_THAT(Paths(ExponentialSchedule{0.1, 0}), ElementsAre("learning_rate.exponential.final"));
   EXPECT_THAT(Paths(StepSchedule{0.1, 0, 1}), ElementsAre("learning_rate.step.factor", "learning_rate.step.at"));
+  EXPECT_THAT(Paths(PolynomialSchedule{0.1, 0, 0}),
+              ElementsAre("learning_rate.polynomial.offset", "learning_rate.polynomial.power"));
   EXPECT_THAT(Paths(SwagSchedule{0.1, 0.1, 0}), ElementsAre("learning_rate.swag.start_epoch"));
   EXPECT_THAT(Paths(CyclicalSchedule{0.1, 0, 0}), ElementsAre("learning_rate.cyclical.cycles"));
 }

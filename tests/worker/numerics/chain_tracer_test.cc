@@ -6,12 +6,14 @@
 #include <numeric>
 
 #include "tests/support/regression_dataset.h"
+#include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/potential_factory.h"
 
 namespace chainfleet {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -35,6 +37,31 @@ std::shared_ptr<JobPlan> RegressionPlan(const ResidentDataset& data, const Sampl
   plan->spec.trace_every = 1;
   plan->spec.chains = 2;
   return plan;
+}
+
+// The sampler keeps exactly the steps whose traced statistic is below the threshold.
+TEST(ChainTracer, GivesTheStatisticThatGradientUncertaintyDecidesBy) {
+  const auto data = SyntheticImages(64, {1, 8, 8});
+  auto plan = RegressionPlan(*data, {GradientUncertaintySpec{.threshold = 0}});
+  plan->spec.model.kind = BuiltinModel{"mlp", {8}};
+  plan->spec.collect.every_steps = 1;
+  const auto batch = ChainBatch::Create(plan, data, "cpu");
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ASSERT_THAT((*batch)->trace_quantities(), Contains("gradient_uncertainty"));
+  ASSERT_EQ((*batch)->trace_quantities()[1], "gradient_uncertainty");
+  ASSERT_TRUE((*batch)->AddChain(0, std::nullopt).ok());
+  int below = 0;
+  for (int64_t step = 1; step <= 12; ++step) {
+    const auto reports = (*batch)->Step();
+    ASSERT_TRUE(reports.ok()) << reports.status();
+    if (step <= 5) continue;
+    const RowReport& report = reports->front();
+    EXPECT_NE(report.trace[1], 0);
+    EXPECT_EQ(report.draw_due, report.trace[1] < 0) << step;
+    below += report.trace[1] < 0 ? 1 : 0;
+  }
+  EXPECT_GT(below, 0);
+  EXPECT_LT(below, 7);
 }
 
 TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {

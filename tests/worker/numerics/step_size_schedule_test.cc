@@ -56,6 +56,14 @@ TEST(StepSizeSchedule, SwagReachesItsFinalValueBeforeItsStartEpoch) {
   EXPECT_EQ(schedule.StepSize(39 * 10), 0.1);
 }
 
+TEST(StepSizeSchedule, PolynomialIsTheOneOfWellingAndTeh) {
+  const double a = 0.04, b = 25, gamma = 0.6;
+  const StepSizeSchedule schedule = Make(PolynomialSchedule{a * std::pow(b, -gamma), b, gamma});
+  for (const int64_t t : {0, 1, 50, 399}) {
+    EXPECT_DOUBLE_EQ(schedule.StepSize(t), a * std::pow(b + static_cast<double>(t), -gamma)) << t;
+  }
+}
+
 TEST(StepSizeSchedule, StartOfEachCycleIsWithoutNoiseWhenTheSamplerSaysSo) {
   const StepSizeSchedule schedule = Make(CyclicalSchedule{0.2, 0.04, 4}, StepScale::kStepSize, 0.8);
   EXPECT_EQ(schedule.Temperature(0), 0);

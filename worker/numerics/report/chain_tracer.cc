@@ -45,9 +45,13 @@ std::vector<double> NormsOf(const ThetaArena& theta) {
 }  // namespace
 
 ChainTracer::ChainTracer(const JobSpec& spec, Potential* potential)
-    : potential_(potential), has_anchor_(KindsOf(spec).size() > 1), probes_(ProbesOf(spec, potential->num_examples())) {
+    : potential_(potential),
+      has_anchor_(KindsOf(spec).size() > 1),
+      has_uncertainty_(std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)),
+      probes_(ProbesOf(spec, potential->num_examples())) {
   quantities_.push_back("energy");
   if (has_anchor_) quantities_.push_back("anchor_distance");
+  if (has_uncertainty_) quantities_.push_back("gradient_uncertainty");
   for (const DrawKind kind : KindsOf(spec)) {
     quantities_.push_back(absl::StrCat(ToString(kind), ".norm"));
     for (const int64_t row : probes_) {
@@ -63,6 +67,7 @@ absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::v
     values[row].reserve(quantities_.size());
     values[row].push_back(info[row].energy);
     if (has_anchor_) values[row].push_back(info[row].anchor_distance);
+    if (has_uncertainty_) values[row].push_back(info[row].gradient_uncertainty);
   }
   const size_t n = probes_.size();
   std::vector<int64_t> ids;

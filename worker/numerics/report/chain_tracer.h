@@ -15,6 +15,7 @@ namespace chainfleet {
 //
 //   energy                      U at the step's batch, before the step
 //   anchor_distance             |theta - theta_a| before the step, of samplers that draw both
+//   gradient_uncertainty        GU or its scale-free form of the step's batch, of that sampler
 //   KIND.norm                   the Euclidean norm of all parameters; KIND is theta or theta_a, kinds that are kept
 //   KIND.log_likelihood[ROW]    of a few rows of the data set, spread over it: what the network says at fixed inputs.
 //                               Without augmentation and dropout; batch norm by those rows alone
@@ -34,7 +35,7 @@ class ChainTracer {
 
  private:
   Potential* const potential_;
-  const bool has_anchor_;
+  const bool has_anchor_, has_uncertainty_;
   std::vector<int64_t> probes_;  // rows of the data set
   std::vector<std::string> quantities_;
 };

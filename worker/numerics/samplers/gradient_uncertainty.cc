@@ -22,6 +22,7 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
       RunPass(Pass::kDot, {&scratch.gradient, &scratch.gradient}, inputs.chains, [](int64_t, float*) {});
   const double scale = static_cast<double>(inputs.potential->num_examples()) / static_cast<double>(n);
   std::vector<ChainStep> chains = inputs.chains;
+  std::vector<double> uncertainties(rows);
   std::vector<bool> kept(rows);
   for (int64_t row = 0; row < rows; ++row) {
     if (!chains[row].active) continue;
@@ -29,7 +30,8 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
     const double uncertainty = squares[row].sum / (scale * scale) - of_examples;
     // Examples without a gradient neither agree nor disagree.
     const double divisor = settings.scale_free && of_examples != 0 ? of_examples : 1;
-    kept[row] = Decide(*inputs.plan, chains[row].t, uncertainty / divisor, &state->numbers[row]);
+    uncertainties[row] = uncertainty / divisor;
+    kept[row] = Decide(*inputs.plan, chains[row].t, uncertainties[row], &state->numbers[row]);
     if (kept[row]) {
       state->arenas[1].CopyRow(row, state->theta());
     } else {
@@ -38,7 +40,10 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
   }
   std::vector<StepInfo> info =
       UpdateLangevin({inputs.potential, inputs.batches, inputs.plan, chains, &scratch}, {}, &state->theta(), nullptr);
-  for (int64_t row = 0; row < rows; ++row) info[row].kept = kept[row];
+  for (int64_t row = 0; row < rows; ++row) {
+    info[row].kept = kept[row];
+    info[row].gradient_uncertainty = uncertainties[row];
+  }
   return info;
 }
 

@@ -46,6 +46,7 @@ struct StepInfo {
   double energy = 0;           // U at the old theta, on the step's batch
   bool finite = true;          // energy and all of the new state
   double anchor_distance = 0;  // |theta - theta_a| before the step; 0 without an anchor
+  double gradient_uncertainty = 0;  // the statistic that GradientUncertainty compares with its threshold
   bool moved = true;           // false: a Metropolis kernel refused its proposal
   bool kept = true;            // false: the kernel keeps no draw of this step, whatever the job collects
   MetropolisStats metropolis;  // of a Metropolis kernel

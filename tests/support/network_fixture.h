@@ -12,10 +12,10 @@
 namespace chainfleet {
 
 inline std::unique_ptr<Potential> MakeNetwork(const std::string& model,
-                                              const std::shared_ptr<const ResidentDataset>& data,
-                                              double precision = 25) {
+                                              const std::shared_ptr<const ResidentDataset>& data, double precision = 25,
+                                              double width = 1) {
   JobPlan plan;
-  plan.spec.model.kind = BuiltinModel{model, {}};
+  plan.spec.model.kind = BuiltinModel{.name = model, .width = width};
   plan.spec.prior.kind = GaussianPrior{precision};
   plan.dataset = data->description();
   plan.normalisation = data->description().normalisation;

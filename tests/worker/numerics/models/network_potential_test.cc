@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -37,24 +38,46 @@ class EveryNetwork : public ::testing::TestWithParam<std::string> {
   const std::unique_ptr<Potential> potential_ = MakeNetwork(GetParam(), data_);
 };
 
-TEST_P(EveryNetwork, BitsOfAChainDependOnNobodyElse) {
-  constexpr int64_t kChains = 5, kBatch = 100;
-  const ThetaArena theta = RandomTheta(potential_->layout(), kChains);
-  const std::vector<int64_t> ids = SomeIds(kChains, kBatch, 300);
+// Energies and gradients of five chains: together on one thread and on two, and each alone.
+void ExpectBitsOfTheirOwn(Potential* potential, int64_t batch, int64_t num_examples) {
+  constexpr int64_t kChains = 5;
+  const ThetaArena theta = RandomTheta(potential->layout(), kChains);
+  const std::vector<int64_t> ids = SomeIds(kChains, batch, num_examples);
   at::set_num_threads(1);
-  const Evaluation together = Evaluate(potential_.get(), theta, ids);
+  const Evaluation together = Evaluate(potential, theta, ids);
   at::set_num_threads(2);  // four chains side by side, the fifth shared out
-  EXPECT_TRUE(Evaluate(potential_.get(), theta, ids) == together);
+  EXPECT_TRUE(Evaluate(potential, theta, ids) == together);
   for (int64_t r = 0; r < kChains; ++r) {
-    ThetaArena alone(potential_->layout(), Device());
+    ThetaArena alone(potential->layout(), Device());
     alone.AddRow();
     alone.WriteRow(0, theta.ReadRow(r));
-    const Evaluation single =
-        Evaluate(potential_.get(), alone, {ids.begin() + r * kBatch, ids.begin() + (r + 1) * kBatch});
+    const Evaluation single = Evaluate(potential, alone, {ids.begin() + r * batch, ids.begin() + (r + 1) * batch});
     EXPECT_EQ(single.energy[0], together.energy[r]);
     EXPECT_TRUE(single.gradient[0] == together.gradient[r]) << "chain " << r;
   }
 }
+
+TEST_P(EveryNetwork, BitsOfAChainDependOnNobodyElse) { ExpectBitsOfTheirOwn(potential_.get(), 100, 300); }
+
+// The networks that are sampled with LibTorch's operations, narrow.
+class LibraryNetwork : public ::testing::TestWithParam<std::string> {
+ protected:
+  void TearDown() override { at::set_num_threads(1); }
+};
+
+TEST_P(LibraryNetwork, BitsOfAChainDependOnNobodyElse) {
+  const auto potential = MakeNetwork(GetParam(), SyntheticImages(60, {3, 32, 32}), 25, 0.0625);
+  ExpectBitsOfTheirOwn(potential.get(), 7, 60);
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, LibraryNetwork,
+                         ::testing::Values("cnn5", "resnet18", "resnet20-frn", "resnet50", "preresnet164",
+                                           "wideresnet28x10", "vgg16", "vgg16-bn", "densenet161"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST_P(EveryNetwork, GradientIsTheSlopeOfTheEnergy) {
   const ThetaArena theta = RandomTheta(potential_->layout(), 1);

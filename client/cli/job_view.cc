@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <regex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -152,6 +153,16 @@ std::string ProgressLine(const v1::Job& job) {
     parts.push_back(absl::StrCat("ETA ", FormatAge(absl::Seconds(left))));
   }
   return absl::StrJoin(parts, "  ");
+}
+
+std::string PaintStates(std::string line) {
+  static const auto* const painted = new std::vector<std::pair<std::regex, std::string>>{
+      {std::regex("\\b(RUNNING|LEASED)\\b"), "\x1b[34m$1\x1b[0m"},
+      {std::regex("\\b(SUCCEEDED|SUCCEEDED_EARLY)\\b"), "\x1b[32m$1\x1b[0m"},
+      {std::regex("\\b(PENDING|PAUSED)\\b"), "\x1b[90m$1\x1b[0m"},
+      {std::regex("\\b(FAILED|DIVERGED)\\b"), "\x1b[31m$1\x1b[0m"}};
+  for (const auto& [states, color] : *painted) line = std::regex_replace(line, states, color);
+  return line;
 }
 
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {

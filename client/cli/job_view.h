@@ -15,6 +15,10 @@ namespace chainfleet {
 // "fashion-emcmc-a1b2c3  RUNNING  42.3 %  812 steps/s  16 draws  ETA 1m20s"; rate and ETA while chains run.
 std::string ProgressLine(const v1::Job& job);
 
+// `line` with the states of jobs and chains in it in their colors: running blue, succeeded green, waiting grey, failed
+// and diverged red, as on the dashboards.
+std::string PaintStates(std::string line);
+
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now);
 Table ChainTable(const v1::Job& job);
 inline constexpr double kConverged = 1.01;  // R-hat below it (Vehtari et al. 2021)

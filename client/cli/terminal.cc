@@ -60,14 +60,16 @@ void LiveText::Clear() {
   lines_ = 0;
 }
 
-void LiveText::Show(const std::string& text) {
+void LiveText::Show(const std::string& text, const std::function<std::string(std::string)>& paint) {
   if (!live_) return;
+  const bool color = paint && UseColor(stream_);
   const size_t width = SizeOf(stream_).ws_col;
   // One write per picture: moving up, clearing and drawing in pieces would flicker.
   std::string picture = lines_ == 0 ? "" : absl::StrCat("\x1b[", lines_, "A\x1b[J");
   lines_ = 0;
   for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    absl::StrAppend(&picture, line.substr(0, width), "\n");
+    std::string shown(line.substr(0, width));
+    absl::StrAppend(&picture, color ? paint(std::move(shown)) : shown, "\n");
     ++lines_;
   }
   std::fputs(picture.c_str(), stream_);

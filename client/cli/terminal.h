@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <string>
 
 namespace chainfleet {
@@ -21,8 +22,8 @@ class LiveText {
   bool live() const { return live_; }
   // Lines the terminal has; 24 if it does not say.
   int height() const;
-  // Lines longer than the terminal is wide are cut.
-  void Show(const std::string& text);
+  // Lines longer than the terminal is wide are cut; where colors are wanted `paint` adds them to what is left of a line.
+  void Show(const std::string& text, const std::function<std::string(std::string)>& paint = {});
   void Clear();
 
  private:

@@ -38,7 +38,7 @@ absl::Status Watch(Invocation* run, const std::string& job) {
       PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
       return;
     }
-    text.Show(LiveView(update, text.height()));
+    text.Show(LiveView(update, text.height()), PaintStates);
   }));
   return OutcomeOf(newest);
 }

@@ -58,12 +58,12 @@ def fleet():
                "a median of minutes: more chains than slots."),
         curves("Preemptions", [("sum(increase(chainfleet_preemptions_total[$__rate_interval]))", "chains")], "none",
                "Chains that gave way to one of a higher tier.", "all the time: low tiers never get far.", width=12),
-        curves("Without series of their own", [("sum(chainfleet_chains_without_series)", "chains"), ("sum(chainfleet_jobs_without_series)", "jobs"),
-                                               ("sum(chainfleet_means_without_series)", "means of chains"),
-                                               ("sum(chainfleet_points_without_series)", "points"),
-                                               ("sum(chainfleet_workers_without_series)", "workers")], "none",
-               "Chains, jobs, points of sweeps and workers beyond the 512 of each that dashboards show one by one.",
-               "above 0: a curve that is looked for may be among them; ask the command line.", width=12)]
+        curves("Beyond the cap of 512 series", [("sum(chainfleet_chains_without_series)", "chains"), ("sum(chainfleet_jobs_without_series)", "jobs"),
+                                                ("sum(chainfleet_means_without_series)", "means of chains"),
+                                                ("sum(chainfleet_points_without_series)", "points"),
+                                                ("sum(chainfleet_workers_without_series)", "workers")], "none",
+               "How many chains, jobs, points of sweeps and workers have no series of their own: dashboards show at most 512 of each.",
+               "above 0: a curve may be missing from the other panels; ask the command line.", width=12)]
     jobs = table("Jobs that are not over", ["job"], [
         ("max by (job) (chainfleet_job_progress_ratio)", "progress", "percentunit"),
         ("max by (job) (chainfleet_job_running_chains)", "running", "none"),

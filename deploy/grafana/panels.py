@@ -7,6 +7,10 @@ COLUMNS = 24  # of Grafana's grid
 SCHEMA_VERSION = 41  # Grafana 11.6
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 GOOD, WARNING, BAD = "green", "orange", "red"
+# One colour for each state of jobs and chains, on every panel; `chainfleet watch` has the same.
+STATES = {"RUNNING": "blue", "LEASED": "blue", "running": "blue", "SUCCEEDED": "green", "SUCCEEDED_EARLY": "light-green",
+          "PENDING": "gray", "PAUSED": "dark-gray", "waiting": "gray", "CANCELLED": "purple", "DELETING": "dark-purple",
+          "FAILED": "red", "DIVERGED": "dark-red", "lost": "red"}
 METHOD_PATH = r"/\/[^ ]*\//"  # of "/chainfleet.v1.JobService/GetJob", as Grafana writes regular expressions
 
 
@@ -40,6 +44,14 @@ def figure(title, expr, unit, shows, bad, limits=(), below=(), legend="", width=
     return _panel("stat", title, [_target("A", expr, legendFormat=legend or title)], unit, shows, bad, width, 4, options, **more)
 
 
+def _state_colours(legends):
+    """Overrides that fix the colours of series named by states; LEASED is shown as what users call it."""
+    named = STATES if "{{state}}" in legends else [legend for legend in legends if legend in STATES]
+    renamed = {"LEASED": [{"id": "displayName", "value": "RUNNING"}]}
+    return [{"matcher": {"id": "byName", "options": name},
+             "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": STATES[name]}}, *renamed.get(name, [])]} for name in named]
+
+
 def curves(title, queries, unit, shows, bad, width=8, stacked=False, log=False, limits=(), lowest=0, highest=None):
     """Courses over time. `queries`: [(expression, legend)]; `lowest`, `highest`: what the axis shows at least, None for free. Methods in
     legends lose their service."""
@@ -56,6 +68,7 @@ def curves(title, queries, unit, shows, bad, width=8, stacked=False, log=False, 
                "tooltip": {"mode": "multi", "sort": "desc"}}
     panel = _panel("timeseries", title, targets, unit, shows, bad, width, 8, options, custom=custom,
                    color={"mode": "palette-classic"}, thresholds=_thresholds(limits))
+    panel["fieldConfig"]["overrides"] = _state_colours([legend for _, legend in queries])
     if any("{{method}}" in legend for _, legend in queries):
         panel["transformations"] = [{"id": "renameByRegex", "options": {"regex": METHOD_PATH, "renamePattern": ""}}]
     return panel

@@ -22,7 +22,8 @@ CELL_WIDTH, CELL_HEIGHT, GAP, HEAD = 54, 30, 8, 46
 WIDTH = 24 * CELL_WIDTH + 2 * GAP
 POINTS = 120  # of a curve
 COLOURS = ("#5794f2", "#ff9830", "#73bf69", "#f2495c", "#b877d9", "#fade2a", "#37872d", "#8ab8ff", "#ffb357", "#96d98d", "#ca95e5", "#c4162a")
-NAMED = {"green": "#37872d", "orange": "#e0751c", "red": "#c4162a", "purple": "#8f3bb8"}
+NAMED = {"green": "#37872d", "light-green": "#96d98d", "orange": "#e0751c", "red": "#e02f44", "dark-red": "#a30d20", "purple": "#8f3bb8",
+         "dark-purple": "#5a1d80", "blue": "#1f60c4", "gray": "#8e8e8e", "dark-gray": "#5c5c5c"}
 INK, FAINT, LINE = "#24292e", "#6e7781", "#e1e4e8"
 
 
@@ -124,7 +125,16 @@ class Plane:
             yield text(x, self.bottom + 13, f"-{written(ago, 's')}" if ago else "now", 10, FAINT, anchor)
 
 
-def paths(plane, series, step):
+def colours_of(panel, names):
+    """The colour of each series and the name that its legend shows: by the panel's overrides, else in turn."""
+    changes = {o["matcher"]["options"]: {p["id"]: p["value"] for p in o["properties"]} for o in panel["fieldConfig"]["overrides"]}
+    for i, name in enumerate(names):
+        change = changes.get(name, {})
+        fixed = change.get("color", {}).get("fixedColor")
+        yield NAMED[fixed] if fixed else COLOURS[i % len(COLOURS)], change.get("displayName", name)
+
+
+def paths(plane, series, colours, step):
     """`series`: [(name, values, values of its lower edge or none)]. The last come first: where one adds nothing to those below it, theirs
     is the colour that is seen."""
     for i, (_, values, below) in reversed(list(enumerate(series))):
@@ -134,14 +144,14 @@ def paths(plane, series, step):
                 continue
             parts.append(("L" if last is not None and moment - last < 2.5 * step else "M") + f"{plane.x(moment):.1f} {plane.y(value):.1f}")
             last = moment
-        colour = COLOURS[i % len(COLOURS)]
+        colour = colours[i]
         if below and parts and not any(p[0] == "M" for p in parts[1:]):
             back = "".join(f"L{plane.x(t):.1f} {plane.y(v):.1f}" for t, v in reversed(below) if math.isfinite(v))
             yield f'<path d="{"".join(parts)}{back}Z" fill="{colour}" opacity="0.15"/>'
         yield f'<path d="{"".join(parts)}" fill="none" stroke="{colour}" stroke-width="1.5" stroke-linecap="round"/>'
 
 
-def legend(box, series):
+def legend(box, series, colours):
     """Those that are not 0 all the time come first: there is not always room for all."""
     x, y = box.x + 10, box.y + box.height - 8
     ordered = sorted(enumerate(series), key=lambda numbered: not any(value for _, value in numbered[1][1]))
@@ -150,7 +160,7 @@ def legend(box, series):
         if x + 6.4 * len(name) + 20 > box.x + box.width - 40:
             yield text(x, y, f"+{len(series) - place}", 10, FAINT)
             return
-        yield f'<rect x="{x:.1f}" y="{y - 7:.1f}" width="10" height="3" fill="{COLOURS[i % len(COLOURS)]}"/>' + text(x + 14, y, name, 10)
+        yield f'<rect x="{x:.1f}" y="{y - 7:.1f}" width="10" height="3" fill="{colours[i]}"/>' + text(x + 14, y, name, 10)
         x += 6.4 * len(name) + 26
 
 
@@ -158,6 +168,8 @@ def draw_curves(box, panel, answers, window, step, events):
     defaults = panel["fieldConfig"]["defaults"]
     custom = defaults["custom"]
     series = [(named(panel, target, labels), values) for target in panel["targets"] for labels, values in answers[target["refId"]]]
+    colours, shown = zip(*colours_of(panel, [name for name, _ in series])) if series else ((), ())
+    series = [(name, values) for name, (_, values) in zip(shown, series)]
     log = custom["scaleDistribution"]["type"] == "log"
     is_stacked = custom["stacking"]["mode"] == "normal"
     drawn = stacked_up(series) if is_stacked else [(name, values, []) for name, values in series]
@@ -174,7 +186,7 @@ def draw_curves(box, panel, answers, window, step, events):
         if plane.levels[0] <= limit["value"] <= plane.levels[-1]:
             y = plane.y(limit["value"])
             lines.append(f'<line x1="{plane.left}" x2="{plane.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{NAMED[limit["color"]]}" stroke-dasharray="5 4"/>')
-    return lines + list(paths(plane, drawn, step)) + list(legend(box, series))
+    return lines + list(paths(plane, drawn, colours, step)) + list(legend(box, series, colours))
 
 
 def draw_table(box, panel, answers):

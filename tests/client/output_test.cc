@@ -222,5 +222,12 @@ TEST(OutcomeOf, IsAFailureWithTheReasonsOfTheChains) {
   EXPECT_EQ(ExitCodeOf(OutcomeOf(job)), kExitFailed);
 }
 
+TEST(PaintStates, GivesEachStateItsColorAndLeavesNamesAlone) {
+  EXPECT_EQ(PaintStates("0  LEASED  12"), "0  \x1b[34mLEASED\x1b[0m  12");
+  EXPECT_EQ(PaintStates("toy-running  SUCCEEDED"), "toy-running  \x1b[32mSUCCEEDED\x1b[0m");
+  EXPECT_EQ(PaintStates("SUCCEEDED_EARLY"), "\x1b[32mSUCCEEDED_EARLY\x1b[0m");
+  EXPECT_EQ(PaintStates("PENDING DIVERGED"), "\x1b[90mPENDING\x1b[0m \x1b[31mDIVERGED\x1b[0m");
+}
+
 }  // namespace
 }  // namespace chainfleet

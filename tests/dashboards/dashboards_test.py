@@ -75,6 +75,21 @@ class Structure(unittest.TestCase):
                 self.assertLessEqual(set(found), known, f"{name}: {panel['title']}")
                 self.assertRegex(panel["description"], r"^\S.*\. Bad: \S.*\.$", f"{name}: {panel['title']}")
 
+    def test_a_state_has_one_colour_on_every_panel(self):
+        # Grafana's own palette goes by the order of series: it drew FAILED green.
+        colours = {}
+        for dashboard in self.dashboards.values():
+            for panel in deployed.drawn(dashboard):
+                for override in panel["fieldConfig"]["overrides"]:
+                    fixed = [p["value"]["fixedColor"] for p in override["properties"] if p["id"] == "color"]
+                    colours.setdefault(override["matcher"]["options"], set()).update(fixed)
+                if any("{{state}}" in target.get("legendFormat", "") for target in panel["targets"]):
+                    self.assertLessEqual({"LEASED", "SUCCEEDED", "FAILED", "DIVERGED", "PENDING"},
+                                         {o["matcher"]["options"] for o in panel["fieldConfig"]["overrides"]}, panel["title"])
+        self.assertEqual({state: colours[state] for state in ("RUNNING", "LEASED", "running", "SUCCEEDED", "FAILED", "DIVERGED", "PENDING", "waiting")},
+                         {"RUNNING": {"blue"}, "LEASED": {"blue"}, "running": {"blue"}, "SUCCEEDED": {"green"}, "FAILED": {"red"},
+                          "DIVERGED": {"dark-red"}, "PENDING": {"gray"}, "waiting": {"gray"}})
+
     def test_figures_with_a_lower_bound_do_not_call_less_good(self):
         checked = set()
         for name, dashboard in self.dashboards.items():

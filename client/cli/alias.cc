@@ -56,7 +56,7 @@ void AddAlias(CLI::App* program, Invocation* run) {
   set->add_option("NAME", options->name, "Name of the alias, not that of a job")->required();
   AddJobArgument(set, &options->job);
   set->add_option("--version", options->version, "Which version; default: the newest, with all draws there are")
-      ->check(CLI::PositiveNumber)
+      ->check(CountAtLeast(1))
       ->option_text("NUMBER");
   CLI::App* list = AddVerb(alias, run, "list", "All aliases", "  chainfleet alias list", [=] { return List(run); });
   CLI::App* remove = AddVerb(alias, run, "delete", "Forget a name; the version stays",

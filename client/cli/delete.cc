@@ -84,7 +84,7 @@ void AddDelete(CLI::App* program, Invocation* run) {
                                "  chainfleet delete snapshot fashion-emcmc 3 --yes",
                                [=] { return DeleteSnapshot(run, options->name, options->version, options->yes); });
   AddJobArgument(snapshot, &options->name);
-  snapshot->add_option("VERSION", options->version, "Number of the version")->required()->check(CLI::PositiveNumber);
+  snapshot->add_option("VERSION", options->version, "Number of the version")->required()->check(CountAtLeast(1));
   for (CLI::App* app : {job, dataset, model, snapshot}) {
     app->add_flag("--yes", options->yes, "Do not ask");
     AddServerOptions(app, run);

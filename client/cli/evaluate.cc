@@ -21,8 +21,8 @@ namespace {
 struct EvaluateOptions {
   std::string job, point, dataset, ood, calibrate, attach;
   std::vector<std::string> corruptions;
-  bool flatness = false, detach = false;
-  int curve = 0;
+  bool flatness = false, detach = false, include_failed = false;
+  int curve = 0, ece_bins = 0;
 };
 
 std::string Heading(const v1::Evaluation& evaluation, const std::string& point) {
@@ -161,6 +161,8 @@ v1::EvaluateRequest RequestOf(const EvaluateOptions& options) {
   for (const std::string& name : options.corruptions) request.add_corruptions(name);
   request.set_flatness(options.flatness);
   request.set_curve_points(options.curve);
+  request.set_ece_bins(options.ece_bins);
+  request.mutable_selection()->set_include_failed(options.include_failed);
   return request;
 }
 
@@ -213,6 +215,10 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                  "How sharply the likelihood bends around each chain's newest draw, on the first 1,024 rows");
   verb->add_option("--curve", options->curve, "Of jobs with labels: scores over so many numbers of draws averaged")
       ->option_text("POINTS");
+  verb->add_option("--ece-bins", options->ece_bins, "Bins of the expected calibration error; default 15")
+      ->check(CountAtLeast(1))
+      ->option_text("BINS");
+  verb->add_flag("--include-failed", options->include_failed, "Also the draws of chains that FAILED or DIVERGED");
   verb->add_flag("--detach", options->detach, "Start it, print its id and leave: it goes on by itself");
   verb->add_option("--attach", options->attach, "Wait for an evaluation that was started before")->option_text("ID");
   AddServerOptions(verb, run);

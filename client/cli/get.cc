@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/job_view.h"
 #include "client/cli/verbs.h"
@@ -24,7 +25,7 @@ absl::Status GetJobs(Invocation* run, const std::string& job, const std::string&
     PrintOne(std::cout, run->format, found, found.id(), [&] { return JobTable({found}, run->clock.Wall()).Render(); });
     return absl::OkStatus();
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto jobs, client.ListJobs(state));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto jobs, client.ListJobs(absl::AsciiStrToUpper(state)));
   Listing listing{"jobs", Pointers(jobs), {}, JobTable(jobs, run->clock.Wall()).Render()};
   for (const v1::Job& item : jobs) listing.names.push_back(item.id());
   PrintList(std::cout, run->format, listing);

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/job_view.h"
 #include "client/cli/verbs.h"
 
@@ -10,6 +11,11 @@ namespace {
 absl::Status SetIntent(Invocation* run, const std::string& job, v1::Job::Intent intent) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job changed, client.SetIntent(job, intent));
+  if ((intent == v1::Job::RUN || intent == v1::Job::PAUSE) && IsFinal(changed.state())) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", changed.id(), " has already ended (",
+                                                      v1::Job::State_Name(changed.state()), "): there is nothing to ",
+                                                      intent == v1::Job::RUN ? "resume" : "pause"));
+  }
   PrintOne(std::cout, run->format, changed, changed.id(), [&] { return ProgressLine(changed) + "\n"; });
   return absl::OkStatus();
 }

@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "client/cli/exit_code.h"
 #include "core/base/random_bits.h"
 
@@ -56,6 +58,16 @@ void AddOutputOption(CLI::App* verb, Invocation* run) {
           },
           "Output: table (default), json, jsonl, yaml or name")
       ->option_text("FORMAT");
+}
+
+CLI::Validator CountAtLeast(int64_t least) {
+  return CLI::Validator(
+      [least](const std::string& text) {
+        int64_t value = 0;
+        if (absl::SimpleAtoi(text, &value) && value >= least) return std::string();
+        return absl::StrCat("\"", text, "\" is not a whole number of at least ", least);
+      },
+      "");
 }
 
 CLI::Option* AddJobArgument(CLI::App* verb, std::string* job) {

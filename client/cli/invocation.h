@@ -37,6 +37,9 @@ CLI::App* AddGroup(CLI::App* program, const std::string& name, const std::string
 void AddServerOptions(CLI::App* verb, Invocation* run);
 // -o, --format of the output.
 void AddOutputOption(CLI::App* verb, Invocation* run);
+// A whole number of at least `least`. CLI11's own check for positive numbers prints the range of a double.
+CLI::Validator CountAtLeast(int64_t least);
+
 // The positional JOB.
 CLI::Option* AddJobArgument(CLI::App* verb, std::string* job);
 

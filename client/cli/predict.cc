@@ -35,7 +35,7 @@ struct PredictOptions {
   int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
   int64_t version = 0;
   int64_t rows = kTableRows;
-  bool anytime = false, members_too = false;
+  bool anytime = false, members_too = false, include_failed = false;
   std::vector<double> quantiles;
 };
 
@@ -49,6 +49,7 @@ v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs)
   selection->mutable_chains()->Add(options.chains.begin(), options.chains.end());
   selection->set_version(options.version);
   selection->set_point(options.point);
+  selection->set_include_failed(options.include_failed);
   for (const std::string& kind : options.kinds) selection->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
   request.set_min_draws(options.min_draws);
   request.set_anytime(options.anytime);
@@ -232,24 +233,26 @@ void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
       ->option_text("KINDS");
   verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
+      ->check(CountAtLeast(0))
       ->option_text("CHAINS");
   verb->add_option("--members", options->members, "Only the newest K draws of each chain")
-      ->check(CLI::PositiveNumber)
+      ->check(CountAtLeast(1))
       ->option_text("K");
   verb->add_option("--every", options->every, "Of those only every K-th, counted back from the newest")
-      ->check(CLI::PositiveNumber)
+      ->check(CountAtLeast(1))
       ->option_text("K");
   verb->add_option("--max-draws", options->max_draws, "Of those at most N in all, the newest, evenly over the chains")
-      ->check(CLI::PositiveNumber)
+      ->check(CountAtLeast(1))
       ->option_text("N");
   verb->add_option("--version", options->version, "Snapshot of the draws; default: the newest")
-      ->check(CLI::PositiveNumber)
+      ->check(CountAtLeast(1))
       ->option_text("V");
+  verb->add_flag("--include-failed", options->include_failed, "Also the draws of chains that FAILED or DIVERGED");
   verb->add_flag("--anytime", options->anytime,
                  "As many draws as fit into --timeout of each request, of each chain the newest first");
-  verb->add_option("--min-draws", options->min_draws, "When time or workers run out, so many suffice")
-      ->check(CLI::PositiveNumber)
+  verb->add_option("--min-draws", options->min_draws,
+                   "Accept an average over at least N draws if time or workers run out")
+      ->check(CountAtLeast(1))
       ->option_text("N");
 }
 
@@ -274,12 +277,18 @@ void AddPredict(CLI::App* program, Invocation* run) {
   AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);
   verb->add_option("--input", options->input,
-                   "uint8 or float32 .npy [rows, ...], or IDX images, .gz is fine; or a Zarr array, or x of a Zarr\n"
-                   "group, as a folder or zipped")
+                   "uint8, float32 or float64 .npy [rows, ...]; numeric CSV [rows, columns], inputs only; IDX images;\n"
+                   ".gz of these is fine; or a Zarr array, or x of a Zarr group, as a folder or zipped")
       ->required()
       ->check(CLI::ExistingPath)
       ->option_text("FILE");
-  verb->add_option("--output", options->output, "Write an .npz instead of printing")->option_text("FILE.npz");
+  verb->add_option("--output", options->output, "Write an .npz instead of printing")
+      ->check(CLI::Validator(
+          [](const std::string& path) {
+            return path.ends_with(".npz") ? "" : "\"" + path + "\" does not end in .npz, the only format written";
+          },
+          ""))
+      ->option_text("FILE.npz");
   AddChoiceOfDraws(verb, options.get());
   verb->add_option("--quantiles", options->quantiles, "Also these quantiles of the numbers, such as 0.05,0.5,0.95")
       ->delimiter(',')
@@ -289,7 +298,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
                    "low, normal or high: who goes first where requests wait; default: normal")
       ->check(CLI::IsMember({"low", "normal", "high"}))
       ->option_text("PRIORITY");
-  verb->add_option("--rows", options->rows, "Rows to print")->check(CLI::PositiveNumber)->option_text("N");
+  verb->add_option("--rows", options->rows, "Rows to print")->check(CountAtLeast(1))->option_text("N");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

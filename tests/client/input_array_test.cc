@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -77,10 +78,27 @@ TEST_F(InputArrayTest, NamesThePathOfWhatIsNoInput) {
   EXPECT_THAT(Error(folder_), AllOf(HasSubstr(folder_), HasSubstr("neither a Zarr array")));
   const std::string text = Write("text", "x");
   EXPECT_THAT(Error(text), HasSubstr(text + ": not a .npy file"));
-  const std::string doubles = Write("d.npy", WriteNpy({ArrayType::kFloat64, {1, 1}, std::string(8, '\0')}));
-  EXPECT_THAT(Error(doubles), HasSubstr(doubles + " holds float64 (<f8)"));
+  const std::string whole = Write("i.npy", WriteNpy({ArrayType::kInt64, {1, 1}, std::string(8, '\0')}));
+  EXPECT_THAT(Error(whole), HasSubstr(whole + " holds int64 (<i8)"));
   const std::string flat = Write("f.npy", WriteNpy({ArrayType::kUint8, {2}, "ab"}));
   EXPECT_THAT(Error(flat), HasSubstr(flat + " has shape [2]"));
+}
+
+TEST_F(InputArrayTest, ReadsCsvAndFloat64AsFloat32) {
+  const double wide[] = {0.5, -2, 1e-3, 7};
+  const std::string doubles(reinterpret_cast<const char*>(wide), sizeof wide);
+  for (const std::string& path :
+       {Write("d.npy", WriteNpy({ArrayType::kFloat64, {2, 2}, doubles})), Write("d.csv", "a,b\n0.5,-2\n1e-3,7\n")}) {
+    const auto array = ReadInputArray(path);
+    ASSERT_TRUE(array.ok()) << array.status();
+    EXPECT_EQ(array->type, ArrayType::kFloat32);
+    EXPECT_THAT(array->shape, ElementsAre(2, 2));
+    ASSERT_EQ(array->bytes.size(), 16u);
+    float values[4];
+    std::memcpy(values, array->bytes.data(), sizeof values);
+    EXPECT_THAT(values, ElementsAre(0.5f, -2.0f, 1e-3f, 7.0f));
+  }
+  EXPECT_THAT(Error(Write("large.csv", "1,1e300\n")), HasSubstr("1e+300, which is beyond float32"));
 }
 
 TEST_F(InputArrayTest, GivesIdxImagesAChannel) {

@@ -97,6 +97,23 @@ TEST_F(PredictVerbTest, SendsThePriorityAndRefusesOneThatIsNone) {
   EXPECT_THROW(Run({"--priority", "urgent"}), CLI::ValidationError);
 }
 
+TEST_F(PredictVerbTest, AsksForTheDrawsOfFailedChains) {
+  Run({});
+  EXPECT_FALSE(service_.asked.selection().include_failed());
+  Run({"--include-failed"});
+  EXPECT_TRUE(service_.asked.selection().include_failed());
+}
+
+TEST_F(PredictVerbTest, RefusesAnOutputThatIsNoNpzAndCountsBelowOne) {
+  EXPECT_THROW(Run({"--output", folder_ + "/p.csv"}), CLI::ValidationError);
+  try {
+    Run({"--members", "0"});
+    FAIL() << "--members 0 was taken";
+  } catch (const CLI::ValidationError& error) {
+    EXPECT_STREQ(error.what(), "--members: \"0\" is not a whole number of at least 1");
+  }
+}
+
 TEST_F(PredictVerbTest, ShowsTheErrorOfEachQuantile) {
   const std::string unknown = Run({"--quantiles", "0.1,0.9"});
   EXPECT_THAT(service_.asked.quantiles(), ElementsAre(0.1, 0.9));

@@ -1,5 +1,7 @@
 // chainfleet-server: parses its flags, runs the Server until a signal, ends in order.
+#include <arpa/inet.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -26,6 +28,17 @@ namespace {
 constexpr int kFailed = 1, kUsage = 2;
 constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
+constexpr char kFooter[] =
+    "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
+    "lines "
+    "TOKEN [TENANT] [operator] [models], and TOKEN worker. CHAINFLEET_WORKER_TOKEN or CHAINFLEET_WORKER_TOKEN_FILE: "
+    "workers must send it. There is no TLS here: use a private network.\n\n"
+    "Examples:\n"
+    "  CHAINFLEET_TOKEN_FILE=/etc/chainfleet/tokens chainfleet-server --data-dir /srv/chainfleet --listen "
+    "0.0.0.0:7400\n"
+    "  chainfleet-server --data-dir /srv/chainfleet --dataset-root /data --dataset-root s3://my-bucket/data\n"
+    "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json";
+
 struct Flags {
   ServerOptions server;
   std::string blobs, lease = "15s", predict_max_delay = "0ms", longest_call = "30m", port_file, log_level = "info";
@@ -33,7 +46,8 @@ struct Flags {
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m", scale_join = "5m";
   ScaleSettings scale_settings;
-  bool restored = false, keep_objects = false;
+  int64_t tenant_draws_gib = 4096;
+  bool restored = false, keep_objects = false, insecure = false;
 };
 
 void AddScaleFlags(CLI::App* app, Flags* flags) {
@@ -71,6 +85,29 @@ void AddPredictFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--longest-call", flags->longest_call,
                   "How long a prediction or evaluation may take; draws that retention lets go stay readable so long")
+      ->capture_default_str();
+}
+
+void AddAccessFlags(CLI::App* app, Flags* flags) {
+  app->add_flag("--insecure", flags->insecure,
+                "Without tokens, serve other hosts too: whoever reaches the port may do all");
+  app->add_flag("--allow-modules", flags->server.access.allow_modules,
+                "Take TorchScript models, programs that workers run, from operators and tokens marked `models`");
+  app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
+                  "Jobs that a tenant may have; deleted ones do not count")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--tenant-chains", flags->server.tenant_limits.chains,
+                  "Chains of a tenant's jobs that have not ended")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--tenant-draws-gib", flags->tenant_draws_gib,
+                  "GiB of draws, about, from which on a tenant can add no jobs or chains")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--tenant-calls", flags->server.access.tenant_calls,
+                  "Calls that a tenant may have in flight, streams included")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }
 
@@ -118,6 +155,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->capture_default_str();
+  AddAccessFlags(app, flags);
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
       ->capture_default_str();
   app->add_option("--lease", flags->lease,
@@ -149,18 +187,19 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
-  app->footer(
-      "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: clients and workers must send it as a bearer token. The file may "
-      "have "
-      "several lines TOKEN TENANT. There is no TLS here: use a private network.\n\n"
-      "Examples:\n"
-      "  chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 --metrics-listen 0.0.0.0:7401\n"
-      "  chainfleet-server --data-dir /srv/chainfleet --dataset-root /data --dataset-root s3://my-bucket/data\n"
-      "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json");
+  app->footer(kFooter);
 }
 
 bool IsPublicEndpoint(const std::string& text) {
   return text.empty() || text == "off" || absl::StartsWith(text, "http://") || absl::StartsWith(text, "https://");
+}
+
+// Whether only this host reaches `listen`.
+bool IsLoopback(const std::string& listen) {
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+  return host == "localhost" || host == "[::1]" || absl::StartsWith(listen, "unix:");
 }
 
 int PortOf(const std::string& address) {
@@ -254,6 +293,29 @@ absl::Status ReadDatasetRoots(Flags* flags) {
   return absl::OkStatus();
 }
 
+// The tokens of callers and workers. INVALID_ARGUMENT also if the server would be open to other hosts.
+absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> callers, TokenText(kCallerToken));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> workers, TokenText(kWorkerToken));
+  CHAINFLEET_ASSIGN_OR_RETURN(TokenTable tokens, ParseTokens(callers, workers));
+  if (!tokens.empty() || flags.insecure || IsLoopback(flags.server.listen)) return tokens;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--listen ", flags.server.listen,
+      " without a token lets every host that reaches the port read and change everything: set CHAINFLEET_TOKEN "
+      "or CHAINFLEET_TOKEN_FILE, and CHAINFLEET_WORKER_TOKEN for workers, or say --insecure"));
+}
+
+// What an operator should know of how open the server is.
+void LogAccess(const TokenTable& tokens, const std::string& listen) {
+  if (tokens.empty() && !IsLoopback(listen)) {
+    Log(LogLevel::kWarning, "no tokens: every host that reaches the port may do everything", {{"listen", listen}});
+  }
+  const auto is_worker = [](const auto& entry) { return entry.second.may(kWork); };
+  if (!tokens.empty() && std::ranges::none_of(tokens, is_worker)) {
+    Log(LogLevel::kWarning, "no worker's token: no worker can join; set CHAINFLEET_WORKER_TOKEN");
+  }
+}
+
 int Run(const Flags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -261,6 +323,8 @@ int Run(const Flags& flags) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: only sigwait sees them
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);  // a closed terminal is no reason to end
+  LogAccess(flags.server.tokens, flags.server.listen);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // its errors reach us as statuses
 
   std::optional<Lead> lead;
@@ -293,6 +357,7 @@ int Run(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
+  umask(S_IRWXG | S_IRWXO);  // state, draws and data sets are nobody else's to read
   CLI::App app("The chainfleet coordinator: schedules chains, stores draws, serves predictions.");
   Flags flags;
   AddFlags(&app, &flags);
@@ -315,6 +380,7 @@ int Main(int argc, char** argv) {
     return WrongUsage(absl::StrCat("--s3-public-endpoint ", flags.server.s3_public_endpoint,
                                    ": give http://HOST[:PORT], https://HOST[:PORT] or off"));
   }
+  flags.server.tenant_limits.draw_bytes = flags.tenant_draws_gib << 30;
   flags.server.opening = flags.restored ? Opening::kRestored : Opening::kUsual;
   flags.server.collect_garbage = !flags.keep_objects;
   if (flags.scale == "slurm") {
@@ -330,11 +396,9 @@ int Main(int argc, char** argv) {
   if (const absl::Status roots = ReadDatasetRoots(&flags); !roots.ok()) {
     return absl::IsInvalidArgument(roots) ? WrongUsage(std::string(roots.message())) : Fail(roots);
   }
-  const absl::StatusOr<std::string> tokens = TokenText();
+  absl::StatusOr<TokenTable> tokens = ReadTokens(flags);
   if (!tokens.ok()) return Fail(tokens.status());
-  absl::StatusOr<TokenTable> tenants = ParseTokens(*tokens);
-  if (!tenants.ok()) return Fail(tenants.status());
-  flags.server.tokens = *std::move(tenants);
+  flags.server.tokens = *std::move(tokens);
   absl::StatusOr<ShareSettings> shares = ReadShares(flags);
   if (!shares.ok()) return WrongUsage(std::string(shares.status().message()));
   flags.server.shares = *std::move(shares);

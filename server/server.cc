@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -37,6 +38,7 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .longest_call = options.longest_call,
           .id_key = RngKey{RandomBits()},
           .shares = options.shares,
+          .tenant_limits = options.tenant_limits,
           .observer = observer,
           .traces = traces,
           .on_store_lost = std::move(on_store_lost)};
@@ -57,6 +59,19 @@ absl::StatusOr<ObjectHome> HomeOf(const ServerOptions& options) {
   const ObjectPlace place(RealFileSystem(), options.data_directory);
   CHAINFLEET_ASSIGN_OR_RETURN(std::string id, place.FolderId(FreshId("folder-")));
   return ObjectHome{std::move(id), absl::StrCat(place.folder(), " on ", HostName()), options.objects_moved};
+}
+
+// An older release made these for everybody to read. The folder itself may hold other things, and keeps its mode.
+void HideFromOthers(const std::string& folder) {
+  for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "blobs", "cache", "run"}) {
+    const std::filesystem::path path = std::filesystem::path(folder) / name;
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    std::filesystem::permissions(path, std::filesystem::perms::group_all | std::filesystem::perms::others_all,
+                                 std::filesystem::perm_options::remove, error);
+    if (error)
+      Log(LogLevel::kWarning, "other users may read the data", {{"path", path.string()}, {"error", error.message()}});
+  }
 }
 
 }  // namespace
@@ -88,6 +103,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     server->lead_ = std::make_unique<LeadKeeper>(std::move(lead->leader), kLeaderTerm, &server->clock_,
                                                  server->lead_thread_.get(), on_store_lost);
   }
+  server->auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_RETURN_IF_ERROR(server->OpenStores(options));
   CHAINFLEET_RETURN_IF_ERROR(server->Compose(options, std::move(on_store_lost)));
   return server;
@@ -101,6 +117,7 @@ Server::~Server() {
 absl::Status Server::OpenStores(const ServerOptions& options) {
   data_directory_ = options.data_directory;
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
+  HideFromOthers(options.data_directory);
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kDeposedLeaderEnds : absl::ZeroDuration()));
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
   AddDatasetRoots(options);
@@ -191,7 +208,6 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
   object_checks_ = std::make_unique<ObjectChecks>(threads_.get(), store_calls);
   dataset_reads_ = std::make_unique<DatasetReads>(threads_.get(), kDatasetReads);
-  auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   diagnoses_ = std::make_unique<Strand>(threads_.get());
   traces_ = std::make_unique<TraceTable>(diagnoses_.get(),
@@ -219,6 +235,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .reply_budget = &reply_budget_,
                            .request_ids = RngKey{RandomBits()},
                            .longest_call = options.longest_call,
+                           .access = options.access,
                            .data_directory = options.data_directory,
                            .started_at = clock_.Wall()};
   shards_ = std::make_unique<ShardStreams>(threads_.get());

@@ -1,6 +1,7 @@
 // chainfleet-worker: parses its flags, runs a Worker until a signal, ends in order.
 #include <malloc.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -79,7 +80,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
   app->footer(
-      "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: the bearer token, where the server wants one.\n"
+      "CHAINFLEET_WORKER_TOKEN or CHAINFLEET_WORKER_TOKEN_FILE, else CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: the "
+      "bearer\n"
+      "token, one of the server's for workers, where the server wants one.\n"
       "SIGTERM or Ctrl-C hands the chains back and ends; a second one ends at once.\n\n"
       "Examples:\n"
       "  chainfleet-worker --server 10.0.0.5:7400 --device cuda:0 --metrics-port 7410\n"
@@ -99,6 +102,7 @@ sigset_t BlockSignals() {
   for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);  // a closed terminal is no reason to end
   return signals;
 }
 
@@ -156,6 +160,7 @@ void WaitWithoutSpinning(char** argv) {
 
 int Main(int argc, char** argv) {
   WaitWithoutSpinning(argv);
+  umask(S_IRWXG | S_IRWXO);  // cached data sets are nobody else's to read
   CLI::App app(
       "The chainfleet worker: steps chains on one device, streams their draws to the server, serves predictions.");
   Flags flags;
@@ -166,7 +171,8 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
   flags.worker.ca_bundle = EnvironmentVariable("AWS_CA_BUNDLE");
-  absl::StatusOr<std::string> token = BearerToken();
+  absl::StatusOr<std::string> token = BearerToken(kWorkerToken);
+  if (token.ok() && token->empty()) token = BearerToken(kCallerToken);
   if (!token.ok()) return Fail(token.status());
   flags.worker.token = *std::move(token);
   if (flags.worker.threads == 0) {

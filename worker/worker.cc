@@ -64,7 +64,7 @@ Worker::Worker(const WorkerOptions& options)
       pool_(std::make_unique<ThreadPool>(kIoThreads)),
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
       s3_(options.ca_bundle),
-      client_({options.server, options.token, Host(options), DeviceKind(options), kNumericsVersion}),
+      client_({options.server, options.token, Host(options), DeviceKind(options), kNumericsVersion, id_, incarnation_}),
       uploads_(
           &client_,
           [this](const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done) {

@@ -1,4 +1,7 @@
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -11,6 +14,7 @@
 #include "client/cli/local_fleet.h"
 #include "client/cli/verbs.h"
 #include "core/base/file_system.h"
+#include "core/base/random_bits.h"
 
 namespace chainfleet {
 namespace {
@@ -28,6 +32,7 @@ struct UpOptions {
   int workers = 2;
   int threads = 0;  // of each worker; 0: cores / workers
   absl::Duration lease = absl::ZeroDuration();
+  bool allow_modules = false, insecure = false;
 };
 
 // The well-known metrics ports go with the well-known port; several fleets on one machine must not collide.
@@ -71,6 +76,8 @@ absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   if (options.lease > absl::ZeroDuration()) {
     arguments.insert(arguments.end(), {"--lease", absl::FormatDuration(options.lease)});
   }
+  if (options.allow_modules) arguments.push_back("--allow-modules");
+  if (options.insecure) arguments.push_back("--insecure");
   return fleet.server().Start(arguments);
 }
 
@@ -128,10 +135,28 @@ absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const 
   return absl::OkStatus();
 }
 
+// A server that asks callers for tokens asks workers for one of their own. Unless the environment has that, the fleet
+// keeps one for itself, as its workers may outlive its server.
+absl::Status GiveWorkersAToken(const LocalFleet& fleet) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto callers, TokenText(kCallerToken));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto workers, TokenText(kWorkerToken));
+  if (!callers || workers) return absl::OkStatus();
+  const std::string path = fleet.run_folder() + "/worker-token";
+  if (!RealFileSystem()->SizeBytes(path).ok()) {
+    const std::string token =
+        absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16), absl::Hex(RandomBits(), absl::kZeroPad16));
+    CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(path, token));
+  }
+  setenv("CHAINFLEET_WORKER_TOKEN_FILE", path.c_str(), 1);
+  return absl::OkStatus();
+}
+
 absl::Status Up(Invocation* run, UpOptions options) {
+  umask(S_IRWXG | S_IRWXO);  // logs and tokens are nobody else's to read
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
   CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(fleet.run_folder()));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
+  CHAINFLEET_RETURN_IF_ERROR(GiveWorkersAToken(fleet));
   const bool server_was_up = fleet.server().Pid().has_value();
   if (!server_was_up) {
     KeepPort(fleet, &options);
@@ -182,6 +207,9 @@ void AddUp(CLI::App* program, Invocation* run) {
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
   verb->add_option("--device", options->device, "Device of each worker: cpu or cuda:N [cpu]")->option_text("DEVICE");
+  verb->add_flag("--allow-modules", options->allow_modules, "Take TorchScript models, programs that the workers run");
+  verb->add_flag("--insecure", options->insecure,
+                 "Serve other hosts without a token: whoever reaches the port may do all");
   AddDurationOption(verb, "--lease", &options->lease, "How long a chain stays with a silent worker [15s]");
   AddDurationOption(verb, "--timeout", &run->timeout, "Give up waiting after this long [60s]");
 }

@@ -27,17 +27,22 @@ std::string DefaultDataFolder() {
   return (home.empty() ? "." : home) + "/.local/share/chainfleet";
 }
 
-absl::StatusOr<std::string> TokenText() {
-  const std::string token = EnvironmentVariable("CHAINFLEET_TOKEN"),
-                    path = EnvironmentVariable("CHAINFLEET_TOKEN_FILE");
-  if (!token.empty() || path.empty()) return token;
+absl::StatusOr<std::optional<std::string>> TokenText(const std::string& variable) {
+  const std::string file_variable = variable + "_FILE";
+  const std::string token = EnvironmentVariable(variable), path = EnvironmentVariable(file_variable);
+  if (!token.empty()) return token;
+  if (path.empty()) {
+    const bool set = std::getenv(variable.c_str()) != nullptr || std::getenv(file_variable.c_str()) != nullptr;
+    return set ? std::optional<std::string>("") : std::nullopt;
+  }
   absl::StatusOr<std::string> content = RealFileSystem()->Read(path);
-  if (!content.ok()) return Annotate(content.status(), "CHAINFLEET_TOKEN_FILE");
-  return content;
+  if (!content.ok()) return Annotate(content.status(), file_variable);
+  return *std::move(content);
 }
 
-absl::StatusOr<std::string> BearerToken() {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, TokenText());
+absl::StatusOr<std::string> BearerToken(const std::string& variable) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> given, TokenText(variable));
+  const std::string text = given.value_or("");
   const auto begin = std::ranges::find_if_not(text, absl::ascii_isspace);
   return std::string(begin, std::find_if(begin, text.end(), absl::ascii_isspace));
 }

@@ -1,6 +1,7 @@
 // What the environment of the process says, read once by mains: where data live, and the token that calls carry.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/base/status.h"
@@ -16,11 +17,14 @@ std::string HostName();
 // CHAINFLEET_DATA, else $XDG_DATA_HOME/chainfleet, else ~/.local/share/chainfleet.
 std::string DefaultDataFolder();
 
-// CHAINFLEET_TOKEN, else the content of the file that CHAINFLEET_TOKEN_FILE names, else "": what a server knows callers
-// by. NOT_FOUND or PERMISSION_DENIED naming the variable and the file.
-absl::StatusOr<std::string> TokenText();
+// Variables with a secret; each has another one, NAME_FILE, that names a file with the secret in it.
+inline constexpr char kCallerToken[] = "CHAINFLEET_TOKEN", kWorkerToken[] = "CHAINFLEET_WORKER_TOKEN";
 
-// The first word of TokenText: what a call carries.
-absl::StatusOr<std::string> BearerToken();
+// The value of `variable`, else the content of the file that `variable`_FILE names. nullopt if neither is set; "" if
+// one is set and empty. NOT_FOUND or PERMISSION_DENIED naming the variable and the file.
+absl::StatusOr<std::optional<std::string>> TokenText(const std::string& variable);
+
+// The first word of TokenText, "" if there is none: what a call carries.
+absl::StatusOr<std::string> BearerToken(const std::string& variable = kCallerToken);
 
 }  // namespace chainfleet

@@ -9,11 +9,11 @@ namespace {
 
 bool IsInName(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Whether `code` has `name` as a whole word before a parenthesis.
-bool Calls(const std::string& code, const std::string& name) {
+// Whether `code` has `name` as a whole word, wherever: an operator may be called by another name that it was given.
+bool Names(const std::string& code, const std::string& name) {
   for (size_t at = 0; (at = code.find(name, at)) != std::string::npos; at += name.size()) {
-    const size_t next = code.find_first_not_of(" \t\r\n\\", at + name.size());
-    if ((at == 0 || !IsInName(code[at - 1])) && next != std::string::npos && code[next] == '(') return true;
+    const size_t end = at + name.size();
+    if ((at == 0 || !IsInName(code[at - 1])) && (end == code.size() || !IsInName(code[end]))) return true;
   }
   return false;
 }
@@ -21,9 +21,9 @@ bool Calls(const std::string& code, const std::string& name) {
 absl::Status CheckCode(const std::string& member, const std::string& code) {
   // All operators of LibTorch that open files by a name, as functions or as methods.
   for (const char* opens_files : {"save", "from_file"}) {
-    if (!Calls(code, opens_files)) continue;
+    if (!Names(code, opens_files)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(member, " calls ", opens_files, ", which opens files: a module computes logits and nothing else"));
+        absl::StrCat(member, " names ", opens_files, ", which opens files: a module computes logits and nothing else"));
   }
   return absl::OkStatus();
 }
@@ -33,10 +33,11 @@ absl::Status CheckCode(const std::string& member, const std::string& code) {
 absl::Status CheckTorchScript(const std::string& bytes) {
   bool tensors = false, code = false;
   const auto look = [&](const std::string& name, const std::string& content) -> absl::Status {
-    tensors |= name.ends_with("/data.pkl");
-    const bool is_code = name.find("/code/") != std::string::npos;
+    const std::string folded = absl::AsciiStrToLower(name);  // LibTorch finds members whatever the case of their names
+    tensors |= folded.ends_with("/data.pkl");
+    const bool is_code = folded.find("/code/") != std::string::npos;
     code |= is_code;
-    return is_code && name.ends_with(".py") ? CheckCode(name, content) : absl::OkStatus();
+    return is_code && folded.ends_with(".py") ? CheckCode(name, content) : absl::OkStatus();
   };
   CHAINFLEET_RETURN_IF_ERROR(ForEachZipMember(bytes, "TorchScript", look));
   if (tensors && code) return absl::OkStatus();

@@ -8,7 +8,7 @@
 namespace chainfleet {
 
 // INVALID_ARGUMENT unless `bytes` are a zip archive whose members match their CRCs and are code and tensors, as
-// torch.jit.save writes them, and none of its code calls an operator that opens files (torch.save, torch.from_file).
+// torch.jit.save writes them, and none of its code has the name of an operator that opens files (save, from_file).
 // That guards against mistakes, not against an enemy. Whether the code is a network, only a worker can say.
 absl::Status CheckTorchScript(const std::string& bytes);
 

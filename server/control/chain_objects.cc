@@ -8,7 +8,8 @@
 
 namespace chainfleet {
 
-absl::Status ChainObjects::Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref) const {
+absl::Status ChainObjects::Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
+                                 const std::optional<WorkerSession>& session) const {
   const auto name = ParseChainObjectName(ref.name);
   if (name && name->store_incarnation != state_->incarnation()) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat("object ", ref.name, " is of another store than ",
@@ -23,7 +24,7 @@ absl::Status ChainObjects::Admit(const ChainId& chain, int64_t lease_epoch, cons
     return InvalidFields(
         {{"header.blob.size_bytes", absl::StrCat("must be 1 to ", limits::kMaxBlobBytes, ", is ", ref.size_bytes)}});
   }
-  return dispatcher_->CheckLease(chain, lease_epoch);
+  return dispatcher_->CheckLease(chain, lease_epoch, session);
 }
 
 absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) const {

@@ -22,6 +22,7 @@
 #include "server/control/control_observer.h"
 #include "server/control/fair_share.h"
 #include "server/control/fleet_summary.h"
+#include "server/control/tenant_limits.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
 
@@ -29,6 +30,11 @@ namespace chainfleet {
 
 template <typename T>
 using Reply = std::function<void(absl::StatusOr<T>)>;
+
+// A process of a worker, as its Synchronize calls name it.
+struct WorkerSession {
+  std::string worker, incarnation;
+};
 
 struct DispatcherOptions {
   absl::Duration lease_ttl = limits::kLeaseTtl;
@@ -38,6 +44,7 @@ struct DispatcherOptions {
   // Job ids are drawn from it: fresh random bits in production, a constant in tests.
   RngKey id_key;
   ShareSettings shares;
+  TenantLimits tenant_limits;
   ControlObserver* observer = nullptr;  // outlives the dispatcher; null: nobody
   TraceTable* traces = nullptr;         // likewise; forgets chains that end as FAILED or DIVERGED
   // Runs once when another coordinator took the store over or a commit's outcome is unknown: the process must end and
@@ -127,16 +134,20 @@ class Dispatcher {
   void BeginUpload(std::vector<std::string> objects, Reply<std::string> done);
   void BeginRepair(std::vector<std::string> objects, Reply<std::string> done);
   void EndUpload(const std::string& upload);
-  void PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done);
+  void PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done,
+                  const std::string& tenant = kDefaultTenant);
   absl::StatusOr<Dataset> GetDataset(const std::string& name);
   absl::StatusOr<Page<Dataset>> ListDatasets(int32_t page_size, const std::string& page_token);
-  void DeleteDataset(const std::string& name, Reply<bool> done);
+  // `tenant`: as change::DeleteDataset says.
+  void DeleteDataset(const std::string& name, Reply<bool> done,
+                     const std::optional<std::string>& tenant = std::nullopt);
 
   // TorchScript files, in the same way.
-  void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done);
+  void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done,
+                const std::string& tenant = kDefaultTenant);
   absl::StatusOr<StoredModel> GetModel(const std::string& name);
   absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
-  void DeleteModel(const std::string& name, Reply<bool> done);
+  void DeleteModel(const std::string& name, Reply<bool> done, const std::optional<std::string>& tenant = std::nullopt);
 
   // Evaluations, as change::CreateEvaluation and EndEvaluation say. `replayed`: it was there already.
   struct StoredEvaluation {
@@ -153,8 +164,14 @@ class Dispatcher {
   // INVALID_ARGUMENT, those of change::CommitProgress and, unless it is refused by these, of CheckContent.
   void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
                       const SegmentRecord& record, Reply<CommitReply> done);
-  // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current: asked before bytes are accepted.
-  absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch);
+  // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current and, if a session is given, that session has the
+  // lease: asked before bytes are accepted.
+  absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch,
+                          const std::optional<WorkerSession>& session = std::nullopt);
+  // Whether the newest process of the worker is this one, and called Synchronize within a lease term.
+  bool IsPresent(const WorkerSession& session);
+  // Whether a chain that the session has leased needs the object: its data set, module or resume point.
+  bool NeedsObject(const WorkerSession& session, const std::string& object);
   std::vector<WorkerView> ListWorkers();
   // Its chains come back as its calls do, and those that it still holds after `limit` are taken from it; they count no
   // attempt. Called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.

@@ -77,9 +77,10 @@ void Dispatcher::EndUpload(const std::string& upload) {
   impl_->Persist(change::EndUpload{upload});
 }
 
-void Dispatcher::PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done) {
+void Dispatcher::PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done,
+                            const std::string& tenant) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::PutDataset{dataset, upload}, [done](Impl& i, const ApplyResult& result) {
+  impl_->Change(change::PutDataset{dataset, upload, tenant}, [done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<Dataset>(done, result.status);
     i.datasets[result.dataset->name] = *result.dataset;
     i.Say<Dataset>(done, *result.dataset);
@@ -99,18 +100,19 @@ absl::StatusOr<Page<Dataset>> Dispatcher::ListDatasets(int32_t page_size, const 
   return PageOf(impl_->datasets, "datasets", page_size, page_token);
 }
 
-void Dispatcher::DeleteDataset(const std::string& name, Reply<bool> done) {
+void Dispatcher::DeleteDataset(const std::string& name, Reply<bool> done, const std::optional<std::string>& tenant) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::DeleteDataset{name}, [name, done](Impl& i, const ApplyResult& result) {
+  impl_->Change(change::DeleteDataset{name, tenant}, [name, done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<bool>(done, result.status);
     i.datasets.erase(name);
     i.Say<bool>(done, true);
   });
 }
 
-void Dispatcher::PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done) {
+void Dispatcher::PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done,
+                          const std::string& tenant) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::PutModel{model, upload}, [done](Impl& i, const ApplyResult& result) {
+  impl_->Change(change::PutModel{model, upload, tenant}, [done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<StoredModel>(done, result.status);
     i.models[result.model->name] = *result.model;
     i.Say<StoredModel>(done, *result.model);
@@ -129,9 +131,9 @@ absl::StatusOr<Page<StoredModel>> Dispatcher::ListModels(int32_t page_size, cons
   return PageOf(impl_->models, "models", page_size, page_token);
 }
 
-void Dispatcher::DeleteModel(const std::string& name, Reply<bool> done) {
+void Dispatcher::DeleteModel(const std::string& name, Reply<bool> done, const std::optional<std::string>& tenant) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::DeleteModel{name}, [name, done](Impl& i, const ApplyResult& result) {
+  impl_->Change(change::DeleteModel{name, tenant}, [name, done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<bool>(done, result.status);
     i.models.erase(name);
     i.Say<bool>(done, true);

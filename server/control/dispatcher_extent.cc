@@ -1,4 +1,5 @@
 // How much is drawn after all: stop rules, and chains that are added.
+#include <algorithm>
 #include <utility>
 
 #include "core/base/log.h"
@@ -48,6 +49,12 @@ void Dispatcher::Impl::StopPoint(JobEntry* job, int32_t point, const std::string
 
 void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> done) {
   Impl::Entered entered(impl_.get());
+  if (const JobEntry* job = impl_->jobs.Find(id)) {
+    const int64_t more = std::max<int64_t>(0, chains - static_cast<int64_t>(job->chains.size()));
+    const absl::Status room =
+        CheckTenantLimits(impl_->options.tenant_limits, impl_->jobs, {job->row.tenant, "", 0, more});
+    if (!room.ok()) return impl_->Say<JobView>(done, room);
+  }
   impl_->Change(change::ScaleJob{id, chains}, [id, done](Impl& impl, const ApplyResult& result) {
     if (!result.status.ok()) return impl.Say<JobView>(done, result.status);
     const JobEntry* job = impl.jobs.Find(id);

@@ -72,6 +72,9 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     view.plan = std::make_shared<const JobPlan>(std::move(plan));
     return impl.Say<JobView>(done, std::move(view));
   }
+  const absl::Status room =
+      CheckTenantLimits(impl.options.tenant_limits, impl.jobs, {tenant, request_id, 1, NumChains(spec)});
+  if (!room.ok()) return impl.Say<JobView>(done, room);
   plan.job = MakeJobId(spec.name, Fold(impl.options.id_key, ++impl.ids_made).value);
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));
   impl.Change(change::CreateJob{shared, request_id, tenant}, [shared, done](Impl& i, const ApplyResult& result) {

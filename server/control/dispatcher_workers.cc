@@ -331,15 +331,6 @@ void Dispatcher::Impl::Commit(change::CommitProgress commit, const absl::Status&
   });
 }
 
-absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch) {
-  Impl::Entered entered(impl_.get());
-  const ChainEntry* chain = impl_->jobs.Find(id);
-  if (chain != nullptr && chain->row.lease_epoch == lease_epoch && !IsFinal(chain->row.state)) return absl::OkStatus();
-  return WithReason(absl::FailedPreconditionError(absl::StrCat("chain ", chainfleet::ToString(id), ": lease epoch ",
-                                                               lease_epoch, " is not current, drop the chain")),
-                    "LEASE_FENCED");
-}
-
 std::vector<WorkerView> Dispatcher::Impl::Workers() const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : fleet.workers()) {

@@ -1,7 +1,10 @@
 #include "server/rpc/auth.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/ids.h"
@@ -9,6 +12,28 @@
 
 namespace chainfleet {
 namespace {
+
+constexpr size_t kFewestCharacters = 22, kFewestHexDigits = 32;  // 128 bits
+constexpr unsigned kNoToken = 0;                                 // health checks come without one
+
+// The right that a method needs, by the longest beginning of its name. A method that is not here is refused.
+constexpr std::pair<std::string_view, unsigned> kNeeds[] = {
+    {"/grpc.health.v1.Health/", kNoToken},
+    {"/chainfleet.v1.WorkerService/", kWork},
+    {"/chainfleet.v1.JobService/", kCall},
+    {"/chainfleet.v1.JobService/DrainWorker", kOperate},
+    {"/chainfleet.v1.JobService/PutModel", kPutModels},
+    {"/chainfleet.v1.PredictService/", kCall},
+    {"/inference.GRPCInferenceService/", kCall},
+};
+
+std::optional<unsigned> NeededBy(std::string_view method) {
+  const std::pair<std::string_view, unsigned>* found = nullptr;
+  for (const auto& rule : kNeeds) {
+    if (method.starts_with(rule.first) && (found == nullptr || rule.first.size() > found->first.size())) found = &rule;
+  }
+  return found == nullptr ? std::nullopt : std::optional(found->second);
+}
 
 // In constant time: the answer must not tell how much of a guess was right.
 bool SameSecret(const grpc::string_ref& given, const std::string& wanted) {
@@ -20,40 +45,134 @@ bool SameSecret(const grpc::string_ref& given, const std::string& wanted) {
   return difference == 0;
 }
 
-}  // namespace
-
-absl::StatusOr<TokenTable> ParseTokens(const std::string& text) {
-  TokenTable tenants;
-  int number = 0;
-  for (const auto& line : absl::StrSplit(text, '\n')) {
-    ++number;
-    const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-    if (words.empty()) continue;
-    const auto bad = [&](const std::string& what) {
-      return absl::InvalidArgumentError(absl::StrCat("tokens, line ", number, ": ", what));
-    };
-    if (words.size() > 2) return bad("give TOKEN, or TOKEN TENANT");
-    const std::string tenant = words.size() == 2 ? words[1] : kDefaultTenant;
-    if (const absl::Status name = CheckName("tenant", tenant); !name.ok()) return bad(std::string(name.message()));
-    if (!tenants.emplace(words[0], tenant).second) return bad("this token was given before");
-  }
-  return tenants;
+absl::Status Unauthenticated(unsigned needed, bool given) {
+  const char* variable = needed == kWork ? "CHAINFLEET_WORKER_TOKEN" : "CHAINFLEET_TOKEN";
+  return WithReason(
+      absl::UnauthenticatedError(
+          given ? absl::StrCat("this server does not know the token: set ", variable, " to one of its tokens")
+                : absl::StrCat("this server wants a token: set ", variable, " or ", variable, "_FILE")),
+      "UNAUTHENTICATED");
 }
 
-// All are looked at: the time taken must not tell which was near.
-absl::StatusOr<std::string> Authenticator::TenantOf(const grpc::CallbackServerContext& context) const {
-  if (tenants_.empty()) return std::string(kDefaultTenant);
-  const std::string* tenant = nullptr;
-  const auto range = context.client_metadata().equal_range("authorization");
-  for (auto it = range.first; it != range.second; ++it) {
-    for (const auto& [token, owner] : tenants_) {
-      if (SameSecret(it->second, "Bearer " + token)) tenant = &owner;
+absl::Status NotAllowed(std::string_view method, unsigned needed) {
+  const char* why = "no token allows this method";
+  if (needed == kCall) why = "a worker's token allows the calls of a worker and no others";
+  if (needed == kOperate) why = "it needs an operator's token";
+  if (needed == kPutModels)
+    why = "it needs a token with the word `models` in the server's token file, or an operator's";
+  if (needed == kWork) why = "it needs a worker's token: set CHAINFLEET_WORKER_TOKEN";
+  return WithReason(
+      absl::PermissionDeniedError(absl::StrCat("the token does not allow ", std::string(method), ": ", why)),
+      "NOT_ALLOWED");
+}
+
+bool IsStrong(const std::string& token) {
+  const bool hex = std::ranges::all_of(token, [](unsigned char c) { return absl::ascii_isxdigit(c); });
+  return token.size() >= (hex ? kFewestHexDigits : kFewestCharacters);
+}
+
+// The words behind a token. INVALID_ARGUMENT.
+absl::StatusOr<Principal> ReadRights(const std::vector<std::string>& words) {
+  Principal principal;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "worker") {
+      if (words.size() > 2) return absl::InvalidArgumentError("a worker's token has neither tenant nor rights");
+      principal.rights = kWork;
+    } else if (words[i] == "operator") {
+      principal.rights |= kOperatorRights;
+    } else if (words[i] == "models") {
+      principal.rights |= kPutModels;
+    } else if (!principal.tenant.empty()) {
+      return absl::InvalidArgumentError("give TOKEN [TENANT] [operator] [models], or TOKEN worker");
+    } else {
+      CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", words[i]));
+      principal.tenant = words[i];
     }
   }
-  if (tenant != nullptr) return *tenant;
+  if (principal.tenant.empty()) principal.tenant = kDefaultTenant;
+  return principal;
+}
+
+absl::Status AddToken(const std::string& token, Principal principal, TokenTable* tokens) {
+  if (!IsStrong(token)) {
+    return absl::InvalidArgumentError(absl::StrCat("the token has fewer than 128 bits: use ", kFewestCharacters,
+                                                   " characters or more, or ", kFewestHexDigits,
+                                                   " hexadecimal digits, as `openssl rand -hex 16` makes them"));
+  }
+  if (!tokens->emplace(token, std::move(principal)).second) {
+    return absl::InvalidArgumentError("this token was given before");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> WordsOf(const std::string& text) {
+  return absl::StrSplit(text, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
+}
+
+}  // namespace
+
+absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
+                                       const std::optional<std::string>& workers) {
+  TokenTable tokens;
+  if (!callers && !workers) return tokens;
+  const std::vector<std::string> lines = absl::StrSplit(callers.value_or(""), '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::vector<std::string> words = WordsOf(lines[i]);
+    if (words.empty()) continue;
+    absl::StatusOr<Principal> principal = ReadRights(words);
+    const absl::Status added = principal.ok() ? AddToken(words[0], *std::move(principal), &tokens) : principal.status();
+    if (!added.ok()) return Annotate(added, absl::StrCat("tokens, line ", i + 1));
+  }
+  const auto is_caller = [](const auto& entry) { return entry.second.may(kCall); };
+  const auto callers_given = std::ranges::count_if(tokens, is_caller);
+  if (callers_given == 0) {
+    return absl::InvalidArgumentError(
+        "there is no token for callers: give one in CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE, or set neither and no "
+        "CHAINFLEET_WORKER_TOKEN");
+  }
+  if (callers_given == 1) std::ranges::find_if(tokens, is_caller)->second.rights = kOperatorRights;
+  if (!workers) return tokens;
+  const std::vector<std::string> words = WordsOf(*workers);
+  if (words.empty()) return absl::InvalidArgumentError("CHAINFLEET_WORKER_TOKEN: is empty");
+  for (const std::string& word : words) {
+    CHAINFLEET_RETURN_IF_ERROR(Annotate(AddToken(word, {kDefaultTenant, kWork}, &tokens), "CHAINFLEET_WORKER_TOKEN"));
+  }
+  return tokens;
+}
+
+// Looks at every token: the time taken must not tell which one was near.
+absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, const CallMetadata& metadata) const {
+  if (tokens_.empty()) return Principal{kDefaultTenant, kOperatorRights | kWork};
+  const std::optional<unsigned> needed = NeededBy(method);
+  if (needed == kNoToken) return Principal{kDefaultTenant, kNoToken};
+  const Principal* caller = nullptr;
+  const auto [begin, end] = metadata.equal_range("authorization");
+  for (auto it = begin; it != end; ++it) {
+    for (const auto& [token, principal] : tokens_) {
+      if (SameSecret(it->second, "Bearer " + token)) caller = &principal;
+    }
+  }
+  if (caller == nullptr) return Unauthenticated(needed.value_or(kCall), begin != end);
+  if (needed && (caller->rights & *needed) != 0) return *caller;
+  return NotAllowed(method, needed.value_or(kNoToken));
+}
+
+absl::StatusOr<Principal> Authenticator::CallerOf(const grpc::CallbackServerContext& context) const {
+  const CallMetadata& metadata = context.client_metadata();
+  const auto method = metadata.find(kMethodHeader);
+  if (method == metadata.end()) return Authorize("", metadata);
+  absl::StatusOr<Principal> caller = Authorize({method->second.data(), method->second.size()}, metadata);
+  if (!caller.ok() || metadata.count(kOverQuotaHeader) == 0) return caller;
   return WithReason(
-      absl::UnauthenticatedError("this server wants a token: set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE"),
-      "UNAUTHENTICATED");
+      absl::ResourceExhaustedError(absl::StrCat("tenant ", caller->tenant,
+                                                " has as many calls in flight as --tenant-calls allows: try again when "
+                                                "some have ended")),
+      "TENANT_LIMIT");
+}
+
+absl::StatusOr<std::string> Authenticator::TenantOf(const grpc::CallbackServerContext& context) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(Principal caller, CallerOf(context));
+  return std::move(caller.tenant);
 }
 
 }  // namespace chainfleet

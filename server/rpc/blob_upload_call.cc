@@ -12,8 +12,9 @@ BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& ad
 
 absl::Status BlobUploadCall::TakeHeader(const v1::PutBlobRequest::Header& header) {
   ref_ = FromProto(header.blob());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto session, SessionOf(parts_, header));
   absl::Status admitted = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher)
-                              .Admit(FromProto(header.chain()), header.lease_epoch(), ref_);
+                              .Admit(FromProto(header.chain()), header.lease_epoch(), ref_, session);
   if (!admitted.ok()) parts_.metrics->CountRefusedUpload(admitted);
   return admitted;
 }

@@ -122,6 +122,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
  public:
   Interceptor(const char* path, const Clock* clock, std::string made_id, ServerMetrics* metrics)
       : method_(FindMethod(path)),
+        path_(path == nullptr ? "" : path),
         label_(method_ == nullptr ? "other" : path),  // clients may call any name
         clock_(clock),
         metrics_(metrics),
@@ -143,6 +144,8 @@ class Interceptor final : public grpc::experimental::Interceptor {
     if (std::string given = GivenRequestId(*metadata); !given.empty()) id_ = std::move(given);
     metadata->erase(kRequestIdHeader);
     metadata->emplace(kRequestIdHeader, id_);  // refers to ours, which lives as long as the call
+    metadata->erase(kMethodHeader);
+    metadata->emplace(kMethodHeader, path_);
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) Take(hooks->GetRecvMessage());
   }
 
@@ -169,7 +172,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
   }
 
   const MethodDescriptor* const method_;
-  const std::string label_;
+  const std::string path_, label_;
   const Clock* const clock_;
   ServerMetrics* const metrics_;
   const absl::Duration started_;

@@ -7,9 +7,13 @@
 #include "server/rpc/job_render.h"
 
 namespace chainfleet {
-DatasetUploadCall::DatasetUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::Dataset* response)
-    : parts_(parts), response_(response), upload_(std::make_shared<DatasetUpload>(parts.upload_budget)) {
-  Begin(admitted);
+DatasetUploadCall::DatasetUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant,
+                                     v1::Dataset* response)
+    : parts_(parts),
+      tenant_(tenant.value_or("")),
+      response_(response),
+      upload_(std::make_shared<DatasetUpload>(parts.upload_budget)) {
+  Begin(tenant.status());
 }
 
 absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
@@ -31,7 +35,8 @@ absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
 
 void DatasetUploadCall::TakeEnd() {
   if (const absl::Status status = upload_->CheckComplete(); !status.ok()) return finisher()->Finish(status);
-  const auto take_in = [parts = parts_, upload = upload_, finisher = finisher(), response = response_] {
+  const auto take_in = [parts = parts_, tenant = tenant_, upload = upload_, finisher = finisher(),
+                        response = response_] {
     const absl::Status fetched = upload->Fetch(*parts.dataset_roots, [&] { return finisher->waits(); });
     if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
     absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), parts.dispatcher->ObjectNonce());
@@ -40,17 +45,20 @@ void DatasetUploadCall::TakeEnd() {
     const bool repairs = known.ok() && known->digest == decoded->description.digest;
     if (repairs) decoded->description.shards = known->shards;
     const auto cut = std::make_shared<const CutDataset>(*std::move(decoded));
-    Register(parts, {.objects = cut->ObjectNames(),
-                     .repairs = repairs,
-                     .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
-                     .put =
-                         [cut, finisher, response, dispatcher = parts.dispatcher](const std::string& upload_name) {
-                           dispatcher->PutDataset(
-                               cut->description, upload_name, [finisher, response](absl::StatusOr<Dataset> registered) {
-                                 finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
-                               });
-                         },
-                     .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+    Register(parts,
+             {.objects = cut->ObjectNames(),
+              .repairs = repairs,
+              .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
+              .put =
+                  [cut, tenant, finisher, response, dispatcher = parts.dispatcher](const std::string& upload_name) {
+                    dispatcher->PutDataset(
+                        cut->description, upload_name,
+                        [finisher, response](absl::StatusOr<Dataset> registered) {
+                          finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
+                        },
+                        tenant);
+                  },
+              .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };
   if (!upload_->HasUris()) return parts_.executor->Schedule(take_in);
   if (const absl::Status status = parts_.dataset_reads->Schedule(take_in); !status.ok()) finisher()->Finish(status);

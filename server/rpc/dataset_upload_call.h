@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "chainfleet/v1/jobs.pb.h"
 #include "server/rpc/dataset_intake.h"
@@ -13,13 +14,14 @@ namespace chainfleet {
 
 class DatasetUploadCall final : public UploadCall<v1::PutDatasetRequest> {
  public:
-  DatasetUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::Dataset* response);
+  DatasetUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant, v1::Dataset* response);
 
  private:
   absl::Status Take(const v1::PutDatasetRequest& message) override;
   void TakeEnd() override;
 
   const ServiceParts parts_;
+  const std::string tenant_;
   v1::Dataset* const response_;
   const std::shared_ptr<DatasetUpload> upload_;
 };

@@ -5,8 +5,10 @@
 
 #include <utility>
 
+#include "server/rpc/call_quota.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/listen.h"
+#include "server/rpc/reflection.h"
 
 namespace chainfleet {
 
@@ -25,11 +27,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string&
   std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, batcher, evaluations));
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
+  if (parts.auth->wants_tokens()) LeaveOutReflection(&builder);
   builder.RegisterService(&made->jobs_);
   builder.RegisterService(&made->workers_);
   builder.RegisterService(&made->predictions_);
   builder.RegisterService(&made->inference_);
-  builder.experimental().SetInterceptorCreators(MakeCallRecord(parts.clock, parts.request_ids, metrics));
+  auto interceptors = MakeCallRecord(parts.clock, parts.request_ids, metrics);
+  interceptors.push_back(MakeCallQuota(parts.auth, parts.access.tenant_calls));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));
   made->server_ = std::move(listening.server);
   made->port_ = listening.port;

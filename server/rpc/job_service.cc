@@ -29,6 +29,11 @@ constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWat
 
 int32_t PageSize(int32_t asked) { return asked <= 0 ? 50 : std::min(asked, limits::kMaxPageSize); }
 
+// The tenant whose data sets and models the caller may delete; nullopt: all.
+std::optional<std::string> OnlyOf(const Principal& caller) {
+  return caller.may(kOperate) ? std::nullopt : std::optional(caller.tenant);
+}
+
 // The token of a page of segments is the job, chain filter, position it goes on after and point.
 std::string SegmentToken(const std::string& job, const v1::ListSegmentsRequest& request, const SegmentRecord& last) {
   return absl::StrCat(job, ":", request.has_chain() ? request.chain() : -1, ":", last.chain.index, ":",
@@ -108,6 +113,9 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
     if (!tenant.ok()) return answer->Fail(tenant.status());
     const absl::StatusOr<JobSpec> spec = ReadSpec(request->spec());
     if (!spec.ok()) return answer->Fail(spec.status());
+    if (std::holds_alternative<TorchScriptModel>(spec->model.kind)) {
+      if (const absl::Status allowed = CheckModulesAllowed(parts_); !allowed.ok()) return answer->Fail(allowed);
+    }
     parts_.dispatcher->CreateJob(*tenant, *spec, request->request_id(), request->validate_only(),
                                  [answer](absl::StatusOr<JobView> job) {
                                    answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
@@ -234,7 +242,7 @@ grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, c
 }
 
 grpc::ServerReadReactor<v1::PutDatasetRequest>* JobService::PutDataset(Context* context, v1::Dataset* response) {
-  return new DatasetUploadCall(parts_, parts_.auth->Check(*context), response);
+  return new DatasetUploadCall(parts_, parts_.auth->TenantOf(*context), response);
 }
 
 grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
@@ -267,15 +275,21 @@ grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadR
 grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
                                                     v1::DeleteDatasetResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    parts_.dispatcher->DeleteDataset(request->name(), [answer](absl::StatusOr<bool> deleted) {
-      answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
-    });
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    parts_.dispatcher->DeleteDataset(
+        request->name(),
+        [answer](absl::StatusOr<bool> deleted) {
+          answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
+        },
+        OnlyOf(*caller));
   });
 }
 
 grpc::ServerReadReactor<v1::PutModelRequest>* JobService::PutModel(Context* context, v1::StoredModel* response) {
-  return new ModelUploadCall(parts_, parts_.auth->Check(*context), response);
+  absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  if (const absl::Status allowed = CheckModulesAllowed(parts_); tenant.ok() && !allowed.ok()) tenant = allowed;
+  return new ModelUploadCall(parts_, tenant, response);
 }
 
 grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::ListModelsRequest* request,
@@ -295,10 +309,14 @@ grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::Lis
 grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::DeleteModelRequest* request,
                                                   v1::DeleteModelResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    parts_.dispatcher->DeleteModel(request->name(), [answer](absl::StatusOr<bool> deleted) {
-      answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });
-    });
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    parts_.dispatcher->DeleteModel(
+        request->name(),
+        [answer](absl::StatusOr<bool> deleted) {
+          answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });
+        },
+        OnlyOf(*caller));
   });
 }
 

@@ -13,9 +13,13 @@
 
 namespace chainfleet {
 
-ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::StoredModel* response)
-    : parts_(parts), response_(response), share_(std::make_shared<UploadShare>(parts.upload_budget)) {
-  Begin(admitted);
+ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant,
+                                 v1::StoredModel* response)
+    : parts_(parts),
+      tenant_(tenant.value_or("")),
+      response_(response),
+      share_(std::make_shared<UploadShare>(parts.upload_budget)) {
+  Begin(tenant.status());
 }
 
 absl::Status ModelUploadCall::Take(const v1::PutModelRequest& message) {
@@ -55,31 +59,33 @@ void ModelUploadCall::TakeEnd() {
         absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", bytes_->size(), " of ",
                                                 announced_bytes_, " bytes came; send it again")));
   }
-  parts_.executor->Schedule(
-      [parts = parts_, name = name_, bytes = bytes_, share = share_, finisher = finisher(), response = response_] {
-        if (!finisher->waits()) return;
-        if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
-          return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
-        }
-        const DigestHex sha256 = Sha256Hex(*bytes);
-        const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.dispatcher->ObjectNonce());
-        StoredModel model = {name, {object, static_cast<int64_t>(bytes->size()), sha256}, {}};
-        const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
-        const bool repairs = known.ok() && known->object.sha256 == sha256;
-        if (repairs) model.object = known->object;
-        Register(parts, {.objects = {model.object.name},
-                         .repairs = repairs,
-                         .store = [blobs = parts.blobs, object = model.object.name, bytes,
-                                   share] { return PutContentAddressed(blobs, object, *bytes); },
-                         .put =
-                             [model, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
-                               dispatcher->PutModel(
-                                   model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
-                                     finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
-                                   });
-                             },
-                         .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
-      });
+  parts_.executor->Schedule([parts = parts_, tenant = tenant_, name = name_, bytes = bytes_, share = share_,
+                             finisher = finisher(), response = response_] {
+    if (!finisher->waits()) return;
+    if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
+      return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
+    }
+    const DigestHex sha256 = Sha256Hex(*bytes);
+    const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.dispatcher->ObjectNonce());
+    StoredModel model = {name, {object, static_cast<int64_t>(bytes->size()), sha256}, {}};
+    const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
+    const bool repairs = known.ok() && known->object.sha256 == sha256;
+    if (repairs) model.object = known->object;
+    Register(parts, {.objects = {model.object.name},
+                     .repairs = repairs,
+                     .store = [blobs = parts.blobs, object = model.object.name, bytes,
+                               share] { return PutContentAddressed(blobs, object, *bytes); },
+                     .put =
+                         [model, tenant, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
+                           dispatcher->PutModel(
+                               model, upload,
+                               [finisher, response](absl::StatusOr<StoredModel> registered) {
+                                 finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
+                               },
+                               tenant);
+                         },
+                     .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+  });
 }
 
 }  // namespace chainfleet

@@ -12,7 +12,7 @@ namespace chainfleet {
 
 class ModelUploadCall final : public UploadCall<v1::PutModelRequest> {
  public:
-  ModelUploadCall(const ServiceParts& parts, const absl::Status& admitted, v1::StoredModel* response);
+  ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant, v1::StoredModel* response);
 
  private:
   absl::Status Take(const v1::PutModelRequest& message) override;
@@ -20,6 +20,7 @@ class ModelUploadCall final : public UploadCall<v1::PutModelRequest> {
   void TakeEnd() override;
 
   const ServiceParts parts_;
+  const std::string tenant_;
   v1::StoredModel* const response_;
   std::string name_;
   int64_t announced_bytes_ = 0;

@@ -8,6 +8,11 @@
 
 namespace chainfleet {
 
+// The server's own note of a call's method ("/chainfleet.v1.JobService/GetJob") in its metadata, by the CallRecord.
+inline constexpr char kMethodHeader[] = "x-chainfleet-method";
+// The server's own mark of a call beyond its tenant's bound, by the call quota (call_quota.h).
+inline constexpr char kOverQuotaHeader[] = "x-chainfleet-over-quota";
+
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 // The trace id of a well-formed W3C `traceparent`, else an `x-request-id` of 1 to 64 characters of [A-Za-z0-9._-], else

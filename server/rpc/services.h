@@ -1,6 +1,7 @@
 // What the services are made over: everything of the server below floor 5, by reference.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,7 @@ struct ServiceParts {
   const ByteBudget* reply_budget = nullptr;                 // of predictions, until clients have taken them
   RngKey request_ids;                                       // of calls whose client gives them none
   absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
+  AccessOptions access;
   std::string data_directory;
   absl::Time started_at;
 };
@@ -62,6 +64,28 @@ inline absl::StatusOr<NamedDraws> ResolveDraws(const ServiceParts& parts, const 
   if (draws.version == nullptr || version == 0 || version == draws.version->number) return draws;
   return InvalidFields({{"version", absl::StrCat("alias ", name, " means version ", draws.version->number, " of job ",
                                                  draws.job.id, ": ask the job for version ", version)}});
+}
+
+// FAILED_PRECONDITION / MODULES_OFF.
+inline absl::Status CheckModulesAllowed(const ServiceParts& parts) {
+  if (parts.access.allow_modules) return absl::OkStatus();
+  return WithReason(
+      absl::FailedPreconditionError(
+          "this server takes no TorchScript models, which are programs that its workers would run: start it "
+          "with --allow-modules"),
+      "MODULES_OFF");
+}
+
+// The session that a worker's request names; nullopt if it names none, which only a server without tokens accepts.
+// PERMISSION_DENIED / SESSION_REQUIRED.
+template <typename Request>
+absl::StatusOr<std::optional<WorkerSession>> SessionOf(const ServiceParts& parts, const Request& request) {
+  const auto& session = request.session();
+  if (!session.worker().empty()) return WorkerSession{session.worker(), session.incarnation()};
+  if (!parts.auth->wants_tokens()) return std::nullopt;
+  return WithReason(
+      absl::PermissionDeniedError("the request names no session: upgrade the worker to the server's release"),
+      "SESSION_REQUIRED");
 }
 
 }  // namespace chainfleet

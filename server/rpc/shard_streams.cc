@@ -11,6 +11,7 @@
 #include "core/wire/predict_wire.h"
 #include "server/control/protocol_version.h"
 #include "server/predict/shard_result_check.h"
+#include "server/rpc/worker_claims.h"
 
 namespace chainfleet {
 namespace {
@@ -24,6 +25,7 @@ absl::Status StreamEnded(const std::string& worker) {
 
 absl::Status CheckHello(const v1::ShardUpdate::Hello& hello) {
   if (hello.worker().empty()) return InvalidFields({{"hello.worker", "is empty"}});
+  CHAINFLEET_RETURN_IF_ERROR(CheckClaims(hello));
   return CheckProtocolVersion(hello.worker(), hello.protocol_version());
 }
 
@@ -33,6 +35,18 @@ absl::StatusOr<ShardResult> Parse(const std::string& bytes) {
   absl::StatusOr<ShardResult> result = FromProto(proto);
   if (!result.ok()) return BadShardResult(absl::StrCat("does not parse: ", result.status().message()));
   return result;
+}
+
+std::vector<std::string> ObjectsOf(const ShardRequest& request) {
+  std::vector<std::string> objects;
+  if (request.plan->module) objects.push_back(request.plan->module->name);
+  if (request.rows) {
+    for (const DatasetShard& shard : request.rows->dataset.shards) objects.push_back(shard.object.name);
+  }
+  for (const ChainDraws& chain : request.chains) {
+    for (const Segment& segment : chain.segments) objects.push_back(segment.object.name);
+  }
+  return objects;
 }
 
 }  // namespace
@@ -45,9 +59,10 @@ class ShardStreams::Session {
   Session(Reactor* reactor, Executor* executor) : executor_(executor), reactor_(reactor) {}
 
   // Before it is registered.
-  void SetWorker(const std::string& worker) {
+  void SetWorker(const WorkerSession& session) {
     MutexLock lock(&mutex_);
-    worker_ = worker;
+    worker_ = session.worker;
+    incarnation_ = session.incarnation;
   }
   std::string worker() {
     MutexLock lock(&mutex_);
@@ -65,6 +80,13 @@ class ShardStreams::Session {
     return ending_;
   }
 
+  bool NeedsObject(const std::string& incarnation, const std::string& object) {
+    MutexLock lock(&mutex_);
+    return incarnation == incarnation_ && std::ranges::any_of(shards_, [&](const auto& shard) {
+             return std::ranges::find(shard.second.objects, object) != shard.second.objects.end();
+           });
+  }
+
   int32_t in_flight() {
     MutexLock lock(&mutex_);
     return static_cast<int32_t>(shards_.size());
@@ -79,7 +101,7 @@ class ShardStreams::Session {
       return Answer(std::move(done), absl::ResourceExhaustedError(
                                          absl::StrCat("worker ", worker_, " has ", shards_.size(), " shards already")));
     }
-    shards_[request.shard_id].done = std::move(done);
+    shards_[request.shard_id] = {std::move(done), ObjectsOf(request), ""};
     Queue(std::move(order));
   }
 
@@ -146,7 +168,8 @@ class ShardStreams::Session {
  private:
   struct Shard {
     ShardDone done;
-    std::string bytes;  // of the result so far
+    std::vector<std::string> objects;  // that it reads
+    std::string bytes;                 // of the result so far
   };
 
   void Answer(ShardDone done, absl::Status status) {
@@ -167,6 +190,7 @@ class ShardStreams::Session {
   Executor* const executor_;
   Mutex mutex_;
   std::string worker_ CHAINFLEET_GUARDED_BY(mutex_);  // empty before its hello
+  std::string incarnation_ CHAINFLEET_GUARDED_BY(mutex_);
   bool ending_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   Reactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);  // null once finished
   std::map<uint64_t, Shard> shards_ CHAINFLEET_GUARDED_BY(mutex_);
@@ -177,8 +201,8 @@ class ShardStreams::Session {
 
 class ShardStreams::Stream final : public Session::Reactor {
  public:
-  Stream(ShardStreams* streams, const absl::Status& admitted)
-      : streams_(streams), session_(std::make_shared<Session>(this, streams->executor_)) {
+  Stream(ShardStreams* streams, const absl::Status& admitted, Admit admit)
+      : streams_(streams), admit_(std::move(admit)), session_(std::make_shared<Session>(this, streams->executor_)) {
     if (admitted.ok()) {
       StartRead(&update_);
     } else {
@@ -203,7 +227,9 @@ class ShardStreams::Stream final : public Session::Reactor {
     switch (update_.update_case()) {
       case v1::ShardUpdate::kHello: {
         CHAINFLEET_RETURN_IF_ERROR(CheckHello(update_.hello()));
-        session_->SetWorker(update_.hello().worker());
+        const WorkerSession said{update_.hello().worker(), update_.hello().incarnation()};
+        CHAINFLEET_RETURN_IF_ERROR(admit_(said));
+        session_->SetWorker(said);
         streams_->Register(update_.hello().worker(), session_);
         return absl::OkStatus();
       }
@@ -225,6 +251,7 @@ class ShardStreams::Stream final : public Session::Reactor {
   }
 
   ShardStreams* const streams_;
+  const Admit admit_;
   const std::shared_ptr<Session> session_;
   v1::ShardUpdate update_;
 };
@@ -232,8 +259,14 @@ class ShardStreams::Stream final : public Session::Reactor {
 ShardStreams::ShardStreams(Executor* executor) : executor_(executor) {}
 ShardStreams::~ShardStreams() = default;
 
-grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* ShardStreams::Open(const absl::Status& admitted) {
-  return new Stream(this, admitted);
+grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* ShardStreams::Open(const absl::Status& admitted,
+                                                                             Admit admit) {
+  return new Stream(this, admitted, std::move(admit));
+}
+
+bool ShardStreams::NeedsObject(const WorkerSession& session, const std::string& object) {
+  const std::shared_ptr<Session> found = Find(session.worker);
+  return found != nullptr && found->NeedsObject(session.incarnation, object);
 }
 
 void ShardStreams::Register(const std::string& worker, const std::shared_ptr<Session>& session) {

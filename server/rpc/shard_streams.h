@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "chainfleet/v1/worker.pb.h"
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
+#include "server/control/dispatcher.h"
 #include "server/predict/shard_port.h"
 
 namespace chainfleet {
@@ -21,8 +23,13 @@ class ShardStreams final : public ShardPort {
   explicit ShardStreams(Executor* executor);
   ~ShardStreams() override;
 
-  // A new stream; it is registered when its hello arrives, and takes the place of an older one of the same worker.
-  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted);
+  // A new stream; it is registered when its hello arrives and `admit` is OK with the session that it names, and takes
+  // the place of an older one of the same worker.
+  using Admit = std::function<absl::Status(const WorkerSession& session)>;
+  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted, Admit admit);
+
+  // Whether a shard that the session has and has not answered yet reads the object.
+  bool NeedsObject(const WorkerSession& session, const std::string& object);
 
   // Ends every stream: workers reconnect elsewhere or later.
   void Close();

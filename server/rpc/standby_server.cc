@@ -10,6 +10,7 @@
 #include "core/wire/grpc_status.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/listen.h"
+#include "server/rpc/reflection.h"
 
 namespace chainfleet {
 namespace {
@@ -47,6 +48,7 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::s
                                                                     RngKey ids) {
   std::unique_ptr<StandbyServer> made(new StandbyServer);
   grpc::ServerBuilder builder;
+  LeaveOutReflection(&builder);
   builder.RegisterCallbackGenericService(&made->parts_->refusals);
   builder.experimental().SetInterceptorCreators(MakeCallRecord(clock, ids, nullptr));
   CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));

@@ -9,6 +9,7 @@
 #include "server/rpc/blob_upload_call.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/unary_call.h"
+#include "server/rpc/worker_claims.h"
 
 namespace chainfleet {
 namespace {
@@ -25,6 +26,7 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1:
                                                      v1::SynchronizeReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    if (const absl::Status claims = CheckClaims(*request); !claims.ok()) return answer->Fail(claims);
     const absl::StatusOr<SynchronizeRequest> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
     parts_.dispatcher->Synchronize(*parsed, [answer](absl::StatusOr<SynchronizeReply> reply) {
@@ -37,6 +39,7 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
                                                         v1::CommitProgressReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    if (const absl::Status claims = CheckClaims(*request); !claims.ok()) return answer->Fail(claims);
     absl::StatusOr<SignedCommit> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
     if (parsed->commit.segment) {
@@ -73,9 +76,11 @@ grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::
                                                     v1::SignUploadReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const auto session = SessionOf(parts_, *request);
+    if (!session.ok()) return answer->Fail(session.status());
     if (parts_.uploads == nullptr) return answer->Succeed({});
-    const absl::StatusOr<SignedUpload> upload =
-        parts_.uploads->SignUpload(FromProto(request->chain()), request->lease_epoch(), FromProto(request->blob()));
+    const absl::StatusOr<SignedUpload> upload = parts_.uploads->SignUpload(
+        FromProto(request->chain()), request->lease_epoch(), FromProto(request->blob()), *session);
     if (!upload.ok()) parts_.metrics->CountRefusedUpload(upload.status());
     answer->Answer(upload, [](const SignedUpload& value) {
       v1::SignUploadReply rendered;
@@ -93,11 +98,25 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
   if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return refuse(status);
   if (!IsObjectName(request->blob().name()))
     return refuse(absl::NotFoundError(absl::StrCat("no object ", request->blob().name())));
+  const auto session = SessionOf(parts_, *request);
+  if (!session.ok()) return refuse(session.status());
+  const std::string& object = request->blob().name();
+  if (*session && !parts_.dispatcher->NeedsObject(**session, object) && !shards_->NeedsObject(**session, object)) {
+    return refuse(WithReason(absl::UnavailableError(absl::StrCat("object ", object, ": worker ", (*session)->worker,
+                                                                 " has no lease and no shard that needs it")),
+                             "NOT_HELD"));
+  }
   return StreamBlob(parts_.blobs, parts_.executor, request->blob().name());
 }
 
 grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeShards(Context* context) {
-  return shards_->Open(parts_.auth->Check(*context));
+  const auto admit = [this](const WorkerSession& session) {
+    if (!parts_.auth->wants_tokens() || parts_.dispatcher->IsPresent(session)) return absl::OkStatus();
+    return WithReason(absl::UnavailableError(absl::StrCat("worker ", session.worker,
+                                                          " has not called Synchronize in this incarnation yet")),
+                      "NOT_HELD");
+  };
+  return shards_->Open(parts_.auth->Check(*context), admit);
 }
 
 }  // namespace chainfleet

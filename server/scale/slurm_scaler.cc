@@ -113,8 +113,8 @@ std::vector<std::string> SlurmEnvironment(const std::vector<std::string>& ours, 
                                   "ALL_PROXY=",
                                   "no_proxy=",
                                   "NO_PROXY=",
-                                  "CHAINFLEET_TOKEN=",
-                                  "CHAINFLEET_TOKEN_FILE=",
+                                  "CHAINFLEET_WORKER_TOKEN=",
+                                  "CHAINFLEET_WORKER_TOKEN_FILE=",
                                   "CHAINFLEET_BIN="};
   std::vector<std::string> environment;
   for (const std::string& variable : ours) {

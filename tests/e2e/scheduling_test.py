@@ -28,10 +28,13 @@ def leased(state):
     return sum(chain["state"] == "LEASED" for chain in state.get("chains", []))
 
 
+TOKENS = {tenant: f"the-token-of-{tenant or 'everybody'}" for tenant in ("", "tenant-one", "tenant-three")}
+
+
 class Tenants(unittest.TestCase):
     def setUp(self):
         tokens = tempfile.NamedTemporaryFile("w", suffix=".tokens")
-        tokens.write("everybody\none tenant-one\nthree tenant-three\n")
+        tokens.write("".join(f"{token} {tenant}\n" for tenant, token in TOKENS.items()))
         tokens.flush()
         self.addCleanup(tokens.close)
         self.fleet = fleets.Fleet(workers=1, environment={"CHAINFLEET_TOKEN_FILE": tokens.name})
@@ -39,7 +42,7 @@ class Tenants(unittest.TestCase):
         self.fleet.up()
 
     def test_a_tenant_sees_its_own_jobs_alone(self):
-        one, three = {"CHAINFLEET_TOKEN": "one"}, {"CHAINFLEET_TOKEN": "three"}
+        one, three = {"CHAINFLEET_TOKEN": TOKENS["tenant-one"]}, {"CHAINFLEET_TOKEN": TOKENS["tenant-three"]}
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(job("walk", steps=100, every=10))
             file.flush()

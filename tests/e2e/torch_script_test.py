@@ -26,7 +26,7 @@ class TorchScript(unittest.TestCase):
     def setUp(self):
         self.fleet = fleets.Fleet()
         self.addCleanup(self.fleet.close)
-        self.fleet.up()
+        self.fleet.up("--allow-modules")
         self.fleet.put_fashion("fashion", 1000)
 
     def put(self, name, *sizes):

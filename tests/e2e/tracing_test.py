@@ -11,7 +11,7 @@ import numpy
 sys.path.append(DEPS)
 import grpc  # noqa: E402
 
-TOKEN = "a-token-that-nobody-may-read"
+TOKEN, WORKER_TOKEN = "a-token-that-nobody-may-read", "another-one-that-workers-send"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 JOB = """
 name: traced
@@ -30,7 +30,7 @@ collect: {every_steps: 20}
 class Tracing(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.fleet = started_fleet.StartedFleet(environment={"CHAINFLEET_TOKEN": TOKEN}, lease="5s")
+        cls.fleet = started_fleet.StartedFleet(environment={"CHAINFLEET_TOKEN": TOKEN, "CHAINFLEET_WORKER_TOKEN": WORKER_TOKEN}, lease="5s")
         cls.addClassCleanup(cls.fleet.close)
         with open(cls.fleet.path("debug.conf"), "w") as f:
             f.write("log-level = debug\n")
@@ -96,7 +96,9 @@ class Tracing(unittest.TestCase):
         self.assertEqual({line["worker"] for line in self.lines("worker-0")}, {"worker-0"})
         for name in ("server-0", "worker-0"):
             with open(self.fleet.path("run", name + ".log")) as f:
-                self.assertNotIn(TOKEN, f.read())
+                text = f.read()
+            for token in (TOKEN, WORKER_TOKEN):
+                self.assertNotIn(token, text)
 
 
 # Runs on, as long as anybody looks.

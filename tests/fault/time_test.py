@@ -106,7 +106,7 @@ class CutOff(FaultTest):
         network = Network()
         self.addCleanup(network.close)
         fleet.addresses[0] = f"0.0.0.0:{port}"  # where it listens; clients and the other worker stay on 127.0.0.1
-        fleet.start_server()
+        fleet.start_server(0, "--insecure")
         fleet.addresses[0] = fleet.address
         fleet.wait_until_served()
         fleet.put_fashion("fashion", ROWS)

@@ -2,8 +2,10 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "core/formats/torch_script.h"
 #include "tests/support/network_fixture.h"
@@ -190,6 +192,31 @@ TEST(ScriptedNetwork, IsRefusedByTheServerWhenItOpensFiles) {
   for (const char* call : {"torch.save(x, \"f\")", "x = torch.from_file(\"f\")"}) {
     const absl::Status checked = CheckTorchScript(ScriptedMlp({4, 3}, std::string(call) + "\n  return self.logits(x)"));
     EXPECT_THAT(std::string(checked.message()), HasSubstr("opens files")) << call;
+  }
+}
+
+// Before any of its code runs.
+TEST(ScriptedNetwork, RefusesOperatorsThatDoMoreThanArithmetic) {
+  const std::string path = ::testing::TempDir() + "written-by-a-module-" + std::to_string(::getpid());
+  const auto refusal = [](const std::string& line) {
+    return RefusalOf(ScriptedMlp({4, 3}, line + "\n  return self.logits(x)"));
+  };
+  EXPECT_THAT(refusal("torch.save(x, \"" + path + "\")"), HasSubstr("uses aten::save"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_THAT(refusal("y = torch.from_file(\"" + path + "\", True, 4)"), HasSubstr("uses aten::from_file"));
+  EXPECT_THAT(refusal("print(x)"), HasSubstr("uses prim::Print"));
+  EXPECT_THAT(refusal("y = torch.empty([1000])"), HasSubstr("uses aten::empty"));
+  EXPECT_THAT(refusal("if x.size(0) > 100:\n    for i in range(3):\n      print(i)"), HasSubstr("uses prim::Print"));
+}
+
+TEST(ScriptedNetwork, TakesWhatNetworksAreMadeOf) {
+  for (const char* line :
+       {"y = torch.conv2d(x.reshape(1, 1, -1, 4), torch.ones([2, 1, 1, 1]))", "y = torch.softmax(x, 1).sum()",
+        "y = torch.einsum(\"ij,kj->ik\", [x, x])", "y = torch.gelu(torch.dropout(x, 0.5, False))",
+        "y = torch.cat([x, x[:, 1:]], 1)\n  if y.dim() != 2:\n    raise RuntimeError(\"dim {}\".format(y.dim()))",
+        "y = torch.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, False)",
+        "y = torch.div(x, 2.0, rounding_mode=\"floor\")"}) {
+    EXPECT_EQ(RefusalOf(ScriptedMlp({4, 3}, std::string(line) + "\n  return self.logits(x)")), "") << line;
   }
 }
 

@@ -33,8 +33,8 @@ class Fleet:
         self.environment = environment or {}
         self.address = self.metrics_address = None  # known once up
 
-    def up(self, threads=1):
-        self.run("up", "--data-dir", self.folder, "--listen", "127.0.0.1:0", "--workers", str(self.workers), "--threads", str(threads),
+    def up(self, *flags, threads=1):
+        self.run("up", *flags, "--data-dir", self.folder, "--listen", "127.0.0.1:0", "--workers", str(self.workers), "--threads", str(threads),
                  "--lease", f"{self.lease_seconds}s", check=True)
         with open(self.path("run", "ports.json")) as f:
             ports = json.load(f)

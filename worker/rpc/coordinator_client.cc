@@ -30,6 +30,13 @@ void CoordinatorClient::Stop() {
   while (!calls_.empty() || leaving_ > 0) idle_.Wait(&mutex_);
 }
 
+v1::WorkerSession CoordinatorClient::Session() const {
+  v1::WorkerSession session;
+  session.set_worker(options_.worker);
+  session.set_incarnation(options_.incarnation);
+  return session;
+}
+
 bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline) {
   SendToken(context, options_.token);
   // A span, which gRPC counts on its monotonic clock: a stepped calendar ends no call.
@@ -145,6 +152,7 @@ class CoordinatorClient::Signature final : public Call<grpc::ClientUnaryReactor>
     *request_.mutable_chain() = ToProto(chain);
     request_.set_lease_epoch(lease_epoch);
     *request_.mutable_blob() = ToProto(ref);
+    *request_.mutable_session() = client->Session();
   }
 
   void Start() {
@@ -193,6 +201,7 @@ class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::Pu
     *message_.mutable_header()->mutable_chain() = ToProto(chain);
     message_.mutable_header()->set_lease_epoch(lease_epoch);
     *message_.mutable_header()->mutable_blob() = ToProto(ref);
+    *message_.mutable_header()->mutable_session() = client->Session();
   }
 
   void Start() {
@@ -236,6 +245,7 @@ class CoordinatorClient::Get final : public Call<grpc::ClientReadReactor<v1::Chu
   Get(CoordinatorClient* client, const BlobRef& ref, Done<std::shared_ptr<const std::string>> done)
       : Call(client), expected_(static_cast<size_t>(ref.size_bytes)), done_(std::move(done)) {
     *request_.mutable_blob() = ToProto(ref);
+    *request_.mutable_session() = client->Session();
   }
 
   void Start() {

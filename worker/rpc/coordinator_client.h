@@ -27,6 +27,8 @@ class CoordinatorClient final : public CoordinatorPort {
     std::string host;
     std::string device_kind;  // "cpu" or "cuda"
     int32_t numerics_version = 0;
+    // The session that calls about chains and objects name; empty: none.
+    std::string worker = {}, incarnation = {};
   };
   explicit CoordinatorClient(Options options);
 
@@ -55,6 +57,7 @@ class CoordinatorClient final : public CoordinatorPort {
   class Put;
   class Get;
 
+  v1::WorkerSession Session() const;
   // Sets token and deadline and keeps `context` cancellable until Leave. False after Stop: the call must not start.
   bool Enter(grpc::ClientContext* context, absl::Duration deadline);
   void Leave(grpc::ClientContext* context);

@@ -279,6 +279,16 @@ void FromJson(const Json& j, std::map<int32_t, std::string>* texts) {
   *texts = j.get<std::map<int32_t, std::string>>();
 }
 
+// Who put a data set or a model: beside its fields.
+struct Owner {
+  std::string tenant;
+};
+void FromJson(const Json& j, Owner* owner) { owner->tenant = j.value("tenant", kDefaultTenant); }
+Json WithTenant(Json record, const std::string& tenant) {
+  record["tenant"] = tenant;
+  return record;
+}
+
 // The library reports by exceptions; they end here.
 template <typename T>
 absl::StatusOr<T> Decode(const std::string& text) {
@@ -298,10 +308,18 @@ std::string Dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 
 std::string EncodeJobPlan(const JobPlan& plan) { return Dump(ToJson(plan)); }
 absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text) { return Decode<JobPlan>(text); }
-std::string EncodeDataset(const Dataset& dataset) { return Dump(ToJson(dataset)); }
+std::string EncodeDataset(const Dataset& dataset, const std::string& tenant) {
+  return Dump(WithTenant(ToJson(dataset), tenant));
+}
 absl::StatusOr<Dataset> DecodeDataset(const std::string& text) { return Decode<Dataset>(text); }
-std::string EncodeModel(const StoredModel& model) { return Dump(ToJson(model)); }
+std::string EncodeModel(const StoredModel& model, const std::string& tenant) {
+  return Dump(WithTenant(ToJson(model), tenant));
+}
 absl::StatusOr<StoredModel> DecodeModel(const std::string& text) { return Decode<StoredModel>(text); }
+absl::StatusOr<std::string> DecodeTenant(const std::string& text) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Owner owner, Decode<Owner>(text));
+  return std::move(owner.tenant);
+}
 std::string EncodeSegmentRecord(const SegmentRecord& record) { return Dump(ToJson(record)); }
 absl::StatusOr<SegmentRecord> DecodeSegmentRecord(const std::string& text) { return Decode<SegmentRecord>(text); }
 std::string EncodeBlobRef(const BlobRef& ref) { return Dump(ToJson(ref)); }

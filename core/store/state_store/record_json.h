@@ -17,11 +17,14 @@ namespace chainfleet {
 std::string EncodeJobPlan(const JobPlan& plan);
 absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text);
 
-std::string EncodeDataset(const Dataset& dataset);
+// `tenant`: who put it.
+std::string EncodeDataset(const Dataset& dataset, const std::string& tenant);
 absl::StatusOr<Dataset> DecodeDataset(const std::string& text);
 
-std::string EncodeModel(const StoredModel& model);
+std::string EncodeModel(const StoredModel& model, const std::string& tenant);
 absl::StatusOr<StoredModel> DecodeModel(const std::string& text);
+// Of a data set's or a model's record; kDefaultTenant if an older release wrote it.
+absl::StatusOr<std::string> DecodeTenant(const std::string& text);
 
 // Without chain, corrupt and deleted: those are columns.
 std::string EncodeSegmentRecord(const SegmentRecord& record);

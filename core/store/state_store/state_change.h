@@ -207,22 +207,26 @@ struct EndUpload {
 struct PutDataset {
   Dataset dataset;
   std::string upload;
+  std::string tenant = kDefaultTenant;  // who puts it; whoever put it first owns it
 };
 
 // FAILED_PRECONDITION / IN_USE naming the jobs. Its objects, unless another data set or an upload has them, become
-// garbage.
+// garbage. PERMISSION_DENIED / NOT_OWNER if `tenant` is given and another tenant put it.
 struct DeleteDataset {
   std::string name;
+  std::optional<std::string> tenant;  // nullopt: an operator asks
 };
 
 // The same for a TorchScript file, which is one object.
 struct PutModel {
   StoredModel model;
   std::string upload;
+  std::string tenant = kDefaultTenant;
 };
 
 struct DeleteModel {
   std::string name;
+  std::optional<std::string> tenant;
 };
 
 // Objects of data sets and models that a store found where it looked, of incarnations before its own: what no data set,

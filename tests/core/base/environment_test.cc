@@ -14,7 +14,8 @@ namespace {
 class EnvironmentTest : public ::testing::Test {
  protected:
   EnvironmentTest() {
-    for (const char* name : {"CHAINFLEET_DATA", "XDG_DATA_HOME", "CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE"})
+    for (const char* name : {"CHAINFLEET_DATA", "XDG_DATA_HOME", "CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE",
+                             "CHAINFLEET_WORKER_TOKEN", "CHAINFLEET_WORKER_TOKEN_FILE"})
       unsetenv(name);
     setenv("HOME", "/home/me", 1);
   }
@@ -37,10 +38,20 @@ TEST_F(EnvironmentTest, TheTokenMayStandInAFile) {
   EXPECT_EQ(BearerToken().value(), "secret");
   std::ofstream(path) << "\n  mine tenant-a\nanother tenant-b\n";
   EXPECT_EQ(BearerToken().value(), "mine") << "a call carries the first word";
-  EXPECT_EQ(TokenText().value(), "\n  mine tenant-a\nanother tenant-b\n");
+  EXPECT_EQ(TokenText(kCallerToken).value(), "\n  mine tenant-a\nanother tenant-b\n");
   Set("CHAINFLEET_TOKEN", "given");
   EXPECT_EQ(BearerToken().value(), "given");
   std::filesystem::remove(path);
+}
+
+TEST_F(EnvironmentTest, AnEmptyTokenIsToldFromNone) {
+  EXPECT_EQ(TokenText(kCallerToken).value(), std::nullopt);
+  Set("CHAINFLEET_TOKEN", "");
+  EXPECT_EQ(TokenText(kCallerToken).value(), "");
+  EXPECT_EQ(TokenText(kWorkerToken).value(), std::nullopt);
+  Set("CHAINFLEET_WORKER_TOKEN_FILE", "");
+  EXPECT_EQ(TokenText(kWorkerToken).value(), "");
+  EXPECT_EQ(BearerToken(kWorkerToken).value(), "");
 }
 
 TEST_F(EnvironmentTest, TheHostHasAName) { EXPECT_THAT(HostName(), ::testing::Not(::testing::IsEmpty())); }

@@ -156,13 +156,13 @@ TEST(TorchScript, RefusesArchivesWithoutTensorsOrCode) {
 }
 
 // An archive with the members of a TorchScript file.
-std::string ArchiveOf(const std::string& code) {
+std::string ArchiveOf(const std::string& code, const char* member = "m/code/mm.py") {
   const auto bytes = [](const std::string& text) {
     return Array{.type = ArrayType::kUint8, .shape = {static_cast<int64_t>(text.size())}, .bytes = text};
   };
   std::string archive = *WriteNpz({{"m/data", bytes("-")}, {"m/code/m", bytes(code)}});
   // WriteNpz ends names with ".npy"; those of the same length need no other sizes.
-  for (const auto& [from, to] : {std::pair("m/data.npy", "m/data.pkl"), std::pair("m/code/m.npy", "m/code/mm.py")}) {
+  for (const auto& [from, to] : {std::pair("m/data.npy", "m/data.pkl"), std::pair("m/code/m.npy", member)}) {
     for (size_t at = 0; (at = archive.find(from, at)) != std::string::npos;) archive.replace(at, std::strlen(to), to);
   }
   return archive;
@@ -170,10 +170,20 @@ std::string ArchiveOf(const std::string& code) {
 
 TEST(TorchScript, RefusesCodeThatOpensFiles) {
   EXPECT_TRUE(CheckTorchScript(ArchiveOf("return torch.linear(x, self.saved)")).ok());
-  EXPECT_TRUE(CheckTorchScript(ArchiveOf("return self.unsave(x, save=2)")).ok());
-  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("_0 = torch.save(x, \"f\")"))), HasSubstr("m/code/mm.py calls save"));
-  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("x.save \\\n (\"f\")"))), HasSubstr("calls save"));
-  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.from_file(\"/etc/passwd\")"))), HasSubstr("calls from_file"));
+  EXPECT_TRUE(CheckTorchScript(ArchiveOf("return self.unsave(x, saves=2)")).ok());
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("_0 = torch.save(x, \"f\")"))), HasSubstr("m/code/mm.py names save"));
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("x.save \\\n (\"f\")"))), HasSubstr("names save"));
+  EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.from_file(\"/etc/passwd\")"))), HasSubstr("names from_file"));
+}
+
+// LibTorch finds a member in whatever case its name is, and an operator under whatever name it was given.
+TEST(TorchScript, RefusesCodeThatHidesWhatItOpens) {
+  for (const char* code : {"f = torch.from_file\nx = f(\"f\")", "x = (torch.from_file #\n(\"f\"))", "torch.save # f"}) {
+    EXPECT_THAT(Message(CheckTorchScript(ArchiveOf(code))), HasSubstr("opens files")) << code;
+  }
+  for (const char* member : {"m/CODE/mm.py", "m/code/mm.PY", "m/CoDe/mm.Py"}) {
+    EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.save(x, \"f\")", member))), HasSubstr("opens files")) << member;
+  }
 }
 
 TEST(Gzip, TellsCutDataApart) {

@@ -63,6 +63,27 @@ TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
   EXPECT_THAT(Garbage(), ElementsAre("shard-1"));
 }
 
+// Whoever put it first, whoever puts the same again.
+TEST_P(ObjectChanges, ADatasetIsDeletedByItsTenantOrAnOperator) {
+  for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
+    Begin("u");
+    ASSERT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "u", "vision"}).status.ok());
+    ASSERT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "v", "speech"}).status.ok());
+    EXPECT_EQ(ReasonOf(Apply(change::DeleteDataset{"digits", "speech"}).status), "NOT_OWNER");
+    EXPECT_TRUE(Apply(change::DeleteDataset{"digits", asks}).status.ok());
+  }
+}
+
+TEST_P(ObjectChanges, AModelIsDeletedByItsTenantOrAnOperator) {
+  const StoredModel model{"mine", {"shard-0", 5, std::string(64, 'a')}, {}};
+  for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
+    Begin("u");
+    ASSERT_TRUE(Apply(change::PutModel{model, "u", "vision"}).status.ok());
+    EXPECT_EQ(ReasonOf(Apply(change::DeleteModel{"mine", "default"}).status), "NOT_OWNER");
+    EXPECT_TRUE(Apply(change::DeleteModel{"mine", asks}).status.ok());
+  }
+}
+
 TEST_P(ObjectChanges, ADatasetNeedsAnUploadThatHoldsItsShards) {
   EXPECT_EQ(ReasonOf(Apply(change::PutDataset{SmallDataset("digits"), "u"}).status), "NOT_HELD");
   Begin("u", "shard-1");

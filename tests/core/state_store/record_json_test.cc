@@ -69,6 +69,12 @@ TEST(RecordJson, DamagedTextIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeDataset("[1, 2]").status()));
 }
 
+TEST(RecordJson, WhatAnOlderReleaseStoredBelongsToTheDefaultTenant) {
+  EXPECT_EQ(DecodeTenant(EncodeDataset(Dataset{.name = "digits"}, "vision")).value(), "vision");
+  EXPECT_EQ(DecodeTenant(R"({"name": "digits"})").value(), kDefaultTenant);
+  EXPECT_TRUE(absl::IsDataLoss(DecodeTenant("[").status()));
+}
+
 TEST(RecordJson, HostNameThatIsNotUtf8DoesNotStopACommit) {
   SegmentRecord record;
   record.host = "caf\xe9";

@@ -15,11 +15,13 @@ using testing::HasSubstr;
 
 class GrpcServerTest : public RunningServer {
  protected:
+  explicit GrpcServerTest(TokenTable tokens = {}) : RunningServer(std::move(tokens)) {}
   // A unary call of any method with any bytes; the reply's bytes. Enough protobuf for health and reflection.
   absl::StatusOr<std::string> CallRaw(const std::string& method, const std::string& bytes) {
     grpc::GenericStub stub(channel_);
     grpc::ClientContext context;
     SetDeadline(&context);
+    SendToken(&context);
     const grpc::Slice slice(bytes);
     const grpc::ByteBuffer request(&slice, 1);
     grpc::ByteBuffer response;
@@ -57,6 +59,20 @@ TEST_F(GrpcServerTest, DescribesItsServicesByReflection) {
   for (const char* service : {"JobService", "WorkerService", "PredictService"}) {
     EXPECT_THAT(*reply, HasSubstr(std::string("chainfleet.v1.") + service));
   }
+}
+
+class GrpcServerWithTokens : public GrpcServerTest {
+ protected:
+  GrpcServerWithTokens() : GrpcServerTest({{"operator", {"default", kOperatorRights}}}) {}
+};
+
+// The library's service cannot ask for one.
+TEST_F(GrpcServerWithTokens, TellsNobodyItsContractsByReflection) {
+  const std::string list = std::string("\x3a\x00", 2);
+  const auto reflect = [&] { return CallRaw("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", list); };
+  EXPECT_TRUE(absl::IsUnimplemented(reflect().status()));
+  token_ = "operator";
+  EXPECT_TRUE(absl::IsUnimplemented(reflect().status()));
 }
 
 TEST_F(GrpcServerTest, RefusesMessagesOverTheLimit) {

@@ -294,7 +294,7 @@ TEST_F(JobServiceTest, TellsWhoItIs) {
 
 class TokenTest : public RunningServer {
  protected:
-  TokenTest() : RunningServer({{"secret", "default"}, {"other", "vision"}}) {}
+  TokenTest() : RunningServer({{"secret", {"default"}}, {"other", {"vision"}}}) {}
   grpc::StatusCode CodeWith(const std::string& authorization) {
     grpc::ClientContext context;
     SetDeadline(&context);

@@ -21,6 +21,7 @@ std::string Archive(int64_t salt) {
 
 class ModelTest : public RunningServer {
  protected:
+  explicit ModelTest(bool allow_modules = true) : RunningServer({}, allow_modules) {}
   absl::StatusOr<v1::StoredModel> Put(const std::string& name, const std::string& bytes, int64_t announced = -1) {
     grpc::ClientContext context;
     SetDeadline(&context);
@@ -66,6 +67,19 @@ TEST_F(ModelTest, IsStoredByItsContentListedAndReadByWorkers) {
   const auto bytes = ReadAll(workers_->GetBlob(&context, request));
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   EXPECT_EQ(*bytes, mine);
+}
+
+class ModulesOff : public ModelTest {
+ protected:
+  ModulesOff() : ModelTest(false) {}
+};
+
+// A module is a program: a server that was not told to take any neither stores nor samples one.
+TEST_F(ModulesOff, ATorchScriptFileIsNeitherStoredNorSampled) {
+  EXPECT_EQ(ReasonOf(Put("mine", Archive(1)).status()), "MODULES_OFF");
+  v1::JobSpec spec = SoftmaxJob("scripted");
+  spec.mutable_model()->set_torchscript("mine");
+  EXPECT_EQ(ReasonOf(CreateJob(spec).status()), "MODULES_OFF");
 }
 
 TEST_F(ModelTest, WaitsForOtherUploads) {

@@ -15,6 +15,8 @@ namespace chainfleet {
 // One worker and one chain that it leases.
 class OneWorker : public RunningServer {
  protected:
+  explicit OneWorker(TokenTable tokens = {}) : RunningServer(std::move(tokens)) {}
+
   absl::StatusOr<SynchronizeReply> Synchronize(int32_t protocol_version = kProtocolVersion) {
     SynchronizeRequest request;
     request.protocol_version = protocol_version;
@@ -32,15 +34,18 @@ class OneWorker : public RunningServer {
     return Granted([&] { return Synchronize(); });
   }
   // What PutBlob says of `sent` when the header announces `ref`.
-  absl::Status Put(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, const std::string& sent) {
+  absl::Status Put(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, const std::string& sent,
+                   const v1::WorkerSession& session = {}) {
     grpc::ClientContext context;
     SetDeadline(&context);
+    SendToken(&context);
     v1::PutBlobReply reply;
     const auto writer = workers_->PutBlob(&context, &reply);
     v1::PutBlobRequest message;
     *message.mutable_header()->mutable_chain() = ToProto(chain);
     message.mutable_header()->set_lease_epoch(lease_epoch);
     *message.mutable_header()->mutable_blob() = ToProto(ref);
+    *message.mutable_header()->mutable_session() = session;
     bool going = writer->Write(message);
     for (size_t begin = 0; going && begin < sent.size(); begin += 1000) {
       message.set_data(sent.substr(begin, 1000));

@@ -18,7 +18,7 @@ DispatcherOptions Options() {
 
 }  // namespace
 
-RunningServer::RunningServer(TokenTable tokens)
+RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tenant_calls)
     : auth_(std::move(tokens)),
       dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options()),
       parts_{.clock = &clock_,
@@ -35,6 +35,7 @@ RunningServer::RunningServer(TokenTable tokens)
              .object_checks = &object_checks_,
              .upload_budget = &upload_budget_,
              .reply_budget = &reply_budget_,
+             .access = {.allow_modules = allow_modules, .tenant_calls = tenant_calls},
              .data_directory = "/data",
              .started_at = clock_.Wall()} {
   auto started = StartOn("127.0.0.1:0");

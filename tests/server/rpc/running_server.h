@@ -61,7 +61,7 @@ class Waited {
 
 class RunningServer : public ::testing::Test {
  protected:
-  explicit RunningServer(TokenTable tokens = {});
+  explicit RunningServer(TokenTable tokens = {}, bool allow_modules = true, int64_t tenant_calls = 4096);
   ~RunningServer() override;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }
@@ -75,10 +75,14 @@ class RunningServer : public ::testing::Test {
                                 const Request& request) {
     grpc::ClientContext context;
     SetDeadline(&context);
+    SendToken(&context);
     Response response;
     const grpc::Status status = (stub.*method)(&context, request, &response);
     if (!status.ok()) return FromGrpc(status);
     return response;
+  }
+  void SendToken(grpc::ClientContext* context) const {
+    if (!token_.empty()) context->AddMetadata("authorization", "Bearer " + token_);
   }
   static void SetDeadline(grpc::ClientContext* context, double seconds = 20);
   // Until those of all commits that were answered are there.
@@ -103,6 +107,7 @@ class RunningServer : public ::testing::Test {
   // Reads a stream of chunks to its end.
   static absl::StatusOr<std::string> ReadAll(std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader);
 
+  std::string token_;  // of Call; empty: none
   const SystemClock clock_;
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
   MemoryStateStore state_{std::make_shared<MemoryDatabase>("store")};

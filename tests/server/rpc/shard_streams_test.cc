@@ -56,6 +56,8 @@ class Serving {
   bool finished_ = false;
 };
 
+absl::Status AnySession(const WorkerSession&) { return absl::OkStatus(); }
+
 class ShardStreamsTest : public RunningServer {
  protected:
   using Result = absl::StatusOr<ShardResult>;
@@ -167,13 +169,13 @@ class DrivenStream final : public grpc::ServerCallbackReaderWriter<v1::ShardUpda
 
 TEST_F(ShardStreamsTest, AStreamThatIsCutWhileItsHelloIsTakenLeavesNoWorkerBehind) {
   {
-    DrivenStream stream(shards_.Open(absl::OkStatus()));
+    DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession));
     stream.Cut();
     stream.SayHello("w1");
     EXPECT_THAT(shards_.Workers(), testing::IsEmpty()) << "nobody would ever end it";
   }
   for (int i = 0; i < 200; ++i) {
-    DrivenStream stream(shards_.Open(absl::OkStatus()));
+    DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession));
     std::thread cut([&] { stream.Cut(); });
     stream.SayHello("w1");
     cut.join();

@@ -106,7 +106,8 @@ TEST(SlurmEnvironment, GivesWorkersNoPasswordOfAStore) {
                                          "HOME=/home/a",
                                          "SLURM_CONF=/etc/s",
                                          "SBATCH_PARTITION=gpu",
-                                         "CHAINFLEET_TOKEN=t",
+                                         "CHAINFLEET_TOKEN=secret",
+                                         "CHAINFLEET_WORKER_TOKEN=t",
                                          "CHAINFLEET_STATE=postgresql://u:secret@db/c",
                                          "CHAINFLEET_BLOBS=s3:/",
                                          "AWS_SECRET_ACCESS_KEY=secret",
@@ -116,7 +117,7 @@ TEST(SlurmEnvironment, GivesWorkersNoPasswordOfAStore) {
   const auto environment = SlurmEnvironment(ours, {"a:7400,b:7400", 16});
   EXPECT_THAT(environment,
               UnorderedElementsAre("PATH=/usr/bin", "HOME=/home/a", "SLURM_CONF=/etc/s", "SBATCH_PARTITION=gpu",
-                                   "CHAINFLEET_TOKEN=t", "CHAINFLEET_ADDRESS=a:7400,b:7400", "no_grpc_proxy=a,b",
+                                   "CHAINFLEET_WORKER_TOKEN=t", "CHAINFLEET_ADDRESS=a:7400,b:7400", "no_grpc_proxy=a,b",
                                    "CHAINFLEET_CHAIN_SLOTS=16"));
   EXPECT_THAT(environment, Not(Contains(HasSubstr("secret"))));
 }

@@ -47,6 +47,7 @@ class FakeService final : public v1::WorkerService::Service {
     if (message.header().lease_epoch() == 0) {
       return ToGrpc(WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED"));
     }
+    EXPECT_EQ(message.header().session().incarnation(), "life");
     std::string& blob = blobs_[message.header().blob().name()];
     while (reader->Read(&message)) {
       EXPECT_LE(message.data().size(), static_cast<size_t>(limits::kChunkBytes));
@@ -56,6 +57,7 @@ class FakeService final : public v1::WorkerService::Service {
   }
   grpc::Status GetBlob(grpc::ServerContext*, const v1::GetBlobRequest* request,
                        grpc::ServerWriter<v1::Chunk>* writer) override {
+    EXPECT_EQ(request->session().incarnation(), "life");
     const auto it = blobs_.find(request->blob().name());
     if (it == blobs_.end()) return ToGrpc(absl::NotFoundError("no such object"));
     for (size_t at = 0; at < it->second.size(); at += 300'000) {
@@ -68,6 +70,7 @@ class FakeService final : public v1::WorkerService::Service {
 
   grpc::Status SignUpload(grpc::ServerContext*, const v1::SignUploadRequest* request,
                           v1::SignUploadReply* reply) override {
+    session_ = request->session();
     reply->set_url("http://s3/" + request->blob().name() + "?" + request->chain().job());
     (*reply->mutable_headers())["if-none-match"] = "*";
     return grpc::Status::OK;
@@ -75,6 +78,7 @@ class FakeService final : public v1::WorkerService::Service {
 
   std::map<std::string, std::string> blobs_;
   std::string origin_, token_;
+  v1::WorkerSession session_;  // of the last call that named one
 
  private:
   Mutex mutex_;
@@ -85,7 +89,7 @@ class CoordinatorClientTest : public ::testing::Test {
  protected:
   FakeService service_;
   LoopbackServer server_{&service_};
-  CoordinatorClient client_{{server_.address(), "secret", "host", "cpu", 3}};
+  CoordinatorClient client_{{server_.address(), "secret", "host", "cpu", 3, "w0", "life"}};
 
   absl::StatusOr<SynchronizeReply> Synchronize(CoordinatorClient* client, const std::string& worker,
                                                absl::Duration deadline = absl::Seconds(30)) {
@@ -142,6 +146,7 @@ TEST_F(CoordinatorClientTest, BringsTheServersSignature) {
   ASSERT_TRUE(upload.ok()) << upload.status();
   EXPECT_EQ(upload->url, "http://s3/a/b?job-a");
   EXPECT_EQ(upload->headers.at("if-none-match"), "*");
+  EXPECT_EQ(service_.session_.worker() + "/" + service_.session_.incarnation(), "w0/life");
 }
 
 TEST_F(CoordinatorClientTest, CarriesTheReasonOfARefusedCommit) {

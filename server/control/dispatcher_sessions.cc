@@ -1,0 +1,48 @@
+// Of the Dispatcher: which process of a worker holds what.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "core/store/draw_codec/object_names.h"
+#include "server/control/dispatcher_impl.h"
+
+namespace chainfleet {
+
+absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch,
+                                    const std::optional<WorkerSession>& session) {
+  Impl::Entered entered(impl_.get());
+  const ChainEntry* chain = impl_->jobs.Find(id);
+  if (chain != nullptr && chain->row.lease_epoch == lease_epoch && !IsFinal(chain->row.state) &&
+      (!session || HeldBy(chain->row, lease_epoch, session->worker, session->incarnation))) {
+    return absl::OkStatus();
+  }
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("chain ", chainfleet::ToString(id), ": lease epoch ",
+                                                               lease_epoch, " is not current, drop the chain")),
+                    "LEASE_FENCED");
+}
+
+bool Dispatcher::IsPresent(const WorkerSession& session) {
+  Impl::Entered entered(impl_.get());
+  const WorkerEntry* worker = impl_->fleet.Find(session.worker);
+  return worker != nullptr && worker->incarnation == session.incarnation &&
+         impl_->now - worker->last_sync < impl_->options.lease_ttl;
+}
+
+bool Dispatcher::NeedsObject(const WorkerSession& session, const std::string& object) {
+  Impl::Entered entered(impl_.get());
+  const auto name = ParseChainObjectName(object);
+  std::set<const JobPlan*> plans;
+  for (const Lease* lease : impl_->leases.OfWorker(session.worker)) {
+    const ChainEntry* chain = impl_->jobs.Find(lease->chain);
+    if (chain == nullptr || lease->incarnation != session.incarnation) continue;
+    if (name && name->chain == lease->chain) return true;
+    plans.insert(impl_->jobs.Find(lease->chain.job)->row.plan.get());
+  }
+  return std::ranges::any_of(plans, [&](const JobPlan* plan) {
+    const auto has_it = [&](const DatasetShard& shard) { return shard.object.name == object; };
+    return (plan->module && plan->module->object.name == object) ||
+           (plan->dataset && std::ranges::any_of(plan->dataset->shards, has_it));
+  });
+}
+
+}  // namespace chainfleet

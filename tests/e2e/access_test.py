@@ -1,0 +1,120 @@
+"""Who may do what with the real binaries: tokens, hosts, files, signals."""
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import fleet as fleets
+import started_fleet
+
+CALLER, VISION, WORKER = "The-token-of-an-operator", "The-token-of-tenant-vision", "The-token-of-all-workers"
+JOB = """
+name: walk
+model: {potential: {gaussian: {dimension: 3}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 100
+chains: 2
+collect: {every_steps: 10}
+"""
+
+
+class Start(unittest.TestCase):
+    """What a server refuses to start with. Each ends at once, before it makes a file."""
+
+    def refused(self, *said, listen="127.0.0.1:0", flags=(), **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            data = os.path.join(folder, "data")
+            done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", data, "--listen", listen,
+                                   "--metrics-listen", "off", *flags], capture_output=True, text=True, timeout=60,
+                                  env={**os.environ, **environment})
+            self.assertNotEqual(done.returncode, 0)
+            for words in said:
+                self.assertIn(words, done.stderr)
+            self.assertFalse(os.path.exists(data))
+            return done.stderr
+
+    def test_other_hosts_without_a_token(self):
+        for listen in ("0.0.0.0:0", "[::]:0", "10.1.2.3:7400", "coordinator:7400"):
+            self.refused("--insecure", "CHAINFLEET_TOKEN", listen=listen)
+
+    def test_a_token_that_is_empty_or_weak(self):
+        self.refused("no token for callers", CHAINFLEET_TOKEN="")
+        self.refused("128 bits", CHAINFLEET_TOKEN="secret")
+        self.refused("CHAINFLEET_WORKER_TOKEN", CHAINFLEET_TOKEN=CALLER, CHAINFLEET_WORKER_TOKEN="")
+        with tempfile.NamedTemporaryFile("w", suffix=".tokens") as tokens:
+            self.refused("no token for callers", CHAINFLEET_TOKEN_FILE=tokens.name)
+            tokens.write(f"{CALLER}\nsecret vision\n")
+            tokens.flush()
+            self.assertNotIn("secret", self.refused("line 2", "128 bits", CHAINFLEET_TOKEN_FILE=tokens.name))
+
+
+class Access(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = started_fleet.StartedFleet()
+        cls.addClassCleanup(cls.fleet.close)
+        cls.tokens = cls.fleet.path("tokens")
+        with open(cls.tokens, "w") as f:
+            f.write(f"{CALLER} operator\n{VISION} vision\n{WORKER} worker\n")
+        before = os.umask(0o022)
+        cls.addClassCleanup(os.umask, before)
+        cls.fleet.start_server(environment={"CHAINFLEET_TOKEN_FILE": cls.tokens})
+        cls.fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
+        cls.fleet.wait_until_served()
+        cls.fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": WORKER})
+        cls.fleet.put_noise("noise", 20)
+
+    def run_as(self, token, *arguments):
+        return self.fleet.run(*arguments, env={"CHAINFLEET_TOKEN": token})
+
+    def test_a_hangup_ends_neither_server_nor_worker(self):
+        for name in ("server-0", "worker-0"):
+            self.fleet.processes[name].send_signal(signal.SIGHUP)
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, "--timeout", "60s", check=True)
+        self.assertEqual([self.fleet.processes[name].poll() for name in ("server-0", "worker-0")], [None, None])
+
+    def test_other_users_read_nothing_of_the_store(self):
+        self.fleet.run("wait", self.fleet.submit(JOB), "--timeout", "60s", check=True)
+        found = []
+        for folder, folders, files in os.walk(self.fleet.data(0)):
+            found += [folder] + [os.path.join(folder, name) for name in files]
+        self.assertTrue(any(path.endswith("state.db") for path in found) and any("/blobs/" in path for path in found), found)
+        self.assertEqual([path for path in found if os.stat(path).st_mode & 0o077], [])
+
+    def test_a_callers_token_lets_no_worker_in(self):
+        worker = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--server", self.fleet.address, "--id", "intruder"],
+                                capture_output=True, text=True, timeout=60, env={**os.environ, "CHAINFLEET_TOKEN": VISION})
+        self.assertEqual(worker.returncode, 1, worker.stderr)
+        self.assertIn("CHAINFLEET_WORKER_TOKEN", worker.stderr)
+        listed = [worker["id"] for worker in self.fleet.json("get", "workers")["workers"]]
+        self.assertEqual(listed, ["worker-0"])
+
+    def test_what_only_an_operator_may_do(self):
+        for arguments in (["drain", "worker-0"], ["delete", "dataset", "noise", "--yes"]):
+            refused = self.run_as(VISION, *arguments)
+            self.assertEqual(refused.returncode, 4, refused.stderr)
+            self.assertIn("operator", refused.stderr)
+        self.assertEqual(self.run_as(WORKER, "get", "jobs").returncode, 4)
+        own = self.fleet.path("own.csv")
+        with open(own, "w") as f:
+            f.write("a,b\n1,0\n2,1\n")
+        for token in (VISION, CALLER):
+            self.assertEqual(self.run_as(VISION, "dataset", "put", "own", own, "--target", "b").returncode, 0)
+            deleted = self.run_as(token, "delete", "dataset", "own", "--yes")
+            self.assertEqual(deleted.returncode, 0, deleted.stderr)
+
+    def test_programs_are_not_taken_unless_the_server_was_told_to(self):
+        module = self.fleet.path("module.pt")
+        with open(module, "wb") as f:
+            f.write(b"whatever")
+        refused = self.run_as(CALLER, "model", "put", "mine", module)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("--allow-modules", refused.stderr)
+        self.assertEqual(self.run_as(VISION, "model", "put", "mine", module).returncode, 4)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+#include "server/control/tenant_limits.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/control/job_table.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class TenantLimitsTest : public testing::Test {
+ protected:
+  // A job of `chains` chains that has committed 10 draws of 8 bytes.
+  void Add(const std::string& tenant, int chains, bool finished = false, const std::string& request_id = "") {
+    auto plan = std::make_shared<JobPlan>();
+    plan->job = "job-" + std::to_string(++made_);
+    plan->spec.model.kind = GaussianPotential{2, 1.0};
+    plan->spec.collect.kinds = {DrawKind::kTheta};
+    plan->spec.chains = chains;
+    StoredJob stored;
+    stored.row.id = plan->job;
+    stored.row.tenant = tenant;
+    stored.row.sequence = made_;
+    stored.row.request_id = request_id;
+    if (finished) stored.row.finished_at = absl::UnixEpoch();
+    for (int i = 0; i < chains; ++i) {
+      ChainRow& row = stored.chains.emplace_back();
+      row.id = {plan->job, i};
+      if (finished) row.state = ChainState::kSucceeded;
+    }
+    stored.chains.front().num_draws = 10;
+    stored.row.plan = std::move(plan);
+    jobs_.Add(std::move(stored));
+  }
+  absl::Status Check(const TenantLimits& limits, const TenantRequest& request) const {
+    return CheckTenantLimits(limits, jobs_, request);
+  }
+
+  JobTable jobs_;
+  int made_ = 0;
+};
+
+TEST_F(TenantLimitsTest, BoundsTheJobsAndUnfinishedChainsOfATenantAndOfNoOther) {
+  Add("vision", 3);
+  Add("vision", 2, true);
+  Add("speech", 50);
+  EXPECT_TRUE(Check({.jobs = 3, .chains = 7}, {"vision", "", 1, 4}).ok());
+  const absl::Status jobs = Check({.jobs = 2}, {"vision", "", 1, 1});
+  EXPECT_EQ(ReasonOf(jobs), "TENANT_LIMIT");
+  EXPECT_THAT(std::string(jobs.message()), AllOf(HasSubstr("vision has 2 of 2 jobs"), HasSubstr("--tenant-jobs")));
+  const absl::Status chains = Check({.chains = 7}, {"vision", "", 1, 5});
+  EXPECT_THAT(std::string(chains.message()),
+              AllOf(HasSubstr("has 3 of 7 chains and asks for 5 more"), HasSubstr("--tenant-chains")));
+  EXPECT_TRUE(Check({.jobs = 1, .chains = 7}, {"vision", "", 0, 4}).ok()) << "chains for a job that is there";
+}
+
+TEST_F(TenantLimitsTest, BoundsTheBytesOfDraws) {
+  Add("vision", 1);
+  Add("vision", 1, true);  // its draws are stored still
+  EXPECT_TRUE(Check({.draw_bytes = 161}, {"vision", "", 1, 1}).ok());
+  const absl::Status full = Check({.draw_bytes = 160}, {"vision", "", 1, 1});
+  EXPECT_THAT(std::string(full.message()),
+              AllOf(HasSubstr("160 of 160 bytes of draws"), HasSubstr("--tenant-draws-gib")));
+}
+
+TEST_F(TenantLimitsTest, ARequestThatIsRepeatedAsksForNothingMore) {
+  Add("vision", 1, false, "r1");
+  EXPECT_TRUE(Check({.jobs = 1}, {"vision", "r1", 1, 1}).ok());
+  EXPECT_FALSE(Check({.jobs = 1}, {"vision", "r2", 1, 1}).ok());
+}
+
+}  // namespace
+}  // namespace chainfleet

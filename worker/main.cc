@@ -15,6 +15,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
 #include "worker/worker.h"
@@ -69,6 +70,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Port for Prometheus, or auto: a free one, for several workers on a host; 0: off")
       ->transform(CLI::Validator(PortOrAuto, "0 to 65535 or auto"))
       ->capture_default_str();
+  app->add_option("--metrics-listen", worker.metrics_listen,
+                  "Address of --metrics-port; 0.0.0.0: a Prometheus on another host may ask")
+      ->capture_default_str();
   app->add_option("--nvml", worker.nvml,
                   "Library that tells of GPUs for --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
   app->add_option("--id", worker.id, "Name of this worker, unique in the fleet; empty: host name and process id");
@@ -85,7 +89,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "token, one of the server's for workers, where the server wants one.\n"
       "SIGTERM or Ctrl-C hands the chains back and ends; a second one ends at once.\n\n"
       "Examples:\n"
-      "  chainfleet-worker --server 10.0.0.5:7400 --device cuda:0 --metrics-port 7410\n"
+      "  chainfleet-worker --server 10.0.0.5:7400 --device cuda:0 --metrics-port 7410 --metrics-listen 0.0.0.0\n"
       "  chainfleet-worker --threads 2 --chain-slots 8 --cache-dir /var/cache/chainfleet\n\n"
       "Exit status: 0 ended after handing everything back, 1 failed, 2 usage, 5 ended with the server out of reach.");
 }
@@ -137,6 +141,7 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
 
 int Run(const WorkerOptions& options) {
   const sigset_t signals = BlockSignals();
+  RaiseDescriptorLimit();
   // Torch's large temporaries come and go on several threads: few arenas keep resident memory flat.
   mallopt(M_ARENA_MAX, 4);
   const auto worker = Worker::Create(options);

@@ -36,11 +36,13 @@ DeviceReport Report(const WorkerOptions& options) {
 
 std::string Host(const WorkerOptions& options) { return options.host.empty() ? HostName() : options.host; }
 
-// Where others reach what it serves, by the name of its own network; empty: nowhere.
-absl::StatusOr<std::string> ServeMetrics(int port, MetricsRegistry* metrics) {
-  if (port == 0) return "";
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound, metrics->Serve(absl::StrCat("0.0.0.0:", std::max(port, 0))));
-  return HostName() + bound.substr(bound.rfind(':'));
+// Where Prometheus reaches what it serves; empty: nowhere. 0.0.0.0 and [::] become the name of this host.
+absl::StatusOr<std::string> ServeMetrics(const WorkerOptions& options, MetricsRegistry* metrics) {
+  if (options.metrics_port == 0) return "";
+  const std::string& host = options.metrics_listen;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound,
+                              metrics->Serve(absl::StrCat(host, ":", std::max(options.metrics_port, 0))));
+  return host == "0.0.0.0" || host == "[::]" ? HostName() + bound.substr(bound.rfind(':')) : bound;
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& opti
 Worker::Worker(const WorkerOptions& options)
     : metrics_("worker"),
       counters_(&metrics_, DeviceKind(options)),
-      metrics_address_(ServeMetrics(options.metrics_port, &metrics_)),
+      metrics_address_(ServeMetrics(options, &metrics_)),
       id_(options.id.empty() ? absl::StrCat(HostName(), "-", getpid()) : options.id),
       incarnation_(absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16))),
       jitter_{RandomBits()},

@@ -13,9 +13,9 @@
 namespace chainfleet {
 namespace {
 
-// A client that says nothing keeps one thread for as long as a request may take; the others answer meanwhile.
-constexpr const char* kThreads = "4";
-constexpr const char* kRequestTimeoutMs = "2000";
+// A client that says nothing keeps one thread for as long as a request may take. The other threads answer meanwhile.
+constexpr const char* kThreads = "32";
+constexpr const char* kRequestTimeoutMs = "1000";
 
 class MadePage final : public CivetHandler {
  public:

@@ -16,8 +16,8 @@ struct TextPage {
   std::function<std::string()> make;
 };
 
-// Answers until it is destroyed. One GET at a time makes a page, but clients that say nothing, or do not read what they
-// asked for, hold up nobody else while they are few. Other paths are 404.
+// Answers until it is destroyed. One GET at a time makes a page. A client that says nothing, or does not read, is cut
+// after a second; 32 of them at a time hold up nobody else. Other paths are 404.
 class PageServer {
  public:
   // `address`: HOST:PORT, port 0 for a free one; pages by path. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an

@@ -40,7 +40,7 @@ install_packages() {
   forbid_services
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
   allow_services
-  for service in postgresql prometheus munge slurmctld slurmd; do  # of the packages of these names
+  for service in postgresql prometheus munge slurmctld slurmd haproxy; do  # of the packages of these names
     [[ " ${missing[*]} " = *" $service "* ]] || continue
     "${as_root[@]}" update-rc.d "$service" disable
   done

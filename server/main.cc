@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
 #include "core/base/ids.h"
 #include "core/base/log.h"
@@ -326,6 +327,7 @@ int Run(const Flags& flags) {
   signal(SIGHUP, SIG_IGN);  // a closed terminal is no reason to end
   LogAccess(flags.server.tokens, flags.server.listen);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // its errors reach us as statuses
+  RaiseDescriptorLimit();
 
   std::optional<Lead> lead;
   if (IsPostgres(flags.server.state)) {

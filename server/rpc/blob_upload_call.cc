@@ -6,7 +6,8 @@
 
 namespace chainfleet {
 
-BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& admitted) : parts_(parts) {
+BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& admitted)
+    : parts_(parts), share_(std::make_shared<UploadShare>(parts.upload_budget)) {
   Begin(admitted);
 }
 
@@ -25,6 +26,7 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
   if (static_cast<int64_t>(bytes_->size() + message.data().size()) > ref_.size_bytes) {
     return absl::DataLossError(absl::StrCat("object ", ref_.name, " is longer than its ", ref_.size_bytes, " bytes"));
   }
+  CHAINFLEET_RETURN_IF_ERROR(share_->Add(static_cast<int64_t>(message.data().size())));
   *bytes_ += message.data();
   return absl::OkStatus();
 }
@@ -32,7 +34,7 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
 void BlobUploadCall::TakeEnd() {
   if (ref_.name.empty()) return finisher()->Finish(absl::InvalidArgumentError("PutBlob ended before its header"));
   parts_.executor->Schedule([objects = ChainObjects(parts_.state, parts_.blobs, parts_.dispatcher), ref = ref_,
-                             bytes = bytes_, finisher = finisher(), metrics = parts_.metrics] {
+                             bytes = bytes_, share = share_, finisher = finisher(), metrics = parts_.metrics] {
     const absl::Status put = objects.Put(ref, *bytes);
     if (!put.ok()) metrics->CountRefusedUpload(put);
     finisher->Finish(put);

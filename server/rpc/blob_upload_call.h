@@ -23,6 +23,7 @@ class BlobUploadCall final : public UploadCall<v1::PutBlobRequest> {
 
   const ServiceParts parts_;
   BlobRef ref_;
+  const std::shared_ptr<UploadShare> share_;
   std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();
 };
 

@@ -15,6 +15,7 @@
 #include "chainfleet/v1/predict.pb.h"
 #include "core/base/log.h"
 #include "core/wire/grpc_status.h"
+#include "server/rpc/method_names.h"
 #include "server/rpc/request_id.h"
 
 namespace chainfleet {
@@ -25,19 +26,6 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using grpc::experimental::InterceptionHookPoints;
-
-// "/chainfleet.v1.JobService/GetJob"; null for a name that a client made up.
-const MethodDescriptor* FindMethod(const char* path) {
-  std::string name = path == nullptr ? "" : path;
-  if (name.starts_with('/')) name.erase(0, 1);
-  std::ranges::replace(name, '/', '.');
-  return google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name);
-}
-
-bool IsOurs(const MethodDescriptor* method) {
-  return method != nullptr &&
-         (method->file()->package() == "chainfleet.v1" || method->file()->package() == "inference");
-}
 
 // For a user: what workers do changes something all the time.
 bool ChangesSomething(const MethodDescriptor* method) {
@@ -51,7 +39,8 @@ LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return ChangesSomething(method) ? LogLevel::kInfo : LogLevel::kDebug;
-    case absl::StatusCode::kCancelled:  // clients and workers go away as they please
+    case absl::StatusCode::kUnauthenticated:  // the gate tells of them, with the peer and not each (call_gate.h)
+    case absl::StatusCode::kCancelled:        // clients and workers go away as they please
       return LogLevel::kDebug;
     case absl::StatusCode::kAborted:  // a worker's newer call takes the place of one that is held
       return ReasonOf(status) == "STALE_SEQ" ? LogLevel::kDebug : LogLevel::kInfo;
@@ -131,6 +120,11 @@ class Interceptor final : public grpc::experimental::Interceptor {
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* hooks) override {
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) Begin(hooks);
+    // A request comes after the headers were let in (call_gate.h). The parts of an upload are not looked at.
+    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) && method_ != nullptr &&
+        !method_->client_streaming()) {
+      Take(hooks->GetRecvMessage());
+    }
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
       hooks->GetSendInitialMetadata()->emplace(kRequestIdHeader, id_);
     }
@@ -146,7 +140,6 @@ class Interceptor final : public grpc::experimental::Interceptor {
     metadata->emplace(kRequestIdHeader, id_);  // refers to ours, which lives as long as the call
     metadata->erase(kMethodHeader);
     metadata->emplace(kMethodHeader, path_);
-    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) Take(hooks->GetRecvMessage());
   }
 
   void End(grpc::experimental::InterceptorBatchMethods* hooks) {

@@ -1,51 +1,54 @@
 #include "server/rpc/grpc_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 
 #include <utility>
 
 #include "server/rpc/call_quota.h"
 #include "server/rpc/call_record.h"
-#include "server/rpc/listen.h"
 #include "server/rpc/reflection.h"
 
 namespace chainfleet {
 
 GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher,
-                       EvaluationOperations* evaluations)
+                       EvaluationOperations* evaluations, ServerMetrics* metrics)
     : shards_(shards),
       jobs_(parts, shards),
       workers_(parts, shards),
       predictions_(parts, batcher, evaluations),
-      inference_(parts, batcher, shards) {}
+      inference_(parts, batcher, shards),
+      gate_(parts.clock, parts.executor, parts.auth, metrics) {
+  guarded_.push_back(gate_.Guard(&jobs_, v1::JobService::service_full_name()));
+  guarded_.push_back(gate_.Guard(&workers_, v1::WorkerService::service_full_name()));
+  guarded_.push_back(gate_.Guard(&predictions_, v1::PredictService::service_full_name()));
+  guarded_.push_back(gate_.Guard(&inference_, inference::GRPCInferenceService::service_full_name()));
+}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address, const ServiceParts& parts,
                                                               ShardStreams* shards, Batcher* batcher,
                                                               EvaluationOperations* evaluations,
                                                               ServerMetrics* metrics) {
-  std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, batcher, evaluations));
+  std::unique_ptr<GrpcServer> made(new GrpcServer(parts, shards, batcher, evaluations, metrics));
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   if (parts.auth->wants_tokens()) LeaveOutReflection(&builder);
-  builder.RegisterService(&made->jobs_);
-  builder.RegisterService(&made->workers_);
-  builder.RegisterService(&made->predictions_);
-  builder.RegisterService(&made->inference_);
+  for (const auto& service : made->guarded_) builder.RegisterService(service.get());
+  builder.RegisterService(&made->health_);
   auto interceptors = MakeCallRecord(parts.clock, parts.request_ids, metrics);
+  interceptors.insert(interceptors.begin(), made->gate_.BoundReplies([server = made.get()](const std::string& peer) {
+    if (server->listening_.door != nullptr) server->listening_.door->Cut(peer);
+  }));
   interceptors.push_back(MakeCallQuota(parts.auth, parts.access.tenant_calls));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
-  CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));
-  made->server_ = std::move(listening.server);
-  made->port_ = listening.port;
+  CHAINFLEET_ASSIGN_OR_RETURN(made->listening_, Listen(address, parts.clock, &builder));
   return made;
 }
 
 void GrpcServer::Shutdown(absl::Duration deadline) {
-  server_->GetHealthCheckService()->SetServingStatus(false);
+  health_.SetServing(false);
   shards_->Close();
   jobs_.EndWatches();
-  ShutDown(server_.get(), deadline);
+  ShutDown(&listening_, deadline);
 }
 
 }  // namespace chainfleet

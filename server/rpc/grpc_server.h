@@ -1,14 +1,18 @@
-// The gRPC server with everything on it: services, health, reflection, keepalive, bounds.
+// The gRPC server with everything on it: services behind one gate, health, reflection, keepalive, bounds.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
+#include "server/rpc/call_gate.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
 #include "server/rpc/job_service.h"
+#include "server/rpc/listen.h"
 #include "server/rpc/predict_service.h"
 #include "server/rpc/shard_streams.h"
 #include "server/rpc/worker_service.h"
@@ -24,21 +28,24 @@ class GrpcServer {
                                                            ShardStreams* shards, Batcher* batcher,
                                                            EvaluationOperations* evaluations, ServerMetrics* metrics);
 
-  int port() const { return port_; }
+  int port() const { return listening_.port; }
 
   // Health NOT_SERVING, streams ended so that clients come back, then every call is cancelled at the deadline.
   void Shutdown(absl::Duration deadline);
 
  private:
-  GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher, EvaluationOperations* evaluations);
+  GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher, EvaluationOperations* evaluations,
+             ServerMetrics* metrics);
 
   ShardStreams* const shards_;
   JobService jobs_;
   WorkerService workers_;
   PredictService predictions_;
   InferenceService inference_;
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
+  HealthService health_{/*is_serving=*/true};
+  CallGate gate_;
+  std::vector<std::unique_ptr<grpc::Service>> guarded_;
+  ListeningServer listening_;
 };
 
 }  // namespace chainfleet

@@ -265,8 +265,8 @@ grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadR
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<Dataset> dataset = parts_.dispatcher->GetDataset(request->dataset());
     if (!dataset.ok()) return answer->Fail(dataset.status());
-    parts_.executor->Schedule([answer, blobs = parts_.blobs, dataset = *dataset,
-                               rows = std::vector<int64_t>(request->rows().begin(), request->rows().end())] {
+    row_reads_.Schedule([answer, blobs = parts_.blobs, dataset = *dataset,
+                         rows = std::vector<int64_t>(request->rows().begin(), request->rows().end())] {
       answer->Answer(chainfleet::ReadRows(*blobs, dataset, rows), RenderRows);
     });
   });

@@ -16,7 +16,8 @@ namespace chainfleet {
 class JobService final : public v1::JobService::CallbackService {
  public:
   // `shards` says which workers serve.
-  JobService(ServiceParts parts, ShardPort* shards) : parts_(std::move(parts)), shards_(shards) {}
+  JobService(ServiceParts parts, ShardPort* shards)
+      : parts_(std::move(parts)), shards_(shards), row_reads_(parts_.executor, kRowReads) {}
 
   // Ends every WatchJob so that its client comes back: they would hold a shutdown to its deadline.
   void EndWatches();
@@ -71,8 +72,11 @@ class JobService final : public v1::JobService::CallbackService {
   // The spec with its preset filled in. NOT_FOUND if that needs a data set that is not there.
   absl::StatusOr<JobSpec> ReadSpec(const v1::JobSpec& proto) const;
 
+  static constexpr int kRowReads = 2;  // at a time: each holds a shard of the data set and a reply made of it
+
   const ServiceParts parts_;
   ShardPort* const shards_;
+  BoundedExecutor row_reads_;
   Mutex mutex_;
   std::vector<std::weak_ptr<StreamFeed<v1::Job>>> watches_ CHAINFLEET_GUARDED_BY(mutex_);
 };

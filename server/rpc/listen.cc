@@ -2,11 +2,10 @@
 
 #include <grpc/grpc.h>
 #include <grpc/support/time.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/limits.h"
+#include "server/rpc/call_limits.h"
 
 namespace chainfleet {
 namespace {
@@ -17,6 +16,16 @@ void SetBounds(grpc::ServerBuilder* builder) {
   grpc::ResourceQuota quota("chainfleet-server");
   quota.Resize(static_cast<size_t>(limits::kServerRpcMemoryBytes));
   builder->SetResourceQuota(quota);
+  // A compressed message could be inflated to any size before it is checked.
+  builder->AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  // What a client may send before a read asks for it. gRPC's own estimate of the bandwidth opens windows of 16 MiB.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(limits::kStreamWindowBytes));
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              static_cast<int>(absl::ToInt64Milliseconds(limits::kSilence)));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                              static_cast<int>(absl::ToInt64Milliseconds(limits::kIdleConnection)));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits::kMaxConcurrentStreams);
   // A second server on the port must fail, not share it.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -29,25 +38,39 @@ void SetBounds(grpc::ServerBuilder* builder) {
 
 }  // namespace
 
-absl::StatusOr<ListeningServer> Listen(const std::string& address, grpc::ServerBuilder* builder) {
+absl::StatusOr<ListeningServer> Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder) {
   // gRPC stays up until the process ends: its clean-up may wait 10 s for a connection that broke in an unlucky moment.
   [[maybe_unused]] static const bool kept_up = (grpc_init(), true);
-  grpc::EnableDefaultHealthCheckService(true);
   SetBounds(builder);
+  const absl::Status taken =
+      WithReason(absl::AlreadyExistsError(
+                     absl::StrCat("cannot listen on ", address,
+                                  ": the port is taken or the address is not of this host; give another with --listen")),
+                 "PORT_TAKEN");
   ListeningServer listening;
-  builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &listening.port);
+  if (address.starts_with("unix:")) {  // only this host reaches it
+    builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &listening.port);
+    listening.server = builder->BuildAndStart();
+    return listening.server == nullptr ? absl::StatusOr<ListeningServer>(taken) : std::move(listening);
+  }
+  absl::StatusOr<std::unique_ptr<FrontDoor>> door = FrontDoor::Open(address, DoorLimitsOfProcess(), clock);
+  if (!door.ok()) return taken;
+  using FromDescriptor = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  auto acceptor = builder->experimental().AddExternalConnectionAcceptor(FromDescriptor::FROM_FD,
+                                                                        grpc::InsecureServerCredentials());
   listening.server = builder->BuildAndStart();
-  if (listening.server != nullptr && listening.port != 0) return listening;
-  return WithReason(absl::AlreadyExistsError(absl::StrCat(
-                        "cannot listen on ", address,
-                        ": the port is taken or the address is not of this host; give another with --listen")),
-                    "PORT_TAKEN");
+  if (listening.server == nullptr) return absl::InternalError("gRPC did not start");
+  listening.door = *std::move(door);
+  listening.port = listening.door->port();
+  listening.door->Start(std::move(acceptor));
+  return listening;
 }
 
-void ShutDown(grpc::Server* server, absl::Duration patience) {
-  server->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                gpr_time_from_millis(absl::ToInt64Milliseconds(patience), GPR_TIMESPAN)));
-  server->Wait();
+void ShutDown(ListeningServer* listening, absl::Duration patience) {
+  if (listening->door != nullptr) listening->door->Close();
+  listening->server->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                           gpr_time_from_millis(absl::ToInt64Milliseconds(patience), GPR_TIMESPAN)));
+  listening->server->Wait();
 }
 
 }  // namespace chainfleet

@@ -7,20 +7,23 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "core/base/clock.h"
 #include "core/base/status.h"
+#include "server/rpc/front_door.h"
 
 namespace chainfleet {
 
 struct ListeningServer {
+  std::unique_ptr<FrontDoor> door;  // none for unix:
   std::unique_ptr<grpc::Server> server;
   int port = 0;
 };
 
 // Builds `builder`, to which the services were added, and listens on `address` ("127.0.0.1:7400", port 0: a free one).
-// Health is part of it. ALREADY_EXISTS / PORT_TAKEN.
-absl::StatusOr<ListeningServer> Listen(const std::string& address, grpc::ServerBuilder* builder);
+// `clock` outlives the server. ALREADY_EXISTS / PORT_TAKEN.
+absl::StatusOr<ListeningServer> Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder);
 
 // Takes no new call, cancels those that are still open after `patience` and returns when all have ended.
-void ShutDown(grpc::Server* server, absl::Duration patience);
+void ShutDown(ListeningServer* listening, absl::Duration patience);
 
 }  // namespace chainfleet

@@ -2,13 +2,13 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/call_record.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/listen.h"
 #include "server/rpc/reflection.h"
 
@@ -39,7 +39,8 @@ class StandbyServer::Refusals final : public grpc::CallbackGenericService {
 struct StandbyServer::Parts {
   explicit Parts(StandbyServer* owner) : refusals(owner) {}
   Refusals refusals;
-  std::unique_ptr<grpc::Server> server;
+  HealthService health{/*is_serving=*/false};
+  ListeningServer listening;
 };
 
 StandbyServer::StandbyServer() : parts_(std::make_unique<Parts>(this)) {}
@@ -50,17 +51,16 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::s
   grpc::ServerBuilder builder;
   LeaveOutReflection(&builder);
   builder.RegisterCallbackGenericService(&made->parts_->refusals);
+  builder.RegisterService(&made->parts_->health);
   builder.experimental().SetInterceptorCreators(MakeCallRecord(clock, ids, nullptr));
-  CHAINFLEET_ASSIGN_OR_RETURN(ListeningServer listening, Listen(address, &builder));
-  made->parts_->server = std::move(listening.server);
-  made->parts_->server->GetHealthCheckService()->SetServingStatus(false);
+  CHAINFLEET_ASSIGN_OR_RETURN(made->parts_->listening, Listen(address, clock, &builder));
   return made;
 }
 
 StandbyServer::~StandbyServer() {
-  if (parts_->server == nullptr) return;
+  if (parts_->listening.server == nullptr) return;
   // Streams that nobody ends, as of clients that watch its health, must not keep the one who now leads from leading.
-  ShutDown(parts_->server.get(), kLastCalls);
+  ShutDown(&parts_->listening, kLastCalls);
 }
 
 void StandbyServer::SetLeader(const std::string& address) {

@@ -25,6 +25,8 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
       draws_(registry->AddGauge("chainfleet_draws", "Committed draws of all jobs that are not deleted.")),
       corrupt_draws_(registry->AddCounter("chainfleet_corrupt_draws_total",
                                           "Times that a committed draw object was found damaged or missing.")),
+      refused_tokens_(registry->AddCounter("chainfleet_tokens_refused_total",
+                                           "Calls whose token was missing or wrong.")),
       corrupt_segments_(registry->AddGauge("chainfleet_corrupt_segments",
                                            "Segments whose draws are left out because they are marked corrupt.")),
       workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),

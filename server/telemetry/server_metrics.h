@@ -48,6 +48,8 @@ class ServerMetrics {
   void CountCorruptDraw() { corrupt_draws_.Add(); }
   // An object of a chain was not taken: by the reason of the error, or its code if it has none.
   void CountRefusedUpload(const absl::Status& why);
+  // A call whose token is missing or wrong.
+  void CountRefusedToken() { refused_tokens_.Add(); }
   // What `counts` has not stays as it was shown before: 0 would end an alert that holds.
   void Show(const FleetCounts& counts);
   // These series are there from the first call on.
@@ -59,6 +61,7 @@ class ServerMetrics {
   std::map<ChainState, Gauge*> chains_;
   Gauge& draws_;
   Counter& corrupt_draws_;
+  Counter& refused_tokens_;
   Gauge& corrupt_segments_;
   Gauge& workers_;
   Gauge& serving_workers_;

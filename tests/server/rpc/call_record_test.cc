@@ -101,8 +101,9 @@ TEST_F(CallRecordTest, LogsWhatChangesSomethingOrFailsAndNoToken) {
   EXPECT_EQ(lines[0]["code"], "OK");
   EXPECT_THAT(lines[0]["job"].get<std::string>(), testing::StartsWith("a-"));
   EXPECT_GE(lines[0]["duration_ms"].get<double>(), 0);
-  EXPECT_EQ(lines[1]["code"], "UNAUTHENTICATED");
-  EXPECT_EQ(lines[1]["level"], "info") << "not this server's fault";
+  EXPECT_EQ(lines[1]["message"], "token refused");
+  EXPECT_EQ(lines[1]["level"], "warning");
+  EXPECT_EQ(lines[1]["peer"], "ipv4:127.0.0.1");
   EXPECT_THAT(text_, Not(HasSubstr("secret-token")));
 }
 

@@ -1,0 +1,106 @@
+#include "server/rpc/bytes_in_flight.h"
+
+#include <google/protobuf/message.h>
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "core/wire/grpc_status.h"
+#include "server/rpc/call_limits.h"
+#include "server/rpc/method_names.h"
+
+namespace chainfleet {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+
+class ReplyBound final : public grpc::experimental::Interceptor {
+ public:
+  ReplyBound(grpc::experimental::ServerRpcInfo* call, const google::protobuf::MethodDescriptor* method,
+             BytesInFlight* bytes, const std::function<void(const std::string&)>& on_cancelled)
+      : call_(call),
+        is_bound_(!method->client_streaming() || !method->server_streaming()),
+        is_stream_(method->server_streaming()),
+        bytes_(bytes),
+        on_cancelled_(on_cancelled) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* hooks) override {
+    if (is_bound_ && hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) Hold(hooks);
+    // A unary reply is held until its call is over.
+    if (is_stream_ && hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE)) held_.reset();
+    if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
+        hooks->GetSendStatus().error_code() == grpc::StatusCode::CANCELLED) {
+      on_cancelled_(call_->server_context()->peer());
+    }
+    hooks->Proceed();
+  }
+
+ private:
+  void Hold(grpc::experimental::InterceptorBatchMethods* hooks) {
+    const auto* message = static_cast<const google::protobuf::Message*>(hooks->GetSendMessage());
+    if (message == nullptr) return;
+    const int64_t bytes = 2 * static_cast<int64_t>(message->ByteSizeLong());  // with its serialised copy
+    if (bytes <= limits::kFreeBytes) return;
+    held_ = bytes_->Hold(call_->server_context()->peer(), bytes);
+    if (held_ != nullptr) return;
+    if (is_stream_) return call_->server_context()->TryCancel();
+    hooks->ModifySendMessage(nullptr);
+    hooks->ModifySendStatus(ToGrpc(
+        WithReason(absl::ResourceExhaustedError("the server holds too many answers that clients have not read yet: "
+                                                "read those that this connection asked for, and retry with backoff"),
+                   "QUEUE_FULL")));
+  }
+
+  grpc::experimental::ServerRpcInfo* const call_;
+  const bool is_bound_, is_stream_;
+  BytesInFlight* const bytes_;
+  const std::function<void(const std::string&)>& on_cancelled_;
+  std::shared_ptr<const void> held_;
+};
+
+class ReplyBoundFactory final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  ReplyBoundFactory(BytesInFlight* bytes, std::function<void(const std::string&)> on_cancelled)
+      : bytes_(bytes), on_cancelled_(std::move(on_cancelled)) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* call) override {
+    const google::protobuf::MethodDescriptor* method = FindMethod(call->method());
+    return IsOurs(method) ? new ReplyBound(call, method, bytes_, on_cancelled_) : nullptr;
+  }
+
+ private:
+  BytesInFlight* const bytes_;
+  const std::function<void(const std::string&)> on_cancelled_;
+};
+
+}  // namespace
+
+std::shared_ptr<const void> BytesInFlight::Hold(const std::string& connection, int64_t bytes) {
+  static const auto* const kUncounted = new std::shared_ptr<const void>(std::make_shared<int>());
+  if (bytes <= limits::kFreeBytes) return *kUncounted;
+  const MutexLock lock(&held_->mutex);
+  const auto mine = held_->of_connection.try_emplace(connection).first;
+  if (bytes > in_all_ - held_->in_all || bytes > of_a_connection_ - mine->second) {
+    if (mine->second == 0) held_->of_connection.erase(mine);
+    return nullptr;
+  }
+  held_->in_all += bytes;
+  mine->second += bytes;
+  return std::shared_ptr<const void>(held_.get(), [held = held_, connection, bytes](const void*) {
+    const MutexLock relock(&held->mutex);
+    held->in_all -= bytes;
+    const auto left = held->of_connection.find(connection);
+    if ((left->second -= bytes) == 0) held->of_connection.erase(left);
+  });
+}
+
+int64_t BytesInFlight::held_bytes() const {
+  const MutexLock lock(&held_->mutex);
+  return held_->in_all;
+}
+
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeReplyBound(
+    BytesInFlight* bytes, std::function<void(const std::string& peer)> on_cancelled) {
+  return std::make_unique<ReplyBoundFactory>(bytes, std::move(on_cancelled));
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,224 @@
+#include "server/rpc/call_gate.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpcpp/impl/codegen/interceptor_common.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/wire/grpc_status.h"
+#include "server/rpc/bytes_in_flight.h"
+#include "server/rpc/call_limits.h"
+#include "server/rpc/cancelled_calls.h"
+#include "server/rpc/receiving_calls.h"
+#include "server/rpc/refused_peers.h"
+
+namespace chainfleet {
+
+struct CallGate::Parts : std::enable_shared_from_this<Parts> {
+  Parts(const Clock* c, Executor* e, const Authenticator* a, ServerMetrics* m)
+      : clock(c), executor(e), auth(a), metrics(m) {}
+
+  // From now on as long as something is received.
+  void WatchDeadlines() {
+    if (watching.exchange(true)) return;
+    executor->ScheduleAfter(absl::Seconds(1), [gate = weak_from_this()] {
+      const std::shared_ptr<Parts> parts = gate.lock();
+      if (parts == nullptr) return;
+      parts->watching = false;
+      const absl::Duration oldest = parts->clock->Monotonic() - limits::kReceiveDeadline;
+      if (parts->receiving.CancelOlderThan(oldest) > 0) parts->WatchDeadlines();
+    });
+  }
+
+  const Clock* const clock;
+  Executor* const executor;
+  const Authenticator* const auth;
+  ServerMetrics* const metrics;
+  ReceivingCalls receiving{limits::kReceivingCalls};
+  BytesInFlight bytes{limits::kBytesInFlight, limits::kConnectionBytesInFlight};
+  RefusedPeers refused;
+  CancelledCalls cancelled{limits::kCancelledCalls, limits::kCancelledWindow};
+  std::atomic<bool> watching = false;
+};
+
+namespace {
+
+using grpc::internal::MethodHandler;
+using HandlerParameter = MethodHandler::HandlerParameter;
+using Parts = CallGate::Parts;
+
+class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit Refusal(const absl::Status& status) { Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+void Refuse(const HandlerParameter& call, const absl::Status& status) {
+  grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer> refusing(
+      [&](grpc::CallbackServerContext*) { return new Refusal(status); });
+  refusing.RunHandler(call);
+}
+
+// A call that waits for its request. Made by new; it deletes itself when the request is there, or will not come.
+class Receipt final : public grpc_completion_queue_functor {
+ public:
+  Receipt(Parts* gate, MethodHandler* method, const HandlerParameter& call)
+      : gate_(gate), method_(method), call_(call), peer_(call.server_context->peer()) {
+    functor_run = [](grpc_completion_queue_functor* self, int /*ok*/) { static_cast<Receipt*>(self)->Arrive(); };
+    inlineable = 0;
+  }
+
+  void Start() {
+    grpc_call* const core_call = call_.call->call();
+    grpc_call_ref(core_call);
+    const std::shared_ptr<grpc_call> held(core_call, grpc_call_unref);
+    id_ = gate_->receiving.Begin(peer_, gate_->clock->Monotonic(), [held](const absl::Status& why) {
+      grpc_call_cancel_with_status(held.get(), static_cast<grpc_status_code>(why.code()),
+                                   std::string(why.message()).c_str(), nullptr);
+    });
+    gate_->WatchDeadlines();
+    grpc_op receive{};
+    receive.op = GRPC_OP_RECV_MESSAGE;
+    receive.data.recv_message.recv_message = &payload_;
+    if (grpc_call_start_batch(core_call, &receive, 1, this, nullptr) != GRPC_CALL_OK) Arrive();
+  }
+
+ private:
+  void Arrive() {
+    const std::unique_ptr<Receipt> self(this);
+    const absl::Status dropped = gate_->receiving.End(id_);
+    if (payload_ == nullptr) {
+      // A client whose call was dropped here has its status already.
+      return Refuse(call_, absl::CancelledError(dropped.ok() ? "the call ended before its request was whole"
+                                                             : std::string(dropped.message())));
+    }
+    if (const absl::Status admitted = Admit(); !admitted.ok()) {
+      grpc_byte_buffer_destroy(payload_);
+      return Refuse(call_, admitted);
+    }
+    Hand();
+  }
+
+  absl::Status Admit() {
+    if (payload_->type == GRPC_BB_RAW && payload_->data.raw.compression != GRPC_COMPRESS_NONE) {
+      return absl::UnimplementedError("this server takes no compressed requests: send them without compression");
+    }
+    // With the message that is made of it.
+    room_ = gate_->bytes.Hold(peer_, 2 * static_cast<int64_t>(grpc_byte_buffer_length(payload_)));
+    if (room_ != nullptr) return absl::OkStatus();
+    return WithReason(
+        absl::ResourceExhaustedError("the requests and answers in flight leave no room for this request: retry with "
+                                     "backoff, and read the answers that this connection asked for"),
+        "QUEUE_FULL");
+  }
+
+  // Goes on as gRPC does with a request that it has read itself.
+  void Hand() {
+    grpc::Status parsed;
+    void* state = nullptr;
+    void* const request = method_->Deserialize(call_.call->call(), payload_, &parsed, &state);
+    if (!parsed.ok()) {
+      // A unary method has a state, which is left to us. Release is virtual and has the same place in the holder of any
+      // two messages.
+      using Holder = grpc::MessageHolder<google::protobuf::Message, google::protobuf::Message>;
+      if (state != nullptr) static_cast<Holder*>(state)->Release();
+      return Refuse(call_, absl::InvalidArgumentError("the request is no message of this method: check its bytes "
+                                                      "against the proto, strings must be UTF-8"));
+    }
+    grpc::internal::InterceptorBatchMethodsImpl hooks;
+    hooks.SetCall(call_.call);
+    hooks.SetReverse();
+    hooks.AddInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::POST_RECV_MESSAGE);
+    hooks.SetRecvMessage(request, nullptr);
+    hooks.RunInterceptors([] {});  // ours do not wait
+    method_->RunHandler({call_.call, call_.server_context, request, grpc::Status(), state,
+                         [room = room_, end = call_.call_requester] { end(); }});
+  }
+
+  Parts* const gate_;
+  MethodHandler* const method_;
+  const HandlerParameter call_;
+  const std::string peer_;
+  uint64_t id_ = 0;
+  grpc_byte_buffer* payload_ = nullptr;
+  std::shared_ptr<const void> room_;
+};
+
+class GuardedMethod final : public MethodHandler {
+ public:
+  GuardedMethod(std::shared_ptr<Parts> gate, MethodHandler* method, bool has_one_request)
+      : gate_(std::move(gate)), method_(method), has_one_request_(has_one_request) {}
+
+  void RunHandler(const HandlerParameter& call) override {
+    const auto* context = static_cast<grpc::CallbackServerContext*>(call.server_context);
+    if (const absl::Status token = gate_->auth->Check(*context); !token.ok()) {
+      return absl::IsUnauthenticated(token) ? RefuseToken(call, token) : Refuse(call, token);
+    }
+    if (!has_one_request_) return method_->RunHandler(call);
+    (new Receipt(gate_.get(), method_, call))->Start();
+  }
+
+ private:
+  void RefuseToken(const HandlerParameter& call, const absl::Status& status) {
+    if (gate_->metrics != nullptr) gate_->metrics->CountRefusedToken();
+    const absl::Duration delay = gate_->refused.Refuse(HostOf(call.server_context->peer()), gate_->clock->Monotonic());
+    if (delay <= absl::ZeroDuration()) return Refuse(call, status);
+    gate_->executor->ScheduleAfter(delay, [call, status] { Refuse(call, status); });
+  }
+
+  const std::shared_ptr<Parts> gate_;
+  MethodHandler* const method_;  // of the guarded service
+  const bool has_one_request_;
+};
+
+class GuardedService final : public grpc::Service {
+ public:
+  GuardedService(const std::shared_ptr<Parts>& gate, grpc::Service* service,
+                 const google::protobuf::ServiceDescriptor& contract) {
+    MethodHandler* (grpc::Service::*const method_of)(int) = &GuardedService::GetHandler;
+    for (int i = 0; i < contract.method_count(); ++i) {
+      const google::protobuf::MethodDescriptor& method = *contract.method(i);
+      paths_.push_back(absl::StrCat("/", contract.full_name(), "/", method.name()));
+      // gRPC leaves the reading to the methods that it takes for streams.
+      const auto type = method.client_streaming() && !method.server_streaming()
+                            ? grpc::internal::RpcMethod::CLIENT_STREAMING
+                            : grpc::internal::RpcMethod::BIDI_STREAMING;
+      AddMethod(new grpc::internal::RpcServiceMethod(paths_.back().c_str(), type, nullptr));
+      MarkMethodCallback(i, new GuardedMethod(gate, (service->*method_of)(i), !method.client_streaming()));
+    }
+  }
+
+ private:
+  std::deque<std::string> paths_;
+};
+
+}  // namespace
+
+CallGate::CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics)
+    : parts_(std::make_shared<Parts>(clock, executor, auth, metrics)) {}
+
+CallGate::~CallGate() = default;
+
+std::unique_ptr<grpc::Service> CallGate::Guard(grpc::Service* service, const std::string& name) {
+  const auto* contract = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+  return std::make_unique<GuardedService>(parts_, service, *contract);
+}
+
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallGate::BoundReplies(
+    std::function<void(const std::string& peer)> cut) {
+  return MakeReplyBound(&parts_->bytes, [parts = parts_, cut = std::move(cut)](const std::string& peer) {
+    if (parts->cancelled.Count(peer, parts->clock->Monotonic())) cut(peer);
+  });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,341 @@
+#include "server/rpc/front_door.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/mutex.h"
+#include "server/rpc/call_limits.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr absl::Duration kDoorRound = absl::Seconds(1), kWithoutDescriptors = absl::Milliseconds(100);
+constexpr absl::Duration kDoorLogInterval = absl::Seconds(10);
+
+void SetOption(int descriptor, int level, int option, int value) {
+  ::setsockopt(descriptor, level, option, &value, sizeof value);
+}
+
+std::string NumericHost(const sockaddr_storage& address, socklen_t size) {
+  char host[NI_MAXHOST] = "";
+  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof host, nullptr, 0, NI_NUMERICHOST);
+  return host;
+}
+
+// As gRPC writes it.
+std::string PeerName(const sockaddr_storage& address, const std::string& host) {
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);  // the port has the same place in both
+  const int port = ntohs(six.sin6_port);
+  if (address.ss_family == AF_INET) return absl::StrCat("ipv4:", host, ":", port);
+  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return absl::StrCat("ipv4:", host.substr(host.rfind(':') + 1), ":", port);
+  return absl::StrCat("ipv6:%5B", host, "%5D:", port);
+}
+
+// Tells an open descriptor from a later one of the same number. 0: it is closed.
+uint64_t InodeOf(int descriptor) {
+  struct stat file {};
+  return ::fstat(descriptor, &file) == 0 ? file.st_ino : 0;
+}
+
+// A listening socket, or -1.
+int ListenOn(const addrinfo& address) {
+  const int descriptor =
+      ::socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
+  if (descriptor < 0) return -1;
+  SetOption(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.ai_family == AF_INET6) SetOption(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (::bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 && ::listen(descriptor, SOMAXCONN) == 0) {
+    return descriptor;
+  }
+  ::close(descriptor);
+  return -1;
+}
+
+int PortOf(int descriptor) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+}  // namespace
+
+DoorLimits DoorLimitsOfProcess() {
+  rlimit descriptors{};
+  ::getrlimit(RLIMIT_NOFILE, &descriptors);
+  const auto all = static_cast<int>(std::min<rlim_t>(descriptors.rlim_cur, 1 << 20));
+  const int kept = std::max(limits::kMinReservedDescriptors, all / 4);
+  const int connections = std::clamp(all - kept, 16, limits::kMaxConnections);
+  return {.connections = connections,
+          .of_a_host = connections * 3 / 4,
+          .silent = std::min(limits::kSilentConnections, connections / 2),
+          .silence = limits::kSilence};
+}
+
+// Used by one thread, but for what says otherwise.
+class FrontDoor::Connections {
+ public:
+  Connections(const DoorLimits& limits, const Clock* clock)
+      : limits_(limits), clock_(clock), stop_(::eventfd(0, EFD_CLOEXEC)) {}
+  ~Connections() {
+    CloseListeners();
+    for (const Silent& connection : silent_) ::close(connection.descriptor);
+    ::close(stop_);
+  }
+  // When Run does not run.
+  void CloseListeners() {
+    for (const int descriptor : listeners_) ::close(descriptor);
+    listeners_.clear();
+  }
+
+  // `port` "0": the first address takes a free one and the others take the same.
+  bool Listen(const std::string& host, std::string port) {
+    addrinfo wanted{};
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) return false;
+    bool all = found != nullptr;
+    for (const addrinfo* address = found; address != nullptr && all; address = address->ai_next) {
+      if (port_ != 0) SetPort(address->ai_addr);
+      const int descriptor = ListenOn(*address);
+      all = descriptor >= 0;
+      if (!all) break;
+      listeners_.push_back(descriptor);
+      SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);  // connections inherit both
+      SetOption(descriptor, SOL_SOCKET, SO_RCVBUF, limits::kReceiveBufferBytes);
+      port_ = PortOf(descriptor);
+    }
+    ::freeaddrinfo(found);
+    return all;
+  }
+  int port() const { return port_; }
+  void SetAcceptor(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
+    acceptor_ = std::move(acceptor);
+  }
+
+  // Any thread.
+  void Cut(const std::string& peer) {
+    const MutexLock lock(&mutex_);
+    const auto connection = std::ranges::find(handed_, peer, &Handed::peer);
+    if (connection == handed_.end() || InodeOf(connection->descriptor) != connection->inode) return;
+    ::shutdown(connection->descriptor, SHUT_RDWR);
+    Log(LogLevel::kWarning, "connection cut: its client cancels too many calls", {{"peer", peer}});
+  }
+
+  // Any thread: Run returns.
+  void Stop() { ::eventfd_write(stop_, 1); }
+
+  void Run() {
+    for (;;) {
+      std::vector<pollfd> polled = {{stop_, POLLIN, 0}};
+      for (const Silent& connection : silent_) polled.push_back({connection.descriptor, POLLIN, 0});
+      const bool paused = clock_->Monotonic() < paused_until_;
+      for (const int listener : listeners_) polled.push_back({paused ? -1 : listener, POLLIN, 0});
+      const absl::Duration wait = paused ? kWithoutDescriptors : kDoorRound;
+      ::poll(polled.data(), polled.size(), static_cast<int>(absl::ToInt64Milliseconds(wait)));
+      if (polled[0].revents != 0) return;
+      LookAtSilent(polled);
+      if (clock_->Monotonic() - forgot_ >= kDoorRound) ForgetClosed();
+      for (auto listener = polled.end() - static_cast<std::ptrdiff_t>(listeners_.size()); listener != polled.end();
+           ++listener) {
+        if (listener->revents != 0) AcceptAll(listener->fd);
+      }
+    }
+  }
+
+ private:
+  struct Silent {
+    int descriptor;
+    std::string host, peer;
+    absl::Duration since;
+  };
+  struct Handed {
+    int descriptor;
+    uint64_t inode;
+    std::string host, peer;
+  };
+
+  void SetPort(sockaddr* address) const {
+    const auto port = htons(static_cast<uint16_t>(port_));
+    if (address->sa_family == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(address)->sin6_port = port;
+    } else {
+      reinterpret_cast<sockaddr_in*>(address)->sin_port = port;
+    }
+  }
+
+  // `polled`: stop_, then silent_ in order.
+  void LookAtSilent(const std::vector<pollfd>& polled) {
+    const absl::Duration now = clock_->Monotonic();
+    std::vector<Silent> still;
+    for (size_t i = 0; i < silent_.size(); ++i) {
+      if (polled[i + 1].revents != 0) {
+        Look(silent_[i]);
+      } else if (now - silent_[i].since >= limits_.silence) {
+        Close(silent_[i]);
+      } else {
+        still.push_back(std::move(silent_[i]));
+      }
+    }
+    silent_ = std::move(still);
+  }
+
+  // SO_RCVLOWAT: there is a whole preface, or the connection ended.
+  void Look(const Silent& connection) {
+    char bytes[kPreface.size()];
+    const ssize_t got = ::recv(connection.descriptor, bytes, sizeof bytes, MSG_PEEK);
+    if (got < 0 || std::string_view(bytes, static_cast<size_t>(got)) != kPreface) return Close(connection);
+    SetOption(connection.descriptor, SOL_SOCKET, SO_RCVLOWAT, 1);
+    {
+      const MutexLock lock(&mutex_);
+      handed_.push_back(
+          {connection.descriptor, InodeOf(connection.descriptor), connection.host, connection.peer});
+    }
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
+    handed.listener_fd = listeners_.front();
+    handed.fd = connection.descriptor;
+    acceptor_->HandleNewConnection(&handed);
+  }
+
+  void Close(const Silent& connection) {
+    ::close(connection.descriptor);
+    Leave(connection.host);
+  }
+
+  void AcceptAll(int listener) {
+    for (;;) {
+      sockaddr_storage address{};
+      socklen_t size = sizeof address;
+      const int descriptor =
+          ::accept4(listener, reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (descriptor >= 0) {
+        const std::string host = NumericHost(address, size);
+        Take({descriptor, host, PeerName(address, host), clock_->Monotonic()});
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        Say("connections wait: there is no descriptor or memory for them");
+        if (!CloseASilent()) paused_until_ = clock_->Monotonic() + kWithoutDescriptors;
+        return;
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        return;
+      }
+    }
+  }
+
+  void Take(Silent connection) {
+    const auto has_too_many = [&] { return of_host_[connection.host] >= limits_.of_a_host; };
+    if (IsFull() || has_too_many()) ForgetClosed();
+    if (static_cast<int>(silent_.size()) >= limits_.silent || IsFull()) CloseASilent();
+    const bool is_refused = IsFull() || has_too_many();
+    ++of_host_[connection.host];
+    if (is_refused) {
+      Say("connection refused: there are too many, in all or from its address");
+      return Close(connection);
+    }
+    SetOption(connection.descriptor, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(kPreface.size()));
+    silent_.push_back(std::move(connection));
+  }
+
+  bool IsFull() const { return static_cast<int>(silent_.size() + handed_.size()) >= limits_.connections; }
+
+  // The oldest of the host with the most. False: there is none.
+  bool CloseASilent() {
+    if (silent_.empty()) return false;
+    std::map<std::string, int> counts;
+    for (const Silent& connection : silent_) ++counts[connection.host];
+    const auto busiest = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+    const auto oldest = std::ranges::find(silent_, busiest->first, &Silent::host);
+    Close(*oldest);
+    silent_.erase(oldest);
+    return true;
+  }
+
+  // gRPC closes its connections without a word.
+  void ForgetClosed() {
+    forgot_ = clock_->Monotonic();
+    const MutexLock lock(&mutex_);
+    std::erase_if(handed_, [this](const Handed& connection) {
+      if (InodeOf(connection.descriptor) == connection.inode) return false;
+      Leave(connection.host);
+      return true;
+    });
+  }
+
+  void Leave(const std::string& host) {
+    const auto count = of_host_.find(host);
+    if (--count->second == 0) of_host_.erase(count);
+  }
+
+  void Say(const char* what) {
+    if (clock_->Monotonic() - said_ < kDoorLogInterval) return;
+    said_ = clock_->Monotonic();
+    Log(LogLevel::kWarning, what,
+        {{"connections", handed_.size()}, {"silent", silent_.size()}, {"limit", limits_.connections}});
+  }
+
+  const DoorLimits limits_;
+  const Clock* const clock_;
+  const int stop_;
+  int port_ = 0;
+  std::vector<int> listeners_;
+  std::vector<Silent> silent_;  // from the oldest
+  Mutex mutex_;
+  std::vector<Handed> handed_;  // changed by Run under the lock
+  std::map<std::string, int> of_host_;  // silent and handed
+  absl::Duration said_ = -absl::InfiniteDuration(), paused_until_ = -absl::InfiniteDuration(), forgot_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+};
+
+FrontDoor::FrontDoor(std::unique_ptr<Connections> connections) : connections_(std::move(connections)) {}
+
+absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const std::string& address, const DoorLimits& limits,
+                                                           const Clock* clock) {
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  auto connections = std::make_unique<Connections>(limits, clock);
+  if (colon == std::string::npos || colon + 1 == address.size() || host.empty() ||
+      !connections->Listen(host, address.substr(colon + 1))) {
+    return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", address));
+  }
+  return std::unique_ptr<FrontDoor>(new FrontDoor(std::move(connections)));
+}
+
+FrontDoor::~FrontDoor() { Close(); }
+
+void FrontDoor::Close() {
+  connections_->Stop();
+  thread_.reset();
+  connections_->CloseListeners();
+}
+
+int FrontDoor::port() const { return connections_->port(); }
+
+void FrontDoor::Cut(const std::string& peer) { connections_->Cut(peer); }
+
+void FrontDoor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
+  connections_->SetAcceptor(std::move(acceptor));
+  thread_ = std::make_unique<ThreadPool>(1);
+  thread_->Schedule([connections = connections_.get()] { connections->Run(); });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,53 @@
+// The listening sockets of a gRPC server. gRPC 1.51 stops listening for good after one accept that finds no descriptor,
+// and it takes any number of connections. The server therefore accepts connections itself.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+
+namespace chainfleet {
+
+struct DoorLimits {
+  int connections = 0;     // at a time
+  int of_a_host = 0;       // of them from one address
+  int silent = 0;          // of them that have not begun HTTP/2
+  absl::Duration silence;  // until a silent connection is closed
+};
+
+// As many connections as this process may have descriptors for, with some kept for files and stores.
+DoorLimits DoorLimitsOfProcess();
+
+// Hands a connection to gRPC when its first bytes are the HTTP/2 preface. If too many connections are silent, the host
+// with the most of them loses its oldest: silent connections never keep others out.
+class FrontDoor {
+ public:
+  // `address`: HOST:PORT, port 0 for a free one. ALREADY_EXISTS: the port is taken or not of this host. `clock` outlives
+  // the door.
+  static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const std::string& address, const DoorLimits& limits,
+                                                         const Clock* clock);
+  ~FrontDoor();
+
+  int port() const;
+  // Once, when the server of `acceptor` serves.
+  void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
+  // Frees the port. Connections that gRPC has stay open.
+  void Close();
+  // Ends the connection of a gRPC peer such as "ipv4:10.0.0.1:4711", if it is there. Any thread.
+  void Cut(const std::string& peer);
+
+ private:
+  class Connections;
+  explicit FrontDoor(std::unique_ptr<Connections> connections);
+
+  const std::unique_ptr<Connections> connections_;
+  std::unique_ptr<ThreadPool> thread_;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,91 @@
+#include "server/rpc/health_service.h"
+
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <utility>
+
+namespace chainfleet {
+namespace {
+
+using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// A HealthCheckResponse: field 1 is 1 for SERVING, 2 for NOT_SERVING.
+grpc::ByteBuffer HealthResponse(bool is_serving) {
+  const char bytes[] = {'\x08', is_serving ? '\x01' : '\x02'};
+  const grpc::Slice slice(bytes, sizeof bytes);
+  return {&slice, 1};
+}
+
+}  // namespace
+
+class HealthService::Answer final : public RawReactor {
+ public:
+  explicit Answer(bool is_serving) : response_(HealthResponse(is_serving)) {
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status());
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  const grpc::ByteBuffer response_;
+};
+
+// The members are guarded by the mutex of the service.
+class HealthService::Watch final : public RawReactor {
+ public:
+  explicit Watch(HealthService* health) : health_(health) {
+    const MutexLock lock(&health_->mutex_);
+    health_->watches_.insert(this);
+    WriteNews();
+  }
+
+  void WriteNews() {
+    if (is_writing_ || told_ == static_cast<int>(health_->is_serving_)) return;
+    is_writing_ = true;
+    told_ = static_cast<int>(health_->is_serving_);
+    response_ = HealthResponse(health_->is_serving_);
+    StartWrite(&response_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const MutexLock lock(&health_->mutex_);
+    is_writing_ = false;
+    if (ok) WriteNews();
+  }
+  void OnCancel() override {
+    {
+      const MutexLock lock(&health_->mutex_);
+      health_->watches_.erase(this);
+    }
+    Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the client went away"));
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  HealthService* const health_;
+  int told_ = -1;
+  bool is_writing_ = false;
+  grpc::ByteBuffer response_;
+};
+
+HealthService::HealthService(bool is_serving) : is_serving_(is_serving) {
+  const auto add = [this](int index, const char* path, std::function<RawReactor*()> make) {
+    AddMethod(new grpc::internal::RpcServiceMethod(path, grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
+    MarkMethodCallback(index, new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+                                  [make = std::move(make)](grpc::CallbackServerContext*) { return make(); }));
+  };
+  add(0, "/grpc.health.v1.Health/Check", [this] {
+    const MutexLock lock(&mutex_);
+    return new Answer(is_serving_);
+  });
+  add(1, "/grpc.health.v1.Health/Watch", [this] { return new Watch(this); });
+}
+
+void HealthService::SetServing(bool is_serving) {
+  const MutexLock lock(&mutex_);
+  is_serving_ = is_serving;
+  for (Watch* watch : watches_) watch->WriteNews();
+}
+
+}  // namespace chainfleet

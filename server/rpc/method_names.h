@@ -1,0 +1,24 @@
+// Methods of services by the path that gRPC calls them by.
+#pragma once
+
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
+#include <string>
+
+namespace chainfleet {
+
+// "/chainfleet.v1.JobService/GetJob"; null for a name that a client made up.
+inline const google::protobuf::MethodDescriptor* FindMethod(const char* path) {
+  std::string name = path == nullptr ? "" : path;
+  if (name.starts_with('/')) name.erase(0, 1);
+  std::ranges::replace(name, '/', '.');
+  return google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name);
+}
+
+inline bool IsOurs(const google::protobuf::MethodDescriptor* method) {
+  return method != nullptr &&
+         (method->file()->package() == "chainfleet.v1" || method->file()->package() == "inference");
+}
+
+}  // namespace chainfleet

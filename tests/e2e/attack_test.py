@@ -1,0 +1,217 @@
+"""Callers without a token do not stop the server: what attacks cost in memory, and what they cost other callers."""
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import urllib.request
+
+import http2
+import public_client  # noqa: F401  it knows where grpc is
+import grpc  # isort: skip
+from real_server import RealServer, free_ports, running
+
+BIN = os.environ["CHAINFLEET_BIN"]
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MIB = 1 << 20
+TOKEN = "5f2c1e0b9a8d7c6f5e4d3c2b1a09f8e7"
+BEYOND_BUDGET = 64 * MIB
+RECEIVING = 512 * MIB  # docs/operations.md has these budgets
+OF_A_CONNECTION = 512 * MIB
+OF_ROW_READS = 128 * MIB  # of the two that run at a time
+
+
+class Coordinator(RealServer):
+    def __init__(self, token="", descriptors=None):
+        super().__init__("attack")
+        self.token, self.descriptors = token, descriptors
+
+    def prepare(self):
+        self.die_with_parent()
+        if self.descriptors:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+
+    def start(self):
+        port_file = os.path.join(self.folder, "ports.json")
+        self.log = open(os.path.join(self.folder, "log"), "w")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("CHAINFLEET_TOKEN")}
+        environment.update({"CHAINFLEET_TOKEN": self.token} if self.token else {})
+        self.process = subprocess.Popen(
+            [os.path.join(BIN, "chainfleet-server"), "--data-dir", os.path.join(self.folder, "data"), "--listen", "127.0.0.1:0",
+             "--metrics-listen", "127.0.0.1:0", "--port-file", port_file], env=environment, stderr=self.log, preexec_fn=self.prepare)
+        deadline = time.monotonic() + 30
+        while not os.path.exists(port_file):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError("the server does not start: " + open(self.log.name).read())
+            time.sleep(0.02)
+        with open(port_file) as f:
+            ports = json.load(f)
+        self.port, self.metrics_port = ports["grpc"], ports["metrics"]
+
+    def close(self):
+        super().close()
+        self.log.close()
+
+    def status(self, name):
+        with open(f"/proc/{self.process.pid}/status") as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith(name + ":"))
+
+    def forget_peak(self):
+        with open(f"/proc/{self.process.pid}/clear_refs", "w") as f:
+            f.write("5")
+
+
+class Haproxy(RealServer):
+    """The front of deploy/haproxy, before a coordinator."""
+
+    def __init__(self, coordinator):
+        super().__init__("haproxy")
+        self.coordinator = coordinator
+
+    def start(self):
+        self.port = free_ports(1)[0]
+        self.process = subprocess.Popen(
+            ["haproxy", "-db", "-q", "-f", os.path.join(SOURCE, "deploy", "haproxy", "haproxy.cfg")], preexec_fn=self.die_with_parent,
+            env={**os.environ, "CHAINFLEET_FRONT": f"127.0.0.1:{self.port}", "CHAINFLEET_BACK": f"127.0.0.1:{self.coordinator.port}"})
+
+
+class Caller:
+    """Makes light calls, one after another, over a connection of its own."""
+
+    def __init__(self, port, token=""):
+        # Channels of equal options share a connection.
+        self.channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
+        self.token = token
+
+    def call(self, method="GetServerInfo", request=b"", service="chainfleet.v1.JobService", timeout=10, **options):
+        made = self.channel.unary_unary(f"/{service}/{method}")
+        return made(request, timeout=timeout, metadata=[("authorization", "Bearer " + self.token)] if self.token else None, **options)
+
+    def code(self, *arguments, **options):
+        try:
+            self.call(*arguments, **options)
+            return "OK", ""
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+
+    def latencies(self, until):
+        taken = []
+        while not until.is_set() or len(taken) < 5:
+            began = time.monotonic()
+            self.call()
+            taken.append(time.monotonic() - began)
+            until.wait(0.02)
+        return taken
+
+
+class Attacks(unittest.TestCase):
+    def attacked(self, server, attack, *arguments, caller=None, port=None):
+        """Peak of memory over what it was before, latencies of light calls meanwhile, and the output of the attack."""
+        caller = caller or Caller(server.port, server.token)
+        caller.call()
+        server.forget_peak()
+        before = server.status("VmRSS")
+        process = subprocess.Popen([sys.executable, "-B", http2.__file__, attack, str(port or server.port), *map(str, arguments)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=RealServer.die_with_parent)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        done = threading.Event()
+        said = []
+        reader = threading.Thread(target=lambda: (said.append(process.stdout.readline()), done.set()))
+        reader.start()
+        taken = caller.latencies(done)
+        reader.join()
+        self.assertIn("done", said[0], "the attack ran to its end")
+        growth = server.status("VmHWM") - before
+        print(f"{attack} {[a for a in arguments if len(str(a)) < 40]}: +{growth // MIB} MiB, light calls {len(taken)}: median {statistics.median(taken) * 1e3:.0f} ms, "
+              f"largest {max(taken) * 1e3:.0f} ms; {said[0].strip()}", file=sys.stderr)
+        return growth, taken, said[0]
+
+    def check(self, server, attack, *arguments, budget=0, **options):
+        growth, taken, said = self.attacked(server, attack, *arguments, **options)
+        self.assertLess(growth, budget + BEYOND_BUDGET)
+        # A busy machine delays some calls by itself.
+        self.assertLess(statistics.quantiles(taken, n=10)[-1], 0.25)
+        return said
+
+    def test_a_compressed_message_is_not_inflated(self):
+        with running(Coordinator()) as server:
+            self.check(server, "compressed", 256)
+            code, text = Caller(server.port).code("GetJob", b"\x0a\x40" + b"x" * 64, compression=grpc.Compression.Gzip)
+            self.assertEqual(code, "UNIMPLEMENTED")
+            self.assertIn("gzip", text)
+
+    def test_unfinished_requests_have_a_budget(self):
+        with running(Coordinator()) as server:
+            self.check(server, "unfinished", 4, 20, 15, budget=RECEIVING)
+
+    def test_without_a_token_no_request_is_read(self):
+        with running(Coordinator(TOKEN)) as server:
+            self.check(server, "unfinished", 4, 20, 15)
+            self.check(server, "unfinished", 4, 20, 15, "guessed")
+
+    def test_unread_replies_have_a_budget(self):
+        with running(Coordinator()) as server:
+            data = os.path.join(server.folder, "rows.npy")
+            header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3500, 1024), }"
+            with open(data, "wb") as f:
+                f.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n" + bytes(4 * 3500 * 1024))
+            targets = os.path.join(server.folder, "targets.npy")
+            header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (3500,), }"
+            with open(targets, "wb") as f:
+                f.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n" + bytes(8 * 1750)
+                        + (1).to_bytes(8, "little") * 1750)
+            subprocess.run([os.path.join(BIN, "chainfleet"), "dataset", "put", "rows", data, targets], check=True, capture_output=True,
+                           env={**os.environ, "CHAINFLEET_ADDRESS": f"127.0.0.1:{server.port}"})
+            rows = b"".join(bytes((r & 127 | 128, r >> 7)) if r > 127 else bytes((r,)) for r in range(3400))
+            size = len(rows)
+            request = b"\x0a\x04rows\x12" + bytes((size & 127 | 128, size >> 7)) + rows
+            self.check(server, "unread", 60, request.hex(), budget=OF_A_CONNECTION + OF_ROW_READS)
+
+    def test_silent_connections_keep_nobody_out(self):
+        with running(Coordinator(descriptors=256)) as server:
+            first = Caller(server.port)
+            self.check(server, "silent", 400, caller=first)
+            for _ in range(3):
+                self.assertEqual(Caller(server.port).code()[0], "OK", "a new connection is served")
+            self.assertEqual(Caller(server.port).call("Check", service="grpc.health.v1.Health"), b"\x08\x01")
+
+    def test_slow_clients_do_not_stop_the_metrics(self):
+        with running(Coordinator()) as server:
+            self.check(server, "slow_readers", 60, port=server.metrics_port)
+            began = time.monotonic()
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.metrics_port}/metrics", timeout=10) as page:
+                self.assertIn(b"chainfleet_", page.read())
+            self.assertLess(time.monotonic() - began, 3)
+
+    def test_reset_calls_get_their_connection_cut(self):
+        with running(Coordinator()) as server:
+            self.check(server, "resets", 60000)
+
+    def test_endless_headers_delay_nobody(self):
+        with running(Coordinator()) as server:
+            self.check(server, "headers", 4, 64)
+
+    def test_behind_haproxy_floods_cost_nothing(self):
+        with running(Coordinator()) as server, running(Haproxy(server)) as front:
+            caller = Caller(front.port)
+            caller.call(wait_for_ready=True)
+            self.check(server, "resets", 60000, "127.0.0.2", caller=caller, port=front.port)
+            self.check(server, "headers", 4, 64, "127.0.0.2", caller=caller, port=front.port)
+
+    def test_bytes_that_are_no_message_are_named(self):
+        with running(Coordinator()) as server:
+            for service, method in (("chainfleet.v1.JobService", "GetJob"), ("chainfleet.v1.WorkerService", "Synchronize"),
+                                    ("chainfleet.v1.PredictService", "Predict"), ("inference.GRPCInferenceService", "ModelInfer")):
+                code, text = Caller(server.port).code(method, b"\x0a\xff", service=service)
+                self.assertEqual(code, "INVALID_ARGUMENT", method)
+                self.assertIn("no message", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -31,12 +31,10 @@ constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
-    "lines "
-    "TOKEN [TENANT] [operator] [models], and TOKEN worker. CHAINFLEET_WORKER_TOKEN or CHAINFLEET_WORKER_TOKEN_FILE: "
-    "workers must send it. There is no TLS here: use a private network.\n\n"
+    "lines TOKEN [TENANT] [operator] [models], and TOKEN worker. CHAINFLEET_WORKER_TOKEN or "
+    "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. There is no TLS here: use a private network.\n\n"
     "Examples:\n"
-    "  CHAINFLEET_TOKEN_FILE=/etc/chainfleet/tokens chainfleet-server --data-dir /srv/chainfleet --listen "
-    "0.0.0.0:7400\n"
+    "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400\n"
     "  chainfleet-server --data-dir /srv/chainfleet --dataset-root /data --dataset-root s3://my-bucket/data\n"
     "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json";
 

@@ -146,8 +146,15 @@ bool MayTakeText(std::string_view name) {
 
 // The text of an operator's own name says that it may do more than arithmetic.
 bool IsSuspect(std::string_view name) {
-  static const auto* const private_but_known = new std::set<std::string_view>{
-      "_convolution", "_convolution_mode", "_set_item", "_unwrap_optional", "_weight_norm"};
+  static const auto* const private_but_known = new std::set<std::string_view>{"_convolution",
+                                                                              "_convolution_mode",
+                                                                              "_set_item",
+                                                                              "_unwrap_optional",
+                                                                              "_weight_norm",
+                                                                              "_softmax",
+                                                                              "_log_softmax",
+                                                                              "_native_multi_head_attention",
+                                                                              "_transformer_encoder_layer_fwd"};
   if (name.starts_with("__")) return false;
   if (name.starts_with("_")) return !private_but_known->contains(name);
   constexpr std::string_view kBeginnings[] = {

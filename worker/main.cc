@@ -125,6 +125,10 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
   for (;;) {
     if (!session.status().ok()) return Fail(session.status());
     if (session.drained()) return 0;
+    if (session.stuck()) {
+      Log(LogLevel::kError, "a step or pass does not end: every chain was handed back, this process ends");
+      std::_Exit(kFailed);
+    }
     const absl::Duration left = deadline - clock.Monotonic();
     if (left <= absl::ZeroDuration()) {
       Log(LogLevel::kError, "chains could not be handed back in time");

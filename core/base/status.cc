@@ -1,7 +1,11 @@
 #include "core/base/status.h"
 
+#include <algorithm>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -27,10 +31,13 @@ std::string ReasonOf(const absl::Status& status) {
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   if (violations.empty()) return absl::OkStatus();
   std::string message, fields;
-  for (const FieldViolation& v : violations) {
+  const size_t listed = std::min(violations.size(), limits::kMaxViolations);
+  for (size_t i = 0; i < listed; ++i) {
+    const FieldViolation& v = violations[i];
     absl::StrAppend(&message, message.empty() ? "" : "; ", v.path, ": ", v.message);
     absl::StrAppend(&fields, v.path, std::string(1, kUnit), v.message, std::string(1, kRecord));
   }
+  if (listed < violations.size()) absl::StrAppend(&message, "; and ", violations.size() - listed, " more");
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kFieldsUrl, absl::Cord(fields));
   return WithReason(std::move(status), "INVALID_FIELD");

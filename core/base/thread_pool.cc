@@ -5,11 +5,13 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/log.h"
 
 namespace chainfleet {
 
@@ -39,7 +41,11 @@ struct ThreadPool::State {
       if (!tasks.empty() && tasks.begin()->first <= now) {
         auto node = tasks.extract(tasks.begin());
         lock.unlock();
-        node.mapped()();
+        try {
+          node.mapped()();
+        } catch (const std::bad_alloc&) {  // of one task, which is given up; the others go on
+          Log(LogLevel::kError, "task given up", {{"reason", "out of memory"}});
+        }
         node.mapped() = nullptr;  // captures die outside the lock
         lock.lock();
       } else if (stopping) {

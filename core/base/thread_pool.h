@@ -17,6 +17,7 @@ class ThreadPool final : public Executor {
   // Runs what is due, drops what is still delayed, joins the threads.
   ~ThreadPool() override;
 
+  // A task that throws std::bad_alloc is logged and given up.
   void Schedule(std::function<void()> task) override;
   void ScheduleAfter(absl::Duration delay, std::function<void()> task) override;
 

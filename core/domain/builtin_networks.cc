@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -256,6 +257,10 @@ std::vector<FieldViolation> Validate(const BuiltinModel& model) {
   }
   if (!model.hidden.empty() && model.name != "mlp") {
     violations.push_back({"model.hidden", absl::StrCat("is for mlp only, the model is ", model.name)});
+  }
+  if (static_cast<int64_t>(model.hidden.size()) >= limits::kMaxLayers / 2) {  // each is a linear layer and a ReLU
+    violations.push_back({"model.hidden", absl::StrCat("must name fewer than ", limits::kMaxLayers / 2,
+                                                       " hidden layers, names ", model.hidden.size())});
   }
   if (builtin != nullptr && !builtin->has_stem && model.stem != Stem::kCifar) {
     violations.push_back({"model.stem", absl::StrCat(model.name, " has one stem only: leave it out")});

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "core/base/saturating.h"
 #include "core/domain/network_shape.h"
 #include "core/domain/posthoc_rules.h"
 
@@ -19,15 +20,18 @@ int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& inpu
                            int64_t module_bytes) {
   constexpr int64_t kGradientAndProposals = 3;
   const int64_t copies = 2 * StateCopies(spec.sampler) + kGradientAndProposals;
-  if (module_bytes > 0) return copies * module_bytes;
+  if (module_bytes > 0) return SaturatingMultiply(copies, module_bytes);
   const auto parameters = InferParameters(spec.model, input_shape, num_classes);
   if (!parameters.ok()) return 0;
-  int64_t floats = copies * NumParameters(*parameters);
+  int64_t floats = SaturatingMultiply(copies, NumParameters(*parameters));
   if (spec.model.is_network()) {
     const auto network = InferNetwork(spec.model, input_shape, num_classes);
-    if (network.ok()) floats += 2 * spec.batch_size * (NumValues(input_shape) + network->activation_floats);
+    if (network.ok()) {
+      const int64_t of_example = SaturatingAdd(NumValues(input_shape), network->activation_floats);
+      floats = SaturatingAdd(floats, SaturatingMultiply(SaturatingMultiply(2, spec.batch_size), of_example));
+    }
   }
-  return floats * static_cast<int64_t>(sizeof(float)) + CurvatureBytes(spec.sampler, *parameters);
+  return SaturatingAdd(SaturatingMultiply(floats, sizeof(float)), CurvatureBytes(spec.sampler, *parameters));
 }
 
 }  // namespace chainfleet

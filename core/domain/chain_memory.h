@@ -15,7 +15,7 @@ int64_t StateCopies(const SamplerSpec& sampler);
 
 // Rough bytes: state and its copy for a resume point, gradient and proposals, curvature, and the activations of a batch
 // with their gradients. `module_bytes`: of a stored module, whose parameters only a worker knows: all that is in it. 0
-// if shapes do not fit.
+// if shapes do not fit. Saturates (core/base/saturating.h).
 int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,
                            int64_t module_bytes = 0);
 

@@ -77,6 +77,12 @@ void ValidateCollect(const JobSpec& spec, Violations* violations) {
                                           *collect.last_epochs_of_cycle)});
     }
   }
+  constexpr size_t kNumKinds = 2;
+  if (collect.kinds.size() > kNumKinds) {
+    violations->push_back(
+        {"collect.kinds", absl::StrCat("must name at most ", kNumKinds, " kinds, names ", collect.kinds.size())});
+    return;
+  }
   for (size_t i = 0; i < collect.kinds.size(); ++i) {
     const std::string path = absl::StrCat("collect.kinds[", i, "]");
     if (collect.kinds[i] == DrawKind::kThetaA && !spec.sampler.has_anchor()) {
@@ -114,11 +120,11 @@ void ValidateStopRule(const JobSpec& spec, Violations* violations) {
   if (spec.trace_every) violations->push_back({"trace_every", reason});
 }
 
-void ValidateKindOfModel(const JobSpec& spec, Violations* violations) {
+void ValidateKindOfModel(const JobSpec& spec, bool valid_model, Violations* violations) {
   if (spec.model.has_data()) {
     if (spec.dataset.empty())
       violations->push_back({"dataset.name", "the model needs a data set: put one with `chainfleet dataset put`"});
-    if (spec.sampler.needs_full_data() && Validate(spec.model).empty() && HasBatchNorm(spec.model)) {
+    if (spec.sampler.needs_full_data() && valid_model && HasBatchNorm(spec.model)) {
       violations->push_back({"sampler." + spec.sampler.name(),
                              "needs a potential that is a function of theta alone, which batch norm over mini-batches "
                              "is not: take a model without it (resnet20-frn, or frn layers)"});
@@ -250,11 +256,20 @@ int64_t TotalSteps(const JobSpec& spec, int64_t steps_per_epoch) {
 }  // namespace
 
 std::vector<FieldViolation> Validate(const JobSpec& spec) {
-  Violations violations;
+  Violations violations, of_model = Validate(spec.model);
+  const bool valid_model = of_model.empty();
   if (const absl::Status status = CheckName("job", spec.name); !status.ok())
     violations.push_back({"name", std::string(status.message())});
-  Append(Validate(spec.model), &violations);
-  ValidateKindOfModel(spec, &violations);
+  Append(std::move(of_model), &violations);
+  Append(ValidateBesidesModel(spec, valid_model), &violations);
+  // Its values are judged with the rest of the job.
+  if (violations.empty()) Append(ValidateSweep(spec), &violations);
+  return violations;
+}
+
+std::vector<FieldViolation> ValidateBesidesModel(const JobSpec& spec, bool valid_model) {
+  Violations violations;
+  ValidateKindOfModel(spec, valid_model, &violations);
   Append(Validate(spec.prior), &violations);
   Append(Validate(spec.sampler), &violations);
   Append(Validate(spec.schedule), &violations);
@@ -270,10 +285,8 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
   ValidateAugmentation(spec, &violations);
-  if (Validate(spec.model).empty()) Append(ValidatePostHoc(spec), &violations);
+  if (valid_model) Append(ValidatePostHoc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
-  // Its values are judged with the rest of the job.
-  if (violations.empty()) Append(ValidateSweep(spec), &violations);
   return violations;
 }
 
@@ -289,7 +302,8 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
                           absl::StrCat("disjoint batches of ", spec.batch_size, ": at most ", most, " fit the ",
                                        num_examples, " examples of the data set, is ", spec.sampler.num_batches())});
   }
-  for (int32_t point = 0; point < NumPoints(spec.sweep) && violations.empty(); ++point) {
+  const int32_t noisy_points = std::holds_alternative<SgldSpec>(spec.sampler.kind) ? NumPoints(spec.sweep) : 0;
+  for (int32_t point = 0; point < noisy_points && violations.empty(); ++point) {
     ValidateNoise(SpecAt(spec, point), num_examples, &violations);
     if (!violations.empty() && !spec.sweep.empty()) violations.back().message += " at " + PointName(spec.sweep, point);
   }

@@ -16,6 +16,7 @@ void ValidateList(const LayerList& layers, const std::string& path, int depth, i
     return;
   }
   *count += static_cast<int64_t>(layers.size());
+  if (*count > limits::kMaxLayers) return;
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string at = absl::StrCat(path, "[", i, "].", NameOf(layers[i].kind));
     std::visit([&](const auto& layer) { CheckBounds(layer, at, violations); }, layers[i].kind);
@@ -52,7 +53,7 @@ std::vector<FieldViolation> Validate(const LayerList& layers, const std::string&
   ValidateList(layers, path, 1, &count, &violations);
   if (count == 0) violations.push_back({path, "has no layer"});
   if (count > limits::kMaxLayers) {
-    violations.push_back({path, absl::StrCat("has ", count, " layers, the most is ", limits::kMaxLayers)});
+    violations.push_back({path, absl::StrCat("has too many layers, the most is ", limits::kMaxLayers)});
   }
   return violations;
 }

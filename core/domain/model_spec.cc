@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/ids.h"
+#include "core/base/saturating.h"
 
 namespace chainfleet {
 namespace {
@@ -13,10 +14,10 @@ namespace {
 void AddParameters(const std::vector<ParameterShape>& more, NetworkShape* network) {
   const int64_t start = NumParameters(network->parameters), size = NumParameters(more);
   for (ParameterShape parameter : more) {
-    parameter.offset += start;
+    parameter.offset = SaturatingAdd(parameter.offset, start);
     network->parameters.push_back(std::move(parameter));
   }
-  for (ParameterShape& statistic : network->statistics) statistic.offset += size;
+  for (ParameterShape& statistic : network->statistics) statistic.offset = SaturatingAdd(statistic.offset, size);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/saturating.h"
 
 namespace chainfleet {
 namespace {
@@ -43,7 +44,7 @@ class Inference {
           std::visit([&](const auto& spec) { return Infer(spec, below, &layer); }, layers[i].kind));
       if (NumValues(layer.output) > kMaxActivation)
         return Misfit(layer, "gives too many values: " + Text(layer.output));
-      network.activation_floats += NumValues(layer.output);
+      network.activation_floats = SaturatingAdd(network.activation_floats, NumValues(layer.output));
       shape = layer.output;
       placed.push_back(std::move(layer));
     }
@@ -221,7 +222,7 @@ absl::StatusOr<NetworkShape> InferNetwork(const LayerList& layers, const Shape& 
   int64_t offset = NumParameters(network.parameters);
   for (ParameterShape& statistic : network.statistics) {
     statistic.offset = offset;
-    offset += NumValues(statistic.shape);
+    offset = SaturatingAdd(offset, NumValues(statistic.shape));
   }
   return network;
 }

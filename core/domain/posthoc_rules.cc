@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/saturating.h"
 
 namespace chainfleet {
 namespace {
@@ -120,16 +121,17 @@ int64_t CurvatureBytes(const SamplerSpec& sampler, const std::vector<ParameterSh
   if (laplace == nullptr) return 0;
   const int64_t size = NumParameters(parameters);
   int64_t doubles = laplace->structure == CurvatureStructure::kDiagonal ? size : 0;
-  if (laplace->structure == CurvatureStructure::kFull) doubles = size * size;
+  if (laplace->structure == CurvatureStructure::kFull) doubles = SaturatingMultiply(size, size);
   if (laplace->structure == CurvatureStructure::kKronecker) {
     for (const ParameterShape& parameter : parameters) {
       if (parameter.shape.size() < 2) continue;
-      const int64_t outputs = parameter.shape[0], inputs = NumValues(parameter.shape) / outputs + 1;
-      doubles += outputs * outputs + inputs * inputs;
+      const int64_t outputs = parameter.shape[0], inputs = SaturatingAdd(NumValues(parameter.shape) / outputs, 1);
+      doubles = SaturatingAdd(doubles, SaturatingMultiply(outputs, outputs));
+      doubles = SaturatingAdd(doubles, SaturatingMultiply(inputs, inputs));
     }
   }
   constexpr int64_t kSumsAndFactors = 2;
-  return kSumsAndFactors * doubles * static_cast<int64_t>(sizeof(double));
+  return SaturatingMultiply(kSumsAndFactors * sizeof(double), doubles);
 }
 
 }  // namespace chainfleet

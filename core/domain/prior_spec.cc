@@ -1,9 +1,12 @@
 #include "core/domain/prior_spec.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 
@@ -17,15 +20,22 @@ std::vector<FieldViolation> ValidateForLayers(const PriorSpec& prior, const std:
   const auto* gaussian = std::get_if<GaussianPrior>(&prior.kind);
   if (gaussian == nullptr || gaussian->layers.empty()) return {};
   std::vector<std::string> layers;
+  std::unordered_set<std::string> known;
   for (const ParameterShape& parameter : parameters) {
     const std::string layer = LayerOf(parameter.name);
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+    if (known.insert(layer).second) layers.push_back(layer);
   }
+  constexpr size_t kListed = 64;
+  const auto end_of_list = layers.begin() + static_cast<int64_t>(std::min(kListed, layers.size()));
+  const std::string list =
+      absl::StrCat(absl::StrJoin(layers.begin(), end_of_list, ", "),
+                   layers.size() > kListed ? absl::StrCat(" and ", layers.size() - kListed, " more") : "");
   std::vector<FieldViolation> violations;
   for (const auto& [name, precision] : gaussian->layers) {
-    if (std::find(layers.begin(), layers.end(), name) != layers.end()) continue;
-    violations.push_back({absl::StrCat("prior.gaussian.layers.", name),
-                          absl::StrCat("the model has no such layer; it has ", absl::StrJoin(layers, ", "))});
+    if (known.contains(name)) continue;
+    if (violations.size() > limits::kMaxViolations) break;
+    violations.push_back(
+        {absl::StrCat("prior.gaussian.layers.", name), absl::StrCat("the model has no such layer; it has ", list)});
   }
   return violations;
 }

@@ -78,14 +78,14 @@ JobSpec WithoutSweep(const JobSpec& spec) {
 
 // What is wrong with one list, each value taken alone with the rest of the job.
 void ValidateAxis(const JobSpec& base, const SweepAxis& axis, Violations* violations) {
+  JobSpec one = base;  // each value takes the place of the one before
   for (size_t i = 0; i < axis.values.size(); ++i) {
     const std::string path = absl::StrCat("sweep.", axis.name, "[", i, "]");
-    JobSpec one = base;
     if (const std::string lacks = Put(axis.name, axis.values[i], &one); !lacks.empty()) {
       violations->push_back({absl::StrCat("sweep.", axis.name), lacks});
       return;
     }
-    for (const FieldViolation& violation : Validate(one)) {
+    for (const FieldViolation& violation : ValidateBesidesModel(one, /*valid_model=*/true)) {
       violations->push_back({path, absl::StrCat(violation.path, " ", violation.message)});
     }
     const auto here = axis.values.begin() + static_cast<int64_t>(i);

@@ -1,13 +1,18 @@
 #include "core/formats/csv.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -43,36 +48,64 @@ absl::StatusOr<std::string> Header(const std::vector<std::string>& columns) {
       absl::StrCat("no header of a CSV can be read back as these columns, rename them: ", line));
 }
 
+absl::Status CheckColumns(const std::vector<std::string>& columns) {
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (columns[c].size() <= limits::kMaxFileNameBytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the name of column ", c, " has ", columns[c].size(),
+                                                   " bytes, the most is ", limits::kMaxFileNameBytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddLine(std::string_view line, int64_t line_number, CsvTable* table) {
+  constexpr int64_t kMaxCells = limits::kMaxChannels + 1;
+  if (const int64_t count = std::count(line.begin(), line.end(), ',') + 1; count > kMaxCells) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", line_number, " has ", count, " cells, the most is ", kMaxCells));
+  }
+  const std::string text(line);
+  if (absl::StripAsciiWhitespace(text).empty()) return absl::OkStatus();
+  std::vector<std::string> cells = Cells(text);
+  if (table->columns.empty()) {
+    if (IsHeader(cells)) {
+      table->columns = std::move(cells);
+      return CheckColumns(table->columns);
+    }
+    for (size_t c = 0; c < cells.size(); ++c) table->columns.push_back(NumberedColumn(c));
+  }
+  if (cells.size() != table->columns.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", line_number, " has ", cells.size(), " cells, ", table->columns.size(), " are wanted"));
+  }
+  for (size_t c = 0; c < cells.size(); ++c) {
+    double value;
+    if (!absl::SimpleAtod(cells[c], &value) || !std::isfinite(value)) {
+      constexpr size_t kShown = 64;
+      return absl::InvalidArgumentError(absl::StrCat("line ", line_number, ", column ", table->columns[c], ": \"",
+                                                     cells[c].substr(0, kShown), "\" is not a finite number"));
+    }
+    table->values.push_back(value);
+  }
+  table->lines.push_back(line_number);
+  ++table->num_rows;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<CsvTable> ReadCsv(const std::string& text) {
+absl::StatusOr<CsvTable> ReadCsv(const std::string& text, const AdmitBytes& admit) {
   CsvTable table;
+  const int64_t lines = std::count(text.begin(), text.end(), '\n') + 1;
+  const int64_t cells_at_most = std::count(text.begin(), text.end(), ',') + lines;
+  CHAINFLEET_RETURN_IF_ERROR(admit((cells_at_most + lines) * static_cast<int64_t>(sizeof(double))));
+  table.values.reserve(static_cast<size_t>(cells_at_most));
+  table.lines.reserve(static_cast<size_t>(lines));
   int64_t line_number = 0;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
-    ++line_number;
-    if (absl::StripAsciiWhitespace(line).empty()) continue;
-    std::vector<std::string> cells = Cells(line);
-    if (table.columns.empty()) {
-      if (IsHeader(cells)) {
-        table.columns = std::move(cells);
-        continue;
-      }
-      for (size_t c = 0; c < cells.size(); ++c) table.columns.push_back(NumberedColumn(c));
-    }
-    if (cells.size() != table.columns.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("line ", line_number, " has ", cells.size(), " cells, ", table.columns.size(), " are wanted"));
-    }
-    for (size_t c = 0; c < cells.size(); ++c) {
-      double value;
-      if (!absl::SimpleAtod(cells[c], &value) || !std::isfinite(value)) {
-        return absl::InvalidArgumentError(absl::StrCat("line ", line_number, ", column ", table.columns[c], ": \"",
-                                                       cells[c], "\" is not a finite number"));
-      }
-      table.values.push_back(value);
-    }
-    table.lines.push_back(line_number);
-    ++table.num_rows;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line(text.data() + begin, end - begin);
+    begin = end + 1;
+    CHAINFLEET_RETURN_IF_ERROR(AddLine(line, ++line_number, &table));
   }
   if (table.num_rows == 0) return absl::InvalidArgumentError("the CSV has no rows of numbers");
   return table;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/formats/admit_bytes.h"
 
 namespace chainfleet {
 
@@ -16,8 +17,9 @@ struct CsvTable {
 };
 
 // A first line with any cell that is no number is the header. INVALID_ARGUMENT names line and column of a cell that is
-// text, empty, NaN or infinite, and the line of a row of another length.
-absl::StatusOr<CsvTable> ReadCsv(const std::string& text);
+// text, empty, NaN or infinite, the line of a row of another length or with more cells than limits::kMaxChannels + 1,
+// and a column whose name is longer than limits::kMaxFileNameBytes. Errors of `admit`.
+absl::StatusOr<CsvTable> ReadCsv(const std::string& text, const AdmitBytes& admit = AdmitAll);
 
 // The text to which ReadCsv gives back columns and values, each value in the fewest digits that are read as the same
 // double; `lines` is not looked at. Columns called "0", "1", ... get no header. INVALID_ARGUMENT for no rows, a value

@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
 #include "core/formats/cifar.h"
 #include "core/formats/csv.h"
 #include "core/formats/gzip.h"
@@ -84,22 +86,27 @@ absl::Status SetTargets(const NamedArray& targets, DecodedDataset* data) {
   return absl::OkStatus();
 }
 
-absl::Status SetInputs(NamedArray inputs, DecodedDataset* data) {
+absl::Status SetInputs(NamedArray inputs, const AdmitBytes& admit, DecodedDataset* data) {
   if (inputs.array.type == ArrayType::kUint8) {
     data->is_uint8 = true;
     data->inputs = std::move(inputs.array.bytes);
     return absl::OkStatus();
   }
   const int64_t row_size = RowSize(inputs.array.shape), items = data->num_rows * row_size;
-  data->inputs.resize(static_cast<size_t>(items) * sizeof(float));
+  const bool converts = inputs.array.type != ArrayType::kFloat32;
+  if (converts) {
+    CHAINFLEET_RETURN_IF_ERROR(admit(items * static_cast<int64_t>(sizeof(float))));
+    data->inputs.resize(static_cast<size_t>(items) * sizeof(float));
+  }
   for (int64_t i = 0; i < items; ++i) {
     const float value = static_cast<float>(NumberAt(inputs.array, i));
     if (!std::isfinite(value)) {
       return absl::InvalidArgumentError(
           absl::StrCat(inputs.file, ": ", inputs.At(i / row_size), " holds ", value, ": inputs must be finite"));
     }
-    std::memcpy(data->inputs.data() + i * static_cast<int64_t>(sizeof(float)), &value, sizeof(float));
+    if (converts) std::memcpy(data->inputs.data() + i * static_cast<int64_t>(sizeof(float)), &value, sizeof(float));
   }
+  if (!converts) data->inputs = std::move(inputs.array.bytes);
   return absl::OkStatus();
 }
 
@@ -111,7 +118,15 @@ absl::Status CheckSizes(const NamedArray& named) {
       absl::StrCat(named.file, " is [", absl::StrJoin(shape, ", "), "]: at least 1 along each axis is wanted"));
 }
 
-absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels, bool float32_targets) {
+// The data set's description, which travels with every job, has two numbers for each.
+absl::Status CheckChannels(const std::string& file, int64_t channels) {
+  if (channels <= limits::kMaxChannels) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ": inputs have ", channels, " channels, the most is ", limits::kMaxChannels));
+}
+
+absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels, bool float32_targets,
+                                    const AdmitBytes& admit) {
   if (inputs.array.shape.size() < 2 || labels.array.shape.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat("inputs [n, ...] and labels [n] are wanted: ", inputs.file, " is [",
                                                    absl::StrJoin(inputs.array.shape, ", "), "], ", labels.file, " is [",
@@ -128,48 +143,63 @@ absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels,
   data.input_shape.assign(inputs.array.shape.begin() + 1, inputs.array.shape.end());
   if (data.input_shape.size() == 2) data.input_shape.insert(data.input_shape.begin(), 1);  // grey images: one channel
   if (data.input_shape.size() == 3) data.channels = data.input_shape[0];
+  CHAINFLEET_RETURN_IF_ERROR(CheckChannels(inputs.file, data.channels));
+  CHAINFLEET_RETURN_IF_ERROR(admit(data.num_rows * static_cast<int64_t>(sizeof(float))));
   CHAINFLEET_RETURN_IF_ERROR(float32_targets ? SetTargets(labels, &data) : SetLabels(labels, &data));
-  CHAINFLEET_RETURN_IF_ERROR(SetInputs(std::move(inputs), &data));
+  CHAINFLEET_RETURN_IF_ERROR(SetInputs(std::move(inputs), admit, &data));
   return data;
 }
 
 // IDX or .npy content, gzipped or not; none if it is something else.
-absl::StatusOr<std::optional<Array>> ReadArray(const UploadedFile& file) {
-  std::string content = file.bytes;
-  if (IsGzip(content)) {
-    CHAINFLEET_ASSIGN_OR_RETURN(content, Gunzip(content));
+absl::StatusOr<std::optional<Array>> ReadArray(const UploadedFile& file, const AdmitBytes& admit) {
+  std::string content;
+  if (IsGzip(file.bytes)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(content, Gunzip(file.bytes, admit));
+  } else {
+    CHAINFLEET_RETURN_IF_ERROR(admit(static_cast<int64_t>(file.bytes.size())));
+    content = file.bytes;
   }
   if (IsIdx(content)) {
-    CHAINFLEET_ASSIGN_OR_RETURN(Array array, ReadIdx(content));
+    CHAINFLEET_ASSIGN_OR_RETURN(Array array, ReadIdx(std::move(content)));
     return array;
   }
   if (content.starts_with("\x93NUMPY")) {
-    CHAINFLEET_ASSIGN_OR_RETURN(Array array, ReadNpy(content));
+    CHAINFLEET_ASSIGN_OR_RETURN(Array array, ReadNpy(std::move(content)));
     return array;
   }
   return std::optional<Array>();
 }
 
-absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays, bool float32_targets) {
+absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays, bool float32_targets,
+                                            const AdmitBytes& admit) {
   if (arrays.size() != 2) {
     return absl::InvalidArgumentError(absl::StrCat("give two files, inputs and labels: ", arrays.size(),
                                                    arrays.size() == 1 ? " was given" : " were given"));
   }
   if (arrays[0].array.shape.size() < arrays[1].array.shape.size()) std::swap(arrays[0], arrays[1]);
-  return Pair(std::move(arrays[0]), arrays[1], float32_targets);
+  return Pair(std::move(arrays[0]), arrays[1], float32_targets, admit);
 }
 
 // The arrays of an .npz, or x and y of a zipped Zarr group.
-absl::StatusOr<std::map<std::string, Array>> ReadArchive(const std::string& bytes) {
+absl::StatusOr<std::map<std::string, Array>> ReadArchive(const std::string& bytes, const AdmitBytes& admit) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, ".npz or Zarr"));
   const auto root = ZarrRoot(archive.names());
-  if (!root) return ReadNpz(bytes, {"x", "y"});
-  return ReadZarr({"x", "y"},
-                  [&](const std::string& key, int64_t max_bytes) { return archive.Read(*root + key, max_bytes); });
+  if (!root) return ReadNpz(bytes, {"x", "y"}, limits::kMaxBlobBytes, admit);
+  int64_t largest = 0;  // stored chunks are held one at a time
+  const auto admit_largest = [&](int64_t bytes) -> absl::Status {
+    if (bytes <= largest) return absl::OkStatus();
+    CHAINFLEET_RETURN_IF_ERROR(admit(bytes - largest));
+    largest = bytes;
+    return absl::OkStatus();
+  };
+  const auto get = [&](const std::string& key, int64_t max_bytes) {
+    return archive.Read(*root + key, max_bytes, admit_largest);
+  };
+  return ReadZarr({"x", "y"}, get, admit);
 }
 
-absl::StatusOr<DecodedDataset> DecodeArchive(const UploadedFile& file, bool float32_targets) {
-  absl::StatusOr<std::map<std::string, Array>> read = ReadArchive(file.bytes);
+absl::StatusOr<DecodedDataset> DecodeArchive(const UploadedFile& file, bool float32_targets, const AdmitBytes& admit) {
+  absl::StatusOr<std::map<std::string, Array>> read = ReadArchive(file.bytes, admit);
   if (!read.ok()) return Annotate(read.status(), file.name);
   auto& arrays = *read;
   const auto x = arrays.find("x"), y = arrays.find("y");
@@ -177,10 +207,15 @@ absl::StatusOr<DecodedDataset> DecodeArchive(const UploadedFile& file, bool floa
     return absl::InvalidArgumentError(file.name +
                                       ": the archive must hold arrays x and y, as x.npy and y.npy or as a Zarr group");
   }
-  return Pair({file.name + ": x", std::move(x->second)}, {file.name + ": y", std::move(y->second)}, float32_targets);
+  return Pair({file.name + ": x", std::move(x->second)}, {file.name + ": y", std::move(y->second)}, float32_targets,
+              admit);
 }
 
-absl::StatusOr<DecodedDataset> DecodeCifar(const std::vector<UploadedFile>& files) {
+absl::StatusOr<DecodedDataset> DecodeCifar(const std::vector<UploadedFile>& files, const AdmitBytes& admit) {
+  // Twice: a buffer that grows is held beside the one that it replaces.
+  for (const UploadedFile& file : files) {
+    CHAINFLEET_RETURN_IF_ERROR(admit(2 * static_cast<int64_t>(file.bytes.size())));
+  }
   // Sizes tell the two apart: a file of CIFAR-10 records that is one of CIFAR-100 records has at least 3074.
   const bool coarse = !files[0].bytes.empty() && files[0].bytes.size() % kCifar10RecordBytes != 0 &&
                       files[0].bytes.size() % kCifar100RecordBytes == 0;
@@ -197,8 +232,16 @@ absl::StatusOr<DecodedDataset> DecodeCifar(const std::vector<UploadedFile>& file
   return data;
 }
 
-absl::StatusOr<DecodedDataset> DecodeCsv(const UploadedFile& file, const DecodeOptions& options) {
-  absl::StatusOr<CsvTable> read = ReadCsv(file.bytes);
+std::string FirstOf(const std::vector<std::string>& columns) {
+  constexpr size_t kListed = 32;
+  if (columns.size() <= kListed) return absl::StrJoin(columns, ", ");
+  return absl::StrCat(absl::StrJoin(columns.begin(), columns.begin() + kListed, ", "), " and ",
+                      columns.size() - kListed, " more");
+}
+
+absl::StatusOr<DecodedDataset> DecodeCsv(const UploadedFile& file, const DecodeOptions& options,
+                                         const AdmitBytes& admit) {
+  absl::StatusOr<CsvTable> read = ReadCsv(file.bytes, admit);
   if (!read.ok()) return Annotate(read.status(), file.name);
   const CsvTable& table = *read;
   const int64_t columns = static_cast<int64_t>(table.columns.size());
@@ -208,48 +251,57 @@ absl::StatusOr<DecodedDataset> DecodeCsv(const UploadedFile& file, const DecodeO
   const int64_t target = options.target.empty() ? columns - 1 : named - table.columns.begin();
   if (target == columns) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.name, ": no column \"", options.target, "\"; it has ", absl::StrJoin(table.columns, ", ")));
+        absl::StrCat(file.name, ": no column \"", options.target, "\"; it has ", FirstOf(table.columns)));
   }
-  NamedArray inputs{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows, columns - 1}, .bytes = ""}};
+  CHAINFLEET_RETURN_IF_ERROR(CheckChannels(file.name, columns - 1));
+  const int64_t input_bytes = table.num_rows * (columns - 1) * static_cast<int64_t>(sizeof(float));
+  const int64_t target_bytes = table.num_rows * static_cast<int64_t>(sizeof(double));
+  CHAINFLEET_RETURN_IF_ERROR(admit(input_bytes + target_bytes));
+  NamedArray inputs{file.name, {.type = ArrayType::kFloat32, .shape = {table.num_rows, columns - 1}, .bytes = ""}};
   NamedArray targets{file.name, {.type = ArrayType::kFloat64, .shape = {table.num_rows}, .bytes = ""}};
   inputs.place = [&](int64_t row) { return absl::StrCat("line ", table.lines[row]); };
   targets.place = [&](int64_t row) {
     return absl::StrCat("line ", table.lines[row], ", column ", table.columns[target], ",");
   };
+  inputs.array.bytes.reserve(static_cast<size_t>(input_bytes));
+  targets.array.bytes.reserve(static_cast<size_t>(target_bytes));
   for (int64_t row = 0; row < table.num_rows; ++row) {
     const double* values = table.values.data() + row * columns;
-    const auto append = [](const double* first, int64_t count, std::string* bytes) {
-      bytes->append(reinterpret_cast<const char*>(first), static_cast<size_t>(count) * sizeof(double));
-    };
-    append(values, target, &inputs.array.bytes);
-    append(values + target + 1, columns - target - 1, &inputs.array.bytes);
-    append(values + target, 1, &targets.array.bytes);
+    for (int64_t column = 0; column < columns; ++column) {
+      if (column == target) continue;
+      const auto value = static_cast<float>(values[column]);
+      inputs.array.bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    targets.array.bytes.append(reinterpret_cast<const char*>(values + target), sizeof(double));
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(DecodedDataset data, Pair(std::move(inputs), targets, options.float32_targets));
+  CHAINFLEET_ASSIGN_OR_RETURN(DecodedDataset data, Pair(std::move(inputs), targets, options.float32_targets, admit));
   data.channels = columns - 1;
   return data;
 }
 
 }  // namespace
 
-absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files, const DecodeOptions& options) {
+absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files, const DecodeOptions& options,
+                                             const AdmitBytes& admit) {
   if (files.empty()) return absl::InvalidArgumentError("no file was given");
   const auto all_end_with = [&](const char* ending) {
     return std::all_of(files.begin(), files.end(), [&](const UploadedFile& f) { return f.name.ends_with(ending); });
   };
-  if (files.size() == 1 && files[0].name.ends_with(".csv")) return DecodeCsv(files[0], options);
+  if (files.size() == 1 && files[0].name.ends_with(".csv")) return DecodeCsv(files[0], options, admit);
   if (!options.target.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(files[0].name, ": a target column was named, which only a CSV file has"));
   }
   if (all_end_with(".bin")) {
     if (options.float32_targets) return absl::InvalidArgumentError(files[0].name + ": CIFAR has labels, no numbers");
-    return DecodeCifar(files);
+    return DecodeCifar(files, admit);
   }
-  if (files.size() == 1 && files[0].bytes.starts_with("PK")) return DecodeArchive(files[0], options.float32_targets);
+  if (files.size() == 1 && files[0].bytes.starts_with("PK")) {
+    return DecodeArchive(files[0], options.float32_targets, admit);
+  }
   std::vector<NamedArray> arrays;
   for (const UploadedFile& file : files) {
-    absl::StatusOr<std::optional<Array>> array = ReadArray(file);
+    absl::StatusOr<std::optional<Array>> array = ReadArray(file, admit);
     if (!array.ok()) return Annotate(array.status(), file.name);
     if (!array->has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -258,7 +310,7 @@ absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& fi
     }
     arrays.push_back({file.name, std::move(**array)});
   }
-  return DecodeArrays(std::move(arrays), options.float32_targets);
+  return DecodeArrays(std::move(arrays), options.float32_targets, admit);
 }
 
 }  // namespace chainfleet

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/formats/admit_bytes.h"
 
 namespace chainfleet {
 
@@ -38,7 +39,9 @@ struct DecodedDataset {
 // INVALID_ARGUMENT says which file, what is wrong, and what was wanted: unreadable content, a size of 0, counts that
 // differ, a CSV without the target column, labels that are negative, not whole or over 65535, NaN or infinite inputs or
 // targets (with the row, or line and column). RESOURCE_EXHAUSTED: what is packed is too large, see ReadNpz, ReadZarr
-// and Gunzip.
-absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files, const DecodeOptions& options = {});
+// and Gunzip, and too many channels (limits::kMaxChannels). `admit` is asked for all memory that grows with the files,
+// before it is taken; its errors are returned.
+absl::StatusOr<DecodedDataset> DecodeDataset(const std::vector<UploadedFile>& files, const DecodeOptions& options = {},
+                                             const AdmitBytes& admit = AdmitAll);
 
 }  // namespace chainfleet

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -24,7 +25,7 @@ bool IsIdx(const std::string& bytes) {
          bytes[3] >= 1 && bytes[3] <= 4;
 }
 
-absl::StatusOr<Array> ReadIdx(const std::string& bytes) {
+absl::StatusOr<Array> ReadIdx(std::string bytes) {
   if (!IsIdx(bytes)) return absl::InvalidArgumentError("not an IDX file of unsigned bytes with 1 to 4 dimensions");
   const size_t dimensions = static_cast<size_t>(bytes[3]), header = 4 + 4 * dimensions;
   if (bytes.size() < header) return absl::InvalidArgumentError("IDX header is cut");
@@ -40,7 +41,7 @@ absl::StatusOr<Array> ReadIdx(const std::string& bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("IDX header promises ", items, " bytes of data, the file has ", present));
   }
-  array.bytes = bytes.substr(header);
+  array.bytes = std::move(bytes.erase(0, header));
   return array;
 }
 

@@ -12,8 +12,8 @@ namespace chainfleet {
 bool IsIdx(const std::string& bytes);
 
 // The array of an IDX file (not gzipped). INVALID_ARGUMENT for another magic or item type, or if the file's size is not
-// exactly what its header says.
-absl::StatusOr<Array> ReadIdx(const std::string& bytes);
+// exactly what its header says. The array takes over the memory of `bytes`.
+absl::StatusOr<Array> ReadIdx(std::string bytes);
 
 // An IDX file, not gzipped, of a uint8 array with 1 to 4 dimensions. INVALID_ARGUMENT for another type or number of
 // dimensions, or a size that is 0 or has more than 32 bits.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <regex>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -53,7 +54,7 @@ absl::StatusOr<Array> ParseHeader(const std::string& header) {
 
 }  // namespace
 
-absl::StatusOr<Array> ReadNpy(const std::string& bytes) {
+absl::StatusOr<Array> ReadNpy(std::string bytes) {
   if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic, kMagicSize) != 0)
     return absl::InvalidArgumentError("not a .npy file");
   const int version = bytes[6];
@@ -78,7 +79,7 @@ absl::StatusOr<Array> ReadNpy(const std::string& bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(".npy header promises ", wanted, " bytes of data, the file has ", present));
   }
-  array.bytes = bytes.substr(prefix + header_size);
+  array.bytes = std::move(bytes.erase(0, prefix + header_size));
   return array;
 }
 

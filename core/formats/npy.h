@@ -10,7 +10,8 @@
 namespace chainfleet {
 
 // INVALID_ARGUMENT says what is wrong or not supported (with the dtype found).
-absl::StatusOr<Array> ReadNpy(const std::string& bytes);
+// The array takes over the memory of `bytes`.
+absl::StatusOr<Array> ReadNpy(std::string bytes);
 
 // As NumPy writes a type: "<f4".
 const char* DescrOf(ArrayType type);

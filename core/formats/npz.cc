@@ -9,7 +9,7 @@
 namespace chainfleet {
 
 absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes, const std::vector<std::string>& names,
-                                                     int64_t max_bytes) {
+                                                     int64_t max_bytes, const AdmitBytes& admit) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, ".npz"));
   std::map<std::string, Array> arrays;
   int64_t left = max_bytes;
@@ -18,9 +18,9 @@ absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes, c
     const std::string name = member.ends_with(".npy") ? member.substr(0, member.size() - 4) : member;
     const bool wanted = names.empty() || std::find(names.begin(), names.end(), name) != names.end();
     if (!wanted || arrays.contains(name)) continue;
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, left));
+    CHAINFLEET_ASSIGN_OR_RETURN(std::string content, archive.Read(i, left, admit));
     left -= static_cast<int64_t>(content.size());
-    absl::StatusOr<Array> array = ReadNpy(content);
+    absl::StatusOr<Array> array = ReadNpy(std::move(content));
     if (!array.ok()) return Annotate(array.status(), member);
     arrays.emplace(name, *std::move(array));
   }

@@ -8,15 +8,18 @@
 
 #include "core/base/limits.h"
 #include "core/base/status.h"
+#include "core/formats/admit_bytes.h"
 #include "core/formats/array.h"
 
 namespace chainfleet {
 
 // By array name, ".npy" taken off: those of `names` that are there, others are not decoded; all if it is empty.
-// INVALID_ARGUMENT naming the member at fault; RESOURCE_EXHAUSTED if what is read is over `max_bytes` in all.
+// INVALID_ARGUMENT naming the member at fault; RESOURCE_EXHAUSTED if what is read is over `max_bytes` in all; errors of
+// `admit`.
 absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes,
                                                      const std::vector<std::string>& names = {},
-                                                     int64_t max_bytes = limits::kMaxBlobBytes);
+                                                     int64_t max_bytes = limits::kMaxBlobBytes,
+                                                     const AdmitBytes& admit = AdmitAll);
 
 // Stored without compression, as numpy.savez does. INTERNAL if libzip fails.
 absl::StatusOr<std::string> WriteNpz(const std::map<std::string, Array>& arrays);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 #include "core/formats/zip.h"
 
 namespace chainfleet {
@@ -39,7 +40,10 @@ absl::Status CheckTorchScript(const std::string& bytes) {
     code |= is_code;
     return is_code && folded.ends_with(".py") ? CheckCode(name, content) : absl::OkStatus();
   };
-  CHAINFLEET_RETURN_IF_ERROR(ForEachZipMember(bytes, "TorchScript", look));
+  // Tensors are stored as they are, and code is small: an archive that unpacks to much more than itself is none.
+  constexpr int64_t kMoreBytes = 64 * limits::kMiB;
+  const int64_t most = static_cast<int64_t>(bytes.size()) + kMoreBytes;
+  CHAINFLEET_RETURN_IF_ERROR(ForEachZipMember(bytes, "TorchScript", look, most));
   if (tensors && code) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("not a TorchScript archive: it holds ",
                                                  tensors ? "tensors without code" : "other members",

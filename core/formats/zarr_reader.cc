@@ -89,6 +89,9 @@ class ChunkedArray {
     return ChunkedArray(std::move(metadata), *chunk_bytes, std::move(grid));
   }
 
+  int64_t array_bytes() const { return *Product(ItemBytes(metadata_.type), metadata_.shape, INT64_MAX); }
+  int64_t chunk_bytes() const { return chunk_bytes_; }
+
   absl::StatusOr<std::string> Read(const std::string& prefix, const ZarrGet& get) {
     std::string bytes = Filled(*Product(1, metadata_.shape, INT64_MAX));
     Sizes position(grid_.size(), 0);
@@ -162,7 +165,8 @@ absl::Status NoArray(const std::string& prefix, const ZarrGet& get) {
   return absl::NotFoundError(absl::StrCat("no Zarr array: ", prefix, ".zarray is missing"));
 }
 
-absl::StatusOr<Array> ReadBounded(const std::string& path, const ZarrGet& get, int64_t max_bytes) {
+absl::StatusOr<Array> ReadBounded(const std::string& path, const ZarrGet& get, int64_t max_bytes,
+                                  const AdmitBytes& admit) {
   const std::string prefix = path.empty() ? "" : path + "/", key = prefix + ".zarray";
   const absl::StatusOr<std::string> text = get(key, kMaxZarrMetadataBytes);
   if (absl::IsNotFound(text.status())) return NoArray(prefix, get);
@@ -173,6 +177,7 @@ absl::StatusOr<Array> ReadBounded(const std::string& path, const ZarrGet& get, i
   if (Product(1, array.shape, INT64_MAX) == 0) return array;
   absl::StatusOr<ChunkedArray> chunks = ChunkedArray::Make(*std::move(metadata), max_bytes);
   if (!chunks.ok()) return Annotate(chunks.status(), key);
+  CHAINFLEET_RETURN_IF_ERROR(admit(chunks->array_bytes() + chunks->chunk_bytes()));
   CHAINFLEET_ASSIGN_OR_RETURN(array.bytes, chunks->Read(prefix, get));
   return array;
 }
@@ -185,14 +190,15 @@ bool IsZarrName(const std::string& name) {
 }  // namespace
 
 absl::StatusOr<Array> ReadZarrArray(const std::string& path, const ZarrGet& get) {
-  return ReadBounded(path, get, limits::kMaxBlobBytes);
+  return ReadBounded(path, get, limits::kMaxBlobBytes, AdmitAll);
 }
 
-absl::StatusOr<std::map<std::string, Array>> ReadZarr(const std::vector<std::string>& names, const ZarrGet& get) {
+absl::StatusOr<std::map<std::string, Array>> ReadZarr(const std::vector<std::string>& names, const ZarrGet& get,
+                                                      const AdmitBytes& admit) {
   std::map<std::string, Array> arrays;
   int64_t left = limits::kMaxBlobBytes;
   for (const std::string& name : names) {
-    absl::StatusOr<Array> array = ReadBounded(name, get, left);
+    absl::StatusOr<Array> array = ReadBounded(name, get, left, admit);
     if (absl::IsNotFound(array.status())) continue;
     CHAINFLEET_RETURN_IF_ERROR(array.status());
     left -= static_cast<int64_t>(array->bytes.size());

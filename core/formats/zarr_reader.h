@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/formats/admit_bytes.h"
 #include "core/formats/array.h"
 
 namespace chainfleet {
@@ -24,8 +25,10 @@ using ZarrGet = std::function<absl::StatusOr<std::string>(const std::string& key
 // of `get` end the reading. Source: Zarr storage specification, version 2.
 absl::StatusOr<Array> ReadZarrArray(const std::string& path, const ZarrGet& get);
 
-// Those of the group's arrays `names` that are there, together up to limits::kMaxBlobBytes. Errors of ReadZarrArray.
-absl::StatusOr<std::map<std::string, Array>> ReadZarr(const std::vector<std::string>& names, const ZarrGet& get);
+// Those of the group's arrays `names` that are there, together up to limits::kMaxBlobBytes. Errors of ReadZarrArray and
+// of `admit`, which is asked for the arrays and for the largest chunk.
+absl::StatusOr<std::map<std::string, Array>> ReadZarr(const std::vector<std::string>& names, const ZarrGet& get,
+                                                      const AdmitBytes& admit = AdmitAll);
 
 // Where among an archive's `names` the Zarr group or array begins: "", or the one top folder that holds it all
 // ("mine.zarr/"). None if no name is one of Zarr's.

@@ -18,7 +18,8 @@ absl::Status ZipError(const std::string& what, zip_error_t* error) {
   return status;
 }
 
-absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const std::string& name, int64_t max_bytes) {
+absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const std::string& name, int64_t max_bytes,
+                                       const AdmitBytes& admit) {
   zip_stat_t info;
   if (zip_stat_index(archive, index, 0, &info) != 0 || !(info.valid & ZIP_STAT_SIZE)) {
     return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " has no size"));
@@ -27,12 +28,13 @@ absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const
     return absl::ResourceExhaustedError(absl::StrCat("archive member ", name, " unpacks to ", info.size,
                                                      " bytes, over the ", max_bytes, " that are left for it"));
   }
+  CHAINFLEET_RETURN_IF_ERROR(admit(static_cast<int64_t>(info.size)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, index, 0), zip_fclose);
   const absl::Status damaged = absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
   std::string content;
   while (content.size() < info.size) {  // in parts: its size is what somebody wrote there, and may be a lie
     const size_t done = content.size();
-    content.resize(std::min<size_t>(info.size, 2 * done + kFirstBytes));
+    content.resize(std::min<size_t>(info.size, std::max(content.capacity(), 2 * done + kFirstBytes)));
     const zip_int64_t came = file ? zip_fread(file.get(), content.data() + done, content.size() - done) : -1;
     if (came <= 0) return damaged;
     content.resize(done + static_cast<size_t>(came));
@@ -86,20 +88,21 @@ absl::StatusOr<ZipReader> ZipReader::Open(const std::string& bytes, const std::s
   return ZipReader(std::move(archive), std::move(names));
 }
 
-absl::StatusOr<std::string> ZipReader::Read(size_t index, int64_t max_bytes) const {
-  return ReadMember(archive_.get(), index, names_[index], max_bytes);
+absl::StatusOr<std::string> ZipReader::Read(size_t index, int64_t max_bytes, const AdmitBytes& admit) const {
+  return ReadMember(archive_.get(), index, names_[index], max_bytes, admit);
 }
 
-absl::StatusOr<std::string> ZipReader::Read(const std::string& name, int64_t max_bytes) const {
+absl::StatusOr<std::string> ZipReader::Read(const std::string& name, int64_t max_bytes, const AdmitBytes& admit) const {
   const zip_int64_t index = zip_name_locate(archive_.get(), name.c_str(), 0);
   if (index < 0) return absl::NotFoundError(absl::StrCat("the archive has no member ", name));
-  return Read(static_cast<size_t>(index), max_bytes);
+  return Read(static_cast<size_t>(index), max_bytes, admit);
 }
 
 absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
-                              const std::function<absl::Status(std::string name, const std::string& content)>& take) {
+                              const std::function<absl::Status(std::string name, const std::string& content)>& take,
+                              int64_t max_bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, kind));
-  int64_t left = limits::kMaxBlobBytes;
+  int64_t left = max_bytes;
   for (size_t i = 0; i < archive.names().size(); ++i) {  // not by name: two may have the same
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, left));
     left -= static_cast<int64_t>(content.size());

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "core/base/status.h"
+#include "core/formats/admit_bytes.h"
 
 struct zip;  // libzip's
 
@@ -25,10 +27,11 @@ class ZipReader {
   const std::vector<std::string>& names() const { return names_; }
 
   // The content of member names()[index]. INVALID_ARGUMENT if it does not match its CRC, RESOURCE_EXHAUSTED, before
-  // anything is decoded, if it is over `max_bytes`.
-  absl::StatusOr<std::string> Read(size_t index, int64_t max_bytes) const;
+  // anything is decoded, if it is over `max_bytes`; errors of `admit`.
+  absl::StatusOr<std::string> Read(size_t index, int64_t max_bytes, const AdmitBytes& admit = AdmitAll) const;
   // Of the first with this name; NOT_FOUND if there is none.
-  absl::StatusOr<std::string> Read(const std::string& name, int64_t max_bytes) const;
+  absl::StatusOr<std::string> Read(const std::string& name, int64_t max_bytes,
+                                   const AdmitBytes& admit = AdmitAll) const;
 
  private:
   using Archive = std::unique_ptr<zip, void (*)(zip*)>;
@@ -39,9 +42,10 @@ class ZipReader {
 };
 
 // Calls `take(name, content)` for each member, in the archive's order, until it returns an error, which is then
-// returned. Errors of ZipReader; all members together may have limits::kMaxBlobBytes.
+// returned. Errors of ZipReader; all members together may have `max_bytes`.
 absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
-                              const std::function<absl::Status(std::string name, const std::string& content)>& take);
+                              const std::function<absl::Status(std::string name, const std::string& content)>& take,
+                              int64_t max_bytes = limits::kMaxBlobBytes);
 
 // An archive of these members (name, content), stored without compression. INTERNAL if libzip fails.
 absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, std::string>>& members);

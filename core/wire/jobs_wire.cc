@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
 #include "core/wire/field_wire.h"
 #include "core/wire/layers_wire.h"
 #include "core/wire/types_wire.h"
@@ -187,6 +189,9 @@ v1::JobSpec ToProto(const JobSpec& spec) {
 }
 
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
+  if (const auto size = static_cast<int64_t>(proto.ByteSizeLong()); size > limits::kMaxSpecBytes) {
+    return InvalidFields({{"spec", absl::StrCat("has ", size, " bytes, the most is ", limits::kMaxSpecBytes)}});
+  }
   Violations violations;
   JobSpec spec;
   spec.name = proto.name();

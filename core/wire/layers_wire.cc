@@ -20,10 +20,17 @@ LayersProto* MutableListOf(v1::JobSpec::Layer* layer, const std::string& name) {
   return name == "branch" ? layer->mutable_residual()->mutable_branch() : layer->mutable_residual()->mutable_shortcut();
 }
 
-LayerList Parse(const LayersProto& proto, const std::string& path, int depth, std::vector<FieldViolation>* violations) {
+// `count`: of the layers of the whole network so far. What is beyond the bounds is refused before it is read.
+LayerList Parse(const LayersProto& proto, const std::string& path, int depth, int64_t* count,
+                std::vector<FieldViolation>* violations) {
   LayerList layers;
   if (depth > limits::kMaxLayerDepth) {
     violations->push_back({path, absl::StrCat("lists of layers lie at most ", limits::kMaxLayerDepth, " deep")});
+    return layers;
+  }
+  *count += proto.size();
+  if (*count > limits::kMaxLayers) {
+    violations->push_back({path, absl::StrCat("has too many layers, the most is ", limits::kMaxLayers)});
     return layers;
   }
   for (const v1::JobSpec::Layer& message : proto) {
@@ -32,7 +39,7 @@ LayerList Parse(const LayersProto& proto, const std::string& path, int depth, st
     ChoiceFromProto(message, at, &layer.kind, violations);
     ForEachList(layer, [&](const char* name, LayerList& list) {
       const std::string below = absl::StrCat(at, ".", NameOf(layer.kind), ".", name);
-      list = Parse(ListOf(message, name), below, depth + 1, violations);
+      list = Parse(ListOf(message, name), below, depth + 1, count, violations);
     });
   }
   return layers;
@@ -51,7 +58,8 @@ void LayersToProto(const LayerList& layers, LayersProto* proto) {
 }
 
 LayerList LayersFromProto(const LayersProto& proto, const std::string& path, std::vector<FieldViolation>* violations) {
-  return Parse(proto, path, 1, violations);
+  int64_t count = 0;
+  return Parse(proto, path, 1, &count, violations);
 }
 
 }  // namespace chainfleet

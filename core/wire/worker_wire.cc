@@ -12,6 +12,15 @@
 namespace chainfleet {
 namespace {
 
+// A reply may tell the reasons of all chains of a job.
+std::string Shortened(const std::string& reason) {
+  constexpr size_t kMostBytes = 1024;
+  if (reason.size() <= kMostBytes) return reason;
+  size_t end = kMostBytes;
+  while (end > 0 && (static_cast<unsigned char>(reason[end]) & 0xc0) == 0x80) --end;  // not inside of a character
+  return reason.substr(0, end);
+}
+
 google::protobuf::Duration DurationToProto(absl::Duration duration) {
   google::protobuf::Duration proto;
   proto.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
@@ -30,7 +39,7 @@ absl::StatusOr<ReleasedChain> ReleasedFromProto(const v1::SynchronizeRequest::Re
   return ReleasedChain{.chain = FromProto(proto.chain()),
                        .lease_epoch = proto.lease_epoch(),
                        .why = static_cast<ReleasedChain::Why>(proto.why()),
-                       .reason = proto.reason()};
+                       .reason = Shortened(proto.reason())};
 }
 
 absl::StatusOr<StopOrder> StopFromProto(const v1::SynchronizeReply::StopOrder& proto) {
@@ -247,7 +256,7 @@ absl::StatusOr<SignedCommit> FromProto(const v1::CommitProgressRequest& proto) {
   if (proto.has_ends_as()) {
     CHAINFLEET_ASSIGN_OR_RETURN(result.commit.ends_as, FromProto(proto.ends_as()));
   }
-  result.commit.reason = proto.reason();
+  result.commit.reason = Shortened(proto.reason());
   result.host = proto.host();
   result.device_kind = proto.device_kind();
   result.numerics_version = proto.numerics_version();

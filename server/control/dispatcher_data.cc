@@ -1,11 +1,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
+#include "core/domain/wire_bytes.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/page_token.h"
 
 namespace chainfleet {
 namespace {
+
+int64_t SizeOf(const Dataset& dataset) { return WireBytes(dataset); }
+int64_t SizeOf(const StoredModel&) { return limits::kKiB; }
 
 // A page of `all`, in the order of their names; the token belongs to lists of `kind`.
 template <typename Stored>
@@ -14,8 +20,10 @@ absl::StatusOr<Page<Stored>> PageOf(const std::map<std::string, Stored>& all, co
   const auto limit = static_cast<size_t>(ClampPageSize(page_size));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf(kind, page_token));
   Page<Stored> page;
+  int64_t bytes = 0;
   for (auto i = all.upper_bound(after); i != all.end(); ++i) {
-    if (page.items.size() == limit) {
+    bytes += SizeOf(i->second);
+    if (page.items.size() == limit || (!page.items.empty() && bytes > limits::kPageBytes)) {
       page.next_page_token = MakePageToken(kind, page.items.back().name);
       break;
     }

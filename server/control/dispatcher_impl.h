@@ -102,6 +102,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     std::shared_ptr<const Snapshot> snapshot;
   };
   static absl::Status NoSuchJob(const std::string& name);
+  absl::Status FindData(JobPlan* plan) const;  // the data set and module that its spec names
   JobEntry* AddJob(StoredJob stored);
   void KeepVersion(JobEntry* job, const Snapshot& snapshot);  // its newest one now
   void MakeVersionIfDue(JobEntry* job);
@@ -168,6 +169,8 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   bool HasOrders(const HeldCall& call, const WorkerEntry& worker);
   void OrderBack(Lease* lease);
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
+  // Those that fit one message with what they need; false if some are left for the worker's next call.
+  bool AddGrants(const WorkerEntry& worker, SynchronizeReply* reply);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
   // `content`: whether what it brings is the chain's own. Only a commit that has its lease is refused for that.
   void Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done);

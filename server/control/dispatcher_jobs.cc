@@ -2,6 +2,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
+#include "core/domain/wire_bytes.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/page_token.h"
 
@@ -23,6 +26,29 @@ absl::Status Dispatcher::Impl::NoSuchJob(const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
 }
 
+absl::Status Dispatcher::Impl::FindData(JobPlan* plan) const {
+  if (const std::string& name = plan->spec.dataset; !name.empty()) {
+    const auto dataset = datasets.find(name);
+    if (dataset == datasets.end()) {
+      return WithReason(absl::NotFoundError(
+                            absl::StrCat("dataset.name: no dataset ", name, ": put it with `chainfleet dataset put`")),
+                        "DATASET_NOT_FOUND");
+    }
+    plan->dataset = dataset->second;
+    plan->normalisation = dataset->second.normalisation;
+  }
+  if (const auto* script = std::get_if<TorchScriptModel>(&plan->spec.model.kind)) {
+    const auto module = models.find(script->name);
+    if (module == models.end()) {
+      return WithReason(absl::NotFoundError(absl::StrCat("model.torchscript: no model ", script->name,
+                                                         ": put it with `chainfleet model put`")),
+                        "MODEL_NOT_FOUND");
+    }
+    plan->module = module->second;
+  }
+  return absl::OkStatus();
+}
+
 JobEntry* Dispatcher::Impl::AddJob(StoredJob stored) {
   JobEntry* job = jobs.Add(std::move(stored));
   job->last_version_at = now;
@@ -40,33 +66,24 @@ absl::StatusOr<std::string> Dispatcher::ResolveJob(const std::string& tenant, co
 void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id,
                            bool validate_only, Reply<JobView> done) {
   Impl& impl = *impl_;
-  Impl::Entered entered(&impl);
-  if (absl::Status valid = InvalidFields(Validate(spec)); !valid.ok()) return impl.Say<JobView>(done, valid);
+  // A large job takes long to check: not under the lock, which renewals of leases wait for.
+  absl::Status valid = InvalidFields(Validate(spec));
   JobPlan plan;
   plan.spec = spec;
-  if (!spec.dataset.empty()) {
-    const auto dataset = impl.datasets.find(spec.dataset);
-    if (dataset == impl.datasets.end()) {
-      return impl.Say<JobView>(done,
-                               WithReason(absl::NotFoundError(absl::StrCat("dataset.name: no dataset ", spec.dataset,
-                                                                           ": put it with `chainfleet dataset put`")),
-                                          "DATASET_NOT_FOUND"));
-    }
-    plan.dataset = dataset->second;
-    plan.normalisation = dataset->second.normalisation;
+  if (valid.ok()) {
+    Impl::Entered entered(&impl);
+    valid = impl.FindData(&plan);
   }
-  if (const auto* script = std::get_if<TorchScriptModel>(&spec.model.kind)) {
-    const auto module = impl.models.find(script->name);
-    if (module == impl.models.end()) {
-      return impl.Say<JobView>(done,
-                               WithReason(absl::NotFoundError(absl::StrCat("model.torchscript: no model ", script->name,
-                                                                           ": put it with `chainfleet model put`")),
-                                          "MODEL_NOT_FOUND"));
+  if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr);
+  Impl::Entered entered(&impl);
+  if (valid.ok()) {
+    const DigestHex checked = plan.dataset ? plan.dataset->digest : "";
+    valid = impl.FindData(&plan);
+    if (valid.ok() && plan.dataset && plan.dataset->digest != checked) {
+      valid = absl::AbortedError(absl::StrCat("data set ", spec.dataset, " was replaced meanwhile: submit again"));
     }
-    plan.module = module->second;
   }
-  const absl::Status fits = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr);
-  if (!fits.ok()) return impl.Say<JobView>(done, fits);
+  if (!valid.ok()) return impl.Say<JobView>(done, valid);
   if (validate_only) {
     JobView view;
     view.plan = std::make_shared<const JobPlan>(std::move(plan));
@@ -142,11 +159,12 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int3
   auto job = jobs.rbegin();
   if (absl::SimpleAtoi(cursor, &older_than)) job = std::make_reverse_iterator(jobs.lower_bound(older_than));
   Page<JobView> page;
-  int64_t last = 0;
+  int64_t last = 0, bytes = 0;
   for (; job != jobs.rend(); ++job) {
     if (filter.state && job->second->state != *filter.state) continue;
     if (filter.tenant && job->second->row.tenant != *filter.tenant) continue;
-    if (page.items.size() == limit) {
+    bytes += WireBytes(job->second->row.plan->spec);
+    if (page.items.size() == limit || (!page.items.empty() && bytes > limits::kPageBytes)) {
       page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
       break;
     }

@@ -3,6 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
+#include "core/domain/wire_bytes.h"
 #include "server/control/commit_check.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/protocol_version.h"
@@ -40,6 +43,13 @@ CommitFigures FiguresOf(const ProgressCommit& commit) {
   const ResumePoint& point = commit.resume_point;
   figures.bytes += point.object ? point.object->size_bytes : static_cast<int64_t>(point.inline_bytes.size());
   return figures;
+}
+
+// Of the message that it becomes; a reply tells the plan of a job once.
+int64_t SizeOf(const Grant& grant, bool plan_is_told) {
+  const auto& point = grant.progress.resume_point;
+  return limits::kKiB + (point ? static_cast<int64_t>(point->inline_bytes.size()) : 0) +
+         (plan_is_told ? 0 : WireBytes(*grant.plan));
 }
 
 std::string ToString(ReleasedChain::Why why) {
@@ -228,6 +238,26 @@ void Dispatcher::Impl::OrderBack(Lease* lease) {
        {{"reason", "a chain of a higher tier waits for its place"}});
 }
 
+bool Dispatcher::Impl::AddGrants(const WorkerEntry& worker, SynchronizeReply* reply) {
+  int64_t bytes = 0;
+  std::set<const JobPlan*> plans;
+  for (Lease* lease : leases.OfWorker(worker.id)) {
+    if (!lease->confirmed || lease->grant == nullptr || lease->ending) continue;
+    if (MustStop(lease->chain, worker)) {
+      leases.EndAt(lease, now, {true, true, "its job or worker was stopped before the grant was seen"});
+      continue;
+    }
+    const int64_t more = SizeOf(*lease->grant, plans.contains(lease->grant->plan.get()));
+    if (!reply->grants.empty() && bytes + more > limits::kPageBytes) return false;
+    bytes += more;
+    plans.insert(lease->grant->plan.get());
+    reply->grants.push_back(*lease->grant);
+    // The worker counts its term from this request, which may be younger than the grant; repeats add nothing.
+    if (!std::exchange(lease->delivered, true)) leases.Extend(lease, LeaseEndsAfter(now));
+  }
+  return true;
+}
+
 SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const HeldCall& call) {
   SynchronizeReply reply;
   reply.generation = store->generation();
@@ -258,22 +288,13 @@ SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const He
         break;
     }
   }
-  for (Lease* lease : leases.OfWorker(worker.id)) {
-    if (!lease->confirmed || lease->grant == nullptr || lease->ending) continue;
-    if (MustStop(lease->chain, worker)) {
-      leases.EndAt(lease, now, {true, true, "its job or worker was stopped before the grant was seen"});
-      continue;
-    }
-    reply.grants.push_back(*lease->grant);
-    // The worker counts its term from this request, which may be younger than the grant; repeats add nothing.
-    if (!std::exchange(lease->delivered, true)) leases.Extend(lease, LeaseEndsAfter(now));
-  }
+  const bool all_granted = AddGrants(worker, &reply);
   // Who is told nothing new, and would be held, asks again at once; what was told may be told again only after a while.
   const bool nothing_new = reply.grants.empty() && reply.stop.empty() && reply.keep.size() == call.chains.size();
   reply.drain = worker.told_to_drain;
   const bool heeds = !reply.drain || call.draining;  // a worker that is older than this order never does
   const bool listens = nothing_new && heeds && (call.chains.empty() || HasRoom(worker));
-  reply.next_sync_in = listens ? absl::ZeroDuration() : options.sync_interval;
+  reply.next_sync_in = listens || !all_granted ? absl::ZeroDuration() : options.sync_interval;
   return reply;
 }
 

@@ -180,7 +180,8 @@ std::vector<std::string> CutDataset::ObjectNames() const {
 }
 
 absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation, uint64_t nonce) {
-  absl::StatusOr<DecodedDataset> decoded = DecodeDataset(upload.files(), upload.options());
+  absl::StatusOr<DecodedDataset> decoded =
+      DecodeDataset(upload.files(), upload.options(), [&](int64_t bytes) { return upload.share()->Add(bytes); });
   if (!decoded.ok()) return Annotate(decoded.status(), absl::StrCat("data set ", upload.name()));
   CutDataset cut{.data = *std::move(decoded), .description = {}};
   const DecodedDataset& data = cut.data;

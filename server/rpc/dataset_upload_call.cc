@@ -35,8 +35,8 @@ absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
 
 void DatasetUploadCall::TakeEnd() {
   if (const absl::Status status = upload_->CheckComplete(); !status.ok()) return finisher()->Finish(status);
-  const auto take_in = [parts = parts_, tenant = tenant_, upload = upload_, finisher = finisher(),
-                        response = response_] {
+  const auto decode = [parts = parts_, tenant = tenant_, upload = upload_, finisher = finisher(),
+                       response = response_] {
     const absl::Status fetched = upload->Fetch(*parts.dataset_roots, [&] { return finisher->waits(); });
     if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
     absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), parts.dispatcher->ObjectNonce());
@@ -60,6 +60,7 @@ void DatasetUploadCall::TakeEnd() {
                   },
               .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };
+  const auto take_in = [decode, finisher = finisher()] { finisher->Run(decode); };
   if (!upload_->HasUris()) return parts_.executor->Schedule(take_in);
   if (const absl::Status status = parts_.dataset_reads->Schedule(take_in); !status.ok()) finisher()->Finish(status);
 }

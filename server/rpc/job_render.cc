@@ -50,7 +50,8 @@ void RenderPoints(const JobView& view, v1::Job* job) {
   }
 }
 
-v1::Chain RenderChain(const ChainView& view, const JobPlan& plan) {
+// `spec`: of the chain's point.
+v1::Chain RenderChain(const ChainView& view, const JobPlan& plan, const JobSpec& spec) {
   v1::Chain chain;
   *chain.mutable_id() = ToProto(view.id);
   chain.set_state(ToProto(view.state));
@@ -63,7 +64,6 @@ v1::Chain RenderChain(const ChainView& view, const JobPlan& plan) {
   chain.set_attempts(view.attempts);
   chain.set_reason(view.reason);
   chain.set_point(PointOf(plan.spec, view.id.index));
-  const JobSpec spec = SpecAt(plan.spec, chain.point());
   for (const std::string& warning : WarningsOf(view.stats, spec, NumExamples(plan))) chain.add_warnings(warning);
   return chain;
 }
@@ -80,15 +80,20 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
   *job.mutable_created_at() = ToProto(view.created_at);
   if (view.finished_at) *job.mutable_finished_at() = ToProto(*view.finished_at);
   int64_t draws = 0, done = 0, total = 0;
+  JobSpec at_point;
+  int32_t point = -1;
   for (const ChainView& chain : view.chains) {
+    if (const int32_t own = PointOf(view.plan->spec, chain.id.index); with_chains && own != point) {
+      at_point = SpecAt(view.plan->spec, point = own);  // chains of a point are neighbours: one copy for all of them
+    }
     draws += chain.num_draws;
     done += chain.step;
     total += chain.total_steps;
-    if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan);
+    if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan, at_point);
   }
-  for (const auto& [point, why] : view.stopped) {
+  for (const auto& [stopped_point, why] : view.stopped) {
     v1::Job::Stopped* stopped = job.add_stopped();
-    stopped->set_point(point);
+    stopped->set_point(stopped_point);
     stopped->set_why(why);
   }
   job.set_num_draws(draws);

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/base/version.h"
 #include "core/domain/sweep_points.h"
@@ -73,9 +74,16 @@ absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::
   CHAINFLEET_RETURN_IF_ERROR(ReadSegmentToken(job, request, &query));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
   v1::ListSegmentsResponse response;
-  for (const SegmentRecord& record : records) {
-    if (record.chain.index >= chains.end) return response;
-    *response.add_segments() = ToProto(record);
+  int64_t bytes = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (records[i].chain.index >= chains.end) return response;
+    v1::SegmentRecord segment = ToProto(records[i]);
+    bytes += static_cast<int64_t>(segment.ByteSizeLong());
+    if (i > 0 && bytes > limits::kPageBytes) {  // a segment of small draws lists many steps
+      response.set_next_page_token(SegmentToken(job, request, records[i - 1]));
+      return response;
+    }
+    *response.add_segments() = std::move(segment);
   }
   if (static_cast<int32_t>(records.size()) == query.limit)
     response.set_next_page_token(SegmentToken(job, request, records.back()));

@@ -59,8 +59,8 @@ void ModelUploadCall::TakeEnd() {
         absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", bytes_->size(), " of ",
                                                 announced_bytes_, " bytes came; send it again")));
   }
-  parts_.executor->Schedule([parts = parts_, tenant = tenant_, name = name_, bytes = bytes_, share = share_,
-                             finisher = finisher(), response = response_] {
+  const auto take_in = [parts = parts_, tenant = tenant_, name = name_, bytes = bytes_, share = share_,
+                        finisher = finisher(), response = response_] {
     if (!finisher->waits()) return;
     if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
       return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
@@ -85,7 +85,8 @@ void ModelUploadCall::TakeEnd() {
                                tenant);
                          },
                      .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
-  });
+  };
+  parts_.executor->Schedule([take_in, finisher = finisher()] { finisher->Run(take_in); });
 }
 
 }  // namespace chainfleet

@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/domain/fields.h"
 #include "core/wire/predict_wire.h"
@@ -64,8 +65,15 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> rows, store->ListEvaluations(query));
   v1::ListEvaluationsResponse response;
-  for (const EvaluationRow& row : rows) {
-    CHAINFLEET_ASSIGN_OR_RETURN(*response.add_evaluations(), RenderOperation({row, std::nullopt}));
+  int64_t bytes = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation operation, RenderOperation({rows[i], std::nullopt}));
+    bytes += static_cast<int64_t>(operation.ByteSizeLong());
+    if (i > 0 && bytes > limits::kPageBytes) {
+      response.set_next_page_token(MakePageToken(arguments, absl::StrCat(rows[i - 1].sequence)));
+      return response;
+    }
+    *response.add_evaluations() = std::move(operation);
   }
   if (static_cast<int32_t>(rows.size()) == query.limit) {
     response.set_next_page_token(MakePageToken(arguments, absl::StrCat(rows.back().sequence)));

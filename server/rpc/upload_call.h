@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "core/base/mutex.h"
@@ -28,6 +29,15 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
       if (call == nullptr) return;
       if (status.ok() && fill) fill();
       call->grpc::template ServerReadReactor<Message>::Finish(ToGrpc(status));
+    }
+
+    // Runs work of the call. If it asks for more memory than there is, the call ends, not the process.
+    void Run(const std::function<void()>& work) {
+      try {
+        work();
+      } catch (const std::bad_alloc&) {
+        Finish(absl::ResourceExhaustedError("the server has too little memory for this upload: send less at once"));
+      }
     }
 
     // False once the call has ended, also because its client has gone: then no work for it is worth while.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -151,6 +152,16 @@ TEST(ShareWork, WaitsForNoThreadThatHasNotBegun) {
   EXPECT_EQ(idle.tasks.size(), 4u);
   for (const auto& task : idle.tasks) task();
   EXPECT_EQ(sum, 10);
+}
+
+TEST(ThreadPool, OutlivesATaskThatRunsOutOfMemory) {
+  bool ran = false;
+  {
+    ThreadPool pool(1);
+    pool.Schedule([] { throw std::bad_alloc(); });
+    pool.Schedule([&] { ran = true; });
+  }
+  EXPECT_TRUE(ran);
 }
 
 }  // namespace

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
 #include <utility>
+
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -39,6 +43,22 @@ TEST(ChainMemory, OfAStoredModuleGoesByItsSize) {
   JobSpec spec = Lenet5(SgldSpec{});
   spec.model.kind = TorchScriptModel{"mine"};
   EXPECT_GE(EstimateChainBytes(spec, {1, 28, 28}, 10, 1'000'000), 4'000'000);
+}
+
+TEST(ChainMemory, BeyondAllBoundsIsTheLargestNumberAndRefused) {
+  JobSpec spec = Lenet5(SwagSpec{.max_rank = 1000});
+  LayerList layers(limits::kMaxLayers - 1, {LinearLayer{65536}});
+  layers.push_back({LinearLayer()});
+  spec.model.kind = LayeredModel{layers};
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
+  spec.num_steps = 100;
+  spec.batch_size = int64_t{1} << 40;
+  const Dataset dataset{
+      .name = "large", .input_shape = {3, 25000, 25000}, .num_rows = int64_t{1} << 40, .num_classes = 10};
+  EXPECT_EQ(EstimateChainBytes(spec, dataset.input_shape, 10), std::numeric_limits<int64_t>::max());
+  const absl::Status refused = CheckAgainstData(spec, &dataset);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_NE(std::string(refused.message()).find("GiB"), std::string::npos) << refused;
 }
 
 }  // namespace

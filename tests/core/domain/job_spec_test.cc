@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/domain/chain_trace.h"
 
@@ -534,6 +535,21 @@ TEST(JobSpec, GradientUncertaintyTakesEveryNetworkWhoseExamplesHaveGradients) {
   EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
   spec.model.kind = PotentialKind(LogisticRegressionPotential{});
   EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
+}
+
+TEST(JobSpec, ListsOfKindsAreBounded) {
+  JobSpec spec;
+  spec.collect.kinds.assign(500'000, DrawKind::kTheta);
+  const auto violations = Validate(spec);
+  EXPECT_TRUE(std::ranges::any_of(violations, [](const auto& v) { return v.path == "collect.kinds"; }));
+  EXPECT_LT(violations.size(), limits::kMaxViolations);
+}
+
+TEST(JobSpec, AFewOfVeryManyViolationsAreListed) {
+  std::vector<FieldViolation> violations(100'000, {"path", "message"});
+  const absl::Status refused = InvalidFields(violations);
+  EXPECT_EQ(FieldViolationsOf(refused).size(), limits::kMaxViolations);
+  EXPECT_NE(std::string(refused.message()).find("; and 99968 more"), std::string::npos) << refused;
 }
 
 }  // namespace

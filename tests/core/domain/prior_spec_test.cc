@@ -58,5 +58,15 @@ TEST(LayerOf, IsThePathBeforeTheLastDot) {
   EXPECT_EQ(LayerOf("theta"), "theta");
 }
 
+TEST(PriorSpec, UnknownLayersCostNoMoreThanTheyAndTheModelHave) {
+  std::vector<ParameterShape> parameters;
+  for (int i = 0; i < 4096; ++i) parameters.push_back({std::string(200, 'a') + std::to_string(i) + ".weight", {1}});
+  GaussianPrior prior;
+  for (int i = 0; i < 5000; ++i) prior.layers["no" + std::to_string(i)] = 1;
+  const absl::Status refused = InvalidFields(ValidateForLayers(PriorSpec{prior}, parameters));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("the model has no such layer; it has aaa"));
+  EXPECT_LT(refused.message().size(), size_t{1} << 20);
+}
+
 }  // namespace
 }  // namespace chainfleet

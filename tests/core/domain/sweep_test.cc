@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/base/limits.h"
 #include "core/domain/sweep_points.h"
@@ -167,6 +169,33 @@ TEST(Sweep, BoundsPointsAndChains) {
   EXPECT_THAT(Errors(spec), IsEmpty());
   const std::vector<double> huge(100'000, 1);
   EXPECT_GT(NumPoints({huge, huge, huge, huge, huge, huge, huge}), limits::kMaxSweepPoints);
+}
+
+double CpuSeconds(const std::function<void()>& run) {
+  const auto used = [] {
+    rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
+  };
+  const double before = used();
+  run();
+  return used() - before;
+}
+
+TEST(Sweep, OfManyPointsChecksTheModelOnce) {
+  constexpr int64_t n = GaussianPotential::kMaxCovarianceDimension;
+  GaussianPotential gaussian{.dimension = n};
+  gaussian.covariance.resize(n * n);
+  for (int64_t i = 0; i < n; ++i) gaussian.covariance[i * n + i] = 1;
+  JobSpec spec;
+  spec.name = "sweep";
+  spec.model.kind = PotentialKind(gaussian);
+  spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
+  spec.num_steps = 100;
+  const double one = CpuSeconds([&] { EXPECT_THAT(Validate(spec), IsEmpty()); });
+  for (int i = 0; i < 250; ++i) spec.sweep.temperature.push_back(1 + i);
+  const double many = CpuSeconds([&] { EXPECT_THAT(Validate(spec), IsEmpty()); });
+  EXPECT_LT(many, 20 * one + 0.2);
 }
 
 }  // namespace

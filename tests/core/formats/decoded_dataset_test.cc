@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <cmath>
 #include <cstring>
@@ -227,6 +228,72 @@ TEST(DecodeDataset, ReadsFloat32TargetsOfArrays) {
   const auto nan = WriteNpz({{"x", FloatArray({2, 2}, {1, 2, 3, 4})}, {"y", FloatArray({2}, {0, NAN})}});
   EXPECT_THAT(std::string(DecodeDataset({{"d.npz", *nan}}, {"", true}).status().message()),
               HasSubstr("d.npz: y: target nan of row 1"));
+}
+
+std::string Gzipped(const std::string& content) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string bytes(deflateBound(&stream, content.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = static_cast<uInt>(bytes.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  bytes.resize(stream.total_out);
+  deflateEnd(&stream);
+  return bytes;
+}
+
+// A budget of bytes, and what was asked of it.
+struct Budget {
+  int64_t left;
+  AdmitBytes admit() {
+    return [this](int64_t bytes) {
+      if (bytes > left) return absl::ResourceExhaustedError("the budget is spent");
+      left -= bytes;
+      return absl::OkStatus();
+    };
+  }
+};
+
+TEST(DecodeDataset, TakesFromTheBudgetBeforeItMakesBytes) {
+  constexpr int64_t kMiB = 1 << 20, kBudget = 4 * kMiB;
+  const std::string zeros(64 * kMiB, '\0');
+  const std::string gzip = Gzipped(Idx({1, 64, 255, 255}, "").substr(0, 20) + zeros);
+  ASSERT_LT(gzip.size(), kMiB / 8);
+  const std::string kGigabyte =
+      R"({"zarr_format": 2, "shape": [1073741824], "chunks": [1048576], "dtype": "|u1", "compressor": null, )"
+      R"("fill_value": 0, "order": "C", "filters": null})";
+  const auto npz = [&] { return *WriteZip({{"x.npy", zeros}, {"y.npy", "none"}}); };
+  const auto zarr = *WriteZip({{"x/.zarray", kGigabyte}, {"y/.zarray", ZarrOfBytes({5})}});
+  std::string csv;
+  for (int i = 0; i < 500'000; ++i) csv += "1,2\n";
+  for (const UploadedFile& file :
+       std::vector<UploadedFile>{{"d.gz", gzip}, {"d.npz", npz()}, {"d.zip", zarr}, {"d.csv", csv}, {"d.npy", zeros}}) {
+    Budget budget{kBudget};
+    const absl::Status refused = DecodeDataset({file}, {}, budget.admit()).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << file.name << ": " << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("the budget is spent")) << file.name;
+  }
+}
+
+TEST(DecodeDataset, AsksForAtLeastWhatItReturns) {
+  Budget budget{1 << 20};
+  const auto data = DecodeDataset({{"d.csv", "a,b,label\n1,2,0\n3,4,1\n"}}, {}, budget.admit());
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_GE((1 << 20) - budget.left, static_cast<int64_t>(data->inputs.size() + 4 * data->labels.size()));
+}
+
+TEST(DecodeDataset, BoundsColumnsAndTheirNames) {
+  const std::string wide = std::string(200'000, ',') + "\n";
+  EXPECT_THAT(Error({{"d.csv", wide}}), HasSubstr("line 1 has 200001 cells, the most is 65537"));
+  EXPECT_THAT(Error({{"d.csv", std::string(300, 'a') + ",b\n1,2\n"}}), HasSubstr("the name of column 0 has 300 bytes"));
+  std::string header = "c0";
+  for (int i = 1; i < 1000; ++i) header += ",c" + std::to_string(i);
+  std::string row = "1";
+  for (int i = 1; i < 1000; ++i) row += ",1";
+  const absl::Status unknown = DecodeDataset({{"d.csv", header + "\n" + row + "\n"}}, {.target = "z"}).status();
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("and 968 more"));
 }
 
 }  // namespace

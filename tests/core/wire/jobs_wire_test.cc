@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/content_limits.h"
+#include "core/base/limits.h"
+
 namespace chainfleet {
 namespace {
 
@@ -150,6 +153,27 @@ TEST(JobSpecWire, StopsReadingLayersThatLieTooDeep) {
   const auto violations = FieldViolationsOf(FromProto(proto).status());
   ASSERT_EQ(violations.size(), 1u);
   EXPECT_NE(violations[0].message.find("at most 8 deep"), std::string::npos);
+}
+
+TEST(JobSpecWire, RefusesMoreBytesThanASpecMayHave) {
+  v1::JobSpec proto = Minimal();
+  proto.set_name(std::string(limits::kMaxSpecBytes, 'a'));
+  EXPECT_NE(ViolationAt(proto, "spec").find("the most is"), std::string::npos);
+}
+
+TEST(JobSpecWire, ReadsNoLayersBeyondTheirBound) {
+  v1::JobSpec proto = Minimal();
+  proto.mutable_model()->clear_builtin();
+  auto* layers = proto.mutable_model()->mutable_layers();
+  for (int i = 0; i < 1'000'000; ++i) layers->Add();
+  EXPECT_EQ(ViolationAt(proto, "model.layers"), "has too many layers, the most is 4096");
+  EXPECT_EQ(FieldViolationsOf(FromProto(proto).status()).size(), 1u);
+  layers->Clear();
+  for (int i = 0; i < 4; ++i) {
+    auto* branch = layers->Add()->mutable_residual()->mutable_branch();
+    for (int k = 0; k < 1500; ++k) branch->Add()->mutable_relu();
+  }
+  EXPECT_EQ(ViolationAt(proto, "model.layers[2].residual.branch"), "has too many layers, the most is 4096");
 }
 
 }  // namespace

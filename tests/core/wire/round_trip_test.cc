@@ -1,6 +1,7 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include "core/domain/wire_bytes.h"
 #include "core/wire/evaluation_wire.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/predict_wire.h"
@@ -113,6 +114,34 @@ TYPED_TEST(RoundTrip, KeepsEveryField) {
     differencer.ReportDifferencesToString(&difference);
     EXPECT_TRUE(differencer.Compare(message, ToProto(*value))) << "seed " << seed << "\n" << difference;
   }
+}
+
+TEST(WorkerWire, KeepsTheBeginningOfALongReason) {
+  v1::CommitProgressRequest message;
+  for (int i = 0; i < 100'000; ++i) message.mutable_reason()->append("\xc3\xa9");
+  message.mutable_reason()->insert(0, "x");
+  const auto commit = FromProto(message);
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  EXPECT_EQ(commit->commit.reason.size(), 1023u) << "whole characters of two bytes after the first";
+}
+
+TEST(WireBytes, AreNoFewerThanTheMessageTakes) {
+  for (uint64_t seed = 1; seed <= 64; ++seed) {
+    RandomMessage random(seed);
+    auto message = random.Make<v1::JobPlan>();
+    Fix(&message, &random);
+    const auto plan = FromProto(message);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GE(WireBytes(*plan), static_cast<int64_t>(ToProto(*plan).ByteSizeLong())) << "seed " << seed;
+  }
+  JobSpec spec;
+  GaussianPotential gaussian{.dimension = 500};
+  gaussian.covariance.assign(250'000, 0.1);
+  spec.model.kind = PotentialKind(gaussian);
+  spec.prior.kind = GaussianPrior{1, {{std::string(10'000, 'a'), 1}}};
+  EXPECT_GE(WireBytes(spec), static_cast<int64_t>(ToProto(spec).ByteSizeLong()));
+  spec.model.kind = LayeredModel{LayerList(4000, {ConvLayer{.out_channels = 65536}})};
+  EXPECT_GE(WireBytes(spec), static_cast<int64_t>(ToProto(spec).ByteSizeLong()));
 }
 
 TEST(TypesWire, KeepsEveryEnumValue) {

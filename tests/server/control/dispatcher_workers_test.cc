@@ -1,5 +1,8 @@
 // Synchronize, grants and stop orders (protocol 4).
+#include <set>
+
 #include "absl/strings/str_cat.h"
+#include "core/base/content_limits.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {
@@ -414,6 +417,35 @@ TEST_F(DispatcherTest, CountsOnlyWorkersHeardOfWithinALease) {
   const FleetDemand demand = dispatcher_->Demand();
   ASSERT_EQ(demand.workers.size(), 1u);
   EXPECT_EQ(demand.workers[0].id, "w1");
+}
+
+TEST_F(DispatcherWorkers, GrantsThatNoOneReplyCarriesComeInSeveral) {
+  constexpr int64_t n = GaussianPotential::kMaxCovarianceDimension;
+  JobSpec large = SmallSpec("large", 2);
+  GaussianPotential gaussian{.dimension = n};
+  gaussian.covariance.resize(n * n);
+  for (int64_t i = 0; i < n; ++i) gaussian.covariance[i * n + i] = 1;
+  large.model.kind = PotentialKind(gaussian);
+  constexpr int kJobs = 8;
+  for (int i = 0; i < kJobs; ++i) {
+    large.name = absl::StrCat("large", i);
+    ASSERT_TRUE(TryCreate(large).ok());
+  }
+  FakeWorker worker("w1", 2 * kJobs);
+  Sync(&worker);
+  size_t replies = 0;
+  while (worker.chains.size() < 2 * kJobs && replies < 20) {
+    const SynchronizeReply reply = Sync(&worker);
+    ++replies;
+    std::set<const JobPlan*> plans;
+    for (const Grant& grant : reply.grants) plans.insert(grant.plan.get());
+    EXPECT_LE(static_cast<int64_t>(plans.size() * n * n * sizeof(double)), limits::kPageBytes);
+    if (worker.chains.size() < 2 * kJobs && !reply.grants.empty()) {
+      EXPECT_EQ(reply.next_sync_in, absl::ZeroDuration());
+    }
+  }
+  EXPECT_EQ(worker.chains.size(), 2u * kJobs);
+  EXPECT_GE(replies, 2u);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <string>
+#include <utility>
 
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "tests/server/rpc/running_server.h"
@@ -22,6 +25,36 @@ class JobServiceTest : public RunningServer {
     request.set_page_token(token);
     request.set_state(state);
     return Call(*jobs_, &v1::JobService::Stub::ListJobs, request);
+  }
+
+  // As many segments of the only waiting chain, each of `draws` draws.
+  void CommitSegments(int segments, int64_t draws) {
+    SynchronizeRequest request;
+    request.worker = "w1";
+    request.incarnation = "life";
+    request.devices = {{"cpu", int64_t{1} << 30, 4}};
+    const Grant grant = Granted([&] {
+      ++request.seq;
+      Waited<absl::StatusOr<SynchronizeReply>> reply;
+      dispatcher_.Synchronize(request, reply.Take());
+      return *reply.Get();
+    });
+    DigestHex parent = grant.progress.last_digest;
+    for (int64_t i = 0; i < segments; ++i) {
+      Segment segment{.first_index = i * draws, .kinds = {DrawKind::kTheta}, .digest = DigestHex(64, 'a' + i % 6)};
+      for (int64_t step = 1; step <= draws; ++step) segment.steps.push_back(i * draws + step);
+      segment.weights.assign(static_cast<size_t>(draws), 1);
+      segment.object = {SegmentObjectName("store", grant.chain, grant.lease_epoch, segment.digest), 10,
+                        DigestHex(64, 'd')};
+      segment.parent_digest = std::exchange(parent, segment.digest);
+      ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
+      commit.resume_point = {(i + 1) * draws, "state", std::nullopt, Sha256Hex("state")};
+      commit.segment = std::move(segment);
+      Waited<absl::StatusOr<CommitReply>> committed;
+      dispatcher_.CommitProgress(commit, "w1", "life", SegmentRecord{}, committed.Take());
+      const auto done = committed.Get();
+      ASSERT_TRUE(done && done->ok()) << done->status();
+    }
   }
 };
 
@@ -442,6 +475,50 @@ TEST_F(TokenTest, WantsItOnStreamsOfEveryServiceToo) {
   EXPECT_EQ(workers_->ServeShards(&shards)->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(predictions_->Evaluate(&evaluate, v1::EvaluateRequest())->Finish().error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(JobServiceTest, AListOfLargeJobsComesInPagesThatAMessageCarries) {
+  v1::JobSpec spec = GaussianJob("large");
+  constexpr int kDimension = GaussianPotential::kMaxCovarianceDimension, kJobs = 9;
+  auto* gaussian = spec.mutable_model()->mutable_potential()->mutable_gaussian();
+  gaussian->Clear();
+  gaussian->set_dimension(kDimension);
+  for (int i = 0; i < kDimension * kDimension; ++i) gaussian->add_covariance(i % (kDimension + 1) == 0 ? 1 : 0);
+  for (int i = 0; i < kJobs; ++i) {
+    spec.set_name("large" + std::to_string(i));
+    const auto created = CreateJob(spec);
+    ASSERT_TRUE(created.ok()) << created.status();
+  }
+  int listed = 0;
+  std::string token;
+  do {
+    const auto page = List(1000, token);
+    ASSERT_TRUE(page.ok()) << page.status();
+    listed += page->jobs_size();
+    token = page->next_page_token();
+  } while (!token.empty());
+  EXPECT_EQ(listed, kJobs);
+}
+
+TEST_F(JobServiceTest, SegmentsOfManySmallDrawsComeInPagesThatAMessageCarries) {
+  constexpr int kSegments = 6;
+  constexpr int64_t kDraws = 300'000;  // of one segment: more than 20 MB of steps and weights in all
+  v1::JobSpec spec = GaussianJob("walk");
+  spec.set_num_steps(kSegments * kDraws);
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  CommitSegments(kSegments, kDraws);
+  v1::ListSegmentsRequest request;
+  request.set_job(job->id());
+  request.set_page_size(1000);
+  int64_t draws = 0;
+  do {
+    const auto page = Call(*jobs_, &v1::JobService::Stub::ListSegments, request);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const v1::SegmentRecord& segment : page->segments()) draws += segment.segment().steps_size();
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  EXPECT_EQ(draws, kSegments * kDraws);
 }
 
 }  // namespace

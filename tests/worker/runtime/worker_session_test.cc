@@ -201,6 +201,32 @@ TEST_F(WorkerSessionTest, GivesUpAChainTheDeviceNoLongerVisits) {
   EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 4);
 }
 
+TEST_F(WorkerSessionTest, EndsOnceAStepThatDoesNotEndHasGivenEveryChainBack) {
+  server_.AddChains(AnalyticPlan("job-b", 1), 1);
+  Start();
+  worker_.held.TakeNew();  // and the loop is never seen again
+  executor_.RunFor(absl::Seconds(10));
+  EXPECT_FALSE(worker_.session.stuck());
+  server_.grants_enabled = false;
+  const size_t before = server_.released.size();
+  worker_.held.Drop({chain_, 1});  // its job was cancelled: the step may be its own
+  executor_.RunFor(absl::Seconds(20));
+  EXPECT_FALSE(worker_.session.stuck());
+  executor_.RunFor(absl::Seconds(20));
+  ASSERT_EQ(server_.released.size(), before + 1) << "the other chain, long before its own bound of five minutes";
+  EXPECT_EQ(server_.released.back().why, ReleasedChain::Why::kHung);
+  EXPECT_TRUE(worker_.session.stuck());
+}
+
+TEST_F(WorkerSessionTest, ACancelledChainEndsNoProcessWhoseLoopGoesOn) {
+  Start();
+  worker_.held.TakeNew();
+  worker_.held.Drop({chain_, 1});
+  worker_.device.RunOnce();
+  executor_.RunFor(absl::Minutes(2));
+  EXPECT_FALSE(worker_.session.stuck());
+}
+
 TEST_F(WorkerSessionTest, GivesSlowStepsTwentyTimesTheirTime) {
   script_.on_step = [this](int32_t, int64_t) {
     executor_.RunFor(absl::Seconds(20));

@@ -90,8 +90,10 @@ std::vector<LeaseRef> HeldChains::ReleaseHung() {
   std::vector<LeaseRef> hung;
   const absl::Duration now = clock_->Monotonic();
   MutexLock lock(&mutex_);
+  const bool unwanted = loop_due_ && now > *loop_due_;
+  hung_ = hung_ || unwanted;
   for (const auto& [chain, record] : records_) {
-    if (record.phase != Phase::kEnding && now - record.visited_at > record.hung_after) {
+    if (record.phase != Phase::kEnding && (unwanted || now - record.visited_at > record.hung_after)) {
       hung.push_back(record.chain.lease());
     }
   }
@@ -105,6 +107,11 @@ std::vector<LeaseRef> HeldChains::ReleaseHung() {
 bool HeldChains::device_responds() const {
   MutexLock lock(&mutex_);
   return !hung_;
+}
+
+bool HeldChains::stuck() const {
+  MutexLock lock(&mutex_);
+  return hung_ && records_.empty() && released_.empty();
 }
 
 bool HeldChains::quiet() const {
@@ -121,6 +128,7 @@ std::vector<LeasedChain> HeldChains::TakeNew() {
   std::vector<LeasedChain> taken;
   MutexLock lock(&mutex_);
   hung_ = false;
+  loop_due_.reset();
   for (auto& [chain, record] : records_) {
     if (record.phase != Phase::kNew) continue;
     record.phase = Phase::kRunning;
@@ -186,6 +194,11 @@ void HeldChains::Release(const LeaseRef& lease, ReleasedChain::Why why, const st
 bool HeldChains::Drop(const LeaseRef& lease) {
   {
     MutexLock lock(&mutex_);
+    const auto record = records_.find(lease.chain);
+    if (record != records_.end() && record->second.phase == Phase::kRunning && !loop_due_) {
+      constexpr int kPartOfBound = 10;
+      loop_due_ = clock_->Monotonic() + record->second.hung_after / kPartOfBound;
+    }
     if (!Erase(lease)) return false;
   }
   on_device_work_();

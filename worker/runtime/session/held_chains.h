@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,10 +71,13 @@ class HeldChains {
   // The coordinator answered report `number`: releases in it need no repeat.
   void Acknowledge(uint64_t number);
 
-  // Releases as HUNG every chain the device loop has not visited for its bound, and returns them.
+  // Releases as HUNG every chain the device loop has not visited for its bound, and returns them. After a running
+  // chain was dropped, by a cancelled job as a rule, a tenth of its bound is left to all: the loop may be in its step.
   std::vector<LeaseRef> ReleaseHung();
   // False from a hung release until the device loop shows up again: no slots meanwhile.
   bool device_responds() const;
+  // The device loop is stuck and the coordinator has every chain back: this process has no use any more.
+  bool stuck() const;
 
   // Nothing is held and no release waits to be told.
   bool quiet() const;
@@ -134,6 +138,8 @@ class HeldChains {
   std::vector<Told> released_ CHAINFLEET_GUARDED_BY(mutex_);
   uint64_t reports_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   bool hung_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  // By when the loop must show up again after the first drop since it did.
+  std::optional<absl::Duration> loop_due_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace chainfleet

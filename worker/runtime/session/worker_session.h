@@ -47,6 +47,8 @@ class WorkerSession {
   // reply hands back alike, but is no reason to end: drained() stays false.
   void Drain();
   bool drained() const;
+  // A step or pass does not end; every chain is handed back, and the process should end. May come true in any reply.
+  bool stuck() const { return held_->stuck(); }
 
   // Not OK: the server refuses this worker for good (VERSION_MISMATCH and the like); nothing is held any more.
   absl::Status status() const;

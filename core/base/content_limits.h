@@ -1,0 +1,16 @@
+// Bounds on what users send and on lists of it, beside those of limits.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/limits.h"
+
+namespace chainfleet::limits {
+
+inline constexpr int64_t kMaxSpecBytes = 3 * kMiB;  // of a job, as a message
+inline constexpr int64_t kPageBytes = 8 * kMiB;     // of the items of one page or reply, beyond the first item
+inline constexpr int64_t kMaxChannels = 65536;      // of a data set: each has a mean and a deviation
+inline constexpr size_t kMaxViolations = 32;        // listed in one error
+
+}  // namespace chainfleet::limits

@@ -1,0 +1,22 @@
+// Sizes that users choose, added and multiplied: a result beyond int64_t is the largest or smallest value, so that a
+// comparison with a bound refuses it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace chainfleet {
+
+inline int64_t SaturatingAdd(int64_t a, int64_t b) {
+  int64_t sum;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
+}
+
+inline int64_t SaturatingMultiply(int64_t a, int64_t b) {
+  int64_t product;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) != (b < 0) ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
+}
+
+}  // namespace chainfleet

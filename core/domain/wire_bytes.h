@@ -1,0 +1,18 @@
+// What jobs take in messages, estimated without protobuf: replies that hold several stay below the bound on messages.
+#pragma once
+
+#include <cstdint>
+
+#include "core/domain/job_spec.h"
+#include "core/domain/worker_protocol.h"
+
+namespace chainfleet {
+
+// At least as many bytes as a message of the spec takes. Linear in its lists, cheap for numbers.
+int64_t WireBytes(const JobSpec& spec);
+
+// The same of a data set with its shards, and of all that a worker is told of a job.
+int64_t WireBytes(const Dataset& dataset);
+int64_t WireBytes(const JobPlan& plan);
+
+}  // namespace chainfleet

@@ -1,0 +1,107 @@
+"""Small content that unpacks to much is refused before it takes memory, and a large job spec delays nobody."""
+import threading
+import time
+import unittest
+import zipfile
+import zlib
+
+import fleet as fleets
+
+JOB = """
+name: large
+model: {layers: [%s]}
+dataset: {name: tiny}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.01}
+batch_size: 2
+num_epochs: 4
+prior: {gaussian: {precision: 1, layers: {%s}}}
+"""
+MIB = 1 << 20
+
+
+class Content(unittest.TestCase):
+    """A server alone, whose uploads may hold 4096 MiB."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = fleets.Fleet(workers=0)
+        cls.fleet.up()
+        cls.addClassCleanup(cls.fleet.close)
+        with open(cls.fleet.path("tiny.csv"), "w") as f:
+            f.write("1,2,0\n3,4,1\n" * 4)
+        cls.fleet.run("dataset", "put", "tiny", cls.fleet.path("tiny.csv"), check=True)
+
+    def grown(self, call):
+        """By how many bytes the server's peak of resident memory exceeds what it had before `call`."""
+        status = f"/proc/{self.fleet.pid('server')}/"
+
+        def value(key):
+            with open(status + "status") as f:
+                return next(int(line.split()[1]) << 10 for line in f if line.startswith(key))
+
+        with open(status + "clear_refs", "w") as f:
+            f.write("5")  # the peak begins anew
+        before = value("VmRSS")
+        call()
+        return value("VmHWM") - before
+
+    def refused(self, *words, name, files):
+        done = self.fleet.run("dataset", "put", name, *files)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_a_gzip_that_unpacks_beyond_the_budget_takes_no_memory(self):
+        path = self.fleet.path("bomb.gz")
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        block = packer.compress(bytes(16 * MIB)) + packer.flush(zlib.Z_FULL_FLUSH)  # which depends on nothing before it
+        with open(path, "wb") as f:
+            f.write(b"\x1f\x8b\x08" + bytes(7) + block * 260)
+        self.assertLess(self.grown(lambda: self.refused("4096 MiB it has for them", name="bomb", files=[path, path])), 64 * MIB)
+
+    def test_a_zarr_of_a_few_bytes_takes_no_memory(self):
+        path = self.fleet.path("bomb.zip")
+        array = '{"zarr_format": 2, "shape": [%d], "chunks": [%d], "dtype": "|u1", "compressor": null, "fill_value": 1, "order": "C", "filters": null}'
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x/.zarray", array % (1 << 32, 1 << 30))
+            archive.writestr("y/.zarray", array % (5, 5))
+        self.assertLess(self.grown(lambda: self.refused("4096 MiB it has for them", name="bomb", files=[path])), 64 * MIB)
+
+    def test_a_line_of_a_million_columns_is_refused(self):
+        path = self.fleet.path("wide.csv")
+        with open(path, "w") as f:
+            f.write("1," * 1_200_000 + "1\n")
+        self.assertLess(self.grown(lambda: self.refused("the most is 65537", name="wide", files=[path])), 64 * MIB)
+        self.assertEqual(len(self.fleet.run("dataset", "list", check=True).stdout.splitlines()), 2)
+
+    def test_a_spec_of_unknown_layers_delays_nobody(self):
+        layer = "{linear: {outputs: 2}}"
+        for _ in range(6):
+            layer = "{residual: {branch: [%s]}}" % layer
+        layers = ", ".join([layer] * 500 + ["{linear: {}}"])
+        unknown = ", ".join(f"n{i}: 1" for i in range(4000))
+        waits = []
+        done = threading.Event()
+
+        def ask():
+            while not done.is_set():
+                began = time.monotonic()
+                self.fleet.run("get", "jobs", check=True)
+                waits.append(time.monotonic() - began)
+
+        other = threading.Thread(target=ask)
+
+        def submit():
+            other.start()
+            path = self.fleet.path("large.yaml")
+            with open(path, "w") as f:
+                f.write(JOB % (layers, unknown))
+            refused = self.fleet.run("submit", "-f", path, "--dry-run")
+            done.set()
+            other.join()
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("the model has no such layer", refused.stderr)
+
+        self.assertLess(self.grown(submit), 64 * MIB)
+        self.assertLess(max(waits), 5)

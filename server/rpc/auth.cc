@@ -42,6 +42,7 @@ absl::StatusOr<TokenTable> ParseTokens(const std::string& text) {
 
 // All are looked at: the time taken must not tell which was near.
 absl::StatusOr<std::string> Authenticator::TenantOf(const grpc::CallbackServerContext& context) const {
+  if (ending_) return absl::UnavailableError("the server is ending: repeat the call");
   if (tenants_.empty()) return std::string(kDefaultTenant);
   const std::string* tenant = nullptr;
   const auto range = context.client_metadata().equal_range("authorization");

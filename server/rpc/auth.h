@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <map>
 #include <string>
 
@@ -24,13 +25,17 @@ class Authenticator {
   // An empty table: everyone may call, as kDefaultTenant.
   explicit Authenticator(TokenTable tenants) : tenants_(std::move(tenants)) {}
 
-  // Of the token in "authorization: Bearer TOKEN". UNAUTHENTICATED.
+  // Of the token in "authorization: Bearer TOKEN". UNAUTHENTICATED; UNAVAILABLE after RefuseAll.
   absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
   // For calls that are the same for all tenants.
   absl::Status Check(const grpc::CallbackServerContext& context) const { return TenantOf(context).status(); }
 
+  // Refuses every later call as UNAVAILABLE: the server is about to end.
+  void RefuseAll() { ending_ = true; }
+
  private:
   const TokenTable tenants_;
+  std::atomic<bool> ending_ = false;
 };
 
 }  // namespace chainfleet

@@ -29,5 +29,17 @@ TEST(ParseTokens, SaysWhichLineIsWrongAndNoToken) {
   }
 }
 
+// An ending server answers as UNAVAILABLE, so that clients of every make repeat the call at the next server.
+TEST(Authenticator, RefusesAllAsUnavailableAtTheEnd) {
+  grpc::CallbackServerContext context;
+  Authenticator open(TokenTable{}), guarded(TokenTable{{"token", "vision"}});
+  EXPECT_TRUE(open.Check(context).ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(guarded.Check(context)));
+  for (Authenticator* auth : {&open, &guarded}) {
+    auth->RefuseAll();
+    EXPECT_TRUE(absl::IsUnavailable(auth->Check(context)));
+  }
+}
+
 }  // namespace
 }  // namespace chainfleet

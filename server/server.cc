@@ -23,6 +23,7 @@ namespace {
 
 constexpr absl::Duration kCollectInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
+constexpr absl::Duration kRefusing = absl::Milliseconds(300);
 constexpr absl::Duration kDeposedLeaderEnds = absl::Seconds(10);  // and lets go of a folder that both have
 constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
@@ -112,6 +113,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 Server::~Server() {
   if (grpc_) grpc_->Shutdown(kFinalShutdown);
   registry_.StopServing();
+}
+
+// gRPC resets calls that arrive while it shuts down, and clients of other makes read CANCELLED. So calls are refused as
+// UNAVAILABLE first, for long enough that clients are between two attempts when the shutdown begins.
+void Server::Shutdown(absl::Duration deadline) {
+  auth_->RefuseAll();
+  PauseThread(kRefusing);
+  grpc_->Shutdown(deadline);
 }
 
 absl::Status Server::OpenStores(const ServerOptions& options) {

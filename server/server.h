@@ -88,7 +88,7 @@ class Server {
   int port() const { return grpc_->port(); }
   Dispatcher& dispatcher() { return *dispatcher_; }
   const std::string& metrics_address() const { return metrics_address_; }
-  void Shutdown(absl::Duration deadline) { grpc_->Shutdown(deadline); }
+  void Shutdown(absl::Duration deadline);
 
  private:
   Server() = default;

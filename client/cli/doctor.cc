@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uintmax_t kLowDiskBytes = 2'000'000'000;
+constexpr absl::Duration kServerTimeout = absl::Seconds(2);  // a diagnosis need not wait for a takeover
 
 // Checks as rows of a table; the first failure is what doctor ends with.
 struct Checks {
@@ -51,7 +53,7 @@ void CheckDataFolder(const LocalFleet& fleet, Checks* checks) {
 }
 
 void CheckServer(Invocation* run, Checks* checks) {
-  auto client = run->Connect();
+  auto client = run->ConnectTo(run->address, std::min(run->timeout, kServerTimeout));
   if (!client.ok()) return checks->Add("server", client.status(), "");
   const auto info = client->GetServerInfo();
   checks->Add("server", info.status(),

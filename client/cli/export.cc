@@ -140,7 +140,7 @@ void LeaveOut(const std::string& why, v1::SegmentRecord* record) {
   record->set_deleted(true);
 }
 
-// ReadDraws without the segments that are deleted, that go meanwhile or that the server has marked, and with
+// ReadDraws without the segments that are deleted, whose objects are gone or that the server has marked, and with
 // `skip_corrupt` without those whose bytes turn out not to be those of their record.
 absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> segments, bool skip_corrupt,
                                LiveText* text, const std::function<absl::Status(const CheckedSegment&)>& on_segment) {
@@ -154,8 +154,9 @@ absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> se
       num_read = static_cast<size_t>(&segment.record - segments.data()) + 1;
       return on_segment(segment);
     });
-    const bool gone = ReasonOf(status) == "DRAWS_DELETED";
-    if (!gone && !(skip_corrupt && ReasonOf(status) == "DIGEST_MISMATCH")) {
+    const std::string reason = ReasonOf(status);
+    const bool gone = reason == "DRAWS_DELETED";
+    if (!gone && reason != "OBJECT_MISSING" && !(skip_corrupt && reason == "DIGEST_MISMATCH")) {
       if (status.ok() && deleted > 0) std::cerr << deleted << " draws were deleted and are left out\n";
       return status;
     }

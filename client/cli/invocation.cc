@@ -1,5 +1,6 @@
 #include "client/cli/invocation.h"
 
+#include <iostream>
 #include <map>
 #include <thread>
 #include <utility>
@@ -11,11 +12,19 @@
 
 namespace chainfleet {
 
-absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Duration call_timeout) const {
+absl::StatusOr<Client> Invocation::Connect() const {
+  return ConnectTo(address, timeout, [](const absl::Status& status) {
+    std::cerr << "no answer yet, trying again until --timeout: " << std::string(status.message()) << std::endl;
+  });
+}
+
+absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Duration call_timeout,
+                                             std::function<void(const absl::Status&)> on_outage) const {
   auto options = ClientOptionsFromEnvironment(server);
   if (!options.ok()) return WithReason(options.status(), kUsageReason);
   if (call_timeout < absl::InfiniteDuration()) options->timeout = call_timeout;
   options->seed = RandomBits();
+  if (on_outage) options->on_outage = std::move(on_outage);
   return Client(*std::move(options), &clock,
                 [](absl::Duration wait) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(wait)); });
 }

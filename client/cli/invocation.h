@@ -21,9 +21,11 @@ struct Invocation {
   OutputFormat format = OutputFormat::kTable;
   absl::Status status;
 
-  // A client of the chosen server. INVALID_ARGUMENT / USAGE for a malformed address.
-  absl::StatusOr<Client> Connect() const { return ConnectTo(address, timeout); }
-  absl::StatusOr<Client> ConnectTo(const std::string& server, absl::Duration call_timeout) const;
+  // A client of the chosen server, which tells the user when it repeats calls. INVALID_ARGUMENT / USAGE for a malformed
+  // address.
+  absl::StatusOr<Client> Connect() const;
+  absl::StatusOr<Client> ConnectTo(const std::string& server, absl::Duration call_timeout,
+                                   std::function<void(const absl::Status&)> on_outage = nullptr) const;
 };
 
 // A verb below `parent`: one line of description, examples for the help text, and what it does.

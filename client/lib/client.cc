@@ -20,7 +20,10 @@ namespace {
 
 // A data set may be large, and the server decodes it before it answers.
 constexpr absl::Duration kTransferTimeout = absl::Minutes(30);
-constexpr uint64_t kCallIds = 0;  // backoffs count from 1
+constexpr uint64_t kCallIds = 0;                           // backoffs count from 1
+constexpr absl::Duration kLongestWait = absl::Seconds(1);  // between attempts: a takeover takes several seconds
+constexpr absl::Duration kTellAfter = absl::Seconds(1);
+constexpr absl::Duration kHeard = absl::Seconds(5);  // no attempt takes so long to find that nobody listens
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -129,15 +132,14 @@ absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, cons
   }
   if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
   context.AddMetadata(kRequestIdHeader, id);
-  absl::Status status = attempt(&context);
+  absl::Status status = ResetToUnavailable(attempt(&context));
   if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often our own word
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) current_ = (current_ + 1) % channels_.size();
-  if (absl::IsUnavailable(status)) {
-    if (ReasonOf(status).empty()) {  // not a server's word
-      return absl::UnavailableError(absl::StrCat(
-          "no chainfleet server answers at ", absl::StrJoin(options_.addresses, ", "), " (", LastError(status),
-          "): start one with `chainfleet up`, or say where it is with --address or CHAINFLEET_ADDRESS"));
-    }
+  const bool from_server = !RequestIdOf(status).empty() || !ReasonOf(status).empty();
+  if (absl::IsUnavailable(status) && !from_server) {
+    return absl::UnavailableError(absl::StrCat(
+        "no chainfleet server answers at ", absl::StrJoin(options_.addresses, ", "), " (", LastError(status),
+        "): start one with `chainfleet up`, or say where it is with --address or CHAINFLEET_ADDRESS"));
   }
   return status;
 }
@@ -153,15 +155,29 @@ Backoff Client::NextBackoff() { return Backoff(Fold(RngKey{options_.seed}, ++bac
 absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
   const absl::Duration end = clock_->Monotonic() + timeout;
   const std::string id = NextCallId();
+  absl::Status outage;
+  absl::Duration outage_began;
+  bool told = false;
   for (Backoff backoff = NextBackoff();;) {
-    const absl::Status status = TryOnce(id, end - clock_->Monotonic(), attempt);
+    const absl::Duration began = clock_->Monotonic();
+    const absl::Status status = TryOnce(id, end - began, attempt);
+    const absl::Duration ended = clock_->Monotonic();
     if (absl::IsDeadlineExceeded(status)) {
+      if (!outage.ok() && ended - began < kHeard) return outage;  // the last attempt had no time left
       return Annotate(status, absl::StrCat("the server did not finish this within ", absl::FormatDuration(timeout),
                                            ": repeat it, or give it longer with --timeout"));
     }
-    if (!absl::IsUnavailable(status) || backoff.failures() + 1 >= options_.attempts) return status;
-    sleep_(backoff.Next());
-    if (clock_->Monotonic() >= end) return status;
+    if (!absl::IsUnavailable(status)) return status;
+    // A long transfer that a server took part of has heard from that server: its outage begins now.
+    if (outage.ok() || ended - began >= kHeard) outage_began = ended;
+    outage = status;
+    const absl::Duration wait = std::min(backoff.Next(), kLongestWait);
+    if (ended + wait >= std::min(end, outage_began + options_.timeout)) return status;
+    if (!told && ended - outage_began >= kTellAfter) {
+      told = true;
+      options_.on_outage(status);
+    }
+    sleep_(wait);
   }
 }
 
@@ -220,8 +236,9 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   request.set_name(job);
   v1::Job newest;
   bool heard = false;
-  const absl::Duration end = clock_->Monotonic() + timeout;
-  absl::Duration last_heard = clock_->Monotonic();
+  const absl::Duration began = clock_->Monotonic();
+  const absl::Duration end = began + timeout;
+  absl::Duration last_heard = began;
   const std::string id = NextCallId();
   for (Backoff backoff = NextBackoff();;) {
     const absl::Status status = TryOnce(id, end - clock_->Monotonic(), [&](grpc::ClientContext* context) {
@@ -243,12 +260,12 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
                                                       " after ", absl::FormatDuration(timeout)));
     }
     if (!status.ok() && !absl::IsUnavailable(status)) return status;
-    if (!heard && backoff.failures() + 1 >= options_.attempts) return status;
+    if (!heard && clock_->Monotonic() - began >= options_.timeout) return status;
     if (heard && clock_->Monotonic() - last_heard >= options_.patience) {
       return status.ok() ? absl::UnavailableError(absl::StrCat("the server keeps ending the watch of ", newest.id()))
                          : status;
     }
-    sleep_(backoff.Next());
+    sleep_(std::min(backoff.Next(), kLongestWait));
   }
 }
 

@@ -1,9 +1,9 @@
 // A program's view of a chainfleet server: typed, blocking calls with deadlines and bounded retries.
 //
-// UNAVAILABLE is repeated with jittered backoff, at the next address of the list; every call is idempotent (creating
-// calls carry a request_id, which the caller fills). Each call has an id in the server's logs, the same for all its
-// attempts. What still fails comes back as the server said it, with reason, field violations and that id; a server that
-// cannot be reached is UNAVAILABLE with the addresses in the message.
+// UNAVAILABLE is repeated with jittered backoff until the call's timeout, at the next address of the list; every call
+// is idempotent (creating calls carry a request_id, which the caller fills). Each call has an id in the server's logs,
+// the same for all its attempts. What still fails comes back as the server said it, with reason, field violations and
+// that id; a server that cannot be reached is UNAVAILABLE with the addresses in the message.
 #pragma once
 
 #include <functional>
@@ -116,7 +116,8 @@ class Client {
  private:
   using Attempt = std::function<absl::Status(grpc::ClientContext*)>;
 
-  // Runs `attempt` until it says other than UNAVAILABLE, attempts are spent or the next would start after `timeout`.
+  // Runs `attempt` until it says other than UNAVAILABLE, or the next attempt would start after `timeout` or after
+  // ClientOptions::timeout of UNAVAILABLE alone.
   absl::Status Repeat(absl::Duration timeout, const Attempt& attempt);
   // One attempt of the call `id` with token and deadline set; moves on to the next address if it says UNAVAILABLE.
   absl::Status TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt);

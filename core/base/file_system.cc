@@ -28,8 +28,17 @@ absl::Status ErrnoError(const std::string& what, const std::string& path, int er
       return WithReason(absl::ResourceExhaustedError(message), "DISK_FULL");
     case EACCES:
     case EPERM:
-    case EROFS:
       return absl::PermissionDeniedError(message);
+    case EROFS:
+    case EIO:
+    case ESTALE:
+    case EMFILE:
+    case ENFILE:
+    case ENODEV:
+    case ENOTCONN:
+    case EHOSTDOWN:
+    case ETIMEDOUT:
+      return WithReason(absl::UnavailableError(message), kStoreFault);
     default:
       return absl::InternalError(message);
   }
@@ -122,6 +131,10 @@ class DiskFileSystem final : public FileSystem {
 
   absl::Status Remove(const std::string& path) override {
     return ::unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoError("cannot remove", path, errno);
+  }
+
+  absl::Status RemoveEmptyFolder(const std::string& path) override {
+    return ::rmdir(path.c_str()) == 0 ? absl::OkStatus() : ErrnoError("cannot remove folder", path, errno);
   }
 
   absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const override {

@@ -13,8 +13,12 @@ namespace chainfleet {
 
 using FileVisitor = std::function<absl::Status(const std::string& file)>;
 
-// Thread-safe. Errors: NOT_FOUND, ALREADY_EXISTS, RESOURCE_EXHAUSTED (full disk or quota), PERMISSION_DENIED, else
-// INTERNAL; each names the path and the system's own words.
+// Reason of an UNAVAILABLE that is the fault of a disk, a mount or the host, and passes without any change to the call.
+inline constexpr char kStoreFault[] = "STORE_FAULT";
+
+// Thread-safe. Errors: NOT_FOUND, ALREADY_EXISTS, RESOURCE_EXHAUSTED (full disk or quota), PERMISSION_DENIED,
+// UNAVAILABLE / STORE_FAULT (I/O error, stale or read-only mount, no descriptors), else INTERNAL; each names the path
+// and the system's own words.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -32,6 +36,8 @@ class FileSystem {
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   virtual absl::Status CreateFolders(const std::string& path) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
+  // INTERNAL if the folder is not empty.
+  virtual absl::Status RemoveEmptyFolder(const std::string& path) = 0;
   // Calls `visit` for each file below `folder`, relative to it, until it returns an error, which is returned. What is
   // below one folder comes together, in no other order, and is not held. Nothing if `folder` does not exist.
   virtual absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const = 0;

@@ -59,7 +59,8 @@ struct HeldChain {
 // A lease given back without a commit: the worker cannot or must not go on. The lease ends at once. kRefused: not on
 // this worker (its build or device cannot, or it drains). kFailed: an error, named in `reason`. kHung: the device does
 // not answer. kStopped: as it was ordered to, or before its first step. kInvalid: the job itself is wrong, as any
-// worker would find; the chain has failed.
+// worker would find; the chain has failed. kStore: an object that the chain needs is damaged or missing, or the store
+// did not take one: no attempt is counted, and the chain waits until an operator has mended the store.
 struct ReleasedChain {
   ChainId chain;
   int64_t lease_epoch = 0;
@@ -68,7 +69,8 @@ struct ReleasedChain {
     kFailed = 1,
     kHung = 3,
     kStopped = 4,
-    kInvalid = 5
+    kInvalid = 5,
+    kStore = 6
   } why = Why::kRefused;  // as on the wire
   std::string reason;     // for people
 };

@@ -94,6 +94,11 @@ absl::Status FromGrpc(const grpc::Status& status) {
   return reason.empty() ? result : WithReason(std::move(result), reason);
 }
 
+absl::Status ResetToUnavailable(const absl::Status& status) {
+  if (!absl::IsCancelled(status) || !RequestIdOf(status).empty()) return status;
+  return absl::UnavailableError("the server ended before it answered");
+}
+
 grpc::Status WithRequestId(const grpc::Status& status, const std::string& id) {
   if (status.ok()) return status;
   google::rpc::Status details;

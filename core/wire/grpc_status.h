@@ -18,6 +18,10 @@ grpc::Status ToGrpc(const absl::Status& status);
 // Reason, field violations and the request's id are restored; details of other domains are ignored.
 absl::Status FromGrpc(const grpc::Status& status);
 
+// UNAVAILABLE in place of a CANCELLED that carries no request id, other statuses unchanged. No server of ours sends such
+// a CANCELLED: gRPC resets the calls of a server that ends. REQUIRES: the caller did not cancel the call itself.
+absl::Status ResetToUnavailable(const absl::Status& status);
+
 // Metadata in which a client gives its call an id, and the server tells it the one that the call has.
 inline constexpr char kRequestIdHeader[] = "x-request-id";
 

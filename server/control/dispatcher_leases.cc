@@ -50,7 +50,8 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
   const auto crash = CrashOf(ending, leases.Find(id));
   const bool alone = crash == change::EndLease::Crash::kAlone && chain->row.suspect();
   const std::string reason = absl::StrCat(ending.reason, alone ? ", with this chain alone on it" : "");
-  ChangeChain(chain, change::EndLease{id, epoch, ending.ordered, ending.given_back, reason, crash, ending.hopeless},
+  const bool free = ending.ordered || ending.store_fault;
+  ChangeChain(chain, change::EndLease{id, epoch, free, ending.given_back, reason, crash, ending.hopeless},
               [id, ending, before = chain->row](Impl& impl, const ApplyResult& result) {
                 if (result.status.ok()) impl.OnAttemptEnded(id, before, ending);
                 Lease* lease = impl.leases.Find(id);
@@ -69,6 +70,7 @@ void Dispatcher::Impl::OnAttemptEnded(const ChainId& id, const ChainRow& before,
   Note(LevelOf(outcome), "lease ended", before, {{"cause", ToString(outcome)}, {"reason", ending.reason}});
   ChainEntry* ended = jobs.Find(id);
   if (ended == nullptr) return;
+  if (ending.store_fault) ended->not_before = now + kStoreFaultDelay;
   // A worker that died once says nothing against the chain; one that dies again may die of it.
   if (ended->row.attempts > before.attempts && (ending.given_back || before.attempts > 0)) DelayNextAttempt(ended);
   if (ended->row.suspect() && !before.suspect() && ended->row.state == ChainState::kPending) {

@@ -64,6 +64,8 @@ std::string ToString(ReleasedChain::Why why) {
       return "stopped";
     case ReleasedChain::Why::kInvalid:
       return "found the job wrong";
+    case ReleasedChain::Why::kStore:
+      return "waits for the store";
   }
   return "gave it back";
 }
@@ -166,11 +168,14 @@ void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry&
   Lease* lease = leases.Find(released.chain);
   const bool told = MustStop(released.chain, worker) || (lease != nullptr && lease->told_to_stop);
   // A device that hangs takes every chain of its process with it, as a crash does.
-  const LeaseEnd ending{told && released.why == ReleasedChain::Why::kStopped, true,
+  const LeaseEnd ending{told && released.why == ReleasedChain::Why::kStopped,
+                        true,
                         absl::StrCat("worker ", worker.id, " ", ToString(released.why),
                                      released.reason.empty() ? "" : ": ", released.reason),
-                        released.why == ReleasedChain::Why::kHung, released.why == ReleasedChain::Why::kInvalid};
-  if (!ending.ordered) chain->shunned_worker = worker.id;
+                        released.why == ReleasedChain::Why::kHung,
+                        released.why == ReleasedChain::Why::kInvalid,
+                        released.why == ReleasedChain::Why::kStore};
+  if (!ending.ordered && !ending.store_fault) chain->shunned_worker = worker.id;
   if (lease != nullptr) {
     leases.EndAt(lease, now, ending);
   } else if (!chain->in_flight) {

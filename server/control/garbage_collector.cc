@@ -1,5 +1,6 @@
 #include "server/control/garbage_collector.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@ namespace {
 constexpr int32_t kPage = 256;
 // Beside the pass's own thread: a store over a network removes few objects a second, one after the other.
 constexpr int kHelpers = 15;
+constexpr absl::Duration kFirstPass = absl::Seconds(10);  // a server that restarts often must collect, too
 
 }  // namespace
 
@@ -105,8 +107,8 @@ GarbageCollector::GarbageCollector(const Clock* clock, Executor* executor, State
 absl::Status GarbageCollector::Recover() { return state_->Apply({change::EndUpload{std::nullopt}}); }
 
 void GarbageCollector::Start(absl::Duration interval) {
-  RunEvery(state_->executor, interval, interval, "garbage collection", std::weak_ptr<State>(state_),
-           [](State* state) { return state->Collect().status(); });
+  RunEvery(state_->executor, std::min(interval, kFirstPass), interval, "garbage collection",
+           std::weak_ptr<State>(state_), [](State* state) { return state->Collect().status(); });
 }
 
 absl::StatusOr<GarbageCollector::Pass> GarbageCollector::Collect() { return state_->Collect(); }

@@ -29,7 +29,7 @@ class GarbageCollector {
   // started or not. Deletes nothing. Blocks. Errors of the store.
   absl::Status Recover();
 
-  // A pass every `interval`, on the executor, until this is destroyed.
+  // A pass soon and then every `interval`, on the executor, until this is destroyed.
   void Start(absl::Duration interval);
 
   struct Pass {

@@ -15,13 +15,17 @@
 
 namespace chainfleet {
 
+// Until a chain that lacks an object of the store looks for it again.
+inline constexpr absl::Duration kStoreFaultDelay = absl::Seconds(10);
+
 // How a lease is to end before its time.
 struct LeaseEnd {
   bool ordered = false;     // by the server: costs no attempt
   bool given_back = false;  // the worker has let go of the chain
   std::string reason;
-  bool crash = false;     // the worker's process is gone, or answers no more
-  bool hopeless = false;  // the chain's job is wrong
+  bool crash = false;        // the worker's process is gone, or answers no more
+  bool hopeless = false;     // the chain's job is wrong
+  bool store_fault = false;  // costs no attempt
 };
 
 struct Lease {

@@ -158,6 +158,7 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
 }
 
 absl::StatusOr<Principal> Authenticator::CallerOf(const grpc::CallbackServerContext& context) const {
+  if (ending_) return absl::UnavailableError("the server is ending: repeat the call");
   const CallMetadata& metadata = context.client_metadata();
   const auto method = metadata.find(kMethodHeader);
   if (method == metadata.end()) return Authorize("", metadata);

@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -63,13 +64,17 @@ class Authenticator {
   absl::StatusOr<Principal> Authorize(std::string_view method, const CallMetadata& metadata) const;
 
   // The same of a call that is served. REQUIRES: a CallRecord (call_record.h), which tells the method.
-  // RESOURCE_EXHAUSTED / TENANT_LIMIT: a call quota marked the call.
+  // RESOURCE_EXHAUSTED / TENANT_LIMIT: a call quota marked the call. UNAVAILABLE after RefuseAll.
   absl::StatusOr<Principal> CallerOf(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
   absl::Status Check(const grpc::CallbackServerContext& context) const { return CallerOf(context).status(); }
 
+  // Refuses every later call as UNAVAILABLE: the server is about to end.
+  void RefuseAll() { ending_ = true; }
+
  private:
   const TokenTable tokens_;
+  std::atomic<bool> ending_ = false;
 };
 
 }  // namespace chainfleet

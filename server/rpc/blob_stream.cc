@@ -42,13 +42,22 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
       if (offset == 0 && expected.digest) {
         CHAINFLEET_ASSIGN_OR_RETURN(digest, expected.digest());
       }
-      CHAINFLEET_ASSIGN_OR_RETURN(std::string data, blobs->GetRange(name, offset, limits::kChunkBytes));
-      if (digest.empty()) return data;
-      hash.Update(data);
-      if (!data.empty() || hash.Hex() == digest) return data;
+      absl::StatusOr<std::string> data = blobs->GetRange(name, offset, limits::kChunkBytes);
+      if (absl::IsNotFound(data.status()) && expected.digest) return Missing();
+      if (!data.ok() || digest.empty()) return data;
+      hash.Update(*data);
+      if (!data->empty() || hash.Hex() == digest) return data;
       expected.mismatch();
       return WithReason(absl::DataLossError(absl::StrCat("the stored bytes of ", name, " do not match their SHA-256")),
                         "DIGEST_MISMATCH");
+    }
+
+    // Whoever deletes an object deletes its record first, so a record that is still there has lost its object.
+    absl::Status Missing() const {
+      CHAINFLEET_RETURN_IF_ERROR(expected.digest().status());
+      expected.mismatch();
+      return WithReason(absl::DataLossError(absl::StrCat("the object ", name, " is gone from the store")),
+                        "OBJECT_MISSING");
     }
 
     BlobStore* const blobs;

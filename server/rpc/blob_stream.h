@@ -16,7 +16,7 @@ namespace chainfleet {
 // What the bytes are held to. Both run on the executor.
 struct BlobExpectation {
   std::function<absl::StatusOr<DigestHex>()> digest;  // first of all; its error ends the stream
-  std::function<void()> mismatch;                     // before the stream ends with DATA_LOSS
+  std::function<void()> mismatch;  // before the stream ends with DATA_LOSS: other bytes, or no object
 };
 
 // Stores outlive the call. Errors of BlobStore::GetRange end the stream.

@@ -42,6 +42,9 @@ class FakeDraws final : public v1::JobService::Service {
     if (gone.contains(request->object())) {
       return ToGrpc(WithReason(absl::NotFoundError("the draws were deleted"), "DRAWS_DELETED"));
     }
+    if (lost.contains(request->object())) {
+      return ToGrpc(WithReason(absl::DataLossError("the object is gone from the store"), "OBJECT_MISSING"));
+    }
     v1::Chunk chunk;
     chunk.set_data(objects[request->object()]);
     writer->Write(chunk);
@@ -52,6 +55,7 @@ class FakeDraws final : public v1::JobService::Service {
   std::map<std::string, std::string> objects;
   std::map<std::string, int> reads;
   std::set<std::string> gone;  // deleted after they were listed
+  std::set<std::string> lost;  // the store has lost them
 };
 
 // A chain of five segments of one draw each, "object0" to "object4".
@@ -132,6 +136,16 @@ TEST_F(ExportTest, LeavesMarkedAndDeletedDrawsOutAndSaysWhich) {
   EXPECT_THAT(out_, HasSubstr("3 of 5 draws of toy-abcdef"));
   EXPECT_THAT(err_, AllOf(HasSubstr("chain 0, 1 draws from 1 left out: marked corrupt\n"),
                           HasSubstr("1 draws were deleted and are left out\n")));
+}
+
+// One lost object must not keep the other draws from a user.
+TEST_F(ExportTest, LeavesDrawsOutWhoseObjectsAreGone) {
+  service_.lost = {"object1", "object4"};
+  EXPECT_EQ(Export(), kExitOk);
+  EXPECT_EQ(DrawsInFile(), 3);
+  EXPECT_THAT(out_, HasSubstr("3 of 5 draws of toy-abcdef"));
+  EXPECT_THAT(err_, AllOf(HasSubstr("1 draws from 1 left out: the object is gone from the store\n"),
+                          HasSubstr("1 draws from 4 left out: the object is gone from the store\n")));
 }
 
 TEST_F(ExportTest, GoesOnWhenDrawsAreDeletedMeanwhile) {

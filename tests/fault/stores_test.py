@@ -51,7 +51,7 @@ class KilledStores(FaultTest):
         fleet.wait_for_draws(job, 8)
         fleet.remember(job)
         s3.kill()
-        gone = fleet.run("export", job, "--format", "npz", "--output", fleet.path("gone.npz"))
+        gone = fleet.run("export", job, "--format", "npz", "--output", fleet.path("gone.npz"), "--timeout", "10s")
         self.assertEqual(gone.returncode, UNAVAILABLE, gone.stderr)
         self.assertIn(f"S3 at http://{s3.address} did not answer", gone.stderr)
         self.assertNotIn(with_s3.ADMIN["AWS_SECRET_ACCESS_KEY"], gone.stderr + fleet.logs())

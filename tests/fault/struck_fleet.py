@@ -155,7 +155,7 @@ class StruckFleet(StartedFleet):
 
     def state_of(self, job):
         """None while no server answers."""
-        asked = self.run("get", "jobs", job, "-o", "json")
+        asked = self.run("get", "jobs", job, "-o", "json", "--timeout", "2s")
         return json.loads(asked.stdout)["state"] if asked.returncode == 0 else None
 
     def take(self, text, request):

@@ -134,7 +134,8 @@ class FakeCoordinator final : public CoordinatorPort {
     for (const ReleasedChain& release : request.released) {
       Chain& chain = chains.at(release.chain);
       if (chain.epoch == release.lease_epoch && chain.state == ChainState::kLeased) {
-        const bool spent = ++chain.attempts >= limits::kMaxAttemptsWithoutProgress;
+        chain.attempts += release.why != ReleasedChain::Why::kStore;
+        const bool spent = chain.attempts >= limits::kMaxAttemptsWithoutProgress;
         chain.state = spent ? ChainState::kFailed : ChainState::kPending;
         chain.reason = release.reason;
         released.push_back(release);

@@ -46,6 +46,7 @@ class ForgetfulDisk::View final : public FileSystem {
     return found->second->substr(begin, static_cast<size_t>(length));
   }
   absl::StatusOr<int64_t> SizeBytes(const std::string& path) const override {
+    if (IsFolder(path)) return 0;
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, Read(path));
     return static_cast<int64_t>(bytes.size());
   }
@@ -81,6 +82,13 @@ class ForgetfulDisk::View final : public FileSystem {
   absl::Status Remove(const std::string& path) override {
     CHAINFLEET_RETURN_IF_ERROR(BeginChange());
     return disk_.current_.erase(path) > 0 ? absl::OkStatus() : Missing(path);
+  }
+  absl::Status RemoveEmptyFolder(const std::string& path) override {
+    CHAINFLEET_RETURN_IF_ERROR(BeginChange());
+    if (!IsFolder(path)) return Missing(path);
+    if (Below(disk_.current_.lower_bound(path + "/"), path)) return absl::InternalError("not empty: " + path);
+    disk_.current_.erase(path);
+    return absl::OkStatus();
   }
   absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const override {
     CHAINFLEET_RETURN_IF_ERROR(CheckAlive());

@@ -57,7 +57,7 @@ class StartedFleet(fleets.Fleet):
     def wait_until(self, by, satisfied):
         """Asks one server until its answer is the awaited one; returns that."""
         end = time.monotonic() + PATIENCE
-        while not satisfied(answer := self.only(by, "get", "jobs")):  # each call has a patience of its own
+        while not satisfied(answer := self.only(by, "get", "jobs", "--timeout", "1s")):  # each call has a patience of its own
             if time.monotonic() > end:
                 raise AssertionError(f"{answer}\n{self.logs()}")
         return answer

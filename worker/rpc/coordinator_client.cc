@@ -37,6 +37,11 @@ v1::WorkerSession CoordinatorClient::Session() const {
   return session;
 }
 
+bool CoordinatorClient::stopped() {
+  MutexLock lock(&mutex_);
+  return stopped_;
+}
+
 bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline) {
   SendToken(context, options_.token);
   // A span, which gRPC counts on its monotonic clock: a stepped calendar ends no call.
@@ -83,8 +88,9 @@ class CoordinatorClient::Call : public Reactor {
   }
 
   absl::Status Ended(const grpc::Status& status) {
-    client_->lines_.Ended(line_, static_cast<absl::StatusCode>(status.error_code()));
-    return FromGrpc(status);
+    const absl::Status end = client_->stopped() ? FromGrpc(status) : ResetToUnavailable(FromGrpc(status));
+    client_->lines_.Ended(line_, end.code());
+    return end;
   }
 
   CoordinatorClient* const client_;

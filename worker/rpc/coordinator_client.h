@@ -62,6 +62,7 @@ class CoordinatorClient final : public CoordinatorPort {
   bool Enter(grpc::ClientContext* context, absl::Duration deadline);
   void Leave(grpc::ClientContext* context);
   void Left();  // the context that left is destroyed
+  bool stopped();
 
   const Options options_;
   ServerLines lines_;

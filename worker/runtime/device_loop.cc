@@ -6,6 +6,16 @@
 #include "core/base/log.h"
 
 namespace chainfleet {
+namespace {
+
+// An object that is damaged, missing or not readable is the fault of the store, and may be put back.
+ReleasedChain::Why WhyNotLoaded(const absl::Status& status) {
+  const bool store = absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInternal(status) ||
+                     absl::IsUnknown(status) || absl::IsPermissionDenied(status);
+  return store ? ReleasedChain::Why::kStore : ReleasedChain::Why::kFailed;
+}
+
+}  // namespace
 
 DeviceLoop::DeviceLoop(Options options, ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader,
                        ChainLoader* loader, ShardServer* shards, RuntimeObserver* observer, const Clock* clock)
@@ -73,7 +83,7 @@ bool DeviceLoop::TakeChains(absl::Duration hung_after) {
     if (status.ok()) {
       Admit(*arrival.loaded);
     } else {
-      held_->Release(arrival.lease, ReleasedChain::Why::kFailed, std::string(status.message()));
+      held_->Release(arrival.lease, WhyNotLoaded(status), std::string(status.message()));
     }
     loading_.erase(it);
   }

@@ -51,10 +51,14 @@ void ObjectFetcher::Get(const std::shared_ptr<Attempt>& attempt) {
 void ObjectFetcher::OnBytes(const std::shared_ptr<Attempt>& attempt,
                             absl::StatusOr<std::shared_ptr<const std::string>> bytes) {
   const absl::Status& status = bytes.status();
-  if ((absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) &&
-      attempt->backoff.failures() + 1 < limits::kUploadAttempts) {
-    executor_->ScheduleAfter(attempt->backoff.Next(), [this, attempt] { Get(attempt); });
-    return;
+  // RESOURCE_EXHAUSTED: the server has no room for the call now.
+  const bool full = absl::IsResourceExhausted(status);
+  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || full) {
+    if (attempt->backoff.failures() + 1 < limits::kUploadAttempts) {
+      executor_->ScheduleAfter(attempt->backoff.Next(), [this, attempt] { Get(attempt); });
+      return;
+    }
+    if (full) return attempt->done(absl::UnavailableError(status.message()));
   }
   if (!bytes.ok()) return attempt->done(Annotate(status, "object " + attempt->ref.name));
   if (Sha256Hex(**bytes) != attempt->ref.sha256) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/file_system.h"
 #include "core/base/log.h"
 
 namespace chainfleet {
@@ -22,8 +23,8 @@ absl::Status BlobStore::ListPages(const std::string& prefix, const PageVisitor& 
 
 absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes) {
   absl::Status status = blobs->Put(name, bytes);
-  // INTERNAL: what is there may be unreadable, as a bad sector is.
-  if (!absl::IsAlreadyExists(status) && !absl::IsInternal(status)) return status;
+  // STORE_FAULT: what is there may be unreadable, as a bad sector is.
+  if (!absl::IsAlreadyExists(status) && !absl::IsInternal(status) && ReasonOf(status) != kStoreFault) return status;
   Log(LogLevel::kWarning, "a damaged object is put again", {{"object", name}, {"error", status.ToString()}});
   return blobs->Replace(name, bytes);
 }

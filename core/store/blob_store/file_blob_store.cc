@@ -8,6 +8,7 @@ namespace chainfleet {
 namespace {
 
 constexpr char kTempFolder[] = ".tmp";  // no object's name starts with a dot
+constexpr int kFolderAttempts = 3;
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
@@ -70,11 +71,27 @@ absl::StatusOr<std::string> FileBlobStore::PathOf(const std::string& name) const
 
 std::string FileBlobStore::NextTemp() { return absl::StrCat(folder_, "/", kTempFolder, "/", next_temp_.fetch_add(1)); }
 
-absl::Status FileBlobStore::EnsureFolder(const std::string& path) {
+absl::Status FileBlobStore::CheckFolder() const {
+  const absl::Status status = file_system_->SizeBytes(absl::StrCat(folder_, "/", kTempFolder)).status();
+  if (!absl::IsNotFound(status)) return status;
+  return WithReason(
+      absl::UnavailableError(absl::StrCat("the folder of objects ", folder_, " is gone: mount it or put it back")),
+      kStoreFault);
+}
+
+absl::Status FileBlobStore::Judge(const absl::Status& status) const {
+  if (absl::IsPermissionDenied(status)) return WithReason(absl::UnavailableError(status.message()), kStoreFault);
+  if (!absl::IsNotFound(status)) return status;
+  const absl::Status folder = CheckFolder();
+  return folder.ok() ? status : folder;
+}
+
+absl::StatusOr<std::shared_ptr<FileBlobStore::FolderSync>> FileBlobStore::EnsureFolder(const std::string& path) {
   {
     MutexLock lock(&mutex_);
-    if (folders_.contains(path)) return absl::OkStatus();
+    if (const auto known = folders_.find(path); known != folders_.end()) return known->second;
   }
+  CHAINFLEET_RETURN_IF_ERROR(CheckFolder());  // nothing must be created below a bare mount point
   CHAINFLEET_RETURN_IF_ERROR(file_system_->CreateFolders(path));
   // A new folder is an entry of each folder above it, up to ours.
   for (std::string parent = path; parent.size() > folder_.size();) {
@@ -82,58 +99,64 @@ absl::Status FileBlobStore::EnsureFolder(const std::string& path) {
     CHAINFLEET_RETURN_IF_ERROR(file_system_->SyncFolder(parent));
   }
   MutexLock lock(&mutex_);
-  folders_.try_emplace(path, std::make_shared<FolderSync>());
-  return absl::OkStatus();
+  return folders_.try_emplace(path, std::make_shared<FolderSync>()).first->second;
 }
 
-absl::Status FileBlobStore::SyncFolder(const std::string& path) {
-  std::shared_ptr<FolderSync> sync;
-  {
+absl::Status FileBlobStore::Write(const std::string& path, const std::string& bytes,
+                                  absl::Status (FileSystem::*rename)(const std::string&, const std::string&)) {
+  const std::string folder = FolderOf(path), temp = NextTemp();
+  for (int attempt = 1;; ++attempt) {
+    absl::StatusOr<std::shared_ptr<FolderSync>> sync = EnsureFolder(folder);
+    absl::Status status = sync.status();
+    if (status.ok()) status = file_system_->WriteSynced(temp, bytes);
+    if (status.ok()) status = (file_system_->*rename)(temp, path);
+    if (status.ok()) return (*sync)->Run(file_system_, folder);
+    (void)file_system_->Remove(temp);
+    if (!absl::IsNotFound(status)) return Judge(status);
+    CHAINFLEET_RETURN_IF_ERROR(CheckFolder());
+    // Delete has removed the folder, which was empty, since EnsureFolder.
+    if (attempt == kFolderAttempts) return WithReason(absl::UnavailableError(status.message()), kStoreFault);
     MutexLock lock(&mutex_);
-    sync = folders_.at(path);
+    folders_.erase(folder);
   }
-  return sync->Run(file_system_, path);
 }
 
 absl::Status FileBlobStore::Put(const std::string& name, const std::string& bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  CHAINFLEET_RETURN_IF_ERROR(EnsureFolder(FolderOf(path)));
-  const std::string temp = NextTemp();
-  absl::Status status = file_system_->WriteSynced(temp, bytes);
-  if (status.ok()) status = file_system_->RenameNew(temp, path);
-  if (!status.ok()) {
-    (void)file_system_->Remove(temp);
-    if (!absl::IsAlreadyExists(status)) return status;
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string present, file_system_->Read(path));
-    if (present != bytes) return absl::AlreadyExistsError(absl::StrCat("object ", name, " exists with other bytes"));
-  }
-  return SyncFolder(FolderOf(path));
+  const absl::Status status = Write(path, bytes, &FileSystem::RenameNew);
+  if (!absl::IsAlreadyExists(status)) return status;
+  const absl::StatusOr<std::string> present = file_system_->Read(path);
+  if (!present.ok()) return Judge(present.status());
+  if (*present != bytes) return absl::AlreadyExistsError(absl::StrCat("object ", name, " exists with other bytes"));
+  // The run that wrote it may have died before its sync.
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::shared_ptr<FolderSync> sync, EnsureFolder(FolderOf(path)));
+  return sync->Run(file_system_, FolderOf(path));
 }
 
 absl::Status FileBlobStore::Replace(const std::string& name, const std::string& bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  CHAINFLEET_RETURN_IF_ERROR(EnsureFolder(FolderOf(path)));
-  const std::string temp = NextTemp();
-  absl::Status status = file_system_->WriteSynced(temp, bytes);
-  if (status.ok()) status = file_system_->Rename(temp, path);
-  if (status.ok()) return SyncFolder(FolderOf(path));
-  (void)file_system_->Remove(temp);
-  return status;
+  return Write(path, bytes, &FileSystem::Rename);
 }
 
 absl::StatusOr<std::string> FileBlobStore::Get(const std::string& name) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  return file_system_->Read(path);
+  absl::StatusOr<std::string> bytes = file_system_->Read(path);
+  if (!bytes.ok()) return Judge(bytes.status());
+  return bytes;
 }
 
 absl::StatusOr<std::string> FileBlobStore::GetRange(const std::string& name, int64_t offset, int64_t length) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  return file_system_->ReadRange(path, offset, length);
+  absl::StatusOr<std::string> bytes = file_system_->ReadRange(path, offset, length);
+  if (!bytes.ok()) return Judge(bytes.status());
+  return bytes;
 }
 
 absl::StatusOr<int64_t> FileBlobStore::SizeBytes(const std::string& name) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  return file_system_->SizeBytes(path);
+  const absl::StatusOr<int64_t> size = file_system_->SizeBytes(path);
+  if (!size.ok()) return Judge(size.status());
+  return size;
 }
 
 absl::StatusOr<std::vector<std::string>> FileBlobStore::List(const std::string& prefix) const {
@@ -144,10 +167,12 @@ absl::StatusOr<std::vector<std::string>> FileBlobStore::List(const std::string& 
     std::string name = prefix + file;
     if (!name.starts_with('.')) names.push_back(std::move(name));
   }
+  if (names.empty()) CHAINFLEET_RETURN_IF_ERROR(CheckFolder());
   return names;
 }
 
 absl::Status FileBlobStore::ListPages(const std::string& prefix, const PageVisitor& visit) const {
+  CHAINFLEET_RETURN_IF_ERROR(CheckFolder());
   std::vector<std::string> page;
   CHAINFLEET_RETURN_IF_ERROR(
       file_system_->VisitFiles(absl::StrCat(folder_, "/", prefix), [&](const std::string& file) -> absl::Status {
@@ -161,8 +186,14 @@ absl::Status FileBlobStore::ListPages(const std::string& prefix, const PageVisit
 
 absl::Status FileBlobStore::Delete(const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  const absl::Status status = file_system_->Remove(path);
-  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  const absl::Status status = Judge(file_system_->Remove(path));
+  if (!status.ok()) return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  for (std::string folder = FolderOf(path); folder.size() > folder_.size(); folder = FolderOf(folder)) {
+    if (!file_system_->RemoveEmptyFolder(folder).ok()) break;  // it has other objects
+    MutexLock lock(&mutex_);
+    folders_.erase(folder);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace chainfleet

@@ -36,8 +36,16 @@ class FileBlobStore final : public BlobStore {
   FileBlobStore(FileSystem* file_system, std::string folder);
   absl::StatusOr<std::string> PathOf(const std::string& name) const;
   std::string NextTemp();
-  absl::Status EnsureFolder(const std::string& path);
-  absl::Status SyncFolder(const std::string& path);
+  // UNAVAILABLE / STORE_FAULT if the folder of the store itself is gone, as when its mount is lost.
+  absl::Status CheckFolder() const;
+  // An error of a call for one object. NOT_FOUND is an answer only while the store's own folder is there, and
+  // PERMISSION_DENIED is the fault of the store.
+  absl::Status Judge(const absl::Status& status) const;
+  // Makes `path` durable, for renames into it.
+  absl::StatusOr<std::shared_ptr<FolderSync>> EnsureFolder(const std::string& path);
+  // Writes a temp file and has `rename` move it to `path`.
+  absl::Status Write(const std::string& path, const std::string& bytes,
+                     absl::Status (FileSystem::*rename)(const std::string& from, const std::string& to));
 
   FileSystem* const file_system_;
   const std::string folder_;

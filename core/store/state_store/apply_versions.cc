@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
+#include "core/store/state_store/state_store.h"
 
 namespace chainfleet {
 namespace {
@@ -39,9 +40,12 @@ absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
 }
 
 // One comes, one goes: so many are there at most beside those in use. Of these, too, those that came out of use since.
-absl::Status DropOldVersions(const std::string& job, int64_t last, StateRows* rows) {
+// A restored store leaps over numbers that were given out after its backup; the leap is no age.
+absl::Status DropOldVersions(const std::string& job, int64_t newest, StateRows* rows) {
+  const int64_t last = newest % kRestoredLeap - limits::kKeptVersions;
   if (last <= 0) return absl::OkStatus();
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<int64_t> old, rows->SnapshotNumbers(job, last));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<int64_t> old, rows->SnapshotNumbers(job, newest - limits::kKeptVersions));
+  std::erase_if(old, [last](int64_t number) { return number % kRestoredLeap > last; });
   if (old.empty()) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(const std::set<int64_t> in_use, VersionsInUse(job, rows));
   for (const int64_t number : old) {
@@ -156,7 +160,7 @@ absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, abs
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, rows->LastSnapshotNumber(job));
   snapshot.number = last + 1;
   CHAINFLEET_RETURN_IF_ERROR(rows->InsertSnapshot(snapshot));
-  CHAINFLEET_RETURN_IF_ERROR(DropOldVersions(job, snapshot.number - limits::kKeptVersions, rows));
+  CHAINFLEET_RETURN_IF_ERROR(DropOldVersions(job, snapshot.number, rows));
   return std::optional<Snapshot>(std::move(snapshot));
 }
 

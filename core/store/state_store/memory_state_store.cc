@@ -318,6 +318,7 @@ class MemoryRows final : public StateRows {
 
   void Restore() {
     for (auto& [id, row] : chains) row.lease_epoch += kRestoredLeap;
+    for (auto& [id, job] : jobs) job.last_snapshot += kRestoredLeap;
   }
 
   template <typename Matches>

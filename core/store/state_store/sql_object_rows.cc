@@ -180,7 +180,10 @@ absl::Status SqlRows::Restore(const std::string& fresh_incarnation) {
   CHAINFLEET_RETURN_IF_ERROR(name.Bind(fresh_incarnation).Run());
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement leap,
                               connection_->Prepare("UPDATE chains SET lease_epoch = lease_epoch + ?"));
-  return leap.Bind(kRestoredLeap).Run();
+  CHAINFLEET_RETURN_IF_ERROR(leap.Bind(kRestoredLeap).Run());
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement versions,
+                              connection_->Prepare("UPDATE jobs SET last_version = last_version + ?"));
+  return versions.Bind(kRestoredLeap).Run();
 }
 
 }  // namespace chainfleet

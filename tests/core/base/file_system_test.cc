@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -54,6 +55,22 @@ TEST_F(FileSystemTest, MissingFilesAreNamed) {
   const absl::Status status = files_->Read(folder_ + "/nothing").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("/nothing"));
+}
+
+// Chains wait for a store that is unavailable; any other code would count against them.
+TEST_F(FileSystemTest, AHostWithoutDescriptorsIsTheStoresFault) {
+  ASSERT_TRUE(files_->WriteSynced(folder_ + "/there", "x").ok());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status read = files_->Read(folder_ + "/there").status();
+  const absl::Status written = files_->WriteSynced(folder_ + "/new", "x");
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const absl::Status& status : {read, written}) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_EQ(ReasonOf(status), kStoreFault);
+  }
 }
 
 TEST_F(FileSystemTest, AFullDeviceIsResourceExhausted) {

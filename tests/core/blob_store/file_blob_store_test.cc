@@ -87,6 +87,7 @@ class FrailDisk final : public FileSystem {
   }
   absl::Status CreateFolders(const std::string& path) override { return RealFileSystem()->CreateFolders(path); }
   absl::Status Remove(const std::string& path) override { return RealFileSystem()->Remove(path); }
+  absl::Status RemoveEmptyFolder(const std::string& path) override { return RealFileSystem()->RemoveEmptyFolder(path); }
   absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const override {
     return RealFileSystem()->VisitFiles(folder, visit);
   }
@@ -120,6 +121,42 @@ TEST_F(FileBlobStoreTest, AFullDiskLeavesNothingBehindAndTheRestReadable) {
   EXPECT_EQ(disk_.ListFiles(folder_)->size(), 1u) << "a temp file was left";
   disk_.bytes_left = 100;
   EXPECT_TRUE(store->Put("a/new", "too long").ok());
+}
+
+// A lost mount is the fault of the store. "No such object" would fail chains and would mark their draws as lost, and a
+// folder created below the bare mount point would hide objects.
+TEST_F(FileBlobStoreTest, AFolderThatIsGoneIsUnavailableAndNoObjectIsMissing) {
+  auto store = FileBlobStore::Open(&disk_, folder_).value();
+  ASSERT_TRUE(store->Put("a/kept", "committed").ok());
+  const auto rename = [](const std::string& from, const std::string& to) { std::filesystem::rename(from, to); };
+  rename(folder_, folder_ + "-away");
+  for (const bool bare_mount_point : {false, true}) {
+    if (bare_mount_point) std::filesystem::create_directory(folder_);
+    for (const absl::Status& status :
+         {store->Put("a/new", "x"), store->Put("b/new", "x"), store->Replace("a/kept", "x"), store->Delete("a/kept"),
+          store->Get("a/kept").status(), store->GetRange("a/kept", 0, 1).status(), store->SizeBytes("a/kept").status(),
+          store->List("").status(), store->ListPages("", [](const auto&) { return absl::OkStatus(); })}) {
+      EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+      EXPECT_EQ(ReasonOf(status), kStoreFault);
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  std::filesystem::remove(folder_);
+  rename(folder_ + "-away", folder_);
+  EXPECT_EQ(store->Get("a/kept").value(), "committed");
+  EXPECT_TRUE(store->Put("a/new", "x").ok());
+  EXPECT_TRUE(absl::IsNotFound(store->Get("a/other").status()));
+}
+
+TEST_F(FileBlobStoreTest, TheLastObjectOfAFolderTakesItsFolderAlong) {
+  auto store = FileBlobStore::Open(&disk_, folder_).value();
+  for (const char* name : {"a/b/c/one", "a/b/two"}) ASSERT_TRUE(store->Put(name, "x").ok());
+  ASSERT_TRUE(store->Delete("a/b/c/one").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/a/b/c"));
+  EXPECT_EQ(store->Get("a/b/two").value(), "x");
+  ASSERT_TRUE(store->Delete("a/b/two").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/a"));
+  EXPECT_TRUE(store->Put("a/b/c/again", "x").ok());
 }
 
 TEST_F(FileBlobStoreTest, RemovesTempFilesOfARunThatDied) {

@@ -91,6 +91,19 @@ TEST_P(VersionChanges, OldOnesGoUnlessAnAliasNamesThem) {
   EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", limits::kKeptVersions + 2).ok());
 }
 
+// Clients may have read versions that were made after the backup. Their numbers must not name other draws.
+TEST_P(VersionChanges, ARestoredStoreUsesNoNumberThatWasGivenOutAfterItsBackup) {
+  ChainRow row = Sample("job-aaaaaa", 1);
+  ASSERT_EQ(MakeVersion("job-aaaaaa"), 1);
+  store_ = harness_->OpenRestored("incarnation-2");
+  EXPECT_EQ(MakeVersion("job-aaaaaa"), 1) << "the draws of the backup keep their version";
+  Apply(change::EndLease{{"job-aaaaaa", 0}, row.lease_epoch + kRestoredLeap, true, true, "restored"});
+  row = Grant({"job-aaaaaa", 0}, row.lease_epoch + kRestoredLeap + 1).chains.at(0);
+  row = SampleOn(row, 1);
+  EXPECT_EQ(MakeVersion("job-aaaaaa"), 2 + kRestoredLeap);
+  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "the leap makes no version old";
+}
+
 TEST_P(VersionChanges, AreListedByNumberInPages) {
   ChainRow row = Sample("job-aaaaaa", 1);
   for (int i = 0; i < 4; ++i) {

@@ -9,6 +9,25 @@ using testing::HasSubstr;
 
 class DispatcherLeases : public DispatcherTest {};
 
+// What is the store's fault never counts as the chain's: the chain waits, says why and goes on when the store is
+// mended.
+TEST_F(DispatcherLeases, AChainThatWaitsForTheStoreLosesNoAttempt) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  for (int i = 0; i < 2 * limits::kMaxAttemptsWithoutProgress; ++i) {
+    GiveBack(&worker, chain, ReleasedChain::Why::kStore, "the resume point does not match its digest");
+    Send(&worker);
+    executor_.RunFor(kStoreFaultDelay - absl::Milliseconds(1));
+    ASSERT_EQ(Chain(chain).state, ChainState::kPending);
+    EXPECT_EQ(Chain(chain).attempts, 0);
+    EXPECT_THAT(Chain(chain).reason, HasSubstr("w1 waits for the store: the resume point does not match its digest"));
+    executor_.RunFor(absl::Milliseconds(1) + limits::kPolicyInterval);
+    ASSERT_EQ(Chain(chain).state, ChainState::kLeased) << i;
+    Sync(&worker);
+    ASSERT_TRUE(worker.chains.contains(chain)) << "the worker that had it may have it again";
+  }
+}
+
 TEST_F(DispatcherLeases, SilentWorkersChainGoesElsewhereAfterTermAndGrace) {
   FakeWorker dead("w1"), other("w2");
   const ChainId chain = LeaseOne(&dead);

@@ -129,5 +129,17 @@ TEST_F(AuthorizeTest, HealthNeedsNoTokenAndAServerWithoutTokensNeedsNone) {
   EXPECT_TRUE(open.Authorize("/chainfleet.v1.JobService/DrainWorker", {})->may(kOperate));
 }
 
+// An ending server answers as UNAVAILABLE, so that clients of every make repeat the call at the next server.
+TEST(Authenticator, RefusesAllAsUnavailableAtTheEnd) {
+  grpc::CallbackServerContext context;
+  Authenticator open(TokenTable{}), guarded(TokenTable{{"token", {"vision"}}});
+  EXPECT_TRUE(open.Check(context).ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(guarded.Check(context)));
+  for (Authenticator* auth : {&open, &guarded}) {
+    auth->RefuseAll();
+    EXPECT_TRUE(absl::IsUnavailable(auth->Check(context)));
+  }
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -139,6 +139,20 @@ TEST_F(WorkerServiceTest, ReadingAChangedSegmentIsDataLossAndLeavesItsDrawsOut) 
   EXPECT_TRUE(record->corrupt);
 }
 
+// An object that is gone is a lost draw: it is marked and counted, so that later readers leave it out.
+TEST_F(WorkerServiceTest, MarksADrawWhoseObjectIsGone) {
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  ASSERT_TRUE(Commit(CommitOf(grant, ref)).ok());
+  ASSERT_TRUE(blobs_.Delete(ref.name).ok());
+  const absl::Status read = ReadSegment("walk", ref.name).status();
+  EXPECT_TRUE(absl::IsDataLoss(read)) << read;
+  EXPECT_EQ(ReasonOf(read), "OBJECT_MISSING");
+  ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a change behind the mark: it has been applied
+  EXPECT_EQ(state_.CountCorrupt().value(), 1);
+}
+
 TEST_F(WorkerServiceTest, CountsDrawsFoundCorruptByReadersAndByPredictions) {
   const auto metrics = registry_.Serve("127.0.0.1:0");
   ASSERT_TRUE(metrics.ok()) << metrics.status();

@@ -173,7 +173,17 @@ TEST_F(DrawUploaderTest, GivesTheChainBackWhenObjectsStayMissing) {
   executor_.RunFor(absl::Minutes(10));
   const auto report = held_.MakeReport();
   ASSERT_THAT(report.released, SizeIs(1));
-  EXPECT_EQ(report.released[0].why, ReleasedChain::Why::kFailed);
+  EXPECT_EQ(report.released[0].why, ReleasedChain::Why::kStore);
+}
+
+// A disk or a server that fails says nothing about the chain.
+TEST_F(DrawUploaderTest, RepeatsWhatIsTheStoresFault) {
+  server_.put_failures.assign(2 * limits::kUploadAttempts, absl::InternalError("input/output error"));
+  server_.commit_failures.assign(2 * limits::kUploadAttempts, absl::UnknownError("no words"));
+  Offer(2, 2);
+  executor_.RunFor(absl::Minutes(10));
+  EXPECT_EQ(chain().progress.num_draws, 2);
+  EXPECT_THAT(held_.MakeReport().released, SizeIs(0));
 }
 
 // A resume point alone that landed, and whose answer was lost, meets itself when it is sent again.

@@ -75,7 +75,7 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
   void OnDone(const grpc::Status& status) override {
     ShardPredictStream* const owner = owner_;
     const bool was_open = was_open_;
-    const absl::Status end = FromGrpc(status);
+    const absl::Status end = ResetToUnavailable(FromGrpc(status));
     owner->lines_.Ended(line_, end.code());
     owner->Forget();
     self_.reset();

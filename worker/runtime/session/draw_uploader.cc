@@ -34,8 +34,15 @@ bool EndsLease(const absl::Status& status) {
   return reason == "LEASE_FENCED" || reason == "CHAIN_FINAL" || reason == "PATH_CONFLICT";
 }
 
+// INTERNAL and UNKNOWN say nothing about the chain: a disk or the server is at fault.
 bool IsOutage(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status) ||
+         absl::IsInternal(status) || absl::IsUnknown(status);
+}
+
+// The store has other bytes, or has lost those that it took.
+bool IsStoreFault(const absl::Status& status) {
+  return ReasonOf(status) == "BLOB_MISSING" || absl::IsDataLoss(status) || absl::IsAlreadyExists(status);
 }
 
 uint64_t JitterLabel(const LeaseRef& lease) {
@@ -208,7 +215,8 @@ void DrawUploader::OnFailure(const std::shared_ptr<Flight>& flight, const absl::
   if (ends_lease) {
     held_->Drop(lease);
   } else {
-    held_->Release(lease, ReleasedChain::Why::kFailed, "upload: " + std::string(status.message()));
+    held_->Release(lease, IsStoreFault(status) ? ReleasedChain::Why::kStore : ReleasedChain::Why::kFailed,
+                   "upload: " + std::string(status.message()));
   }
 }
 

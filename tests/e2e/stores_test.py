@@ -24,6 +24,14 @@ STEPS, EVERY = 30000, 300
 PATIENCE = 60
 
 
+def has_ended(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 class Stores(unittest.TestCase):
     def setUp(self):
         self.fleet = fleets.Fleet(workers=2)
@@ -34,7 +42,7 @@ class Stores(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not happened():
             self.assertLess(time.monotonic(), end, f"{what}\n{self.fleet.logs()}")
-            self.fleet.run("get", "workers")
+            self.fleet.run("get", "workers", "--timeout", "200ms")  # a pause
 
     def finish(self, job):
         """Each chain under its first lease: what the fault cost is no attempt."""
@@ -52,7 +60,7 @@ class Stores(unittest.TestCase):
             calls = [subprocess.Popen(client, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(4)]
             os.kill(pid, signal.SIGTERM)
             late = subprocess.Popen(client, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            self.until("the server ends", lambda: not os.path.exists(f"/proc/{pid}"))
+            self.until("the server ends", lambda: has_ended(pid))
             self.fleet.up()
             for call in calls + [late]:
                 said = call.communicate(timeout=PATIENCE)[1]

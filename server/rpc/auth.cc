@@ -142,8 +142,9 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
 
 // Looks at every token: the time taken must not tell which one was near.
 absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, const CallMetadata& metadata) const {
-  if (tokens_.empty()) return Principal{kDefaultTenant, kOperatorRights | kWork};
   const std::optional<unsigned> needed = NeededBy(method);
+  if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
+  if (tokens_.empty()) return Principal{kDefaultTenant, kOperatorRights | kWork};
   if (needed == kNoToken) return Principal{kDefaultTenant, kNoToken};
   const Principal* caller = nullptr;
   const auto [begin, end] = metadata.equal_range("authorization");
@@ -158,7 +159,6 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
 }
 
 absl::StatusOr<Principal> Authenticator::CallerOf(const grpc::CallbackServerContext& context) const {
-  if (ending_) return absl::UnavailableError("the server is ending: repeat the call");
   const CallMetadata& metadata = context.client_metadata();
   const auto method = metadata.find(kMethodHeader);
   if (method == metadata.end()) return Authorize("", metadata);

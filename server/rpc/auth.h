@@ -60,16 +60,16 @@ class Authenticator {
 
   // The caller of `method` ("/chainfleet.v1.JobService/GetJob") by the token in "authorization: Bearer TOKEN". Needs
   // the metadata alone. UNAUTHENTICATED; PERMISSION_DENIED / NOT_ALLOWED: the token lacks the right that the method
-  // needs.
+  // needs. UNAVAILABLE after RefuseAll.
   absl::StatusOr<Principal> Authorize(std::string_view method, const CallMetadata& metadata) const;
 
   // The same of a call that is served. REQUIRES: a CallRecord (call_record.h), which tells the method.
-  // RESOURCE_EXHAUSTED / TENANT_LIMIT: a call quota marked the call. UNAVAILABLE after RefuseAll.
+  // RESOURCE_EXHAUSTED / TENANT_LIMIT: a call quota marked the call.
   absl::StatusOr<Principal> CallerOf(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
   absl::Status Check(const grpc::CallbackServerContext& context) const { return CallerOf(context).status(); }
 
-  // Refuses every later call as UNAVAILABLE: the server is about to end.
+  // Refuses every later call but health checks as UNAVAILABLE: the server is about to end.
   void RefuseAll() { ending_ = true; }
 
  private:

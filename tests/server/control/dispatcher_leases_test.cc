@@ -1,4 +1,5 @@
 // How leases end, and what that costs (protocol 2 and 4).
+#include "server/control/lease_table.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {

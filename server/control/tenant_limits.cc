@@ -10,12 +10,11 @@ namespace {
 
 absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has, int64_t more, int64_t limit,
                         const char* flag) {
-  if (has <= limit - more) return absl::OkStatus();
-  const std::string asks = more > 0 ? absl::StrCat(" and asks for ", more, " more") : "";
-  return WithReason(
-      absl::ResourceExhaustedError(absl::StrCat("tenant ", tenant, " has ", has, " of ", limit, " ", what, asks,
-                                                ": delete jobs that nobody needs, or ask an operator to raise ", flag)),
-      "TENANT_LIMIT");
+  if (more == 0 || has <= limit - more) return absl::OkStatus();
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("tenant ", tenant, " has ", has, " of ", limit, " ", what, " and asks for ", more,
+                                     " more: delete jobs that nobody needs, or ask an operator to raise ", flag)),
+                    "TENANT_LIMIT");
 }
 
 }  // namespace

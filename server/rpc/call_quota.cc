@@ -50,6 +50,7 @@ class QuotaInterceptor final : public grpc::experimental::Interceptor {
   void Begin(grpc::experimental::InterceptorBatchMethods* hooks) {
     CallMetadata* metadata = hooks->GetRecvInitialMetadata();
     metadata->erase(kOverQuotaHeader);
+    if (!auth_->wants_tokens()) return;
     const absl::StatusOr<Principal> caller = auth_->Authorize(method_, *metadata);
     if (!caller.ok() || method_.find(".WorkerService/") != std::string::npos || !caller->may(kCall)) return;
     tenant_ = caller->tenant;

@@ -11,7 +11,8 @@
 namespace chainfleet {
 
 // Marks every call of a tenant beyond the `most` that it has in flight; Authenticator::CallerOf refuses a marked call
-// as RESOURCE_EXHAUSTED / TENANT_LIMIT. Streams count until they end, calls of workers do not count. `auth` outlives
+// as RESOURCE_EXHAUSTED / TENANT_LIMIT. Streams count until they end, calls of workers do not count; without
+// tokens nobody's do, because strangers would use up the one tenant's calls. `auth` outlives
 // the server.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallQuota(const Authenticator* auth,
                                                                                      int64_t most);

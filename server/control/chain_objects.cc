@@ -9,7 +9,7 @@
 namespace chainfleet {
 
 absl::Status ChainObjects::Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
-                                 const std::optional<WorkerSession>& session) const {
+                                 const std::optional<WorkerIdentity>& session) const {
   const auto name = ParseChainObjectName(ref.name);
   if (name && name->store_incarnation != state_->incarnation()) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat("object ", ref.name, " is of another store than ",

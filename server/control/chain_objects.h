@@ -21,7 +21,7 @@ class ChainObjects {
   // else. FAILED_PRECONDITION / LEASE_FENCED: the lease is not current, was granted before the store was restored, or,
   // if a session is given, is another's. Does not block.
   absl::Status Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
-                     const std::optional<WorkerSession>& session = std::nullopt) const;
+                     const std::optional<WorkerIdentity>& session = std::nullopt) const;
 
   // An admitted object, durable when it returns OK; if its lease has passed meanwhile the chain is looked through once
   // more. Blocks. DATA_LOSS / DIGEST_MISMATCH: these are not the bytes of `ref`. Errors of BlobStore::Put.

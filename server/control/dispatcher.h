@@ -32,7 +32,7 @@ template <typename T>
 using Reply = std::function<void(absl::StatusOr<T>)>;
 
 // A process of a worker, as its Synchronize calls name it.
-struct WorkerSession {
+struct WorkerIdentity {
   std::string worker, incarnation;
 };
 
@@ -167,11 +167,11 @@ class Dispatcher {
   // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current and, if a session is given, that session has the
   // lease: asked before bytes are accepted.
   absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch,
-                          const std::optional<WorkerSession>& session = std::nullopt);
+                          const std::optional<WorkerIdentity>& session = std::nullopt);
   // Whether the newest process of the worker is this one, and called Synchronize within a lease term.
-  bool IsPresent(const WorkerSession& session);
+  bool IsPresent(const WorkerIdentity& session);
   // Whether a chain that the session has leased needs the object: its data set, module or resume point.
-  bool NeedsObject(const WorkerSession& session, const std::string& object);
+  bool NeedsObject(const WorkerIdentity& session, const std::string& object);
   std::vector<WorkerView> ListWorkers();
   // Its chains come back as its calls do, and those that it still holds after `limit` are taken from it; they count no
   // attempt. Called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.

@@ -9,7 +9,7 @@
 namespace chainfleet {
 
 absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch,
-                                    const std::optional<WorkerSession>& session) {
+                                    const std::optional<WorkerIdentity>& session) {
   Impl::Entered entered(impl_.get());
   const ChainEntry* chain = impl_->jobs.Find(id);
   if (chain != nullptr && chain->row.lease_epoch == lease_epoch && !IsFinal(chain->row.state) &&
@@ -21,14 +21,14 @@ absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch,
                     "LEASE_FENCED");
 }
 
-bool Dispatcher::IsPresent(const WorkerSession& session) {
+bool Dispatcher::IsPresent(const WorkerIdentity& session) {
   Impl::Entered entered(impl_.get());
   const WorkerEntry* worker = impl_->fleet.Find(session.worker);
   return worker != nullptr && worker->incarnation == session.incarnation &&
          impl_->now - worker->last_sync < impl_->options.lease_ttl;
 }
 
-bool Dispatcher::NeedsObject(const WorkerSession& session, const std::string& object) {
+bool Dispatcher::NeedsObject(const WorkerIdentity& session, const std::string& object) {
   Impl::Entered entered(impl_.get());
   const auto name = ParseChainObjectName(object);
   std::set<const JobPlan*> plans;

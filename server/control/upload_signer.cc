@@ -5,7 +5,7 @@
 namespace chainfleet {
 
 absl::StatusOr<SignedUpload> UploadSigner::SignUpload(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
-                                                      const std::optional<WorkerSession>& session) {
+                                                      const std::optional<WorkerIdentity>& session) {
   CHAINFLEET_RETURN_IF_ERROR(objects_.Admit(chain, lease_epoch, ref, session));
   CHAINFLEET_ASSIGN_OR_RETURN(SignedUpload upload, sign_(ref, limits::kSignedUploadTerm));
   WatchOver(chain, lease_epoch, limits::kSignedUploadTerm + limits::UploadTimeout(ref.size_bytes));

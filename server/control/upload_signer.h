@@ -32,7 +32,7 @@ class UploadSigner {
   // has passed, when nobody looks for it any more: once it can arrive no longer, such a chain is looked through again.
   // That is forgotten with the process; the object then goes with the chain's next lease, its end or its job.
   absl::StatusOr<SignedUpload> SignUpload(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
-                                          const std::optional<WorkerSession>& session = std::nullopt);
+                                          const std::optional<WorkerIdentity>& session = std::nullopt);
 
  private:
   struct Watch {

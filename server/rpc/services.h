@@ -79,9 +79,9 @@ inline absl::Status CheckModulesAllowed(const ServiceParts& parts) {
 // The session that a worker's request names; nullopt if it names none, which only a server without tokens accepts.
 // PERMISSION_DENIED / SESSION_REQUIRED.
 template <typename Request>
-absl::StatusOr<std::optional<WorkerSession>> SessionOf(const ServiceParts& parts, const Request& request) {
+absl::StatusOr<std::optional<WorkerIdentity>> SessionOf(const ServiceParts& parts, const Request& request) {
   const auto& session = request.session();
-  if (!session.worker().empty()) return WorkerSession{session.worker(), session.incarnation()};
+  if (!session.worker().empty()) return WorkerIdentity{session.worker(), session.incarnation()};
   if (!parts.auth->wants_tokens()) return std::nullopt;
   return WithReason(
       absl::PermissionDeniedError("the request names no session: upgrade the worker to the server's release"),

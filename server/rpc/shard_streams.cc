@@ -59,7 +59,7 @@ class ShardStreams::Session {
   Session(Reactor* reactor, Executor* executor) : executor_(executor), reactor_(reactor) {}
 
   // Before it is registered.
-  void SetWorker(const WorkerSession& session) {
+  void SetWorker(const WorkerIdentity& session) {
     MutexLock lock(&mutex_);
     worker_ = session.worker;
     incarnation_ = session.incarnation;
@@ -227,7 +227,7 @@ class ShardStreams::Stream final : public Session::Reactor {
     switch (update_.update_case()) {
       case v1::ShardUpdate::kHello: {
         CHAINFLEET_RETURN_IF_ERROR(CheckHello(update_.hello()));
-        const WorkerSession said{update_.hello().worker(), update_.hello().incarnation()};
+        const WorkerIdentity said{update_.hello().worker(), update_.hello().incarnation()};
         CHAINFLEET_RETURN_IF_ERROR(admit_(said));
         session_->SetWorker(said);
         streams_->Register(update_.hello().worker(), session_);
@@ -264,7 +264,7 @@ grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* ShardStreams::Open(con
   return new Stream(this, admitted, std::move(admit));
 }
 
-bool ShardStreams::NeedsObject(const WorkerSession& session, const std::string& object) {
+bool ShardStreams::NeedsObject(const WorkerIdentity& session, const std::string& object) {
   const std::shared_ptr<Session> found = Find(session.worker);
   return found != nullptr && found->NeedsObject(session.incarnation, object);
 }

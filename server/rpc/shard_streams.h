@@ -25,11 +25,11 @@ class ShardStreams final : public ShardPort {
 
   // A new stream; it is registered when its hello arrives and `admit` is OK with the session that it names, and takes
   // the place of an older one of the same worker.
-  using Admit = std::function<absl::Status(const WorkerSession& session)>;
+  using Admit = std::function<absl::Status(const WorkerIdentity& session)>;
   grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted, Admit admit);
 
   // Whether a shard that the session has and has not answered yet reads the object.
-  bool NeedsObject(const WorkerSession& session, const std::string& object);
+  bool NeedsObject(const WorkerIdentity& session, const std::string& object);
 
   // Ends every stream: workers reconnect elsewhere or later.
   void Close();

@@ -110,7 +110,7 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
 }
 
 grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeShards(Context* context) {
-  const auto admit = [this](const WorkerSession& session) {
+  const auto admit = [this](const WorkerIdentity& session) {
     if (!parts_.auth->wants_tokens() || parts_.dispatcher->IsPresent(session)) return absl::OkStatus();
     return WithReason(absl::UnavailableError(absl::StrCat("worker ", session.worker,
                                                           " has not called Synchronize in this incarnation yet")),

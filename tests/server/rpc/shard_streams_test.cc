@@ -56,7 +56,7 @@ class Serving {
   bool finished_ = false;
 };
 
-absl::Status AnySession(const WorkerSession&) { return absl::OkStatus(); }
+absl::Status AnySession(const WorkerIdentity&) { return absl::OkStatus(); }
 
 class ShardStreamsTest : public RunningServer {
  protected:

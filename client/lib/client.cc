@@ -37,6 +37,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new channel makes a connection of its own
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -134,8 +135,10 @@ absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, cons
   context.AddMetadata(kRequestIdHeader, id);
   absl::Status status = ResetToUnavailable(attempt(&context));
   if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often our own word
-  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) current_ = (current_ + 1) % channels_.size();
   const bool from_server = !RequestIdOf(status).empty() || !ReasonOf(status).empty();
+  // A channel that failed once answers with its last error until it is connected, and connects only while a call waits.
+  if (absl::IsUnavailable(status) && !from_server) channels_[current_] = nullptr;
+  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) current_ = (current_ + 1) % channels_.size();
   if (absl::IsUnavailable(status) && !from_server) {
     return absl::UnavailableError(absl::StrCat(
         "no chainfleet server answers at ", absl::StrJoin(options_.addresses, ", "), " (", LastError(status),

@@ -41,7 +41,9 @@ RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tena
   auto started = StartOn("127.0.0.1:0");
   if (!started.ok()) throw std::runtime_error(started.status().ToString());
   server_ = *std::move(started);
-  channel_ = grpc::CreateChannel(address(), grpc::InsecureChannelCredentials());
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));  // as the product's client
+  channel_ = grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments);
   jobs_ = v1::JobService::NewStub(channel_);
   workers_ = v1::WorkerService::NewStub(channel_);
   predictions_ = v1::PredictService::NewStub(channel_);

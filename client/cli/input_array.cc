@@ -42,7 +42,7 @@ absl::StatusOr<Array> ReadCsvInputs(const std::string& bytes) {
                std::string(values, table.values.size() * sizeof(double))};
 }
 
-// Of float64. INVALID_ARGUMENT for a finite value that float32 cannot hold.
+// Converts a float64 array. INVALID_ARGUMENT for a finite value that float32 cannot hold.
 absl::StatusOr<Array> ToFloat32(const Array& array) {
   Array narrow{ArrayType::kFloat32, array.shape, std::string(array.bytes.size() / 2, '\0')};
   for (size_t i = 0; i < array.bytes.size() / sizeof(double); ++i) {

@@ -1,4 +1,4 @@
-// What jobs take in messages, estimated without protobuf: replies that hold several stay below the bound on messages.
+// Estimates the bytes of jobs in messages without protobuf, so that replies with several jobs stay below the bound.
 #pragma once
 
 #include <cstdint>

@@ -169,7 +169,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   bool HasOrders(const HeldCall& call, const WorkerEntry& worker);
   void OrderBack(Lease* lease);
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
-  // Those that fit one message with what they need; false if some are left for the worker's next call.
+  // Adds the grants that fit one message; returns false if some are left for the worker's next call.
   bool AddGrants(const WorkerEntry& worker, SynchronizeReply* reply);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
   // `content`: whether what it brings is the chain's own. Only a commit that has its lease is refused for that.

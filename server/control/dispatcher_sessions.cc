@@ -1,4 +1,4 @@
-// Of the Dispatcher: which process of a worker holds what.
+// The part of the Dispatcher that checks which process of a worker holds which chain or object.
 #include <algorithm>
 #include <set>
 

@@ -23,7 +23,7 @@ absl::StatusOr<Dataset> DecodeDataset(const std::string& text);
 
 std::string EncodeModel(const StoredModel& model, const std::string& tenant);
 absl::StatusOr<StoredModel> DecodeModel(const std::string& text);
-// Of a data set's or a model's record; kDefaultTenant if an older release wrote it.
+// Returns the tenant of a data set's or a model's record; kDefaultTenant if an older release wrote it.
 absl::StatusOr<std::string> DecodeTenant(const std::string& text);
 
 // Without chain, corrupt and deleted: those are columns.

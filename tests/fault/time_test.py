@@ -137,7 +137,7 @@ class LeaderCutOff(FaultTest):
         fleet = self.make(servers=2, environment={"CHAINFLEET_STATE": postgres.uri + "/postgres"})
         fleet.addresses[0] = f"{network.there}:{fleet.addresses[0].rpartition(':')[2]}"
         fleet.address = ",".join(fleet.addresses)
-        fleet.start_server(0, inside=network.inside())
+        fleet.start_server(0, "--insecure", inside=network.inside())
         fleet.wait_until_served(by=0)
         fleet.start_server(1)
         fleet.put_fashion("fashion", ROWS)

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
+#include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 #include "core/store/blob_store/file_blob_store.h"
@@ -31,7 +32,7 @@ constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set, a
 constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
 
 DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer, TraceTable* traces,
-                            std::function<void(const absl::Status&)> on_store_lost) {
+                            FinalFindings* findings, std::function<void(const absl::Status&)> on_store_lost) {
   // Sync three times a term and wait a third of it after its end, as the defaults do (15 s, 5 s, 5 s).
   return {.lease_ttl = options.lease,
           .sync_interval = options.lease / 3,
@@ -42,14 +43,15 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .tenant_limits = options.tenant_limits,
           .observer = observer,
           .traces = traces,
+          .on_job_end = [findings](const JobView& job, KeepFindings keep) { findings->OnJobEnd(job, std::move(keep)); },
           .on_store_lost = std::move(on_store_lost)};
 }
 
 // HOST:PORT for other hosts; 0.0.0.0 and [::] become the name of this one.
 std::string ReachableAddress(const std::string& listen, int port) {
-  std::string host = listen.substr(0, listen.rfind(':'));
-  if (host.empty() || host == "0.0.0.0" || host == "[::]") host = HostName();
-  return absl::StrCat(host, ":", port);
+  const absl::StatusOr<HostPort> address = ParseHostPort(listen);
+  const bool named = address.ok() && !address->is_any_host();
+  return absl::StrCat(named ? address->host : HostName(), ":", port);
 }
 
 std::string FreshId(const char* kind) { return absl::StrCat(kind, absl::Hex(RandomBits())); }
@@ -207,7 +209,7 @@ void Server::SignUploads(const ServerOptions& options) {
                                             state_.get(), dispatcher_.get(), &clock_, store_calls_.get());
 }
 
-absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
+void Server::MakeThreads(const ServerOptions& options) {
   // Tasks wait for the disk more than they compute: more threads than cores.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int store_calls = options.threads > 0 ? options.threads : options.s3 ? kS3Calls : std::max(8, 2 * cores);
@@ -217,15 +219,20 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
   object_checks_ = std::make_unique<ObjectChecks>(threads_.get(), store_calls);
   dataset_reads_ = std::make_unique<DatasetReads>(threads_.get(), kDatasetReads);
+}
+
+absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
+  MakeThreads(options);
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   diagnoses_ = std::make_unique<Strand>(threads_.get());
   traces_ = std::make_unique<TraceTable>(diagnoses_.get(),
                                          [this](const std::string& job, const std::vector<PointDiagnosis>& points) {
                                            dispatcher_->TakeDiagnoses(job, points);
                                          });
-  dispatcher_ =
-      std::make_unique<Dispatcher>(&clock_, threads_.get(), state_.get(), std::move(stored),
-                                   OptionsOf(options, &control_metrics_, traces_.get(), std::move(on_store_lost)));
+  findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get());
+  dispatcher_ = std::make_unique<Dispatcher>(
+      &clock_, threads_.get(), state_.get(), std::move(stored),
+      OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
   SignUploads(options);
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
@@ -234,6 +241,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .dispatcher = dispatcher_.get(),
                            .uploads = uploads_.get(),
                            .traces = traces_.get(),
+                           .findings = findings_.get(),
                            .auth = auth_.get(),
                            .metrics = &metrics_,
                            .statistics = &statistics_,

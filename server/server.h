@@ -98,6 +98,7 @@ class Server {
   void AddDatasetRoots(const ServerOptions& options);
   void SignUploads(const ServerOptions& options);
   absl::Status CheckRestored();
+  void MakeThreads(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
   absl::Status StartScaling(const SlurmOptions& options, const std::string& listen);
@@ -127,6 +128,7 @@ class Server {
   std::string data_directory_, metrics_address_;
   std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
   std::unique_ptr<TraceTable> traces_;
+  std::unique_ptr<FinalFindings> findings_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<UploadSigner> uploads_;
   std::unique_ptr<ShardStreams> shards_;

@@ -65,6 +65,7 @@ Dispatcher::Impl::Entered::Entered(Impl* impl) : impl_(impl) {
 
 Dispatcher::Impl::Entered::~Entered() {
   impl_->Settle();
+  impl_->TellOfEndedJobs();
   const std::vector<std::function<void()>> replies = std::exchange(impl_->outbox, {});
   const std::vector<LogLine> lines = std::exchange(impl_->log_lines, {});
   impl_->mutex.Unlock();
@@ -221,10 +222,33 @@ void Dispatcher::Impl::AbsorbJob(const JobRow& row) {
   JobEntry* job = jobs.Find(row.id);
   if (job == nullptr) return;
   const bool stops = row.stopped.size() > job->row.stopped.size();
+  if (row.finished_at && !job->row.finished_at && row.intent != JobIntent::kDelete) ended.push_back(row.id);
   jobs.Update(row);
   if (!stops) return;
   StirHolders(*job);
   policy_due = true;
+}
+
+void Dispatcher::Impl::TellOfEndedJobs() {
+  for (const std::string& id : std::exchange(ended, {})) {
+    const JobEntry* job = jobs.Find(id);
+    if (job == nullptr || !options.on_job_end) continue;
+    const auto keep = [weak = weak_from_this(), id](std::map<std::string, std::string> parts,
+                                                    const std::function<void()>& done) {
+      const auto impl = weak.lock();
+      if (impl == nullptr) return;
+      Entered entered(impl.get());
+      impl->Change(change::KeepFindings{id, std::move(parts)}, [id, done](Impl& i, const ApplyResult& result) {
+        if (!result.status.ok()) {
+          i.log_lines.push_back({LogLevel::kWarning,
+                                 "what the traces of an ended job say is not stored: it goes with this process",
+                                 {{"job", id}, {"error", result.status.ToString()}}});
+        }
+        i.Say(done);
+      });
+    };
+    options.on_job_end(ViewOf(*job), keep);
+  }
 }
 
 void Dispatcher::Impl::WaitFromNow(JobEntry* job) {

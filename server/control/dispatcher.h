@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,10 @@ struct WorkerIdentity {
   std::string worker, incarnation;
 };
 
+// Keeps what an ended job leaves to be looked at (change::KeepFindings); `done` runs when it is stored, or cannot be,
+// which is logged.
+using KeepFindings = std::function<void(std::map<std::string, std::string> parts, std::function<void()> done)>;
+
 struct DispatcherOptions {
   absl::Duration lease_ttl = limits::kLeaseTtl;
   absl::Duration sync_interval = limits::kSyncInterval;
@@ -47,6 +52,9 @@ struct DispatcherOptions {
   TenantLimits tenant_limits;
   ControlObserver* observer = nullptr;  // outlives the dispatcher; null: nobody
   TraceTable* traces = nullptr;         // likewise; forgets chains that end as FAILED or DIVERGED
+  // Runs when a job has ended, before its watchers hear of it, inside a call of the dispatcher: it must make none
+  // itself.
+  std::function<void(const JobView& job, KeepFindings keep)> on_job_end;
   // Runs once when another coordinator took the store over or a commit's outcome is unknown: the process must end and
   // reload. Unset: it ends at once.
   std::function<void(const absl::Status&)> on_store_lost;

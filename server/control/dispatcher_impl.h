@@ -84,6 +84,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void Absorb(const ApplyResult& result);
   void AbsorbJob(const JobRow& row);
   void OnChainEnd(const ChainRow& row);
+  void TellOfEndedJobs();
   void Bump(JobEntry* job);         // its watchers hear of it
   void WaitFromNow(JobEntry* job);  // its pending chains begin to
   void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);
@@ -219,6 +220,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   std::optional<absl::Duration> armed;
   uint64_t ids_made = 0, watches_made = 0, uploads_begun = 0;
   std::vector<std::function<void()>> outbox;
+  std::vector<std::string> ended;  // jobs, of which on_job_end has not heard
   struct LogLine {
     LogLevel level;
     std::string message;

@@ -369,6 +369,12 @@ std::vector<Diagnostic> TraceTable::Of(const std::string& job) const {
   return found == state_->jobs.end() ? std::vector<Diagnostic>() : *found->second.diagnostics;
 }
 
+std::vector<std::string> TraceTable::QuantitiesOf(const std::string& job) const {
+  MutexLock lock(&state_->mutex);
+  const auto found = state_->jobs.find(job);
+  return found == state_->jobs.end() ? std::vector<std::string>() : found->second.quantities;
+}
+
 absl::StatusOr<std::vector<TracedChain>> TraceTable::TracesOf(const std::string& job,
                                                               const std::string& quantity) const {
   MutexLock lock(&state_->mutex);

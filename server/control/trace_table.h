@@ -1,7 +1,7 @@
 // The traces of running and lately ended jobs, and what they say: R-hat, effective sample sizes, Monte Carlo errors.
 //
-// Numbers for people, dashboards and stop rules, kept in memory: a server that comes back knows what chains commit from
-// then on.
+// Numbers for people, dashboards and stop rules, kept in memory: of jobs that run, a server that comes back knows what
+// chains commit from then on; what ended jobs leave is kept by server/rpc/final_findings.
 #pragma once
 
 #include <cstdint>
@@ -85,6 +85,9 @@ class TraceTable {
 
   // By point, then in the order of the quantities; those whose values are all equal are left out.
   std::vector<Diagnostic> Of(const std::string& job) const;
+
+  // What is traced of the job; none before its first commit with traces.
+  std::vector<std::string> QuantitiesOf(const std::string& job) const;
 
   // By point, then chain. NOT_FOUND / NOT_TRACED naming the quantities that are traced, or saying that none is: before
   // the first commit after burn-in, and after a start of the server until chains commit again.

@@ -112,10 +112,9 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
   return job;
 }
 
-v1::Job RenderJob(const JobView& view, const TraceTable& traces) {
-  v1::Job job = RenderJob(view, /*with_chains=*/true);
-  for (const Diagnostic& found : traces.Of(view.id)) {
-    v1::Job::Diagnostic* diagnostic = job.add_diagnostics();
+void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job) {
+  for (const Diagnostic& found : diagnostics) {
+    v1::Job::Diagnostic* diagnostic = job->add_diagnostics();
     diagnostic->set_point(found.point);
     diagnostic->set_quantity(found.quantity);
     diagnostic->set_chains(found.chains);
@@ -126,7 +125,6 @@ v1::Job RenderJob(const JobView& view, const TraceTable& traces) {
     diagnostic->set_mean(found.mean);
     diagnostic->set_mcse_mean(found.mcse_mean);
   }
-  return job;
 }
 
 v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains) {

@@ -15,8 +15,8 @@ namespace chainfleet {
 // With chains, or without them for lists.
 v1::Job RenderJob(const JobView& view, bool with_chains);
 
-// With chains and what their traces say.
-v1::Job RenderJob(const JobView& view, const TraceTable& traces);
+// Adds to `job`.
+void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job);
 
 v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains);
 

@@ -101,6 +101,15 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
           .mismatch = [parts, job, object] { MarkCorruptDraw(parts, job, object); }};
 }
 
+// What is known of the job, from the store if it has ended.
+void AnswerWithFindings(const ServiceParts& parts, const std::shared_ptr<PendingAnswer<v1::Job>>& answer,
+                        const absl::StatusOr<JobView>& job) {
+  if (!job.ok()) return answer->Fail(job.status());
+  parts.executor->Schedule([answer, findings = parts.findings, job = *job] {
+    answer->Answer(findings->Render(job), [](const v1::Job& rendered) { return rendered; });
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
@@ -135,8 +144,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobR
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
     if (!job.ok()) return answer->Fail(job.status());
-    answer->Answer(parts_.dispatcher->GetJob(*job),
-                   [&](const JobView& view) { return RenderJob(view, *parts_.traces); });
+    AnswerWithFindings(parts_, answer, parts_.dispatcher->GetJob(*job));
   });
 }
 
@@ -171,7 +179,7 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const 
       watches_.push_back(feed);
     }
     const absl::Duration asked = absl::Seconds(request->min_interval_seconds());
-    WatchJobInto(feed, parts_.dispatcher, parts_.traces, parts_.executor, *job,
+    WatchJobInto(feed, parts_.dispatcher, parts_.findings, parts_.executor, *job,
                  asked > absl::ZeroDuration() ? std::max(asked, kMinWatchInterval) : kDefaultWatchInterval);
   });
 }
@@ -190,13 +198,12 @@ grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetI
     if (!job.ok()) return answer->Fail(job.status());
     const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
     if (!intent.ok()) return answer->Fail(intent.status());
-    parts_.dispatcher->SetIntent(*job, *intent,
-                                 [answer, traces = parts_.traces, statistics = parts_.statistics,
-                                  gone = *intent == JobIntent::kDelete](absl::StatusOr<JobView> changed) {
-                                   if (changed.ok() && gone) statistics->Forget(changed->id, 0);
-                                   answer->Answer(changed,
-                                                  [&](const JobView& view) { return RenderJob(view, *traces); });
-                                 });
+    parts_.dispatcher->SetIntent(
+        *job, *intent,
+        [answer, parts = parts_, gone = *intent == JobIntent::kDelete](const absl::StatusOr<JobView>& changed) {
+          if (changed.ok() && gone) parts.statistics->Forget(changed->id, 0);
+          AnswerWithFindings(parts, answer, changed);
+        });
   });
 }
 
@@ -206,10 +213,9 @@ grpc::ServerUnaryReactor* JobService::ScaleJob(Context* context, const v1::Scale
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
     if (!job.ok()) return answer->Fail(job.status());
     if (request->chains() < 1) return answer->Fail(InvalidFields({{"chains", "must be at least 1"}}));
-    parts_.dispatcher->ScaleJob(*job, request->chains(),
-                                [answer, traces = parts_.traces](absl::StatusOr<JobView> scaled) {
-                                  answer->Answer(scaled, [&](const JobView& view) { return RenderJob(view, *traces); });
-                                });
+    parts_.dispatcher->ScaleJob(
+        *job, request->chains(),
+        [answer, parts = parts_](const absl::StatusOr<JobView>& scaled) { AnswerWithFindings(parts, answer, scaled); });
   });
 }
 
@@ -234,8 +240,11 @@ grpc::ServerUnaryReactor* JobService::GetTraces(Context* context, const v1::GetT
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     const std::string quantity = request->quantity().empty() ? "energy" : request->quantity();
-    answer->Answer(parts_.traces->TracesOf(*job, quantity),
-                   [&](const std::vector<TracedChain>& chains) { return RenderTraces(quantity, chains); });
+    const absl::StatusOr<JobView> view = parts_.dispatcher->GetJob(*job);
+    if (!view.ok()) return answer->Fail(view.status());
+    parts_.executor->Schedule([answer, findings = parts_.findings, view = *view, quantity] {
+      answer->Answer(findings->TracesOf(view, quantity), [](const v1::Traces& traces) { return traces; });
+    });
   });
 }
 

@@ -2,19 +2,17 @@
 
 #include <utility>
 
-#include "server/rpc/job_render.h"
-
 namespace chainfleet {
 namespace {
 
 // The dispatcher or the timer owns it, whichever it waits for.
 class Watch : public std::enable_shared_from_this<Watch> {
  public:
-  Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, TraceTable* traces, Executor* executor,
+  Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, FinalFindings* findings, Executor* executor,
         absl::Duration min_interval)
       : feed_(std::move(feed)),
         dispatcher_(dispatcher),
-        traces_(traces),
+        findings_(findings),
         executor_(executor),
         min_interval_(min_interval) {}
 
@@ -35,22 +33,25 @@ class Watch : public std::enable_shared_from_this<Watch> {
   void Tell(const absl::StatusOr<Dispatcher::Watched>& changed) {
     if (!changed.ok()) return feed_->End(changed.status());
     if (IsFinal(changed->job.state)) return Conclude(changed->job);
-    if (!feed_->Send(RenderJob(changed->job, *traces_), /*replace=*/true)) return feed_->End(absl::OkStatus());
+    const absl::StatusOr<v1::Job> rendered = findings_->Render(changed->job);
+    if (!rendered.ok()) return feed_->End(rendered.status());
+    if (!feed_->Send(*rendered, /*replace=*/true)) return feed_->End(absl::OkStatus());
     executor_->ScheduleAfter(min_interval_, [watch = shared_from_this(), id = changed->job.id,
                                              version = changed->version] { watch->Next(id, version); });
   }
 
-  // The last message says what all commits' traces say.
+  // The last message says what all commits' traces say, and what a restart would say.
   void Conclude(const JobView& job) {
-    traces_->WhenSettled(job.id, [watch = shared_from_this(), job] {
-      watch->feed_->Send(RenderJob(job, *watch->traces_), /*replace=*/true);
-      watch->feed_->End(absl::OkStatus());
+    findings_->WhenKept(job.id, [watch = shared_from_this(), job] {
+      const absl::StatusOr<v1::Job> rendered = watch->findings_->Render(job);
+      if (rendered.ok()) watch->feed_->Send(*rendered, /*replace=*/true);
+      watch->feed_->End(rendered.status());
     });
   }
 
   const std::shared_ptr<StreamFeed<v1::Job>> feed_;
   Dispatcher* const dispatcher_;
-  TraceTable* const traces_;
+  FinalFindings* const findings_;
   Executor* const executor_;
   const absl::Duration min_interval_;
   Mutex mutex_;
@@ -60,9 +61,9 @@ class Watch : public std::enable_shared_from_this<Watch> {
 
 }  // namespace
 
-void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, TraceTable* traces,
+void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, FinalFindings* findings,
                   Executor* executor, const std::string& name, absl::Duration min_interval) {
-  const auto watch = std::make_shared<Watch>(feed, dispatcher, traces, executor, min_interval);
+  const auto watch = std::make_shared<Watch>(feed, dispatcher, findings, executor, min_interval);
   feed->OnCancelled([weak = std::weak_ptr(watch)] {
     if (const auto watching = weak.lock()) watching->Cancel();
   });

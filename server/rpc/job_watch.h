@@ -9,13 +9,13 @@
 #include "chainfleet/v1/jobs.pb.h"
 #include "core/base/executor.h"
 #include "server/control/dispatcher.h"
-#include "server/control/trace_table.h"
+#include "server/rpc/final_findings.h"
 #include "server/rpc/message_stream.h"
 
 namespace chainfleet {
 
-// `dispatcher`, `traces` and `executor` outlive the stream.
-void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, TraceTable* traces,
+// `dispatcher`, `findings` and `executor` outlive the stream.
+void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* dispatcher, FinalFindings* findings,
                   Executor* executor, const std::string& name, absl::Duration min_interval);
 
 }  // namespace chainfleet

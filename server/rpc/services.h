@@ -18,6 +18,7 @@
 #include "server/predict/inference_statistics.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/dataset_roots.h"
+#include "server/rpc/final_findings.h"
 #include "server/rpc/object_checks.h"
 #include "server/rpc/upload_limits.h"
 #include "server/telemetry/server_metrics.h"
@@ -33,6 +34,7 @@ struct ServiceParts {
   Dispatcher* dispatcher = nullptr;
   UploadSigner* uploads = nullptr;  // none: objects go through the server
   TraceTable* traces = nullptr;
+  FinalFindings* findings = nullptr;
   const Authenticator* auth = nullptr;
   ServerMetrics* metrics = nullptr;
   InferenceStatistics* statistics = nullptr;

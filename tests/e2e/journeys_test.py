@@ -87,6 +87,19 @@ class Journeys(unittest.TestCase):
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
 
+    def test_what_an_ended_job_left_outlives_a_killed_server(self):
+        job = self.fleet.submit(JOB.format(name="findings", epochs=40, keep=2))
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        before = self.fleet.json("describe", job)
+        self.assertTrue(before["diagnostics"])
+        self.assertIn("report", before["chains"][0]["stats"])
+        self.fleet.kill("server")
+        self.fleet.up()
+        self.assertEqual(self.fleet.json("describe", job), before)
+        self.fleet.run("report", job, "--output", self.fleet.path("report.html"), check=True)
+        with open(self.fleet.path("report.html"), encoding="utf-8") as page:
+            self.assertIn("R-hat", page.read())
+
     def test_every_point_of_a_sweep_is_a_posterior_of_its_own(self):
         text = JOB.format(name="swept", epochs=8, keep=1).replace("chains: 4", "chains: 2\nsweep: {temperature: [1.0e-4, 0.01], eta: [4.0e-4, 0.01]}")
         job = self.fleet.submit(text)

@@ -106,6 +106,11 @@ absl::StatusOr<EvaluationRow> SimulatedStateStore::FindEvaluation(const std::str
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_.FindEvaluation(id);
 }
+
+absl::StatusOr<std::string> SimulatedStateStore::FindFinding(const std::string& job, const std::string& part) {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_.FindFinding(job, part);
+}
 absl::StatusOr<bool> SimulatedStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_.MayCommit(chain, lease_epoch);

@@ -31,6 +31,7 @@ class SimulatedStateStore final : public StateStore {
   absl::StatusOr<int64_t> CountCorrupt() override;
   absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) override;
   absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override;
+  absl::StatusOr<std::string> FindFinding(const std::string& job, const std::string& part) override;
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override;
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override;
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) override;

@@ -274,6 +274,13 @@ class Applier {
   }
   absl::StatusOr<ApplyResult> operator()(const change::EndEvaluation& c) { return ApplyToEvaluations(c, wall_, rows_); }
 
+  absl::StatusOr<ApplyResult> operator()(const change::KeepFindings& c) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.job));
+    if (!intent || *intent == JobIntent::kDelete) return Refused(absl::NotFoundError("no job " + c.job));
+    for (const auto& [part, body] : c.parts) CHAINFLEET_RETURN_IF_ERROR(rows_->PutFinding(c.job, part, body));
+    return ApplyResult();
+  }
+
   absl::StatusOr<ApplyResult> operator()(const change::QueueSweep& c) {
     CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));
     return ApplyResult();

@@ -78,6 +78,7 @@ class MemoryRows final : public StateRows {
     jobs.at(id).snapshots.clear();
     std::erase_if(resume_points, [&](const auto& entry) { return entry.first.job == id; });
     std::erase_if(evaluations, [&](const auto& entry) { return entry.second.job == id; });
+    std::erase_if(findings, [&](const auto& entry) { return entry.first.first == id; });
     std::erase_if(expired, [&](const auto& entry) { return entry.second.chain.job == id; });
     return std::optional<change::PurgeJob>();
   }
@@ -292,6 +293,10 @@ class MemoryRows final : public StateRows {
     }
     return rows;
   }
+  absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) override {
+    findings[{job, part}] = body;
+    return absl::OkStatus();
+  }
   absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override {
     int32_t newer = 0;
     for (auto i = evaluations.end(); i != evaluations.begin();) {
@@ -342,7 +347,8 @@ class MemoryRows final : public StateRows {
   std::set<std::pair<std::string, std::string>> held;  // upload and object
   std::map<int64_t, ChainId> sweeps;                   // by ticket
   int64_t last_ticket = 0, last_expired = 0;
-  std::map<int64_t, EvaluationRow> evaluations;  // by sequence
+  std::map<std::pair<std::string, std::string>, std::string> findings;  // by job and part
+  std::map<int64_t, EvaluationRow> evaluations;                         // by sequence
   int64_t last_evaluation = 0;
 };
 
@@ -530,6 +536,14 @@ absl::StatusOr<EvaluationRow> MemoryStateStore::FindEvaluation(const std::string
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<EvaluationRow> row, t.rows.FindEvaluation(id));
   if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
   return *row;
+}
+
+absl::StatusOr<std::string> MemoryStateStore::FindFinding(const std::string& job, const std::string& part) {
+  MemoryDatabase::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  const auto body = Find(t.rows.findings, std::pair(job, part));
+  if (!body) return NoSuchFinding(job, part);
+  return *body;
 }
 
 absl::StatusOr<bool> MemoryStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {

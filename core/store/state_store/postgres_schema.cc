@@ -85,7 +85,12 @@ ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql",
     "ALTER TABLE evaluations ADD COLUMN version BIGINT NOT NULL DEFAULT 0;",
     // No upload takes garbage back any more, so nobody claims it.
-    "ALTER TABLE garbage DROP COLUMN deleting;"};
+    "ALTER TABLE garbage DROP COLUMN deleting;",
+    // What ended jobs left to be looked at.
+    R"sql(
+CREATE TABLE findings (
+  job TEXT COLLATE "C" NOT NULL, part TEXT COLLATE "C" NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (job, part));
+)sql"};
 
 // 0: no tables yet.
 absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {

@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-inline constexpr int kPostgresSchemaVersion = 10;
+inline constexpr int kPostgresSchemaVersion = 11;
 
 // Inside a write transaction of `connection`, which makes coordinators that start together take turns: the version of
 // the tables; 0 before there are any. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote

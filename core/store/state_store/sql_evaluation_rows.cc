@@ -1,4 +1,4 @@
-// Of the rows of a store: evaluations.
+// Of the rows of a store: evaluations, and what ended jobs left to be looked at.
 #include <utility>
 
 #include "core/store/state_store/sql_rows.h"
@@ -123,6 +123,20 @@ absl::StatusOr<std::vector<EvaluationRow>> SqlRows::ListEvaluations(const Evalua
     if (!found) return rows;
     rows.push_back(ReadEvaluation(s));
   }
+}
+
+absl::Status SqlRows::PutFinding(const std::string& job, const std::string& part, const std::string& body) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("INSERT INTO findings (job, part, body) VALUES (?, ?, ?) "
+                                                   "ON CONFLICT (job, part) DO UPDATE SET body = excluded.body"));
+  return s.Bind(job).Bind(part).BindBytes(body).Run();
+}
+
+absl::StatusOr<std::optional<std::string>> SqlRows::FindFinding(const std::string& job, const std::string& part) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
+                              connection_->Prepare("SELECT body FROM findings WHERE job = ? AND part = ?"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Bind(job).Bind(part).Step());
+  return found ? std::optional(s.Text(0)) : std::nullopt;
 }
 
 }  // namespace chainfleet

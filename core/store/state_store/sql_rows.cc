@@ -162,6 +162,7 @@ absl::StatusOr<std::optional<change::PurgeJob>> SqlRows::PurgeJob(const change::
         "DELETE FROM resume_points WHERE job = ?1 AND chain IN (SELECT chain FROM resume_points WHERE job = ?1 LIMIT "
         "?2)",
         "DELETE FROM evaluations WHERE sequence IN (SELECT sequence FROM evaluations WHERE job = ? LIMIT ?)",
+        "DELETE FROM findings WHERE job = ?1 AND part IN (SELECT part FROM findings WHERE job = ?1 LIMIT ?2)",
         "DELETE FROM snapshots WHERE job = ?1 AND number IN (SELECT number FROM snapshots WHERE job = ?1 LIMIT ?2)"}) {
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
     CHAINFLEET_RETURN_IF_ERROR(s.Bind(page.job).Bind(int64_t{page.page}).Run());

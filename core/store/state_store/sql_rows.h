@@ -80,6 +80,7 @@ class SqlRows : public StateRows {
   absl::Status UpdateEvaluation(const EvaluationRow& row) override;
   absl::StatusOr<std::vector<EvaluationRow>> EvaluationsUnderWay(const std::string& job) override;
   absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override;
+  absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) override;
   absl::Status QueueSweep(const ChainId& chain) override;
   absl::Status RemoveSweep(int64_t ticket) override;
 
@@ -94,6 +95,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const StateStore::SegmentCursor& after, int32_t limit);
   absl::StatusOr<int64_t> CountCorrupt();
   absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query);
+  absl::StatusOr<std::optional<std::string>> FindFinding(const std::string& job, const std::string& part);
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch);
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit);

@@ -46,8 +46,8 @@ SqlStateStore::~SqlStateStore() = default;
 
 absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const StateChange> changes, absl::Time wall) {
   MutexLock lock(&writer_->mutex);
-  // Whoever met it: the state in memory is not the stored one any more. Nor does the writer's line come back: a takeover
-  // ends the one that it knows.
+  // Whoever met it: the state in memory is not the stored one any more. Nor does the writer's line come back: a
+  // takeover ends the one that it knows.
   if (!writer_->loss.ok()) return writer_->loss;
   SqlConnection& connection = *writer_->connection;
   std::vector<ApplyResult> results;
@@ -153,6 +153,13 @@ absl::StatusOr<EvaluationRow> SqlStateStore::FindEvaluation(const std::string& i
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<EvaluationRow> row, reader_->rows.FindEvaluation(id));
   if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
   return *std::move(row);
+}
+
+absl::StatusOr<std::string> SqlStateStore::FindFinding(const std::string& job, const std::string& part) {
+  MutexLock lock(&reader_->mutex);
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<std::string> body, reader_->rows.FindFinding(job, part));
+  if (!body) return NoSuchFinding(job, part);
+  return *std::move(body);
 }
 
 absl::StatusOr<bool> SqlStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {

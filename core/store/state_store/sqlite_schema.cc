@@ -96,7 +96,12 @@ ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql",
     "ALTER TABLE evaluations ADD COLUMN version INTEGER NOT NULL DEFAULT 0;",
     // No upload takes garbage back any more, so nobody claims it.
-    "ALTER TABLE garbage DROP COLUMN deleting;"};
+    "ALTER TABLE garbage DROP COLUMN deleting;",
+    // What ended jobs left to be looked at.
+    R"sql(
+CREATE TABLE findings (
+  job TEXT NOT NULL, part TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (job, part));
+)sql"};
 
 absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement statement, connection->Prepare("PRAGMA user_version"));

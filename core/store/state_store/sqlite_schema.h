@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-inline constexpr int kSqliteSchemaVersion = 12;
+inline constexpr int kSqliteSchemaVersion = 13;
 
 // Makes or migrates the tables and takes the store over, in one transaction: `fresh_incarnation` names a new or
 // restored store. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote it; OTHER_STORE of

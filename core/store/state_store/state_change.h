@@ -266,6 +266,13 @@ struct EndEvaluation {
   absl::Status error;
 };
 
+// What a job leaves to be looked at once it has ended, by the names of the parts: opaque bytes. What was kept before
+// under the same name is replaced. NOT_FOUND: the job is gone or to be deleted.
+struct KeepFindings {
+  std::string job;
+  std::map<std::string, std::string> parts;
+};
+
 }  // namespace change
 
 using StateChange =
@@ -274,8 +281,8 @@ using StateChange =
                  change::DeleteAlias, change::ExpireSegments, change::ReleaseExpired, change::MarkCorrupt,
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
                  change::PutModel, change::DeleteModel, change::NameGarbage, change::ForgetGarbage, change::QueueSweep,
-                 change::EndSweep, change::CreateEvaluation, change::EndEvaluation, change::StopPoint,
-                 change::ScaleJob>;
+                 change::EndSweep, change::CreateEvaluation, change::EndEvaluation, change::StopPoint, change::ScaleJob,
+                 change::KeepFindings>;
 
 // What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
 struct ApplyResult {

@@ -32,8 +32,8 @@ class StateRows {
   // Whether a job of the tenant that is not to be deleted has this name or id.
   virtual absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) = 0;
   // The next page of its segments, as tombstones; when there is none left, a page of its resume points, versions,
-  // evaluations and what had expired goes. Returns the next page, none if nothing is left: then the job is marked as
-  // purged, it and its chains stay, hidden.
+  // evaluations, findings and what had expired goes. Returns the next page, none if nothing is left: then the job is
+  // marked as purged, it and its chains stay, hidden.
   virtual absl::StatusOr<std::optional<change::PurgeJob>> PurgeJob(const change::PurgeJob& page) = 0;
 
   virtual absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) = 0;
@@ -110,6 +110,9 @@ class StateRows {
   virtual absl::StatusOr<std::vector<EvaluationRow>> EvaluationsUnderWay(const std::string& job) = 0;
   // Of the job those that are neither RUNNING nor among its newest `kept`.
   virtual absl::Status DropOldEvaluations(const std::string& job, int32_t kept) = 0;
+
+  // Replaces what the job has under that name.
+  virtual absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) = 0;
 
   // Under a ticket above all before; a chain has one.
   virtual absl::Status QueueSweep(const ChainId& chain) = 0;

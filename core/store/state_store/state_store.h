@@ -119,6 +119,9 @@ class StateStore {
   // NOT_FOUND.
   virtual absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) = 0;
 
+  // A part of what change::KeepFindings kept. NOT_FOUND.
+  virtual absl::StatusOr<std::string> FindFinding(const std::string& job, const std::string& part) = 0;
+
   // Whether a commit under this epoch may still come: it is the newest, the chain not final, its job not purged.
   virtual absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) = 0;
   virtual absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) = 0;
@@ -128,5 +131,10 @@ class StateStore {
   // at most `limit`.
   virtual absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) = 0;
 };
+
+// In the words of every store.
+inline absl::Status NoSuchFinding(const std::string& job, const std::string& part) {
+  return absl::NotFoundError("job " + job + " left no findings named \"" + part + "\"");
+}
 
 }  // namespace chainfleet

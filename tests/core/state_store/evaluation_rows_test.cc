@@ -137,6 +137,22 @@ TEST_P(EvaluationRows, GoWithTheirJob) {
   EXPECT_THAT(Ids({.job = "job-aaaaaa"}), IsEmpty());
 }
 
+TEST_P(EvaluationRows, FindingsAreKeptWithTheirBytesUntilTheirJobGoes) {
+  const std::string bytes("\0\xff seen", 7);
+  ASSERT_TRUE(Apply(change::KeepFindings{"job-aaaaaa", {{"summary", bytes}, {"traces of energy", "old"}}}).status.ok());
+  ASSERT_TRUE(Apply(change::KeepFindings{"job-aaaaaa", {{"traces of energy", "new"}}}).status.ok());
+  ASSERT_TRUE(Apply(change::KeepFindings{"job-bbbbbb", {{"summary", "of another"}}}).status.ok());
+  store_ = harness_->Open();
+  EXPECT_EQ(store_->FindFinding("job-aaaaaa", "summary").value(), bytes);
+  EXPECT_EQ(store_->FindFinding("job-aaaaaa", "traces of energy").value(), "new");
+  EXPECT_TRUE(absl::IsNotFound(store_->FindFinding("job-aaaaaa", "traces of height").status()));
+  Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete});
+  EXPECT_TRUE(absl::IsNotFound(Apply(change::KeepFindings{"job-aaaaaa", {{"late", ""}}}).status)) << "it is going";
+  ASSERT_TRUE(Apply(change::PurgeJob{"job-aaaaaa"}).status.ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->FindFinding("job-aaaaaa", "summary").status()));
+  EXPECT_EQ(store_->FindFinding("job-bbbbbb", "summary").value(), "of another");
+}
+
 INSTANTIATE_TEST_SUITE_P(AllStores, EvaluationRows, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace

@@ -62,6 +62,9 @@ class RecordingStore final : public StateStore {
     return store_.ListEvaluations(query);
   }
   absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override { return store_.FindEvaluation(id); }
+  absl::StatusOr<std::string> FindFinding(const std::string& job, const std::string& part) override {
+    return store_.FindFinding(job, part);
+  }
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override {
     return store_.MayCommit(chain, lease_epoch);
   }

@@ -9,6 +9,9 @@ constexpr absl::Duration kInterval = absl::Milliseconds(500);
 
 class JobWatch : public DispatcherTest {
  protected:
+  JobWatch() {
+    on_job_end_ = [this](const JobView& job, KeepFindings keep) { findings_.OnJobEnd(job, std::move(keep)); };
+  }
   // As gRPC says that the first message went out.
   void Deliver() {
     executor_.RunUntilIdle();
@@ -26,11 +29,12 @@ class JobWatch : public DispatcherTest {
   }
   MessageStream<v1::Job> stream_;
   TraceTable traces_{&executor_};
+  FinalFindings findings_{&executor_, store_.get(), &traces_};
 };
 
 TEST_F(JobWatch, CancelledWatchLeavesTheDispatcherAtOnce) {
   const std::string job = Create("job", 1);
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &traces_, &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &findings_, &executor_, job, kInterval);
   Deliver();
   EXPECT_GT(FillUp(job), 0);
   EXPECT_EQ(FillUp(job), 0);
@@ -43,11 +47,12 @@ TEST_F(JobWatch, TheLastMessageWaitsForTheTracesOfACommitThatIsOnItsWay) {
   const std::string job = Create("job", 1);
   std::shared_ptr<void> expected = traces_.Expect(job);
   ASSERT_TRUE(SetIntent(job, JobIntent::kCancel).ok());
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &traces_, &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &findings_, &executor_, job, kInterval);
   executor_.RunFor(2 * kInterval);
   stream_.OnWriteDone(true);
   EXPECT_TRUE(stream_.feed()->Send(v1::Job())) << "the call goes on";
   expected.reset();
+  executor_.RunUntilIdle();
   stream_.OnWriteDone(true);
   stream_.OnWriteDone(true);
   EXPECT_FALSE(stream_.feed()->Send(v1::Job())) << "it ended with the job";
@@ -55,7 +60,7 @@ TEST_F(JobWatch, TheLastMessageWaitsForTheTracesOfACommitThatIsOnItsWay) {
 
 TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesAsksForNoMore) {
   const std::string job = Create("job", 1);
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &traces_, &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_.get(), &findings_, &executor_, job, kInterval);
   executor_.RunUntilIdle();
   stream_.OnWriteDone(true);
   stream_.OnCancel();

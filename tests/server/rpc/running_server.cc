@@ -9,10 +9,11 @@
 namespace chainfleet {
 namespace {
 
-DispatcherOptions Options() {
+DispatcherOptions Options(FinalFindings* findings) {
   DispatcherOptions options;
   options.sync_interval = absl::Milliseconds(200);  // idle Synchronize calls are held so long
   options.id_key = RngKey{1};
+  options.on_job_end = [findings](const JobView& job, KeepFindings keep) { findings->OnJobEnd(job, std::move(keep)); };
   return options;
 }
 
@@ -20,13 +21,14 @@ DispatcherOptions Options() {
 
 RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tenant_calls)
     : auth_(std::move(tokens)),
-      dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options()),
+      dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options(&findings_)),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
              .state = &state_,
              .blobs = &blobs_,
              .dispatcher = &dispatcher_,
              .traces = &traces_,
+             .findings = &findings_,
              .auth = &auth_,
              .metrics = &metrics_,
              .statistics = &statistics_,

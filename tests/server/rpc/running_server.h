@@ -121,9 +121,10 @@ class RunningServer : public ::testing::Test {
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   DatasetReads dataset_reads_{threads_.get(), 1};
   ObjectChecks object_checks_{threads_.get(), 2};
-  Dispatcher dispatcher_;
   Strand computing_{threads_.get()};
   TraceTable traces_{&computing_};
+  FinalFindings findings_{threads_.get(), &state_, &traces_};
+  Dispatcher dispatcher_;
   const ServiceParts parts_;
   ShardStreams shards_{threads_.get()};
   DispatcherDrawCatalog catalog_{parts_};

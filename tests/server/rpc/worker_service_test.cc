@@ -96,6 +96,34 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreReadByQuantity) {
   EXPECT_TRUE(absl::IsNotFound(Call(*jobs_, &v1::JobService::Stub::GetTraces, request).status()));
 }
 
+// "Final diagnostics and traces belong in the store."
+TEST_F(WorkerServiceTest, WhatAnEndedJobLeavesOutlivesTheMemoryOfTheServer) {
+  const Grant grant = Lease();
+  SignedCommit commit = CommitOf(grant, {});
+  commit.commit.segment.reset();
+  commit.commit.trace = {.point = 0, .quantities = {"energy"}, .steps = {6, 7, 8, 9, 10}, .values = {4, 1, 3, 2, 5}};
+  commit.commit.stats.report = RunReport{.step = 10, .step_size = 0.25, .effective_temperature = 1.5};
+  commit.commit.ends_as = ChainState::kSucceeded;
+  ASSERT_TRUE(Commit(commit).ok());
+  Waited<bool> kept;
+  findings_.WhenKept(grant.chain.job, [take = kept.Take()] { take(true); });
+  kept.Get();
+  const v1::Job before = GetJob("walk").value();
+  ASSERT_EQ(before.diagnostics_size(), 1);
+  EXPECT_EQ(before.diagnostics(0).mean(), 3);
+
+  TraceTable nothing(&computing_);
+  const FinalFindings afterwards(threads_.get(), &state_, &nothing);
+  JobView view = dispatcher_.GetJob(grant.chain.job).value();
+  view.chains.front().stats = {};
+  EXPECT_EQ(afterwards.Render(view)->SerializeAsString(), before.SerializeAsString());
+  EXPECT_EQ(before.chains(0).stats().report().effective_temperature(), 1.5);
+  const auto energy = afterwards.TracesOf(view, "energy");
+  ASSERT_TRUE(energy.ok()) << energy.status();
+  EXPECT_THAT(energy->chains(0).values(), testing::ElementsAre(4, 1, 3, 2, 5));
+  EXPECT_EQ(ReasonOf(afterwards.TracesOf(view, "height").status()), "NOT_TRACED");
+}
+
 TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {
   const Grant grant = Lease();
   std::string bytes(1'200'000, 'x');  // three chunks

@@ -1,0 +1,94 @@
+#include "server/rpc/final_findings.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/wire/types_wire.h"
+#include "server/rpc/job_render.h"
+
+namespace chainfleet {
+namespace {
+
+// Names and texts of parts are part of the store's format: the first is a v1.Job of diagnostics and chains' statistics,
+// the others are a v1.Traces each.
+constexpr char kSummary[] = "summary";
+std::string TracesPart(const std::string& quantity) { return "traces of " + quantity; }
+
+std::string SummaryOf(const JobView& job, const TraceTable& traces) {
+  v1::Job summary;
+  RenderDiagnostics(traces.Of(job.id), &summary);
+  for (const ChainView& chain : job.chains) *summary.add_chains()->mutable_stats() = ToProto(chain.stats);
+  return summary.SerializeAsString();
+}
+
+absl::Status Damaged(const std::string& job, const std::string& part) {
+  return absl::DataLossError(absl::StrCat("job ", job, ": the ", part, " in the state store cannot be read"));
+}
+
+}  // namespace
+
+void FinalFindings::OnJobEnd(const JobView& job, KeepFindings keep) {
+  {
+    MutexLock lock(&mutex_);
+    waiting_[job.id];
+  }
+  executor_->Schedule([this, job, keep = std::move(keep)] {
+    traces_->WhenSettled(job.id, [this, job, keep] { executor_->Schedule([this, job, keep] { Keep(job, keep); }); });
+  });
+}
+
+void FinalFindings::Keep(const JobView& job, const KeepFindings& keep) {
+  std::map<std::string, std::string> parts = {{kSummary, SummaryOf(job, *traces_)}};
+  for (const std::string& quantity : traces_->QuantitiesOf(job.id)) {
+    const auto traced = traces_->TracesOf(job.id, quantity);
+    if (traced.ok()) parts[TracesPart(quantity)] = RenderTraces(quantity, *traced).SerializeAsString();
+  }
+  keep(std::move(parts), [this, id = job.id] { TellKept(id); });
+}
+
+void FinalFindings::TellKept(const std::string& job) {
+  std::vector<std::function<void()>> told;
+  {
+    MutexLock lock(&mutex_);
+    told = std::move(waiting_.extract(job).mapped());
+  }
+  for (const auto& kept : told) executor_->Schedule(kept);
+}
+
+void FinalFindings::WhenKept(const std::string& job, std::function<void()> kept) {
+  {
+    MutexLock lock(&mutex_);
+    if (const auto found = waiting_.find(job); found != waiting_.end()) return found->second.push_back(std::move(kept));
+  }
+  executor_->Schedule(std::move(kept));
+}
+
+absl::StatusOr<v1::Job> FinalFindings::Render(JobView job) const {
+  v1::Job summary;
+  const absl::StatusOr<std::string> stored =
+      IsFinal(job.state) ? store_->FindFinding(job.id, kSummary) : NoSuchFinding(job.id, kSummary);
+  if (stored.ok() && !summary.ParseFromString(*stored)) return Damaged(job.id, kSummary);
+  if (!stored.ok() && !absl::IsNotFound(stored.status())) return stored.status();
+  for (size_t i = 0; i < job.chains.size() && i < static_cast<size_t>(summary.chains_size()); ++i) {
+    job.chains[i].stats = FromProto(summary.chains(static_cast<int>(i)).stats());
+  }
+  v1::Job rendered = RenderJob(job, /*with_chains=*/true);
+  *rendered.mutable_diagnostics() = std::move(*summary.mutable_diagnostics());
+  if (!stored.ok()) RenderDiagnostics(traces_->Of(job.id), &rendered);
+  return rendered;
+}
+
+absl::StatusOr<v1::Traces> FinalFindings::TracesOf(const JobView& job, const std::string& quantity) const {
+  if (IsFinal(job.state)) {
+    v1::Traces traces;
+    const absl::StatusOr<std::string> stored = store_->FindFinding(job.id, TracesPart(quantity));
+    if (stored.ok() && !traces.ParseFromString(*stored)) return Damaged(job.id, TracesPart(quantity));
+    if (stored.ok()) return traces;
+    if (!absl::IsNotFound(stored.status())) return stored.status();
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<TracedChain> chains, traces_->TracesOf(job.id, quantity));
+  return RenderTraces(quantity, chains);
+}
+
+}  // namespace chainfleet

@@ -18,8 +18,10 @@
 #include "absl/strings/str_split.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
+#include "core/base/host_port.h"
 #include "core/base/ids.h"
 #include "core/base/log.h"
+#include "core/base/settings_file.h"
 #include "server/scale/command.h"
 #include "server/server.h"
 
@@ -125,6 +127,11 @@ absl::Status ReadPredictFlags(Flags* flags) {
   return absl::OkStatus();
 }
 
+// What is wrong with an address to listen on; empty: nothing.
+std::string WrongAddress(const std::string& text) {
+  return absl::StartsWith(text, "unix:") ? "" : std::string(ParseHostPort(text).status().message());
+}
+
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory,
@@ -153,9 +160,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
+      ->check(WrongAddress)
       ->capture_default_str();
   AddAccessFlags(app, flags);
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
+      ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
   app->add_option("--lease", flags->lease,
                   "How long a chain stays with a silent worker; also sets sync and grace, a third each")
@@ -195,21 +204,18 @@ bool IsPublicEndpoint(const std::string& text) {
 
 // Whether only this host reaches `listen`.
 bool IsLoopback(const std::string& listen) {
-  const std::string host = listen.substr(0, listen.rfind(':'));
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(listen);
+  if (!parsed.ok()) return absl::StartsWith(listen, "unix:");
   in_addr address{};
-  if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
-  return host == "localhost" || host == "[::1]" || absl::StartsWith(listen, "unix:");
-}
-
-int PortOf(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  return colon == std::string::npos ? 0 : std::atoi(address.c_str() + colon + 1);
+  if (inet_pton(AF_INET, parsed->host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+  return parsed->host == "localhost" || parsed->host == "[::1]";
 }
 
 // Renamed into place: whoever sees the file sees all of it.
 absl::Status WritePortFile(const std::string& path, const Server& server) {
   const std::string temp = path + ".new";
-  std::ofstream(temp) << "{\"grpc\": " << server.port() << ", \"metrics\": " << PortOf(server.metrics_address())
+  std::ofstream(temp) << "{\"grpc\": " << server.port()
+                      << ", \"metrics\": " << ParseHostPort(server.metrics_address()).value_or(HostPort{}).port
                       << "}\n";
   if (std::rename(temp.c_str(), path.c_str()) == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("cannot write the port file ", path));
@@ -364,7 +370,8 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return WrongUsage(WithLineOfSettings(app.get_config_ptr()->as<std::string>(), error.what()));
   }
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     return WrongUsage(absl::StrCat("--lease ", flags.lease, ": give a duration of at least 100ms, like 15s"));

@@ -13,11 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
+#include "core/base/settings_file.h"
 #include "worker/worker.h"
 
 namespace chainfleet {
@@ -41,13 +43,20 @@ std::string PortOrAuto(std::string& text) {
   return "";
 }
 
+// What is wrong with the name of a device; empty: nothing. Whether this host has it is found out later.
+std::string WrongDevice(const std::string& text) {
+  int index = 0;
+  const bool known = text == "cpu" || (absl::StartsWith(text, "cuda:") && absl::SimpleAtoi(text.substr(5), &index));
+  return known && index >= 0 ? "" : absl::StrCat(text, " is no device: give cpu or cuda:N");
+}
+
 void AddFlags(CLI::App* app, Flags* flags) {
   WorkerOptions& worker = flags->worker;
   app->add_option("--server", worker.server,
                   "HOST:PORT of the coordinator; a comma list of several, one of which leads")
       ->envname("CHAINFLEET_ADDRESS")
       ->capture_default_str();
-  app->add_option("--device", worker.device, "cpu or cuda:N")->capture_default_str();
+  app->add_option("--device", worker.device, "cpu or cuda:N")->check(WrongDevice)->capture_default_str();
   app->add_option("--threads", worker.threads, "Compute threads on the CPU; 0: one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -94,9 +103,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "Exit status: 0 ended after handing everything back, 1 failed, 2 usage, 5 ended with the server out of reach.");
 }
 
-int Fail(const absl::Status& status) {
+int Fail(const absl::Status& status, int exit_status = kFailed) {
   std::cerr << "chainfleet-worker: " << std::string(status.message()) << "\n";
-  return kFailed;
+  return exit_status;
 }
 
 // Blocked in every thread from the start: only WaitForSignal sees them. SIGUSR1 is this process's word to itself.
@@ -177,7 +186,9 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const std::string settings = app.get_config_ptr()->as<std::string>();
+    return Fail(absl::InvalidArgumentError(WithLineOfSettings(settings, error.what())), kUsage);
   }
   flags.worker.ca_bundle = EnvironmentVariable("AWS_CA_BUNDLE");
   absl::StatusOr<std::string> token = BearerToken(kWorkerToken);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
 #include "core/base/host_memory.h"
+#include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 
@@ -42,7 +43,8 @@ absl::StatusOr<std::string> ServeMetrics(const WorkerOptions& options, MetricsRe
   const std::string& host = options.metrics_listen;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound,
                               metrics->Serve(absl::StrCat(host, ":", std::max(options.metrics_port, 0))));
-  return host == "0.0.0.0" || host == "[::]" ? HostName() + bound.substr(bound.rfind(':')) : bound;
+  CHAINFLEET_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(bound));
+  return address.is_any_host() ? absl::StrCat(HostName(), ":", address.port) : bound;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "client/cli/local_fleet.h"
 #include "client/cli/verbs.h"
 #include "core/base/file_system.h"
+#include "core/base/host_port.h"
 #include "core/base/random_bits.h"
 
 namespace chainfleet {
@@ -40,8 +41,8 @@ bool IsDefaultPort(const UpOptions& options) { return absl::EndsWith(options.lis
 
 // Where clients on this machine reach a server that listens at `listen`, once its port is known.
 std::string AddressOf(const std::string& listen, int port) {
-  const std::string host = listen.substr(0, listen.rfind(':'));
-  return absl::StrCat(host == "0.0.0.0" || host == "[::]" ? "127.0.0.1" : host, ":", port);
+  const HostPort address = ParseHostPort(listen).value_or(HostPort{});
+  return absl::StrCat(address.is_any_host() ? "127.0.0.1" : address.host, ":", port);
 }
 
 bool AnyRuns(const std::vector<Daemon>& workers) {
@@ -54,7 +55,7 @@ void KeepPort(const LocalFleet& fleet, UpOptions* options) {
   const absl::StatusOr<int> port = fleet.Port();
   const bool asked_by_number = options->listen_given && !absl::EndsWith(options->listen, ":0");
   if (!port.ok() || asked_by_number || !AnyRuns(fleet.KnownWorkers())) return;
-  options->listen = absl::StrCat(options->listen.substr(0, options->listen.rfind(':')), ":", *port);
+  options->listen = absl::StrCat(ParseHostPort(options->listen).value_or(HostPort{}).host, ":", *port);
 }
 
 // What a daemon that should run said last, on stderr and as an error.
@@ -199,6 +200,7 @@ void AddUp(CLI::App* program, Invocation* run) {
             options->listen_given = true;
           },
           "Address of the server; port 0 takes a free one [127.0.0.1:7400]")
+      ->check([](const std::string& listen) { return std::string(ParseHostPort(listen).status().message()); })
       ->option_text("HOST:PORT");
   verb->add_option("--metrics-listen", options->metrics_listen, "Address of the server's metrics, or off")
       ->option_text("HOST:PORT");

@@ -5,19 +5,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/environment.h"
+#include "core/base/host_port.h"
 
 namespace chainfleet {
 absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& text) {
   std::vector<std::string> addresses;
   for (const auto part : absl::StrSplit(text, ',')) {
     std::string address(absl::StripAsciiWhitespace(part));
-    const size_t colon = address.rfind(':');
-    int port = 0;
-    if (colon == 0 || colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 ||
-        port > 65535) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("server address \"", address, "\" is not HOST:PORT, as in ", kDefaultAddress));
-    }
+    const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+    if (!parsed.ok()) return Annotate(parsed.status(), "server address");
+    if (parsed->port == 0)
+      return absl::InvalidArgumentError(absl::StrCat("server address ", address, ": port 0 is none"));
     addresses.push_back(std::move(address));
   }
   return addresses;

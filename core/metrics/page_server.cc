@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/host_port.h"
 #include "core/base/mutex.h"
 
 namespace chainfleet {
@@ -55,10 +56,8 @@ PageServer::~PageServer() = default;
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string& address,
                                                               std::map<std::string, TextPage> pages) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("metrics address \"", address, "\" must be HOST:PORT"));
-  }
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return Annotate(parsed.status(), "metrics address");
   std::unique_ptr<PageServer> server(new PageServer);
   try {  // civetweb throws "null context when constructing CivetServer" for a taken port
     server->impl_ = std::make_unique<Impl>(address);
@@ -73,7 +72,7 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string&
                                      server->impl_->handlers.emplace_back(std::move(page), &server->impl_->making));
   }
   const std::vector<int> ports = server->impl_->server.getListeningPorts();
-  server->address_ = absl::StrCat(address.substr(0, colon), ":", ports.empty() ? 0 : ports.front());
+  server->address_ = absl::StrCat(parsed->host, ":", ports.empty() ? 0 : ports.front());
   return server;
 }
 

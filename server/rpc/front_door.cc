@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "server/rpc/call_limits.h"
@@ -208,8 +209,7 @@ class FrontDoor::Connections {
     SetOption(connection.descriptor, SOL_SOCKET, SO_RCVLOWAT, 1);
     {
       const MutexLock lock(&mutex_);
-      handed_.push_back(
-          {connection.descriptor, InodeOf(connection.descriptor), connection.host, connection.peer});
+      handed_.push_back({connection.descriptor, InodeOf(connection.descriptor), connection.host, connection.peer});
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
     handed.listener_fd = listeners_.front();
@@ -299,7 +299,7 @@ class FrontDoor::Connections {
   std::vector<int> listeners_;
   std::vector<Silent> silent_;  // from the oldest
   Mutex mutex_;
-  std::vector<Handed> handed_;  // changed by Run under the lock
+  std::vector<Handed> handed_;          // changed by Run under the lock
   std::map<std::string, int> of_host_;  // silent and handed
   absl::Duration said_ = -absl::InfiniteDuration(), paused_until_ = -absl::InfiniteDuration(), forgot_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
@@ -309,12 +309,9 @@ FrontDoor::FrontDoor(std::unique_ptr<Connections> connections) : connections_(st
 
 absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const std::string& address, const DoorLimits& limits,
                                                            const Clock* clock) {
-  const size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  CHAINFLEET_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(address));
   auto connections = std::make_unique<Connections>(limits, clock);
-  if (colon == std::string::npos || colon + 1 == address.size() || host.empty() ||
-      !connections->Listen(host, address.substr(colon + 1))) {
+  if (!connections->Listen(listen.BareHost(), std::to_string(listen.port))) {
     return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", address));
   }
   return std::unique_ptr<FrontDoor>(new FrontDoor(std::move(connections)));

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/host_port.h"
 
 namespace chainfleet {
 namespace {
@@ -24,10 +25,8 @@ bool IsName(std::string_view text) {
 }
 
 bool IsHostPort(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  int port = 0;
-  return IsName(text) && colon != std::string::npos && colon > 0 && absl::SimpleAtoi(text.substr(colon + 1), &port) &&
-         port > 0 && port <= 65535;
+  const absl::StatusOr<HostPort> address = ParseHostPort(text);
+  return IsName(text) && address.ok() && address->port > 0;
 }
 
 class Claims {

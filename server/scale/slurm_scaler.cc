@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "core/base/host_port.h"
 
 namespace chainfleet {
 namespace {
@@ -46,8 +47,10 @@ absl::StatusOr<std::string> ParseSubmitted(const std::string& output) {
 
 // gRPC would go through https_proxy as well, which is there for the bucket: these hosts it dials by itself.
 std::string HostsOf(const std::string& addresses) {
-  std::vector<std::string> hosts = absl::StrSplit(addresses, ',');
-  for (std::string& host : hosts) host = absl::StrReplaceAll(host.substr(0, host.rfind(':')), {{"[", ""}, {"]", ""}});
+  std::vector<std::string> hosts;
+  for (const std::string& address : std::vector<std::string>(absl::StrSplit(addresses, ','))) {
+    if (const auto parsed = ParseHostPort(address); parsed.ok()) hosts.push_back(parsed->BareHost());
+  }
   return absl::StrJoin(hosts, ",");
 }
 

@@ -116,6 +116,24 @@ class BadInput(Refusals):
             self.refused(1, "x.npy", str(list(shape)), "at least 1 along each axis", arguments=["dataset", "put", "empty", x, y])
         self.assertEqual([d["name"] for d in self.fleet.json("dataset", "list")["datasets"]], ["fashion"], "the server still answers")
 
+    def test_address_without_a_port(self):
+        for program in ("chainfleet-server", "chainfleet up"):
+            done = subprocess.run([os.path.join(fleets.BIN, program.split()[0]), *program.split()[1:], "--listen", "7560"],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn('--listen: "7560" is not HOST:PORT', done.stderr)
+
+    def test_settings_file_says_file_and_line(self):
+        path = self.fleet.path("settings.toml")
+        for program in ("chainfleet-server", "chainfleet-worker"):
+            for line, wrong in (("bogus = 3", "bogus"), ("threads = many", "many")):
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(f"# settings\nlog-level = info\n{line}\n")
+                done = subprocess.run([os.path.join(fleets.BIN, program), "--config", path], capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{program}: {path}:3: ", done.stderr)
+                self.assertIn(wrong, done.stderr)
+
     def test_taken_port(self):
         with socket.socket() as taken, tempfile.TemporaryDirectory() as folder:
             taken.bind(("127.0.0.1", 0))
@@ -129,6 +147,11 @@ class BadInput(Refusals):
         done = server("--data-dir", self.fleet.folder, "--listen", "127.0.0.1:0")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("in use", done.stderr)
+
+    def test_device_of_no_kind(self):
+        done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--device", "frog"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("frog is no device: give cpu or cuda:N", done.stderr)
 
     def test_device_that_is_not_there(self):
         done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--server", self.fleet.address, "--device", "cuda:0"],

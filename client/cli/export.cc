@@ -1,13 +1,17 @@
-#include <cstring>
+#include <algorithm>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/draw_arrays.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/output.h"
 #include "client/cli/output_file.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
@@ -20,105 +24,22 @@
 namespace chainfleet {
 namespace {
 
-template <typename T>
-void Append(const T& value, std::string* bytes) {
-  bytes->append(reinterpret_cast<const char*>(&value), sizeof value);
+using Json = nlohmann::json;
+
+constexpr int64_t kPieceBytes = 1 << 20;
+constexpr int64_t kChunkBytes = 16 << 20;
+constexpr char kManifest[] = "manifest.json";
+
+TensorType TypeOf(ArrayType type) {
+  return type == ArrayType::kInt64     ? TensorType::kInt64
+         : type == ArrayType::kFloat64 ? TensorType::kFloat64
+                                       : TensorType::kFloat32;
 }
-
-// All draws of the job as arrays over draws: chain, index, step, weight, draws_theta [draws, D], draws_theta_a.
-class ArraysExport {
- public:
-  absl::Status Add(const CheckedSegment& segment) {
-    const SegmentContent& content = segment.content;
-    for (size_t i = 0; i < content.draws.size(); ++i) {
-      const SegmentDraw& draw = content.draws[i];
-      Append(content.chain.index, &chain_);
-      Append(content.first_index + static_cast<int64_t>(i), &index_);
-      Append(draw.step, &step_);
-      Append(draw.weight, &weight_);
-      for (size_t k = 0; k < content.kinds.size(); ++k) {
-        const std::vector<float>& theta = draw.theta[k];
-        Array& array = kinds_["draws_" + ToString(content.kinds[k])];
-        array.shape = {num_draws_ + 1, static_cast<int64_t>(theta.size())};
-        array.bytes.append(reinterpret_cast<const char*>(theta.data()), theta.size() * sizeof(float));
-      }
-      ++num_draws_;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status WriteTo(const std::string& path, bool zarr) {
-    const std::map<std::string, Array> arrays = Take();
-    if (zarr) return WriteZarrFolder(path, arrays);
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
-    return WriteOutputFile(path, bytes);
-  }
-
- private:
-  std::map<std::string, Array> Take() {
-    std::map<std::string, Array> arrays = std::move(kinds_);
-    arrays["chain"] = {ArrayType::kInt32, {num_draws_}, std::move(chain_)};
-    arrays["index"] = {ArrayType::kInt64, {num_draws_}, std::move(index_)};
-    arrays["step"] = {ArrayType::kInt64, {num_draws_}, std::move(step_)};
-    arrays["weight"] = {ArrayType::kFloat64, {num_draws_}, std::move(weight_)};
-    return arrays;
-  }
-
-  int64_t num_draws_ = 0;
-  std::string chain_, index_, step_, weight_;
-  std::map<std::string, Array> kinds_;
-};
-
-// One file per chain: the tensors of its segments joined along their first axis, the draws.
-class SafetensorsExport {
- public:
-  explicit SafetensorsExport(std::string folder) : folder_(std::move(folder)) {}
-
-  absl::Status Add(const CheckedSegment& segment) {
-    if (!tensors_.empty() && segment.content.chain.index != chain_) CHAINFLEET_RETURN_IF_ERROR(WriteChain());
-    chain_ = segment.content.chain.index;
-    metadata_ = {{"job", segment.content.chain.job}, {"chain", absl::StrCat(chain_)}};
-    CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ParseSafetensors(segment.bytes));
-    for (size_t i = 0; i < file.tensors.size(); ++i) {
-      const TensorView& tensor = file.tensors[i];
-      if (tensors_.size() <= i) {
-        tensors_.push_back({tensor, ""});
-        tensors_[i].view.shape[0] = 0;
-      }
-      tensors_[i].view.shape[0] += tensor.shape[0];
-      tensors_[i].bytes.append(tensor.data, static_cast<size_t>(tensor.size_bytes));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status WriteChain() {
-    if (tensors_.empty()) return absl::OkStatus();
-    std::vector<TensorView> views;
-    for (Tensor& tensor : tensors_) {
-      tensor.view.data = tensor.bytes.data();
-      tensor.view.size_bytes = static_cast<int64_t>(tensor.bytes.size());
-      views.push_back(tensor.view);
-    }
-    const std::string path = absl::StrFormat("%s/chain-%04d.safetensors", folder_, chain_);
-    const absl::Status status = WriteOutputFile(path, WriteSafetensors(views, metadata_));
-    tensors_.clear();
-    return status;
-  }
-
- private:
-  struct Tensor {
-    TensorView view;
-    std::string bytes;
-  };
-  const std::string folder_;
-  int32_t chain_ = 0;
-  std::map<std::string, std::string> metadata_;
-  std::vector<Tensor> tensors_;
-};
 
 struct ExportOptions {
   std::string job, point, format, output;
-  bool skip_corrupt = false;
+  std::vector<int32_t> chains;
+  bool skip_corrupt = false, weighted = false;
 };
 
 int64_t NumDraws(const std::vector<v1::SegmentRecord>& segments) {
@@ -173,29 +94,123 @@ absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> se
   }
 }
 
-absl::Status Export(Invocation* run, const ExportOptions& options) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+// What whoever reads the draws must know of them: docs/export.md.
+Json ManifestOf(const v1::Job& job, const ExportOptions& options, const DrawArrays& draws) {
+  Json manifest = {{"format", "chainfleet-draws/2"}, {"job", job.id()}, {"weighted", options.weighted}};
+  if (!options.point.empty()) manifest["point"] = options.point;
+  for (const auto& [chain, count] : draws.rows()) manifest["chains"].push_back({{"chain", chain}, {"draws", count}});
+  for (const auto& [name, shape] : draws.parameters()) {
+    manifest["parameters"].push_back({{"name", name}, {"shape", shape}});
+  }
+  if (job.has_inputs()) {
+    const v1::Job::Inputs& inputs = job.inputs();
+    manifest["inputs"] = {
+        {"shape", std::vector<int64_t>(inputs.shape().begin(), inputs.shape().end())},
+        {"scale", inputs.type() == v1::UINT8 ? 1.0 / 255 : 1.0},
+        {"mean", std::vector<double>(inputs.normalisation().mean().begin(), inputs.normalisation().mean().end())},
+        {"stddev",
+         std::vector<double>(inputs.normalisation().stddev().begin(), inputs.normalisation().stddev().end())}};
+  }
+  manifest["job_file"] = Json::parse(ToJson(job.spec(), false));
+  return manifest;
+}
+
+// The manifest's numbers on inputs beside the arrays; none for a job without a data set.
+void AddInputs(const Json& manifest, std::vector<StreamedArray>* arrays) {
+  if (!manifest.contains("inputs")) return;
+  for (const auto& [name, field] : {std::pair("input_mean", "mean"), std::pair("input_stddev", "stddev")}) {
+    const auto values = manifest["inputs"][field].get<std::vector<double>>();
+    arrays->push_back(
+        Streamed(name,
+                 {ArrayType::kFloat64,
+                  {static_cast<int64_t>(values.size())},
+                  std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double))},
+                 {"input_channel"}));
+  }
+}
+
+absl::Status ToNpz(const ExportOptions& options, const Json& manifest, const DrawArrays& draws) {
+  std::vector<StreamedArray> arrays = draws.Stacked();
+  AddInputs(manifest, &arrays);
+  const std::vector<std::pair<std::string, std::string>> others = {{kManifest, manifest.dump(2) + "\n"}};
+  return WriteOutputFile(options.output, [&](const std::string& path) { return WriteNpzFile(path, arrays, others); });
+}
+
+absl::Status ToZarr(const ExportOptions& options, const Json& manifest, const DrawArrays& draws) {
+  std::vector<StreamedArray> arrays = draws.Stacked();
+  AddInputs(manifest, &arrays);
+  return WriteZarr(arrays, manifest.dump(), kChunkBytes, PutInFolder(options.output));
+}
+
+// The tensors one after the other behind their header.
+absl::Status WriteTensors(const std::vector<StreamedArray>& tensors, const std::map<std::string, std::string>& metadata,
+                          const std::string& path) {
+  std::vector<TensorView> views;
+  for (const StreamedArray& tensor : tensors) {
+    views.push_back({tensor.name, TypeOf(tensor.type), tensor.shape, nullptr, tensor.size_bytes()});
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << SafetensorsHeader(views, metadata);
+  std::string piece;
+  for (const StreamedArray& tensor : tensors) {
+    for (int64_t at = 0; at < tensor.size_bytes(); at += kPieceBytes) {
+      piece.resize(static_cast<size_t>(std::min(kPieceBytes, tensor.size_bytes() - at)));
+      CHAINFLEET_RETURN_IF_ERROR(tensor.read(at, piece.data(), static_cast<int64_t>(piece.size())));
+      file << piece;
+    }
+  }
+  file.close();
+  return file ? absl::OkStatus() : absl::ResourceExhaustedError(absl::StrCat("cannot write ", path));
+}
+
+absl::Status ToSafetensors(const ExportOptions& options, const Json& manifest, const DrawArrays& draws) {
+  for (const auto& [chain, count] : draws.rows()) {
+    const std::map<std::string, std::string> metadata = {
+        {"job", manifest["job"]}, {"chain", absl::StrCat(chain)}, {"manifest", manifest.dump()}};
+    const std::string path = absl::StrFormat("%s/chain-%04d.safetensors", options.output, chain);
+    CHAINFLEET_RETURN_IF_ERROR(WriteOutputFile(path, [&, chain = chain](const std::string& file) {
+      return WriteTensors(draws.OfChain(chain), metadata, file);
+    }));
+  }
+  return WriteOutputFile(options.output + "/" + kManifest, manifest.dump(2) + "\n");
+}
+
+absl::StatusOr<std::vector<v1::SegmentRecord>> ChosenSegments(Client* client, const ExportOptions& options) {
   v1::ListSegmentsRequest request;
   request.set_job(options.job);
   request.set_point(options.point);
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(request));
-  if (segments.empty()) {
-    return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", options.job, " has no committed draws yet")),
-                      "NO_DRAWS");
+  CHAINFLEET_ASSIGN_OR_RETURN(auto segments, client->ListSegments(request));
+  for (const int32_t chain : options.chains) {
+    if (std::ranges::any_of(segments, [chain](const auto& record) { return record.chain().index() == chain; }))
+      continue;
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat("job ", options.job, " has no draws of chain ", chain)), "NO_DRAWS");
   }
+  if (!options.chains.empty()) {
+    std::erase_if(segments,
+                  [&](const auto& record) { return std::ranges::count(options.chains, record.chain().index()) == 0; });
+  }
+  if (!segments.empty()) return segments;
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", options.job, " has no committed draws yet")),
+                    "NO_DRAWS");
+}
+
+absl::Status Export(Invocation* run, const ExportOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, ChosenSegments(&client, options));
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(segments[0].chain().job()));
   LiveText text(stderr);
   ExitOnInterrupt("\ninterrupted: the export is not complete\n");
-  ArraysExport arrays;
-  SafetensorsExport safetensors(options.output);
-  const bool to_chains = options.format == "safetensors", to_zarr = options.format == "zarr";
-  if (to_chains || to_zarr) CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
+  if (options.format != "npz") CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
+  CHAINFLEET_ASSIGN_OR_RETURN(DrawArrays draws,
+                              DrawArrays::Make(options.output, RowsOf(segments, !options.weighted), !options.weighted));
   int64_t num_draws = 0, num_bytes = 0;
-  absl::Status status =
+  const absl::Status status =
       ReadReadableDraws(&client, segments, options.skip_corrupt, &text, [&](const CheckedSegment& segment) {
         num_draws += static_cast<int64_t>(segment.content.draws.size());
         num_bytes += static_cast<int64_t>(segment.bytes.size());
         text.Show(absl::StrCat("read ", num_draws, " draws, ", FormatBytes(num_bytes)));
-        return to_chains ? safetensors.Add(segment) : arrays.Add(segment);
+        return draws.Add(segment);
       });
   text.Clear();
   CHAINFLEET_RETURN_IF_ERROR(status);
@@ -205,9 +220,13 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
                                                                  " committed draws is readable")),
                       "NO_DRAWS");
   }
-  CHAINFLEET_RETURN_IF_ERROR(to_chains ? safetensors.WriteChain() : arrays.WriteTo(options.output, to_zarr));
-  std::cout << num_draws << (num_draws < committed ? absl::StrCat(" of ", committed) : "") << " draws of "
-            << segments[0].chain().job() << " in " << options.output << ", every checksum right\n";
+  const auto write = options.format == "npz" ? &ToNpz : options.format == "zarr" ? &ToZarr : &ToSafetensors;
+  CHAINFLEET_RETURN_IF_ERROR(write(options, ManifestOf(job, options, draws), draws));
+  int64_t rows = 0;
+  for (const auto& [chain, count] : draws.rows()) rows += count;
+  std::cout << num_draws << (num_draws < committed ? absl::StrCat(" of ", committed) : "") << " draws of " << job.id()
+            << (rows > num_draws ? absl::StrCat(", repeated by weight to ", rows, ",") : "") << " in " << options.output
+            << ", every checksum right\n";
   return absl::OkStatus();
 }
 
@@ -215,16 +234,18 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
 
 void AddExport(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<ExportOptions>();
-  CLI::App* verb =
-      AddVerb(program, run, "export", "Write all committed draws to files, checking every digest on the way",
-              "  chainfleet export @latest --format npz --output draws.npz\n"
-              "  chainfleet export @latest --format safetensors --output draws/\n\n"
-              "npz: one file with draws_theta and draws_theta_a [draws, D] and, per draw, chain, index, step, weight.\n"
-              "zarr: a folder with these arrays, of Zarr version 2, uncompressed.\n"
-              "safetensors: one file per chain, chain-0000.safetensors, with a tensor [draws, ...] for each parameter "
-              "of each kind\n"
-              "(\"theta/NAME\"), and steps and weights [draws].",
-              [=] { return Export(run, *options); });
+  CLI::App* verb = AddVerb(
+      program, run, "export", "Write all committed draws to files, checking every digest on the way",
+      "  chainfleet export @latest --format npz --output draws.npz\n"
+      "  chainfleet export @latest --format safetensors --output draws/\n\n"
+      "Every parameter of each kind is an array of its own, \"theta/NAME\". A draw that a Metropolis chain held for "
+      "several steps is there\nas often, so that a plain mean is that of the posterior; with --weighted once, "
+      "with its weight beside.\n"
+      "npz: one file with arrays [chain, draw, ...], NaN where a chain is shorter.\n"
+      "zarr: a folder with the same, of Zarr version 2, uncompressed: xarray.open_zarr(PATH, group=\"theta\").\n"
+      "safetensors: one file per chain, chain-0000.safetensors, with tensors [draw, ...].\n"
+      "Beside them, in every format, how inputs were standardised, and a manifest.",
+      [=] { return Export(run, *options); });
   AddJobArgument(verb, &options->job);
   AddPointOption(verb, &options->point);
   verb->add_option("--format", options->format, "safetensors, npz or zarr")
@@ -233,6 +254,11 @@ void AddExport(CLI::App* program, Invocation* run) {
   verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors, zarr)")
       ->required()
       ->option_text("PATH");
+  verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
+      ->delimiter(',')
+      ->option_text("LIST");
+  verb->add_flag("--weighted", options->weighted,
+                 "Each draw once, with its weight beside, not as often as it was held");
   verb->add_flag("--skip-corrupt", options->skip_corrupt,
                  "Leave out draws whose bytes do not have their checksum (those marked corrupt always are)");
   AddServerOptions(verb, run);

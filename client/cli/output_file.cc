@@ -23,11 +23,17 @@ absl::Status WriteTo(const std::string& path, const std::string& bytes) {
 }  // namespace
 
 absl::Status WriteOutputFile(const std::string& path, const std::string& bytes) {
+  return WriteOutputFile(path, [&bytes](const std::string& file) { return WriteTo(file, bytes); });
+}
+
+absl::Status WriteOutputFile(const std::string& path,
+                             const std::function<absl::Status(const std::string& path)>& write) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return WriteTo(path, bytes);
+  const bool in_place = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  if (in_place) return write(path);
   const std::string partial = path + ".partial";
-  absl::Status written = WriteTo(partial, bytes);
+  absl::Status written = write(partial);
   if (written.ok()) {
     std::filesystem::rename(partial, path, error);
     if (error) written = absl::FailedPreconditionError(absl::StrCat("cannot write ", path, ": ", error.message()));

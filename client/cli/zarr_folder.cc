@@ -53,12 +53,16 @@ absl::StatusOr<std::string> PackZarr(const std::string& folder) {
   return WriteZip(members);
 }
 
-absl::Status WriteZarrFolder(const std::string& folder, const std::map<std::string, Array>& arrays) {
-  return WriteZarr(arrays, kWrittenChunkBytes, [&](const std::string& key, const std::string& content) {
+ZarrPut PutInFolder(const std::string& folder) {
+  return [folder](const std::string& key, const std::string& content) {
     const std::string file = folder + "/" + key;
     const absl::Status made = MakeOutputFolder(file.substr(0, file.rfind('/')));
     return made.ok() ? WriteOutputFile(file, content) : made;
-  });
+  };
+}
+
+absl::Status WriteZarrFolder(const std::string& folder, const std::map<std::string, Array>& arrays) {
+  return WriteZarr(arrays, kWrittenChunkBytes, PutInFolder(folder));
 }
 
 }  // namespace chainfleet

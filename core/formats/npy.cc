@@ -108,9 +108,9 @@ const char* DescrOf(ArrayType type) {
   return "";
 }
 
-std::string WriteNpy(const Array& array) {
-  std::string header = absl::StrCat("{'descr': '", DescrOf(array.type), "', 'fortran_order': False, 'shape': (",
-                                    absl::StrJoin(array.shape, ", "), array.shape.size() == 1 ? ",), }" : "), }");
+std::string NpyHeader(ArrayType type, const std::vector<int64_t>& shape) {
+  std::string header = absl::StrCat("{'descr': '", DescrOf(type), "', 'fortran_order': False, 'shape': (",
+                                    absl::StrJoin(shape, ", "), shape.size() == 1 ? ",), }" : "), }");
   constexpr size_t kPrefix = 10;
   header.append(63 - (kPrefix + header.size()) % 64, ' ');
   header += '\n';
@@ -118,7 +118,9 @@ std::string WriteNpy(const Array& array) {
   std::string bytes(kMagic, kMagicSize);
   bytes += std::string("\x01\x00", 2);
   bytes.append(reinterpret_cast<const char*>(&size), 2);
-  return bytes + header + array.bytes;
+  return bytes + header;
 }
+
+std::string WriteNpy(const Array& array) { return NpyHeader(array.type, array.shape) + array.bytes; }
 
 }  // namespace chainfleet

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/formats/array.h"
@@ -18,7 +19,9 @@ const char* DescrOf(ArrayType type);
 // None for all that an Array does not hold.
 std::optional<ArrayType> TypeOf(const std::string& descr);
 
-// Version 1.0, header padded to 64 bytes.
+// What stands before the content of a file: version 1.0, padded to 64 bytes.
+std::string NpyHeader(ArrayType type, const std::vector<int64_t>& shape);
+
 std::string WriteNpy(const Array& array);
 
 }  // namespace chainfleet

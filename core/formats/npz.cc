@@ -34,4 +34,27 @@ absl::StatusOr<std::string> WriteNpz(const std::map<std::string, Array>& arrays)
   return WriteZip(members);
 }
 
+absl::Status WriteNpzFile(const std::string& path, const std::vector<StreamedArray>& arrays,
+                          const std::vector<std::pair<std::string, std::string>>& others) {
+  std::vector<ZipMember> members;
+  for (const StreamedArray& array : arrays) {
+    const std::string header = NpyHeader(array.type, array.shape);
+    const auto before = static_cast<int64_t>(header.size());
+    members.push_back({array.name + ".npy", before + array.size_bytes(),
+                       [&array, header, before](int64_t at, char* to, int64_t count) {
+                         const int64_t of_header = std::clamp<int64_t>(before - at, 0, count);
+                         std::copy_n(header.data() + std::min(at, before), of_header, to);
+                         if (of_header == count) return absl::OkStatus();
+                         return array.read(at + of_header - before, to + of_header, count - of_header);
+                       }});
+  }
+  for (const auto& [name, content] : others) {
+    members.push_back({name, static_cast<int64_t>(content.size()), [&content](int64_t at, char* to, int64_t count) {
+                         std::copy_n(content.data() + at, count, to);
+                         return absl::OkStatus();
+                       }});
+  }
+  return WriteZipFile(path, members);
+}
+
 }  // namespace chainfleet

@@ -5,17 +5,26 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/formats/array.h"
+#include "core/formats/streamed_array.h"
 
 namespace chainfleet {
 
-// Calls `put(key, content)` for each entry of the group that holds `arrays` by name: ".zgroup", "NAME/.zarray" and
-// chunks "NAME/0.0", "NAME/1.0", ... of whole rows (the first axis), of at most `chunk_bytes` or one row; the last is
-// padded with zeros. Stops at put's first error and returns it. Names have no '/'; arrays have at least one axis.
-// Source: Zarr storage specification, version 2.
-absl::Status WriteZarr(const std::map<std::string, Array>& arrays, int64_t chunk_bytes,
-                       const std::function<absl::Status(const std::string& key, const std::string& content)>& put);
+using ZarrPut = std::function<absl::Status(const std::string& key, const std::string& content)>;
+
+// Calls `put(key, content)` for each entry of the group that holds `arrays`: ".zgroup", also of the groups in their
+// names, "NAME/.zarray" and chunks "NAME/0.0", "NAME/1.0", ... of at most `chunk_bytes`, or one item: whole rows of the
+// first axis, or parts of a row where that is larger; the last is padded with zeros. With dimensions also
+// "NAME/.zattrs", which names them as xarray wants it, ".zattrs" of the group, the JSON object `attributes`, and all of
+// this together in ".zmetadata". Stops at the first error, put's or an array's, and returns it. Arrays have at least
+// one axis. Source: Zarr storage specification, version 2; xarray, "Zarr Encoding Specification".
+absl::Status WriteZarr(const std::vector<StreamedArray>& arrays, const std::string& attributes, int64_t chunk_bytes,
+                       const ZarrPut& put);
+
+// By name, without dimensions.
+absl::Status WriteZarr(const std::map<std::string, Array>& arrays, int64_t chunk_bytes, const ZarrPut& put);
 
 }  // namespace chainfleet

@@ -3,6 +3,7 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -66,6 +67,46 @@ absl::StatusOr<std::string> ReadBack(zip_source_t* written) {
   return bytes;
 }
 
+// What libzip reads a member through.
+struct MemberSource {
+  const ZipMember* member = nullptr;
+  int64_t at = 0;
+  absl::Status status = absl::OkStatus();
+};
+
+zip_int64_t PassMember(void* state, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+  MemberSource& source = *static_cast<MemberSource*>(state);
+  switch (command) {
+    case ZIP_SOURCE_OPEN:
+      source.at = 0;
+      return 0;
+    case ZIP_SOURCE_READ: {
+      const int64_t count = std::min(static_cast<int64_t>(length), source.member->size_bytes - source.at);
+      source.status = source.member->read(source.at, static_cast<char*>(data), count);
+      source.at += count;
+      return source.status.ok() ? count : -1;
+    }
+    case ZIP_SOURCE_STAT: {
+      zip_stat_t* const stat = static_cast<zip_stat_t*>(data);
+      zip_stat_init(stat);
+      stat->size = static_cast<zip_uint64_t>(source.member->size_bytes);
+      stat->valid = ZIP_STAT_SIZE;
+      return sizeof *stat;
+    }
+    case ZIP_SOURCE_ERROR:
+      // The two numbers that libzip wants of it: EIO of the system; `status` has the words.
+      if (length < 2 * sizeof(int)) return -1;
+      static_cast<int*>(data)[0] = ZIP_ER_READ;
+      static_cast<int*>(data)[1] = EIO;
+      return 2 * sizeof(int);
+    case ZIP_SOURCE_SUPPORTS:
+      return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+                                            ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, -1);
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ZipReader> ZipReader::Open(const std::string& bytes, const std::string& kind) {
@@ -125,6 +166,33 @@ absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, st
     return absl::InternalError(absl::StrCat("cannot write the archive: ", zip_strerror(archive.get())));
   (void)archive.release();  // zip_close freed it
   return ReadBack(target);
+}
+
+absl::Status WriteZipFile(const std::string& path, const std::vector<ZipMember>& members) {
+  int code = 0;
+  std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code),
+                                                   zip_discard);
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  if (!archive) return ZipError("cannot write " + path, &error);
+  std::vector<MemberSource> sources;
+  for (const ZipMember& member : members) sources.push_back({.member = &member});
+  for (MemberSource& source : sources) {
+    zip_source_t* const content = zip_source_function(archive.get(), &PassMember, &source);
+    const zip_int64_t index = zip_file_add(archive.get(), source.member->name.c_str(), content, ZIP_FL_ENC_UTF_8);
+    if (index < 0) zip_source_free(content);
+    if (index < 0 || zip_set_file_compression(archive.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0) != 0) {
+      return ZipError("cannot write " + path, zip_get_error(archive.get()));
+    }
+  }
+  if (zip_close(archive.get()) == 0) {
+    (void)archive.release();  // zip_close freed it
+    return absl::OkStatus();
+  }
+  for (const MemberSource& source : sources) CHAINFLEET_RETURN_IF_ERROR(source.status);
+  const std::string what = absl::StrCat("cannot write ", path, ": ", zip_strerror(archive.get()));
+  return zip_error_code_system(zip_get_error(archive.get())) == ENOSPC ? absl::ResourceExhaustedError(what)
+                                                                       : absl::InternalError(what);
 }
 
 }  // namespace chainfleet

@@ -50,4 +50,14 @@ absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
 // An archive of these members (name, content), stored without compression. INTERNAL if libzip fails.
 absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, std::string>>& members);
 
+struct ZipMember {
+  std::string name;
+  int64_t size_bytes = 0;
+  std::function<absl::Status(int64_t at, char* to, int64_t count)> read;  // as StreamedArray::read
+};
+
+// The file `path`, replacing what is there: these members, stored without compression, of any size. The first error of
+// a member; RESOURCE_EXHAUSTED for a full disk, INTERNAL if libzip fails otherwise, naming the path.
+absl::Status WriteZipFile(const std::string& path, const std::vector<ZipMember>& members);
+
 }  // namespace chainfleet

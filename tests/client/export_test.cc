@@ -2,6 +2,8 @@
 #include <grpcpp/server_builder.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -25,6 +27,7 @@ namespace chainfleet {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -51,6 +54,14 @@ class FakeDraws final : public v1::JobService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*, v1::Job* reply) override {
+    reply->set_id("toy-abcdef");
+    reply->mutable_inputs()->add_shape(1);
+    reply->mutable_inputs()->mutable_normalisation()->add_mean(72.9);
+    reply->mutable_inputs()->mutable_normalisation()->add_stddev(90);
+    return grpc::Status::OK;
+  }
+
   std::vector<v1::SegmentRecord> records;
   std::map<std::string, std::string> objects;
   std::map<std::string, int> reads;
@@ -62,24 +73,7 @@ class FakeDraws final : public v1::JobService::Service {
 class ExportTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string parent = FirstParentDigest();
-    for (int i = 0; i < 5; ++i) {
-      const SegmentContent content{
-          {"toy-abcdef", 0}, i, parent, {DrawKind::kTheta}, {{10 * (i + 1), 1.0, {{1.0f * i, 2.0f}}}}};
-      const EncodedSegment encoded = EncodeSegment(content, {{"w", {2}, 0}});
-      const std::string name = "object" + std::to_string(i);
-      service_.objects[name] = encoded.bytes;
-      v1::SegmentRecord& record = service_.records.emplace_back();
-      record.mutable_chain()->set_job("toy-abcdef");
-      v1::Segment* segment = record.mutable_segment();
-      segment->mutable_object()->set_name(name);
-      segment->mutable_object()->set_size_bytes(static_cast<int64_t>(encoded.bytes.size()));
-      segment->mutable_object()->set_sha256(Sha256Hex(encoded.bytes));
-      segment->set_first_index(i);
-      segment->add_steps(10 * (i + 1));
-      segment->set_parent_digest(parent);
-      segment->set_digest(parent = encoded.digest);
-    }
+    for (int i = 0; i < 5; ++i) AddDraw(0, 1);
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service_);
@@ -88,6 +82,29 @@ class ExportTest : public ::testing::Test {
     std::filesystem::remove(output_);
   }
   void TearDown() override { server_->Shutdown(); }
+
+  // The next one of the chain, a segment of its own: (index, 2).
+  void AddDraw(int32_t chain, double weight) {
+    const auto i = static_cast<int64_t>(next_[chain]++);
+    const std::string parent = i == 0 ? FirstParentDigest() : service_.records.back().segment().digest();
+    const SegmentContent content{
+        {"toy-abcdef", chain}, i, parent, {DrawKind::kTheta}, {{10 * (i + 1), weight, {{1.0f * static_cast<float>(i), 2.0f}}}}};
+    const EncodedSegment encoded = EncodeSegment(content, {{"w", {2}, 0}});
+    const std::string name = "object" + std::to_string(service_.records.size());
+    service_.objects[name] = encoded.bytes;
+    v1::SegmentRecord& record = service_.records.emplace_back();
+    record.mutable_chain()->set_job("toy-abcdef");
+    record.mutable_chain()->set_index(chain);
+    v1::Segment* segment = record.mutable_segment();
+    segment->mutable_object()->set_name(name);
+    segment->mutable_object()->set_size_bytes(static_cast<int64_t>(encoded.bytes.size()));
+    segment->mutable_object()->set_sha256(Sha256Hex(encoded.bytes));
+    segment->set_first_index(i);
+    segment->add_steps(10 * (i + 1));
+    segment->add_weights(weight);
+    segment->set_parent_digest(parent);
+    segment->set_digest(encoded.digest);
+  }
 
   void Damage(int i) { service_.objects["object" + std::to_string(i)].back() ^= 1; }
 
@@ -102,22 +119,32 @@ class ExportTest : public ::testing::Test {
                   " " + more);
     out_ = testing::internal::GetCapturedStdout();
     err_ = testing::internal::GetCapturedStderr();
+    failure_ = std::string(run.status.message());
     return ExitCodeOf(run.status);
   }
 
-  int64_t DrawsInFile() const {
+  std::string BytesOfFile() const {
     std::ifstream file(output_, std::ios::binary);
     std::stringstream bytes;
     bytes << file.rdbuf();
-    const auto arrays = ReadNpz(bytes.str());
-    return arrays.ok() ? arrays->at("draws_theta").shape[0] : -1;
+    return bytes.str();
   }
+  Array ArrayInFile(const std::string& name) const { return ReadNpz(BytesOfFile(), {name})->at(name); }
+  template <typename T>
+  std::vector<T> ValuesInFile(const std::string& name) const {
+    const std::string bytes = ArrayInFile(name).bytes;
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  int64_t DrawsInFile() const { return ArrayInFile("theta/w").shape[1]; }
 
   int port_ = 0;
+  std::map<int32_t, int> next_;
   FakeDraws service_;
   std::unique_ptr<grpc::Server> server_;
   const std::string output_ = ::testing::TempDir() + "export_test-" + std::to_string(::getpid()) + ".npz";
-  std::string out_, err_;
+  std::string out_, err_, failure_;
 };
 
 TEST_F(ExportTest, WritesAllDrawsWithoutAWarning) {
@@ -125,6 +152,35 @@ TEST_F(ExportTest, WritesAllDrawsWithoutAWarning) {
   EXPECT_EQ(DrawsInFile(), 5);
   EXPECT_THAT(out_, HasSubstr("5 draws of toy-abcdef"));
   EXPECT_EQ(err_, "");
+}
+
+// "A plain mean is biased and nothing says so": a draw held for three steps counts three times.
+TEST_F(ExportTest, RepeatsDrawsByTheirWeightsAndFillsShorterChains) {
+  AddDraw(3, 1);
+  AddDraw(3, 3);
+  ASSERT_EQ(Export(), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("7 draws of toy-abcdef, repeated by weight to 9,"));
+  EXPECT_THAT(ArrayInFile("theta/w").shape, ElementsAre(2, 5, 2));
+  const std::vector<float> w = ValuesInFile<float>("theta/w");
+  EXPECT_THAT(std::vector<float>(w.begin(), w.begin() + 18), ElementsAre(0, 2, 1, 2, 2, 2, 3, 2, 4, 2, 0, 2, 1, 2, 1, 2, 1, 2));
+  EXPECT_TRUE(std::isnan(w[18]) && std::isnan(w[19])) << "the second chain is shorter";
+  EXPECT_THAT(ValuesInFile<int64_t>("step"), ElementsAre(10, 20, 30, 40, 50, 10, 20, 20, 20, -1));
+  EXPECT_THAT(ValuesInFile<int32_t>("chain"), ElementsAre(0, 3));
+  EXPECT_THAT(ValuesInFile<int64_t>("draws"), ElementsAre(5, 4));
+  EXPECT_THAT(ValuesInFile<double>("input_mean"), ElementsAre(72.9));
+  EXPECT_THAT(ValuesInFile<double>("input_stddev"), ElementsAre(90));
+  EXPECT_THAT(BytesOfFile(), HasSubstr("\"weighted\": false"));
+}
+
+TEST_F(ExportTest, KeepsWeightsApartWhenAskedTo) {
+  AddDraw(3, 2.5);
+  EXPECT_EQ(Export(), kExitFailed) << "half a draw is no draw";
+  EXPECT_THAT(failure_, HasSubstr("--weighted"));
+  ASSERT_EQ(Export("--weighted --chains 3"), kExitOk);
+  EXPECT_THAT(ArrayInFile("theta/w").shape, ElementsAre(1, 1, 2));
+  EXPECT_THAT(ValuesInFile<double>("weight"), ElementsAre(2.5));
+  EXPECT_THAT(BytesOfFile(), HasSubstr("\"weighted\": true"));
+  EXPECT_EQ(Export("--chains 1"), kExitFailed);
 }
 
 TEST_F(ExportTest, LeavesMarkedAndDeletedDrawsOutAndSaysWhich) {

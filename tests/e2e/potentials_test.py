@@ -48,15 +48,26 @@ seed: 3
 
 
 def read_npy(archive, name):
-    """Rows of numbers of an array of one or two dimensions in an .npz."""
+    """Shape and numbers, row-major, of an array in an .npz."""
     raw = archive.read(name + ".npy")
     length, = struct.unpack_from("<H", raw, 8)
     header = raw[10:10 + length].decode()
     kind = {"<f4": "f", "<f8": "d", "<i8": "q", "<i4": "i"}[re.search(r"'descr': '([^']+)'", header).group(1)]
     shape = [int(n) for n in re.findall(r"\d+", re.search(r"'shape': \(([^)]*)\)", header).group(1))]
-    values = struct.unpack_from(f"<{math.prod(shape)}{kind}", raw, 10 + length)
-    width = shape[1] if len(shape) > 1 else 1
-    return [values[i:i + width] for i in range(0, len(values), width)]
+    return shape, struct.unpack_from(f"<{math.prod(shape)}{kind}", raw, 10 + length)
+
+
+def read_draws(archive):
+    """Rows of theta, one for each draw of each chain: [chain, draw, ...] of all parameters, side by side."""
+    _, counts = read_npy(archive, "draws")
+    rows = [[] for _ in range(sum(counts))]
+    for name in (name.removesuffix(".npy") for name in archive.namelist() if name.startswith("theta/")):
+        (_, longest, *own), values = read_npy(archive, name)
+        width = math.prod(own)
+        places = [chain * longest + draw for chain, count in enumerate(counts) for draw in range(count)]
+        for row, place in zip(rows, places):
+            row.extend(values[place * width:(place + 1) * width])
+    return rows
 
 
 def moments(rows, weights):
@@ -85,13 +96,14 @@ class Potentials(unittest.TestCase):
         self.fleet.up()
 
     def sampled(self, text):
-        """Weighted moments of the job's exported draws."""
+        """Moments of the job's exported draws, which are repeated by weight: a plain mean is right."""
         job = self.fleet.submit(text)
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         path = self.fleet.path("draws.npz")
         self.fleet.run("export", job, "--format", "npz", "--output", path, check=True)
         with zipfile.ZipFile(path) as archive:
-            return moments(read_npy(archive, "draws_theta"), [row[0] for row in read_npy(archive, "weight")])
+            rows = read_draws(archive)
+        return moments(rows, [1] * len(rows))
 
     def check(self, text, mean, covariance, tolerance):
         """Within `tolerance` standard deviations, and as a part of the variances."""

@@ -5,7 +5,7 @@ import unittest
 import zipfile
 
 import bad_input_test
-from potentials_test import read_npy
+from potentials_test import read_draws
 
 GOOD = bad_input_test.GOOD
 
@@ -74,7 +74,7 @@ collect: {every_steps: 1}
         path = self.fleet.path("draws.npz")
         self.fleet.run("export", job, "--format", "npz", "--output", path, check=True)
         with zipfile.ZipFile(path) as archive:
-            draws = read_npy(archive, "draws_theta")
+            draws = read_draws(archive)
         self.assertGreater(len(draws), 100)
         self.assertTrue(all(math.isfinite(x) for row in draws for x in row))
 

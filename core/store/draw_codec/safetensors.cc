@@ -152,8 +152,8 @@ absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes) {
   return file;
 }
 
-std::string WriteSafetensors(const std::vector<TensorView>& tensors,
-                             const std::map<std::string, std::string>& metadata) {
+std::string SafetensorsHeader(const std::vector<TensorView>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   int64_t end = 0;
@@ -165,9 +165,15 @@ std::string WriteSafetensors(const std::vector<TensorView>& tensors,
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t header_size = text.size();
-  std::string bytes(reinterpret_cast<const char*>(&header_size), sizeof header_size);
-  bytes.reserve(sizeof header_size + text.size() + static_cast<size_t>(end));
-  bytes += text;
+  return std::string(reinterpret_cast<const char*>(&header_size), sizeof header_size) + text;
+}
+
+std::string WriteSafetensors(const std::vector<TensorView>& tensors,
+                             const std::map<std::string, std::string>& metadata) {
+  std::string bytes = SafetensorsHeader(tensors, metadata);
+  int64_t size = static_cast<int64_t>(bytes.size());
+  for (const TensorView& t : tensors) size += t.size_bytes;
+  bytes.reserve(static_cast<size_t>(size));
   for (const TensorView& t : tensors) bytes.append(t.data, static_cast<size_t>(t.size_bytes));
   return bytes;
 }

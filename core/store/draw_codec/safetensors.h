@@ -35,6 +35,10 @@ struct Safetensors {
 // overlaps, sizes that do not agree with the shape, bytes after the last tensor, metadata that are not strings.
 absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes);
 
+// What stands before the tensors' bytes in a file; `data` is not looked at.
+std::string SafetensorsHeader(const std::vector<TensorView>& tensors,
+                              const std::map<std::string, std::string>& metadata);
+
 // The file; tensors are written in the order given, the header padded with spaces to 8 bytes. Each size_bytes must be
 // right.
 std::string WriteSafetensors(const std::vector<TensorView>& tensors,

@@ -1,0 +1,32 @@
+// An array that is too large to be held: its writer asks for the bytes as it goes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/formats/array.h"
+
+namespace chainfleet {
+
+struct StreamedArray {
+  std::string name;  // a "/" in it makes a group
+  ArrayType type = ArrayType::kFloat32;
+  std::vector<int64_t> shape;
+  std::vector<std::string> dimensions;  // names of the axes, for formats that keep them; empty: none
+  // Puts `count` bytes of the row-major, little-endian content from byte `at` on into `to`.
+  std::function<absl::Status(int64_t at, char* to, int64_t count)> read;
+
+  int64_t size_bytes() const {
+    int64_t bytes = ItemBytes(type);
+    for (const int64_t size : shape) bytes *= size;
+    return bytes;
+  }
+};
+
+// Of an array that is held; takes it over.
+StreamedArray Streamed(std::string name, Array array, std::vector<std::string> dimensions = {});
+
+}  // namespace chainfleet

@@ -1,0 +1,59 @@
+"""Draws as other programs read them: what is exported predicts what the server predicts."""
+import json
+import random
+import unittest
+import zipfile
+
+import fleet as fleets
+from public_client import triton  # noqa: F401  first: it says where the next one is
+import numpy
+
+JOB = """
+name: flowers
+model: {builtin: softmax_regression}
+dataset: {name: flowers}
+prior: {gaussian: {precision: 0.1}}
+sampler: {random_walk: {}}
+step_size: {constant: 0.01}
+num_steps: 400
+burn_in: {steps: 100}
+batch_size: 60
+chains: 3
+collect: {every_steps: 2}
+seed: 4
+"""
+
+
+class Export(unittest.TestCase):
+    def setUp(self):
+        self.fleet = fleets.Fleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        source = random.Random(8)
+        with open(self.fleet.path("flowers.csv"), "w") as f:
+            f.write("a,b,kind\n")
+            for i in range(60):
+                f.write(f"{source.gauss(300 + 50 * (i % 3), 40)},{source.gauss(0.01 * (i % 3), 0.01)},{i % 3}\n")
+        self.fleet.run("dataset", "put", "flowers", self.fleet.path("flowers.csv"), "--target", "kind", check=True)
+        self.job = self.fleet.submit(JOB)
+        self.fleet.run("wait", self.job, "--timeout", "240s", check=True)
+
+    def test_a_plain_mean_over_exported_draws_on_raw_inputs_is_the_served_prediction(self):
+        x = numpy.array([[310.0, 0.002], [395.0, 0.03]], dtype=numpy.float32)
+        numpy.save(self.fleet.path("x.npy"), x)
+        served = self.fleet.json("predict", self.job, "--input", self.fleet.path("x.npy"))
+        self.fleet.run("export", self.job, "--format", "npz", "-o", self.fleet.path("draws.npz"), check=True)
+        with numpy.load(self.fleet.path("draws.npz")) as draws, zipfile.ZipFile(self.fleet.path("draws.npz")) as archive:
+            manifest = json.loads(archive.read("manifest.json"))
+            names = [parameter["name"] for parameter in manifest["parameters"]]
+            weight, bias = (draws[name] for name in sorted(names, key=lambda name: -draws[name].ndim))
+            self.assertEqual(weight.shape[:2], (3, 150), "a draw that was held is there as often")
+            z = (x * manifest["inputs"]["scale"] - draws["input_mean"]) / draws["input_stddev"]
+        logits = numpy.einsum("csko,no->cskn" if weight.shape[-1] == 2 else "csok,no->cskn", weight, z) + bias[..., None]
+        p = numpy.exp(logits - logits.max(axis=2, keepdims=True))
+        mean = (p / p.sum(axis=2, keepdims=True)).mean(axis=(0, 1)).T
+        numpy.testing.assert_allclose(mean.ravel(), served["scores"]["mean_probability"], atol=1e-6)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

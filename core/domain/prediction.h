@@ -98,6 +98,7 @@ struct PartialPrediction {
   std::vector<double> sum_wc;                   // [n] empty unless asked
 
   std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target), empty unless asked
+  std::vector<double> draw_weights;         // [S] beside it; empty from workers of older releases: then all alike
   std::optional<Members> members;           // if asked
 };
 

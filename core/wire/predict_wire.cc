@@ -85,6 +85,7 @@ v1::PartialPrediction PartialToProto(const PartialPrediction& partial) {
   Fill(partial.sum_wh, proto.mutable_sum_wh());
   Fill(partial.votes, proto.mutable_votes());
   Fill(partial.draw_log_likelihood, proto.mutable_draw_log_likelihood());
+  Fill(partial.draw_weights, proto.mutable_draw_weights());
   proto.mutable_draw_hits()->Add(partial.draw_hits.begin(), partial.draw_hits.end());
   Fill(partial.sum_wm, proto.mutable_sum_wm());
   Fill(partial.sum_wm2, proto.mutable_sum_wm2());
@@ -109,6 +110,7 @@ absl::StatusOr<PartialPrediction> PartialFromProto(const v1::PartialPrediction& 
   partial.sum_wh = FromProto(proto.sum_wh());
   partial.votes = FromProto(proto.votes());
   partial.draw_log_likelihood = FromProto(proto.draw_log_likelihood());
+  partial.draw_weights = FromProto(proto.draw_weights());
   partial.draw_hits = FromProto(proto.draw_hits());
   partial.sum_wm = FromProto(proto.sum_wm());
   partial.sum_wm2 = FromProto(proto.sum_wm2());

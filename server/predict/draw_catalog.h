@@ -34,10 +34,11 @@ struct DrawQuery {
 struct PinnedDraws {
   std::shared_ptr<const PredictPlan> plan;
   int64_t version = 0;
-  std::string point;               // its name; empty without a sweep
-  int64_t draws_in_version = 0;    // of the point; steps, each with all its kinds
-  std::vector<ChainDraws> chains;  // in chain order, those selected; corrupt and deleted segments left out
-  std::vector<DrawKind> kinds;     // all the job keeps
+  std::string point;                      // its name; empty without a sweep
+  int64_t draws_in_version = 0;           // of the point; steps, each with all its kinds
+  std::vector<ChainDraws> chains;         // in chain order, those selected; corrupt and deleted segments left out
+  std::vector<DrawKind> kinds;            // all the job keeps
+  InputType learned = InputType::kUint8;  // of the data set that the job learns from, which sets the scale of inputs
 };
 
 // Thread-safe.

@@ -43,6 +43,32 @@ absl::Status CheckFinite(const InputTensor& inputs, uint64_t row_bytes) {
   return absl::OkStatus();
 }
 
+// Room for images that were perturbed; a photograph from 0 to 255 has brighter pixels.
+constexpr float kLeastScaled = -1, kMostScaled = 2;
+
+// Whether one of the float32 of `bytes` is below `least` or above `most`; vectorised as AllFinite.
+bool IsBeyond(const std::string& bytes, float least, float most) {
+  uint32_t beyond = 0;
+  for (size_t offset = 0; offset < bytes.size(); offset += sizeof(float)) {
+    float value;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    beyond += value < least || value > most ? 1 : 0;
+  }
+  return beyond > 0;
+}
+
+absl::Status WantsFloats(const std::string& job) {
+  return absl::InvalidArgumentError(absl::StrCat("job ", job,
+                                                 " learns from float32 inputs, and uint8 would count as x / 255: give "
+                                                 "float32 on the scale of its data set"));
+}
+
+absl::Status WantsScaled(const std::string& job) {
+  return absl::InvalidArgumentError(absl::StrCat("job ", job,
+                                                 " learns from uint8 inputs as x / 255, and these float32 are not from "
+                                                 "0 to 1: give uint8, or divide by 255"));
+}
+
 // Of what is averaged, the newest `count`.
 void KeepNewest(int64_t count, ChainDraws* chain) {
   if (count >= NumDraws(*chain)) return;
@@ -138,7 +164,22 @@ absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan) {
   return CheckRows(inputs);
 }
 
-absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan) {
+absl::Status CheckScale(const InputTensor& inputs, InputType learned, const std::string& job) {
+  if (inputs.type == InputType::kUint8) return learned == InputType::kUint8 ? absl::OkStatus() : WantsFloats(job);
+  return learned == InputType::kUint8 && IsBeyond(inputs.bytes, kLeastScaled, kMostScaled) ? WantsScaled(job)
+                                                                                           : absl::OkStatus();
+}
+
+absl::Status CheckDataset(const Dataset& dataset, const PinnedDraws& draws) {
+  const PredictPlan& plan = *draws.plan;
+  const auto is_scaled = [](double mean) { return mean >= kLeastScaled && mean <= kMostScaled; };
+  absl::Status scale;
+  if (draws.learned == InputType::kFloat32 && dataset.input_type == InputType::kUint8) scale = WantsFloats(plan.job);
+  if (draws.learned == InputType::kUint8 && dataset.input_type == InputType::kFloat32 &&
+      !std::ranges::all_of(dataset.normalisation.mean, is_scaled)) {
+    scale = WantsScaled(plan.job);
+  }
+  if (!scale.ok()) return Annotate(scale, "data set " + dataset.name);
   if (dataset.input_shape != plan.input_shape || dataset.num_rows < 1) {
     return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", dataset.num_rows,
                                                    " rows of shape ", Render(dataset.input_shape), ": job ", plan.job,

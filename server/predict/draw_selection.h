@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/base/status.h"
@@ -22,8 +23,14 @@ absl::Status CheckRows(const InputTensor& inputs);
 // Both.
 absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan);
 
-// INVALID_ARGUMENT, with both shapes, unless the rows of `dataset` fit and there is at least one.
-absl::Status CheckDataset(const Dataset& dataset, const PredictPlan& plan);
+// INVALID_ARGUMENT unless `inputs` are on the scale that the job learns from. uint8 counts as x / 255: from a uint8
+// data set it takes that, and float32 that lie about 0 to 1; from a float32 data set float32 alone, on that data set's
+// scale.
+absl::Status CheckScale(const InputTensor& inputs, InputType learned, const std::string& job);
+
+// INVALID_ARGUMENT, with what both have, unless the rows of `dataset` fit in shape, targets and scale, by its means and
+// deviations, and there is at least one.
+absl::Status CheckDataset(const Dataset& dataset, const PinnedDraws& draws);
 
 // FAILED_PRECONDITION / TOO_FEW_DRAWS unless `readable` draws are at least `needed`, and at least one.
 absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t needed);

@@ -96,7 +96,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   absl::Status Add(const std::string& dataset, Pass* pass, std::string* name, int64_t* num_rows) {
     CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(dataset));
-    CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, *draws().plan));
+    CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, draws()));
     *name = pass->dataset.name;
     *num_rows = pass->dataset.num_rows;
     rows_total_ += pass->dataset.num_rows;

@@ -10,6 +10,7 @@
 
 #include "core/scores/regression.h"
 #include "server/predict/aggregator.h"
+#include "server/predict/member_sums.h"
 
 namespace chainfleet {
 namespace {
@@ -73,8 +74,7 @@ void ScoredNumbers::AddToPosterior(const RowBlock& rows, const std::vector<const
 void ScoredNumbers::AddToSingles(const RowBlock& rows, const PartialPrediction& partial) {
   Singles& sums = singles_[partial.kind][rows.first_row];
   sums.num_draws += partial.num_draws;
-  sums.draw_rows += static_cast<double>(partial.num_draws * rows.num_rows);
-  for (const double value : partial.draw_log_likelihood) sums.log_likelihood += value;
+  sums.log_likelihood += WeightedSum(partial.draw_log_likelihood, partial);
   if (partial.num_draws == 0) return;
   sums.weighted_rows += partial.sum_w * static_cast<double>(rows.num_rows);
   for (size_t i = 0; i < partial.sum_wm.size(); ++i) {
@@ -94,14 +94,13 @@ Scores ScoredNumbers::ScoreSingles(DrawKind kind) const {
   if (const auto blocks = singles_.find(kind); blocks != singles_.end()) {
     for (const auto& [first_row, block] : blocks->second) {
       total.num_draws = std::max(total.num_draws, block.num_draws);
-      total.draw_rows += block.draw_rows;
       total.log_likelihood += block.log_likelihood;
       total.weighted_rows += block.weighted_rows;
       total.squared_error += block.squared_error;
     }
   }
   Scores scores = WithoutClasses("single " + ToString(kind), total.num_draws);
-  scores.nll = -total.log_likelihood / total.draw_rows;
+  scores.nll = -total.log_likelihood / total.weighted_rows;
   scores.rmse = std::sqrt(std::max(total.squared_error, 0.0) / total.weighted_rows);
   return scores;
 }

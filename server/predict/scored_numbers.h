@@ -40,11 +40,10 @@ class ScoredNumbers {
   std::vector<Scores> Table() const;
 
  private:
-  // Sums over the single draws of one kind, and over rows.
+  // As SingleDraws of scored_rows.h.
   struct Singles {
-    int64_t num_draws = 0;  // most of any block
-    double draw_rows = 0, log_likelihood = 0;
-    double weighted_rows = 0, squared_error = 0;
+    int64_t num_draws = 0;
+    double weighted_rows = 0, log_likelihood = 0, squared_error = 0;
   };
   void AddToPosterior(const RowBlock& rows, const std::vector<const PartialPrediction*>& partials,
                       NumberRows* posterior) const;

@@ -17,6 +17,7 @@
 #include "core/scores/ranking.h"
 #include "core/scores/temperature.h"
 #include "server/predict/aggregator.h"
+#include "server/predict/member_sums.h"
 
 namespace chainfleet {
 namespace {
@@ -29,8 +30,8 @@ Scores ScoreSingles(const SingleDraws& single) {
   Scores scores;
   scores.what = "single " + ToString(single.kind);
   scores.num_draws = single.num_draws;
-  scores.accuracy = single.hits / single.draw_rows;
-  scores.nll = -single.log_likelihood / single.draw_rows;
+  scores.accuracy = single.hits / single.weighted_rows;
+  scores.nll = -single.log_likelihood / single.weighted_rows;
   scores.brier = single.brier / single.weighted_rows;
   scores.ece = scores.ece_equal_mass = std::numeric_limits<double>::quiet_NaN();
   scores.mean_predictive_entropy = single.entropy / single.weighted_rows;
@@ -92,7 +93,6 @@ Scores ScorePosterior(const PosteriorRows& posterior, const ScoredRows& rows, co
 
 void SingleDraws::Add(const SingleDraws& other) {
   num_draws = std::max(num_draws, other.num_draws);
-  draw_rows += other.draw_rows;
   log_likelihood += other.log_likelihood;
   hits += other.hits;
   weighted_rows += other.weighted_rows;
@@ -144,9 +144,8 @@ void ScoredRows::AddToPosterior(const RowBlock& rows, const std::vector<const Pa
 
 SingleDraws ScoredRows::SumSingles(const RowBlock& rows, const PartialPrediction& partial) const {
   SingleDraws sums;
-  sums.draw_rows = static_cast<double>(partial.num_draws * rows.num_rows);
-  for (const double value : partial.draw_log_likelihood) sums.log_likelihood += value;
-  for (const int64_t hits : partial.draw_hits) sums.hits += static_cast<double>(hits);
+  sums.log_likelihood = WeightedSum(partial.draw_log_likelihood, partial);
+  sums.hits = WeightedSum(partial.draw_hits, partial);
   sums.weighted_rows = partial.sum_w * static_cast<double>(rows.num_rows);
   for (const double value : partial.sum_wh) sums.entropy += value;
   // sum_k (p_k - [k = y])^2 = sum_k p_k^2 - 2 p_y + 1, weighted and summed over draws.

@@ -22,12 +22,12 @@ struct PosteriorRows {
   std::vector<double> mutual_information = {};  // [n]
 };
 
-// Sums over the single draws of one kind, and over rows.
+// Sums over the single draws of one kind, by their weights, and over rows.
 struct SingleDraws {
   DrawKind kind = DrawKind::kTheta;
-  int64_t num_draws = 0;  // most of any block
-  double draw_rows = 0, log_likelihood = 0, hits = 0;
-  double weighted_rows = 0, brier = 0, entropy = 0;
+  int64_t num_draws = 0;     // most of any block
+  double weighted_rows = 0;  // the sum of weights times rows
+  double log_likelihood = 0, hits = 0, brier = 0, entropy = 0;
 
   void Add(const SingleDraws& other);
 };

@@ -29,6 +29,7 @@ bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
   return p.num_rows == static_cast<int64_t>(rows) && p.num_classes == request.plan->num_classes &&
          p.sum_wp.size() == rows * classes && p.sum_wp2.size() == rows * classes && p.votes.size() == rows * classes &&
          p.sum_wh.size() == labels && p.draw_log_likelihood.size() == scores &&
+         (p.draw_weights.empty() || p.draw_weights.size() == scores) &&
          p.draw_hits.size() == (classes > 0 ? scores : 0) && p.sum_wm.size() == numbers &&
          p.sum_wm2.size() == numbers && p.sum_wv.size() == numbers && p.log_sum_wd.size() == held &&
          p.sum_wc.size() == held && MembersFit(p, request.members);

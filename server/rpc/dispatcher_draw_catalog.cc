@@ -88,6 +88,7 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobBrief& job, con
   const JobSpec& spec = job.plan->spec;
   PinnedDraws pinned{
       .plan = PlanOf(job), .version = snapshot.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
+  if (job.plan->dataset) pinned.learned = job.plan->dataset->input_type;
   for (size_t i = 0; i < states.size(); ++i) {
     const ChainId chain{job.id, static_cast<int32_t>(i)};
     if (PointOf(spec, chain.index) != point) continue;

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/limits.h"
 #include "core/base/version.h"
 #include "core/wire/inference_outputs.h"
 #include "core/wire/inference_wire.h"
 #include "server/predict/call_bounds.h"
+#include "server/predict/draw_selection.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/rpc/failure_count.h"
@@ -81,6 +83,14 @@ void Configure(const InferenceTensor& tensor, Proto* proto) {
   proto->set_name(tensor.name);
   proto->set_data_type(TypeOf(tensor.datatype));
   proto->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
+}
+
+// How x becomes what the network sees: (x * scale - mean) / stddev, of each feature or channel, or all alike.
+void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metadata) {
+  auto& properties = *metadata->mutable_properties();
+  properties["x.scale"] = plan.dataset->input_type == InputType::kUint8 ? "1/255" : "1";
+  properties["x.mean"] = absl::StrJoin(plan.normalisation.mean, ",");
+  properties["x.stddev"] = absl::StrJoin(plan.normalisation.stddev, ",");
 }
 
 // Levels count from 1, the most urgent.
@@ -222,6 +232,7 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
     metadata.set_name(request->name());
     metadata.set_platform(kPlatform);
     for (const InferenceTensor& tensor : InputsOf(model->job)) Describe(tensor, metadata.add_inputs());
+    DescribeScale(*model->job.plan, &metadata);
     for (const InferenceTensor& tensor : InferenceOutputs(model->num_classes)) {
       Describe(tensor, metadata.add_outputs());
     }
@@ -282,6 +293,7 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
     absl::Status status = parsed.status();
     if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes);
     if (status.ok()) status = CheckReply(*parsed, model->num_classes);
+    if (status.ok()) status = CheckScale(parsed->input, model->job.plan->dataset->input_type, model->job.id);
     if (!status.ok()) return failure.Fail(answer, status);
     const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
     PredictQuery query{.draws = {.job = model->job.id,

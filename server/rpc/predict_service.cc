@@ -11,6 +11,7 @@
 #include "core/wire/types_wire.h"
 #include "server/control/page_token.h"
 #include "server/predict/call_bounds.h"
+#include "server/predict/draw_selection.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/failure_count.h"
 #include "server/rpc/held_reply.h"
@@ -117,6 +118,8 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
       const absl::Status fits =
           CheckReplyBytes(inputs->shape.front(), ScoreBytes(dataset->num_classes, request->quantiles_size()));
       if (!fits.ok()) return failure.Fail(answer, fits);
+      const absl::Status scale = CheckScale(*inputs, dataset->input_type, draws->job.id);
+      if (!scale.ok()) return failure.Fail(answer, scale);
     }
     PredictQuery query{.draws = asked,
                        .kinds = *kinds,

@@ -179,6 +179,7 @@ void PredictionSums::Finish() {
   const int64_t n = sums_->num_rows;
   for (int64_t s = 0; s < sums_->num_draws; ++s) {
     const auto log_likelihood = log_likelihood_.begin() + s * n;
+    sums_->draw_weights.push_back(weights_[s]);
     sums_->draw_log_likelihood.push_back(std::accumulate(log_likelihood, log_likelihood + n, 0.0));
     if (hit_.empty()) continue;
     sums_->draw_hits.push_back(std::accumulate(hit_.begin() + s * n, hit_.begin() + (s + 1) * n, int64_t{0}));

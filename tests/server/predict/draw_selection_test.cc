@@ -97,18 +97,45 @@ TEST(CheckInputs, NamesTheRowThatIsNotFinite) {
   }
 }
 
+// "The scale belongs to the data set: convert rightly or refuse."
+TEST(CheckScale, TakesWhatTheJobLearnsFromAndRefusesTheOtherScale) {
+  const InputTensor bytes{InputType::kUint8, {1, 2}, std::string("\0\xff", 2)};
+  EXPECT_TRUE(CheckScale(bytes, InputType::kUint8, "job-a").ok());
+  EXPECT_TRUE(CheckScale(Floats({1, 2}, {-0.5F, 1.5F}), InputType::kUint8, "job-a").ok());
+  EXPECT_TRUE(CheckScale(Floats({1, 2}, {-300, 255}), InputType::kFloat32, "job-a").ok());
+  const absl::Status unscaled = CheckScale(Floats({2, 1}, {0, 255}), InputType::kUint8, "job-a");
+  EXPECT_TRUE(absl::IsInvalidArgument(unscaled));
+  EXPECT_THAT(std::string(unscaled.message()), AllOf(HasSubstr("job-a"), HasSubstr("divide by 255")));
+  const absl::Status scaled = CheckScale(bytes, InputType::kFloat32, "job-a");
+  EXPECT_TRUE(absl::IsInvalidArgument(scaled));
+  EXPECT_THAT(std::string(scaled.message()), AllOf(HasSubstr("job-a"), HasSubstr("give float32")));
+}
+
+TEST(CheckDataset, RefusesAnotherScale) {
+  PinnedDraws draws = DrawsOf({kTheta});
+  Dataset dataset{.name = "digits", .input_type = InputType::kFloat32, .input_shape = {2, 3}, .num_rows = 1};
+  dataset.normalisation = {{0.5}, {0.25}};
+  EXPECT_TRUE(CheckDataset(dataset, draws).ok()) << "float32 from 0 to 1";
+  dataset.normalisation.mean = {72.9};
+  EXPECT_THAT(std::string(CheckDataset(dataset, draws).message()), AllOf(HasSubstr("digits"), HasSubstr("255")));
+  draws.learned = InputType::kFloat32;
+  EXPECT_TRUE(CheckDataset(dataset, draws).ok());
+  dataset.input_type = InputType::kUint8;
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckDataset(dataset, draws)));
+}
+
 TEST(CheckDataset, TakesTheJobsShapeWithRowsAlone) {
   const PinnedDraws draws = DrawsOf({kTheta});
   Dataset dataset;
   dataset.name = "digits";
   dataset.input_shape = {2, 3};
   dataset.num_rows = 1;
-  EXPECT_TRUE(CheckDataset(dataset, *draws.plan).ok());
+  EXPECT_TRUE(CheckDataset(dataset, draws).ok());
   dataset.num_rows = 0;
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckDataset(dataset, *draws.plan)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckDataset(dataset, draws)));
   dataset.num_rows = 1;
   dataset.input_shape = {3, 2};
-  const absl::Status status = CheckDataset(dataset, *draws.plan);
+  const absl::Status status = CheckDataset(dataset, draws);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("digits"), HasSubstr("[3, 2]"), HasSubstr("[2, 3]")));
 }

@@ -73,6 +73,7 @@ inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
     }
     if (labels == nullptr) continue;
     sum.draw_log_likelihood.push_back(log_likelihood);
+    sum.draw_weights.push_back(w);
     sum.draw_hits.push_back(hits);
   }
   return sum;
@@ -106,7 +107,9 @@ inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
       distribution[i] += w * (1 + std::erf(z / std::sqrt(2))) / 2;
       log_likelihood += std::log(p);
     }
-    if (targets != nullptr) sum.draw_log_likelihood.push_back(log_likelihood);
+    if (targets == nullptr) continue;
+    sum.draw_log_likelihood.push_back(log_likelihood);
+    sum.draw_weights.push_back(w);
   }
   if (targets == nullptr) return sum;
   for (const double value : density) sum.log_sum_wd.push_back(std::log(value));

@@ -72,13 +72,28 @@ TEST(ScoredRows, ScoresSingleDrawsByTheirWeights) {
   EXPECT_EQ(table[0].what, "single theta");
   EXPECT_EQ(table[0].num_draws, 2);
   EXPECT_EQ(table[0].accuracy, 1);
-  // Log likelihood and hits count every draw alike, Brier score and entropy by weight.
-  EXPECT_NEAR(table[0].nll, -std::log(0.9 * 0.8 * 0.6 * 0.5 * 0.6 * 0.8) / 6, 1e-14);
+  EXPECT_NEAR(table[0].nll, -(3 * std::log(0.9 * 0.8 * 0.6) + std::log(0.5 * 0.6 * 0.8)) / 12, 1e-14);
   const double brier = 2 * (3 * (0.1 * 0.1 + 0.2 * 0.2 + 0.4 * 0.4) + (0.5 * 0.5 + 0.4 * 0.4 + 0.2 * 0.2)) / 12;
   EXPECT_NEAR(table[0].brier, brier, 1e-14);
   EXPECT_TRUE(std::isnan(table[0].ece));
   EXPECT_NEAR(table[1].mean_predictive_entropy, std::log(2), 1e-14);
   EXPECT_NEAR(table[1].brier, 0.5, 1e-14);
+}
+
+// A Metropolis chain stayed three times as long at the draw that is right.
+TEST(ScoredRows, WeighsTheHitsAndLikelihoodsOfSingleDrawsAsTheAverageDoes) {
+  const auto says = [](const ChainId&, DrawKind, int64_t draw, int64_t) {
+    return draw == 0 ? std::vector<double>{0.9, 0.1} : std::vector<double>{0.2, 0.8};
+  };
+  const std::vector<int32_t> labels = {0};
+  PartialPrediction sums = testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{0, 3}, {1, 1}}, {0}, 2, says, &labels);
+  ScoredRows weighted({kTheta}, 1, 2, labels), alike({kTheta}, 1, 2, labels);
+  weighted.Add({0, 1}, {sums});
+  EXPECT_EQ(ScoreTable(weighted, nullptr, 10)[0].accuracy, 0.75);
+  EXPECT_NEAR(ScoreTable(weighted, nullptr, 10)[0].nll, -(3 * std::log(0.9) + std::log(0.2)) / 4, 1e-14);
+  sums.draw_weights.clear();  // from a worker of an older release
+  alike.Add({0, 1}, {sums});
+  EXPECT_EQ(ScoreTable(alike, nullptr, 10)[0].accuracy, 0.5);
 }
 
 // Five labelled rows and three shifted ones; P(class 0) as listed, of one draw.

@@ -109,6 +109,7 @@ TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
   const auto sums = PredictRows(predictor, draws, *data, 4, 5, true, false);
   ASSERT_TRUE(sums.ok()) << sums.status();
   ASSERT_EQ(sums->draw_log_likelihood.size(), 2u);
+  EXPECT_EQ(sums->draw_weights, draws.weights);
   for (int s = 0; s < 2; ++s) {
     double log_likelihood = 0;
     int64_t hits = 0;

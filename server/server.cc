@@ -41,6 +41,10 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .id_key = RngKey{RandomBits()},
           .shares = options.shares,
           .tenant_limits = options.tenant_limits,
+          .free_bytes = [s3 = options.s3.has_value(), folder = options.data_directory]() -> std::optional<int64_t> {
+            const auto space = DiskSpaceOf(folder);
+            return s3 || !space.ok() ? std::nullopt : std::optional(space->free_bytes);
+          },
           .observer = observer,
           .traces = traces,
           .on_job_end = [findings](const JobView& job, KeepFindings keep) { findings->OnJobEnd(job, std::move(keep)); },

@@ -15,13 +15,14 @@ namespace chainfleet {
 namespace {
 
 Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
-  Table table({"DATA SET", ">ROWS", "SHAPE", "TYPE", ">CLASSES", "SHA-256"});
+  Table table({"DATA SET", ">ROWS", "SHAPE", "TYPE", "TARGETS", "SHA-256"});
   for (const v1::Dataset& dataset : datasets) {
-    table.AddRow({dataset.name(), absl::StrCat(dataset.num_rows()),
-                  absl::StrCat("[", absl::StrJoin(dataset.input_shape(), ", "), "]"),
-                  dataset.input_type() == v1::UINT8 ? "uint8" : "float32",
-                  dataset.target_type() == v1::FLOAT32_TARGETS ? "float32" : absl::StrCat(dataset.num_classes()),
-                  dataset.digest().substr(0, 12)});
+    table.AddRow(
+        {dataset.name(), absl::StrCat(dataset.num_rows()),
+         absl::StrCat("[", absl::StrJoin(dataset.input_shape(), ", "), "]"),
+         dataset.input_type() == v1::UINT8 ? "uint8" : "float32",
+         dataset.target_type() == v1::FLOAT32_TARGETS ? "float32" : absl::StrCat(dataset.num_classes(), " classes"),
+         dataset.digest().substr(0, 12)});
   }
   return table;
 }

@@ -284,6 +284,11 @@ std::string DescribePosterior(const v1::Job& job) {
   return text;
 }
 
+std::string DescribeStored(const v1::Job& job) {
+  return absl::StrCat("up to ", FormatBytes(job.report().stored_bytes()), " of draws, ", job.report().draws_per_chain(),
+                      " of each chain");
+}
+
 std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_t> versions) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) {
@@ -308,6 +313,7 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
   if (job.spec().has_until()) add("Until", DescribeUntil(job.spec().until()));
   if (const std::string stopped = DescribeStopped(job); !stopped.empty()) add("Enough", stopped);
   add("Posterior", DescribePosterior(job));
+  if (job.report().stored_bytes() > 0) add("Stores", DescribeStored(job));
   add("Heat", DescribeHeat(job));
   if (const std::string curvature = DescribeCurvature(job); !curvature.empty()) add("Curvature", curvature);
   if (const std::string noise = DescribeNoise(job); !noise.empty()) add("Noise", noise);

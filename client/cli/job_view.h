@@ -42,6 +42,9 @@ std::string DescribeUntil(const v1::JobSpec::Until& until);
 // Which posterior is sampled: N, D, prior precision, temperature, h or alpha.
 std::string DescribePosterior(const v1::Job& job);
 
+// How many bytes of draws, estimated.
+std::string DescribeStored(const v1::Job& job);
+
 // "45s", "3m20s", "2h05m", "4d06h".
 std::string FormatAge(absl::Duration age);
 

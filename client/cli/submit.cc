@@ -44,7 +44,7 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
   if (options.dry_run) {
     PrintOne(std::cout, run->format, *job, job->spec().name(), [&] {
       const v1::JobSpec& spec = job->spec();
-      return absl::StrCat(file.name, " is a valid job: ", DescribePosterior(*job),
+      return absl::StrCat(file.name, " is a valid job: ", DescribePosterior(*job), "\nIt stores ", DescribeStored(*job),
                           spec.has_until() ? "\nIt ends early when " + DescribeUntil(spec.until()) : "", "\n");
     });
     return absl::OkStatus();
@@ -52,6 +52,7 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
   // The id at once, so that it is not lost when following is cut short; records wait for the final state.
   const bool at_once = run->format == OutputFormat::kTable || run->format == OutputFormat::kName;
   if (at_once || !options.follow) PrintOne(std::cout, run->format, *job, job->id(), [&] { return job->id() + "\n"; });
+  if (run->format == OutputFormat::kTable) std::cerr << job->id() << " stores " << DescribeStored(*job) << "\n";
   if (!options.follow) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job done, FollowJob(&client, job->id(), run->timeout));
   if (!at_once) PrintOne(std::cout, run->format, done, done.id(), nullptr);

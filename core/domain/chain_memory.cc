@@ -1,10 +1,12 @@
 #include "core/domain/chain_memory.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "core/base/saturating.h"
 #include "core/domain/network_shape.h"
 #include "core/domain/posthoc_rules.h"
+#include "core/domain/sweep_points.h"
 
 namespace chainfleet {
 
@@ -32,6 +34,21 @@ int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& inpu
     }
   }
   return SaturatingAdd(SaturatingMultiply(floats, sizeof(float)), CurvatureBytes(spec.sampler, *parameters));
+}
+
+int64_t EstimateDrawBytes(const JobPlan& plan) {
+  const auto kinds = static_cast<int64_t>(KindsOf(plan.spec).size());
+  if (plan.module) return SaturatingMultiply(kinds, plan.module->object.size_bytes);
+  const Dataset data = plan.dataset.value_or(Dataset());
+  const auto parameters = InferParameters(plan.spec.model, data.input_shape, data.num_classes);
+  if (!parameters.ok()) return 0;
+  return SaturatingMultiply(kinds * static_cast<int64_t>(sizeof(float)), NumParameters(*parameters));
+}
+
+int64_t EstimateStoredBytes(const JobPlan& plan) {
+  int64_t draws = PlanSteps(plan.spec, plan.dataset ? plan.dataset->num_rows : 1).NumDraws();
+  if (const auto kept = plan.spec.retention.keep_last) draws = std::min(draws, *kept);
+  return SaturatingMultiply(SaturatingMultiply(NumChains(plan.spec), draws), EstimateDrawBytes(plan));
 }
 
 }  // namespace chainfleet

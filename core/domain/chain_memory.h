@@ -1,4 +1,5 @@
-// What one chain takes on its device, for packing chains into batches and for refusing those that no machine holds.
+// What one chain takes on its device, for packing chains into batches and for refusing those that no machine holds; and
+// what a job's draws take in their store.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 
 #include "core/domain/job_spec.h"
 #include "core/domain/sampler_spec.h"
+#include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
 
@@ -18,5 +20,11 @@ int64_t StateCopies(const SamplerSpec& sampler);
 // if shapes do not fit. Saturates (core/base/saturating.h).
 int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,
                            int64_t module_bytes = 0);
+
+// Of one draw with all its kinds, float32. Of a stored module all that is in it counts; 0 if shapes do not fit.
+int64_t EstimateDrawBytes(const JobPlan& plan);
+
+// Of all draws that the job keeps at a time at most; a stop rule or a time to live may leave fewer. Saturates.
+int64_t EstimateStoredBytes(const JobPlan& plan);
 
 }  // namespace chainfleet

@@ -50,6 +50,8 @@ struct DispatcherOptions {
   RngKey id_key;
   ShareSettings shares;
   TenantLimits tenant_limits;
+  // Bytes that draws may still take where they are stored; it may block. Unset or nullopt: nobody knows.
+  std::function<std::optional<int64_t>()> free_bytes;
   ControlObserver* observer = nullptr;  // outlives the dispatcher; null: nobody
   TraceTable* traces = nullptr;         // likewise; forgets chains that end as FAILED or DIVERGED
   // Runs when a job has ended, before its watchers hear of it, inside a call of the dispatcher: it must make none

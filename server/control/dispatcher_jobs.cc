@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/content_limits.h"
 #include "core/base/limits.h"
+#include "core/domain/chain_memory.h"
 #include "core/domain/wire_bytes.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/page_token.h"
@@ -18,6 +19,19 @@ bool IsTheSame(const JobRow& older, const JobSpec& spec) {
   JobSpec asked = older.plan->spec;
   if (older.asked_chains > 0) asked.chains = older.asked_chains;
   return asked == spec;
+}
+
+// A job whose draws may end early or go again is let in.
+absl::Status CheckRoom(const JobPlan& plan, std::optional<int64_t> free_bytes) {
+  const int64_t bytes = EstimateStoredBytes(plan);
+  if (!free_bytes || bytes <= *free_bytes || plan.spec.until.any() || plan.spec.retention.ttl_seconds) {
+    return absl::OkStatus();
+  }
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the draws of ", NumChains(plan.spec), " chains would take about ", bytes, " bytes, and ", *free_bytes,
+          " are free where they are stored: collect fewer (collect), keep the newest only (retention), or make room")),
+      "DISK_TOO_SMALL");
 }
 
 }  // namespace
@@ -75,6 +89,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     valid = impl.FindData(&plan);
   }
   if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr);
+  if (valid.ok() && impl.options.free_bytes) valid = CheckRoom(plan, impl.options.free_bytes());
   Impl::Entered entered(&impl);
   if (valid.ok()) {
     const DigestHex checked = plan.dataset ? plan.dataset->digest : "";

@@ -78,9 +78,12 @@ void Dispatcher::PinSnapshot(const std::string& id, int64_t number, bool refresh
     const bool suffices = newest && (!refresh || job->row.plan->spec.snapshots.any() || IsCurrent(*job, *newest));
     if (suffices) return impl.Say<Snapshot>(done, *newest);
     if (!refresh) {
-      return impl.Say<Snapshot>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(
-                                                     "job ", job->row.id, " has no version yet: wait for its draws")),
-                                                 "NO_DRAWS"));
+      return impl.Say<Snapshot>(
+          done, WithReason(absl::FailedPreconditionError(absl::StrCat(
+                               "job ", job->row.id,
+                               job->row.finished_at ? " ended without a version: `chainfleet describe` says why"
+                                                    : " has no version yet: wait for its draws")),
+                           "NO_DRAWS"));
     }
   }
   CreateSnapshot(id, std::move(done));

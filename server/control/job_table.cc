@@ -8,16 +8,6 @@
 #include "core/domain/chain_memory.h"
 
 namespace chainfleet {
-namespace {
-
-int64_t EstimateDrawBytes(const JobPlan& plan, const Dataset& data) {
-  const auto kinds = static_cast<int64_t>(KindsOf(plan.spec).size());
-  if (plan.module) return kinds * plan.module->object.size_bytes;
-  const auto parameters = InferParameters(plan.spec.model, data.input_shape, data.num_classes);
-  return parameters.ok() ? kinds * NumParameters(*parameters) * static_cast<int64_t>(sizeof(float)) : 0;
-}
-
-}  // namespace
 
 JobEntry* JobTable::Add(StoredJob stored) {
   JobEntry job;
@@ -26,7 +16,7 @@ JobEntry* JobTable::Add(StoredJob stored) {
   const Dataset data = plan.dataset.value_or(Dataset());
   job.chain_bytes = EstimateChainBytes(plan.spec, data.input_shape, data.num_classes,
                                        plan.module ? plan.module->object.size_bytes : 0);
-  job.draw_bytes = EstimateDrawBytes(plan, data);
+  job.draw_bytes = EstimateDrawBytes(plan);
   job.row = std::move(stored.row);
   job.newest_snapshot = std::move(stored.newest_snapshot);
   for (ChainRow& row : stored.chains) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/domain/chain_memory.h"
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
 #include "core/wire/jobs_wire.h"
@@ -102,6 +103,12 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
   job.set_newest_version(view.newest_version);
   if (with_chains) job.mutable_aliases()->Add(view.aliases.begin(), view.aliases.end());
   if (view.plan->dataset) job.set_dataset_digest(view.plan->dataset->digest);
+  if (view.plan->dataset && with_chains) {
+    job.mutable_inputs()->set_type(ToProto(view.plan->dataset->input_type));
+    const std::vector<int64_t>& shape = view.plan->dataset->input_shape;
+    job.mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
+    *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation);
+  }
   *job.mutable_report() = CommonReport(*view.plan);
   job.set_num_chains(NumChains(view.plan->spec));
   if (view.plan->spec.sweep.empty()) {
@@ -109,6 +116,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
   } else if (with_chains) {
     RenderPoints(view, &job);
   }
+  job.mutable_report()->set_stored_bytes(EstimateStoredBytes(*view.plan));
   return job;
 }
 

@@ -83,9 +83,12 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, abs
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, MakeSnapshot(c.job, wall, rows));
   if (!result.snapshot) {
-    result.status = WithReason(
-        absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has no draws yet: wait for its first commit")),
-        "NO_DRAWS");
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t unfinished, rows->CountUnfinishedChains(c.job));
+    result.status = WithReason(absl::FailedPreconditionError(absl::StrCat(
+                                   "job ", c.job,
+                                   unfinished > 0 ? " has no draws yet: wait for its first commit"
+                                                  : " ended without a draw: `chainfleet describe` says why")),
+                               "NO_DRAWS");
   }
   return result;
 }

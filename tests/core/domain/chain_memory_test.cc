@@ -45,6 +45,23 @@ TEST(ChainMemory, OfAStoredModuleGoesByItsSize) {
   EXPECT_GE(EstimateChainBytes(spec, {1, 28, 28}, 10, 1'000'000), 4'000'000);
 }
 
+// "submit should say how many bytes a job will store."
+TEST(StoredBytes, AreThoseOfTheDrawsThatAreKept) {
+  JobPlan plan;
+  plan.spec = Lenet5(EmcmcSpec{});
+  plan.spec.num_steps = 1000;
+  plan.spec.chains = 3;
+  plan.spec.collect.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
+  plan.dataset = Dataset{.name = "images", .input_shape = {1, 28, 28}, .num_rows = 100, .num_classes = 10};
+  EXPECT_EQ(EstimateDrawBytes(plan), 2 * 4 * kLenet5);
+  EXPECT_EQ(EstimateStoredBytes(plan), 3 * 1000 * 2 * 4 * kLenet5) << "collect is left out: every step is kept";
+  plan.spec.retention.keep_last = 10;
+  EXPECT_EQ(EstimateStoredBytes(plan), 3 * 10 * 2 * 4 * kLenet5);
+  plan.spec.retention.keep_last = std::numeric_limits<int64_t>::max();
+  plan.spec.num_steps = std::numeric_limits<int64_t>::max() / 2;
+  EXPECT_EQ(EstimateStoredBytes(plan), std::numeric_limits<int64_t>::max());
+}
+
 TEST(ChainMemory, BeyondAllBoundsIsTheLargestNumberAndRefused) {
   JobSpec spec = Lenet5(SwagSpec{.max_rank = 1000});
   LayerList layers(limits::kMaxLayers - 1, {LinearLayer{65536}});

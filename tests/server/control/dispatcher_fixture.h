@@ -150,6 +150,7 @@ class DispatcherTest : public testing::Test {
     options.on_job_end = [this](const JobView& job, KeepFindings keep) {
       if (on_job_end_) on_job_end_(job, std::move(keep));
     };
+    options.free_bytes = [this] { return free_bytes_; };
     options.on_store_lost = [this](const absl::Status& status) { lost_ = status; };
     dispatcher_ = std::make_unique<Dispatcher>(&clock_, &executor_, store, store->Load().value(), options);
   }
@@ -226,6 +227,7 @@ class DispatcherTest : public testing::Test {
   TraceTable traces_{&executor_};
   std::unique_ptr<Dispatcher> dispatcher_;
   absl::Status lost_;
+  std::optional<int64_t> free_bytes_;
   std::function<void(const JobView&, KeepFindings)> on_job_end_;
   ControlObserver* observer_ = nullptr;  // of dispatchers that Start makes
 };

@@ -97,6 +97,19 @@ TEST_F(DispatcherJobs, ModelThatNoWorkerCouldHoldIsRefused) {
   EXPECT_TRUE(TryCreate(spec).ok());
 }
 
+// "refuse beyond the free disk": 2 chains of 1,000 draws of two float32.
+TEST_F(DispatcherJobs, DrawsThatTheDiskCannotHoldAreRefused) {
+  free_bytes_ = 2 * 1000 * 2 * 4 - 1;
+  const absl::Status refused = TryCreate(SmallSpec("walk", 2)).status();
+  EXPECT_EQ(ReasonOf(refused), "DISK_TOO_SMALL");
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("16000 bytes, and 15999 are free"));
+  JobSpec may_end_early = SmallSpec("walk", 2);
+  may_end_early.until.max_draws = 10;
+  EXPECT_TRUE(TryCreate(may_end_early).ok());
+  free_bytes_ = 2 * 1000 * 2 * 4;
+  EXPECT_TRUE(TryCreate(SmallSpec("walk", 2)).ok());
+}
+
 TEST_F(DispatcherJobs, ValidateOnlyStoresNothing) {
   const auto view =
       Wait<JobView>([&](auto done) { dispatcher_->CreateJob(kDefaultTenant, SmallSpec("job", 1), "", true, done); });

@@ -37,10 +37,11 @@ double Spread(const std::vector<double>& x) {
   return squares / double(x.size()) - Mean(x) * Mean(x);
 }
 
-// The variance that the last `rank` deviations add to a draw, each from the mean that includes its snapshot.
+// The variance that the last `rank` deviations add to a draw, or all if they are fewer, each from the mean that
+// includes its snapshot.
 double LowRankVariance(const std::vector<double>& x, int64_t rank) {
   double sum = 0;
-  for (size_t n = x.size() - rank; n < x.size(); ++n) {
+  for (size_t n = x.size() - std::min<size_t>(rank, x.size()); n < x.size(); ++n) {
     const double deviation = x[n] - Mean({x.begin(), x.begin() + n + 1});
     sum += deviation * deviation;
   }
@@ -107,14 +108,14 @@ TEST(SwagLaws, CoordinatesSpreadByTheDiagonalPart) {
 }
 
 // Over many draws every coordinate has the whole variance, and two coordinates share the low-rank part of it.
-TEST(SwagLaws, DrawsHaveTheDiagonalAndTheLowRankVariance) {
-  constexpr int64_t kDraws = 150'000, kRank = 4;
+void ExpectDiagonalAndLowRankVariance(int64_t rank) {
+  constexpr int64_t kDraws = 150'000;
   const SamplerSpec sampler{
-      SwagSpec{.momentum = kMomentum, .start_epoch = kFirstSnapshot, .max_rank = kRank, .draws = kDraws}};
+      SwagSpec{.momentum = kMomentum, .start_epoch = kFirstSnapshot, .max_rank = rank, .draws = kDraws}};
   const auto draws = Draw(sampler, 2, 3);
   ASSERT_EQ(draws.size(), static_cast<size_t>(kDraws));
   const double mean = Mean(Snapshots()), diagonal = 0.5 * Spread(Snapshots()),
-               shared = 0.5 * LowRankVariance(Snapshots(), kRank);
+               shared = 0.5 * LowRankVariance(Snapshots(), rank);
   double variance = 0, covariance = 0;
   for (const auto& draw : draws) {
     variance += ((draw[0] - mean) * (draw[0] - mean) + (draw[1] - mean) * (draw[1] - mean)) / 2 / kDraws;
@@ -124,6 +125,14 @@ TEST(SwagLaws, DrawsHaveTheDiagonalAndTheLowRankVariance) {
   EXPECT_NEAR(variance, total, 4 * std::sqrt((total * total + shared * shared) / kDraws));
   EXPECT_NEAR(covariance, shared, 4 * std::sqrt((total * total + shared * shared) / kDraws));
   EXPECT_LT(std::sqrt((total * total + shared * shared) / kDraws), 0.004 * total);
+}
+
+TEST(SwagLaws, DrawsHaveTheDiagonalAndTheLowRankVariance) { ExpectDiagonalAndLowRankVariance(4); }
+
+// The divisor is K - 1 however few snapshots there are, as in the paper's own code.
+TEST(SwagLaws, FewerSnapshotsThanColumnsAreDividedByTheColumns) {
+  ASSERT_LT(Snapshots().size(), 20u);
+  ExpectDiagonalAndLowRankVariance(20);
 }
 
 }  // namespace

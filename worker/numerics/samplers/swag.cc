@@ -74,11 +74,11 @@ void Swag::Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampli
           [&](int64_t, float* s) { s[0] = static_cast<float>(std::sqrt(scale)); });
   for (int64_t k = 0; k < max_rank; ++k) {
     RunPass(Pass::kBlend, {&arenas[kDraw], &arenas[kDeviations + k]}, sampling, [&](int64_t row, float* s) {
-      const double rank = std::min(state->numbers[row][0], static_cast<double>(max_rank));
+      const bool is_filled = static_cast<double>(k) < state->numbers[row][0];
       const double z =
           NormalDouble(inputs.chains[row].key, RngStream::kProposal, inputs.chains[row].t, static_cast<uint32_t>(k));
       s[0] = 1;
-      s[1] = static_cast<double>(k) < rank && rank > 1 ? static_cast<float>(std::sqrt(scale / (rank - 1)) * z) : 0;
+      s[1] = is_filled ? static_cast<float>(std::sqrt(scale / static_cast<double>(max_rank - 1)) * z) : 0;
     });
   }
 }

@@ -35,6 +35,10 @@ chainfleet dataset put mnist-digits "$root"/deploy/data/mnist-2000-{images-idx3,
 step "Sampling: deploy/jobs/fashion-emcmc.yaml"
 job=$(chainfleet submit -f "$root/deploy/jobs/fashion-emcmc.yaml" --follow -o name)
 chainfleet get chains "$job"
+cat <<'TEXT'
+R-hat far above 1.01: the chains have not become one. After 12 epochs each is in a region of its own, as chains of a network
+are. An average over them gains all the same: compare "mean single draw" with "all draws" below.
+TEXT
 
 step "Bayesian model average of $job on 10,000 test images; out of distribution: MNIST digits"
 chainfleet evaluate "$job" --dataset fashion-mnist-test --ood mnist-digits

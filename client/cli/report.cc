@@ -109,9 +109,9 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   return evaluation;
 }
 
-// `asked`: when a stored one was asked for; left alone without one.
-absl::Status FillEvaluation(Client* client, const ReportOptions& options, const std::vector<v1::Dataset>& datasets,
-                            ReportContents* contents, absl::Time* asked) {
+// Returns when it was asked for if it is a stored one, else the end of time.
+absl::StatusOr<absl::Time> FillEvaluation(Client* client, const ReportOptions& options,
+                                          const std::vector<v1::Dataset>& datasets, ReportContents* contents) {
   std::optional<v1::EvaluationOperation> stored;
   if (!options.dataset.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, Evaluate(client, options, datasets, contents->job));
@@ -131,10 +131,9 @@ absl::Status FillEvaluation(Client* client, const ReportOptions& options, const 
       Note("no evaluation of this job is stored, so the page is without scores: name a data set with --dataset");
     }
   }
-  if (!stored) return absl::OkStatus();
-  *asked = FromProto(stored->created_at());
+  if (!stored) return absl::InfiniteFuture();
   contents->evaluation = std::move(*stored->mutable_evaluation());
-  return absl::OkStatus();
+  return FromProto(stored->created_at());
 }
 
 absl::Status FillTraces(Client* client, ReportContents* contents) {
@@ -210,18 +209,26 @@ absl::Status Write(const std::string& output, const std::string& html) {
   return absl::OkStatus();
 }
 
+// Also of an alias, by the job whose version it names.
+absl::StatusOr<v1::Job> JobNamed(Client* client, const std::string& name) {
+  absl::StatusOr<v1::Job> job = client->GetJob(name);
+  if (!absl::IsNotFound(job.status())) return job;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Alias> aliases, client->ListAliases());
+  const auto alias = std::ranges::find(aliases, name, &v1::Alias::name);
+  return alias == aliases.end() ? job : client->GetJob(alias->job_id());
+}
+
 absl::Status Report(Invocation* run, const ReportOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(CheckOutput(options.output));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   ExitOnInterrupt("\ninterrupted: no report was written\n");
   ReportContents contents;
-  CHAINFLEET_ASSIGN_OR_RETURN(contents.job, client.GetJob(options.job));
+  CHAINFLEET_ASSIGN_OR_RETURN(contents.job, JobNamed(&client, options.job));
   if (options.evaluation.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents.point, PointAsked(contents.job, options.point));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, client.ListDatasets());
-  absl::Time asked = absl::InfiniteFuture();
-  CHAINFLEET_RETURN_IF_ERROR(FillEvaluation(&client, options, datasets, &contents, &asked));
+  CHAINFLEET_ASSIGN_OR_RETURN(const absl::Time asked, FillEvaluation(&client, options, datasets, &contents));
   CHAINFLEET_RETURN_IF_ERROR(FillTraces(&client, &contents));
   FillFromDatasets(&client, datasets, asked, &contents);
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo server, client.GetServerInfo());

@@ -124,7 +124,7 @@ std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool qua
   return names;
 }
 
-absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes) {
+absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes, bool quantiles) {
   std::vector<std::string> names;
   for (const InferenceTensor& output : InferenceOutputs(num_classes)) names.push_back(output.name);
   std::set<std::string> asked;
@@ -135,6 +135,10 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_c
     if (std::ranges::find(names, output) == names.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("unknown output '", output, "': this model has ", absl::StrJoin(names, ", ")));
+    }
+    if (IsOfQuantiles(output) && !quantiles) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("output '", output, "' needs the parameter 'quantiles', such as '0.05,0.5,0.95'"));
     }
   }
   return absl::OkStatus();

@@ -40,8 +40,9 @@ std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool qua
 // whose number is known only once the draws are.
 int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes, int64_t num_quantiles);
 
-// INVALID_ARGUMENT for an output that a model of K classes has not, with the names there are, or that stands twice.
-absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes);
+// INVALID_ARGUMENT for an output that a model of K classes has not, with the names there are, that stands twice, or of
+// quantiles without their levels.
+absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes, bool quantiles);
 
 // Adds the output `name`, which CheckOutputs knows, [n, ...] of row_shape; draws of members by (chain, kind), oldest
 // first. An error that is not known (one chain of few draws) is NaN.

@@ -89,8 +89,8 @@ void Configure(const InferenceTensor& tensor, Proto* proto) {
 void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metadata) {
   auto& properties = *metadata->mutable_properties();
   properties["x.scale"] = plan.dataset->input_type == InputType::kUint8 ? "1/255" : "1";
-  properties["x.mean"] = absl::StrJoin(plan.normalisation.mean, ",");
-  properties["x.stddev"] = absl::StrJoin(plan.normalisation.stddev, ",");
+  properties["x.mean"] = absl::StrJoin(plan.normalisation.Spelled().mean, ",");
+  properties["x.stddev"] = absl::StrJoin(plan.normalisation.Spelled().stddev, ",");
 }
 
 // Levels count from 1, the most urgent.
@@ -291,7 +291,7 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
     const FailureCount failure(parts_, model->job, model->version);
     absl::StatusOr<InferenceCall> parsed = FromProto(Taken(request));
     absl::Status status = parsed.status();
-    if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes);
+    if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes, !parsed->quantiles.empty());
     if (status.ok()) status = CheckReply(*parsed, model->num_classes);
     if (status.ok()) status = CheckScale(parsed->input, model->job.plan->dataset->input_type, model->job.id);
     if (!status.ok()) return failure.Fail(answer, status);

@@ -163,7 +163,7 @@ void Try(const ModelInferRequest& request, bool valid) {
   CheckSelection(*call);
   CheckAgainstModel(call->input, request);
   for (const int64_t classes : {0, 10}) {
-    const absl::Status status = chainfleet::CheckOutputs(call->outputs, classes);
+    const absl::Status status = chainfleet::CheckOutputs(call->outputs, classes, !call->quantiles.empty());
     if (!status.ok()) CheckRefusal(status, request);
   }
 }

@@ -258,26 +258,26 @@ TEST(InferenceWire, SendsErrorsOfAnytimeAnswersAndQuantilesUnasked) {
   EXPECT_THAT(UsualOutputs(0, false, true),
               ElementsAre("mean", "variance_aleatoric", "variance_epistemic", "quantiles"));
   EXPECT_THAT(UsualOutputs(0, false, false), ElementsAre("mean", "variance_aleatoric", "variance_epistemic"));
-  inference::ModelInferRequest request = Request("UINT8", {0});
-  for (const char* name : {"quantiles", "quantiles_error"}) {
-    request.clear_outputs();
-    request.add_outputs()->set_name(name);
-    ExpectRefused(request, std::string("output '") + name + "' needs the parameter 'quantiles'");
+  for (const std::string name : {"quantiles", "quantiles_error"}) {
+    EXPECT_THAT(std::string(CheckOutputs({name}, 0, false).message()),
+                HasSubstr("output '" + name + "' needs the parameter 'quantiles'"));
+    EXPECT_THAT(std::string(CheckOutputs({name}, 10, false).message()), HasSubstr("unknown output '" + name))
+        << "a classifier refuses that parameter, too";
   }
 }
 
 TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
-  EXPECT_TRUE(CheckOutputs({"member_probabilities"}, 10).ok());
-  EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, 0).ok());
-  EXPECT_TRUE(CheckOutputs({"quantiles_error"}, 0).ok());
-  EXPECT_FALSE(CheckOutputs({"quantiles"}, 10).ok());
-  EXPECT_FALSE(CheckOutputs({"quantiles_error"}, 10).ok());
-  EXPECT_FALSE(CheckOutputs({"member_weights"}, 10).ok());
-  EXPECT_TRUE(CheckOutputs({"mean_probability", "mutual_information_error"}, 10).ok());
-  EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, 0).ok());
-  EXPECT_FALSE(CheckOutputs({"mean_probability"}, 0).ok());
-  EXPECT_THAT(std::string(CheckOutputs({"logits"}, 10).message()), HasSubstr("variation_ratio"));
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckOutputs({"mean", "variance_epistemic", "mean"}, 0)));
+  EXPECT_TRUE(CheckOutputs({"member_probabilities"}, 10, true).ok());
+  EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, 0, true).ok());
+  EXPECT_TRUE(CheckOutputs({"quantiles_error"}, 0, true).ok());
+  EXPECT_FALSE(CheckOutputs({"quantiles"}, 10, true).ok());
+  EXPECT_FALSE(CheckOutputs({"quantiles_error"}, 10, true).ok());
+  EXPECT_FALSE(CheckOutputs({"member_weights"}, 10, true).ok());
+  EXPECT_TRUE(CheckOutputs({"mean_probability", "mutual_information_error"}, 10, true).ok());
+  EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, 0, true).ok());
+  EXPECT_FALSE(CheckOutputs({"mean_probability"}, 0, true).ok());
+  EXPECT_THAT(std::string(CheckOutputs({"logits"}, 10, true).message()), HasSubstr("variation_ratio"));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckOutputs({"mean", "variance_epistemic", "mean"}, 0, true)));
 }
 
 TEST(InferenceWire, KnowsWhatARowOfAnAnswerTakes) {
@@ -289,7 +289,7 @@ TEST(InferenceWire, KnowsWhatARowOfAnAnswerTakes) {
 TEST(InferenceWire, ReadsVersions) {
   EXPECT_EQ(*VersionFromProto(""), 0);
   EXPECT_EQ(*VersionFromProto("12"), 12);
-  for (const char* bad : {"0", "-1", "one", "1.0"}) EXPECT_FALSE(VersionFromProto(bad).ok()) << bad;
+  for (const char* bad : {"0", "-1", "one", "1.0", "1 ", " 1", "+1"}) EXPECT_FALSE(VersionFromProto(bad).ok()) << bad;
 }
 
 }  // namespace

@@ -25,10 +25,12 @@ struct DatasetShard {
   bool operator==(const DatasetShard&) const = default;
 };
 
-// One mean and standard deviation per channel (first axis of input_shape; one pair for flat inputs, one for each column
-// of a CSV), on the x / 255 scale.
+// One mean and standard deviation per channel of images and per feature of float32 inputs with one axis (the first axis
+// of input_shape), else one pair; on the x / 255 scale. Empty: inputs stay as they are.
 struct Normalisation {
   std::vector<double> mean, stddev;
+  // The same with numbers: an empty one changes nothing, as means of 0 and deviations of 1 do.
+  Normalisation Spelled() const { return mean.empty() ? Normalisation{{0}, {1}} : *this; }
   bool operator==(const Normalisation&) const = default;
 };
 

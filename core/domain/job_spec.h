@@ -18,6 +18,7 @@
 #include "core/domain/sampler_spec.h"
 #include "core/domain/schedule_spec.h"
 #include "core/domain/scheduling_spec.h"
+#include "core/domain/standardize_spec.h"
 #include "core/domain/stop_rule.h"
 #include "core/domain/sweep_spec.h"
 
@@ -60,6 +61,7 @@ struct JobSpec {
   double temperature = 1;
   int64_t batch_size = 128;
   Minibatches minibatches = Minibatches::kReshuffle;
+  StandardizeSpec standardize;
   AugmentationSpec augmentation;
   Precision precision = Precision::kFloat32;
   std::optional<int64_t> num_epochs, num_steps;  // exactly one

@@ -142,7 +142,10 @@ absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels,
   }
   data.input_shape.assign(inputs.array.shape.begin() + 1, inputs.array.shape.end());
   if (data.input_shape.size() == 2) data.input_shape.insert(data.input_shape.begin(), 1);  // grey images: one channel
-  if (data.input_shape.size() == 3) data.channels = data.input_shape[0];
+  // More features than may have a scale of their own share one, as pixels in a row do.
+  const bool features = data.input_shape.size() == 1 && inputs.array.type != ArrayType::kUint8 &&
+                        data.input_shape[0] <= limits::kMaxChannels;
+  if (data.input_shape.size() == 3 || features) data.channels = data.input_shape[0];
   CHAINFLEET_RETURN_IF_ERROR(CheckChannels(inputs.file, data.channels));
   CHAINFLEET_RETURN_IF_ERROR(admit(data.num_rows * static_cast<int64_t>(sizeof(float))));
   CHAINFLEET_RETURN_IF_ERROR(float32_targets ? SetTargets(labels, &data) : SetLabels(labels, &data));

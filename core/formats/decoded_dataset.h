@@ -28,7 +28,7 @@ struct DecodeOptions {
 struct DecodedDataset {
   bool is_uint8 = false;             // else float32
   std::vector<int64_t> input_shape;  // {1, 28, 28}, {3, 32, 32}, {13}
-  int64_t channels = 1;              // parts of an input with a scale of their own: colours, columns of a CSV
+  int64_t channels = 1;              // parts of an input with a scale of their own: colours; features, as columns
   int64_t num_rows = 0;
   int64_t num_classes = 0;      // of the labels: the largest + 1, or the format's own
   std::string inputs;           // [num_rows, input_shape...], row-major

@@ -181,6 +181,9 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_seed(spec.seed);
   proto.set_resume_point_every_steps(spec.resume_point_every_steps);
   SchedulingSpec::Fields(spec.scheduling, FieldWriter(proto.mutable_scheduling()));
+  if (spec.standardize != StandardizeSpec()) {
+    StandardizeSpec::Fields(spec.standardize, FieldWriter(proto.mutable_standardize()));
+  }
   if (spec.retention.any()) RetentionSpec::Fields(spec.retention, FieldWriter(proto.mutable_retention()));
   if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, FieldWriter(proto.mutable_snapshots()));
   if (spec.until.any()) StopRuleSpec::Fields(spec.until, FieldWriter(proto.mutable_until()));
@@ -221,6 +224,9 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   spec.seed = proto.seed();
   spec.resume_point_every_steps = proto.resume_point_every_steps();
   SchedulingSpec::Fields(spec.scheduling, FieldReader(proto.scheduling(), "scheduling", &violations));
+  if (proto.has_standardize()) {
+    StandardizeSpec::Fields(spec.standardize, FieldReader(proto.standardize(), "standardize", &violations));
+  }
   RetentionSpec::Fields(spec.retention, FieldReader(proto.retention(), "retention", &violations));
   SnapshotsSpec::Fields(spec.snapshots, FieldReader(proto.snapshots(), "snapshots", &violations));
   StopRuleSpec::Fields(spec.until, FieldReader(proto.until(), "until", &violations));

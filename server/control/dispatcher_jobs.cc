@@ -49,7 +49,7 @@ absl::Status Dispatcher::Impl::FindData(JobPlan* plan) const {
                         "DATASET_NOT_FOUND");
     }
     plan->dataset = dataset->second;
-    plan->normalisation = dataset->second.normalisation;
+    if (plan->spec.standardize.inputs) plan->normalisation = dataset->second.normalisation;
   }
   if (const auto* script = std::get_if<TorchScriptModel>(&plan->spec.model.kind)) {
     const auto module = models.find(script->name);

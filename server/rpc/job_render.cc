@@ -107,7 +107,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     job.mutable_inputs()->set_type(ToProto(view.plan->dataset->input_type));
     const std::vector<int64_t>& shape = view.plan->dataset->input_shape;
     job.mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
-    *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation);
+    *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation.Spelled());
   }
   *job.mutable_report() = CommonReport(*view.plan);
   job.set_num_chains(NumChains(view.plan->spec));

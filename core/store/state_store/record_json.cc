@@ -118,6 +118,9 @@ Json ToJson(const JobSpec& spec) {
   if (spec.augmentation.any()) AugmentationSpec::Fields(spec.augmentation, JsonFieldWriter(&j["augmentation"]));
   if (!spec.sweep.empty()) SweepSpec::Fields(spec.sweep, JsonFieldWriter(&j["sweep"]));
   SchedulingSpec::Fields(spec.scheduling, JsonFieldWriter(&j["scheduling"]));
+  if (spec.standardize != StandardizeSpec()) {
+    StandardizeSpec::Fields(spec.standardize, JsonFieldWriter(&j["standardize"]));
+  }
   if (spec.retention.any()) RetentionSpec::Fields(spec.retention, JsonFieldWriter(&j["retention"]));
   if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, JsonFieldWriter(&j["snapshots"]));
   if (spec.until.any()) StopRuleSpec::Fields(spec.until, JsonFieldWriter(&j["until"]));
@@ -147,6 +150,7 @@ void FromJson(const Json& j, JobSpec* spec) {
   Take(j, "chains", &spec->chains);
   if (j.contains("sweep")) SweepSpec::Fields(spec->sweep, JsonFieldReader(j["sweep"]));
   if (j.contains("scheduling")) SchedulingSpec::Fields(spec->scheduling, JsonFieldReader(j["scheduling"]));
+  if (j.contains("standardize")) StandardizeSpec::Fields(spec->standardize, JsonFieldReader(j["standardize"]));
   if (j.contains("retention")) RetentionSpec::Fields(spec->retention, JsonFieldReader(j["retention"]));
   if (j.contains("snapshots")) SnapshotsSpec::Fields(spec->snapshots, JsonFieldReader(j["snapshots"]));
   if (j.contains("until")) StopRuleSpec::Fields(spec->until, JsonFieldReader(j["until"]));

@@ -32,6 +32,20 @@ Array FloatArray(std::vector<int64_t> shape, const std::vector<float>& values) {
   return {.type = ArrayType::kFloat32, .shape = std::move(shape), .bytes = {bytes, bytes + values.size() * 4}};
 }
 
+// "The same numbers as CSV and as npz of one axis give two posteriors: one rule for features, images apart."
+TEST(DecodedDataset, FeaturesHaveAScaleEachWhateverTheFormat) {
+  const Array labels = FloatArray({2}, {0, 1});
+  const auto npz = DecodeDataset({{"d.npz", *WriteNpz({{"x", FloatArray({2, 3}, {1, 2, 3, 4, 5, 6})}, {"y", labels}})}},
+                                 {.float32_targets = true});
+  ASSERT_TRUE(npz.ok()) << npz.status();
+  EXPECT_EQ(npz->channels, 3);
+  const Array flat_image{ArrayType::kUint8, {2, 3}, "abcdef"};
+  const auto bytes =
+      DecodeDataset({{"d.npz", *WriteNpz({{"x", flat_image}, {"y", labels}})}}, {.float32_targets = true});
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(bytes->channels, 1) << "pixels in a row";
+}
+
 TEST(DecodeDataset, PairsIdxFilesInEitherOrder) {
   for (const auto& files :
        {std::vector<UploadedFile>{{"i", kImages}, {"l", kLabels}}, {{"l", kLabels}, {"i", kImages}}}) {

@@ -83,6 +83,13 @@ TEST_F(DispatcherJobs, JobPinsItsDatasetAndNormalisation) {
   EXPECT_TRUE(absl::IsInvalidArgument(TryCreate(big).status()));
 }
 
+TEST_F(DispatcherJobs, StandardizeTurnsTheNormalisationOff) {
+  ASSERT_TRUE(Put(Digits()).ok());
+  JobSpec spec = OnDigits();
+  spec.standardize.inputs = false;
+  EXPECT_EQ(TryCreate(spec)->plan->normalisation, Normalisation());
+}
+
 TEST_F(DispatcherJobs, ModelThatNoWorkerCouldHoldIsRefused) {
   ASSERT_TRUE(Put(Digits()).ok());
   JobSpec spec = OnDigits();

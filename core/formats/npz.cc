@@ -48,11 +48,13 @@ absl::Status WriteNpzFile(const std::string& path, const std::vector<StreamedArr
                          return array.read(at + of_header - before, to + of_header, count - of_header);
                        }});
   }
-  for (const auto& [name, content] : others) {
-    members.push_back({name, static_cast<int64_t>(content.size()), [&content](int64_t at, char* to, int64_t count) {
-                         std::copy_n(content.data() + at, count, to);
-                         return absl::OkStatus();
-                       }});
+  for (const auto& other : others) {
+    const std::string* const content = &other.second;
+    members.push_back(
+        {other.first, static_cast<int64_t>(content->size()), [content](int64_t at, char* to, int64_t count) {
+           std::copy_n(content->data() + at, count, to);
+           return absl::OkStatus();
+         }});
   }
   return WriteZipFile(path, members);
 }

@@ -172,11 +172,12 @@ absl::Status CheckScale(const InputTensor& inputs, InputType learned, const std:
 
 absl::Status CheckDataset(const Dataset& dataset, const PinnedDraws& draws) {
   const PredictPlan& plan = *draws.plan;
-  const auto is_scaled = [](double mean) { return mean >= kLeastScaled && mean <= kMostScaled; };
+  const Normalisation& of = dataset.normalisation;
+  const bool is_scaled = std::ranges::all_of(of.mean, [](double m) { return m >= kLeastScaled && m <= kMostScaled; }) &&
+                         std::ranges::all_of(of.stddev, [](double s) { return s <= kMostScaled / 2; });
   absl::Status scale;
   if (draws.learned == InputType::kFloat32 && dataset.input_type == InputType::kUint8) scale = WantsFloats(plan.job);
-  if (draws.learned == InputType::kUint8 && dataset.input_type == InputType::kFloat32 &&
-      !std::ranges::all_of(dataset.normalisation.mean, is_scaled)) {
+  if (draws.learned == InputType::kUint8 && dataset.input_type == InputType::kFloat32 && !is_scaled) {
     scale = WantsScaled(plan.job);
   }
   if (!scale.ok()) return Annotate(scale, "data set " + dataset.name);

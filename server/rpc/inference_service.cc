@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
 #include "core/base/version.h"
@@ -88,9 +89,10 @@ void Configure(const InferenceTensor& tensor, Proto* proto) {
 // How x becomes what the network sees: (x * scale - mean) / stddev, of each feature or channel, or all alike.
 void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metadata) {
   auto& properties = *metadata->mutable_properties();
-  properties["x.scale"] = plan.dataset->input_type == InputType::kUint8 ? "1/255" : "1";
-  properties["x.mean"] = absl::StrJoin(plan.normalisation.Spelled().mean, ",");
-  properties["x.stddev"] = absl::StrJoin(plan.normalisation.Spelled().stddev, ",");
+  const auto exactly = [](std::string* out, double value) { absl::StrAppendFormat(out, "%.17g", value); };
+  exactly(&properties["x.scale"], plan.dataset->input_type == InputType::kUint8 ? 1.0 / 255 : 1);
+  properties["x.mean"] = absl::StrJoin(plan.normalisation.Spelled().mean, ",", exactly);
+  properties["x.stddev"] = absl::StrJoin(plan.normalisation.Spelled().stddev, ",", exactly);
 }
 
 // Levels count from 1, the most urgent.

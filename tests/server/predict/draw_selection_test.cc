@@ -116,6 +116,8 @@ TEST(CheckDataset, RefusesAnotherScale) {
   Dataset dataset{.name = "digits", .input_type = InputType::kFloat32, .input_shape = {2, 3}, .num_rows = 1};
   dataset.normalisation = {{0.5}, {0.25}};
   EXPECT_TRUE(CheckDataset(dataset, draws).ok()) << "float32 from 0 to 1";
+  dataset.normalisation = {{1.5}, {14}};
+  EXPECT_FALSE(CheckDataset(dataset, draws).ok()) << "dark images from 0 to 255";
   dataset.normalisation.mean = {72.9};
   EXPECT_THAT(std::string(CheckDataset(dataset, draws).message()), AllOf(HasSubstr("digits"), HasSubstr("255")));
   draws.learned = InputType::kFloat32;

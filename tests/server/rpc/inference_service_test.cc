@@ -9,6 +9,7 @@
 namespace chainfleet {
 namespace {
 
+using testing::HasSubstr;
 using testing::SizeIs;
 using Stub = inference::GRPCInferenceService::Stub;
 
@@ -64,6 +65,30 @@ TEST_F(InferenceServiceTest, AModelIsReadyOnceItHasADrawUntilItIsCancelled) {
   EXPECT_FALSE(IsReady());
   EXPECT_FALSE(IsReady("1"));
   EXPECT_FALSE(IsReady("", "nowhere"));
+}
+
+// "The scale belongs to the data set: convert rightly or refuse, and say it in ModelMetadata."
+TEST_F(InferenceServiceTest, SaysTheScaleOfInputsAndRefusesAnother) {
+  CommitADraw();
+  MakeVersion();
+  inference::ModelMetadataRequest about;
+  about.set_name("softmax");
+  const auto metadata = Call(*models_, &Stub::ModelMetadata, about);
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  EXPECT_EQ(metadata->properties().at("x.scale"), "0.0039215686274509803");
+  EXPECT_EQ(metadata->properties().at("x.mean"), "0.5");
+  EXPECT_EQ(metadata->properties().at("x.stddev"), "0.25");
+  inference::ModelInferRequest request;
+  request.set_model_name("softmax");
+  auto* input = request.add_inputs();
+  input->set_name("x");
+  input->set_datatype("FP32");
+  for (const int64_t size : {1, 1, 2, 2}) input->add_shape(size);
+  const std::vector<float> pixels = {0, 255, 3, 4};
+  request.add_raw_input_contents(reinterpret_cast<const char*>(pixels.data()), pixels.size() * sizeof(float));
+  const absl::Status refused = Call(*models_, &Stub::ModelInfer, request).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("divide by 255"));
 }
 
 TEST_F(InferenceServiceTest, IsLiveButNotReadyWithoutAServingWorker) {

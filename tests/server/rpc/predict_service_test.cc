@@ -142,6 +142,18 @@ TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
   EXPECT_EQ(FieldViolationsOf(none).at(0).path, "min_draws");
 }
 
+// A uint8 job given floats from 0 to 255 lost accuracy without a word.
+TEST_F(PredictServiceTest, RefusesInputsOfAnotherScale) {
+  CommitADraw();
+  v1::PredictRequest request = TwoRows();
+  const std::vector<float> pixels = {0, 255, 3, 4, 0, 255, 3, 4};
+  request.mutable_inputs()->set_type(v1::FLOAT32);
+  request.mutable_inputs()->set_data(reinterpret_cast<const char*>(pixels.data()), pixels.size() * sizeof(float));
+  const absl::Status refused = Predict(request).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("divide by 255"));
+}
+
 TEST_F(PredictServiceTest, KnowsThreePrioritiesAndRefusesOthers) {
   CommitADraw();
   v1::PredictRequest request = TwoRows();

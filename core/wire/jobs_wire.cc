@@ -181,9 +181,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_seed(spec.seed);
   proto.set_resume_point_every_steps(spec.resume_point_every_steps);
   SchedulingSpec::Fields(spec.scheduling, FieldWriter(proto.mutable_scheduling()));
-  if (spec.standardize != StandardizeSpec()) {
-    StandardizeSpec::Fields(spec.standardize, FieldWriter(proto.mutable_standardize()));
-  }
+  StandardizeSpec::Fields(spec.standardize, FieldWriter(proto.mutable_standardize()));
   if (spec.retention.any()) RetentionSpec::Fields(spec.retention, FieldWriter(proto.mutable_retention()));
   if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, FieldWriter(proto.mutable_snapshots()));
   if (spec.until.any()) StopRuleSpec::Fields(spec.until, FieldWriter(proto.mutable_until()));

@@ -27,11 +27,11 @@ absl::Status CheckRoom(const JobPlan& plan, std::optional<int64_t> free_bytes) {
   if (!free_bytes || bytes <= *free_bytes || plan.spec.until.any() || plan.spec.retention.ttl_seconds) {
     return absl::OkStatus();
   }
-  return WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(
-          "the draws of ", NumChains(plan.spec), " chains would take about ", bytes, " bytes, and ", *free_bytes,
-          " are free where they are stored: collect fewer (collect), keep the newest only (retention), or make room")),
-      "DISK_TOO_SMALL");
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat("the draws of ", NumChains(plan.spec), " chains would take about ", bytes,
+                                     " bytes, and the disk for them has ", *free_bytes,
+                                     " free: collect fewer (collect), keep the newest only (retention), or make room")),
+                    "DISK_TOO_SMALL");
 }
 
 }  // namespace

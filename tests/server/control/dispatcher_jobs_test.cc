@@ -109,7 +109,7 @@ TEST_F(DispatcherJobs, DrawsThatTheDiskCannotHoldAreRefused) {
   free_bytes_ = 2 * 1000 * 2 * 4 - 1;
   const absl::Status refused = TryCreate(SmallSpec("walk", 2)).status();
   EXPECT_EQ(ReasonOf(refused), "DISK_TOO_SMALL");
-  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("16000 bytes, and 15999 are free"));
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("16000 bytes, and the disk for them has 15999 free"));
   JobSpec may_end_early = SmallSpec("walk", 2);
   may_end_early.until.max_draws = 10;
   EXPECT_TRUE(TryCreate(may_end_early).ok());

@@ -12,17 +12,17 @@ namespace {
 
 constexpr size_t kMostWarnings = 8;
 
-// "0.113", or "0.109 to 0.118" where chains differ; empty if none has the number.
+// "0.113", or "0.109 to 0.118" where chains differ, with so many digits; empty if none has the number.
 template <typename Message>
-std::string Range(const std::vector<Message>& messages,
-                  const std::function<std::optional<double>(const Message&)>& of) {
+std::string Range(const std::vector<Message>& messages, const std::function<std::optional<double>(const Message&)>& of,
+                  int digits = 3) {
   std::vector<double> values;
   for (const Message& message : messages) {
     if (const std::optional<double> value = of(message)) values.push_back(*value);
   }
   if (values.empty()) return "";
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  const std::string low = absl::StrFormat("%.3g", *least), high = absl::StrFormat("%.3g", *most);
+  const std::string low = absl::StrFormat("%.*g", digits, *least), high = absl::StrFormat("%.*g", digits, *most);
   return low == high ? low : absl::StrCat(low, " to ", high);
 }
 
@@ -35,10 +35,11 @@ std::vector<v1::RunReport> ReportsOf(const v1::Job& job) {
 }
 
 std::string RangeOf(const std::vector<v1::RunReport>& reports, bool (v1::RunReport::*has)() const,
-                    double (v1::RunReport::*value)() const) {
-  return Range<v1::RunReport>(reports, [=](const v1::RunReport& report) {
-    return (report.*has)() ? std::optional((report.*value)()) : std::nullopt;
-  });
+                    double (v1::RunReport::*value)() const, int digits = 3) {
+  return Range<v1::RunReport>(
+      reports,
+      [=](const v1::RunReport& report) { return (report.*has)() ? std::optional((report.*value)()) : std::nullopt; },
+      digits);
 }
 
 std::string RangeOf(const std::vector<v1::MetropolisStats>& stats, double (v1::MetropolisStats::*value)() const) {
@@ -64,6 +65,10 @@ std::string DescribeCurvature(const v1::Job& job) {
   if (curvature.empty()) return "";
   const std::string bound = RangeOf(reports, &Report::has_stable_below, &Report::stable_below);
   return absl::StrCat(curvature, bound.empty() ? "" : absl::StrCat(", alpha is stable below ", bound));
+}
+
+std::string DescribeEvidence(const v1::Job& job) {
+  return RangeOf(ReportsOf(job), &v1::RunReport::has_log_evidence, &v1::RunReport::log_evidence, 8);
 }
 
 std::string DescribeNoise(const v1::Job& job) {

@@ -285,6 +285,7 @@ std::vector<FieldViolation> ValidateBesidesModel(const JobSpec& spec, bool valid
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
   ValidateAugmentation(spec, &violations);
+  CheckBounds(spec.init, "init", &violations);
   if (valid_model) Append(ValidatePostHoc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   return violations;
@@ -377,6 +378,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForSize(spec.init, NumParameters(parameters))));
   const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };

@@ -12,6 +12,7 @@
 #include "core/domain/augmentation_spec.h"
 #include "core/domain/dataset.h"
 #include "core/domain/draw.h"
+#include "core/domain/init_spec.h"
 #include "core/domain/model_spec.h"
 #include "core/domain/prior_spec.h"
 #include "core/domain/retention_spec.h"
@@ -62,6 +63,7 @@ struct JobSpec {
   int64_t batch_size = 128;
   Minibatches minibatches = Minibatches::kReshuffle;
   StandardizeSpec standardize;
+  InitSpec init;
   AugmentationSpec augmentation;
   Precision precision = Precision::kFloat32;
   std::optional<int64_t> num_epochs, num_steps;  // exactly one

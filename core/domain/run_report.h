@@ -22,6 +22,7 @@ struct RunReport {
   std::optional<double> curvature;     // largest eigenvalue of the Hessian of U
   std::optional<double> stable_below;  // the bound on alpha that follows from it
   std::optional<double> tested_step_size;  // alpha that was held against it: at the end of a cycle the restart's
+  std::optional<double> log_evidence;      // log p(data) by Laplace's approximation, of a chain of that sampler
 
   static void Fields(auto& self, auto&& visit) {
     visit("step", self.step);
@@ -33,6 +34,7 @@ struct RunReport {
     visit("curvature", self.curvature);
     visit("stable_below", self.stable_below);
     visit("tested_step_size", self.tested_step_size);
+    visit("log_evidence", self.log_evidence);
   }
   bool operator==(const RunReport&) const = default;
 };

@@ -63,7 +63,7 @@ struct StepSchedule {
   bool operator==(const StepSchedule&) const = default;
 };
 
-// final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = floor(total steps / cycles) (Zhang et al., "Cyclical
+// final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = total steps / cycles, which must divide (Zhang et al., "Cyclical
 // stochastic gradient MCMC for Bayesian deep learning", ICLR 2020).
 struct CyclicalSchedule {
   static constexpr char kName[] = "cyclical";

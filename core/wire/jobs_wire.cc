@@ -182,6 +182,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_resume_point_every_steps(spec.resume_point_every_steps);
   SchedulingSpec::Fields(spec.scheduling, FieldWriter(proto.mutable_scheduling()));
   StandardizeSpec::Fields(spec.standardize, FieldWriter(proto.mutable_standardize()));
+  if (spec.init.any()) InitSpec::Fields(spec.init, FieldWriter(proto.mutable_init()));
   if (spec.retention.any()) RetentionSpec::Fields(spec.retention, FieldWriter(proto.mutable_retention()));
   if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, FieldWriter(proto.mutable_snapshots()));
   if (spec.until.any()) StopRuleSpec::Fields(spec.until, FieldWriter(proto.mutable_until()));
@@ -225,6 +226,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   if (proto.has_standardize()) {
     StandardizeSpec::Fields(spec.standardize, FieldReader(proto.standardize(), "standardize", &violations));
   }
+  InitSpec::Fields(spec.init, FieldReader(proto.init(), "init", &violations));
   RetentionSpec::Fields(spec.retention, FieldReader(proto.retention(), "retention", &violations));
   SnapshotsSpec::Fields(spec.snapshots, FieldReader(proto.snapshots(), "snapshots", &violations));
   StopRuleSpec::Fields(spec.until, FieldReader(proto.until(), "until", &violations));

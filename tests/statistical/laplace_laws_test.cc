@@ -41,10 +41,12 @@ struct Matrix {
 struct Outcome {
   Values theta;  // at the end of training
   std::vector<std::vector<float>> draws;
+  std::optional<double> log_evidence;
 };
 
-Outcome DrawFrom(const ModelSpec& model, CurvatureStructure structure,
-                 const std::shared_ptr<const ResidentDataset>& data, int64_t num_draws) {
+Outcome DrawFrom(
+    const ModelSpec& model, CurvatureStructure structure, const std::shared_ptr<const ResidentDataset>& data,
+    int64_t num_draws, const std::function<void(JobSpec*)>& change = [](JobSpec*) {}) {
   auto plan = std::make_shared<JobPlan>();
   plan->job = "laplace-aaaaaa";
   JobSpec& spec = plan->spec;
@@ -62,6 +64,7 @@ Outcome DrawFrom(const ModelSpec& model, CurvatureStructure structure,
     plan->dataset = data->description();
     plan->normalisation = data->description().normalisation;
   }
+  change(&spec);
   (void)InitializeDevice("cpu", 1);  // so small a chain only makes threads wait for each other
   const auto batch = ChainBatch::Create(plan, data, "cpu");
   EXPECT_TRUE(batch.ok()) << batch.status();
@@ -72,6 +75,7 @@ Outcome DrawFrom(const ModelSpec& model, CurvatureStructure structure,
     EXPECT_TRUE(reports.ok() && reports->front().finite) << reports.status();
     if (reports->front().draw_due) outcome.draws.push_back((*batch)->TakeDraw(0).kinds[0]);
     done = reports->front().done;
+    if (const auto& report = reports->front().stats.report) outcome.log_evidence = report->log_evidence;
   }
   const auto end = DecodeCheckpoint((*batch)->SaveResumePoint(0));
   outcome.theta.assign(end->arenas[0].begin(), end->arenas[0].end());
@@ -124,6 +128,60 @@ TEST(LaplaceLaws, FullOfALinearRegressionIsItsPosteriorCovariance) {
   ExpectCovariance(
       DrawFrom({LinearRegressionPotential{.noise_variance = 4}}, CurvatureStructure::kFull, Resident(table), 5000),
       precision);
+}
+
+// log N(y; 0, v I + X X' / lambda), from its N x N covariance.
+double LogEvidenceOfRegression(const Table& table, int64_t num_rows, double variance) {
+  Matrix covariance(num_rows, variance);
+  for (int64_t i = 0; i < num_rows; ++i) {
+    for (int64_t j = 0; j < num_rows; ++j) {
+      const Values x = InputsOf(table, i), other = InputsOf(table, j);
+      for (size_t k = 0; k < x.size(); ++k) covariance.at(i, j) += x[k] * other[k] / kPrecision;
+    }
+  }
+  const auto factor = CholeskyFactor(covariance.value, num_rows);
+  EXPECT_TRUE(factor.has_value());
+  const Values inverse = InverseFromCholesky(*factor, num_rows);
+  double log_density = -static_cast<double>(num_rows) / 2 * std::log(2 * M_PI);
+  for (int64_t i = 0; i < num_rows; ++i) {
+    log_density -= std::log((*factor)[i * num_rows + i]);
+    for (int64_t j = 0; j < num_rows; ++j) {
+      log_density -= table.targets[i] * inverse[i * num_rows + j] * table.targets[j] / 2;
+    }
+  }
+  return log_density;
+}
+
+void UntilConverged(JobSpec* spec) {
+  spec->batch_size = 60;
+  spec->num_steps = 3000;
+}
+
+// The posterior is a Gaussian, so that Laplace's approximation is no approximation; temperature does not count.
+TEST(LaplaceLaws, EvidenceOfALinearRegressionIsExact) {
+  const Table table = MakeTable(60, 29, false);
+  const double exact = LogEvidenceOfRegression(table, 60, 4);
+  const ModelSpec network = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = 4}};
+  for (const ModelSpec& model : {ModelSpec{LinearRegressionPotential{.noise_variance = 4}}, network}) {
+    const Outcome outcome = DrawFrom(model, CurvatureStructure::kFull, Resident(table), 1, UntilConverged);
+    ASSERT_TRUE(outcome.log_evidence.has_value());
+    EXPECT_NEAR(*outcome.log_evidence, exact, 1e-3);
+    // Of one output Kronecker's product is the matrix itself, the diagonal leaves correlations out: less is certain.
+    EXPECT_NEAR(*DrawFrom(network, CurvatureStructure::kKronecker, Resident(table), 1, UntilConverged).log_evidence,
+                exact, 1e-3);
+    EXPECT_LT(*DrawFrom(network, CurvatureStructure::kDiagonal, Resident(table), 1, UntilConverged).log_evidence,
+              exact);
+  }
+}
+
+// Of an analytic potential it is the log of the integral of exp(-U): log (2 pi)^(D/2) det(covariance)^(1/2).
+TEST(LaplaceLaws, EvidenceOfAGaussianIsItsNormalisingConstant) {
+  const Outcome outcome = DrawFrom({GaussianPotential{.dimension = 2, .covariance = {4, 2, 2, 3}, .mean = {1, -1}}},
+                                   CurvatureStructure::kFull, nullptr, 1, [](JobSpec* spec) {
+                                     spec->schedule = {StepScale::kStepSize, ConstantSchedule{0.2}};
+                                     spec->num_steps = 500;
+                                   });
+  EXPECT_NEAR(outcome.log_evidence.value(), std::log(2 * M_PI) + std::log(8.0) / 2, 1e-6);
 }
 
 TEST(LaplaceLaws, FullOfALogisticRegressionIsItsHessian) {

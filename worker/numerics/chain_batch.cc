@@ -16,6 +16,7 @@
 #include "worker/numerics/report/chain_reporter.h"
 #include "worker/numerics/report/chain_tracer.h"
 #include "worker/numerics/samplers/kernel.h"
+#include "worker/numerics/start_point.h"
 #include "worker/numerics/step_size_schedule.h"
 #include "worker/numerics/torch_errors.h"
 
@@ -23,27 +24,6 @@ namespace chainfleet {
 namespace {
 
 constexpr char kWork[] = "a batch of chains";
-
-// Uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)) from kInit at the parameter's position, a different start per chain; tensors
-// without inputs (of norms) at their initial value.
-std::vector<float> StartOfChain(const Layout& layout, RngKey key) {
-  std::vector<float> theta(layout.num_parameters(), 0.0f);
-  for (size_t k = 0; k < layout.parameters().size(); ++k) {
-    const ParameterShape& parameter = layout.parameters()[k];
-    const TensorSpan& span = layout.spans()[k];
-    if (parameter.fan_in == 0) {
-      std::fill_n(theta.begin() + span.first, span.size, parameter.initial);
-      continue;
-    }
-    const float bound = 1 / std::sqrt(static_cast<float>(parameter.fan_in));
-    for (int64_t p = span.first; p < span.first + span.size; ++p) {
-      const int64_t r = p % 64;
-      const PhiloxBlock block = RandomBlock(key, RngStream::kInit, 0, static_cast<uint32_t>(p / 64 * 16 + r % 16));
-      theta[p] = bound * (2 * UniformFloat(block.word[r / 16]) - 1);
-    }
-  }
-  return theta;
-}
 
 // What the chains of one point of a sweep have to themselves.
 struct Point {
@@ -117,7 +97,7 @@ class KernelBatch final : public ChainBatch {
       if (checkpoint) {
         Restore(r, std::move(*checkpoint));
       } else {
-        state_.theta().WriteRow(r, StartOfChain(layout(), KeyOf(index)));
+        state_.theta().WriteRow(r, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index)));
         std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
       }
       rows_.push_back(std::move(row));
@@ -288,6 +268,10 @@ class KernelBatch final : public ChainBatch {
       if (held_) report.stats.metropolis = info[r].metropolis;
       if (held_) report.accepted = info[r].moved;
       report.gradients = scratch_.gradients;
+      if (info[r].log_evidence) {
+        if (!rows_[r].report) rows_[r].report.emplace();
+        rows_[r].report->log_evidence = info[r].log_evidence;
+      }
       report.stats.report = rows_[r].report;
       report.finite = info[r].finite;
       report.draw_due = info[r].finite && info[r].kept && steps_.CollectsAfter(rows_[r].step);
@@ -357,6 +341,8 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
     std::vector<FieldViolation> violations = Validate(plan->spec);
     const auto for_data = ValidateForData(plan->spec, potential->num_examples());
     violations.insert(violations.end(), for_data.begin(), for_data.end());
+    const auto of_init = ValidateForSize(plan->spec.init, potential->layout()->num_parameters());
+    violations.insert(violations.end(), of_init.begin(), of_init.end());
     CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
     CHAINFLEET_ASSIGN_OR_RETURN(Kernel kernel, MakeKernel(plan->spec.sampler));
     return std::unique_ptr<ChainBatch>(

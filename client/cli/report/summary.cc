@@ -175,6 +175,7 @@ std::string FactsHtml(const v1::Job& job) {
       {"Steps", absl::StrCat(job.steps_done(), " of ", job.steps_total(), " over ", job.num_chains(), " chains")},
       {"Heat", DescribeHeat(job)},
       {"Curvature", DescribeCurvature(job)},
+      {"Log evidence", DescribeEvidence(job)},
       {"Noise", DescribeNoise(job)},
       {"Created", TimeUtil::ToString(job.created_at())},
       {"Finished", job.has_finished_at() ? TimeUtil::ToString(job.finished_at()) : ""},

@@ -121,6 +121,7 @@ Json ToJson(const JobSpec& spec) {
   if (spec.standardize != StandardizeSpec()) {
     StandardizeSpec::Fields(spec.standardize, JsonFieldWriter(&j["standardize"]));
   }
+  if (spec.init.any()) InitSpec::Fields(spec.init, JsonFieldWriter(&j["init"]));
   if (spec.retention.any()) RetentionSpec::Fields(spec.retention, JsonFieldWriter(&j["retention"]));
   if (spec.snapshots.any()) SnapshotsSpec::Fields(spec.snapshots, JsonFieldWriter(&j["snapshots"]));
   if (spec.until.any()) StopRuleSpec::Fields(spec.until, JsonFieldWriter(&j["until"]));
@@ -151,6 +152,7 @@ void FromJson(const Json& j, JobSpec* spec) {
   if (j.contains("sweep")) SweepSpec::Fields(spec->sweep, JsonFieldReader(j["sweep"]));
   if (j.contains("scheduling")) SchedulingSpec::Fields(spec->scheduling, JsonFieldReader(j["scheduling"]));
   if (j.contains("standardize")) StandardizeSpec::Fields(spec->standardize, JsonFieldReader(j["standardize"]));
+  if (j.contains("init")) InitSpec::Fields(spec->init, JsonFieldReader(j["init"]));
   if (j.contains("retention")) RetentionSpec::Fields(spec->retention, JsonFieldReader(j["retention"]));
   if (j.contains("snapshots")) SnapshotsSpec::Fields(spec->snapshots, JsonFieldReader(j["snapshots"]));
   if (j.contains("until")) StopRuleSpec::Fields(spec->until, JsonFieldReader(j["until"]));

@@ -16,6 +16,8 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.minibatches = Minibatches::kIndependent;
   plan.spec.augmentation = {.crop_padding = 4, .flip = true};
   plan.spec.precision = Precision::kTf32;
+  plan.spec.standardize.inputs = false;
+  plan.spec.init = {.theta = {0.1 + 0.2, -7}, .perturb = 1e-3};
   plan.spec.num_steps.reset();
   plan.spec.num_epochs = 12;
   plan.spec.burn_in.cycles = 2;

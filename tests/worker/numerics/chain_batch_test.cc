@@ -348,5 +348,33 @@ TEST(ChainBatchStart, OfAnAnalyticPotentialIsZero) {
   EXPECT_EQ(batch->TakeDraw(0).kinds[0], std::vector<float>(300, 0.0f));
 }
 
+// "start points of chains": rows of the job's points in turn, each chain as far from its own as `perturb` says.
+TEST(ChainBatchStart, IsThatOfTheJob) {
+  auto plan = GaussianPlan({EmcmcSpec{}});
+  std::vector<double>& theta = plan->spec.init.theta;
+  for (int i = 0; i < 600; ++i) theta.push_back(i);
+  const auto start_of = [&](int chain, size_t kind) {
+    const auto batch = MakeBatch(plan);
+    EXPECT_TRUE(batch->AddChain(chain, std::nullopt).ok());
+    return batch->TakeDraw(chain).kinds[kind];
+  };
+  EXPECT_EQ(start_of(2, 0), std::vector<float>(theta.begin(), theta.begin() + 300));
+  EXPECT_EQ(start_of(3, 0), std::vector<float>(theta.begin() + 300, theta.end()));
+  EXPECT_EQ(start_of(3, 1), start_of(3, 0));  // theta_a
+  plan->spec.init = {.theta = {7}, .perturb = 0.5};
+  double sum = 0, squares = 0;
+  constexpr int kChains = 8;
+  for (int chain = 0; chain < kChains; ++chain) {
+    const std::vector<float> start = start_of(chain, 0);
+    EXPECT_NE(start, start_of((chain + 1) % kChains, 0));
+    for (const float x : start) sum += x - 7, squares += (x - 7) * (x - 7);
+  }
+  constexpr double kValues = 300 * kChains;
+  EXPECT_NEAR(sum / kValues, 0, 4 * 0.5 / std::sqrt(kValues));
+  EXPECT_NEAR(squares / kValues, 0.25, 4 * 0.25 * std::sqrt(2 / kValues));
+  plan->spec.init.theta = {1, 2};
+  EXPECT_THAT(std::string(ChainBatch::Create(plan, nullptr, "cpu").status().message()), HasSubstr("init.theta"));
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -67,6 +67,19 @@ void CompareLosses(const StepInputs& inputs, const ThetaArena& from, const Theta
   }
 }
 
+std::vector<double> LossOverAllData(const StepInputs& inputs, const ThetaArena& theta) {
+  const int64_t rows = theta.rows(), all = inputs.potential->num_examples(), chunk = ChunkSize(inputs, all);
+  std::vector<double> losses(rows * chunk), sums(rows);
+  for (int64_t first = 0; first < all; first += chunk) {
+    const int64_t size = std::min(chunk, all - first);
+    inputs.potential->Losses(theta, {RangeForEachRow(first, size, rows, &inputs.scratch->ids), size}, losses.data());
+    for (int64_t row = 0; row < rows; ++row) {
+      sums[row] = std::accumulate(&losses[row * size], &losses[row * size] + size, sums[row]);
+    }
+  }
+  return sums;
+}
+
 void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, ThetaArena* gradient) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t all = inputs.potential->num_examples(), chunk = ChunkSize(inputs, all);

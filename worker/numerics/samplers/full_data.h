@@ -35,6 +35,9 @@ using SeeLosses =
 void CompareLosses(const StepInputs& inputs, const ThetaArena& from, const ThetaArena& to, const int64_t* ids,
                    int64_t count, const SeeLosses& see);
 
+// sum_i loss_i(theta) of each row.
+std::vector<double> LossOverAllData(const StepInputs& inputs, const ThetaArena& theta);
+
 // grad U over all data less the prior's precision * theta, as Potential::Evaluate gives it of a batch: the mean over
 // chunks weighted by their sizes, so that the prior counts once. `gradient` is not the scratch's own.
 void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, ThetaArena* gradient);

@@ -12,6 +12,7 @@
 #include "core/base/check.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/samplers/anchored_langevin.h"
+#include "worker/numerics/samplers/full_data.h"
 #include "worker/numerics/samplers/laplace_gaussian.h"
 #include "worker/numerics/tensor_view.h"
 
@@ -25,9 +26,22 @@ struct Approximation {
   Curvature curvature;
   int64_t batches = 0;  // of the pass that `curvature` has seen; then it is given up for the Gaussian
   std::optional<LaplaceGaussian> gaussian;
+  std::optional<double> log_evidence;
 };
 
 Approximation& Of(const std::shared_ptr<void>& derived) { return *static_cast<Approximation*>(derived.get()); }
+
+// log of the Gaussian prior's density at theta [D] less D/2 log(1 / 2 pi), which the Gaussian's integral cancels.
+double LogPriorOver2Pi(const std::vector<float>& theta, const std::vector<double>& lambda, const Layout& layout) {
+  double log_prior = 0;
+  for (size_t k = 0; k < lambda.size(); ++k) {
+    const TensorSpan& span = layout.spans()[k];
+    double squares = 0;
+    for (int64_t p = span.first; p < span.first + span.size; ++p) squares += static_cast<double>(theta[p]) * theta[p];
+    log_prior += (static_cast<double>(span.size) * std::log(lambda[k]) - lambda[k] * squares) / 2;
+  }
+  return log_prior;
+}
 
 bool Any(const std::vector<ChainStep>& chains) {
   return std::any_of(chains.begin(), chains.end(), [](const ChainStep& chain) { return chain.active; });
@@ -57,12 +71,13 @@ std::vector<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* stat
     TakeCurvature(inputs, trained, state);
     const auto sampling =
         OnlyActive(trained, [&](const ChainStep& chain) { return chain.t >= plan.training_steps + plan.pass_steps; });
-    const std::vector<bool> drawn = Sample(inputs, sampling, state);
+    Factor(inputs, sampling, state);
+    Sample(inputs, sampling, state, &of_trained);
     const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, trained, inputs.scratch};
     EvaluateBatches(some, state->arenas[kDraw]);
     for (size_t row = 0; row < of_trained.size(); ++row) {
       of_trained[row].energy = inputs.scratch->energy[row];
-      of_trained[row].finite = std::isfinite(of_trained[row].energy) && drawn[row];
+      of_trained[row].finite = of_trained[row].finite && std::isfinite(of_trained[row].energy);
     }
   }
   if (!Any(training)) return of_trained;
@@ -106,25 +121,45 @@ void Laplace::TakeCurvature(const StepInputs& inputs, const std::vector<ChainSte
   state->derived = std::move(derived);
 }
 
-std::vector<bool> Laplace::Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling,
-                                  SamplerState* state) const {
-  std::vector<char> drawn(sampling.size(), 1);  // not bool: rows are written side by side
-  if (!Any(sampling)) return {drawn.begin(), drawn.end()};
+void Laplace::Factor(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state) const {
+  std::vector<ChainStep> due = sampling;
+  for (size_t row = 0; row < due.size(); ++row) {
+    due[row].active = due[row].active && !Of(state->derived[row]).gaussian;
+  }
+  if (!Any(due)) return;
+  const ThetaArena& theta = state->theta();
+  const std::vector<double> losses = LossOverAllData(inputs, theta);
+  const bool has_prior = inputs.batches->batch_size() > 0;
+  ForEachActive(due, theta.device(), [&](int64_t row) {
+    Approximation& of_row = Of(state->derived[row]);
+    std::vector<double> lambda = inputs.potential->PriorPrecisions();
+    if (const auto& own = due[row].own.prior_precision) lambda.assign(lambda.size(), *own);
+    of_row.gaussian = LaplaceGaussian::Factor(of_row.curvature, lambda, theta.layout(), RowsView(theta).device());
+    of_row.curvature = {};
+    if (!of_row.gaussian) return;
+    double evidence = -losses[row] - of_row.gaussian->LogDeterminant() / 2;
+    if (has_prior) {
+      evidence += LogPriorOver2Pi(theta.ReadRow(row), lambda, theta.layout());
+    } else {
+      evidence += static_cast<double>(theta.layout().num_parameters()) / 2 * std::log(2 * M_PI);
+    }
+    if (std::isfinite(evidence)) of_row.log_evidence = evidence;
+  });
+}
+
+void Laplace::Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state,
+                     std::vector<StepInfo>* info) const {
+  if (!Any(sampling)) return;
   ThetaArena& draw = state->arenas[kDraw];
   ThetaArena& zero = inputs.scratch->Arena(0, draw);
   RowsView(zero).zero_();
   RunPass(
       Pass::kNormalAround, {&draw, &zero}, sampling, [](int64_t, float* s) { s[0] = 1; }, RngStream::kProposal);
   ForEachActive(sampling, draw.device(), [&](int64_t row) {
-    Approximation& of_row = Of(state->derived[row]);
-    if (!of_row.gaussian) {
-      std::vector<double> lambda = inputs.potential->PriorPrecisions();
-      if (const auto& own = sampling[row].own.prior_precision) lambda.assign(lambda.size(), *own);
-      of_row.gaussian = LaplaceGaussian::Factor(of_row.curvature, lambda, draw.layout(), RowsView(draw).device());
-      of_row.curvature = {};
-    }
-    drawn[row] = of_row.gaussian.has_value();
-    if (!drawn[row]) return;
+    const Approximation& of_row = Of(state->derived[row]);
+    (*info)[row].finite = of_row.gaussian.has_value();
+    (*info)[row].log_evidence = of_row.log_evidence;
+    if (!of_row.gaussian) return;
     std::vector<at::Tensor> tensors, center;
     for (size_t k = 0; k < draw.layout().spans().size(); ++k) {
       tensors.push_back(ParameterView(draw, static_cast<int64_t>(k)).select(0, row));
@@ -134,7 +169,6 @@ std::vector<bool> Laplace::Sample(const StepInputs& inputs, const std::vector<Ch
     const double scale = std::sqrt(sampling[row].temperature);
     for (size_t k = 0; k < tensors.size(); ++k) tensors[k].mul_(scale).add_(center[k]);
   });
-  return {drawn.begin(), drawn.end()};
 }
 
 }  // namespace chainfleet

@@ -5,7 +5,10 @@
 //   N(theta*, T (H + Lambda)^-1)      Lambda: the prior's precision
 //
 // with H whole, its diagonal, or a Kronecker product for each layer. The factors are no part of a resume point: a chain
-// that moves computes them again from theta* in one step.
+// that moves computes them again from theta* in one step. The evidence of the same approximation, exact where U is a
+// quadratic with its minimum at theta*, is
+//
+//   log p(data) ~ -U(theta*) + D/2 log 2 pi - 1/2 log det(H + Lambda)      U with the prior's normalising constant
 #pragma once
 
 #include <string>
@@ -27,8 +30,10 @@ struct Laplace {
 
  private:
   void TakeCurvature(const StepInputs& inputs, const std::vector<ChainStep>& trained, SamplerState* state) const;
-  // False for rows whose precision matrix is no such thing.
-  std::vector<bool> Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state) const;
+  void Factor(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state) const;
+  // Writes `finite` of rows whose precision matrix is not positive definite, and `log_evidence`.
+  void Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state,
+              std::vector<StepInfo>* info) const;
 };
 
 }  // namespace chainfleet

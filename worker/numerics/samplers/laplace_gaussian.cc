@@ -13,6 +13,8 @@ namespace {
 
 bool IsFinite(const at::Tensor& t) { return t.isfinite().all().item<bool>(); }
 
+double SumOfLogs(const at::Tensor& t) { return t.log().sum().item<double>(); }
+
 // lambda of each parameter, [D].
 at::Tensor Spread(const std::vector<double>& lambda, const Layout& layout, const at::Device& device) {
   std::vector<at::Tensor> of_tensor;
@@ -52,6 +54,7 @@ std::optional<LaplaceGaussian> LaplaceGaussian::Factor(const Curvature& curvatur
     const at::Tensor precision = curvature.diagonal.to(device) + Spread(lambda, layout, device);
     gaussian.deviation_ = precision.rsqrt();
     if (!IsFinite(gaussian.deviation_)) return std::nullopt;
+    gaussian.log_determinant_ = -2 * SumOfLogs(gaussian.deviation_);
     return gaussian;
   }
   const at::Tensor precision = curvature.full.to(device) + Spread(lambda, layout, device).diag();
@@ -59,6 +62,7 @@ std::optional<LaplaceGaussian> LaplaceGaussian::Factor(const Curvature& curvatur
   const auto [factor, failed] = at::linalg_cholesky_ex(precision);
   if (failed.item<int>() != 0) return std::nullopt;
   gaussian.factor_ = factor.t();
+  gaussian.log_determinant_ = 2 * SumOfLogs(factor.diagonal());
   return gaussian;
 }
 
@@ -69,6 +73,7 @@ bool LaplaceGaussian::AddBlock(const Curvature::Layer& layer, double lambda, con
   // Semi-definite but for rounding.
   const at::Tensor eigenvalues = at::outer(g.clamp_min(0), a.clamp_min(0)) / layer.positions + lambda;
   blocks_.push_back({layer.weight, layer.bias, u, v, eigenvalues.rsqrt()});
+  log_determinant_ -= 2 * SumOfLogs(blocks_.back().deviation);
   return IsFinite(blocks_.back().deviation);
 }
 

@@ -24,6 +24,8 @@ class LaplaceGaussian {
   static std::optional<LaplaceGaussian> Factor(const Curvature& curvature, const std::vector<double>& lambda,
                                                const Layout& layout, const at::Device& device);
 
+  double LogDeterminant() const { return log_determinant_; }  // of the precision matrix
+
   // Standard normals in `tensors[k]` [shape of tensor k...] (float) become a draw of N(0, precision^-1).
   void Shape(const std::vector<at::Tensor>& tensors) const;
 
@@ -39,6 +41,7 @@ class LaplaceGaussian {
   at::Tensor deviation_;  // [D], kDiagonal
   at::Tensor factor_;     // [D, D], L', kFull
   std::vector<Block> blocks_;
+  double log_determinant_ = 0;
 };
 
 }  // namespace chainfleet

@@ -50,6 +50,7 @@ struct StepInfo {
   bool moved = true;           // false: a Metropolis kernel refused its proposal
   bool kept = true;            // false: the kernel keeps no draw of this step, whatever the job collects
   MetropolisStats metropolis;  // of a Metropolis kernel
+  std::optional<double> log_evidence;  // of a Laplace approximation once it is made
 };
 
 // Buffers that outlive a step only to save allocations; no part of the state.

@@ -68,7 +68,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");
-  app->add_option("--serve-share", worker.serve_share, "Share of the device for predictions while chains run")
+  app->add_option("--serve-share", worker.serve_share, "Share of the device for predictions while chains run, and for evaluations")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   app->add_option("--draw-cache-mib", worker.draw_cache_mib,

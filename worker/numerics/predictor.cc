@@ -17,15 +17,81 @@
 namespace chainfleet {
 namespace {
 
+absl::StatusOr<std::vector<PartialPrediction>> RunToItsEnd(absl::StatusOr<std::unique_ptr<PredictionRun>> run) {
+  CHAINFLEET_RETURN_IF_ERROR(run.status());
+  CHAINFLEET_RETURN_IF_ERROR((*run)->Advance([] { return false; }).status());
+  return (*run)->Take();
+}
+
+// The rows of a prediction, and what they are held against.
+struct AskedRows {
+  InputType type;
+  const std::string& bytes;
+  int64_t first = 0, count = 0;
+  std::optional<Corrupter> corrupter;
+  std::vector<float> targets;  // of the whole data set, or none
+};
+
+class PassRun final : public PredictionRun {
+ public:
+  PassRun(std::shared_ptr<const ServedModel> model, std::shared_ptr<DrawPass> pass, std::vector<DrawStack> stacks,
+          AskedRows asked, bool members, std::shared_ptr<DeviceRows>* kept)
+      : model_(std::move(model)),
+        pass_(std::move(pass)),
+        stacks_(std::move(stacks)),
+        asked_(std::move(asked)),
+        rows_(asked_.type, asked_.bytes, asked_.first, model_->plan->input_shape, model_->plan->normalisation,
+              asked_.corrupter ? &*asked_.corrupter : nullptr),
+        kept_(kept) {
+    for (const DrawStack& draws : stacks_) sums_.push_back(EmptySums(draws));
+    const bool scores = !asked_.targets.empty();
+    for (size_t i = 0; i < stacks_.size(); ++i) {
+      adders_.emplace_back(model_->likelihood.get(), stacks_[i].weights, scores, members, &sums_[i]);
+    }
+  }
+
+  absl::StatusOr<bool> Advance(const Pause& pause) override {
+    return CatchTorch(absl::StrCat("a prediction of ", asked_.count, " rows"), [&]() -> absl::StatusOr<bool> {
+      const float* const targets = asked_.targets.empty() ? nullptr : asked_.targets.data() + asked_.first;
+      const PassWork work = {stacks_, rows_, asked_.count, targets, &adders_, kept_};
+      if (!stacks_.empty() && !pass_->Run(work, pause, &progress_)) return false;
+      for (PredictionSums& adder : adders_) adder.Finish();
+      return true;
+    });
+  }
+
+  std::vector<PartialPrediction> Take() override { return std::move(sums_); }
+
+ private:
+  PartialPrediction EmptySums(const DrawStack& draws) const {
+    PartialPrediction sums;
+    sums.chain = draws.chain;
+    sums.kind = draws.kind;
+    sums.num_draws = static_cast<int64_t>(draws.theta.size());
+    sums.num_rows = asked_.count;
+    sums.num_classes = model_->plan->num_classes;
+    return sums;
+  }
+
+  const std::shared_ptr<const ServedModel> model_;
+  const std::shared_ptr<DrawPass> pass_;
+  const std::vector<DrawStack> stacks_;
+  const AskedRows asked_;
+  const RowSource rows_;
+  std::shared_ptr<DeviceRows>* const kept_;
+  std::vector<PartialPrediction> sums_;
+  std::vector<PredictionSums> adders_;
+  PassProgress progress_;
+};
+
 // Checks what comes in; a DrawPass computes.
 class PassPredictor final : public Predictor {
  public:
   PassPredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass)
       : model_(std::move(model)), plan_(model_->plan), pass_(std::move(pass)) {}
 
-  absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
-                                                         const InputTensor& inputs, bool members,
-                                                         std::shared_ptr<DeviceRows>* kept) override {
+  absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks, const InputTensor& inputs,
+                                                         bool members, std::shared_ptr<DeviceRows>* kept) override {
     const std::vector<int64_t>& shape = inputs.shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), plan_->input_shape.begin(), plan_->input_shape.end())) {
@@ -39,27 +105,22 @@ class PassPredictor final : public Predictor {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
     }
-    const RowSource rows(inputs.type, inputs.bytes, 0, plan_->input_shape, plan_->normalisation, nullptr);
-    return Run({.stacks = stacks, .rows = rows, .num_rows = shape[0], .kept = kept}, members);
+    return RunToItsEnd(Start(std::move(stacks), {inputs.type, inputs.bytes, 0, shape[0], {}, {}}, members, kept));
   }
 
-  absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
-                                                             const ResidentDataset& data, int64_t first_row,
-                                                             int64_t num_rows, bool per_draw_scores, bool members,
-                                                             const Corruption* corruption,
-                                                             std::shared_ptr<DeviceRows>* kept) override {
+  absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack> stacks, const ResidentDataset& data,
+                                                           int64_t first_row, int64_t num_rows, bool per_draw_scores,
+                                                           bool members, const Corruption* corruption,
+                                                           std::shared_ptr<DeviceRows>* kept) override {
     const Dataset& description = data.description();
     CHAINFLEET_RETURN_IF_ERROR(model_->CheckRows(description, first_row, num_rows));
     if (per_draw_scores) CHAINFLEET_RETURN_IF_ERROR(model_->CheckTargets(description));
-    std::optional<Corrupter> corrupter;
+    AskedRows asked = {description.input_type, data.input_bytes(), first_row, num_rows, {}, {}};
     if (corruption != nullptr) {
-      CHAINFLEET_ASSIGN_OR_RETURN(corrupter, Corrupter::Create(*corruption, description.input_shape));
+      CHAINFLEET_ASSIGN_OR_RETURN(asked.corrupter, Corrupter::Create(*corruption, description.input_shape));
     }
-    const std::vector<float> targets = per_draw_scores ? data.TargetNumbers() : std::vector<float>();
-    const RowSource rows(description.input_type, data.input_bytes(), first_row, plan_->input_shape,
-                         plan_->normalisation, corrupter ? &*corrupter : nullptr);
-    const float* const of_rows = per_draw_scores ? targets.data() + first_row : nullptr;
-    return Run({.stacks = stacks, .rows = rows, .num_rows = num_rows, .targets = of_rows, .kept = kept}, members);
+    if (per_draw_scores) asked.targets = data.TargetNumbers();
+    return Start(std::move(stacks), std::move(asked), members, kept);
   }
 
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
@@ -70,45 +131,32 @@ class PassPredictor final : public Predictor {
   }
 
  private:
-  // `work` lacks the sums.
-  absl::StatusOr<std::vector<PartialPrediction>> Run(PassWork work, bool members) {
-    const std::vector<DrawStack>& stacks = work.stacks;
+  absl::StatusOr<std::unique_ptr<PredictionRun>> Start(std::vector<DrawStack> stacks, AskedRows asked, bool members,
+                                                       std::shared_ptr<DeviceRows>* kept) const {
     for (const DrawStack& draws : stacks) CHAINFLEET_RETURN_IF_ERROR(model_->CheckDraws(draws));
-    const auto run = [&]() -> absl::StatusOr<std::vector<PartialPrediction>> {
-      std::vector<PartialPrediction> sums;
-      for (const DrawStack& draws : stacks) sums.push_back(EmptySums(draws, work.num_rows));
-      std::vector<PredictionSums> adders;
-      for (size_t i = 0; i < stacks.size(); ++i) {
-        adders.emplace_back(model_->likelihood.get(), stacks[i].weights, work.targets != nullptr, members, &sums[i]);
-      }
-      if (stacks.empty()) return sums;
-      work.sums = &adders;
-      pass_->Run(work);
-      for (PredictionSums& adder : adders) adder.Finish();
-      return sums;
-    };
-    return CatchTorch(absl::StrCat("a prediction of ", work.num_rows, " rows"), run);
-  }
-
-  PartialPrediction EmptySums(const DrawStack& draws, int64_t n) const {
-    PartialPrediction sums;
-    sums.chain = draws.chain;
-    sums.kind = draws.kind;
-    sums.num_draws = static_cast<int64_t>(draws.theta.size());
-    sums.num_rows = n;
-    sums.num_classes = plan_->num_classes;
-    return sums;
+    return CatchTorch("the sums of a prediction", [&]() -> absl::StatusOr<std::unique_ptr<PredictionRun>> {
+      return std::make_unique<PassRun>(model_, pass_, std::move(stacks), std::move(asked), members, kept);
+    });
   }
 
   const std::shared_ptr<const ServedModel> model_;
   const std::shared_ptr<const PredictPlan> plan_;
-  const std::unique_ptr<DrawPass> pass_;
+  const std::shared_ptr<DrawPass> pass_;
 };
 
 }  // namespace
 
 std::unique_ptr<Predictor> MakePredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass) {
   return std::make_unique<PassPredictor>(std::move(model), std::move(pass));
+}
+
+absl::StatusOr<std::vector<PartialPrediction>> Predictor::PredictRows(std::vector<DrawStack> stacks,
+                                                                      const ResidentDataset& data, int64_t first_row,
+                                                                      int64_t num_rows, bool per_draw_scores,
+                                                                      bool members, const Corruption* corruption,
+                                                                      std::shared_ptr<DeviceRows>* kept) {
+  return RunToItsEnd(
+      StartRows(std::move(stacks), data, first_row, num_rows, per_draw_scores, members, corruption, kept));
 }
 
 absl::StatusOr<std::shared_ptr<StackCache>> MakeStackCache(const std::string& device) {

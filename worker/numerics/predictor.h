@@ -10,6 +10,7 @@
 #include "core/domain/prediction.h"
 #include "worker/numerics/draw_stack.h"
 #include "worker/numerics/flatness_run.h"
+#include "worker/numerics/prediction_run.h"
 
 namespace chainfleet {
 
@@ -41,19 +42,25 @@ class Predictor {
   // Draws of a stack are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to
   // the runs before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the sums
   // of one call over all of them, in the same order.
-  virtual absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
+  virtual absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks,
                                                                  const InputTensor& inputs, bool members = false,
                                                                  std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
 
-  // The same over rows of `data`, with `corruption` as it leaves them; with `per_draw_scores` also held against its
-  // labels or targets; `kept` is of these rows as they are left. INVALID_ARGUMENT also for a corruption that is none,
-  // or not of such inputs.
-  virtual absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
-                                                                     const ResidentDataset& data, int64_t first_row,
-                                                                     int64_t num_rows, bool per_draw_scores,
-                                                                     bool members = false,
-                                                                     const Corruption* corruption = nullptr,
-                                                                     std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
+  // Begins the same over rows of `data`, with `corruption` as it leaves them; with `per_draw_scores` also held against
+  // its labels or targets; `kept` is of these rows as they are left. `data` and `kept` outlive the run, which outlives
+  // the predictor if it has to. INVALID_ARGUMENT also for a corruption that is none, or not of such inputs.
+  virtual absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack> stacks,
+                                                                   const ResidentDataset& data, int64_t first_row,
+                                                                   int64_t num_rows, bool per_draw_scores,
+                                                                   bool members = false,
+                                                                   const Corruption* corruption = nullptr,
+                                                                   std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
+  // From its beginning to its end.
+  absl::StatusOr<std::vector<PartialPrediction>> PredictRows(std::vector<DrawStack> stacks, const ResidentDataset& data,
+                                                             int64_t first_row, int64_t num_rows, bool per_draw_scores,
+                                                             bool members = false,
+                                                             const Corruption* corruption = nullptr,
+                                                             std::shared_ptr<DeviceRows>* kept = nullptr);
 
   // Begins to measure how the likelihood bends around the newest draw of `theta` (core/domain/flatness.h) over rows of
   // `data`, at most limits::kMaxShardRows, and on the way to the newest one of `theta_a`, which may have none.

@@ -33,10 +33,10 @@ bool DeviceLoop::RunOnce() {
   bool worked = TakeChains(hung_after);
   for (const auto& [job, runner] : runners_) worked |= runner->Settle(hung_after);
   std::erase_if(runners_, [](const auto& entry) { return entry.second->empty(); });
-  const bool served = serve_debt_ <= absl::ZeroDuration() && ServeShard();
+  const bool served = ServeShard();
   const bool stepped = StepBatch();
   // No chain could use the device: nothing is owed to them.
-  if (!stepped) serve_debt_ = absl::ZeroDuration();
+  if (!stepped) PayDebts(absl::InfiniteDuration());
   return worked || served || stepped || shards_->ready();
 }
 
@@ -112,10 +112,16 @@ void DeviceLoop::Admit(const LoadedChain& loaded) {
 
 bool DeviceLoop::ServeShard() {
   const absl::Duration began = clock_->Monotonic();
-  if (!shards_->ServeOne()) return false;
+  const auto served =
+      shards_->ServeOne([this](ShardServer::Kind kind) { return DebtFor(kind) <= absl::ZeroDuration(); });
+  if (!served) return false;
   const double share = std::clamp(options_.serve_share, 0.01, 1.0);
-  serve_debt_ += (clock_->Monotonic() - began) * ((1 - share) / share);
+  DebtFor(*served) += (clock_->Monotonic() - began) * ((1 - share) / share);
   return true;
+}
+
+void DeviceLoop::PayDebts(absl::Duration time) {
+  for (absl::Duration& debt : debts_) debt = std::max(debt - time, absl::ZeroDuration());
 }
 
 bool DeviceLoop::StepBatch() {
@@ -125,7 +131,7 @@ bool DeviceLoop::StepBatch() {
     if (it == runners_.end()) it = runners_.begin();
     const absl::Duration began = clock_->Monotonic();
     if (!it->second->StepNext()) continue;
-    serve_debt_ = std::max(serve_debt_ - (clock_->Monotonic() - began), absl::ZeroDuration());
+    PayDebts(clock_->Monotonic() - began);
     last_stepped_ = it->first;
     return true;
   }

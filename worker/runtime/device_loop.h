@@ -20,7 +20,8 @@ namespace chainfleet {
 class DeviceLoop {
  public:
   struct Options {
-    // Of device time, at most, for shards while chains could step. In (0, 1].
+    // Of device time, at most, for predictions while chains could step, and apart from them for evaluations: neither
+    // pays for the other, so a prediction does not wait for an evaluation's time. In (0, 1].
     double serve_share = 0.5;
   };
   DeviceLoop(Options options, ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader, ChainLoader* loader,
@@ -29,7 +30,7 @@ class DeviceLoop {
   // Called, from any thread, when a chain has been loaded. Set once, before RunOnce.
   void SetListener(std::function<void()> on_loaded) { on_loaded_ = std::move(on_loaded); }
 
-  // Takes chains in, settles those that end, runs one chain and kind of a shard if it is their turn, steps one batch.
+  // Takes chains in, settles those that end, runs a part of a shard if it is their turn, steps one batch.
   // False: nothing could be done.
   bool RunOnce();
 
@@ -46,6 +47,8 @@ class DeviceLoop {
   void Load(const LeasedChain& chain);
   void Admit(const LoadedChain& loaded);
   bool ServeShard();
+  absl::Duration& DebtFor(ShardServer::Kind kind) { return debts_[static_cast<int>(kind)]; }
+  void PayDebts(absl::Duration time);  // with time of the chains
   bool StepBatch();
   absl::Duration HungAfter() const;
 
@@ -62,7 +65,7 @@ class DeviceLoop {
   std::map<LeaseRef, LeasedChain> loading_;
   std::map<std::string, std::unique_ptr<ChainBatchRunner>> runners_;  // by job
   std::string last_stepped_;                                          // job whose turn is over
-  absl::Duration serve_debt_;  // device time the chains are owed for shards that ran
+  absl::Duration debts_[2];  // device time the chains are owed for predictions and for evaluations that ran
 
   Mutex mutex_;
   std::deque<Arrival> arrivals_ CHAINFLEET_GUARDED_BY(mutex_);

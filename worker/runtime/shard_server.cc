@@ -76,10 +76,13 @@ struct ShardServer::Shard {
   ShardResult result;
   size_t next_unit = 0;  // of (chain, kind), or of chains
 
+  std::unique_ptr<PredictionRun> run;     // of rows of a data set, up to next_unit
   std::unique_ptr<FlatnessRun> flatness;  // of the chain that is measured now
   std::shared_ptr<DeviceRows> device_rows;
 
+  Kind kind() const { return request.rows ? Kind::kEvaluation : Kind::kPrediction; }
   size_t num_units() const { return request.chains.size() * (request.flatness ? 1 : request.kinds.size()); }
+  bool complete() const { return run == nullptr && next_unit == num_units(); }
   DrawStack Stack(size_t chain, DrawKind kind) const;
 };
 
@@ -209,6 +212,7 @@ void ShardServer::OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status sta
     failed = shard->load_status;
     shard->loaded = clock_->Monotonic();
     if (failed.ok()) ready_.push_back(shard);
+    SeeWhoWaits();
   }
   if (!failed.ok()) return Finish(shard, failed);
   on_ready_();
@@ -241,24 +245,30 @@ bool ShardServer::ready() const {
   return !ready_.empty();
 }
 
-bool ShardServer::ServeOne() {
+void ShardServer::SeeWhoWaits() {
+  prediction_waits_ = std::ranges::any_of(ready_, [](const auto& shard) { return shard->kind() == Kind::kPrediction; });
+}
+
+std::optional<ShardServer::Kind> ShardServer::ServeOne(const std::function<bool(Kind)>& may) {
   std::shared_ptr<Shard> shard;
   {
     MutexLock lock(&mutex_);
-    if (ready_.empty()) return false;
-    shard = ready_.front();
+    const auto first = std::ranges::find_if(ready_, [&may](const auto& ready) { return may(ready->kind()); });
+    if (first == ready_.end()) return std::nullopt;
+    shard = *first;
+    SeeWhoWaits();
   }
   const absl::Duration began = clock_->Monotonic();
   absl::Status status;
-  if (shard->next_unit < shard->num_units()) {
+  if (!shard->complete()) {
     status = shard->request.flatness ? MeasureFlatness(shard.get()) : RunUnit(shard.get());
   }
   const absl::Duration took = clock_->Monotonic() - began;
   shard->computed += took;
   observer_->OnShardUnit(took);
-  if (status.ok() && shard->next_unit < shard->num_units()) {
-    if (shard->request.rows) YieldTurn(shard);
-    return true;
+  if (status.ok() && !shard->complete()) {
+    if (shard->kind() == Kind::kEvaluation) YieldTurn(shard);
+    return shard->kind();
   }
   {
     MutexLock lock(&mutex_);
@@ -272,7 +282,7 @@ bool ShardServer::ServeOne() {
   } else {
     Finish(shard, status);
   }
-  return true;
+  return shard->kind();
 }
 
 void ShardServer::YieldTurn(const std::shared_ptr<Shard>& shard) {
@@ -287,6 +297,20 @@ void ShardServer::YieldTurn(const std::shared_ptr<Shard>& shard) {
 }
 
 absl::Status ShardServer::RunUnit(Shard* shard) {
+  if (shard->run == nullptr) CHAINFLEET_RETURN_IF_ERROR(StartUnit(shard));
+  if (shard->run == nullptr) return absl::OkStatus();
+  const absl::Duration began = clock_->Monotonic();
+  const auto pause = [this, began] {
+    return clock_->Monotonic() - began >= (prediction_waits_ ? kLeastPartTime : kPartTime);
+  };
+  CHAINFLEET_ASSIGN_OR_RETURN(const bool complete, shard->run->Advance(pause));
+  if (!complete) return absl::OkStatus();
+  std::ranges::move(shard->run->Take(), std::back_inserter(shard->result.partials));
+  shard->run = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status ShardServer::StartUnit(Shard* shard) {
   const ShardRequest& request = shard->request;
   std::vector<DrawStack> stacks;
   for (int64_t passes = 0; passes < kUnitPasses && shard->next_unit < shard->num_units(); ++shard->next_unit) {
@@ -298,14 +322,16 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
   }
   if (stacks.empty()) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
-  absl::StatusOr<std::vector<PartialPrediction>> partials =
-      shard->dataset == nullptr
-          ? predictor->Predict(stacks, *request.inputs, request.members, &shard->device_rows)
-          : predictor->PredictRows(stacks, *shard->dataset, request.rows->first_row, request.rows->num_rows,
-                                   request.per_draw_scores, request.members,
-                                   request.corruption ? &*request.corruption : nullptr, &shard->device_rows);
-  if (!partials.ok()) return partials.status();
-  std::ranges::move(*partials, std::back_inserter(shard->result.partials));
+  if (shard->dataset == nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        auto partials, predictor->Predict(std::move(stacks), *request.inputs, request.members, &shard->device_rows));
+    std::ranges::move(partials, std::back_inserter(shard->result.partials));
+    return absl::OkStatus();
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      shard->run, predictor->StartRows(std::move(stacks), *shard->dataset, request.rows->first_row,
+                                       request.rows->num_rows, request.per_draw_scores, request.members,
+                                       request.corruption ? &*request.corruption : nullptr, &shard->device_rows));
   return absl::OkStatus();
 }
 

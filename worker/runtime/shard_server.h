@@ -1,12 +1,14 @@
 // Computes prediction shards between the steps of the chains: loads their draws aside, then runs on the device loop.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/base/clock.h"
@@ -30,6 +32,8 @@ class ShardServer {
  public:
   // Rows x draws of a part, which holds up sampling. In smaller ones threads would wait for each other more than work.
   static constexpr int64_t kUnitPasses = 1 << 13;
+  // An evaluation's part pauses after so long, or so soon if a prediction waits.
+  static constexpr absl::Duration kPartTime = absl::Milliseconds(10), kLeastPartTime = absl::Milliseconds(2);
 
   ShardServer(PredictorFactory factory, DrawCache* draws, InputCache* inputs, Executor* executor, const Clock* clock,
               RuntimeObserver* observer);
@@ -50,11 +54,13 @@ class ShardServer {
 
   bool ready() const;
 
-  // Runs a part of the first ready shard: chains and kinds up to kUnitPasses, one at least, or a part of a flatness.
-  // Shards go in the order in which they became ready, but after each part of an evaluation's the predictions that are
-  // ready by then go before it, each to its end: a prediction waits for one part of an evaluation, and an evaluation
-  // gets a part between what predictions there are. False if none is ready.
-  bool ServeOne();
+  enum class Kind { kPrediction, kEvaluation };  // the latter of rows of a data set
+  // Runs a part of the first ready shard for which `may` is true: chains and kinds up to kUnitPasses, one at least, of
+  // an evaluation's for kPartTime, or a part of a flatness. Shards go in the order in which they became ready, but
+  // after each part of an evaluation's the predictions that are ready by then go before it, each to its end: a
+  // prediction waits for one part of an evaluation, and an evaluation gets a part between what predictions there are.
+  // Its kind, or nothing if none is ready.
+  std::optional<Kind> ServeOne(const std::function<bool(Kind)>& may = [](Kind) { return true; });
 
  private:
   struct Shard;
@@ -67,6 +73,8 @@ class ShardServer {
   // long, all others as well.
   void YieldTurn(const std::shared_ptr<Shard>& shard);
   absl::Status RunUnit(Shard* shard);
+  absl::Status StartUnit(Shard* shard);
+  void SeeWhoWaits() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status MeasureFlatness(Shard* shard);
   absl::StatusOr<Predictor*> PredictorFor(const Shard& shard);
   void LogEnd(const Shard& shard, const absl::Status& status) const;
@@ -83,6 +91,7 @@ class ShardServer {
   mutable Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Shard>> shards_ CHAINFLEET_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Shard>> ready_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::atomic<bool> prediction_waits_ = false;  // in `ready_`
 
   // Of the device loop's thread: networks by job, most recently used first.
   std::list<std::pair<std::string, std::unique_ptr<Predictor>>> predictors_;

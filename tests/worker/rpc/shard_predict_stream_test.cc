@@ -43,8 +43,7 @@ class FakeService final : public v1::WorkerService::Service {
 
 class WidePredictor final : public Predictor {
  public:
-  absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks,
-                                                         const InputTensor& inputs, bool,
+  absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks, const InputTensor& inputs, bool,
                                                          std::shared_ptr<DeviceRows>*) override {
     if (inputs.shape.empty()) return WithReason(absl::InvalidArgumentError("no shape"), "INVALID_FIELD");
     std::vector<PartialPrediction> partials(stacks.size());
@@ -55,9 +54,9 @@ class WidePredictor final : public Predictor {
     }
     return partials;
   }
-  absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>&, const ResidentDataset&,
-                                                             int64_t, int64_t, bool, bool, const Corruption*,
-                                                             std::shared_ptr<DeviceRows>*) override {
+  absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack>, const ResidentDataset&, int64_t,
+                                                           int64_t, bool, bool, const Corruption*,
+                                                           std::shared_ptr<DeviceRows>*) override {
     return absl::InternalError("no rows here");
   }
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan&, const DrawStack&, const DrawStack&,

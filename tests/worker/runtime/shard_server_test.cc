@@ -1,12 +1,6 @@
 #include "worker/runtime/shard_server.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/support/fake_coordinator.h"
-#include "tests/support/worker_fixture.h"
-#include "worker/numerics/predict/device_rows.h"
-#include "worker/runtime/session/progress_upload.h"
+#include "tests/worker/runtime/shard_server_fixture.h"
 
 namespace chainfleet {
 namespace {
@@ -15,144 +9,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-// Its trace is the first coordinate of the newest draw of theta, its line that of theta_a.
-class ThreePartFlatness final : public FlatnessRun {
- public:
-  ThreePartFlatness(const DrawStack& theta, const DrawStack& theta_a) {
-    flatness_.chain = theta.chain;
-    flatness_.fisher_trace = (*theta.theta.back())[0];
-    if (!theta_a.theta.empty()) flatness_.anchor_line = {(*theta_a.theta.back())[0]};
-  }
-  absl::StatusOr<bool> Advance() override { return ++parts_ == 3; }
-  const Flatness& result() const override { return flatness_; }
-
- private:
-  Flatness flatness_;
-  int parts_ = 0;
-};
-
-// Its only row's "probability" is the sum of the first coordinates: which draws were used can be read from it.
-class FakePredictor final : public Predictor {
- public:
-  explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
-  absl::StatusOr<std::vector<PartialPrediction>> Predict(const std::vector<DrawStack>& stacks, const InputTensor&,
-                                                         bool members, std::shared_ptr<DeviceRows>* kept) override {
-    if (members) members_asked = true;
-    rows_made.push_back(Make(kept));
-    clock_->Advance(absl::Milliseconds(100));
-    std::vector<PartialPrediction> partials;
-    for (const DrawStack& draws : stacks) {
-      ids_asked.push_back(draws.ids);
-      PartialPrediction& partial = partials.emplace_back();
-      partial.chain = draws.chain;
-      partial.kind = draws.kind;
-      partial.num_draws = static_cast<int64_t>(draws.theta.size());
-      partial.sum_wp = {0};
-      for (const auto& theta : draws.theta) partial.sum_wp[0] += (*theta)[0];
-    }
-    return partials;
-  }
-  // The probability is the severity of the corruption.
-  absl::StatusOr<std::vector<PartialPrediction>> PredictRows(const std::vector<DrawStack>& stacks,
-                                                             const ResidentDataset&, int64_t, int64_t, bool, bool,
-                                                             const Corruption* corruption,
-                                                             std::shared_ptr<DeviceRows>* kept) override {
-    rows_made.push_back(Make(kept));
-    std::vector<PartialPrediction> partials(stacks.size());
-    for (PartialPrediction& partial : partials) partial.sum_wp = {corruption == nullptr ? 0.0 : corruption->severity};
-    return partials;
-  }
-  absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
-                                                             const DrawStack& theta_a,
-                                                             std::shared_ptr<const ResidentDataset>, int64_t,
-                                                             int64_t) override {
-    if (plan.radius <= 0) return absl::InvalidArgumentError("radius");
-    return std::make_unique<ThreePartFlatness>(theta, theta_a);
-  }
-
-  inline static bool members_asked = false;
-  inline static std::vector<std::vector<DrawId>> ids_asked;        // of each stack
-  inline static std::vector<std::weak_ptr<DeviceRows>> rows_made;  // a pointer for each call: what it was about
-
- private:
-  static std::shared_ptr<DeviceRows> Make(std::shared_ptr<DeviceRows>* kept) {
-    if (*kept == nullptr) *kept = std::make_shared<DeviceRows>();
-    return *kept;
-  }
-
-  FakeClock* const clock_;
-};
-
-class ShardServerTest : public ::testing::Test {
- protected:
-  FakeClock clock_;
-  ManualExecutor executor_{&clock_};
-  FakeCoordinator server_{&executor_};
-  CountingObserver observer_;
-  ObjectFetcher fetcher_{&server_, &executor_, RngKey{1}};
-  InputCache inputs_{&fetcher_, &executor_};
-  DrawCache draws_{&fetcher_, &executor_};
-  ShardServer shards_{[this](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> {
-                        return std::make_unique<FakePredictor>(&clock_);
-                      },
-                      &draws_,
-                      &inputs_,
-                      &executor_,
-                      &clock_,
-                      &observer_};
-  std::vector<absl::StatusOr<ShardResult>> results_;
-
-  // Two segments of two draws, steps 1..4; a draw's first coordinate is its step, theta_a's 10 times as much.
-  ChainDraws Chain(int32_t index, int64_t skip_draws = 0, int64_t num_draws = 4) {
-    ChainDraws chain{{"job-a", index}, {}, skip_draws, num_draws};
-    DigestHex parent = FirstParentDigest();
-    for (int64_t first = 0; first < 4; first += 2) {
-      ProgressUpload upload;
-      upload.step = first + 2;
-      for (int64_t i = first; i < first + 2; ++i) {
-        const float step = static_cast<float>(i + 1);
-        upload.draws.push_back({i + 1, 1, {{step, 0}, {10 * step, 0}}});
-      }
-      const EncodedUpload encoded = EncodeUpload(
-          {"store", {chain.chain, 1}, {DrawKind::kTheta, DrawKind::kThetaA}, {{"theta", {2}, 0, 1}}, first, parent},
-          upload);
-      chain.segments.push_back(*encoded.commit.segment);
-      server_.blobs[chain.segments.back().object.name] = *encoded.segment_bytes;
-      parent = chain.segments.back().digest;
-    }
-    return chain;
-  }
-  // Of so many rows that each chain and kind is a part of its own.
-  ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains, int64_t rows = ShardServer::kUnitPasses) {
-    ShardRequest request;
-    request.shard_id = id;
-    auto plan = std::make_shared<PredictPlan>();
-    plan->job = "job-a";
-    request.plan = plan;
-    request.chains = std::move(chains);
-    request.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
-    request.inputs =
-        std::make_shared<InputTensor>(InputTensor{.type = InputType::kFloat32, .shape = {rows}, .bytes = {}});
-    return request;
-  }
-  void Submit(ShardRequest request) {
-    shards_.Submit(std::move(request), [this](auto result) { results_.push_back(std::move(result)); });
-  }
-  // Shards that were answered, in their order.
-  std::vector<uint64_t> Served() {
-    executor_.RunUntilIdle();
-    std::vector<uint64_t> ids;
-    for (const auto& result : results_) ids.push_back(result.ok() ? result->shard_id : 0);
-    return ids;
-  }
-  void RunAll() {
-    do {
-      executor_.RunUntilIdle();
-    } while (shards_.ServeOne());
-    executor_.RunUntilIdle();
-  }
-};
 
 TEST_F(ShardServerTest, SumsOverTheDrawsOfEachChainAndKind) {
   Submit(Request(5, {Chain(0), Chain(3)}));
@@ -457,13 +313,18 @@ TEST_F(ShardServerTest, APredictionNeedNotWaitForMoreThanAPartOfAnEvaluation) {
   Submit(OfRows(Request(1, {Chain(0), Chain(1)}), ShardServer::kUnitPasses));
   Submit(OfRows(Request(2, {Chain(0), Chain(1)}), ShardServer::kUnitPasses));
   executor_.RunUntilIdle();
-  ASSERT_TRUE(shards_.ServeOne());  // a chain and kind of the first evaluation
+  absl::Duration began = clock_.Monotonic();
+  EXPECT_EQ(shards_.ServeOne(), ShardServer::Kind::kEvaluation);
+  EXPECT_EQ(clock_.Monotonic() - began, ShardServer::kPartTime);
   Submit(Request(3, {Chain(2)}));
   Submit(Request(4, {Chain(3)}));
   executor_.RunUntilIdle();
-  for (int part = 0; part < 5; ++part) ASSERT_TRUE(shards_.ServeOne());  // another one, and both predictions
+  began = clock_.Monotonic();
+  EXPECT_EQ(shards_.ServeOne(), ShardServer::Kind::kEvaluation);
+  EXPECT_EQ(clock_.Monotonic() - began, ShardServer::kLeastPartTime);
+  for (int part = 0; part < 4; ++part) EXPECT_EQ(shards_.ServeOne(), ShardServer::Kind::kPrediction);
   EXPECT_THAT(Served(), ElementsAre(3u, 4u));
-  for (int part = 0; part < 2; ++part) ASSERT_TRUE(shards_.ServeOne());
+  while (Served().size() < 3) ASSERT_EQ(shards_.ServeOne(), ShardServer::Kind::kEvaluation);
   EXPECT_THAT(Served(), ElementsAre(3u, 4u, 1u)) << "evaluations are served one after the other";
   RunAll();
   EXPECT_THAT(Served(), ElementsAre(3u, 4u, 1u, 2u));
@@ -472,7 +333,8 @@ TEST_F(ShardServerTest, APredictionNeedNotWaitForMoreThanAPartOfAnEvaluation) {
 TEST_F(ShardServerTest, AnEvaluationGetsAPartBetweenPredictionsHoweverManyThereAre) {
   Submit(OfRows(Request(1, {Chain(0), Chain(1)}), ShardServer::kUnitPasses));
   uint64_t id = 2;
-  for (int part = 0; part < 4; ++part) {  // of the evaluation, before each prediction
+  const auto parts = 4 * SlowRun::kDraws * absl::Milliseconds(1) / ShardServer::kLeastPartTime;
+  for (int part = 0; part < parts; ++part) {  // of the evaluation, before each prediction
     Submit(Request(id++, {Chain(2)}));
     executor_.RunUntilIdle();
     for (int unit = 0; unit < 3; ++unit) ASSERT_TRUE(shards_.ServeOne());
@@ -513,38 +375,6 @@ TEST_F(ShardServerTest, RefusesWhatDoesNotGoTogether) {
   }
   EXPECT_THAT(results_, SizeIs(5));
   EXPECT_FALSE(shards_.ready());
-}
-
-// A quarter of the device: between two units of 100 ms, chains get 300 ms.
-TEST_F(ShardServerTest, ServingTakesNoMoreThanItsShareWhileChainsRun) {
-  HeldChains held(&clock_);
-  DrawUploader uploader({"w0", "w0-1", 1 << 20, RngKey{1}}, &server_, &held, &executor_, &observer_);
-  ChainLoader loader(&fetcher_, &inputs_, &executor_);
-  FakeBatchScript script;
-  script.total_steps = 100000;
-  DeviceLoop device(
-      {0.25},
-      [this, &script](auto, auto) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-        return std::make_unique<FakeChainBatch>(&script, &clock_, 2);
-      },
-      &held, &uploader, &loader, &shards_, &observer_, &clock_);
-  auto& chain = server_.chains[{"job-b", 0}];
-  chain.plan = AnalyticPlan("job-b", 1);
-  chain.epoch = 1;
-  held.Add({{{"job-b", 0}, 1, chain.plan, {}}, "store"}, LeaseDeadline(clock_.Monotonic(), absl::Hours(9)));
-  device.RunOnce();
-  executor_.RunUntilIdle();
-  std::vector<ChainDraws> chains;
-  for (int32_t i = 0; i < 20; ++i) chains.push_back(Chain(i));
-  Submit(Request(1, std::move(chains)));
-  executor_.RunUntilIdle();
-  const int64_t steps_before = script.steps_taken;
-  while (results_.empty()) {
-    ASSERT_TRUE(device.RunOnce());
-    executor_.RunUntilIdle();
-  }
-  EXPECT_EQ(observer_.shard_units, 40);
-  EXPECT_NEAR(static_cast<double>(script.steps_taken - steps_before), 3 * 40, 3);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "worker/numerics/models/fused_network.h"
@@ -17,41 +16,50 @@ class BlockPass final : public DrawPass {
 
   // Every stack over every block, once. They go to whoever is free: a thread that is held up by what else the machine
   // does holds up no other. Threads that share a block each read it.
-  void Run(const PassWork& work) override {
-    while (static_cast<int64_t>(threads_.size()) < at::get_num_threads()) {
-      threads_.push_back({model_->make_block(), LaneBuffer<float>(work.sums->front().scratch_size()), {}});
+  bool Run(const PassWork& work, const Pause& pause, PassProgress* progress) override {
+    const auto threads = static_cast<size_t>(at::get_num_threads());
+    while (threads_.size() < threads) {
+      threads_.push_back({model_->make_block(), LaneBuffer<float>(work.sums->front().scratch_size())});
     }
-    const int64_t n = work.num_rows, blocks = (n + kMaxBlockRows - 1) / kMaxBlockRows;
-    const auto stacks = static_cast<int64_t>(work.stacks.size());
-    std::atomic<int64_t> next = 0;
-    RunSingleThreaded(at::get_num_threads(), [&](int64_t t) {
-      Thread* const thread = &threads_[static_cast<size_t>(t)];
-      int64_t block_read = -1;
-      for (int64_t part; (part = next++) < blocks * stacks;) {
-        const int64_t block = part / stacks, start = block * kMaxBlockRows, count = std::min(n - start, kMaxBlockRows);
-        if (block != std::exchange(block_read, block)) {
-          const auto [rows, at] = work.rows.Read(start, count, &thread->changed);
-          thread->network->Read(rows, at, count);
-        }
-        AddBlock(work, static_cast<size_t>(part % stacks), start, count, thread);
-      }
+    progress->threads.resize(std::max(threads, progress->threads.size()));
+    const int64_t blocks = (work.num_rows + kMaxBlockRows - 1) / kMaxBlockRows;
+    const int64_t parts = blocks * static_cast<int64_t>(work.stacks.size());
+    RunSingleThreaded(static_cast<int64_t>(threads), [&](int64_t t) {
+      AddParts(work, parts, pause, &progress->threads[static_cast<size_t>(t)], &progress->next,
+               &threads_[static_cast<size_t>(t)]);
     });
+    return progress->next >= parts &&
+           std::ranges::all_of(progress->threads, [](const auto& thread) { return thread.left == 0; });
   }
 
  private:
   struct Thread {
     std::unique_ptr<BlockNetwork> network;
     LaneBuffer<float> scratch;
-    std::vector<float> changed;  // [block of rows, row_size], before normalisation
   };
 
-  // All draws of a stack over the rows [start, start + count) that the thread has read.
-  void AddBlock(const PassWork& work, size_t stack, int64_t start, int64_t count, Thread* thread) const {
-    const DrawStack& draws = work.stacks[stack];
-    for (auto s = static_cast<int64_t>(draws.theta.size()) - 1; s >= 0; --s) {
-      const float* draw = draws.theta[static_cast<size_t>(s)]->data();
-      const float* outputs = thread->network->Outputs(draw);
-      AddOutputs(*model_, work, stack, s, start, count, outputs, thread->scratch.data());
+  // Goes on with what this thread left, then takes further parts until it is to pause.
+  void AddParts(const PassWork& work, int64_t parts, const Pause& pause, PassProgress::Thread* at,
+                std::atomic<int64_t>* next, Thread* thread) const {
+    const auto stacks = static_cast<int64_t>(work.stacks.size());
+    for (int64_t block_read = -1;;) {
+      if (at->left == 0) {
+        if ((at->part = (*next)++) >= parts) return;
+        at->left = static_cast<int64_t>(work.stacks[static_cast<size_t>(at->part % stacks)].theta.size());
+      }
+      const int64_t block = at->part / stacks, start = block * kMaxBlockRows;
+      const int64_t count = std::min(work.num_rows - start, kMaxBlockRows);
+      if (block != std::exchange(block_read, block)) {
+        const auto [rows, first] = work.rows.Read(start, count, &at->changed, std::exchange(at->block, block) == block);
+        thread->network->Read(rows, first, count);
+      }
+      const auto stack = static_cast<size_t>(at->part % stacks);
+      while (at->left > 0) {
+        const int64_t s = --at->left;
+        const float* outputs = thread->network->Outputs(work.stacks[stack].theta[static_cast<size_t>(s)]->data());
+        AddOutputs(*model_, work, stack, s, start, count, outputs, thread->scratch.data());
+        if (pause()) return;
+      }
     }
   }
 

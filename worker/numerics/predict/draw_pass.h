@@ -1,6 +1,7 @@
 // Rows under draws: the part of a prediction that takes the time, once for each kind of device.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -22,6 +23,17 @@ struct PassWork {
   std::shared_ptr<DeviceRows>* kept = nullptr;  // of these rows, or null
 };
 
+// How far a pass has come, for the thread that goes on with it.
+struct PassProgress {
+  struct Thread {
+    int64_t part = 0, left = 0;  // a block of rows and a stack, and how many of its draws are still to be added
+    int64_t block = -1;          // that `changed` holds
+    std::vector<float> changed;  // rows as RowSource::Read leaves them
+  };
+  std::vector<Thread> threads;
+  std::atomic<int64_t> next = 0;  // the first part that no thread has taken
+};
+
 // What draw `s` of a stack says, `outputs` [groups of 16][K][16] (kernels/lanes.h), of rows [start, start + count) is
 // added to the stack's sums. `scratch` as PredictionSums::Add takes it. Threads may add distinct rows at once.
 void AddOutputs(const ServedModel& model, const PassWork& work, size_t stack, int64_t s, int64_t start, int64_t count,
@@ -31,8 +43,9 @@ void AddOutputs(const ServedModel& model, const PassWork& work, size_t stack, in
 class DrawPass {
  public:
   virtual ~DrawPass() = default;
-  // Adds what every draw says of every row, each row's draws newest first. Throws what LibTorch throws.
-  virtual void Run(const PassWork& work) = 0;
+  // Adds what every draw says of every row, each row's draws newest first. False: `pause` stopped it, and a further
+  // call with the same work and progress goes on. Throws what LibTorch throws; there is no going on then.
+  virtual bool Run(const PassWork& work, const Pause& pause, PassProgress* progress) = 0;
 };
 
 // On the threads of a CPU: draw after draw over blocks of kMaxBlockRows rows, each example's numbers alone, so that no

@@ -11,10 +11,11 @@ RowSource::RowSource(InputType type, const std::string& bytes, int64_t first, co
       rows_(type, bytes.data(), input_shape, normalisation),
       stored_(type, bytes.data(), input_shape, {}) {}
 
-std::pair<InputRows, int64_t> RowSource::Read(int64_t start, int64_t count, std::vector<float>* scratch) const {
+std::pair<InputRows, int64_t> RowSource::Read(int64_t start, int64_t count, std::vector<float>* scratch,
+                                              bool again) const {
   if (corrupter_ == nullptr) return {rows_, first_ + start};
   scratch->resize(count * row_size());
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count && !again; ++i) {
     float* const image = scratch->data() + i * row_size();
     stored_.Read(first_ + start + i, image);
     corrupter_->Change(first_ + start + i, image);

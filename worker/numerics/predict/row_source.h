@@ -21,8 +21,10 @@ class RowSource {
 
   int64_t row_size() const { return rows_.row_size(); }
 
-  // Rows [start, start + count): those from the given number on of what is returned, valid while `scratch` is.
-  std::pair<InputRows, int64_t> Read(int64_t start, int64_t count, std::vector<float>* scratch) const;
+  // Rows [start, start + count): those from the given number on of what is returned, valid while `scratch` is. `again`:
+  // `scratch` is as the last call for these rows left it.
+  std::pair<InputRows, int64_t> Read(int64_t start, int64_t count, std::vector<float>* scratch,
+                                     bool again = false) const;
 
  private:
   const std::vector<int64_t>& input_shape_;

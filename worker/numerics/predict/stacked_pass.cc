@@ -25,7 +25,7 @@ class StackedPass final : public DrawPass {
   StackedPass(std::shared_ptr<const ServedModel> model, std::shared_ptr<StackCache> stacks)
       : model_(std::move(model)), stacks_(std::move(stacks)) {}
 
-  void Run(const PassWork& work) override {
+  bool Run(const PassWork& work, const Pause&, PassProgress*) override {
     const c10::AutoGradMode autograd(false);
     while (static_cast<int64_t>(scratch_.size()) < at::get_num_threads()) {
       scratch_.emplace_back(work.sums->front().scratch_size());
@@ -35,6 +35,7 @@ class StackedPass final : public DrawPass {
       const at::Tensor x = Inputs(work, start, count);
       for (size_t i = 0; i < work.stacks.size(); ++i) AddStack(work, i, start, x);
     }
+    return true;
   }
 
  private:

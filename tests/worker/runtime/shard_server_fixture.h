@@ -1,0 +1,177 @@
+// A ShardServer over a fake predictor, with segments whose draws tell their steps.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fake_coordinator.h"
+#include "tests/support/worker_fixture.h"
+#include "worker/numerics/predict/device_rows.h"
+#include "worker/runtime/session/progress_upload.h"
+#include "worker/runtime/shard_server.h"
+
+namespace chainfleet {
+
+// Its trace is the first coordinate of the newest draw of theta, its line that of theta_a.
+class ThreePartFlatness final : public FlatnessRun {
+ public:
+  ThreePartFlatness(const DrawStack& theta, const DrawStack& theta_a) {
+    flatness_.chain = theta.chain;
+    flatness_.fisher_trace = (*theta.theta.back())[0];
+    if (!theta_a.theta.empty()) flatness_.anchor_line = {(*theta_a.theta.back())[0]};
+  }
+  absl::StatusOr<bool> Advance() override { return ++parts_ == 3; }
+  const Flatness& result() const override { return flatness_; }
+
+ private:
+  Flatness flatness_;
+  int parts_ = 0;
+};
+
+// A millisecond a draw, kDraws of them.
+class SlowRun final : public PredictionRun {
+ public:
+  static constexpr int kDraws = 24;
+  SlowRun(std::vector<PartialPrediction> partials, FakeClock* clock) : partials_(std::move(partials)), clock_(clock) {}
+  absl::StatusOr<bool> Advance(const Pause& pause) override {
+    for (bool paused = false; draws_ < kDraws && !paused; paused = pause()) {
+      clock_->Advance(absl::Milliseconds(1));
+      ++draws_;
+    }
+    return draws_ == kDraws;
+  }
+  std::vector<PartialPrediction> Take() override { return std::move(partials_); }
+
+ private:
+  std::vector<PartialPrediction> partials_;
+  FakeClock* const clock_;
+  int draws_ = 0;
+};
+
+// Its only row's "probability" is the sum of the first coordinates: which draws were used can be read from it.
+class FakePredictor final : public Predictor {
+ public:
+  explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
+  absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks, const InputTensor&,
+                                                         bool members, std::shared_ptr<DeviceRows>* kept) override {
+    if (members) members_asked = true;
+    rows_made.push_back(Make(kept));
+    clock_->Advance(absl::Milliseconds(100));
+    std::vector<PartialPrediction> partials;
+    for (const DrawStack& draws : stacks) {
+      ids_asked.push_back(draws.ids);
+      PartialPrediction& partial = partials.emplace_back();
+      partial.chain = draws.chain;
+      partial.kind = draws.kind;
+      partial.num_draws = static_cast<int64_t>(draws.theta.size());
+      partial.sum_wp = {0};
+      for (const auto& theta : draws.theta) partial.sum_wp[0] += (*theta)[0];
+    }
+    return partials;
+  }
+  // The probability is the severity of the corruption.
+  absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack> stacks, const ResidentDataset&,
+                                                           int64_t, int64_t, bool, bool, const Corruption* corruption,
+                                                           std::shared_ptr<DeviceRows>* kept) override {
+    rows_made.push_back(Make(kept));
+    std::vector<PartialPrediction> partials(stacks.size());
+    for (PartialPrediction& partial : partials) partial.sum_wp = {corruption == nullptr ? 0.0 : corruption->severity};
+    return std::make_unique<SlowRun>(std::move(partials), clock_);
+  }
+  absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
+                                                             const DrawStack& theta_a,
+                                                             std::shared_ptr<const ResidentDataset>, int64_t,
+                                                             int64_t) override {
+    if (plan.radius <= 0) return absl::InvalidArgumentError("radius");
+    return std::make_unique<ThreePartFlatness>(theta, theta_a);
+  }
+
+  inline static bool members_asked = false;
+  inline static std::vector<std::vector<DrawId>> ids_asked;        // of each stack
+  inline static std::vector<std::weak_ptr<DeviceRows>> rows_made;  // a pointer for each call: what it was about
+
+ private:
+  static std::shared_ptr<DeviceRows> Make(std::shared_ptr<DeviceRows>* kept) {
+    if (*kept == nullptr) *kept = std::make_shared<DeviceRows>();
+    return *kept;
+  }
+
+  FakeClock* const clock_;
+};
+
+class ShardServerTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  FakeCoordinator server_{&executor_};
+  CountingObserver observer_;
+  ObjectFetcher fetcher_{&server_, &executor_, RngKey{1}};
+  InputCache inputs_{&fetcher_, &executor_};
+  DrawCache draws_{&fetcher_, &executor_};
+  ShardServer shards_{[this](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> {
+                        return std::make_unique<FakePredictor>(&clock_);
+                      },
+                      &draws_,
+                      &inputs_,
+                      &executor_,
+                      &clock_,
+                      &observer_};
+  std::vector<absl::StatusOr<ShardResult>> results_;
+
+  // Two segments of two draws, steps 1..4; a draw's first coordinate is its step, theta_a's 10 times as much.
+  ChainDraws Chain(int32_t index, int64_t skip_draws = 0, int64_t num_draws = 4) {
+    ChainDraws chain{{"job-a", index}, {}, skip_draws, num_draws};
+    DigestHex parent = FirstParentDigest();
+    for (int64_t first = 0; first < 4; first += 2) {
+      ProgressUpload upload;
+      upload.step = first + 2;
+      for (int64_t i = first; i < first + 2; ++i) {
+        const float step = static_cast<float>(i + 1);
+        upload.draws.push_back({i + 1, 1, {{step, 0}, {10 * step, 0}}});
+      }
+      const EncodedUpload encoded = EncodeUpload(
+          {"store", {chain.chain, 1}, {DrawKind::kTheta, DrawKind::kThetaA}, {{"theta", {2}, 0, 1}}, first, parent},
+          upload);
+      chain.segments.push_back(*encoded.commit.segment);
+      server_.blobs[chain.segments.back().object.name] = *encoded.segment_bytes;
+      parent = chain.segments.back().digest;
+    }
+    return chain;
+  }
+  // Of so many rows that each chain and kind is a part of its own.
+  ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains, int64_t rows = ShardServer::kUnitPasses) {
+    ShardRequest request;
+    request.shard_id = id;
+    auto plan = std::make_shared<PredictPlan>();
+    plan->job = "job-a";
+    request.plan = plan;
+    request.chains = std::move(chains);
+    request.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
+    request.inputs =
+        std::make_shared<InputTensor>(InputTensor{.type = InputType::kFloat32, .shape = {rows}, .bytes = {}});
+    return request;
+  }
+  void Submit(ShardRequest request) {
+    shards_.Submit(std::move(request), [this](auto result) { results_.push_back(std::move(result)); });
+  }
+  // Shards that were answered, in their order.
+  std::vector<uint64_t> Served() {
+    executor_.RunUntilIdle();
+    std::vector<uint64_t> ids;
+    for (const auto& result : results_) ids.push_back(result.ok() ? result->shard_id : 0);
+    return ids;
+  }
+  void RunAll() {
+    do {
+      executor_.RunUntilIdle();
+    } while (shards_.ServeOne());
+    executor_.RunUntilIdle();
+  }
+};
+
+}  // namespace chainfleet

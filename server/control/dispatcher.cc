@@ -25,6 +25,7 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
       observer(options.observer != nullptr ? options.observer : &nobody),
       now(c->Monotonic()),
       shares(options.shares) {
+  for (const RetiredName& name : state.retired_names) jobs.Retire(name);
   for (StoredJob& job : state.jobs) {
     JobEntry& entry = *AddJob(std::move(job));
     if (entry.row.intent == JobIntent::kDelete) SchedulePurge(entry.row.id);

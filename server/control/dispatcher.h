@@ -71,7 +71,7 @@ class Dispatcher {
   ~Dispatcher();
 
   // Jobs. Who calls is told apart here and in CreateJob and ListJobs; all other calls take the id that this gives.
-  // `name`: a job id, a name (its newest undeleted job), or "@latest", among the jobs of `tenant`. NOT_FOUND names what
+  // `name`: a job id, a name (its newest job), or "@latest", among the jobs of `tenant`. NOT_FOUND names what
   // was asked, here and below.
   absl::StatusOr<std::string> ResolveJob(const std::string& tenant, const std::string& name);
   void CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id, bool validate_only,

@@ -58,7 +58,7 @@ void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> 
   impl_->Change(change::ScaleJob{id, chains}, [id, done](Impl& impl, const ApplyResult& result) {
     if (!result.status.ok()) return impl.Say<JobView>(done, result.status);
     const JobEntry* job = impl.jobs.Find(id);
-    if (job == nullptr) return impl.Say<JobView>(done, Impl::NoSuchJob(id));
+    if (job == nullptr) return impl.Say<JobView>(done, NoSuchJob(id));
     impl.Say<JobView>(done, ViewOf(*job));
   });
 }

@@ -102,7 +102,6 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     Alias alias;
     std::shared_ptr<const Snapshot> snapshot;
   };
-  static absl::Status NoSuchJob(const std::string& name);
   absl::Status FindData(JobPlan* plan) const;  // the data set and module that its spec names
   JobEntry* AddJob(StoredJob stored);
   void KeepVersion(JobEntry* job, const Snapshot& snapshot);  // its newest one now

@@ -36,10 +36,6 @@ absl::Status CheckRoom(const JobPlan& plan, std::optional<int64_t> free_bytes) {
 
 }  // namespace
 
-absl::Status Dispatcher::Impl::NoSuchJob(const std::string& name) {
-  return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
-}
-
 absl::Status Dispatcher::Impl::FindData(JobPlan* plan) const {
   if (const std::string& name = plan->spec.dataset; !name.empty()) {
     const auto dataset = datasets.find(name);
@@ -72,8 +68,7 @@ JobEntry* Dispatcher::Impl::AddJob(StoredJob stored) {
 
 absl::StatusOr<std::string> Dispatcher::ResolveJob(const std::string& tenant, const std::string& name) {
   Impl::Entered entered(impl_.get());
-  const JobEntry* job = impl_->jobs.Resolve(tenant, name);
-  if (job == nullptr) return Impl::NoSuchJob(name);
+  CHAINFLEET_ASSIGN_OR_RETURN(const JobEntry* job, impl_->jobs.Resolve(tenant, name));
   return job->row.id;
 }
 
@@ -125,14 +120,14 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
 void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobView> done) {
   Impl& impl = *impl_;
   Impl::Entered entered(&impl);
-  if (impl.jobs.Find(id) == nullptr) return impl.Say<JobView>(done, Impl::NoSuchJob(id));
+  if (impl.jobs.Find(id) == nullptr) return impl.Say<JobView>(done, NoSuchJob(id));
   // Also if it is so already: another intent may be on its way to the store.
   impl.Change(change::SetIntent{id, intent}, [id, intent, done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<JobView>(done, result.status);
     if (intent == JobIntent::kDelete) i.SchedulePurge(id);
     i.policy_due = true;
     JobEntry* changed = i.jobs.Find(id);
-    if (changed == nullptr) return i.Say<JobView>(done, Impl::NoSuchJob(id));
+    if (changed == nullptr) return i.Say<JobView>(done, NoSuchJob(id));
     i.WaitFromNow(changed);
     i.StirHolders(*changed);
     i.Say<JobView>(done, ViewOf(*changed));
@@ -142,21 +137,21 @@ void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobVie
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {
   Impl::Entered entered(impl_.get());
   const JobEntry* job = impl_->jobs.Find(id);
-  if (job == nullptr) return Impl::NoSuchJob(id);
+  if (job == nullptr) return NoSuchJob(id);
   return ViewOf(*job);
 }
 
 absl::StatusOr<JobBrief> Dispatcher::GetBrief(const std::string& id) {
   Impl::Entered entered(impl_.get());
   const JobEntry* job = impl_->jobs.Find(id);
-  if (job == nullptr) return Impl::NoSuchJob(id);
+  if (job == nullptr) return NoSuchJob(id);
   return BriefOf(*job);
 }
 
 absl::StatusOr<std::vector<ChainState>> Dispatcher::GetChainStates(const std::string& id) {
   Impl::Entered entered(impl_.get());
   const JobEntry* job = impl_->jobs.Find(id);
-  if (job == nullptr) return Impl::NoSuchJob(id);
+  if (job == nullptr) return NoSuchJob(id);
   std::vector<ChainState> states;
   for (const ChainEntry& chain : job->chains) states.push_back(chain.row.state);
   return states;
@@ -179,6 +174,7 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int3
     if (filter.state && job->second->state != *filter.state) continue;
     if (filter.tenant && job->second->row.tenant != *filter.tenant) continue;
     bytes += WireBytes(job->second->row.plan->spec);
+    for (const auto& [point, why] : job->second->row.stopped) bytes += static_cast<int64_t>(why.size()) + 16;
     if (page.items.size() == limit || (!page.items.empty() && bytes > limits::kPageBytes)) {
       page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
       break;
@@ -197,7 +193,7 @@ Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& id, uint64_t see
     return WatchTicket();
   };
   const JobEntry* job = impl.jobs.Find(id);
-  if (job == nullptr) return answer(Impl::NoSuchJob(id));
+  if (job == nullptr) return answer(NoSuchJob(id));
   if (job->version > seen) return answer(Watched{ViewOf(*job), job->version});
   auto& watchers = impl.watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {

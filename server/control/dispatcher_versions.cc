@@ -201,8 +201,7 @@ absl::StatusOr<NamedDraws> Dispatcher::ResolveDraws(const std::string& tenant, c
     const JobEntry* job = impl_->jobs.Find(alias->second.alias.job);
     if (job != nullptr) return NamedDraws{BriefOf(*job), alias->second.snapshot};
   }
-  const JobEntry* job = impl_->jobs.Resolve(tenant, name);
-  if (job == nullptr) return Impl::NoSuchJob(name);
+  CHAINFLEET_ASSIGN_OR_RETURN(const JobEntry* job, impl_->jobs.Resolve(tenant, name));
   return NamedDraws{BriefOf(*job), nullptr};
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/domain/chain_memory.h"
 
 namespace chainfleet {
@@ -115,7 +116,9 @@ void JobTable::Derive(JobEntry* job) {
 void JobTable::Remove(const std::string& id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
-  const QueuePlace place{found->second.priority(), found->second.row.sequence};
+  const JobRow& row = found->second.row;
+  Retire({row.tenant, row.plan->spec.name, row.sequence});
+  const QueuePlace place{found->second.priority(), row.sequence};
   by_age_.erase(place.sequence);
   Queue(&found->second, false);
   for (JobQueue* queue : {&suspect_queue_, &surplus_queue_, &running_}) queue->erase(place);
@@ -133,14 +136,32 @@ ChainEntry* JobTable::Find(const ChainId& id) {
   return &job->chains[static_cast<size_t>(id.index)];
 }
 
-JobEntry* JobTable::Resolve(const std::string& tenant, const std::string& name) {
+absl::StatusOr<JobEntry*> JobTable::Resolve(const std::string& tenant, const std::string& name) {
   if (JobEntry* job = Find(name); job != nullptr && job->row.tenant == tenant) return job;
-  const auto newest = std::find_if(by_age_.rbegin(), by_age_.rend(), [&](const auto& entry) {
-    const JobRow& row = entry.second->row;
-    return row.tenant == tenant && row.intent != JobIntent::kDelete &&
-           (name == "@latest" || row.plan->spec.name == name);
-  });
-  return newest == by_age_.rend() ? nullptr : newest->second;
+  const auto retired = retired_.find({tenant, name});
+  bool deleted = false;  // the newest of this name
+  for (auto entry = by_age_.rbegin(); entry != by_age_.rend(); ++entry) {
+    JobEntry* const job = entry->second;
+    if (job->row.tenant != tenant || (name != "@latest" && job->row.plan->spec.name != name)) continue;
+    if (retired != retired_.end() && job->row.sequence < retired->second) deleted = true;
+    if (job->row.intent == JobIntent::kDelete) {
+      deleted = name != "@latest";
+      continue;
+    }
+    if (!deleted) return job;
+    return absl::NotFoundError(absl::StrCat("the newest job ", name, " was deleted; ", job->row.id,
+                                            " is an older one of this name: ask for it by its id"));
+  }
+  return NoSuchJob(name);
+}
+
+void JobTable::Retire(const RetiredName& name) {
+  int64_t& newest = retired_[{name.tenant, name.name}];
+  newest = std::max(newest, name.sequence);
+}
+
+absl::Status NoSuchJob(const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
 }
 
 JobBrief BriefOf(const JobEntry& job) {

@@ -78,8 +78,10 @@ class JobTable {
 
   JobEntry* Find(const std::string& id);
   ChainEntry* Find(const ChainId& id);
-  // Of one tenant: a job id, a name (its newest job that is not to be deleted), or "@latest". Null if there is none.
-  JobEntry* Resolve(const std::string& tenant, const std::string& name);
+  // Of one tenant: a job id, a name (its newest job), or "@latest" (the newest that is not to be deleted). NOT_FOUND,
+  // also if the newest job of the name was deleted: an older one is another posterior and must be asked for by its id.
+  absl::StatusOr<JobEntry*> Resolve(const std::string& tenant, const std::string& name);
+  void Retire(const RetiredName& name);
 
   // By age, oldest first.
   const std::map<int64_t, JobEntry*>& by_age() const { return by_age_; }
@@ -96,11 +98,13 @@ class JobTable {
   void Queue(JobEntry* job, bool waits);
 
   std::map<std::string, JobEntry> jobs_;
+  std::map<std::pair<std::string, std::string>, int64_t> retired_;  // tenant and name, to a sequence
   std::map<int64_t, JobEntry*> by_age_;
   WaitingJobs queue_;
   JobQueue suspect_queue_, surplus_queue_, running_;
 };
 
+absl::Status NoSuchJob(const std::string& name);
 JobView ViewOf(const JobEntry& job);
 JobBrief BriefOf(const JobEntry& job);
 

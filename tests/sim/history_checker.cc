@@ -48,12 +48,14 @@ std::vector<std::string> HistoryChecker::Check(const History& history) {
   for (const auto& [chain, events] : history.events()) chains.insert(chain);
   for (const ChainId& chain : chains) {
     const Path path = ReadPath(chain);
+    const auto row = rows.find(chain);
+    const bool purged = row == rows.end();
+    if (purged && path.num_draws > 0) Complain(chain, "was purged and left records");
     if (const auto events = history.events().find(chain); events != history.events().end()) {
       CheckEvents(chain, events->second);
-      CheckAcknowledged(chain, events->second, path);
+      if (!purged) CheckAcknowledged(chain, events->second, path);
     }
-    const auto row = rows.find(chain);
-    if (row == rows.end()) continue;  // purged: its records are tombstones
+    if (purged) continue;
     CheckRow(row->second, path);
     // A chain that was not needed any more says so and has ended where it was.
     const bool to_its_end = row->second.state == ChainState::kSucceeded && row->second.reason.empty();

@@ -187,9 +187,11 @@ absl::Status FileBlobStore::ListPages(const std::string& prefix, const PageVisit
 absl::Status FileBlobStore::Delete(const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
   const absl::Status status = Judge(file_system_->Remove(path));
-  if (!status.ok()) return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  if (!status.ok() && !absl::IsNotFound(status)) return status;
+  // Also if it is gone: whoever removed it may have died before its folders.
   for (std::string folder = FolderOf(path); folder.size() > folder_.size(); folder = FolderOf(folder)) {
-    if (!file_system_->RemoveEmptyFolder(folder).ok()) break;  // it has other objects
+    const absl::Status removed = file_system_->RemoveEmptyFolder(folder);
+    if (!removed.ok() && !absl::IsNotFound(removed)) break;  // it has other objects
     MutexLock lock(&mutex_);
     folders_.erase(folder);
   }

@@ -252,11 +252,13 @@ class Applier {
       return Refused(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " is not to be deleted")));
     }
     ApplyResult result;
-    CHAINFLEET_ASSIGN_OR_RETURN(result.purge, rows_->PurgeJob(c));
-    if (result.purge) return result;
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool more, rows_->PurgeJob(c));
+    if (more) result.purge = c;
+    if (more) return result;
     // Not before the last page: what a sweep between two pages leaves is found by this one.
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows_->ListChains(c.job));
     for (const ChainRow& row : chains) CHAINFLEET_RETURN_IF_ERROR(SweepIfGranted(row));
+    CHAINFLEET_RETURN_IF_ERROR(rows_->DeleteChains(c.job));
     return result;
   }
 

@@ -66,21 +66,23 @@ class MemoryRows final : public StateRows {
              (row.id == name || row.plan->spec.name == name);
     });
   }
-  absl::StatusOr<std::optional<change::PurgeJob>> PurgeJob(const change::PurgeJob& page) override {
+  absl::StatusOr<bool> PurgeJob(const change::PurgeJob& page) override {
     const std::string& id = page.job;
-    int32_t left = page.page;
-    auto i = segments.upper_bound({{id, page.after_chain}, page.after_first_index});
-    for (; i != segments.end() && i->first.first.job == id; ++i) {
-      i->second.deleted = true;
-      if (--left == 0) return std::optional<change::PurgeJob>({id, i->first.first.index, i->first.second, page.page});
-    }
+    const auto first = segments.lower_bound({{id, 0}, 0});
+    const auto end = segments.upper_bound({{id, INT32_MAX}, 0});
+    const auto page_end = std::ranges::next(first, page.page, end);
+    if (segments.erase(first, page_end) != end) return true;
     jobs.at(id).purged = true;
     jobs.at(id).snapshots.clear();
     std::erase_if(resume_points, [&](const auto& entry) { return entry.first.job == id; });
     std::erase_if(evaluations, [&](const auto& entry) { return entry.second.job == id; });
     std::erase_if(findings, [&](const auto& entry) { return entry.first.first == id; });
     std::erase_if(expired, [&](const auto& entry) { return entry.second.chain.job == id; });
-    return std::optional<change::PurgeJob>();
+    return false;
+  }
+  absl::Status DeleteChains(const std::string& job) override {
+    std::erase_if(chains, [&](const auto& entry) { return entry.first.job == job; });
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override { return Find(chains, id); }
@@ -419,6 +421,7 @@ absl::StatusOr<StoredState> MemoryStateStore::Load() {
   MutexLock lock(&t.mutex);
   StoredState state;
   for (const auto& [id, job] : t.rows.jobs) {
+    if (job.purged) state.retired_names.push_back({job.row.tenant, job.row.plan->spec.name, job.row.sequence});
     if (job.purged) continue;
     StoredJob stored{job.row, {}, {}};
     CHAINFLEET_ASSIGN_OR_RETURN(stored.chains, t.rows.ListChains(id));

@@ -98,7 +98,7 @@ absl::Status SqlGroupRows::UpdateJob(const JobRow& row) {
   return SqlRows::UpdateJob(row);
 }
 
-absl::StatusOr<std::optional<change::PurgeJob>> SqlGroupRows::PurgeJob(const change::PurgeJob& page) {
+absl::StatusOr<bool> SqlGroupRows::PurgeJob(const change::PurgeJob& page) {
   intents_.erase(page.job);
   std::erase_if(chains_, [&](const auto& chain) { return chain.first.job == page.job; });
   return SqlRows::PurgeJob(page);

@@ -22,7 +22,7 @@ class SqlGroupRows final : public SqlRows {
 
   absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) override;
   absl::Status UpdateJob(const JobRow& row) override;
-  absl::StatusOr<std::optional<change::PurgeJob>> PurgeJob(const change::PurgeJob& page) override;
+  absl::StatusOr<bool> PurgeJob(const change::PurgeJob& page) override;
   absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override;
   absl::Status PutChain(const ChainRow& row) override;
   absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override;

@@ -1,6 +1,5 @@
 #include "core/store/state_store/sql_rows.h"
 
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -134,31 +133,12 @@ absl::Status SqlRows::ReplacePlan(const JobRow& row) {
   return s.Bind(EncodeJobPlan(*row.plan)).Bind(int64_t{row.asked_chains}).Bind(row.id).Run();
 }
 
-absl::StatusOr<std::optional<change::PurgeJob>> SqlRows::EndOfPage(const change::PurgeJob& page) {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s,
-      connection_->Prepare("SELECT chain, first_index FROM segments WHERE job = ? AND "
-                           "(chain, first_index) > (?, ?) ORDER BY chain, first_index LIMIT 1 OFFSET ?"));
-  s.Bind(page.job).Bind(int64_t{page.after_chain}).Bind(page.after_first_index).Bind(int64_t{page.page} - 1);
-  CHAINFLEET_ASSIGN_OR_RETURN(const bool full, s.Step());
-  if (!full) return std::optional<change::PurgeJob>();
-  return std::optional<change::PurgeJob>({page.job, static_cast<int32_t>(s.Int(0)), s.Int(1), page.page});
-}
-
-absl::StatusOr<std::optional<change::PurgeJob>> SqlRows::PurgeJob(const change::PurgeJob& page) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<change::PurgeJob> next, EndOfPage(page));
-  {
-    CHAINFLEET_ASSIGN_OR_RETURN(
-        SqlStatement s, connection_->Prepare("UPDATE segments SET deleted = 1 WHERE job = ? AND (chain, first_index) > "
-                                             "(?, ?) AND (chain, first_index) <= (?, ?) AND deleted = 0"));
-    s.Bind(page.job).Bind(int64_t{page.after_chain}).Bind(page.after_first_index);
-    s.Bind(next ? int64_t{next->after_chain} : std::numeric_limits<int32_t>::max());
-    s.Bind(next ? next->after_first_index : std::numeric_limits<int64_t>::max());
-    CHAINFLEET_RETURN_IF_ERROR(s.Run());
-  }
-  if (next) return next;
+absl::StatusOr<bool> SqlRows::PurgeJob(const change::PurgeJob& page) {
   for (const char* sql :
-       {"DELETE FROM expired WHERE ticket IN (SELECT ticket FROM expired WHERE job = ? LIMIT ?)",
+       {"DELETE FROM segments WHERE job = ?1 AND (chain, first_index) IN (SELECT chain, first_index FROM segments "
+        "WHERE "
+        "job = ?1 LIMIT ?2)",
+        "DELETE FROM expired WHERE ticket IN (SELECT ticket FROM expired WHERE job = ? LIMIT ?)",
         "DELETE FROM resume_points WHERE job = ?1 AND chain IN (SELECT chain FROM resume_points WHERE job = ?1 LIMIT "
         "?2)",
         "DELETE FROM evaluations WHERE sequence IN (SELECT sequence FROM evaluations WHERE job = ? LIMIT ?)",
@@ -166,11 +146,16 @@ absl::StatusOr<std::optional<change::PurgeJob>> SqlRows::PurgeJob(const change::
         "DELETE FROM snapshots WHERE job = ?1 AND number IN (SELECT number FROM snapshots WHERE job = ?1 LIMIT ?2)"}) {
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));
     CHAINFLEET_RETURN_IF_ERROR(s.Bind(page.job).Bind(int64_t{page.page}).Run());
-    if (connection_->changes() == page.page) return std::optional(page);
+    if (connection_->changes() == page.page) return true;
   }
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("UPDATE jobs SET purged = 1 WHERE id = ?"));
   CHAINFLEET_RETURN_IF_ERROR(s.Bind(page.job).Run());
-  return std::optional<change::PurgeJob>();
+  return false;
+}
+
+absl::Status SqlRows::DeleteChains(const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("DELETE FROM chains WHERE job = ?"));
+  return s.Bind(job).Run();
 }
 
 absl::StatusOr<bool> SqlRows::IsJobName(const std::string& tenant, const std::string& name) {
@@ -179,6 +164,18 @@ absl::StatusOr<bool> SqlRows::IsJobName(const std::string& tenant, const std::st
       SqlStatement s, connection_->Prepare("SELECT 1 FROM jobs WHERE tenant = ?1 AND purged = 0 AND intent != ?2 AND "
                                            "(id = ?3 OR substr(id, 1, length(id) - 7) = ?3) LIMIT 1"));
   return s.Bind(tenant).Bind(static_cast<int64_t>(JobIntent::kDelete)).Bind(name).Step();
+}
+
+absl::StatusOr<std::vector<RetiredName>> SqlRows::ListRetiredNames() {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      SqlStatement s, connection_->Prepare("SELECT tenant, substr(id, 1, length(id) - 7), MAX(sequence) FROM jobs "
+                                           "WHERE purged = 1 GROUP BY 1, 2 ORDER BY 1, 2"));
+  std::vector<RetiredName> names;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
+    if (!found) return names;
+    names.push_back({s.Text(0), s.Text(1), s.Int(2)});
+  }
 }
 
 absl::StatusOr<std::optional<ChainRow>> SqlRows::FindChain(const ChainId& id) {

@@ -32,7 +32,8 @@ class SqlRows : public StateRows {
   absl::Status UpdateJob(const JobRow& row) override;
   absl::Status ReplacePlan(const JobRow& row) override;
   absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) override;
-  absl::StatusOr<std::optional<change::PurgeJob>> PurgeJob(const change::PurgeJob& page) override;
+  absl::StatusOr<bool> PurgeJob(const change::PurgeJob& page) override;
+  absl::Status DeleteChains(const std::string& job) override;
   absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) override;
   absl::StatusOr<std::vector<ChainRow>> ListChains(const std::string& job) override;
   absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) override;
@@ -90,6 +91,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
   absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit);
   absl::StatusOr<std::vector<StoredAlias>> ListAliases();
+  absl::StatusOr<std::vector<RetiredName>> ListRetiredNames();
   absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit);
   absl::StatusOr<int64_t> LastExpired();
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const StateStore::SegmentCursor& after, int32_t limit);
@@ -122,7 +124,6 @@ class SqlRows : public StateRows {
   // All rows of the columns job, chain, record, corrupt, deleted.
   absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlStatement statement);
   // The key of the last segment of the page; none if the page is not full.
-  absl::StatusOr<std::optional<change::PurgeJob>> EndOfPage(const change::PurgeJob& page);
   // All rows of one text column.
   absl::StatusOr<std::vector<std::string>> Texts(SqlStatement statement);
   absl::StatusOr<std::string> TenantIn(SqlStatement statement);  // that finds the record of a data set or a model

@@ -91,6 +91,7 @@ absl::StatusOr<StoredState> SqlStateStore::Load() {
       CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_snapshot, rows.NewestSnapshot(stored.row.id));
       state.jobs.push_back(std::move(stored));
     }
+    CHAINFLEET_ASSIGN_OR_RETURN(state.retired_names, rows.ListRetiredNames());
     CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows.ListDatasets());
     CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows.ListModels());
     CHAINFLEET_ASSIGN_OR_RETURN(state.aliases, rows.ListAliases());

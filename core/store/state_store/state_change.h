@@ -173,17 +173,14 @@ struct MarkCorrupt {
   bool corrupt = true;
 };
 
-// Segments that PurgeJob makes tombstones in one change. A page is short beside a store's timeouts and beside the
-// commits that wait for it, however many segments the job has.
+// Rows that PurgeJob deletes in one change. A page is short beside a store's timeouts and beside the commits that wait
+// for it, however many rows the job has.
 inline constexpr int32_t kPurgePage = 1000;
 
-// After DELETE: a page of segments become tombstones, in (chain, first index) order; behind the last one the rest of
-// the job's rows go by pages too, then the job leaves Load(). The result has the change that goes on, none when the job
-// is purged. From the beginning again, after a crash: the same.
+// After DELETE: a page of the job's rows goes, at the end its chains, whose objects are swept, and the job leaves
+// Load(). The result has the change that goes on, none when the job is purged.
 struct PurgeJob {
   std::string job;
-  int32_t after_chain = -1;  // beyond (after_chain, after_first_index), as the result before said
-  int64_t after_first_index = -1;
   int32_t page = kPurgePage;
 };
 

@@ -31,10 +31,10 @@ class StateRows {
   virtual absl::Status ReplacePlan(const JobRow& row) = 0;
   // Whether a job of the tenant that is not to be deleted has this name or id.
   virtual absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) = 0;
-  // The next page of its segments, as tombstones; when there is none left, a page of its resume points, versions,
-  // evaluations, findings and what had expired goes. Returns the next page, none if nothing is left: then the job is
-  // marked as purged, it and its chains stay, hidden.
-  virtual absl::StatusOr<std::optional<change::PurgeJob>> PurgeJob(const change::PurgeJob& page) = 0;
+  // Deletes a page of its segments, resume points, versions, evaluations, findings and what had expired. True: there may
+  // be more. False: only its chains are left, and its own row, which keeps its id taken: it is marked as purged, hidden.
+  virtual absl::StatusOr<bool> PurgeJob(const change::PurgeJob& page) = 0;
+  virtual absl::Status DeleteChains(const std::string& job) = 0;
 
   virtual absl::StatusOr<std::optional<ChainRow>> FindChain(const ChainId& id) = 0;
   virtual absl::StatusOr<std::vector<ChainRow>> ListChains(const std::string& job) = 0;

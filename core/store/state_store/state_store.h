@@ -36,9 +36,17 @@ struct StoredAlias {
   Snapshot snapshot;  // the one it names
 };
 
+// A purged job: those of its name before it answer to their ids alone.
+struct RetiredName {
+  std::string tenant, name;
+  int64_t sequence = 0;
+  bool operator==(const RetiredName&) const = default;
+};
+
 // Everything but segments and resume points: it does not grow with the number of draws.
 struct StoredState {
   std::vector<StoredJob> jobs;  // not purged ones, by sequence
+  std::vector<RetiredName> retired_names;
   std::vector<Dataset> datasets;
   std::vector<StoredModel> models;
   std::vector<StoredAlias> aliases;  // by tenant and name

@@ -173,7 +173,7 @@ TEST_F(PostgresLeaderTest, NoStatementOfAPurgeGrowsWithTheJob) {
       "IF (SELECT COUNT(*) FROM touched) > " +
       std::to_string(change::kPurgePage) +
       " THEN RAISE EXCEPTION 'too many rows in one statement'; END IF; RETURN NULL; END $$; "
-      "CREATE TRIGGER few_updated AFTER UPDATE ON segments REFERENCING NEW TABLE AS touched "
+      "CREATE TRIGGER few_segments AFTER DELETE ON segments REFERENCING OLD TABLE AS touched "
       "FOR EACH STATEMENT EXECUTE FUNCTION few(); "
       "CREATE TRIGGER few_deleted AFTER DELETE ON expired REFERENCING OLD TABLE AS touched "
       "FOR EACH STATEMENT EXECUTE FUNCTION few()");
@@ -187,7 +187,7 @@ TEST_F(PostgresLeaderTest, NoStatementOfAPurgeGrowsWithTheJob) {
   for (std::optional<change::PurgeJob> next = {{"job-aaaaaa"}}; next; ++pages) next = apply(*next).purge;
   EXPECT_EQ(pages, 50 + 3);
   EXPECT_TRUE(elected->store->Load()->jobs.empty());
-  EXPECT_TRUE(elected->store->ListSegments({.job = "job-aaaaaa", .live_only = true})->empty());
+  EXPECT_TRUE(elected->store->ListSegments({.job = "job-aaaaaa"})->empty());
   EXPECT_EQ(*elected->store->LastExpired(), 0);
 }
 

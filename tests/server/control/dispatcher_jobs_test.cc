@@ -90,6 +90,19 @@ TEST_F(DispatcherJobs, StandardizeTurnsTheNormalisationOff) {
   EXPECT_EQ(TryCreate(spec)->plan->normalisation, Normalisation());
 }
 
+TEST_F(DispatcherJobs, StartsThatAreNotWholePointsAreRefused) {
+  JobSpec spec = SmallSpec("walk", 2);
+  spec.init.theta = {1, 2, 3};
+  const auto violations = FieldViolationsOf(TryCreate(spec).status());
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].path, "init.theta");
+  EXPECT_EQ(violations[0].message, "has 3 numbers; the model has 2 parameters: give 1 number, 2, or a multiple");
+  spec.init = {.theta = {1, NAN}};
+  EXPECT_EQ(FieldViolationsOf(TryCreate(spec).status())[0].path, "init.theta[1]");
+  spec.init = {.theta = {1, 2, 3, 4}, .perturb = 0.1};
+  EXPECT_EQ(TryCreate(spec)->plan->spec.init, spec.init);
+}
+
 TEST_F(DispatcherJobs, ModelThatNoWorkerCouldHoldIsRefused) {
   ASSERT_TRUE(Put(Digits()).ok());
   JobSpec spec = OnDigits();
@@ -125,12 +138,28 @@ TEST_F(DispatcherJobs, ValidateOnlyStoresNothing) {
   EXPECT_TRUE(store_->Load()->jobs.empty());
 }
 
-TEST_F(DispatcherJobs, NamesResolveToTheNewestUndeletedJob) {
+// "after a job is deleted an older one of its name answers silently": it is another posterior.
+TEST_F(DispatcherJobs, NamesResolveToTheNewestJobAndToNoOlderOne) {
   const std::string older = Create("job", 1), newer = Create("job", 1);
   EXPECT_EQ(dispatcher_->GetJob(IdOf("job"))->id, newer);
   EXPECT_EQ(dispatcher_->GetJob(IdOf("@latest"))->id, newer);
   ASSERT_TRUE(SetIntent(newer, JobIntent::kDelete).ok());
-  EXPECT_EQ(dispatcher_->GetJob(IdOf("job"))->id, older);
+  EXPECT_EQ(dispatcher_->GetJob(IdOf("@latest"))->id, older);
+  const auto expect_refusal = [&] {
+    const absl::Status refused = dispatcher_->ResolveJob(kDefaultTenant, "job").status();
+    EXPECT_TRUE(absl::IsNotFound(refused));
+    EXPECT_EQ(refused.message(),
+              "the newest job job was deleted; " + older + " is an older one of this name: ask for it by its id");
+    EXPECT_EQ(dispatcher_->ResolveJob(kDefaultTenant, older).value(), older);
+  };
+  expect_refusal();
+  executor_.RunFor(limits::kPredictDeadline + absl::Seconds(1));  // purged
+  EXPECT_EQ(store_->Load()->jobs.size(), 1u);
+  expect_refusal();
+  Start();
+  expect_refusal();
+  const std::string newest = Create("job", 1);
+  EXPECT_EQ(dispatcher_->ResolveJob(kDefaultTenant, "job").value(), newest);
   EXPECT_TRUE(absl::IsNotFound(dispatcher_->GetJob(IdOf("other")).status()));
 }
 

@@ -79,16 +79,20 @@ StoredJob Job(int64_t sequence, const std::string& id, const std::string& name, 
   return job;
 }
 
-TEST(JobTable, NameResolvesToItsNewestUndeletedJob) {
+TEST(JobTable, NameResolvesToItsNewestJobUnlessThatWasDeleted) {
   JobTable table;
   table.Add(Job(1, "a-111111", "a"));
   table.Add(Job(2, "a-222222", "a"));
   table.Add(Job(3, "a-333333", "a", JobIntent::kDelete));
   table.Add(Job(4, "b-444444", "b"));
-  EXPECT_EQ(table.Resolve(kDefaultTenant, "a")->row.id, "a-222222");
-  EXPECT_EQ(table.Resolve(kDefaultTenant, "a-111111")->row.id, "a-111111");
-  EXPECT_EQ(table.Resolve(kDefaultTenant, "@latest")->row.id, "b-444444");
-  EXPECT_EQ(table.Resolve(kDefaultTenant, "c"), nullptr);
+  EXPECT_TRUE(absl::IsNotFound(table.Resolve(kDefaultTenant, "a").status()));
+  table.Remove("a-333333");
+  EXPECT_TRUE(absl::IsNotFound(table.Resolve(kDefaultTenant, "a").status()));
+  table.Add(Job(5, "a-555555", "a"));
+  EXPECT_EQ((*table.Resolve(kDefaultTenant, "a"))->row.id, "a-555555");
+  EXPECT_EQ((*table.Resolve(kDefaultTenant, "a-111111"))->row.id, "a-111111");
+  EXPECT_EQ((*table.Resolve(kDefaultTenant, "@latest"))->row.id, "a-555555");
+  EXPECT_TRUE(absl::IsNotFound(table.Resolve(kDefaultTenant, "c").status()));
 }
 
 TEST(JobTable, QueueHoldsPendingChainsOfRunningJobsOnly) {

@@ -189,9 +189,10 @@ absl::StatusOr<v1::ServerInfo> Client::GetServerInfo() {
 }
 
 absl::StatusOr<std::vector<v1::Worker>> Client::ListWorkers() {
-  CHAINFLEET_ASSIGN_OR_RETURN(auto reply,
-                              Call<v1::JobService>(&v1::JobService::Stub::ListWorkers, v1::ListWorkersRequest()));
-  return std::vector<v1::Worker>(reply.workers().begin(), reply.workers().end());
+  return AllPages<v1::Worker>(
+      v1::ListWorkersRequest(),
+      [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListWorkers, page); },
+      [](auto& reply) { return reply.mutable_workers(); });
 }
 
 absl::StatusOr<v1::Worker> Client::DrainWorker(const std::string& worker, absl::Duration limit) {

@@ -20,6 +20,9 @@ constexpr size_t kAssumedWorkers = 4;
 constexpr int64_t kMemberBytesPerBlock =
     limits::kMaxMemberBytes / limits::kRunningEvaluations / static_cast<int64_t>(limits::kRowBlocksInFlight);
 
+// 4 KiB each.
+constexpr size_t kMaxFlatnessChains = 2048;
+
 int64_t MemberBytesPerRow(const PinnedDraws& draws, const std::vector<DrawKind>& kinds) {
   return NumDraws(draws) * static_cast<int64_t>(kinds.size()) * draws.plan->num_classes *
          static_cast<int64_t>(sizeof(float));
@@ -65,6 +68,10 @@ absl::Status CheckOptions(const EvaluateQuery& query, const PinnedDraws& draws, 
     violations.push_back({"curve_points", absl::StrCat("single draws of one row take ", MemberBytesPerRow(draws, kinds),
                                                        " bytes, at most ", kMemberBytesPerBlock,
                                                        " are held at once: choose fewer draws")});
+  }
+  if (query.flatness && draws.chains.size() > kMaxFlatnessChains) {
+    violations.push_back({"flatness", absl::StrCat("is of ", draws.chains.size(), " chains, at most ",
+                                                   kMaxFlatnessChains, " fit an answer: choose fewer chains")});
   }
   return InvalidFields(violations);
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/base/version.h"
 #include "core/wire/inference_outputs.h"
@@ -123,6 +124,21 @@ absl::Status CheckReply(const InferenceCall& call, int64_t num_classes) {
                          RowBytes(outputs, num_classes, static_cast<int64_t>(call.quantiles.size())));
 }
 
+// Batches by size are left out where they would not fit a message any more.
+struct StatisticsReply {
+  void Add(const InferenceCount& count, const std::string& name) {
+    inference::ModelStatistics& added = *response.add_model_stats();
+    added = Render(count, name);
+    bytes += static_cast<int64_t>(added.ByteSizeLong());
+    if (bytes <= limits::kPageBytes) return;
+    bytes -= static_cast<int64_t>(added.ByteSizeLong());
+    added.clear_batch_stats();
+    bytes += static_cast<int64_t>(added.ByteSizeLong());
+  }
+  inference::ModelStatisticsResponse response;
+  int64_t bytes = 0;
+};
+
 // Of each version in `known`, and of others that were asked for; only of `version` unless it is 0.
 inference::ModelStatisticsResponse CountsOf(const InferenceStatistics& statistics, const std::string& job,
                                             int64_t version, const std::vector<int64_t>& known,
@@ -132,20 +148,20 @@ inference::ModelStatisticsResponse CountsOf(const InferenceStatistics& statistic
     if (version == 0 || number == version) counts[number] = {.model = job, .version = number};
   }
   for (InferenceCount& count : statistics.Of(job, version)) counts[count.version] = std::move(count);
-  inference::ModelStatisticsResponse response;
-  for (const auto& [number, count] : counts) *response.add_model_stats() = Render(count, name);
-  return response;
+  StatisticsReply reply;
+  for (const auto& [number, count] : counts) reply.Add(count, name);
+  return reply.response;
 }
 
 // Of all that a tenant's models were asked since the server started.
 auto AllCounts(const ServiceParts& parts) {
   return [&parts](const std::string& tenant) {
-    inference::ModelStatisticsResponse response;
+    StatisticsReply reply;
     for (const InferenceCount& count : parts.statistics->Of("", 0)) {
       const absl::StatusOr<JobBrief> counted = parts.dispatcher->GetBrief(count.model);
-      if (counted.ok() && counted->tenant == tenant) *response.add_model_stats() = Render(count, "");
+      if (counted.ok() && counted->tenant == tenant) reply.Add(count, "");
     }
-    return response;
+    return reply.response;
   };
 }
 

@@ -15,6 +15,7 @@
 #include "core/wire/jobs_wire.h"
 #include "core/wire/presets.h"
 #include "core/wire/types_wire.h"
+#include "server/control/page_token.h"
 #include "server/rpc/blob_stream.h"
 #include "server/rpc/dataset_upload_call.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
@@ -27,8 +28,6 @@ namespace chainfleet {
 namespace {
 
 constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWatchInterval = absl::Milliseconds(500);
-
-int32_t PageSize(int32_t asked) { return asked <= 0 ? 50 : std::min(asked, limits::kMaxPageSize); }
 
 // The tenant whose data sets and models the caller may delete; nullopt: all.
 std::optional<std::string> OnlyOf(const Principal& caller) {
@@ -67,7 +66,7 @@ absl::StatusOr<ChainRange> ChainsAsked(const JobSpec& spec, const v1::ListSegmen
 
 absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::string& job, const ChainRange& chains,
                                                   const v1::ListSegmentsRequest& request) {
-  StateStore::SegmentQuery query{.job = job, .limit = PageSize(request.page_size())};
+  StateStore::SegmentQuery query{.job = job, .limit = ClampPageSize(request.page_size())};
   if (request.has_chain()) query.chain = request.chain();
   query.after_chain = chains.first - 1;
   query.after_first_index = std::numeric_limits<int64_t>::max();
@@ -159,13 +158,14 @@ grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJ
       if (!parsed.ok()) return answer->Fail(parsed.status());
       state = *parsed;
     }
-    answer->Answer(parts_.dispatcher->ListJobs({*tenant, state}, PageSize(request->page_size()), request->page_token()),
-                   [](const Page<JobView>& page) {
-                     v1::ListJobsResponse list;
-                     for (const JobView& view : page.items) *list.add_jobs() = RenderJob(view, false);
-                     list.set_next_page_token(page.next_page_token);
-                     return list;
-                   });
+    answer->Answer(
+        parts_.dispatcher->ListJobs({*tenant, state}, ClampPageSize(request->page_size()), request->page_token()),
+        [](const Page<JobView>& page) {
+          v1::ListJobsResponse list;
+          for (const JobView& view : page.items) *list.add_jobs() = RenderJob(view, false);
+          list.set_next_page_token(page.next_page_token);
+          return list;
+        });
   });
 }
 
@@ -266,7 +266,7 @@ grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::L
                                                    v1::ListDatasetsResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    answer->Answer(parts_.dispatcher->ListDatasets(PageSize(request->page_size()), request->page_token()),
+    answer->Answer(parts_.dispatcher->ListDatasets(ClampPageSize(request->page_size()), request->page_token()),
                    [](const Page<Dataset>& page) {
                      v1::ListDatasetsResponse list;
                      for (const Dataset& dataset : page.items) *list.add_datasets() = RenderDataset(dataset);
@@ -313,7 +313,7 @@ grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::Lis
                                                  v1::ListModelsResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    answer->Answer(parts_.dispatcher->ListModels(PageSize(request->page_size()), request->page_token()),
+    answer->Answer(parts_.dispatcher->ListModels(ClampPageSize(request->page_size()), request->page_token()),
                    [](const Page<StoredModel>& page) {
                      v1::ListModelsResponse list;
                      for (const StoredModel& model : page.items) *list.add_models() = ToProto(model);
@@ -337,15 +337,28 @@ grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::De
   });
 }
 
-grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::ListWorkersRequest*,
+grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::ListWorkersRequest* request,
                                                   v1::ListWorkersResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    constexpr char kArguments[] = "workers";
+    const absl::StatusOr<std::string> after = CursorOf(kArguments, request->page_token());
+    if (!after.ok()) return answer->Fail(after.status());
+    const int32_t size = request->page_size() > 0 ? ClampPageSize(request->page_size()) : limits::kMaxPageSize;
     std::set<std::string> serving;
     for (const ServingWorker& worker : shards_->Workers()) serving.insert(worker.id);
     v1::ListWorkersResponse list;
-    for (const WorkerView& view : parts_.dispatcher->ListWorkers())
-      *list.add_workers() = RenderWorker(view, serving.contains(view.id));
+    int64_t bytes = 0;
+    for (const WorkerView& view : parts_.dispatcher->ListWorkers()) {
+      if (view.id <= *after) continue;
+      v1::Worker worker = RenderWorker(view, serving.contains(view.id));
+      bytes += static_cast<int64_t>(worker.ByteSizeLong());
+      if (list.workers_size() == size || (list.workers_size() > 0 && bytes > limits::kPageBytes)) {
+        list.set_next_page_token(MakePageToken(kArguments, list.workers().rbegin()->id()));
+        break;
+      }
+      *list.add_workers() = std::move(worker);
+    }
     answer->Succeed(std::move(list));
   });
 }

@@ -13,6 +13,7 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/wire/grpc_status.h"
+#include "server/rpc/reply_size.h"
 
 namespace chainfleet {
 
@@ -23,8 +24,12 @@ class StreamFeed {
   explicit StreamFeed(grpc::ServerWriteReactor<Message>* reactor) : reactor_(reactor) {}
 
   // Queues `message`. With `replace`, it takes the place of one that still waits: a slow reader sees the newest state
-  // and the queue stays at one. False once the call is over.
+  // and the queue stays at one. False once the call is over, which a message that is too large ends.
   bool Send(Message message, bool replace = false) {
+    if (const absl::Status fits = CheckReplySize(message); !fits.ok()) {
+      End(fits);
+      return false;
+    }
     MutexLock lock(&mutex_);
     if (over_) return false;
     if (replace && !waiting_.empty()) waiting_.pop_back();

@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/call_deadline.h"
+#include "server/rpc/reply_size.h"
 
 namespace chainfleet {
 
@@ -26,6 +27,7 @@ class PendingAnswer {
   }
   // `held` is let go when the call is over: the response lives until the client has taken it.
   void Succeed(Response response, std::shared_ptr<const void> held = nullptr) {
+    if (const absl::Status fits = CheckReplySize(response); !fits.ok()) return Fail(fits);
     Finish(
         absl::OkStatus(), [&](Response* out) { *out = std::move(response); }, std::move(held));
   }

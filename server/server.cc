@@ -15,6 +15,7 @@
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
 #include "server/control/restored_store.h"
+#include "server/disk_reserve.h"
 #include "server/rpc/selection_query.h"
 #include "server/scale/slurm_scaler.h"
 #include "server/telemetry/fleet_gauges.h"
@@ -136,12 +137,29 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kDeposedLeaderEnds : absl::ZeroDuration()));
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
   AddDatasetRoots(options);
-  if (state_ == nullptr) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const ObjectHome home, HomeOf(options));
-    CHAINFLEET_ASSIGN_OR_RETURN(
-        state_, OpenSqliteStateStore(options.data_directory + "/state.db", FreshId("s"), options.opening, home));
-  }
+  if (state_ == nullptr) CHAINFLEET_RETURN_IF_ERROR(OpenSqlite(options));
   return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
+}
+
+// On a full disk by what its reserve held. Then all writes fail as on any full disk, and all else is answered.
+absl::Status Server::OpenSqlite(const ServerOptions& options) {
+  const DiskReserve reserve(options.data_directory + "/reserve");
+  CHAINFLEET_ASSIGN_OR_RETURN(const ObjectHome home, HomeOf(options));
+  const auto open = [&] {
+    return OpenSqliteStateStore(options.data_directory + "/state.db", FreshId("s"), options.opening, home);
+  };
+  absl::StatusOr<std::unique_ptr<StateStore>> opened = open();
+  if (ReasonOf(opened.status()) == "DISK_FULL") {
+    reserve.Release();
+    opened = open();
+  }
+  CHAINFLEET_RETURN_IF_ERROR(opened.status());
+  state_ = *std::move(opened);
+  if (!reserve.Fill()) {
+    Log(LogLevel::kError, "the disk is full: nothing can be stored until there is room, all else is answered",
+        {{"data", options.data_directory}});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Server::LockFolder(absl::Duration patience) {

@@ -93,6 +93,7 @@ class Server {
  private:
   Server() = default;
   absl::Status OpenStores(const ServerOptions& options);
+  absl::Status OpenSqlite(const ServerOptions& options);
   absl::Status LockFolder(absl::Duration patience);
   absl::Status OpenBlobs(const ServerOptions& options);
   void AddDatasetRoots(const ServerOptions& options);

@@ -142,6 +142,22 @@ class FullDisk(FaultTest):
         self.fleet.finish(job)
         self.judge()
 
+    def test_a_server_killed_on_a_full_disk_starts_on_it_and_answers(self):
+        job = self.fleet.submit(EMCMC.format(epochs=240, keep=6, seed=8))
+        self.fleet.wait_for_draws(job, 4)
+        filler = fill(self.fleet.folder)
+        before = self.fleet.json("get", "draws", job)["segments"]
+        for _ in range(3):
+            self.fleet.kill("server-0")
+            self.fleet.start_server()
+            self.fleet.wait_until_served()
+            now = self.fleet.json("get", "draws", job)["segments"]
+            self.assertEqual([segment for segment in before if segment not in now], [])
+            fill(self.fleet.folder)  # also what the start has left
+        os.remove(filler)
+        self.fleet.finish(job)
+        self.judge()
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

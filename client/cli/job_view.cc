@@ -184,6 +184,7 @@ Table ChainTable(const v1::Job& job) {
   if (metropolis) columns.push_back(">ACCEPTANCE");
   for (const char* column : {"WORKER", ">EPOCH", "REASON"}) columns.push_back(column);
   Table table(columns);
+  std::map<std::string, int32_t> first_with;  // chains by their reasons
   for (const v1::Chain& chain : job.chains()) {
     // A server that came back knows the step, not the statistics, until the chain's worker reports again.
     const bool running = chain.state() == v1::LEASED, stepped = chain.stats().step_size() > 0;
@@ -196,7 +197,11 @@ Table ChainTable(const v1::Job& job) {
     if (metropolis) {
       cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
     }
-    cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()), chain.reason()});
+    // What ails all chains, a module's error say, is told once.
+    const auto [first, is_new] = first_with.emplace(chain.reason(), chain.id().index());
+    const bool told = !is_new && !chain.reason().empty();
+    cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()),
+                               told ? absl::StrCat("as chain ", first->second) : chain.reason()});
     table.AddRow(cells);
   }
   return table;
@@ -316,6 +321,7 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
   if (job.report().stored_bytes() > 0) add("Stores", DescribeStored(job));
   add("Heat", DescribeHeat(job));
   if (const std::string curvature = DescribeCurvature(job); !curvature.empty()) add("Curvature", curvature);
+  if (const std::string evidence = DescribeEvidence(job); !evidence.empty()) add("Log evidence", evidence);
   if (const std::string noise = DescribeNoise(job); !noise.empty()) add("Noise", noise);
   for (const std::string& warning : Warnings(job)) add("WARNING", warning);
   if (!job.dataset_digest().empty()) {

@@ -249,7 +249,8 @@ void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
       ->option_text("V");
   verb->add_flag("--include-failed", options->include_failed, "Also the draws of chains that FAILED or DIVERGED");
   verb->add_flag("--anytime", options->anytime,
-                 "As many draws as fit into --timeout of each request, of each chain the newest first");
+                 "As many draws as fit into --timeout of each request, of each chain the newest first; the errors "
+                 "do not count where chains still drift");
   verb->add_option("--min-draws", options->min_draws,
                    "Accept an average over at least N draws if time or workers run out")
       ->check(CountAtLeast(1))

@@ -218,6 +218,10 @@ TEST(OutcomeOf, IsAFailureWithTheReasonsOfTheChains) {
   job.mutable_chains(1)->set_reason("energy is not finite");
   EXPECT_EQ(std::string(OutcomeOf(job).message()),
             "job toy-abcdef ended FAILED: chain 1 DIVERGED: energy is not finite");
+  job.mutable_chains(0)->set_state(v1::DIVERGED);
+  job.mutable_chains(0)->set_reason("energy is not finite");
+  EXPECT_EQ(std::string(OutcomeOf(job).message()),
+            "job toy-abcdef ended FAILED: chains 0, 1 DIVERGED: energy is not finite");
   job.set_state(v1::Job::CANCELLED);
   EXPECT_EQ(ExitCodeOf(OutcomeOf(job)), kExitFailed);
 }

@@ -1,11 +1,14 @@
 """Draws as other programs read them: what is exported predicts what the server predicts."""
 import json
+import os
 import random
+import subprocess
 import unittest
 import zipfile
 
 import fleet as fleets
 from public_client import triton  # noqa: F401  first: it says where the next one is
+from started_fleet import StartedFleet
 import numpy
 
 JOB = """
@@ -22,6 +25,55 @@ chains: 3
 collect: {every_steps: 2}
 seed: 4
 """
+
+
+LARGE = """
+name: large
+model: {potential: {gaussian: {dimension: 1000000}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 30
+chains: 2
+seed: 7
+"""
+MOST_RESIDENT = 120 << 10  # KiB; the draws are 240 MB
+
+
+class LargeExport(unittest.TestCase):
+    def test_draws_stream_through_little_memory_also_across_a_death_of_the_server(self):
+        fleet = StartedFleet()
+        self.addCleanup(fleet.close)
+        fleet.start_server()
+        fleet.wait_until_served()
+        for worker in range(2):
+            fleet.start_worker(worker)
+        job = fleet.submit(LARGE)
+        fleet.run("wait", job, "--timeout", "240s", check=True)
+
+        def export(name, amid=lambda: None):
+            process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), "export", job, "--format", "zarr", "-o", fleet.path(name)],
+                                       stderr=subprocess.PIPE, env={**os.environ, "CHAINFLEET_ADDRESS": fleet.address})
+            amid()
+            with process.stderr:
+                said = process.stderr.read().decode()
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0, said)
+            self.assertLess(used.ru_maxrss, MOST_RESIDENT)
+            return {os.path.relpath(os.path.join(folder, file), fleet.path(name)): os.path.join(folder, file)
+                    for folder, _, files in os.walk(fleet.path(name)) for file in files}
+
+        def die_and_come_back():
+            while not os.path.isdir(fleet.path("cut")):  # the export has begun
+                fleet.run("get", "jobs", check=True)
+            fleet.start_server()  # in place of the one that it kills
+
+        whole, cut = export("whole"), export("cut", die_and_come_back)
+        self.assertEqual(whole.keys(), cut.keys())
+        for file in whole:
+            with open(whole[file], "rb") as one, open(cut[file], "rb") as other:
+                self.assertEqual(one.read(), other.read(), file)
+        self.assertGreaterEqual(sum(os.path.getsize(path) for path in whole.values()), 2 * 30 * 4_000_000)
 
 
 class Export(unittest.TestCase):

@@ -1,10 +1,13 @@
 """Objects that were damaged on the disk, and put right again."""
 import glob
 import json
+import os
 import unittest
 import urllib.request
 
 import fleet as fleets
+from public_client import triton  # noqa: F401  first: it says where the next one is
+import numpy
 
 JOB = """
 name: repaired
@@ -17,6 +20,16 @@ batch_size: 50
 num_epochs: 2
 chains: 1
 collect: {every_steps: 2}
+seed: 7
+"""
+WALK = """
+name: walk
+model: {potential: {gaussian: {dimension: 3}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 200
+chains: 4
+collect: {every_steps: 2, segment_draws: 10}
 seed: 7
 """
 ASKED_AT_MOST = 500
@@ -68,6 +81,25 @@ class Repair(unittest.TestCase):
         self.assertNotIn("left out", self.fleet.run(*export, check=True).stderr)
         lines = [json.loads(line) for line in self.fleet.logged()["server.log"].splitlines() if '"a draw marked corrupt reads back' in line]
         self.assertEqual([(line["job"], line["chain"], line["lease_epoch"], line["worker"]) for line in lines], [(job, 0, 1, "worker-0")])
+
+    def test_a_job_without_a_network_loses_the_draws_of_a_lost_object_and_no_other(self):
+        """390 of 400 draws come out, and the loss is marked, counted and said."""
+        job = self.fleet.submit(WALK)
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        segments = self.fleet.json("get", "draws", job)["segments"]
+        self.assertEqual(len(segments), 40)
+        lost = segments[17]["segment"]
+        os.remove(self.fleet.path("blobs", lost["object"]["name"]))
+        done = self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path("draws.npz"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"\b10 draws")
+        with numpy.load(self.fleet.path("draws.npz")) as draws:
+            theta = draws["theta/theta"]
+        self.assertEqual(theta.shape, (4, 100, 3))
+        self.assertEqual(int((~numpy.isnan(theta).any(axis=2)).sum()), 390)
+        self.assert_corrupt_segments_become(1)
+        marked = [s for s in self.fleet.json("get", "draws", job)["segments"] if s.get("corrupt")]
+        self.assertEqual([s["segment"]["digest"] for s in marked], [lost["digest"]])
 
     def test_a_damaged_data_set_put_again_is_whole(self):
         (shard,) = glob.glob(self.fleet.path("blobs", "*", "datasets", "*"))

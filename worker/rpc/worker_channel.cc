@@ -18,7 +18,7 @@ std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std:
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);  // also the time a connection attempt may take
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);

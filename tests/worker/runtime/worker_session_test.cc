@@ -77,7 +77,7 @@ TEST_F(WorkerSessionTest, StopsSteppingButKeepsTheChainWhenTheServerIsAway) {
   EXPECT_TRUE(worker_.held.Holds({chain_, 1}));
   EXPECT_FALSE(worker_.session.connected());
   server_.sync_failures.clear();
-  executor_.RunFor(limits::kRetryMax);
+  executor_.RunFor(limits::kLeaseTtl / 6);  // of the term that a server gives which is back
   EXPECT_TRUE(MayStep());
   EXPECT_TRUE(worker_.session.connected());
 }
@@ -87,7 +87,7 @@ TEST_F(WorkerSessionTest, BacksOffFromAnUnreachableServerButNeverGivesUp) {
   Start();
   executor_.RunFor(absl::Minutes(10));
   EXPECT_GT(server_.requests.size(), 100u);
-  EXPECT_LT(server_.requests.size(), 300u);
+  EXPECT_LT(server_.requests.size(), 600u);
   EXPECT_TRUE(worker_.session.status().ok());
 }
 

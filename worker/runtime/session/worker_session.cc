@@ -180,7 +180,9 @@ void WorkerSession::OnFailure(uint64_t call, const absl::Status& status) {
     if (refused) {
       status_ = status;
     } else {
-      ScheduleAfter(backoff_.Next());
+      // A server that is back gives every lease a term: who waited longest must be in time to renew.
+      const double share = absl::FDivDuration(lease_ttl_ / 6, limits::kRetryMax);
+      ScheduleAfter(backoff_.Next() * std::min(share, 1.0));
     }
   }
   if (first && !refused && !absl::IsCancelled(status)) {  // cancelled by our own end

@@ -1,0 +1,258 @@
+// LibTorch's CUDA back end on the host: with this in libchainfleet_cuda.so the worker's unchanged code for "cuda:0" and
+// "cuda:1" runs in the CPU-only LibTorch. Each operator sees the memory of its tensors as a CPU's and is computed
+// there.
+//
+//   a tensor of the host (but for scalars) or of another device among an operator's arguments fails
+//   new memory and freed memory are NaN: what is read before it is written, or after it was given back, shows
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr c10::DeviceIndex kDevices = 2;
+thread_local c10::DeviceIndex current = 0;
+
+at::Device Cuda(c10::DeviceIndex index) { return {at::kCUDA, index}; }
+
+// The registry looks for this name.
+struct CUDAHooks final : at::CUDAHooksInterface {
+  explicit CUDAHooks(at::CUDAHooksArgs) {}
+  void init() const override {}
+  bool hasCUDA() const override { return true; }
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  at::Device getDeviceFromPtr(void*) const override { return Cuda(current); }
+  int getNumGPUs() const override { return kDevices; }
+  c10::DeviceIndex deviceCount() const override { return kDevices; }
+  c10::DeviceIndex current_device() const override { return current; }
+};
+
+using at::CUDAHooksArgs;
+using at::CUDAHooksInterface;
+using at::CUDAHooksRegistry;
+using at::RegistererCUDAHooksRegistry;
+REGISTER_CUDA_HOOKS(CUDAHooks)
+
+// One stream for each device, on which all is done at once.
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return at::kCUDA; }
+  at::Device exchangeDevice(at::Device device) const override { return Cuda(std::exchange(current, device.index())); }
+  at::Device getDevice() const override { return Cuda(current); }
+  void setDevice(at::Device device) const override { current = device.index(); }
+  void uncheckedSetDevice(at::Device device) const noexcept override { current = device.index(); }
+  c10::Stream getStream(at::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, device); }
+  c10::Stream getDefaultStream(at::Device device) const override { return getStream(device); }
+  c10::Stream exchangeStream(c10::Stream stream) const override { return getStream(stream.device()); }
+  void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
+  c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
+  void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
+  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
+  void synchronizeStream(const c10::Stream&) const override {}
+};
+C10_REGISTER_GUARD_IMPL(CUDA, Guard)
+
+// A block's size lies before it.
+constexpr size_t kAlignment = 512;
+constexpr int kNan = 0xff;  // in each byte: a NaN of every floating type
+
+void Free(void* memory) {
+  if (memory == nullptr) return;
+  char* const block = static_cast<char*>(memory) - kAlignment;
+  size_t size;
+  std::memcpy(&size, block, sizeof size);
+  std::memset(memory, kNan, size);
+  std::free(block);
+}
+
+class Allocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t size) override {
+    if (size == 0) return {nullptr, nullptr, &Free, Cuda(current)};
+    const size_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
+    char* const block = static_cast<char*>(std::aligned_alloc(kAlignment, kAlignment + padded));
+    std::memcpy(block, &padded, sizeof padded);
+    std::memset(block + kAlignment, kNan, padded);
+    return {block + kAlignment, block + kAlignment, &Free, Cuda(current)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+  void copy_data(void* to, const void* from, size_t size) const override { std::memcpy(to, from, size); }
+};
+Allocator allocator;
+
+// The same memory as a tensor of `device`.
+at::Tensor On(at::Device device, const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.device() == device) return tensor;
+  auto* const keep = new at::Storage(tensor.storage());
+  c10::DataPtr memory(
+      keep->mutable_data(), keep, [](void* kept) { delete static_cast<at::Storage*>(kept); }, device);
+  c10::Storage storage(c10::Storage::use_byte_size_t(), keep->nbytes(), std::move(memory),
+                       device.is_cuda() ? &allocator : c10::GetAllocator(at::kCPU), true);
+  const c10::DispatchKeySet keys(device.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
+  auto view = c10::make_intrusive<c10::TensorImpl>(std::move(storage), keys, tensor.dtype());
+  view->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  return at::Tensor(std::move(view));
+}
+
+// The arguments of one call as the CPU sees them, and what came of it as the device does.
+class CallOnTheHost {
+ public:
+  CallOnTheHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) : schema_(op.schema()), stack_(*stack) {
+    const size_t count = schema_.arguments().size(), first = stack_.size() - count;
+    for (size_t i = 0; i < count; ++i) TakeArgument(i, &stack_[first + i]);
+    if (!device_) device_ = Cuda(current);
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    const size_t results = schema_.returns().size();
+    for (size_t i = 0; i < results; ++i) GiveResult(i, &stack_[stack_.size() - results + i]);
+  }
+
+ private:
+  void TakeArgument(size_t at, c10::IValue* value) {
+    if (value->isTensor()) {
+      *value = Take(at, value->toTensor());
+    } else if (value->isTensorList()) {
+      std::vector<at::Tensor> taken;
+      for (const at::Tensor& tensor : value->toTensorVector()) taken.push_back(Take(at, tensor));
+      *value = taken;
+    } else if (value->isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> taken;
+      for (const std::optional<at::Tensor>& tensor : value->toOptionalTensorVector()) {
+        taken.push_back(tensor ? std::optional(Take(at, *tensor)) : std::nullopt);
+      }
+      *value = taken;
+    } else if (value->isDevice()) {
+      device_ = value->toDevice();
+      *value = at::Device(at::kCPU);
+    }
+  }
+
+  at::Tensor Take(size_t at, const at::Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    if (tensor.is_cuda()) {
+      TORCH_CHECK(!device_ || *device_ == tensor.device(), schema_.name(), ": tensors of ", device_->str(), " and of ",
+                  tensor.device().str());
+      device_ = tensor.device();
+    } else {
+      TORCH_CHECK(tensor.dim() == 0, schema_.name(), ": a tensor of the host among those of a GPU");
+    }
+    // Kept until the call is over: results of some kernels point to them.
+    taken_.push_back({at, tensor, On(at::kCPU, tensor)});
+    return taken_.back().on_host;
+  }
+
+  void GiveResult(size_t at, c10::IValue* value) {
+    if (value->isTensorList()) {
+      std::vector<at::Tensor> given;
+      for (const at::Tensor& tensor : value->toTensorVector()) given.push_back(On(*device_, tensor));
+      *value = given;
+    } else if (value->isTensor()) {
+      const at::Tensor result = value->toTensor();
+      const at::Tensor written = Written(at, result);
+      *value = written.defined() ? written : On(*device_, result);
+    }
+  }
+
+  // The argument that an operator in place, or with an output given, has written; sized as the result is.
+  at::Tensor Written(size_t result, const at::Tensor& on_host) const {
+    const c10::AliasInfo* const alias = schema_.returns()[result].alias_info();
+    if (alias == nullptr || !alias->isWrite()) return {};
+    for (const Taken& taken : taken_) {
+      const c10::AliasInfo* const own = schema_.arguments()[taken.argument].alias_info();
+      if (own == nullptr || *own != *alias) continue;
+      c10::TensorImpl* const impl = taken.on_device.unsafeGetTensorImpl();
+      if (taken.on_device.sizes() != on_host.sizes()) {
+        impl->set_sizes_and_strides(on_host.sizes(), on_host.strides(), on_host.storage_offset());
+      }
+      if (taken.on_device.storage().data() != on_host.storage().data()) {
+        impl->set_storage_keep_dtype(On(*device_, on_host).storage());
+      }
+      return taken.on_device;
+    }
+    return {};
+  }
+
+  struct Taken {
+    size_t argument;
+    at::Tensor on_device, on_host;
+  };
+  const c10::FunctionSchema& schema_;
+  torch::jit::Stack& stack_;
+  std::optional<at::Device> device_;
+  std::vector<Taken> taken_;
+};
+
+void RunOnTheHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) { CallOnTheHost(op, stack); }
+
+c10::DeviceIndex IndexOf(std::optional<at::Device> device) {
+  return device && device->has_index() ? device->index() : current;
+}
+
+at::Tensor Empty(at::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>,
+                 std::optional<at::Device> device, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  const c10::DeviceIndex before = std::exchange(current, IndexOf(device));
+  const at::Tensor made = at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                                    type.value_or(at::kFloat), format);
+  current = before;
+  return made;
+}
+
+at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> type,
+                        std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
+  const c10::DeviceIndex before = std::exchange(current, IndexOf(device));
+  const at::Tensor made = at::detail::empty_strided_generic(
+      size, stride, &allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA), type.value_or(at::kFloat));
+  current = before;
+  return made;
+}
+
+at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool) {
+  On(at::kCPU, self).copy_(On(at::kCPU, from));
+  return self;
+}
+
+const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat>) {
+  const size_t bytes = at::detail::computeStorageNbytesContiguous(size, self.dtype().itemsize());
+  if (self.storage().nbytes() < bytes) {
+    self.storage().set_data_ptr_noswap(allocator.allocate(bytes));
+    self.storage().set_nbytes(bytes);
+  }
+  self.unsafeGetTensorImpl()->set_sizes_contiguous(size);
+  return self;
+}
+
+at::Tensor AsStrided(const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride,
+                     std::optional<int64_t> offset) {
+  return at::native::as_strided_tensorimpl(self, size, stride, offset);
+}
+
+TORCH_LIBRARY_IMPL(_, CUDA, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&RunOnTheHost>()); }
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  library.impl("empty.memory_format", Empty);
+  library.impl("empty_strided", EmptyStrided);
+  library.impl("copy_", Copy);
+  library.impl("resize_", Resize);
+  library.impl("as_strided", AsStrided);
+  library.impl("view", at::native::view);
+  library.impl("_reshape_alias", at::native::_reshape_alias);
+  // Without a kernel of this key they would take themselves apart by the device, and not find its parts.
+  for (const char* whole : {"convolution", "convolution_backward", "native_batch_norm", "native_batch_norm_backward"}) {
+    library.impl(whole, torch::CppFunction::makeFromBoxedFunction<&RunOnTheHost>());
+  }
+}
+
+}  // namespace

@@ -1,0 +1,74 @@
+// The part of CUDA that the kernels use, on the host: a launch runs its grid thread by thread, in the calling thread.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#define __host__
+#define __device__
+#define __global__
+
+using cudaStream_t = void*;
+enum cudaError_t : int { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+// Launches come from one thread, the device loop's.
+inline dim3 threadIdx, blockIdx, gridDim;
+
+inline void sincospif(float x, float* sine, float* cosine) {
+  *sine = static_cast<float>(std::sin(M_PI * static_cast<double>(x)));
+  *cosine = static_cast<float>(std::cos(M_PI * static_cast<double>(x)));
+}
+
+template <typename T>
+void atomicAdd(T* sum, T term) {
+  *sum += term;
+}
+
+namespace chainfleet::fake_cuda {
+
+constexpr unsigned kWarp = 32;
+
+// What a lane of the warp that runs has put into its shuffles, one after the other. Lanes run from the last to the
+// first, so what a lane shuffles down from is there already.
+struct Shuffled {
+  double value[64];
+  size_t count = 0;
+};
+inline Shuffled shuffled[kWarp];
+
+// Runs `kernel` as a launch of `grid` blocks of `threads` would, to its end.
+template <typename Kernel, typename... Arguments>
+void Launch(const dim3& grid, unsigned threads, cudaStream_t, Kernel kernel, const Arguments&... arguments) {
+  gridDim = grid;
+  for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z) {
+    for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y) {
+      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+        for (unsigned warp = 0; warp < threads; warp += kWarp) {
+          for (Shuffled& of_lane : shuffled) of_lane.count = 0;
+          for (unsigned lane = kWarp; lane-- > 0;) {
+            threadIdx = dim3(warp + lane);
+            kernel(arguments...);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace chainfleet::fake_cuda
+
+template <typename T>
+T __shfl_down_sync(unsigned, T value, unsigned offset) {
+  using chainfleet::fake_cuda::kWarp;
+  auto& shuffled = chainfleet::fake_cuda::shuffled;
+  const unsigned lane = threadIdx.x % kWarp;
+  const size_t at = shuffled[lane].count++;
+  shuffled[lane].value[at] = static_cast<double>(value);
+  return lane + offset < kWarp ? static_cast<T>(shuffled[lane + offset].value[at]) : value;
+}

@@ -2,7 +2,10 @@
 // Skipped where there is no GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "tests/support/predictor_parity.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
+#include "worker/numerics/checkpoint_codec.h"
 
 namespace chainfleet {
 namespace {
@@ -59,12 +63,17 @@ class OnBothDevices : public ::testing::TestWithParam<SamplerSpec> {
     return plan;
   }
 
+  // How far its draws are from where the chains began: nearly all of a draw is that.
   static std::vector<float> LastDraw(const std::shared_ptr<JobPlan>& plan,
                                      const std::shared_ptr<const ResidentDataset>& data, const std::string& device) {
     const auto batch = ChainBatch::Create(plan, data, device);
     EXPECT_TRUE(batch.ok()) << batch.status();
     for (int chain = 0; chain < kChains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
     std::vector<float> values;
+    std::vector<std::vector<float>> starts;
+    for (int chain = 0; chain < kChains; ++chain) {
+      starts.push_back(DecodeCheckpoint((*batch)->SaveResumePoint(chain))->arenas[0]);
+    }
     const int64_t steps = PlanSteps(plan->spec, data->description().num_rows).total_steps;
     for (int64_t step = 0; step < steps; ++step) {
       const auto stepped = (*batch)->Step();
@@ -73,7 +82,7 @@ class OnBothDevices : public ::testing::TestWithParam<SamplerSpec> {
     for (int chain = 0; chain < kChains; ++chain) {
       const auto held = (*batch)->GiveUpHeld(chain);
       for (const auto& kind : (held ? *held : (*batch)->TakeDraw(chain)).kinds) {
-        values.insert(values.end(), kind.begin(), kind.end());
+        std::ranges::transform(kind, starts[chain], std::back_inserter(values), std::minus());
       }
     }
     return values;
@@ -92,7 +101,7 @@ TEST_P(OnBothDevices, ChainsOfANetworkGoTheSameWay) {
       error += std::pow(static_cast<double>(gpu[i]) - cpu[i], 2);
       size += std::pow(static_cast<double>(cpu[i]), 2);
     }
-    EXPECT_LT(std::sqrt(error / size), 1e-4) << model;
+    EXPECT_LT(std::sqrt(error / size), 1e-3) << model;
   }
 }
 
@@ -122,11 +131,11 @@ INSTANTIATE_TEST_SUITE_P(Samplers, Predictions, ::testing::Values(SamplerSpec{Sg
 INSTANTIATE_TEST_SUITE_P(Samplers, Tf32, ::testing::Values(SamplerSpec{SgldSpec{}}));
 
 INSTANTIATE_TEST_SUITE_P(Samplers, OnBothDevices,
-                         ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01}},
-                                           SamplerSpec{EmcmcGibbsSpec{0.01, 2}}, SamplerSpec{SgdSpec{}},
+                         ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{1e-4}},
+                                           SamplerSpec{EmcmcGibbsSpec{1e-4, 2}}, SamplerSpec{SgdSpec{}},
                                            SamplerSpec{SghmcSpec{}},
                                            SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
-                                           SamplerSpec{EntropySgdSpec{0.01, 2, 0.75}}, SamplerSpec{SamSpec{}},
+                                           SamplerSpec{EntropySgdSpec{1e-4, 2, 0.75}}, SamplerSpec{SamSpec{}},
                                            SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{RandomWalkSpec{}},
                                            SamplerSpec{MalaSpec{}}, SamplerSpec{McDropoutSpec{.draws = 1}},
                                            SamplerSpec{LaplaceSpec{.draws = 1}},

@@ -193,6 +193,33 @@ TEST(LayerNetwork, PredictsTheSameBitsHoweverTheRowsAreCut) {
   }
 }
 
+TEST(LayerNetwork, PredictsTheSameBitsWhereverItPauses) {
+  const auto data = SyntheticImages(200, {3, 9, 9});
+  const SegmentContent content = TwoDraws(data);
+  const std::vector<DrawStack> stacks = {Stack(content, DrawKind::kTheta), Stack(content, DrawKind::kThetaA)};
+  const Corruption corruption{"gaussian_blur", 3, 0};
+  at::set_num_threads(2);
+  const auto whole = MakePredictor(data)->PredictRows(stacks, *data, 10, 190, true, true, &corruption);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const auto predictor = MakePredictor(data);
+  const auto run = predictor->StartRows(stacks, *data, 10, 190, true, true, &corruption);
+  ASSERT_TRUE(run.ok()) << run.status();
+  int pauses = 0;
+  for (; !(*run)->Advance([] { return true; }).value(); ++pauses) {
+    EXPECT_TRUE(PredictRows(predictor, stacks[0], *data, 0, 3, false, false).ok());  // in the buffers it has left
+  }
+  at::set_num_threads(1);
+  EXPECT_GE(pauses, 4);  // three blocks, two stacks of two draws, two threads
+  const std::vector<PartialPrediction> parts = (*run)->Take();
+  ASSERT_EQ(parts.size(), whole->size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_EQ(parts[i].sum_wp, (*whole)[i].sum_wp);
+    EXPECT_EQ(parts[i].sum_wh, (*whole)[i].sum_wh);
+    EXPECT_EQ(parts[i].draw_log_likelihood, (*whole)[i].draw_log_likelihood);
+    EXPECT_EQ(parts[i].members->probabilities, (*whole)[i].members->probabilities);
+  }
+}
+
 TEST(LayerNetwork, RefusesDrawsWithoutTheirStatistics) {
   const auto data = SyntheticImages(50, {3, 9, 9});
   const NetworkShape network = *InferNetwork(Layers(), {3, 9, 9}, 10, "layers");

@@ -71,6 +71,7 @@ TEST_F(ShardsBesideChains, AnEvaluationTakesNoMoreThanTheShareEither) {
 
 // "predictions beside an evaluation: at most 3 times": what an evaluation took is not the prediction's to pay.
 TEST_F(ShardsBesideChains, APredictionDoesNotWaitForAnEvaluationsDebt) {
+  script_.step_time = absl::Milliseconds(1);  // pays little of it
   Submit(OfRows(Request(1, Chains(5)), ShardServer::kUnitPasses));
   executor_.RunUntilIdle();
   device_.RunOnce();  // a part of the evaluation, and a step

@@ -141,7 +141,8 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
 }
 
-// On a full disk by what its reserve held. Then all writes fail as on any full disk, and all else is answered.
+// If the disk is full, the server gives up the reserve to open the store. Every later write fails with DISK_FULL, and
+// the server answers every call that needs no write.
 absl::Status Server::OpenSqlite(const ServerOptions& options) {
   const DiskReserve reserve(options.data_directory + "/reserve");
   CHAINFLEET_ASSIGN_OR_RETURN(const ObjectHome home, HomeOf(options));

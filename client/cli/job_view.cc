@@ -197,7 +197,7 @@ Table ChainTable(const v1::Job& job) {
     if (metropolis) {
       cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
     }
-    // What ails all chains, a module's error say, is told once.
+    // A reason that several chains share, such as a module's error, is printed for the first of them alone.
     const auto [first, is_new] = first_with.emplace(chain.reason(), chain.id().index());
     const bool told = !is_new && !chain.reason().empty();
     cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()),

@@ -78,9 +78,11 @@ class JobTable {
 
   JobEntry* Find(const std::string& id);
   ChainEntry* Find(const ChainId& id);
-  // Of one tenant: a job id, a name (its newest job), or "@latest" (the newest that is not to be deleted). NOT_FOUND,
-  // also if the newest job of the name was deleted: an older one is another posterior and must be asked for by its id.
+  // Finds a job of `tenant`. `name` is a job id, a job's name (its newest job answers), or "@latest" (the newest job
+  // that is not to be deleted answers). NOT_FOUND if there is no such job, or if the newest job of the name was
+  // deleted: an older job holds another posterior, so callers must ask for it by its id.
   absl::StatusOr<JobEntry*> Resolve(const std::string& tenant, const std::string& name);
+  // Jobs of this name that are older than its sequence answer to their ids alone.
   void Retire(const RetiredName& name);
 
   // By age, oldest first.

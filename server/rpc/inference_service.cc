@@ -124,7 +124,7 @@ absl::Status CheckReply(const InferenceCall& call, int64_t num_classes) {
                          RowBytes(outputs, num_classes, static_cast<int64_t>(call.quantiles.size())));
 }
 
-// Batches by size are left out where they would not fit a message any more.
+// The reply leaves out the batch sizes of versions that would not fit into a message.
 struct StatisticsReply {
   void Add(const InferenceCount& count, const std::string& name) {
     inference::ModelStatistics& added = *response.add_model_stats();

@@ -1,4 +1,4 @@
-// A reply beyond what a message may have ends its call with words of ours, not with gRPC's about its transport.
+// A reply that is too large for a message ends its call with an error that says what to ask for instead.
 #pragma once
 
 #include <google/protobuf/message.h>

@@ -34,7 +34,7 @@ seed: 7
 
 
 class Latencies:
-    """Of one-row requests, one after the other, for some seconds."""
+    """Measures one-row requests, one after the other, for some seconds."""
 
     def __init__(self, address, job):
         self.client = triton.InferenceServerClient(address)
@@ -54,7 +54,7 @@ def percentile(values, share):
 
 
 def evaluation_of(fleet, job):
-    """Ends with its client: nobody else asked for it."""
+    """Starts an evaluation, which the server cancels when this client ends."""
     return subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), "evaluate", job, "--dataset", "test", "--corruptions", "all"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "CHAINFLEET_ADDRESS": fleet.address})
 

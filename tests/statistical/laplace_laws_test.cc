@@ -166,7 +166,8 @@ TEST(LaplaceLaws, EvidenceOfALinearRegressionIsExact) {
     const Outcome outcome = DrawFrom(model, CurvatureStructure::kFull, Resident(table), 1, UntilConverged);
     ASSERT_TRUE(outcome.log_evidence.has_value());
     EXPECT_NEAR(*outcome.log_evidence, exact, 1e-3);
-    // Of one output Kronecker's product is the matrix itself, the diagonal leaves correlations out: less is certain.
+    // For one output the Kronecker product is the whole matrix. The diagonal ignores correlations, so its evidence is
+    // lower.
     EXPECT_NEAR(*DrawFrom(network, CurvatureStructure::kKronecker, Resident(table), 1, UntilConverged).log_evidence,
                 exact, 1e-3);
     EXPECT_LT(*DrawFrom(network, CurvatureStructure::kDiagonal, Resident(table), 1, UntilConverged).log_evidence,
@@ -174,7 +175,7 @@ TEST(LaplaceLaws, EvidenceOfALinearRegressionIsExact) {
   }
 }
 
-// Of an analytic potential it is the log of the integral of exp(-U): log (2 pi)^(D/2) det(covariance)^(1/2).
+// The evidence of an analytic potential is the log of the integral of exp(-U): log (2 pi)^(D/2) det(covariance)^(1/2).
 TEST(LaplaceLaws, EvidenceOfAGaussianIsItsNormalisingConstant) {
   const Outcome outcome = DrawFrom({GaussianPotential{.dimension = 2, .covariance = {4, 2, 2, 3}, .mean = {1, -1}}},
                                    CurvatureStructure::kFull, nullptr, 1, [](JobSpec* spec) {

@@ -20,8 +20,8 @@ namespace chainfleet {
 class DeviceLoop {
  public:
   struct Options {
-    // Of device time, at most, for predictions while chains could step, and apart from them for evaluations: neither
-    // pays for the other, so a prediction does not wait for an evaluation's time. In (0, 1].
+    // Largest share of device time that predictions take while chains could step. Evaluations have a share of the same
+    // size of their own, so a prediction never waits for time that an evaluation used. In (0, 1].
     double serve_share = 0.5;
   };
   DeviceLoop(Options options, ChainBatchFactory factory, HeldChains* held, DrawUploader* uploader, ChainLoader* loader,

@@ -253,8 +253,10 @@ class Applier {
     }
     ApplyResult result;
     CHAINFLEET_ASSIGN_OR_RETURN(const bool more, rows_->PurgeJob(c));
-    if (more) result.purge = c;
-    if (more) return result;
+    if (more) {
+      result.purge = c;
+      return result;
+    }
     // Not before the last page: what a sweep between two pages leaves is found by this one.
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows_->ListChains(c.job));
     for (const ChainRow& row : chains) CHAINFLEET_RETURN_IF_ERROR(SweepIfGranted(row));

@@ -136,8 +136,7 @@ absl::Status SqlRows::ReplacePlan(const JobRow& row) {
 absl::StatusOr<bool> SqlRows::PurgeJob(const change::PurgeJob& page) {
   for (const char* sql :
        {"DELETE FROM segments WHERE job = ?1 AND (chain, first_index) IN (SELECT chain, first_index FROM segments "
-        "WHERE "
-        "job = ?1 LIMIT ?2)",
+        "WHERE job = ?1 LIMIT ?2)",
         "DELETE FROM expired WHERE ticket IN (SELECT ticket FROM expired WHERE job = ? LIMIT ?)",
         "DELETE FROM resume_points WHERE job = ?1 AND chain IN (SELECT chain FROM resume_points WHERE job = ?1 LIMIT "
         "?2)",

@@ -34,8 +34,8 @@ namespace chainfleet::fake_cuda {
 
 constexpr unsigned kWarp = 32;
 
-// What a lane of the warp that runs has put into its shuffles, one after the other. Lanes run from the last to the
-// first, so what a lane shuffles down from is there already.
+// The values that one lane of the running warp has passed to its shuffles, in order. Lanes run from the last to the
+// first, so the value that a lane reads from a higher lane is already stored.
 struct Shuffled {
   double value[64];
   size_t count = 0;

@@ -38,7 +38,7 @@ class BlockPass final : public DrawPass {
     LaneBuffer<float> scratch;
   };
 
-  // Goes on with what this thread left, then takes further parts until it is to pause.
+  // The thread finishes the part that it left, then takes further parts until `pause` stops it.
   void AddParts(const PassWork& work, int64_t parts, const Pause& pause, PassProgress::Thread* at,
                 std::atomic<int64_t>* next, Thread* thread) const {
     const auto stacks = static_cast<int64_t>(work.stacks.size());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "worker/numerics/kernels/square_sum.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/samplers/anchored_langevin.h"
 #include "worker/numerics/samplers/full_data.h"
@@ -36,8 +37,7 @@ double LogPriorOver2Pi(const std::vector<float>& theta, const std::vector<double
   double log_prior = 0;
   for (size_t k = 0; k < lambda.size(); ++k) {
     const TensorSpan& span = layout.spans()[k];
-    double squares = 0;
-    for (int64_t p = span.first; p < span.first + span.size; ++p) squares += static_cast<double>(theta[p]) * theta[p];
+    const double squares = SquareSum(&theta[span.first], span.size);
     log_prior += (static_cast<double>(span.size) * std::log(lambda[k]) - lambda[k] * squares) / 2;
   }
   return log_prior;

@@ -1,5 +1,6 @@
 // chainfleet-server: parses its flags, runs the Server until a signal, ends in order.
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ namespace {
 
 constexpr int kFailed = 1, kUsage = 2;
 constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
+constexpr int kLargeBufferBytes = 4 << 20;
 
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
@@ -47,7 +49,7 @@ struct Flags {
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m", scale_join = "5m";
   ScaleSettings scale_settings;
-  int64_t tenant_draws_gib = 4096;
+  int64_t tenant_stored_gib = 4096;
   bool restored = false, keep_objects = false, insecure = false;
 };
 
@@ -102,8 +104,8 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
                   "Chains of a tenant's jobs that have not ended")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--tenant-draws-gib", flags->tenant_draws_gib,
-                  "GiB of draws, about, from which on a tenant can add no jobs or chains")
+  app->add_option("--tenant-stored-gib", flags->tenant_stored_gib,
+                  "GiB of draws, about, and of data sets and models, from which on a tenant can add nothing")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app->add_option("--tenant-calls", flags->server.access.tenant_calls,
@@ -364,6 +366,9 @@ int Run(const Flags& flags) {
 
 int Main(int argc, char** argv) {
   umask(S_IRWXG | S_IRWXO);  // state, draws and data sets are nobody else's to read
+  // Large buffers go back to the system at once. By default glibc raises the threshold with each of them that is freed,
+  // and then keeps requests and replies of up to 32 MiB in its arenas.
+  mallopt(M_MMAP_THRESHOLD, kLargeBufferBytes);
   CLI::App app("The chainfleet coordinator: schedules chains, stores draws, serves predictions.");
   Flags flags;
   AddFlags(&app, &flags);
@@ -387,7 +392,7 @@ int Main(int argc, char** argv) {
     return WrongUsage(absl::StrCat("--s3-public-endpoint ", flags.server.s3_public_endpoint,
                                    ": give http://HOST[:PORT], https://HOST[:PORT] or off"));
   }
-  flags.server.tenant_limits.draw_bytes = flags.tenant_draws_gib << 30;
+  flags.server.tenant_limits.stored_bytes = flags.tenant_stored_gib << 30;
   flags.server.opening = flags.restored ? Opening::kRestored : Opening::kUsual;
   flags.server.collect_garbage = !flags.keep_objects;
   if (flags.scale == "slurm") {

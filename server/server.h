@@ -55,7 +55,7 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   TokenTable tokens;                              // none: everyone may call
-  TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .draw_bytes = int64_t{4} << 40};
+  TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
   ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;

@@ -20,6 +20,7 @@
 #include "core/base/environment.h"
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
+#include "worker/module_check.h"
 #include "worker/worker.h"
 
 namespace chainfleet {
@@ -68,7 +69,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");
-  app->add_option("--serve-share", worker.serve_share, "Share of the device for predictions while chains run, and for evaluations")
+  app->add_option("--serve-share", worker.serve_share,
+                  "Share of the device for predictions while chains run, and for evaluations")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   app->add_option("--draw-cache-mib", worker.draw_cache_mib,
@@ -177,6 +179,7 @@ void WaitWithoutSpinning(char** argv) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == kCheckModule) return CheckModuleOfInput();
   WaitWithoutSpinning(argv);
   umask(S_IRWXG | S_IRWXO);  // cached data sets are nobody else's to read
   CLI::App app(

@@ -14,12 +14,14 @@
 #include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
+#include "worker/module_check.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int kIoThreads = 2;   // encode, hash, decode, disk; the network has gRPC's own
-constexpr int kPutThreads = 4;  // wait for S3
+constexpr int kIoThreads = 2;     // encode, hash, decode, disk; the network has gRPC's own
+constexpr int kPutThreads = 4;    // wait for S3
+constexpr int kCheckThreads = 1;  // wait for checks of modules
 
 std::string DeviceKind(const WorkerOptions& options) { return options.device == "cpu" ? "cpu" : "cuda"; }
 
@@ -67,6 +69,7 @@ Worker::Worker(const WorkerOptions& options)
       jitter_{RandomBits()},
       pool_(std::make_unique<ThreadPool>(kIoThreads)),
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
+      checks_(std::make_unique<ThreadPool>(kCheckThreads)),
       s3_(options.ca_bundle),
       client_({options.server, options.token, Host(options), DeviceKind(options), kNumericsVersion, id_, incarnation_}),
       uploads_(
@@ -77,7 +80,7 @@ Worker::Worker(const WorkerOptions& options)
           &s3_, puts_.get()),
       held_(&clock_),
       fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
-      inputs_(&fetcher_, pool_.get()),
+      inputs_(&fetcher_, pool_.get(), {checks_.get(), CheckModuleApart}),
       draws_(&fetcher_, pool_.get(), options.draw_cache_mib * limits::kMiB),
       loader_(&fetcher_, &inputs_, pool_.get()),
       uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &uploads_, &held_, pool_.get(), this),
@@ -135,8 +138,9 @@ Worker::~Worker() {
   stream_.Stop();
   client_.Stop();
   s3_.Stop();
-  puts_.reset();
-  pool_.reset();
+  checks_->Stop();
+  puts_->Stop();
+  pool_->Stop();
 }
 
 void Worker::Start(std::function<void()> on_change) {

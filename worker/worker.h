@@ -38,7 +38,7 @@ struct WorkerOptions {
   double serve_share = 0.5;     // of the device for predictions while chains run
   int64_t draw_cache_mib = limits::kDrawCacheBytes / limits::kMiB;  // of memory for draws between predictions
   static constexpr int kFreePort = -1;
-  int metrics_port = 0;   // 0: none; kFreePort: the server hears which
+  int metrics_port = 0;                      // 0: none; kFreePort: the server hears which
   std::string metrics_listen = "127.0.0.1";  // the address of that port
   std::string nvml;       // library that tells of GPUs; empty: NVIDIA's own, and only if the device is a GPU
   std::string ca_bundle;  // of trusted certificates of S3; empty: the system's
@@ -86,6 +86,7 @@ class Worker final : private RuntimeObserver {
   const RngKey jitter_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<ThreadPool> puts_;
+  std::unique_ptr<ThreadPool> checks_;
   CurlTransport s3_;
   CoordinatorClient client_;
   DirectUploads uploads_;

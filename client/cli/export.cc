@@ -111,34 +111,46 @@ Json ManifestOf(const v1::Job& job, const ExportOptions& options, const DrawArra
         {"stddev",
          std::vector<double>(inputs.normalisation().stddev().begin(), inputs.normalisation().stddev().end())}};
   }
+  if (job.inputs().has_target_units()) {
+    const v1::TargetUnits& units = job.inputs().target_units();
+    manifest["targets"] = {{"mean", units.mean()}, {"stddev", units.stddev()}};
+  }
   manifest["job_file"] = Json::parse(ToJson(job.spec(), false));
   return manifest;
 }
 
-// The manifest's numbers on inputs beside the arrays; none for a job without a data set.
-void AddInputs(const Json& manifest, std::vector<StreamedArray>* arrays) {
-  if (!manifest.contains("inputs")) return;
-  for (const auto& [name, field] : {std::pair("input_mean", "mean"), std::pair("input_stddev", "stddev")}) {
-    const auto values = manifest["inputs"][field].get<std::vector<double>>();
-    arrays->push_back(
-        Streamed(name,
-                 {ArrayType::kFloat64,
-                  {static_cast<int64_t>(values.size())},
-                  std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double))},
-                 {"input_channel"}));
+void AddNumbers(const std::string& name, const std::vector<double>& values, const std::string& dimension,
+                std::vector<StreamedArray>* arrays) {
+  arrays->push_back(
+      Streamed(name,
+               {ArrayType::kFloat64,
+                {static_cast<int64_t>(values.size())},
+                std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double))},
+               {dimension}));
+}
+
+// The manifest's numbers on inputs and targets beside the arrays; none for a job without a data set.
+void AddUnits(const Json& manifest, std::vector<StreamedArray>* arrays) {
+  for (const char* const field : {"mean", "stddev"}) {
+    if (manifest.contains("inputs")) {
+      AddNumbers(absl::StrCat("input_", field), manifest["inputs"][field], "input_channel", arrays);
+    }
+    if (manifest.contains("targets")) {
+      AddNumbers(absl::StrCat("target_", field), {manifest["targets"][field].get<double>()}, "target", arrays);
+    }
   }
 }
 
 absl::Status ToNpz(const ExportOptions& options, const Json& manifest, const DrawArrays& draws) {
   std::vector<StreamedArray> arrays = draws.Stacked();
-  AddInputs(manifest, &arrays);
+  AddUnits(manifest, &arrays);
   const std::vector<std::pair<std::string, std::string>> others = {{kManifest, manifest.dump(2) + "\n"}};
   return WriteOutputFile(options.output, [&](const std::string& path) { return WriteNpzFile(path, arrays, others); });
 }
 
 absl::Status ToZarr(const ExportOptions& options, const Json& manifest, const DrawArrays& draws) {
   std::vector<StreamedArray> arrays = draws.Stacked();
-  AddInputs(manifest, &arrays);
+  AddUnits(manifest, &arrays);
   return WriteZarr(arrays, manifest.dump(), kChunkBytes, PutInFolder(options.output));
 }
 

@@ -112,6 +112,10 @@ std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
   if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
   parts.push_back(DescribePrior(job.spec().prior(), report.prior_precision()));
   if (job.spec().has_likelihood()) parts.push_back(DescribeLikelihood(job.spec().likelihood()));
+  if (const auto& units = job.inputs().target_units();
+      units.stddev() != 0 && (units.mean() != 0 || units.stddev() != 1)) {
+    parts.push_back(absl::StrCat("targets of mean ", units.mean(), " and deviation ", units.stddev(), " standardised"));
+  }
   parts.push_back(absl::StrCat("T = ", report.temperature()));
   // A full-data step size is alpha itself; h exists only as a mean-loss scale.
   if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));

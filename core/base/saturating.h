@@ -19,4 +19,10 @@ inline int64_t SaturatingMultiply(int64_t a, int64_t b) {
   return (a < 0) != (b < 0) ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
 
+template <typename... More>
+int64_t SaturatingProduct(int64_t first, More... more) {
+  ((first = SaturatingMultiply(first, more)), ...);
+  return first;
+}
+
 }  // namespace chainfleet

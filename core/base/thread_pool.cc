@@ -64,13 +64,16 @@ ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
   for (int i = 0; i < num_threads; ++i) state_->threads.emplace_back([this] { state_->Run(); });
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Stop() {
   {
     std::lock_guard lock(state_->mutex);
     state_->stopping = true;
   }
   state_->wake.notify_all();
   for (std::thread& thread : state_->threads) thread.join();
+  state_->threads.clear();
 }
 
 void ThreadPool::Schedule(std::function<void()> task) {

@@ -14,8 +14,10 @@ class ThreadPool final : public Executor {
   // `num_threads` >= 1.
   explicit ThreadPool(int num_threads);
 
-  // Runs what is due, drops what is still delayed, joins the threads.
   ~ThreadPool() override;
+
+  // Runs what is due, drops what is still delayed and all that comes later, joins the threads. Idempotent.
+  void Stop();
 
   // A task that throws std::bad_alloc is logged and given up.
   void Schedule(std::function<void()> task) override;

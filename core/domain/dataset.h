@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "core/domain/draw.h"
+#include "core/domain/tenant.h"
 
 namespace chainfleet {
 
@@ -34,6 +35,13 @@ struct Normalisation {
   bool operator==(const Normalisation&) const = default;
 };
 
+// Mean and standard deviation of float32 targets: a network learns (target - mean) / stddev, and what it predicts is
+// told in the targets' own units. 0 and 1 change nothing: labels, and targets that are learned as they are.
+struct TargetUnits {
+  double mean = 0, stddev = 1;
+  bool operator==(const TargetUnits&) const = default;
+};
+
 struct Dataset {
   std::string name;
   DigestHex digest;  // SHA-256 of its content: type, shape and shard digests
@@ -43,8 +51,13 @@ struct Dataset {
   TargetType target_type = TargetType::kLabels;
   int64_t num_classes = 0;      // 0 for float32 targets
   Normalisation normalisation;  // of its own rows; a job records that of its training set
+  TargetUnits target_units;     // likewise
   std::vector<DatasetShard> shards;
   absl::Time created_at;
+  std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
 };
+
+// Of its shards together.
+int64_t StoredBytes(const Dataset& dataset);
 
 }  // namespace chainfleet

@@ -48,6 +48,7 @@ struct PredictPlan {
   std::vector<int64_t> input_shape;
   int64_t num_classes = 0;  // 0: float32 targets
   Normalisation normalisation;
+  TargetUnits target_units;
   std::optional<BlobRef> module;  // of a model that is a stored module
 };
 

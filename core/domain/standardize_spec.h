@@ -3,10 +3,14 @@
 
 namespace chainfleet {
 
-// Targets never are: they are learned in their own units.
+// By mean and deviation of the training set.
 struct StandardizeSpec {
-  bool inputs = true;  // by mean and deviation of the training set; false: as stored, uint8 as x / 255
-  static void Fields(auto& self, auto&& visit) { visit("inputs", self.inputs); }
+  bool inputs = true;   // false: as stored, uint8 as x / 255
+  bool targets = true;  // of float32 targets; false: learned in their own units
+  static void Fields(auto& self, auto&& visit) {
+    visit("inputs", self.inputs);
+    visit("targets", self.targets);
+  }
   bool operator==(const StandardizeSpec&) const = default;
 };
 

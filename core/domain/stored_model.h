@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "core/domain/draw.h"
+#include "core/domain/tenant.h"
 
 namespace chainfleet {
 
@@ -12,6 +13,7 @@ struct StoredModel {
   std::string name;
   BlobRef object;  // its SHA-256 tells two models of one name apart
   absl::Time created_at;
+  std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
 };
 
 }  // namespace chainfleet

@@ -18,8 +18,8 @@ namespace chainfleet {
 
 // What this build speaks, and the oldest that a server of this build still accepts; anything else is refused with both
 // numbers.
-inline constexpr int32_t kProtocolVersion = 1;
-inline constexpr int32_t kOldestProtocolVersion = 1;
+inline constexpr int32_t kProtocolVersion = 2;
+inline constexpr int32_t kOldestProtocolVersion = 2;
 
 // A worker that drains and still holds chains after this, or what the operator said instead, loses their leases.
 inline constexpr absl::Duration kDrainLimit = absl::Minutes(5);
@@ -30,6 +30,7 @@ struct JobPlan {
   JobSpec spec;
   std::optional<Dataset> dataset;     // none for analytic potentials
   Normalisation normalisation;        // of the training set, recorded with the job
+  TargetUnits target_units;           // likewise
   std::optional<StoredModel> module;  // of a model that is a stored module
 };
 

@@ -18,6 +18,7 @@ v1::PredictPlan PlanToProto(const PredictPlan& plan) {
   proto.set_num_classes(plan.num_classes);
   if (plan.model.likelihood) *proto.mutable_likelihood() = ToProto(*plan.model.likelihood);
   *proto.mutable_normalisation() = ToProto(plan.normalisation);
+  *proto.mutable_target_units() = ToProto(plan.target_units);
   if (plan.module) *proto.mutable_module() = ToProto(*plan.module);
   return proto;
 }
@@ -32,6 +33,7 @@ absl::StatusOr<PredictPlan> PlanFromProto(const v1::PredictPlan& proto) {
     CHAINFLEET_ASSIGN_OR_RETURN(plan.model.likelihood, FromProto(proto.likelihood()));
   }
   plan.normalisation = FromProto(proto.normalisation());
+  if (proto.has_target_units()) plan.target_units = FromProto(proto.target_units());
   if (proto.has_module()) plan.module = FromProto(proto.module());
   return plan;
 }

@@ -188,6 +188,15 @@ Normalisation FromProto(const v1::Normalisation& proto) {
   return {.mean = FromProto(proto.mean()), .stddev = FromProto(proto.stddev())};
 }
 
+v1::TargetUnits ToProto(const TargetUnits& units) {
+  v1::TargetUnits proto;
+  proto.set_mean(units.mean);
+  proto.set_stddev(units.stddev);
+  return proto;
+}
+
+TargetUnits FromProto(const v1::TargetUnits& proto) { return {.mean = proto.mean(), .stddev = proto.stddev()}; }
+
 v1::StoredModel ToProto(const StoredModel& model) {
   v1::StoredModel proto;
   proto.set_name(model.name);
@@ -197,7 +206,7 @@ v1::StoredModel ToProto(const StoredModel& model) {
 }
 
 StoredModel FromProto(const v1::StoredModel& proto) {
-  return {proto.name(), FromProto(proto.object()), FromProto(proto.created_at())};
+  return {.name = proto.name(), .object = FromProto(proto.object()), .created_at = FromProto(proto.created_at())};
 }
 
 v1::Dataset ToProto(const Dataset& dataset) {
@@ -210,6 +219,7 @@ v1::Dataset ToProto(const Dataset& dataset) {
   proto.set_target_type(dataset.target_type == TargetType::kLabels ? v1::LABELS : v1::FLOAT32_TARGETS);
   proto.set_num_classes(dataset.num_classes);
   *proto.mutable_normalisation() = ToProto(dataset.normalisation);
+  *proto.mutable_target_units() = ToProto(dataset.target_units);
   for (const DatasetShard& shard : dataset.shards) {
     auto* added = proto.add_shards();
     added->set_first_row(shard.first_row);
@@ -230,6 +240,7 @@ absl::StatusOr<Dataset> FromProto(const v1::Dataset& proto) {
   dataset.target_type = proto.target_type() == v1::FLOAT32_TARGETS ? TargetType::kFloat32 : TargetType::kLabels;
   dataset.num_classes = proto.num_classes();
   dataset.normalisation = FromProto(proto.normalisation());
+  if (proto.has_target_units()) dataset.target_units = FromProto(proto.target_units());
   for (const auto& shard : proto.shards()) {
     dataset.shards.push_back({shard.first_row(), shard.num_rows(), FromProto(shard.object())});
   }

@@ -42,6 +42,8 @@ v1::ChainStats ToProto(const ChainStats& stats);
 ChainStats FromProto(const v1::ChainStats& proto);
 v1::Normalisation ToProto(const Normalisation& normalisation);
 Normalisation FromProto(const v1::Normalisation& proto);
+v1::TargetUnits ToProto(const TargetUnits& units);
+TargetUnits FromProto(const v1::TargetUnits& proto);
 v1::StoredModel ToProto(const StoredModel& model);
 StoredModel FromProto(const v1::StoredModel& proto);
 v1::Dataset ToProto(const Dataset& dataset);

@@ -157,6 +157,7 @@ v1::JobPlan ToProto(const JobPlan& plan) {
   *proto.mutable_spec() = ToProto(plan.spec);
   if (plan.dataset) *proto.mutable_dataset() = ToProto(*plan.dataset);
   *proto.mutable_normalisation() = ToProto(plan.normalisation);
+  *proto.mutable_target_units() = ToProto(plan.target_units);
   if (plan.module) *proto.mutable_module() = ToProto(*plan.module);
   return proto;
 }
@@ -169,6 +170,7 @@ absl::StatusOr<JobPlan> FromProto(const v1::JobPlan& proto) {
     CHAINFLEET_ASSIGN_OR_RETURN(plan.dataset, FromProto(proto.dataset()));
   }
   plan.normalisation = FromProto(proto.normalisation());
+  if (proto.has_target_units()) plan.target_units = FromProto(proto.target_units());
   if (proto.has_module()) plan.module = FromProto(proto.module());
   return plan;
 }

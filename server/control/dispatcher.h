@@ -144,8 +144,9 @@ class Dispatcher {
   void BeginUpload(std::vector<std::string> objects, Reply<std::string> done);
   void BeginRepair(std::vector<std::string> objects, Reply<std::string> done);
   void EndUpload(const std::string& upload);
-  void PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done,
-                  const std::string& tenant = kDefaultTenant);
+  // RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for so many bytes more.
+  absl::Status CheckTenantRoom(const std::string& tenant, int64_t bytes);
+  void PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done);
   absl::StatusOr<Dataset> GetDataset(const std::string& name);
   absl::StatusOr<Page<Dataset>> ListDatasets(int32_t page_size, const std::string& page_token);
   // `tenant`: as change::DeleteDataset says.
@@ -153,8 +154,7 @@ class Dispatcher {
                      const std::optional<std::string>& tenant = std::nullopt);
 
   // TorchScript files, in the same way.
-  void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done,
-                const std::string& tenant = kDefaultTenant);
+  void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done);
   absl::StatusOr<StoredModel> GetModel(const std::string& name);
   absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
   void DeleteModel(const std::string& name, Reply<bool> done, const std::optional<std::string>& tenant = std::nullopt);

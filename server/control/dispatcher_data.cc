@@ -85,10 +85,14 @@ void Dispatcher::EndUpload(const std::string& upload) {
   impl_->Persist(change::EndUpload{upload});
 }
 
-void Dispatcher::PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done,
-                            const std::string& tenant) {
+absl::Status Dispatcher::CheckTenantRoom(const std::string& tenant, int64_t bytes) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::PutDataset{dataset, upload, tenant}, [done](Impl& i, const ApplyResult& result) {
+  return CheckTenantLimits(impl_->options.tenant_limits, impl_->holdings(), {.tenant = tenant, .bytes = bytes});
+}
+
+void Dispatcher::PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done) {
+  Impl::Entered entered(impl_.get());
+  impl_->Change(change::PutDataset{dataset, upload}, [done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<Dataset>(done, result.status);
     i.datasets[result.dataset->name] = *result.dataset;
     i.Say<Dataset>(done, *result.dataset);
@@ -117,10 +121,9 @@ void Dispatcher::DeleteDataset(const std::string& name, Reply<bool> done, const 
   });
 }
 
-void Dispatcher::PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done,
-                          const std::string& tenant) {
+void Dispatcher::PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done) {
   Impl::Entered entered(impl_.get());
-  impl_->Change(change::PutModel{model, upload, tenant}, [done](Impl& i, const ApplyResult& result) {
+  impl_->Change(change::PutModel{model, upload}, [done](Impl& i, const ApplyResult& result) {
     if (!result.status.ok()) return i.Say<StoredModel>(done, result.status);
     i.models[result.model->name] = *result.model;
     i.Say<StoredModel>(done, *result.model);

@@ -52,7 +52,7 @@ void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> 
   if (const JobEntry* job = impl_->jobs.Find(id)) {
     const int64_t more = std::max<int64_t>(0, chains - static_cast<int64_t>(job->chains.size()));
     const absl::Status room =
-        CheckTenantLimits(impl_->options.tenant_limits, impl_->jobs, {job->row.tenant, "", 0, more});
+        CheckTenantLimits(impl_->options.tenant_limits, impl_->holdings(), {job->row.tenant, "", 0, more});
     if (!room.ok()) return impl_->Say<JobView>(done, room);
   }
   impl_->Change(change::ScaleJob{id, chains}, [id, done](Impl& impl, const ApplyResult& result) {

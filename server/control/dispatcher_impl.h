@@ -200,6 +200,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   FairShare shares;
   SoloTurns turns;
   std::set<ChainId> preempted;  // leases that give way to a higher tier
+  TenantHoldings holdings() const { return {jobs, datasets, models}; }
   std::map<std::string, Dataset> datasets;
   std::map<std::string, StoredModel> models;
   std::map<std::pair<std::string, std::string>, NamedVersion> aliases;  // by tenant and name

@@ -46,6 +46,7 @@ absl::Status Dispatcher::Impl::FindData(JobPlan* plan) const {
     }
     plan->dataset = dataset->second;
     if (plan->spec.standardize.inputs) plan->normalisation = dataset->second.normalisation;
+    if (plan->spec.standardize.targets) plan->target_units = dataset->second.target_units;
   }
   if (const auto* script = std::get_if<TorchScriptModel>(&plan->spec.model.kind)) {
     const auto module = models.find(script->name);
@@ -100,7 +101,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     return impl.Say<JobView>(done, std::move(view));
   }
   const absl::Status room =
-      CheckTenantLimits(impl.options.tenant_limits, impl.jobs, {tenant, request_id, 1, NumChains(spec)});
+      CheckTenantLimits(impl.options.tenant_limits, impl.holdings(), {tenant, request_id, 1, NumChains(spec)});
   if (!room.ok()) return impl.Say<JobView>(done, room);
   plan.job = MakeJobId(spec.name, Fold(impl.options.id_key, ++impl.ids_made).value);
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/saturating.h"
 #include "server/control/dispatcher_impl.h"
 
 namespace chainfleet {
@@ -43,7 +44,7 @@ FleetSummary Dispatcher::Summary(size_t most_running) {
     const JobEntry& job = *it->second;
     JobSummary& sums = summary.jobs.emplace_back(
         JobSummary{.id = job.row.id, .state = job.state, .chains = {}, .num_draws = job.num_draws});
-    sums.total_steps = job.total_steps * static_cast<int64_t>(job.chains.size());
+    sums.total_steps = SaturatingMultiply(job.total_steps, static_cast<int64_t>(job.chains.size()));
     sums.max_draws = MaxDraws(job.row.plan->spec);
     for (const ChainEntry& chain : job.chains) {
       AddToSummary(chain, &sums);

@@ -3,29 +3,40 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "core/base/status.h"
+#include "core/domain/dataset.h"
+#include "core/domain/stored_model.h"
+#include "server/control/job_table.h"
 
 namespace chainfleet {
 
-class JobTable;
-
 struct TenantLimits {
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  int64_t jobs = kNone;        // that are not deleted
-  int64_t chains = kNone;      // of jobs that have not ended
-  int64_t draw_bytes = kNone;  // of committed draws, estimated by the parameters of their networks
+  int64_t jobs = kNone;    // that are not deleted
+  int64_t chains = kNone;  // of jobs that have not ended
+  // Of committed draws, estimated by the parameters of their networks, and of data sets and models that it put.
+  int64_t stored_bytes = kNone;
 };
 
 // What a tenant asks for on top of what it has.
 struct TenantRequest {
   std::string tenant;
   std::string request_id;  // empty, or of the job that is asked for: what is there already is no more
-  int64_t jobs = 0, chains = 0;
+  int64_t jobs = 0, chains = 0, bytes = 0;
 };
 
-// RESOURCE_EXHAUSTED / TENANT_LIMIT naming the limit, what the tenant has and what to do. Looks at every job.
-absl::Status CheckTenantLimits(const TenantLimits& limits, const JobTable& jobs, const TenantRequest& request);
+// What all tenants have.
+struct TenantHoldings {
+  const JobTable& jobs;
+  const std::map<std::string, Dataset>& datasets;
+  const std::map<std::string, StoredModel>& models;
+};
+
+// RESOURCE_EXHAUSTED / TENANT_LIMIT naming the limit, what the tenant has and what to do. Looks at everything held.
+absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings& holdings,
+                               const TenantRequest& request);
 
 }  // namespace chainfleet

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/base/saturating.h"
 #include "core/domain/predictive_scores.h"
 #include "server/predict/draw_selection.h"
 
@@ -46,11 +47,12 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
 }
 
 absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
-  const int64_t num_draws = NumDraws(draws) * static_cast<int64_t>(num_kinds);
+  const int64_t num_draws = SaturatingMultiply(NumDraws(draws), static_cast<int64_t>(num_kinds));
   const int64_t draw_bytes = std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
   const int64_t num_quantiles = draws.plan->num_classes > 0 ? 0 : limits::kMaxQuantiles;
-  const int64_t row_bytes = num_draws * draw_bytes + (replied ? ScoreBytes(draws.plan->num_classes, num_quantiles) : 0);
-  const int64_t weights = num_draws * static_cast<int64_t>(sizeof(double));
+  const int64_t score_bytes = replied ? ScoreBytes(draws.plan->num_classes, num_quantiles) : 0;
+  const int64_t row_bytes = SaturatingAdd(SaturatingMultiply(num_draws, draw_bytes), score_bytes);
+  const int64_t weights = SaturatingMultiply(num_draws, static_cast<int64_t>(sizeof(double)));
   const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
   const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;
   if (num_rows <= rows) return num_rows * row_bytes + weights;
@@ -62,9 +64,10 @@ absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_ki
 
 absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
                                        int64_t num_parts) {
-  const int64_t sums = static_cast<int64_t>(draws.chains.size() * num_kinds) * num_parts;
+  const auto sums = static_cast<int64_t>(draws.chains.size() * num_kinds);
   const int64_t values = std::max<int64_t>(3 * draws.plan->num_classes + 1, 3);
-  const int64_t row_bytes = std::max<int64_t>(sums * values * static_cast<int64_t>(sizeof(double)), 1);
+  const int64_t row_bytes =
+      std::max<int64_t>(SaturatingProduct(sums, num_parts, values, static_cast<int64_t>(sizeof(double))), 1);
   const int64_t rows = limits::kMaxShardResultBytes / row_bytes;
   if (num_rows <= rows) return num_rows * row_bytes;
   return absl::InvalidArgumentError(absl::StrCat("the sums of ", num_rows, " rows over ", draws.chains.size(),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/base/saturating.h"
 #include "server/predict/draw_selection.h"
 #include "server/predict/fan_out.h"
 
@@ -24,8 +25,8 @@ constexpr int64_t kMemberBytesPerBlock =
 constexpr size_t kMaxFlatnessChains = 2048;
 
 int64_t MemberBytesPerRow(const PinnedDraws& draws, const std::vector<DrawKind>& kinds) {
-  return NumDraws(draws) * static_cast<int64_t>(kinds.size()) * draws.plan->num_classes *
-         static_cast<int64_t>(sizeof(float));
+  return SaturatingProduct(NumDraws(draws), static_cast<int64_t>(kinds.size()), draws.plan->num_classes,
+                           static_cast<int64_t>(sizeof(float)));
 }
 
 void CheckRange(const char* field, int value, int least, int most, std::vector<FieldViolation>* violations) {

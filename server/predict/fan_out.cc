@@ -5,24 +5,25 @@
 #include <utility>
 
 #include "core/base/limits.h"
+#include "core/base/saturating.h"
 #include "server/predict/draw_selection.h"
 #include "server/predict/placement.h"
 
 namespace chainfleet {
 
 int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members, int64_t num_parts) {
-  const int64_t num_networks = NumDraws(draws) * static_cast<int64_t>(num_kinds);
+  const int64_t num_networks = SaturatingMultiply(NumDraws(draws), static_cast<int64_t>(num_kinds));
   const int64_t passes_per_row = std::max<int64_t>(num_networks / std::max<int64_t>(num_workers, 1), 1);
   int64_t input_bytes = sizeof(float);
-  for (const int64_t extent : draws.plan->input_shape) input_bytes *= extent;
-  const int64_t sum_bytes =
-      num_parts * static_cast<int64_t>(sizeof(double)) * std::max<int64_t>(3 * draws.plan->num_classes + 1, 5);
+  for (const int64_t extent : draws.plan->input_shape) input_bytes = SaturatingMultiply(input_bytes, extent);
+  const int64_t sum_bytes = SaturatingProduct(num_parts, static_cast<int64_t>(sizeof(double)),
+                                              std::max<int64_t>(3 * draws.plan->num_classes + 1, 5));
   const int64_t rows =
       std::min(limits::kShardForwardPasses / passes_per_row, limits::kShardBytes / std::max(input_bytes, sum_bytes));
   const int64_t clamped = std::clamp(rows, limits::kMinShardRows, limits::kMaxShardRows);
   if (!members) return clamped;
-  const int64_t member_bytes =
-      num_networks * std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t member_bytes = SaturatingProduct(num_networks, std::max<int64_t>(draws.plan->num_classes, 2),
+                                                 static_cast<int64_t>(sizeof(float)));
   const int64_t fitting = limits::kMaxShardResultBytes / 2 / std::max<int64_t>(member_bytes, 1);
   return std::clamp<int64_t>(fitting, 1, clamped);
 }

@@ -31,12 +31,12 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
   // From now on as long as something is received.
   void WatchDeadlines() {
     if (watching.exchange(true)) return;
-    executor->ScheduleAfter(absl::Seconds(1), [gate = weak_from_this()] {
+    executor->ScheduleAfter(limits::kReceiveInterval, [gate = weak_from_this()] {
       const std::shared_ptr<Parts> parts = gate.lock();
       if (parts == nullptr) return;
       parts->watching = false;
       const absl::Duration oldest = parts->clock->Monotonic() - limits::kReceiveDeadline;
-      if (parts->receiving.CancelOlderThan(oldest) > 0) parts->WatchDeadlines();
+      if (parts->receiving.Watch(oldest) > 0) parts->WatchDeadlines();
     });
   }
 
@@ -44,7 +44,7 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
   Executor* const executor;
   const Authenticator* const auth;
   ServerMetrics* const metrics;
-  ReceivingCalls receiving{limits::kReceivingCalls};
+  ReceivingCalls receiving{limits::kSlowCalls, limits::kReceivingCalls};
   BytesInFlight bytes{limits::kBytesInFlight, limits::kConnectionBytesInFlight};
   RefusedPeers refused;
   CancelledCalls cancelled{limits::kCancelledCalls, limits::kCancelledWindow};
@@ -98,9 +98,9 @@ class Receipt final : public grpc_completion_queue_functor {
     const std::unique_ptr<Receipt> self(this);
     const absl::Status dropped = gate_->receiving.End(id_);
     if (payload_ == nullptr) {
-      // A client whose call was dropped here has its status already.
-      return Refuse(call_, absl::CancelledError(dropped.ok() ? "the call ended before its request was whole"
-                                                             : std::string(dropped.message())));
+      // The client of a dropped call has its status already. The call must not count as one that its client cancelled.
+      return Refuse(call_,
+                    dropped.ok() ? absl::CancelledError("the call ended before its request was whole") : dropped);
     }
     if (const absl::Status admitted = Admit(); !admitted.ok()) {
       grpc_byte_buffer_destroy(payload_);

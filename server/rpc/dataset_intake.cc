@@ -63,6 +63,13 @@ Normalisation Measure(const DecodedDataset& data) {
   return normalisation;
 }
 
+TargetUnits MeasureTargets(const std::vector<float>& targets) {
+  if (targets.empty()) return {};
+  Moments moments;
+  for (const float target : targets) moments.Add(target);
+  return {moments.mean(), moments.stddev()};
+}
+
 std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t first_row, int64_t num_rows) {
   const int64_t row_bytes = ValuesPerRow(data.input_shape) * ItemBytes(type);
   std::vector<int64_t> shape = data.input_shape;
@@ -192,7 +199,8 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
              .num_rows = data.num_rows,
              .target_type = data.targets.empty() ? TargetType::kLabels : TargetType::kFloat32,
              .num_classes = data.num_classes,
-             .normalisation = Measure(data)};
+             .normalisation = Measure(data),
+             .target_units = MeasureTargets(data.targets)};
   const int64_t row_bytes =
       ValuesPerRow(dataset.input_shape) * ItemBytes(dataset.input_type) + static_cast<int64_t>(sizeof(int32_t));
   const int64_t rows_per_shard = std::max<int64_t>(1, limits::kDatasetShardBytes / row_bytes);

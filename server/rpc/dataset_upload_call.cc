@@ -44,21 +44,23 @@ void DatasetUploadCall::TakeEnd() {
     const absl::StatusOr<Dataset> known = parts.dispatcher->GetDataset(upload->name());
     const bool repairs = known.ok() && known->digest == decoded->description.digest;
     if (repairs) decoded->description.shards = known->shards;
+    decoded->description.tenant = tenant;
+    if (!repairs) {
+      const absl::Status room = parts.dispatcher->CheckTenantRoom(tenant, StoredBytes(decoded->description));
+      if (!room.ok()) return finisher->Finish(room);
+    }
     const auto cut = std::make_shared<const CutDataset>(*std::move(decoded));
-    Register(parts,
-             {.objects = cut->ObjectNames(),
-              .repairs = repairs,
-              .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
-              .put =
-                  [cut, tenant, finisher, response, dispatcher = parts.dispatcher](const std::string& upload_name) {
-                    dispatcher->PutDataset(
-                        cut->description, upload_name,
-                        [finisher, response](absl::StatusOr<Dataset> registered) {
-                          finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
-                        },
-                        tenant);
-                  },
-              .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+    Register(parts, {.objects = cut->ObjectNames(),
+                     .repairs = repairs,
+                     .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
+                     .put =
+                         [cut, finisher, response, dispatcher = parts.dispatcher](const std::string& upload_name) {
+                           dispatcher->PutDataset(
+                               cut->description, upload_name, [finisher, response](absl::StatusOr<Dataset> registered) {
+                                 finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
+                               });
+                         },
+                     .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };
   const auto take_in = [decode, finisher = finisher()] { finisher->Run(decode); };
   if (!upload_->HasUris()) return parts_.executor->Schedule(take_in);

@@ -17,6 +17,7 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   plan->job = job.id;
   plan->model = job.plan->spec.model;
   plan->normalisation = job.plan->normalisation;
+  plan->target_units = job.plan->target_units;
   if (job.plan->module) plan->module = job.plan->module->object;
   if (job.plan->dataset) {
     plan->input_shape = job.plan->dataset->input_shape;

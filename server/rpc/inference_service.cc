@@ -87,13 +87,17 @@ void Configure(const InferenceTensor& tensor, Proto* proto) {
   proto->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
 }
 
-// How x becomes what the network sees: (x * scale - mean) / stddev, of each feature or channel, or all alike.
+// How x becomes what the network sees, (x * scale - mean) / stddev, of each feature or channel, or all alike; and, of
+// float32 targets, what the network says of y: (y - mean) / stddev. Outputs of the service are in the units of y.
 void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metadata) {
   auto& properties = *metadata->mutable_properties();
   const auto exactly = [](std::string* out, double value) { absl::StrAppendFormat(out, "%.17g", value); };
   exactly(&properties["x.scale"], plan.dataset->input_type == InputType::kUint8 ? 1.0 / 255 : 1);
   properties["x.mean"] = absl::StrJoin(plan.normalisation.Spelled().mean, ",", exactly);
   properties["x.stddev"] = absl::StrJoin(plan.normalisation.Spelled().stddev, ",", exactly);
+  if (plan.dataset->target_type != TargetType::kFloat32) return;
+  exactly(&properties["y.mean"], plan.target_units.mean);
+  exactly(&properties["y.stddev"], plan.target_units.stddev);
 }
 
 // Levels count from 1, the most urgent.

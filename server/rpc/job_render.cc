@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/base/saturating.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
@@ -89,7 +90,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     }
     draws += chain.num_draws;
     done += chain.step;
-    total += chain.total_steps;
+    total = SaturatingAdd(total, chain.total_steps);
     if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan, at_point);
   }
   for (const auto& [stopped_point, why] : view.stopped) {
@@ -108,6 +109,9 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     const std::vector<int64_t>& shape = view.plan->dataset->input_shape;
     job.mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
     *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation.Spelled());
+    if (view.plan->dataset->target_type == TargetType::kFloat32) {
+      *job.mutable_inputs()->mutable_target_units() = ToProto(view.plan->target_units);
+    }
   }
   *job.mutable_report() = CommonReport(*view.plan);
   job.set_num_chains(NumChains(view.plan->spec));

@@ -67,22 +67,25 @@ void ModelUploadCall::TakeEnd() {
     }
     const DigestHex sha256 = Sha256Hex(*bytes);
     const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.dispatcher->ObjectNonce());
-    StoredModel model = {name, {object, static_cast<int64_t>(bytes->size()), sha256}, {}};
+    const auto size = static_cast<int64_t>(bytes->size());
+    StoredModel model = {.name = name, .object = {object, size, sha256}, .tenant = tenant};
     const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
     const bool repairs = known.ok() && known->object.sha256 == sha256;
-    if (repairs) model.object = known->object;
+    if (repairs) {
+      model.object = known->object;
+    } else if (const absl::Status room = parts.dispatcher->CheckTenantRoom(tenant, size); !room.ok()) {
+      return finisher->Finish(room);
+    }
     Register(parts, {.objects = {model.object.name},
                      .repairs = repairs,
                      .store = [blobs = parts.blobs, object = model.object.name, bytes,
                                share] { return PutContentAddressed(blobs, object, *bytes); },
                      .put =
-                         [model, tenant, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
+                         [model, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
                            dispatcher->PutModel(
-                               model, upload,
-                               [finisher, response](absl::StatusOr<StoredModel> registered) {
+                               model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
                                  finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
-                               },
-                               tenant);
+                               });
                          },
                      .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };

@@ -137,7 +137,7 @@ class AttackedServer(unittest.TestCase):
         growth, taken, said = self.attacked(server, attack, *arguments, **options)
         self.assertLess(growth, budget + BEYOND_BUDGET)
         # A busy machine delays some calls by itself.
-        self.assertLess(statistics.quantiles(taken, n=10)[-1], 0.25)
+        self.assertLess(statistics.quantiles(taken, n=10)[-1], 0.1)
         return said
 
 

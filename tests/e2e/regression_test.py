@@ -1,8 +1,11 @@
 """Numbers to predict, through the real binaries: a network that learns its noise beside the regression of closed form."""
+import io
+import json
 import math
 import random
 import struct
 import unittest
+import zipfile
 
 import fleet as fleets
 from public_client import tensor, triton  # first: it says where the next one is
@@ -14,7 +17,7 @@ COMMON = """
 dataset: {name: plane}
 prior: {gaussian: {precision: 0.01}}
 sampler: {mala: {}}
-step_size: {constant: 2.0e-4}
+step_size: {constant: 4.0e-5}
 num_steps: 6000
 burn_in: {steps: 2000}
 chains: 4
@@ -100,6 +103,56 @@ class Regression(unittest.TestCase):
                     numpy.testing.assert_allclose(result.as_numpy(name + "_error"), answer["errors"][name], rtol=1e-12)
             with self.assertRaisesRegex(Exception, "mean_probability"):
                 client.infer(job, [tensor(array, datatype)], outputs=[triton.InferRequestedOutput("mean_probability")])
+
+    def put_scaled(self, name, source, scale, shift):
+        """A data set with y of another as scale * y + shift."""
+        path = self.fleet.path(name + ".csv")
+        with open(path, "w") as f:
+            with open(self.fleet.path(source + ".csv")) as lines:
+                f.write(next(lines))
+                for a, b, y in (line.split(",") for line in lines):
+                    f.write(f"{a},{b},{shift + scale * float(y)!r}\n")
+        self.fleet.run("dataset", "put", name, path, "--target", "y", "--target-type", "float32", check=True)
+
+    def manifest(self, name):
+        """Of exported draws; its numbers on targets are those of the arrays beside it."""
+        with zipfile.ZipFile(self.fleet.path(name)) as archive:
+            manifest = json.loads(archive.read("manifest.json"))
+            for field, value in manifest["targets"].items():
+                with archive.open(f"target_{field}.npy") as f:
+                    self.assertEqual(numpy.lib.format.read_array(io.BytesIO(f.read())).tolist(), [value])
+        return manifest
+
+    def test_answers_are_in_the_units_of_the_targets_whatever_these_are(self):
+        """The same numbers in other units: the same chains, and every answer in those units."""
+        scale, shift = 1000.0, 5000.0
+        self.put_scaled("far", "plane", scale, shift)
+        self.put_scaled("far-test", "plane-test", scale, shift)
+        path = self.fleet.path("x.npy")
+        fleets.write_npy(path, "<f4", (3, 2), struct.pack("<6f", 0, 0, 1, -1, 3, 0))
+        scores, predictions, manifests = [], [], []
+        short = NETWORK.replace("num_steps: 6000", "num_steps: 2500")
+        for dataset in ("plane", "far"):
+            job = self.fleet.submit(short.replace("name: network", f"name: by-{dataset}").replace("plane", dataset))
+            self.fleet.run("wait", job, "--timeout", "240s", check=True)
+            table = self.fleet.json("evaluate", job, "--dataset", dataset + "-test")["scores"]
+            scores.append({row["what"]: row for row in table}["all"])
+            predictions.append(self.fleet.json("predict", job, "--input", path, "--quantiles", "0.1,0.9"))
+            self.fleet.run("export", job, "--format", "npz", "--output", self.fleet.path(dataset + ".npz"), check=True)
+            manifests.append(self.manifest(dataset + ".npz"))
+        near, far = predictions
+        numpy.testing.assert_allclose(far["scores"]["mean"], shift + scale * numpy.array(near["scores"]["mean"]), rtol=1e-3)
+        for name in ("variance_aleatoric", "variance_epistemic"):
+            numpy.testing.assert_allclose(far["scores"][name], scale**2 * numpy.array(near["scores"][name]), rtol=2e-2)
+        numpy.testing.assert_allclose(far["quantiles"], shift + scale * numpy.array(near["quantiles"]), rtol=1e-3)
+        self.assertAlmostEqual(scores[1]["rmse"], scale * scores[0]["rmse"], delta=scale * 1e-3)
+        self.assertAlmostEqual(scores[1]["nll"], scores[0]["nll"] + math.log(scale), delta=1e-2)
+        self.assertAlmostEqual(manifests[1]["targets"]["stddev"], scale * manifests[0]["targets"]["stddev"], delta=1)
+
+        plain = self.fleet.submit(short.replace("name: network", "name: plain") + "standardize: {targets: false}\n")
+        self.fleet.run("wait", plain, "--timeout", "240s", check=True)
+        self.fleet.run("export", plain, "--format", "npz", "--output", self.fleet.path("plain.npz"), check=True)
+        self.assertEqual(self.manifest("plain.npz")["targets"], {"mean": 0.0, "stddev": 1.0})
 
     def test_a_network_learns_its_noise_and_agrees_with_the_closed_form(self):
         inputs = [(0.0, 0.0), (1.0, -1.0), (30.0, 0.0)]

@@ -1,4 +1,5 @@
-// script_file FILE INPUTS [HIDDEN...] CLASSES: writes a TorchScript mlp, as a user's torch.jit.save would.
+// script_file FILE INPUTS [HIDDEN...] CLASSES: writes a TorchScript mlp, as a user's torch.jit.save would, with the body
+// of its forward(x) from BODY if that is set.
 #include <cstdlib>
 #include <fstream>
 #include <vector>
@@ -10,6 +11,7 @@ int main(int argc, char** argv) {
   std::vector<int64_t> sizes;
   for (int i = 2; i < argc; ++i) sizes.push_back(std::atoll(argv[i]));
   std::ofstream file(argv[1], std::ios::binary);
-  file << chainfleet::ScriptedMlp(sizes);
+  const char* body = std::getenv("BODY");
+  file << chainfleet::ScriptedMlp(sizes, body == nullptr ? "return self.logits(x)" : body);
   return file.good() ? 0 : 1;
 }

@@ -21,6 +21,16 @@ collect: {last_epochs_of_cycle: 2}
 seed: 7
 """
 
+BESIDE = """
+name: beside
+model: {potential: {gaussian: {dimension: 2, precision: 1}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 1000
+chains: 2
+collect: {every_steps: 100}
+"""
+
 
 class TorchScript(unittest.TestCase):
     def setUp(self):
@@ -29,9 +39,10 @@ class TorchScript(unittest.TestCase):
         self.fleet.up("--allow-modules")
         self.fleet.put_fashion("fashion", 1000)
 
-    def put(self, name, *sizes):
+    def put(self, name, *sizes, body=None):
         path = self.fleet.path(name + ".pt")
-        subprocess.run([os.environ["CHAINFLEET_SCRIPT_FILE"], path, *map(str, sizes)], check=True)
+        environment = {**os.environ, "BODY": body} if body else None
+        subprocess.run([os.environ["CHAINFLEET_SCRIPT_FILE"], path, *map(str, sizes)], check=True, env=environment)
         self.fleet.run("model", "put", name, path, check=True)
         return path
 
@@ -58,6 +69,35 @@ class TorchScript(unittest.TestCase):
         refused = self.fleet.run("model", "put", "broken", path)
         self.assertEqual(refused.returncode, 1, refused.stderr)
         self.assertIn("TorchScript", refused.stderr)
+
+    def test_a_module_is_looked_at_in_a_process_of_its_own(self):
+        good = self.put("mine", 784, 10)
+        bad = self.put("curious", 784, 10, body="return self.logits(x) + torch.empty([1])")
+        with open(bad, "rb") as f:
+            cut = f.read()[:-100]
+        with open(self.fleet.path("cut.pt"), "wb") as f:
+            f.write(cut)
+        for path, status, text in ((good, 0, ""), (bad, 3, "uses aten::empty"), (self.fleet.path("cut.pt"), 3, "does not load")):
+            with open(path) as f:
+                done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--check-module"], stdin=f, capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(text, done.stdout)
+        job = self.fleet.submit(JOB.replace("NAME", "curious"))
+        self.assertEqual(self.fleet.run("wait", job, "--timeout", "60s").returncode, 1)
+        chain = self.fleet.json("get", "chains", job)["chains"][0]
+        self.assertIn("model.torchscript: uses aten::empty", chain["reason"])
+        self.assertEqual(int(chain["lease_epoch"]), 1, "no other worker is asked")
+
+    def test_cancelling_a_module_that_never_ends_frees_what_runs_beside_it(self):
+        self.put("endless", 784, 10, body="n = 0\n  while n >= 0:\n    n = n * 1\n  return self.logits(x)")
+        endless = self.fleet.submit(JOB.replace("NAME", "endless").replace("chains: 2", "chains: 1"))
+        for _ in range(20):  # with a chain on each worker, until one of these does not answer
+            beside = self.fleet.submit(BESIDE)
+            if self.fleet.run("wait", beside, "--timeout", "2s").returncode == 5:
+                break
+        self.fleet.run("cancel", endless, check=True)
+        self.fleet.run("wait", beside, "--timeout", "20s", check=True)
+        self.assertIn("every chain was handed back, this process ends", self.fleet.logs())
 
     def test_a_module_of_other_shapes_fails_its_job_at_once(self):
         self.put("narrow", 784, 3)

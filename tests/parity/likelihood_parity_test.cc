@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -23,14 +24,19 @@ struct Case {
   std::string name;
   LikelihoodKind kind;
   int64_t classes = 0;  // 0: float32 targets
+  TargetUnits units = {};
 };
 
 const std::vector<Case>& Cases() {
-  static const std::vector<Case> cases = {{"categorical", CategoricalLikelihood(), 3},
-                                          {"bernoulli", BernoulliLikelihood(), 2},
-                                          {"gaussian", GaussianLikelihood{.variance = 0.3}},
-                                          {"learned gaussian", GaussianLikelihood{.variance = {}, .learned = true}},
-                                          {"heteroscedastic", HeteroscedasticGaussianLikelihood()}};
+  static const std::vector<Case> cases = {
+      {"categorical", CategoricalLikelihood(), 3},
+      {"bernoulli", BernoulliLikelihood(), 2},
+      {"gaussian", GaussianLikelihood{.variance = 0.3}},
+      {"learned gaussian", GaussianLikelihood{.variance = {}, .learned = true}},
+      {"heteroscedastic", HeteroscedasticGaussianLikelihood()},
+      {"gaussian in units", GaussianLikelihood{.variance = 0.3}, 0, {4, 2.5}},
+      {"learned in units", GaussianLikelihood{{}, true}, 0, {4, 2.5}},
+      {"heteroscedastic in units", HeteroscedasticGaussianLikelihood(), 0, {4, 2.5}}};
   return cases;
 }
 
@@ -39,7 +45,7 @@ constexpr double kLogVariance = -0.7;
 
 // Outputs in lanes and targets, arbitrary.
 struct Examples {
-  explicit Examples(const Case& c) : likelihood(MakeLikelihood(c.kind, c.classes)) {
+  explicit Examples(const Case& c) : likelihood(MakeLikelihood(c.kind, c.classes, c.units)) {
     for (int64_t i = 0; i < likelihood->num_outputs() * kLanes; ++i) {
       outputs[i] = static_cast<float>(1.5 * std::sin(static_cast<double>(3 * i + 1)));
     }
@@ -121,6 +127,29 @@ TEST(LikelihoodParity, LossesAndGradientsAreThoseOfAutogradInDouble) {
   }
 }
 
+// What a draw says of a target as stored, and what it learns from the same target standardised.
+TEST(LikelihoodParity, LossesAreTheLogDensitiesOfTheMomentsInTheTargetsOwnUnits) {
+  for (const Case& c : Cases()) {
+    if (c.classes > 0) continue;
+    SCOPED_TRACE(c.name);
+    const Examples examples(c);
+    alignas(64) float unused[3 * kLanes];
+    const LaneLosses losses = examples.Evaluate(1, unused);
+    double mean[kLanes], variance[kLanes];
+    examples.likelihood->Moments(examples.outputs, kLogVariance, mean, variance);
+    for (int64_t l = 0; l < kCount; ++l) {
+      const double gap = c.units.mean + c.units.stddev * examples.targets[l] - mean[l];
+      const double expected = (gap * gap / variance[l] + std::log(2 * std::numbers::pi * variance[l])) / 2;
+      EXPECT_NEAR(losses.loss[l], expected, 1e-9 * (1 + std::abs(expected)));
+      EXPECT_NEAR(mean[l], c.units.mean + c.units.stddev * examples.outputs[l], 1e-12 * (1 + std::abs(mean[l])));
+    }
+    const auto* given = std::get_if<GaussianLikelihood>(&c.kind);
+    if (given != nullptr && given->variance) {
+      EXPECT_NEAR(variance[0], 0.3, 1e-12) << "of the targets as stored";
+    }
+  }
+}
+
 TEST(LikelihoodParity, FusedPotentialAgreesWithTheEagerOne) {
   at::set_num_threads(1);
   for (const Case& c : Cases()) {
@@ -130,11 +159,12 @@ TEST(LikelihoodParity, FusedPotentialAgreesWithTheEagerOne) {
     plan.spec.model = {BuiltinModel{"mlp", {7}}, c.kind};
     plan.spec.prior.kind = GaussianPrior{3};
     plan.normalisation = data->description().normalisation;
+    plan.target_units = c.units;
     const auto fused = MakeNetworkPotential(plan, data, Device());
     ASSERT_TRUE(fused.ok()) << fused.status();
     const auto eager =
         MakeEagerPotential(*InferNetwork(plan.spec.model, {4}, c.classes > 0 ? 2 : 0), (*fused)->layout(), data,
-                           {plan.normalisation, {}, 3, c.kind}, Device(), ChainBatching::kTogether);
+                           {plan.normalisation, {}, 3, c.kind, c.units}, Device(), ChainBatching::kTogether);
     const ThetaArena theta = RandomTheta((*fused)->layout(), 3);
     ThetaArena fused_gradient = theta.Clone(), eager_gradient = theta.Clone();
     const std::vector<int64_t> ids = SomeIds(3, 37, 70);

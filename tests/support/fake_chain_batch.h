@@ -27,6 +27,7 @@ struct FakeBatchScript {
   absl::Status step_status;                       // what Step says when not OK
   std::optional<absl::Status> create_status;      // what the factory says
   std::function<void(int32_t, int64_t)> on_step;  // (chain, step)
+  std::function<void()> on_call = [] {};          // of whatever has no status to fail with: it may throw
   int64_t steps_taken = 0;                        // of batches
   std::vector<size_t> rows_of_steps;              // rows moved by each
 };
@@ -48,7 +49,10 @@ class FakeChainBatch final : public ChainBatch {
     rows_[index] = resume_point ? std::stoll(*resume_point) : 0;
     return absl::OkStatus();
   }
-  void RemoveChain(int32_t index) override { rows_.erase(index); }
+  void RemoveChain(int32_t index) override {
+    script_->on_call();
+    rows_.erase(index);
+  }
   std::vector<int32_t> chains() const override {
     std::vector<int32_t> indices;
     for (const auto& [index, step] : rows_) indices.push_back(index);
@@ -81,6 +85,7 @@ class FakeChainBatch final : public ChainBatch {
   }
 
   DrawTensors TakeDraw(int32_t index) const override {
+    script_->on_call();
     DrawTensors draw;
     draw.step = rows_.at(index);
     for (size_t kind = 0; kind < num_kinds_; ++kind) {
@@ -91,8 +96,14 @@ class FakeChainBatch final : public ChainBatch {
     }
     return draw;
   }
-  std::optional<DrawTensors> GiveUpHeld(int32_t) override { return std::nullopt; }
-  std::string SaveResumePoint(int32_t index) const override { return std::to_string(rows_.at(index)); }
+  std::optional<DrawTensors> GiveUpHeld(int32_t) override {
+    script_->on_call();
+    return std::nullopt;
+  }
+  std::string SaveResumePoint(int32_t index) const override {
+    script_->on_call();
+    return std::to_string(rows_.at(index));
+  }
   const std::vector<ParameterShape>& parameters() const override { return parameters_; }
   const std::vector<std::string>& trace_quantities() const override { return quantities_; }
 

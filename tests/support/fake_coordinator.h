@@ -135,7 +135,8 @@ class FakeCoordinator final : public CoordinatorPort {
       Chain& chain = chains.at(release.chain);
       if (chain.epoch == release.lease_epoch && chain.state == ChainState::kLeased) {
         chain.attempts += release.why != ReleasedChain::Why::kStore;
-        const bool spent = chain.attempts >= limits::kMaxAttemptsWithoutProgress;
+        const bool spent = release.why == ReleasedChain::Why::kInvalid ||  // no other worker would do better
+                           chain.attempts >= limits::kMaxAttemptsWithoutProgress;
         chain.state = spent ? ChainState::kFailed : ChainState::kPending;
         chain.reason = release.reason;
         released.push_back(release);

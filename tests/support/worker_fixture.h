@@ -60,7 +60,7 @@ struct FakeWorker {
              const Options& options)
       : held(clock),
         fetcher(port, executor, RngKey{1}),
-        inputs(&fetcher, executor),
+        inputs(&fetcher, executor, {executor, [this](const std::string&) { return module_check; }}),
         loader(&fetcher, &inputs, executor),
         uploader({options.name, options.incarnation, options.upload_bytes, RngKey{2}}, port, &held, executor,
                  &observer),
@@ -84,6 +84,7 @@ struct FakeWorker {
             {name, name + "-1", slots, upload_bytes}) {}
 
   CountingObserver observer;
+  absl::Status module_check;  // what the look at a module finds
   HeldChains held;
   ObjectFetcher fetcher;
   InputCache inputs;

@@ -93,7 +93,7 @@ class MeasuredFlatness final : public FlatnessRun {
         data_(std::move(data)),
         first_row_(first_row),
         num_rows_(num_rows),
-        targets_(data_->TargetNumbers()),
+        targets_(data_->TargetNumbers(model_->plan->target_units)),
         rows_(data_->description().input_type, data_->input_bytes().data(), model_->plan->input_shape,
               model_->plan->normalisation),
         size_(NumParameters(model_->network.parameters)),

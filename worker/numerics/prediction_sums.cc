@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/scores/regression.h"
+#include "worker/numerics/likelihoods/scalar_losses.h"
 
 namespace chainfleet {
 namespace {
@@ -128,12 +129,12 @@ void PredictionSums::EndDraw(int64_t row, int64_t count, int64_t s) {
 
 void PredictionSums::Add(const LaneExamples& examples, int64_t row, int64_t s, float* scratch) {
   const double w = weights_[s];
-  if (scores_) {
-    LaneLosses losses;
-    likelihood_->Evaluate(examples, 1, scratch, &losses);
-    for (int64_t l = 0; l < examples.count; ++l) log_likelihood_[s * sums_->num_rows + row + l] = -losses.loss[l];
-  }
   if (likelihood_->num_classes() > 0) {
+    if (scores_) {
+      LaneLosses losses;
+      likelihood_->Evaluate(examples, 1, scratch, &losses);
+      for (int64_t l = 0; l < examples.count; ++l) log_likelihood_[s * sums_->num_rows + row + l] = -losses.loss[l];
+    }
     AddClasses(examples, row, s, w, scratch + likelihood_->num_outputs() * kLanes);
   } else {
     AddNumbers(examples, row, s, w);
@@ -169,7 +170,10 @@ void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64
       sums_->members->variance[s * sums_->num_rows + i] = static_cast<float>(variance[l]);
     }
     if (!scores_) continue;
-    sums_->log_sum_wd[i] = LogAddExp(sums_->log_sum_wd[i], std::log(w) + log_likelihood_[s * sums_->num_rows + i]);
+    double slope;
+    const double log_likelihood = -NormalLoss{variance[l]}.Loss(mean[l], examples.targets[l], &slope);
+    log_likelihood_[s * sums_->num_rows + i] = log_likelihood;
+    sums_->log_sum_wd[i] = LogAddExp(sums_->log_sum_wd[i], std::log(w) + log_likelihood);
     sums_->sum_wc[i] += w * NormalDistribution(examples.targets[l], mean[l], variance[l]);
   }
 }

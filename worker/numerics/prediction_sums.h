@@ -22,7 +22,7 @@ class PredictionSums {
   // Floats, on 64 bytes, that Add needs from each thread.
   int64_t scratch_size() const { return scratch_size_; }
 
-  // Rows `row` on, under draw `s`.
+  // Rows `row` on, under draw `s`. Float32 targets as stored, not standardised.
   void Add(const LaneExamples& examples, int64_t row, int64_t s, float* scratch);
 
   // After the rows [row, row + count) of draw `s`.

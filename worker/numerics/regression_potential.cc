@@ -13,6 +13,7 @@
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/kernels/square_sum.h"
+#include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/likelihoods/scalar_losses.h"
 #include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/tensor_view.h"
@@ -20,16 +21,16 @@
 namespace chainfleet {
 namespace {
 
-// Standardised inputs [N, d] and targets [N].
+// Inputs [N, d] and targets [N], standardised as the plan says.
 struct Examples {
   int64_t count, width;
   std::vector<float> x, target;
 };
 
-Examples ReadExamples(const ResidentDataset& dataset, const Normalisation& normalisation) {
+Examples ReadExamples(const ResidentDataset& dataset, const JobPlan& plan) {
   const Dataset& data = dataset.description();
-  const InputRows rows(data.input_type, dataset.input_bytes().data(), data.input_shape, normalisation);
-  Examples examples{data.num_rows, rows.row_size(), {}, dataset.TargetNumbers()};
+  const InputRows rows(data.input_type, dataset.input_bytes().data(), data.input_shape, plan.normalisation);
+  Examples examples{data.num_rows, rows.row_size(), {}, dataset.TargetNumbers(plan.target_units)};
   examples.x.resize(examples.count * examples.width);
   for (int64_t i = 0; i < examples.count; ++i) rows.Read(i, examples.x.data() + i * examples.width);
   return examples;
@@ -169,15 +170,17 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeRegressionPotential(const JobPlan
   const Dataset& data = dataset->description();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(plan.spec.model, data)));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
+  CHAINFLEET_RETURN_IF_ERROR(CheckTargetUnits(plan.target_units));
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ParameterShape> parameters,
                               InferParameters(plan.spec.model, data.input_shape, data.num_classes));
   auto layout = std::make_shared<const Layout>(std::move(parameters));
-  Examples examples = ReadExamples(*dataset, plan.normalisation);
+  Examples examples = ReadExamples(*dataset, plan);
   const double precision = plan.spec.prior.precision();
   const auto& kind = std::get<PotentialKind>(plan.spec.model.kind);
   if (const auto* linear = std::get_if<LinearRegressionPotential>(&kind)) {
-    return std::make_unique<Regression<NormalLoss>>(NormalLoss{linear->noise_variance}, std::move(examples),
-                                                    std::move(layout), precision, device);
+    const double unit = plan.target_units.stddev;
+    return std::make_unique<Regression<NormalLoss>>(NormalLoss{linear->noise_variance / (unit * unit), unit},
+                                                    std::move(examples), std::move(layout), precision, device);
   }
   return std::make_unique<Regression<LogisticLoss>>(LogisticLoss(), std::move(examples), std::move(layout), precision,
                                                     device);

@@ -15,7 +15,7 @@ absl::Status SetNetwork(const std::string* module, ServedModel* model) {
   if (model->script != nullptr) model->network = model->script->shape();
   const NetworkShape& network = model->network;
   model->draw_size = NumParameters(network.statistics.empty() ? network.parameters : network.statistics);
-  model->likelihood = MakeLikelihood(LikelihoodOf(plan.model), plan.num_classes);
+  model->likelihood = MakeLikelihood(LikelihoodOf(plan.model), plan.num_classes, plan.target_units);
   model->make_block = [network, script = model->script] { return MakeBlockNetwork(network, script); };
   return absl::OkStatus();
 }
@@ -34,7 +34,8 @@ absl::Status SetRegression(ServedModel* model) {
   const LayerList layers = {{LinearLayer{.outputs = 1, .bias = parameters.size() > 1}}};
   CHAINFLEET_ASSIGN_OR_RETURN(model->network, InferNetwork(layers, plan.input_shape, 1, "model"));
   model->draw_size = NumParameters(parameters);
-  model->likelihood = MakeLikelihood(LikelihoodOf(std::get<PotentialKind>(plan.model.kind)), plan.num_classes);
+  model->likelihood =
+      MakeLikelihood(LikelihoodOf(std::get<PotentialKind>(plan.model.kind)), plan.num_classes, plan.target_units);
   model->make_block = [parameters] { return MakeLinearBlock(parameters); };
   return absl::OkStatus();
 }
@@ -85,6 +86,7 @@ absl::Status ServedModel::CheckDraws(const DrawStack& draws) const {
 absl::StatusOr<std::shared_ptr<const ServedModel>> MakeServedModel(std::shared_ptr<const PredictPlan> plan,
                                                                    const std::string* module) {
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan->normalisation, plan->input_shape));
+  CHAINFLEET_RETURN_IF_ERROR(CheckTargetUnits(plan->target_units));
   if (!plan->model.is_network() && !plan->model.has_data()) {
     return absl::InvalidArgumentError("job " + plan->job + " samples an analytic potential: it makes no predictions");
   }

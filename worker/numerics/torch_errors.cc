@@ -2,9 +2,22 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <new>
 
 namespace chainfleet {
+
+namespace {
+
+// Errors of no type of their own: of the CPU's allocator, and of libraries that allocate on a GPU by themselves.
+bool SaysMemoryIsShort(const std::string& why) {
+  constexpr const char* kTexts[] = {"can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+                                    "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+                                    "CUSOLVER_STATUS_ALLOC_FAILED"};
+  return std::ranges::any_of(kTexts, [&](const char* text) { return why.find(text) != std::string::npos; });
+}
+
+}  // namespace
 
 absl::Status StatusOfException(const std::string& what) {
   const auto out_of_memory = [&what](const std::string& why) {
@@ -16,10 +29,14 @@ absl::Status StatusOfException(const std::string& what) {
     return out_of_memory(error.what());
   } catch (const c10::OutOfMemoryError& error) {
     return out_of_memory(error.what_without_backtrace());
+  } catch (const c10::AcceleratorError& error) {
+    const std::string why = error.what_without_backtrace();
+    constexpr int32_t kCudaErrorMemoryAllocation = 2;
+    if (error.get_error_code() == kCudaErrorMemoryAllocation) return out_of_memory(why);
+    return WithReason(absl::InternalError("the device failed in " + what + ": " + why), kDeviceLost);
   } catch (const c10::Error& error) {
     const std::string why = error.what_without_backtrace();
-    // The CPU allocator throws a plain c10::Error.
-    if (why.find("can't allocate memory") != std::string::npos) return out_of_memory(why);
+    if (SaysMemoryIsShort(why)) return out_of_memory(why);
     return absl::InternalError("LibTorch failed in " + what + ": " + why);
   } catch (const std::exception& error) {
     return absl::InternalError(what + " failed: " + error.what());

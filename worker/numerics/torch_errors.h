@@ -7,8 +7,13 @@
 
 namespace chainfleet {
 
-// Of the exception being handled: RESOURCE_EXHAUSTED if memory was short, INTERNAL for all else; `what` names the work:
-// "a batch of chains". Only inside a catch block.
+// The device does not work any more, for this process at least: an illegal address, a failed launch, broken memory.
+// Whatever is asked of it from now on fails, so the process must end.
+inline constexpr char kDeviceLost[] = "DEVICE_LOST";
+
+// Of the exception being handled: RESOURCE_EXHAUSTED if memory was short, of a library beside LibTorch too, INTERNAL /
+// DEVICE_LOST after a fault of the GPU, INTERNAL for all else; `what` names the work: "a batch of chains". Only inside
+// a catch block.
 absl::Status StatusOfException(const std::string& what);
 
 // What `function` returns, a status or a StatusOr, or the status of what it throws.

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
+#include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 namespace {
@@ -61,12 +62,19 @@ ChainBatchRunner::ChainBatchRunner(std::shared_ptr<const JobPlan> plan, JobInput
 
 absl::StatusOr<ChainBatchRunner::Part*> ChainBatchRunner::PartWithRoom() {
   for (const auto& part : parts_) {
-    if (part->rows.size() < max_rows_) return part.get();
+    if (part->batch != nullptr && part->rows.size() < max_rows_) return part.get();
   }
   auto part = std::make_unique<Part>();
   CHAINFLEET_ASSIGN_OR_RETURN(part->batch, factory_(plan_, inputs_));
   parts_.push_back(std::move(part));
   return parts_.back().get();
+}
+
+bool ChainBatchRunner::Guarded(Part* part, const std::function<bool()>& work) {
+  const absl::StatusOr<bool> done = CatchTorch("a batch of chains", [&]() -> absl::StatusOr<bool> { return work(); });
+  if (done.ok()) return *done;
+  FailAll(part, done.status());
+  return true;
 }
 
 void ChainBatchRunner::Join(const LoadedChain& loaded) {
@@ -76,13 +84,18 @@ void ChainBatchRunner::Join(const LoadedChain& loaded) {
     const auto old = part->rows.find(index);
     if (old == part->rows.end()) continue;
     // Granted anew while the old epoch's row waited for its boundary: that row is fenced.
-    LeaveBatch(part.get(), &old->second);
-    part->rows.erase(old);
+    Guarded(part.get(), [&] {
+      LeaveBatch(part.get(), &old->second);
+      part->rows.erase(old);
+      return true;
+    });
   }
+  std::erase_if(parts_, [](const auto& p) { return p->rows.empty(); });
   const absl::StatusOr<Part*> part = PartWithRoom();
   absl::Status status = part.status();
   if (status.ok()) status = (*part)->batch->AddChain(index, loaded.resume_point);
   if (!status.ok()) {
+    if (ReasonOf(status) == kDeviceLost) return held_->LoseDevice(std::string(status.message()));
     held_->Release(loaded.chain.lease(), WhyOf(status), std::string(status.message()));
     std::erase_if(parts_, [](const auto& p) { return p->rows.empty(); });
     return;
@@ -95,17 +108,19 @@ void ChainBatchRunner::Join(const LoadedChain& loaded) {
   (*part)->rows.emplace(index, std::move(row));
 }
 
-bool ChainBatchRunner::Settle(absl::Duration hung_after) {
+bool ChainBatchRunner::Settle(absl::Duration usual_step) {
   bool changed = false;
-  for (const auto& part : parts_) changed |= SettlePart(part.get(), hung_after);
+  for (const auto& part : parts_) {
+    changed |= Guarded(part.get(), [&] { return SettlePart(part.get(), usual_step); });
+  }
   std::erase_if(parts_, [](const auto& part) { return part->rows.empty(); });
   return changed;
 }
 
-bool ChainBatchRunner::SettlePart(Part* part, absl::Duration hung_after) {
+bool ChainBatchRunner::SettlePart(Part* part, absl::Duration usual_step) {
   std::vector<LeaseRef> leases;
   for (const auto& [index, row] : part->rows) leases.push_back(row.lease);
-  const std::vector<Standing> standings = held_->Visit(leases, hung_after);
+  const std::vector<Standing> standings = held_->Visit(leases, usual_step);
   bool changed = false;
   size_t i = 0;
   for (auto it = part->rows.begin(); it != part->rows.end(); ++i) {
@@ -171,8 +186,10 @@ bool ChainBatchRunner::StepNext() {
     Part* part = parts_[(next_part_ + i) % parts_.size()].get();
     if (!MayStep(*part)) continue;
     next_part_ = (next_part_ + i + 1) % parts_.size();
-    Step(part);
-    return true;
+    return Guarded(part, [&] {
+      Step(part);
+      return true;
+    });
   }
   return false;
 }
@@ -316,7 +333,13 @@ void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
   const std::string leases = LeasesOf(part->rows, [](const Row& row) { return !row.leaving; });
   Log(LogLevel::kError, "the batch failed: its chains are given back",
       {{"job", plan_->job}, {"chains", leases}, {"error", status.ToString()}});
+  part->batch.reset();
+  if (ReasonOf(status) == kDeviceLost) {
+    held_->LoseDevice(std::string(status.message()));  // which gives back what is not ending
+    std::erase_if(part->rows, [](const auto& entry) { return !entry.second.leaving; });
+  }
   for (auto& [index, row] : part->rows) {
+    row.in_batch = false;
     if (!row.leaving) Fail(part, &row, std::string(status.message()));
   }
   std::erase_if(part->rows, [](const auto& entry) { return !entry.second.unsent; });
@@ -333,7 +356,8 @@ void ChainBatchRunner::Split(Part* part) {
   const std::string leases = LeasesOf(part->rows, [](const Row& row) { return row.in_batch; });
   Log(LogLevel::kWarning, "out of memory: the batch is split", {{"job", plan_->job}, {"chains", leases}});
   absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, inputs_);
-  auto other = std::make_unique<Part>();
+  // It is known before it has rows: they are not lost with it if moving them fails.
+  Part* const other = parts_.emplace_back(std::make_unique<Part>()).get();
   if (batch.ok()) other->batch = *std::move(batch);
   for (size_t i = inside.size() - half; i < inside.size(); ++i) {
     const auto it = part->rows.find(inside[i]);
@@ -343,11 +367,10 @@ void ChainBatchRunner::Split(Part* part) {
       Fail(part, &it->second, "no memory for a second batch: " + std::string(added.message()));
       continue;
     }
-    part->batch->RemoveChain(inside[i]);
     other->rows.insert(part->rows.extract(it));
+    part->batch->RemoveChain(inside[i]);
   }
   std::erase_if(part->rows, [](const auto& entry) { return entry.second.leaving && !entry.second.unsent; });
-  if (!other->rows.empty()) parts_.push_back(std::move(other));
 }
 
 }  // namespace chainfleet

@@ -39,9 +39,8 @@ class ChainBatchRunner {
   void Join(const LoadedChain& chain);
 
   // At a step boundary: forgets chains that are no longer held, hands back those that are asked for, closes old drafts,
-  // offers waiting uploads again. A chain that is not visited for `hung_after` counts as hung. True if anything
-  // happened.
-  bool Settle(absl::Duration hung_after);
+  // offers waiting uploads again. `usual_step`: for the bound on hung steps. True if anything happened.
+  bool Settle(absl::Duration usual_step);
 
   // Settles is called before. Steps the next batch that may step; false if none may.
   bool StepNext();
@@ -77,7 +76,9 @@ class ChainBatchRunner {
   };
 
   absl::StatusOr<Part*> PartWithRoom();
-  bool SettlePart(Part* part, absl::Duration hung_after);
+  // `work` on the part, true if anything happened; what it throws fails all chains of the part.
+  bool Guarded(Part* part, const std::function<bool()>& work);
+  bool SettlePart(Part* part, absl::Duration usual_step);
   bool SettleRow(Part* part, Row* row);
   bool ParkOrReturn(Part* part);
   bool MayStep(const Part& part) const;

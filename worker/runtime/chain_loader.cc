@@ -23,11 +23,15 @@ void InputCache::GetDataset(const Dataset& dataset, Done<std::shared_ptr<const R
 
 void InputCache::GetModule(const BlobRef& file, Done<std::shared_ptr<const std::string>> done) {
   const auto load = [this, &file](Done<LoadingCache<std::string>::Loaded> loaded) {
-    fetcher_->Fetch(file, /*on_disk=*/true,
-                    [loaded = std::move(loaded)](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
-                      if (!bytes.ok()) return loaded(bytes.status());
-                      loaded(LoadingCache<std::string>::Loaded{*bytes, static_cast<int64_t>((*bytes)->size())});
-                    });
+    fetcher_->Fetch(
+        file, /*on_disk=*/true,
+        [this, loaded = std::move(loaded)](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+          if (!bytes.ok()) return loaded(bytes.status());
+          module_check_.executor->Schedule([this, loaded, bytes = *bytes] {
+            if (absl::Status checked = module_check_.run(*bytes); !checked.ok()) return loaded(checked);
+            loaded(LoadingCache<std::string>::Loaded{bytes, static_cast<int64_t>(bytes->size())});
+          });
+        });
   };
   modules_.Get(file.sha256, load, std::move(done));
 }

@@ -1,9 +1,11 @@
 // Gets a granted chain ready to step: its data set in memory, its module and its resume point at hand.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/base/executor.h"
 #include "worker/numerics/dataset/resident_dataset.h"
@@ -25,18 +27,27 @@ struct LoadedChain {
   std::optional<std::string> resume_point;  // none: starts at step 0
 };
 
+// What looks at a module's file before anything else does; it may block, so `executor` is one of its own.
+struct ModuleCheck {
+  Executor* executor;
+  std::function<absl::Status(const std::string& bytes)> run;
+};
+
 // Data sets decoded, and TorchScript files as they are, once per process, by digest; shared by chains and prediction
 // shards. Thread-safe.
 class InputCache {
  public:
-  InputCache(ObjectFetcher* fetcher, Executor* executor, int64_t dataset_bytes = limits::kDatasetCacheBytes)
+  InputCache(ObjectFetcher* fetcher, Executor* executor, ModuleCheck module_check,
+             int64_t dataset_bytes = limits::kDatasetCacheBytes)
       : fetcher_(fetcher),
         executor_(executor),
+        module_check_(std::move(module_check)),
         datasets_(dataset_bytes, executor),
         modules_(limits::kModelCacheBytes, executor) {}
 
   // Errors of ObjectFetcher; DATA_LOSS if the shards are not what the description says.
   void GetDataset(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done);
+  // Errors of ObjectFetcher and of the check.
   void GetModule(const BlobRef& file, Done<std::shared_ptr<const std::string>> done);
 
  private:
@@ -46,6 +57,7 @@ class InputCache {
 
   ObjectFetcher* const fetcher_;
   Executor* const executor_;
+  const ModuleCheck module_check_;
   LoadingCache<ResidentDataset> datasets_;
   LoadingCache<std::string> modules_;
 };

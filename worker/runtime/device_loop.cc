@@ -8,8 +8,10 @@
 namespace chainfleet {
 namespace {
 
-// An object that is damaged, missing or not readable is the fault of the store, and may be put back.
+// An object that is damaged, missing or not readable is the fault of the store, and may be put back; a module that may
+// not run is the job's.
 ReleasedChain::Why WhyNotLoaded(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return ReleasedChain::Why::kInvalid;
   const bool store = absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInternal(status) ||
                      absl::IsUnknown(status) || absl::IsPermissionDenied(status);
   return store ? ReleasedChain::Why::kStore : ReleasedChain::Why::kFailed;
@@ -29,9 +31,9 @@ DeviceLoop::DeviceLoop(Options options, ChainBatchFactory factory, HeldChains* h
       clock_(clock) {}
 
 bool DeviceLoop::RunOnce() {
-  const absl::Duration hung_after = HungAfter();
-  bool worked = TakeChains(hung_after);
-  for (const auto& [job, runner] : runners_) worked |= runner->Settle(hung_after);
+  const absl::Duration usual_step = UsualStep();
+  bool worked = TakeChains(usual_step);
+  for (const auto& [job, runner] : runners_) worked |= runner->Settle(usual_step);
   std::erase_if(runners_, [](const auto& entry) { return entry.second->empty(); });
   const bool served = ServeShard();
   const bool stepped = StepBatch();
@@ -44,13 +46,13 @@ absl::Duration DeviceLoop::IdleWait() const {
   return runners_.empty() && loading_.empty() ? absl::Seconds(1) : absl::Milliseconds(50);
 }
 
-absl::Duration DeviceLoop::HungAfter() const {
+absl::Duration DeviceLoop::UsualStep() const {
   absl::Duration median;
   for (const auto& [job, runner] : runners_) median = std::max(median, runner->median_step());
-  return std::max(limits::kHungStepFloor, limits::kHungStepFactor * median);
+  return median;
 }
 
-bool DeviceLoop::TakeChains(absl::Duration hung_after) {
+bool DeviceLoop::TakeChains(absl::Duration usual_step) {
   bool worked = false;
   for (const LeasedChain& chain : held_->TakeNew()) {
     loading_.insert_or_assign(chain.lease(), chain);
@@ -59,7 +61,7 @@ bool DeviceLoop::TakeChains(absl::Duration hung_after) {
   }
   std::vector<LeaseRef> leases;
   for (const auto& [lease, chain] : loading_) leases.push_back(lease);
-  const std::vector<Standing> standings = held_->Visit(leases, hung_after);
+  const std::vector<Standing> standings = held_->Visit(leases, usual_step);
   for (size_t i = 0; i < leases.size(); ++i) {
     if (standings[i].held && !standings[i].hand_back) continue;
     loading_.erase(leases[i]);
@@ -115,6 +117,7 @@ bool DeviceLoop::ServeShard() {
   const auto served =
       shards_->ServeOne([this](ShardServer::Kind kind) { return DebtFor(kind) <= absl::ZeroDuration(); });
   if (!served) return false;
+  if (!shards_->device_fault().ok()) held_->LoseDevice(std::string(shards_->device_fault().message()));
   const double share = std::clamp(options_.serve_share, 0.01, 1.0);
   DebtFor(*served) += (clock_->Monotonic() - began) * ((1 - share) / share);
   return true;

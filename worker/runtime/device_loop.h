@@ -43,14 +43,14 @@ class DeviceLoop {
     absl::StatusOr<LoadedChain> loaded;
   };
 
-  bool TakeChains(absl::Duration hung_after);
+  bool TakeChains(absl::Duration usual_step);
   void Load(const LeasedChain& chain);
   void Admit(const LoadedChain& loaded);
   bool ServeShard();
   absl::Duration& DebtFor(ShardServer::Kind kind) { return debts_[static_cast<int>(kind)]; }
   void PayDebts(absl::Duration time);  // with time of the chains
   bool StepBatch();
-  absl::Duration HungAfter() const;
+  absl::Duration UsualStep() const;
 
   const Options options_;
   const ChainBatchFactory factory_;

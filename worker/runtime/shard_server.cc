@@ -8,6 +8,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/log.h"
+#include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 namespace {
@@ -266,6 +267,7 @@ std::optional<ShardServer::Kind> ShardServer::ServeOne(const std::function<bool(
   const absl::Duration took = clock_->Monotonic() - began;
   shard->computed += took;
   observer_->OnShardUnit(took);
+  if (ReasonOf(status) == kDeviceLost) device_fault_.Update(status);
   if (status.ok() && !shard->complete()) {
     if (shard->kind() == Kind::kEvaluation) YieldTurn(shard);
     return shard->kind();

@@ -53,6 +53,8 @@ class ShardServer {
   void CancelAll();
 
   bool ready() const;
+  // The first status of a part that said that the device is lost; OK: none did. Of the device loop's thread.
+  const absl::Status& device_fault() const { return device_fault_; }
 
   enum class Kind { kPrediction, kEvaluation };  // the latter of rows of a data set
   // Runs a part of the first ready shard for which `may` is true: chains and kinds up to kUnitPasses, one at least, of
@@ -93,6 +95,7 @@ class ShardServer {
   std::deque<std::shared_ptr<Shard>> ready_ CHAINFLEET_GUARDED_BY(mutex_);
   std::atomic<bool> prediction_waits_ = false;  // in `ready_`
 
+  absl::Status device_fault_;
   // Of the device loop's thread: networks by job, most recently used first.
   std::list<std::pair<std::string, std::unique_ptr<Predictor>>> predictors_;
 };

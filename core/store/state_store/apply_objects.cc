@@ -78,7 +78,7 @@ absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wal
   if (absl::Status held = CheckHeld(what, c.upload, ObjectsOf(c.dataset), rows); !held.ok()) return Refused(held);
   result.dataset = c.dataset;
   result.dataset->created_at = wall;
-  CHAINFLEET_RETURN_IF_ERROR(rows->InsertDataset(*result.dataset, c.tenant));
+  CHAINFLEET_RETURN_IF_ERROR(rows->InsertDataset(*result.dataset));
   return result;
 }
 absl::StatusOr<ApplyResult> Register(const change::PutModel& c, absl::Time wall, StateRows* rows) {
@@ -92,7 +92,7 @@ absl::StatusOr<ApplyResult> Register(const change::PutModel& c, absl::Time wall,
   if (absl::Status held = CheckHeld(what, c.upload, ObjectsOf(c.model), rows); !held.ok()) return Refused(held);
   result.model = c.model;
   result.model->created_at = wall;
-  CHAINFLEET_RETURN_IF_ERROR(rows->InsertModel(*result.model, c.tenant));
+  CHAINFLEET_RETURN_IF_ERROR(rows->InsertModel(*result.model));
   return result;
 }
 
@@ -144,8 +144,7 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Ti
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Dataset> dataset, FindDataset(c.name, rows));
   if (!dataset) return Refused(absl::NotFoundError(absl::StrCat("no dataset ", c.name)));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string owner, rows->TenantOfDataset(c.name));
-  if (c.tenant.value_or(owner) != owner) return Refused(NotOwner(absl::StrCat("dataset ", c.name)));
+  if (c.tenant.value_or(dataset->tenant) != dataset->tenant) return Refused(NotOwner(absl::StrCat("dataset ", c.name)));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfDataset(c.name));
   if (!jobs.empty()) return Refused(InUse(absl::StrCat("dataset ", c.name), jobs));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteDataset(c.name));
@@ -162,8 +161,7 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, FindModel(c.name, rows));
   if (!model) return Refused(absl::NotFoundError(absl::StrCat("no model ", c.name)));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string owner, rows->TenantOfModel(c.name));
-  if (c.tenant.value_or(owner) != owner) return Refused(NotOwner(absl::StrCat("model ", c.name)));
+  if (c.tenant.value_or(model->tenant) != model->tenant) return Refused(NotOwner(absl::StrCat("model ", c.name)));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfModel(c.name));
   if (!jobs.empty()) return Refused(InUse(absl::StrCat("model ", c.name), jobs));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteModel(c.name));

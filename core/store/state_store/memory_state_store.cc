@@ -198,12 +198,10 @@ class MemoryRows final : public StateRows {
     for (const auto& [name, dataset] : datasets) all.push_back(dataset);
     return all;
   }
-  absl::Status InsertDataset(const Dataset& dataset, const std::string& tenant) override {
+  absl::Status InsertDataset(const Dataset& dataset) override {
     datasets[dataset.name] = dataset;
-    dataset_tenants[dataset.name] = tenant;
     return absl::OkStatus();
   }
-  absl::StatusOr<std::string> TenantOfDataset(const std::string& name) override { return dataset_tenants[name]; }
   absl::Status DeleteDataset(const std::string& name) override {
     datasets.erase(name);
     return absl::OkStatus();
@@ -222,12 +220,10 @@ class MemoryRows final : public StateRows {
     for (const auto& [name, model] : models) all.push_back(model);
     return all;
   }
-  absl::Status InsertModel(const StoredModel& model, const std::string& tenant) override {
+  absl::Status InsertModel(const StoredModel& model) override {
     models[model.name] = model;
-    model_tenants[model.name] = tenant;
     return absl::OkStatus();
   }
-  absl::StatusOr<std::string> TenantOfModel(const std::string& name) override { return model_tenants[name]; }
   absl::Status DeleteModel(const std::string& name) override {
     models.erase(name);
     return absl::OkStatus();
@@ -344,7 +340,6 @@ class MemoryRows final : public StateRows {
   std::map<std::pair<std::string, std::string>, Alias> aliases;  // by tenant and name
   std::map<std::string, Dataset> datasets;
   std::map<std::string, StoredModel> models;
-  std::map<std::string, std::string> dataset_tenants, model_tenants;  // by name
   std::set<std::string> garbage;
   std::set<std::pair<std::string, std::string>> held;  // upload and object
   std::map<int64_t, ChainId> sweeps;                   // by ticket

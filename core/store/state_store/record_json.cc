@@ -184,6 +184,17 @@ void FromJson(const Json& j, Normalisation* n) {
   Take(j, "stddev", &n->stddev);
 }
 
+Json ToJson(const TargetUnits& units) { return {{"mean", units.mean}, {"stddev", units.stddev}}; }
+
+// Those of a record of an older release are 0 and 1.
+TargetUnits TargetUnitsOf(const Json& record) {
+  TargetUnits units;
+  if (!record.contains("target_units")) return units;
+  Take(record["target_units"], "mean", &units.mean);
+  Take(record["target_units"], "stddev", &units.stddev);
+  return units;
+}
+
 Json ToJson(const Dataset& dataset) {
   Json shards = Json::array();
   for (const DatasetShard& shard : dataset.shards) {
@@ -197,8 +208,10 @@ Json ToJson(const Dataset& dataset) {
           {"target_type", static_cast<int>(dataset.target_type)},
           {"num_classes", dataset.num_classes},
           {"normalisation", ToJson(dataset.normalisation)},
+          {"target_units", ToJson(dataset.target_units)},
           {"shards", std::move(shards)},
-          {"created_at_ns", absl::ToUnixNanos(dataset.created_at)}};
+          {"created_at_ns", absl::ToUnixNanos(dataset.created_at)},
+          {"tenant", dataset.tenant}};
 }
 
 void FromJson(const Json& j, Dataset* dataset) {
@@ -210,6 +223,7 @@ void FromJson(const Json& j, Dataset* dataset) {
   TakeEnum(j, "target_type", &dataset->target_type);
   Take(j, "num_classes", &dataset->num_classes);
   FromJson(j.at("normalisation"), &dataset->normalisation);
+  dataset->target_units = TargetUnitsOf(j);
   for (const Json& entry : j.at("shards")) {
     DatasetShard& shard = dataset->shards.emplace_back();
     Take(entry, "first_row", &shard.first_row);
@@ -217,21 +231,28 @@ void FromJson(const Json& j, Dataset* dataset) {
     FromJson(entry.at("object"), &shard.object);
   }
   dataset->created_at = absl::FromUnixNanos(j.value("created_at_ns", int64_t{0}));
+  dataset->tenant = j.value("tenant", kDefaultTenant);
 }
 
 Json ToJson(const StoredModel& model) {
-  return {
-      {"name", model.name}, {"object", ToJson(model.object)}, {"created_at_ns", absl::ToUnixNanos(model.created_at)}};
+  return {{"name", model.name},
+          {"object", ToJson(model.object)},
+          {"created_at_ns", absl::ToUnixNanos(model.created_at)},
+          {"tenant", model.tenant}};
 }
 
 void FromJson(const Json& j, StoredModel* model) {
   model->name = j.at("name").get<std::string>();
   FromJson(j.at("object"), &model->object);
   model->created_at = absl::FromUnixNanos(j.value("created_at_ns", int64_t{0}));
+  model->tenant = j.value("tenant", kDefaultTenant);
 }
 
 Json ToJson(const JobPlan& plan) {
-  Json j{{"job", plan.job}, {"spec", ToJson(plan.spec)}, {"normalisation", ToJson(plan.normalisation)}};
+  Json j{{"job", plan.job},
+         {"spec", ToJson(plan.spec)},
+         {"normalisation", ToJson(plan.normalisation)},
+         {"target_units", ToJson(plan.target_units)}};
   if (plan.dataset) j["dataset"] = ToJson(*plan.dataset);
   if (plan.module) j["module"] = ToJson(*plan.module);
   return j;
@@ -241,6 +262,8 @@ void FromJson(const Json& j, JobPlan* plan) {
   plan->job = j.at("job").get<std::string>();
   FromJson(j.at("spec"), &plan->spec);
   FromJson(j.at("normalisation"), &plan->normalisation);
+  plan->target_units = TargetUnitsOf(j);
+  if (!j.contains("target_units")) plan->spec.standardize.targets = false;  // an older release never did
   if (j.contains("dataset")) FromJson(j["dataset"], &plan->dataset.emplace());
   if (j.contains("module")) FromJson(j["module"], &plan->module.emplace());
 }
@@ -285,16 +308,6 @@ void FromJson(const Json& j, std::map<int32_t, std::string>* texts) {
   *texts = j.get<std::map<int32_t, std::string>>();
 }
 
-// Who put a data set or a model: beside its fields.
-struct Owner {
-  std::string tenant;
-};
-void FromJson(const Json& j, Owner* owner) { owner->tenant = j.value("tenant", kDefaultTenant); }
-Json WithTenant(Json record, const std::string& tenant) {
-  record["tenant"] = tenant;
-  return record;
-}
-
 // The library reports by exceptions; they end here.
 template <typename T>
 absl::StatusOr<T> Decode(const std::string& text) {
@@ -314,18 +327,10 @@ std::string Dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 
 std::string EncodeJobPlan(const JobPlan& plan) { return Dump(ToJson(plan)); }
 absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text) { return Decode<JobPlan>(text); }
-std::string EncodeDataset(const Dataset& dataset, const std::string& tenant) {
-  return Dump(WithTenant(ToJson(dataset), tenant));
-}
+std::string EncodeDataset(const Dataset& dataset) { return Dump(ToJson(dataset)); }
 absl::StatusOr<Dataset> DecodeDataset(const std::string& text) { return Decode<Dataset>(text); }
-std::string EncodeModel(const StoredModel& model, const std::string& tenant) {
-  return Dump(WithTenant(ToJson(model), tenant));
-}
+std::string EncodeModel(const StoredModel& model) { return Dump(ToJson(model)); }
 absl::StatusOr<StoredModel> DecodeModel(const std::string& text) { return Decode<StoredModel>(text); }
-absl::StatusOr<std::string> DecodeTenant(const std::string& text) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Owner owner, Decode<Owner>(text));
-  return std::move(owner.tenant);
-}
 std::string EncodeSegmentRecord(const SegmentRecord& record) { return Dump(ToJson(record)); }
 absl::StatusOr<SegmentRecord> DecodeSegmentRecord(const std::string& text) { return Decode<SegmentRecord>(text); }
 std::string EncodeBlobRef(const BlobRef& ref) { return Dump(ToJson(ref)); }

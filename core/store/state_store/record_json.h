@@ -18,13 +18,11 @@ std::string EncodeJobPlan(const JobPlan& plan);
 absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text);
 
 // `tenant`: who put it.
-std::string EncodeDataset(const Dataset& dataset, const std::string& tenant);
+std::string EncodeDataset(const Dataset& dataset);
 absl::StatusOr<Dataset> DecodeDataset(const std::string& text);
 
-std::string EncodeModel(const StoredModel& model, const std::string& tenant);
+std::string EncodeModel(const StoredModel& model);
 absl::StatusOr<StoredModel> DecodeModel(const std::string& text);
-// Returns the tenant of a data set's or a model's record; kDefaultTenant if an older release wrote it.
-absl::StatusOr<std::string> DecodeTenant(const std::string& text);
 
 // Without chain, corrupt and deleted: those are columns.
 std::string EncodeSegmentRecord(const SegmentRecord& record);

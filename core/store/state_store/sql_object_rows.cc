@@ -6,11 +6,6 @@
 
 namespace chainfleet {
 
-absl::StatusOr<std::string> SqlRows::TenantIn(SqlStatement statement) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> bodies, Texts(std::move(statement)));
-  return bodies.empty() ? std::string(kDefaultTenant) : DecodeTenant(bodies.front());
-}
-
 absl::StatusOr<std::vector<Dataset>> SqlRows::ListDatasets() {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT body FROM datasets ORDER BY name"));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> bodies, Texts(std::move(s)));
@@ -21,15 +16,9 @@ absl::StatusOr<std::vector<Dataset>> SqlRows::ListDatasets() {
   return datasets;
 }
 
-absl::Status SqlRows::InsertDataset(const Dataset& dataset, const std::string& tenant) {
+absl::Status SqlRows::InsertDataset(const Dataset& dataset) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("INSERT INTO datasets (name, body) VALUES (?, ?)"));
-  return s.Bind(dataset.name).Bind(EncodeDataset(dataset, tenant)).Run();
-}
-
-absl::StatusOr<std::string> SqlRows::TenantOfDataset(const std::string& name) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT body FROM datasets WHERE name = ?"));
-  s.Bind(name);
-  return TenantIn(std::move(s));
+  return s.Bind(dataset.name).Bind(EncodeDataset(dataset)).Run();
 }
 
 absl::Status SqlRows::DeleteDataset(const std::string& name) {
@@ -54,15 +43,9 @@ absl::StatusOr<std::vector<StoredModel>> SqlRows::ListModels() {
   return models;
 }
 
-absl::Status SqlRows::InsertModel(const StoredModel& model, const std::string& tenant) {
+absl::Status SqlRows::InsertModel(const StoredModel& model) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("INSERT INTO models (name, body) VALUES (?, ?)"));
-  return s.Bind(model.name).Bind(EncodeModel(model, tenant)).Run();
-}
-
-absl::StatusOr<std::string> SqlRows::TenantOfModel(const std::string& name) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare("SELECT body FROM models WHERE name = ?"));
-  s.Bind(name);
-  return TenantIn(std::move(s));
+  return s.Bind(model.name).Bind(EncodeModel(model)).Run();
 }
 
 absl::Status SqlRows::DeleteModel(const std::string& name) {

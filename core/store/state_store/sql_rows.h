@@ -59,13 +59,11 @@ class SqlRows : public StateRows {
   absl::Status PutAlias(const Alias& alias) override;
   absl::Status DeleteAlias(const std::string& tenant, const std::string& name) override;
   absl::StatusOr<std::vector<Dataset>> ListDatasets() override;
-  absl::Status InsertDataset(const Dataset& dataset, const std::string& tenant) override;
-  absl::StatusOr<std::string> TenantOfDataset(const std::string& name) override;
+  absl::Status InsertDataset(const Dataset& dataset) override;
   absl::Status DeleteDataset(const std::string& name) override;
   absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) override;
   absl::StatusOr<std::vector<StoredModel>> ListModels() override;
-  absl::Status InsertModel(const StoredModel& model, const std::string& tenant) override;
-  absl::StatusOr<std::string> TenantOfModel(const std::string& name) override;
+  absl::Status InsertModel(const StoredModel& model) override;
   absl::Status DeleteModel(const std::string& name) override;
   absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) override;
   absl::Status AddGarbage(const std::string& object) override;
@@ -126,7 +124,6 @@ class SqlRows : public StateRows {
   // The key of the last segment of the page; none if the page is not full.
   // All rows of one text column.
   absl::StatusOr<std::vector<std::string>> Texts(SqlStatement statement);
-  absl::StatusOr<std::string> TenantIn(SqlStatement statement);  // that finds the record of a data set or a model
 };
 
 }  // namespace chainfleet

@@ -43,9 +43,6 @@ inline bool HeldBy(const ChainRow& row, int64_t epoch, const std::string& worker
   return row.lease_epoch == epoch && row.worker == worker && row.incarnation == incarnation;
 }
 
-// Whose jobs are those of a token that names no tenant, and of servers without tokens.
-inline constexpr char kDefaultTenant[] = "default";
-
 struct JobRow {
   int64_t sequence = 0;  // by creation, never reused
   std::string id;
@@ -204,7 +201,6 @@ struct EndUpload {
 struct PutDataset {
   Dataset dataset;
   std::string upload;
-  std::string tenant = kDefaultTenant;  // who puts it; whoever put it first owns it
 };
 
 // FAILED_PRECONDITION / IN_USE naming the jobs. Its objects, unless another data set or an upload has them, become
@@ -218,7 +214,6 @@ struct DeleteDataset {
 struct PutModel {
   StoredModel model;
   std::string upload;
-  std::string tenant = kDefaultTenant;
 };
 
 struct DeleteModel {

@@ -31,8 +31,9 @@ class StateRows {
   virtual absl::Status ReplacePlan(const JobRow& row) = 0;
   // Whether a job of the tenant that is not to be deleted has this name or id.
   virtual absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) = 0;
-  // Deletes a page of its segments, resume points, versions, evaluations, findings and what had expired. True: there may
-  // be more. False: only its chains are left, and its own row, which keeps its id taken: it is marked as purged, hidden.
+  // Deletes a page of its segments, resume points, versions, evaluations, findings and what had expired. True: there
+  // may be more. False: only its chains are left, and its own row, which keeps its id taken: it is marked as purged,
+  // hidden.
   virtual absl::StatusOr<bool> PurgeJob(const change::PurgeJob& page) = 0;
   virtual absl::Status DeleteChains(const std::string& job) = 0;
 
@@ -74,16 +75,13 @@ class StateRows {
   virtual absl::Status DeleteAlias(const std::string& tenant, const std::string& name) = 0;
 
   virtual absl::StatusOr<std::vector<Dataset>> ListDatasets() = 0;
-  virtual absl::Status InsertDataset(const Dataset& dataset, const std::string& tenant) = 0;
-  // Who put the data set; kDefaultTenant for those of older releases.
-  virtual absl::StatusOr<std::string> TenantOfDataset(const std::string& name) = 0;
+  virtual absl::Status InsertDataset(const Dataset& dataset) = 0;
   virtual absl::Status DeleteDataset(const std::string& name) = 0;
   // Ids of the jobs that use it and whose intent is not DELETE.
   virtual absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) = 0;
 
   virtual absl::StatusOr<std::vector<StoredModel>> ListModels() = 0;
-  virtual absl::Status InsertModel(const StoredModel& model, const std::string& tenant) = 0;
-  virtual absl::StatusOr<std::string> TenantOfModel(const std::string& name) = 0;
+  virtual absl::Status InsertModel(const StoredModel& model) = 0;
   virtual absl::Status DeleteModel(const std::string& name) = 0;
   // As JobsOfDataset, by the module of their plans.
   virtual absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) = 0;

@@ -67,18 +67,21 @@ TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
 TEST_P(ObjectChanges, ADatasetIsDeletedByItsTenantOrAnOperator) {
   for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
     Begin("u");
-    ASSERT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "u", "vision"}).status.ok());
-    ASSERT_TRUE(Apply(change::PutDataset{SmallDataset("digits"), "v", "speech"}).status.ok());
+    Dataset digits = SmallDataset("digits");
+    digits.tenant = "vision";
+    ASSERT_TRUE(Apply(change::PutDataset{digits, "u"}).status.ok());
+    digits.tenant = "speech";
+    ASSERT_TRUE(Apply(change::PutDataset{digits, "v"}).status.ok());
     EXPECT_EQ(ReasonOf(Apply(change::DeleteDataset{"digits", "speech"}).status), "NOT_OWNER");
     EXPECT_TRUE(Apply(change::DeleteDataset{"digits", asks}).status.ok());
   }
 }
 
 TEST_P(ObjectChanges, AModelIsDeletedByItsTenantOrAnOperator) {
-  const StoredModel model{"mine", {"shard-0", 5, std::string(64, 'a')}, {}};
+  const StoredModel model{.name = "mine", .object = {"shard-0", 5, std::string(64, 'a')}, .tenant = "vision"};
   for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
     Begin("u");
-    ASSERT_TRUE(Apply(change::PutModel{model, "u", "vision"}).status.ok());
+    ASSERT_TRUE(Apply(change::PutModel{model, "u"}).status.ok());
     EXPECT_EQ(ReasonOf(Apply(change::DeleteModel{"mine", "default"}).status), "NOT_OWNER");
     EXPECT_TRUE(Apply(change::DeleteModel{"mine", asks}).status.ok());
   }

@@ -1,5 +1,6 @@
 #include "core/store/state_store/record_json.h"
 
+#include "absl/strings/str_replace.h"
 #include "tests/core/state_store/state_store_fixture.h"
 
 namespace chainfleet {
@@ -72,9 +73,20 @@ TEST(RecordJson, DamagedTextIsDataLoss) {
 }
 
 TEST(RecordJson, WhatAnOlderReleaseStoredBelongsToTheDefaultTenant) {
-  EXPECT_EQ(DecodeTenant(EncodeDataset(Dataset{.name = "digits"}, "vision")).value(), "vision");
-  EXPECT_EQ(DecodeTenant(R"({"name": "digits"})").value(), kDefaultTenant);
-  EXPECT_TRUE(absl::IsDataLoss(DecodeTenant("[").status()));
+  const std::string text = EncodeModel({.name = "mine", .tenant = "vision"});
+  EXPECT_EQ(DecodeModel(text)->tenant, "vision");
+  EXPECT_EQ(DecodeModel(absl::StrReplaceAll(text, {{"\"tenant\"", "\"before\""}}))->tenant, kDefaultTenant);
+}
+
+TEST(RecordJson, TheTargetsOfAnOlderReleaseAreNotStandardised) {
+  JobPlan plan = *PlanOf("job-aaaaaa", 1);
+  plan.target_units = {3, 2};
+  const std::string text = EncodeJobPlan(plan);
+  EXPECT_EQ(DecodeJobPlan(text)->target_units, plan.target_units);
+  EXPECT_TRUE(DecodeJobPlan(text)->spec.standardize.targets);
+  const JobPlan older = DecodeJobPlan(absl::StrReplaceAll(text, {{"\"target_units\"", "\"before\""}})).value();
+  EXPECT_EQ(older.target_units, TargetUnits());
+  EXPECT_FALSE(older.spec.standardize.targets);
 }
 
 TEST(RecordJson, HostNameThatIsNotUtf8DoesNotStopACommit) {

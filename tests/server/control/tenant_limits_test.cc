@@ -35,10 +35,12 @@ class TenantLimitsTest : public testing::Test {
     jobs_.Add(std::move(stored));
   }
   absl::Status Check(const TenantLimits& limits, const TenantRequest& request) const {
-    return CheckTenantLimits(limits, jobs_, request);
+    return CheckTenantLimits(limits, {jobs_, datasets_, models_}, request);
   }
 
   JobTable jobs_;
+  std::map<std::string, Dataset> datasets_;
+  std::map<std::string, StoredModel> models_;
   int made_ = 0;
 };
 
@@ -56,13 +58,18 @@ TEST_F(TenantLimitsTest, BoundsTheJobsAndUnfinishedChainsOfATenantAndOfNoOther) 
   EXPECT_TRUE(Check({.jobs = 1, .chains = 7}, {"vision", "", 0, 4}).ok()) << "chains for a job that is there";
 }
 
-TEST_F(TenantLimitsTest, BoundsTheBytesOfDraws) {
+TEST_F(TenantLimitsTest, BoundsTheBytesOfDrawsDataSetsAndModelsTogether) {
   Add("vision", 1);
   Add("vision", 1, true);  // its draws are stored still
-  EXPECT_TRUE(Check({.draw_bytes = 161}, {"vision", "", 1, 1}).ok());
-  const absl::Status full = Check({.draw_bytes = 160}, {"vision", "", 1, 1});
+  datasets_["a"] = {.shards = {{0, 1, {"s0", 30, ""}}, {1, 1, {"s1", 10, ""}}}, .tenant = "vision"};
+  datasets_["b"] = {.shards = {{0, 1, {"s2", 1000, ""}}}, .tenant = "speech"};
+  models_["m"] = {.object = {"m", 100, ""}, .tenant = "vision"};
+  EXPECT_TRUE(Check({.stored_bytes = 301}, {"vision", "", 1, 1}).ok());
+  const absl::Status full = Check({.stored_bytes = 300}, {"vision", "", 1, 1});
   EXPECT_THAT(std::string(full.message()),
-              AllOf(HasSubstr("160 of 160 bytes of draws"), HasSubstr("--tenant-draws-gib")));
+              AllOf(HasSubstr("300 of 300 stored bytes"), HasSubstr("--tenant-stored-gib")));
+  EXPECT_TRUE(Check({.stored_bytes = 310}, {.tenant = "vision", .bytes = 10}).ok());
+  EXPECT_EQ(ReasonOf(Check({.stored_bytes = 310}, {.tenant = "vision", .bytes = 11})), "TENANT_LIMIT");
 }
 
 TEST_F(TenantLimitsTest, ARequestThatIsRepeatedAsksForNothingMore) {

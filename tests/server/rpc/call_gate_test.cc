@@ -18,8 +18,11 @@
 namespace chainfleet {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
+using testing::Gt;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 class ReceivingCallsTest : public testing::Test {
  protected:
@@ -30,27 +33,48 @@ class ReceivingCallsTest : public testing::Test {
     });
   }
 
-  ReceivingCalls receiving_{3};
+  ReceivingCalls receiving_{3, 100};
   std::vector<int> cancelled_;
 };
 
-TEST_F(ReceivingCallsTest, TheConnectionWithTheMostLosesItsOldest) {
+TEST_F(ReceivingCallsTest, OfSlowCallsTheConnectionWithTheMostLosesItsOldest) {
   const uint64_t other = Begin("other", 0);
   const uint64_t first = Begin("many", 1);
-  const uint64_t second = Begin("many", 2);
-  EXPECT_THAT(cancelled_, ElementsAre());
-  const uint64_t third = Begin("many", 3);
+  std::vector<uint64_t> left = {other, Begin("many", 2), Begin("many", 3)};
+  EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 4u) << "they have just begun";
+  EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 3u);
   EXPECT_THAT(cancelled_, ElementsAre(1));
   EXPECT_EQ(ReasonOf(receiving_.End(first)), "QUEUE_FULL");
-  for (const uint64_t id : {other, second, third}) EXPECT_TRUE(receiving_.End(id).ok());
+  for (const uint64_t id : left) EXPECT_TRUE(receiving_.End(id).ok());
   Begin("many", 4);
+  receiving_.Watch(absl::ZeroDuration());
+  receiving_.Watch(absl::ZeroDuration());
   EXPECT_THAT(cancelled_, ElementsAre(1)) << "there is room again";
+}
+
+TEST_F(ReceivingCallsTest, NoneOfABurstIsLost) {
+  for (int watches = 0; watches < 3; ++watches) {
+    std::vector<uint64_t> burst;
+    for (int i = 0; i < 100; ++i) burst.push_back(Begin("fleet", i));
+    EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 100u);
+    for (const uint64_t id : burst) EXPECT_TRUE(receiving_.End(id).ok());
+  }
+  EXPECT_THAT(cancelled_, ElementsAre());
+}
+
+TEST_F(ReceivingCallsTest, HasABoundOfAllThatBegin) {
+  const uint64_t other = Begin("other", 0);
+  for (int i = 1; i <= 100; ++i) Begin("many", i);
+  EXPECT_THAT(cancelled_, SizeIs(51));
+  EXPECT_THAT(cancelled_, Each(Gt(0)));
+  EXPECT_TRUE(receiving_.End(other).ok());
+  EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 49u);
 }
 
 TEST_F(ReceivingCallsTest, CancelsThoseThatTakeTooLong) {
   const uint64_t late = Begin("a", 1, absl::Seconds(1));
   const uint64_t young = Begin("a", 2, absl::Seconds(3));
-  EXPECT_EQ(receiving_.CancelOlderThan(absl::Seconds(2)), 1u);
+  EXPECT_EQ(receiving_.Watch(absl::Seconds(2)), 1u);
   EXPECT_THAT(cancelled_, ElementsAre(1));
   EXPECT_EQ(receiving_.End(late).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(receiving_.End(young).ok());

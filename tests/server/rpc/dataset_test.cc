@@ -41,6 +41,7 @@ File LabelsOf(uint32_t rows) {
 
 class DatasetTest : public RunningServer {
  protected:
+  explicit DatasetTest(const TenantLimits& limits = {}) : RunningServer({}, true, 4096, limits) {}
   ~DatasetTest() override { std::filesystem::remove_all(folder_); }
 
   absl::StatusOr<v1::Dataset> Send(const std::vector<v1::PutDatasetRequest>& messages) {
@@ -103,6 +104,20 @@ class DatasetTest : public RunningServer {
   const std::filesystem::path folder_ =
       std::filesystem::path(testing::TempDir()) / ("datasets-" + std::to_string(::getpid()));
 };
+
+class FullTenant : public DatasetTest {
+ protected:
+  FullTenant() : DatasetTest({.stored_bytes = 1000}) {}
+};
+
+TEST_F(FullTenant, PutsNoMoreBytesButTheSameAgain) {
+  ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
+  const auto refused = Put("more", {Images(200), LabelsOf(200)});
+  EXPECT_EQ(ReasonOf(refused.status()), "TENANT_LIMIT") << refused.status();
+  EXPECT_TRUE(Put("more", {Images(6, 1), LabelsOf(6)}).ok()) << "there is room for a small one";
+  for (int i = 0; Put("more-" + std::to_string(i), {Images(6, 2), LabelsOf(6)}).ok(); ++i) ASSERT_LT(i, 10);
+  EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok()) << "it is there already";
+}
 
 TEST_F(DatasetTest, IsDecodedMeasuredAndListed) {
   const auto dataset = Put("digits", {Images(6), LabelsOf(6)});

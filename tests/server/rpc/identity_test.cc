@@ -46,11 +46,12 @@ class IdentityTest : public OneWorker {
                     .num_rows = 100,
                     .num_classes = 3,
                     .normalisation = {{0.5}, {0.25}},
-                    .shards = {{0, 100, shard}}};
+                    .shards = {{0, 100, shard}},
+                    .tenant = tenant};
     Waited<absl::StatusOr<std::string>> upload;
     dispatcher_.BeginUpload({shard.name}, upload.Take());
     Waited<absl::StatusOr<Dataset>> put;
-    dispatcher_.PutDataset(dataset, **upload.Get(), put.Take(), tenant);
+    dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
     ASSERT_TRUE(put.Get()->ok());
   }
   absl::StatusOr<std::string> Get(const std::string& object, const v1::WorkerSession& session) {

@@ -9,19 +9,21 @@
 namespace chainfleet {
 namespace {
 
-DispatcherOptions Options(FinalFindings* findings) {
+DispatcherOptions Options(FinalFindings* findings, const TenantLimits& tenant_limits) {
   DispatcherOptions options;
   options.sync_interval = absl::Milliseconds(200);  // idle Synchronize calls are held so long
   options.id_key = RngKey{1};
+  options.tenant_limits = tenant_limits;
   options.on_job_end = [findings](const JobView& job, KeepFindings keep) { findings->OnJobEnd(job, std::move(keep)); };
   return options;
 }
 
 }  // namespace
 
-RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tenant_calls)
+RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tenant_calls,
+                             const TenantLimits& tenant_limits)
     : auth_(std::move(tokens)),
-      dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options(&findings_)),
+      dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options(&findings_, tenant_limits)),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
              .state = &state_,

@@ -61,7 +61,8 @@ class Waited {
 
 class RunningServer : public ::testing::Test {
  protected:
-  explicit RunningServer(TokenTable tokens = {}, bool allow_modules = true, int64_t tenant_calls = 4096);
+  explicit RunningServer(TokenTable tokens = {}, bool allow_modules = true, int64_t tenant_calls = 4096,
+                         const TenantLimits& tenant_limits = {});
   ~RunningServer() override;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }

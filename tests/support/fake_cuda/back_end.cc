@@ -4,6 +4,7 @@
 //
 //   a tensor of the host (but for scalars) or of another device among an operator's arguments fails
 //   new memory and freed memory are NaN: what is read before it is written, or after it was given back, shows
+//   a test may let an allocation fail (faults.h)
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -19,7 +20,11 @@
 #include <utility>
 #include <vector>
 
+#include "faults.h"
+
 namespace {
+
+using chainfleet::fake_cuda::Fault;
 
 constexpr c10::DeviceIndex kDevices = 2;
 thread_local c10::DeviceIndex current = 0;
@@ -79,9 +84,22 @@ void Free(void* memory) {
   std::free(block);
 }
 
+// Counts down to the allocation that fails; 0: none does.
+int64_t until_failure = 0;
+Fault fault = Fault::kOutOfMemory;
+constexpr int32_t kIllegalAddress = 700;
+
+void FailIfDue() {
+  if (until_failure == 0 || --until_failure > 0) return;
+  TORCH_CHECK_WITH(OutOfMemoryError, fault != Fault::kOutOfMemory, "the fake GPU has no memory left");
+  until_failure = 1;  // from now on all fail
+  throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress, "CUDA error: an illegal address");
+}
+
 class Allocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t size) override {
+    FailIfDue();
     if (size == 0) return {nullptr, nullptr, &Free, Cuda(current)};
     const size_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
     char* const block = static_cast<char*>(std::aligned_alloc(kAlignment, kAlignment + padded));
@@ -197,26 +215,28 @@ class CallOnTheHost {
 
 void RunOnTheHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) { CallOnTheHost(op, stack); }
 
-c10::DeviceIndex IndexOf(std::optional<at::Device> device) {
-  return device && device->has_index() ? device->index() : current;
-}
+class OnDevice {
+ public:
+  explicit OnDevice(std::optional<at::Device> device)
+      : before_(std::exchange(current, device && device->has_index() ? device->index() : current)) {}
+  ~OnDevice() { current = before_; }
+
+ private:
+  const c10::DeviceIndex before_;
+};
 
 at::Tensor Empty(at::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>,
                  std::optional<at::Device> device, std::optional<bool>, std::optional<at::MemoryFormat> format) {
-  const c10::DeviceIndex before = std::exchange(current, IndexOf(device));
-  const at::Tensor made = at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA),
-                                                    type.value_or(at::kFloat), format);
-  current = before;
-  return made;
+  const OnDevice there(device);
+  return at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                   type.value_or(at::kFloat), format);
 }
 
 at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> type,
                         std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
-  const c10::DeviceIndex before = std::exchange(current, IndexOf(device));
-  const at::Tensor made = at::detail::empty_strided_generic(
-      size, stride, &allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA), type.value_or(at::kFloat));
-  current = before;
-  return made;
+  const OnDevice there(device);
+  return at::detail::empty_strided_generic(size, stride, &allocator, c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                           type.value_or(at::kFloat));
 }
 
 at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool) {
@@ -256,3 +276,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
 }
 
 }  // namespace
+
+void FailAllocation(int64_t at, Fault kind) {
+  until_failure = at;
+  fault = kind;
+}

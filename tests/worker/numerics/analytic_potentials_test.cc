@@ -162,6 +162,31 @@ TEST(RegressionPotential, LossesArePlainNegativeLogLikelihoods) {
   }
 }
 
+// A standardised target is learned as if the prediction were mean + stddev (weights . x + intercept).
+TEST(RegressionPotential, StandardisedTargetsHaveTheDensityOfTheTargetsAsStored) {
+  const Table table = MakeTable(40, 3, /*labels=*/false);
+  JobPlan plan;
+  plan.spec.model.kind = PotentialKind(LinearRegressionPotential{0.5});
+  plan.spec.prior.kind = GaussianPrior{2};
+  plan.target_units = {4, 2.5};
+  auto potential = MakePotential(plan, Resident(table), Device());
+  ASSERT_TRUE(potential.ok()) << potential.status();
+  const ThetaArena theta = RandomTheta((*potential)->layout(), 2);
+  const std::vector<int64_t> ids = SomeIds(2, 8, 40);
+  std::vector<double> losses(16);
+  (*potential)->Losses(theta, {ids.data(), 8}, losses.data());
+  for (int i = 0; i < 16; ++i) {
+    const std::vector<float> w = theta.ReadRow(i / 8);
+    double f = w[3];
+    for (int j = 0; j < 3; ++j) f += w[j] * static_cast<double>(table.inputs[ids[i] * 3 + j]);
+    const double expected = std::pow(table.targets[ids[i]] - (4 + 2.5 * f), 2) + std::log(2 * M_PI * 0.5) / 2;
+    EXPECT_NEAR(losses[i], expected, 1e-5 * expected);
+  }
+  ExpectGradientOfEnergy(potential->get(), theta, ids);
+  plan.target_units.stddev = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(MakePotential(plan, Resident(table), Device()).status()));
+}
+
 TEST(RegressionPotential, AMiniBatchCountsAsManyTimesAsItIsSmaller) {
   const auto potential = Make(LinearRegressionPotential{0.5}, {}, Resident(MakeTable(40, 3, false)));
   const ThetaArena theta = RandomTheta(potential->layout(), 1);

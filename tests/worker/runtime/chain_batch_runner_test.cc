@@ -6,6 +6,7 @@
 #include "core/store/draw_codec/segment_codec.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/worker_fixture.h"
+#include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 namespace {
@@ -15,6 +16,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Runner, loop, uploader and session together, against the rules of a coordinator.
@@ -246,6 +248,23 @@ TEST_F(ChainBatchRunnerTest, ReleasesTheChainsOfABatchThatFails) {
   EXPECT_TRUE(worker_->held.quiet());
 }
 
+TEST_F(ChainBatchRunnerTest, ALostDeviceGivesEveryChainBackAndEndsTheProcess) {
+  server_.AddChains(AnalyticPlan("job-b", 2), 2);
+  Start(Plan(3));
+  script_.on_step = [this](int32_t, int64_t step) {
+    if (step < 5) return;
+    script_.step_status = WithReason(absl::InternalError("an illegal address"), kDeviceLost);
+  };
+  Run(absl::Seconds(30));
+  EXPECT_THAT(server_.released, SizeIs(5)) << "those of the other job, too";
+  for (const ReleasedChain& released : server_.released) {
+    EXPECT_EQ(released.why, ReleasedChain::Why::kHung);
+    EXPECT_EQ(released.reason, "an illegal address");
+  }
+  EXPECT_TRUE(worker_->session.stuck());
+  EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 0) << "it takes no more";
+}
+
 TEST_F(ChainBatchRunnerTest, RefusesAPlanThisBuildLacks) {
   script_.create_status = absl::UnimplementedError("no such sampler");
   Start(Plan(1));
@@ -345,6 +364,28 @@ TEST_F(ChainBatchRunnerTest, TwoJobsTakeTurns) {
   EXPECT_EQ(server_.chains[chain_].state, ChainState::kSucceeded);
   EXPECT_EQ(server_.chains[ChainId("job-b", 0)].state, ChainState::kSucceeded);
 }
+
+// Of draws taken, resume points saved, rows removed and moved into a second batch: which of these calls throws.
+class AFailingCall : public ChainBatchRunnerTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(AFailingCall, CostsNoDrawAndMakesNoneTwice) {
+  script_.max_rows = 3;
+  int calls = 0;
+  script_.on_call = [&] {
+    if (++calls == GetParam()) throw std::runtime_error("the device is busy");
+  };
+  Start(Plan(4));
+  Run(absl::Minutes(2));
+  EXPECT_GE(calls, GetParam());
+  for (int32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kSucceeded);
+    ExpectPath(i, 20);
+  }
+  EXPECT_THAT(server_.released, Not(IsEmpty()));
+  EXPECT_FALSE(worker_->session.stuck());
+}
+
+INSTANTIATE_TEST_SUITE_P(OfAll, AFailingCall, ::testing::Range(1, 50));
 
 }  // namespace
 }  // namespace chainfleet

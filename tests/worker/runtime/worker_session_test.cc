@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/store/draw_codec/sha256.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/worker_fixture.h"
 
@@ -29,7 +30,7 @@ class WorkerSessionTest : public ::testing::Test {
     worker_.session.Start();
     executor_.RunUntilIdle();
   }
-  bool MayStep(int64_t epoch = 1) { return worker_.held.Visit({{chain_, epoch}}, absl::Minutes(5))[0].may_step; }
+  bool MayStep(int64_t epoch = 1) { return worker_.held.Visit({{chain_, epoch}}, absl::ZeroDuration())[0].may_step; }
 };
 
 TEST_F(WorkerSessionTest, TakesAGrantAndListsItAtOnce) {
@@ -201,30 +202,51 @@ TEST_F(WorkerSessionTest, GivesUpAChainTheDeviceNoLongerVisits) {
   EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 4);
 }
 
-TEST_F(WorkerSessionTest, EndsOnceAStepThatDoesNotEndHasGivenEveryChainBack) {
-  server_.AddChains(AnalyticPlan("job-b", 1), 1);
+TEST_F(WorkerSessionTest, EndsWithinTwoSecondsOnceAModuleThatDoesNotEndIsCancelled) {
+  auto plan = std::make_shared<JobPlan>(*AnalyticPlan("job-b", 1));
+  plan->module = StoredModel{.name = "endless"};
+  server_.AddChains(plan, 1);
   Start();
   worker_.held.TakeNew();  // and the loop is never seen again
   executor_.RunFor(absl::Seconds(10));
   EXPECT_FALSE(worker_.session.stuck());
   server_.grants_enabled = false;
   const size_t before = server_.released.size();
-  worker_.held.Drop({chain_, 1});  // its job was cancelled: the step may be its own
-  executor_.RunFor(absl::Seconds(20));
+  server_.stop_orders[{"job-b", 0}] = StopOrder::How::kDrop;
+  worker_.session.Wake();
+  executor_.RunFor(absl::Milliseconds(900));
   EXPECT_FALSE(worker_.session.stuck());
-  executor_.RunFor(absl::Seconds(20));
+  executor_.RunFor(absl::Milliseconds(1100));
   ASSERT_EQ(server_.released.size(), before + 1) << "the other chain, long before its own bound of five minutes";
   EXPECT_EQ(server_.released.back().why, ReleasedChain::Why::kHung);
   EXPECT_TRUE(worker_.session.stuck());
 }
 
 TEST_F(WorkerSessionTest, ACancelledChainEndsNoProcessWhoseLoopGoesOn) {
+  auto plan = std::make_shared<JobPlan>(*AnalyticPlan("job-b", 1));
+  plan->module = StoredModel{.name = "slow"};
+  server_.AddChains(plan, 1);
   Start();
   worker_.held.TakeNew();
-  worker_.held.Drop({chain_, 1});
+  worker_.held.Drop({{"job-b", 0}, 1});
   worker_.device.RunOnce();
   executor_.RunFor(absl::Minutes(2));
   EXPECT_FALSE(worker_.session.stuck());
+}
+
+TEST_F(WorkerSessionTest, AModuleThatTheLookRefusesIsTheJobsFault) {
+  const std::string bytes = "a module";
+  server_.blobs["module"] = bytes;
+  auto plan = std::make_shared<JobPlan>(*AnalyticPlan("job-b", 1));
+  plan->module = StoredModel{.name = "mine", .object = {"module", std::ssize(bytes), Sha256Hex(bytes)}};
+  server_.AddChains(plan, 1);
+  worker_.module_check = absl::InvalidArgumentError("it opens files");
+  worker_.session.Start();
+  RunWorker(&worker_, &executor_, &clock_, absl::Seconds(5));
+  ASSERT_THAT(server_.released, SizeIs(1));
+  EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kInvalid);
+  EXPECT_EQ(server_.released[0].reason, "model mine: it opens files");
+  EXPECT_EQ(script_.steps_taken, 0);
 }
 
 TEST_F(WorkerSessionTest, GivesSlowStepsTwentyTimesTheirTime) {
@@ -262,7 +284,7 @@ TEST_F(WorkerSessionTest, AnOperatorsDrainHandsBackAndKeepsTheProcess) {
   executor_.RunFor(limits::kSyncInterval);
   const size_t told = server_.requests.size();
   EXPECT_TRUE(server_.requests.back().draining) << "the call after the order, at once";
-  EXPECT_TRUE(worker_.held.Visit({{chain_, 1}}, absl::Minutes(5))[0].hand_back);
+  EXPECT_TRUE(worker_.held.Visit({{chain_, 1}}, absl::ZeroDuration())[0].hand_back);
   EXPECT_FALSE(worker_.session.drained());
   worker_.held.End({chain_, 1});
   server_.drain = false;  // another coordinator leads, which has not heard of it

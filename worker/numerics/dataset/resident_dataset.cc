@@ -82,4 +82,12 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
   return std::shared_ptr<const ResidentDataset>(std::move(resident));
 }
 
+std::vector<float> ResidentDataset::TargetNumbers(const TargetUnits& units) const {
+  if (targets_.empty()) return {labels_.begin(), labels_.end()};
+  if (units == TargetUnits()) return targets_;
+  std::vector<float> numbers;
+  for (const float target : targets_) numbers.push_back(static_cast<float>((target - units.mean) / units.stddev));
+  return numbers;
+}
+
 }  // namespace chainfleet

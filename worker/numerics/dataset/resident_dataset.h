@@ -25,10 +25,8 @@ class ResidentDataset {
   // [num_rows] by description().target_type, the other is empty.
   const std::vector<int32_t>& labels() const { return labels_; }
   const std::vector<float>& targets() const { return targets_; }
-  // Either, labels as numbers.
-  std::vector<float> TargetNumbers() const {
-    return targets_.empty() ? std::vector<float>(labels_.begin(), labels_.end()) : targets_;
-  }
+  // Either, labels as numbers; float32 targets standardised: (target - mean) / stddev.
+  std::vector<float> TargetNumbers(const TargetUnits& units = {}) const;
 
  private:
   Dataset description_;

@@ -7,8 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <filesystem>
+#include <list>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 
 namespace chainfleet {
@@ -18,9 +22,49 @@ namespace {
 std::atomic<LangevinUpdateCudaFunction> langevin_update = nullptr;
 std::atomic<RunPassCudaFunction> run_pass = nullptr;
 
-// Bytes of the host on the GPU.
-at::Tensor Upload(const void* bytes, int64_t size, at::Device device) {
-  return at::from_blob(const_cast<void*>(bytes), {size}, at::kByte).to(device);
+// What calls for one layout need on a GPU: its spans, and room for what is seen of its rows. Kept from call to call, so
+// that a step allocates nothing between two moves of its rows: if memory is short, none has moved.
+struct Workspace {
+  at::Device device;
+  std::vector<int64_t> of;  // the spans' numbers
+  at::Tensor spans, seen;
+};
+
+// Of the device loop's thread, with `seen` zeros.
+const Workspace& WorkspaceFor(const TensorSpan* spans, int64_t num_spans, int64_t rows, at::Device device) {
+  constexpr size_t kKept = 8;
+  constexpr int64_t kSeenBytes = sizeof(PassOutcome);
+  static_assert(sizeof(RowOutcome) <= kSeenBytes);
+  static auto* const kept = new std::list<Workspace>;  // most recently used first; never destroyed, as CUDA may be gone
+  const auto* const numbers = reinterpret_cast<const int64_t*>(spans);
+  const std::vector<int64_t> of(numbers, numbers + num_spans * (sizeof(TensorSpan) / sizeof(int64_t)));
+  const auto known = std::ranges::find_if(*kept, [&](const Workspace& w) { return w.device == device && w.of == of; });
+  if (known != kept->end()) {
+    kept->splice(kept->begin(), *kept, known);
+  } else {
+    kept->push_front({device, of, at::tensor(of, at::kLong).to(device), {}});
+    if (kept->size() > kKept) kept->pop_back();
+  }
+  Workspace& workspace = kept->front();
+  if (!workspace.seen.defined() || workspace.seen.numel() < rows * kSeenBytes) {
+    workspace.seen.reset();
+    workspace.seen = at::empty({rows * kSeenBytes}, at::TensorOptions().dtype(at::kByte).device(device));
+  }
+  workspace.seen.zero_();
+  return workspace;
+}
+
+template <typename Outcome>
+void CopyHome(const at::Tensor& seen, int64_t rows, Outcome* outcomes) {
+  const at::Tensor home = seen.narrow(0, 0, rows * static_cast<int64_t>(sizeof(Outcome))).cpu();
+  std::memcpy(outcomes, home.const_data_ptr(), rows * sizeof(Outcome));
+}
+
+// Throws what LibTorch throws for its own kernels.
+void CheckLaunch(const char* what, int device, int error) {
+  if (error == 0) return;
+  throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, error,
+                              absl::StrCat(what, " on cuda:", device, " failed with CUDA error ", error));
 }
 
 }  // namespace
@@ -64,16 +108,14 @@ void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowO
   const LangevinUpdateCudaFunction update = langevin_update;
   CHAINFLEET_CHECK(update != nullptr) << "a CUDA batch without the CUDA module";
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
-  const at::Tensor spans = Upload(buffers.spans, static_cast<int64_t>(sizeof(TensorSpan)) * buffers.num_spans, cuda);
-  const at::Tensor seen = at::zeros({buffers.rows, 2}, at::TensorOptions().dtype(at::kFloat).device(cuda));
+  const Workspace& workspace = WorkspaceFor(buffers.spans, buffers.num_spans, buffers.rows, cuda);
   const c10::DeviceGuard on_device(cuda);
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
-  const int error = update(&buffers, static_cast<const TensorSpan*>(spans.const_data_ptr()), steps,
-                           static_cast<RowOutcome*>(seen.mutable_data_ptr()), stream);
-  TORCH_CHECK(error == 0, "fused update on cuda:", device, " failed with CUDA error ", error);
-  const at::Tensor home = seen.cpu();
-  std::copy_n(static_cast<const RowOutcome*>(home.const_data_ptr()), buffers.rows, outcomes);
+  const int error = update(&buffers, static_cast<const TensorSpan*>(workspace.spans.const_data_ptr()), steps,
+                           static_cast<RowOutcome*>(workspace.seen.mutable_data_ptr()), stream);
+  CheckLaunch("the fused update", device, error);
+  CopyHome(workspace.seen, buffers.rows, outcomes);
 }
 
 void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, PassOutcome* outcomes, int device) {
@@ -81,20 +123,18 @@ void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, Pas
   const RunPassCudaFunction run = run_pass;
   CHAINFLEET_CHECK(run != nullptr) << "a CUDA batch without the CUDA module";
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
-  const at::Tensor spans = Upload(buffers.spans, static_cast<int64_t>(sizeof(TensorSpan)) * buffers.num_spans, cuda);
-  const at::Tensor seen = at::zeros({buffers.rows, 2}, at::TensorOptions().dtype(at::kDouble).device(cuda));
+  const Workspace& workspace = WorkspaceFor(buffers.spans, buffers.num_spans, buffers.rows, cuda);
   int64_t largest = 0;
   for (int64_t k = 0; k < buffers.num_spans; ++k) largest = std::max(largest, buffers.spans[k].size);
   PassBuffers on_device = buffers;
-  on_device.spans = static_cast<const TensorSpan*>(spans.const_data_ptr());
+  on_device.spans = static_cast<const TensorSpan*>(workspace.spans.const_data_ptr());
   const c10::DeviceGuard there(cuda);
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
   const int error = run(static_cast<int>(pass), &on_device, largest, rows,
-                        static_cast<PassOutcome*>(seen.mutable_data_ptr()), stream);
-  TORCH_CHECK(error == 0, "a sampler's pass on cuda:", device, " failed with CUDA error ", error);
-  const at::Tensor home = seen.cpu();
-  std::copy_n(static_cast<const PassOutcome*>(home.const_data_ptr()), buffers.rows, outcomes);
+                        static_cast<PassOutcome*>(workspace.seen.mutable_data_ptr()), stream);
+  CheckLaunch("a sampler's pass", device, error);
+  CopyHome(workspace.seen, buffers.rows, outcomes);
 }
 
 }  // namespace chainfleet

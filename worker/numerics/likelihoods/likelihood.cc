@@ -10,7 +10,14 @@ void Likelihood::Moments(const float*, double, double*, double*) const {
   CHAINFLEET_CHECK(false) << "no likelihood of numbers";
 }
 
-std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int64_t num_classes) {
+std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int64_t num_classes,
+                                                 const TargetUnits& units) {
+  if (units != TargetUnits()) {
+    LikelihoodKind within = spec;
+    auto* gaussian = std::get_if<GaussianLikelihood>(&within);
+    if (gaussian != nullptr && gaussian->variance) *gaussian->variance /= units.stddev * units.stddev;
+    return MakeInTargetUnits(MakeLikelihood(within, num_classes, TargetUnits()), units);
+  }
   if (const auto* gaussian = std::get_if<GaussianLikelihood>(&spec)) return MakeGaussian(*gaussian);
   if (std::holds_alternative<HeteroscedasticGaussianLikelihood>(spec)) return MakeHeteroscedasticGaussian();
   if (std::holds_alternative<BernoulliLikelihood>(spec)) return MakeBernoulli();

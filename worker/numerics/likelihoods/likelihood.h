@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/base/status.h"
+#include "core/domain/dataset.h"
 #include "core/domain/likelihood_spec.h"
 #include "worker/numerics/kernels/lanes.h"
 
@@ -15,7 +17,7 @@ namespace chainfleet {
 // Up to 16 examples side by side (kernels/lanes.h), K outputs.
 struct LaneExamples {
   const float* outputs = nullptr;  // [K][16]
-  const float* targets = nullptr;  // [count], labels as numbers
+  const float* targets = nullptr;  // [count], standardised as MakeLikelihood was told; labels as numbers
   int64_t count = 0;
   double log_variance = 0;  // the chain's, of a likelihood that has it
 };
@@ -50,7 +52,7 @@ class Likelihood {
 
   // Of labels: probability [num_classes][16] from outputs [K][16].
   virtual void Probabilities(const float* outputs, float* probability) const;
-  // Of float32 targets: mean[16] and variance[16].
+  // Of float32 targets, in their own units: mean[16] and variance[16].
   virtual void Moments(const float* outputs, double log_variance, double* mean, double* variance) const;
 
  protected:
@@ -62,12 +64,19 @@ class Likelihood {
   const bool has_log_variance_;
 };
 
-// `spec` has passed Validate. `num_classes` as the data set says.
-std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int64_t num_classes);
+// INVALID_ARGUMENT unless both are finite and the deviation is above 0.
+absl::Status CheckTargetUnits(const TargetUnits& units);
+
+// `spec` has passed Validate, its variance is one of the targets as stored. `num_classes` as the data set says. `units`
+// have passed CheckTargetUnits: losses are of targets that are standardised with them
+// (ResidentDataset::TargetNumbers) and are -log densities of the targets as stored.
+std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int64_t num_classes,
+                                                 const TargetUnits& units);
 
 std::unique_ptr<const Likelihood> MakeCategorical(int64_t num_classes);
 std::unique_ptr<const Likelihood> MakeBernoulli();
 std::unique_ptr<const Likelihood> MakeGaussian(const GaussianLikelihood& spec);
 std::unique_ptr<const Likelihood> MakeHeteroscedasticGaussian();
+std::unique_ptr<const Likelihood> MakeInTargetUnits(std::unique_ptr<const Likelihood> within, const TargetUnits& units);
 
 }  // namespace chainfleet

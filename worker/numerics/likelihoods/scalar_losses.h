@@ -10,17 +10,19 @@
 
 namespace chainfleet {
 
-// N(prediction, variance).
+// N(prediction, variance) of a target that is one of N(prediction, variance) times `unit`, which its density is of.
 struct NormalLoss {
   double variance;
+  double unit = 1;
   // `slope`: the derivative by the prediction. That by log variance is (1 - slope (prediction - target)) / 2.
   double Loss(double prediction, double target, double* slope) const {
     const double gap = prediction - target;
     *slope = gap / variance;
-    return (gap * gap / variance + std::log(2 * std::numbers::pi * variance)) / 2;
+    return (gap * gap / variance + LogNormaliser()) / 2;
   }
   at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const;
   at::Tensor Curvature(const at::Tensor& prediction) const;  // the second derivative, whatever the target
+  double LogNormaliser() const { return std::log(2 * std::numbers::pi * variance * unit * unit); }
 };
 
 // The loss of N(prediction, exp(log_variance)), gap = prediction - target; autograd follows both.

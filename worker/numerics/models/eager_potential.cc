@@ -39,7 +39,7 @@ class EagerPotential final : public Potential {
       : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        likelihood_(MakeLikelihood(settings.likelihood, dataset_->description().num_classes)),
+        likelihood_(MakeLikelihood(settings.likelihood, dataset_->description().num_classes, settings.target_units)),
         augmentation_(settings.augmentation),
         prior_precision_(settings.prior_precision),
         device_(TorchDevice(device)),
@@ -52,10 +52,8 @@ class EagerPotential final : public Potential {
     inputs_ = at::from_blob(raw, {data.num_rows, dataset_->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat))
                   .to(device_);
     const bool numbers = data.target_type == TargetType::kFloat32;
-    void* targets = numbers ? static_cast<void*>(const_cast<float*>(dataset_->targets().data()))
-                            : const_cast<int32_t*>(dataset_->labels().data());
-    targets_ = at::from_blob(targets, {data.num_rows}, at::dtype(numbers ? at::kFloat : at::kInt))
-                   .to(device_, numbers ? at::kFloat : at::kLong);
+    const std::vector<float> targets = dataset_->TargetNumbers(settings.target_units);
+    targets_ = at::tensor(targets, at::kFloat).to(device_, numbers ? at::kFloat : at::kLong);
     const InputRows rows(data.input_type, raw, network_.input_shape, settings.normalisation);
     scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
     shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);

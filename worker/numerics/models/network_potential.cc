@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/architecture.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/models/fused_potential.h"
@@ -20,6 +21,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(plan.spec.model, data)));
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan.spec.model, data.input_shape, data.num_classes));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
+  CHAINFLEET_RETURN_IF_ERROR(CheckTargetUnits(plan.target_units));
   const at::Device where =
       device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index)) : at::Device(at::kCPU);
   CHAINFLEET_ASSIGN_OR_RETURN(auto script, ScriptOf(plan.spec.model, module, network, where));
@@ -27,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   auto layout = std::make_shared<const Layout>(network.parameters);
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(plan.spec.augmentation, data.input_shape)));
   const NetworkSettings settings = {plan.normalisation, plan.spec.augmentation, plan.spec.prior.precision(),
-                                    LikelihoodOf(plan.spec.model)};
+                                    LikelihoodOf(plan.spec.model), plan.target_units};
   std::optional<Architecture> fused = FusedArchitecture(network);
   if (fused && !device.is_cuda()) {
     return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset), settings);

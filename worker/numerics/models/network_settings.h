@@ -12,6 +12,7 @@ struct NetworkSettings {
   AugmentationSpec augmentation;  // fits the inputs (ValidateForImages)
   double prior_precision = 0;
   LikelihoodKind likelihood = CategoricalLikelihood();
+  TargetUnits target_units;  // have passed CheckTargetUnits
 };
 
 }  // namespace chainfleet

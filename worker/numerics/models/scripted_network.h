@@ -46,6 +46,9 @@ class ScriptedNetwork {
   const std::unique_ptr<Copies> copies_;
 };
 
+// What of Load needs no run of the module: whether the file loads, and by which operators it computes.
+absl::Status CheckScript(const std::string& bytes);
+
 // The network of a model that is a TorchScript module, from the file's bytes, with the parameters of its likelihood;
 // null for any other. `network` says inputs and outputs. INVALID_ARGUMENT if `module` is null though the model is one,
 // and as Load.

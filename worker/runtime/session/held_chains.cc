@@ -1,8 +1,25 @@
 #include "worker/runtime/session/held_chains.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "core/base/log.h"
+
 namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kCancelledStepFloor = absl::Seconds(1);
+constexpr int kCancelledStepFactor = 2;
+
+absl::Duration HungAfter(absl::Duration usual_step) {
+  return std::max<absl::Duration>(limits::kHungStepFloor, limits::kHungStepFactor * usual_step);
+}
+
+absl::Duration CancelledAfter(absl::Duration usual_step) {
+  return std::max(kCancelledStepFloor, kCancelledStepFactor * usual_step);
+}
+
+}  // namespace
 
 void HeldChains::SetListeners(std::function<void()> on_device_work, std::function<void()> on_change) {
   on_device_work_ = std::move(on_device_work);
@@ -90,23 +107,39 @@ std::vector<LeaseRef> HeldChains::ReleaseHung() {
   std::vector<LeaseRef> hung;
   const absl::Duration now = clock_->Monotonic();
   MutexLock lock(&mutex_);
-  const bool unwanted = loop_due_ && now > *loop_due_;
+  const bool unwanted = !lost_.empty() || (loop_due_ && now >= *loop_due_);
   hung_ = hung_ || unwanted;
   for (const auto& [chain, record] : records_) {
-    if (record.phase != Phase::kEnding && (unwanted || now - record.visited_at > record.hung_after)) {
+    if (record.phase != Phase::kEnding && (unwanted || now - record.visited_at > HungAfter(record.usual_step))) {
       hung.push_back(record.chain.lease());
     }
   }
   for (const LeaseRef& lease : hung) {
-    EraseReleased(lease, ReleasedChain::Why::kHung, "no step within the bound; the device does not answer");
+    EraseReleased(lease, ReleasedChain::Why::kHung,
+                  lost_.empty() ? "no step within the bound; the device does not answer" : lost_);
   }
   hung_ = hung_ || !hung.empty();
   return hung;
 }
 
+void HeldChains::LoseDevice(const std::string& why) {
+  {
+    MutexLock lock(&mutex_);
+    if (!lost_.empty()) return;
+    lost_ = why;
+  }
+  Log(LogLevel::kError, "the device is lost: every chain is given back", {{"error", why}});
+  on_change_();
+}
+
+std::optional<absl::Duration> HeldChains::loop_due() const {
+  MutexLock lock(&mutex_);
+  return loop_due_;
+}
+
 bool HeldChains::device_responds() const {
   MutexLock lock(&mutex_);
-  return !hung_;
+  return !hung_ && lost_.empty();
 }
 
 bool HeldChains::stuck() const {
@@ -127,6 +160,7 @@ int HeldChains::num_chains() const {
 std::vector<LeasedChain> HeldChains::TakeNew() {
   std::vector<LeasedChain> taken;
   MutexLock lock(&mutex_);
+  if (!lost_.empty()) return taken;
   hung_ = false;
   loop_due_.reset();
   for (auto& [chain, record] : records_) {
@@ -138,7 +172,7 @@ std::vector<LeasedChain> HeldChains::TakeNew() {
   return taken;
 }
 
-std::vector<Standing> HeldChains::Visit(const std::vector<LeaseRef>& leases, absl::Duration hung_after) {
+std::vector<Standing> HeldChains::Visit(const std::vector<LeaseRef>& leases, absl::Duration usual_step) {
   std::vector<Standing> standings;
   const absl::Duration now = clock_->Monotonic();
   MutexLock lock(&mutex_);
@@ -149,7 +183,7 @@ std::vector<Standing> HeldChains::Visit(const std::vector<LeaseRef>& leases, abs
       continue;
     }
     record->visited_at = now;
-    record->hung_after = hung_after;
+    record->usual_step = usual_step;
     standings.push_back({true, record->deadline.IsGood(now), record->hand_back});
   }
   return standings;
@@ -195,9 +229,9 @@ bool HeldChains::Drop(const LeaseRef& lease) {
   {
     MutexLock lock(&mutex_);
     const auto record = records_.find(lease.chain);
-    if (record != records_.end() && record->second.phase == Phase::kRunning && !loop_due_) {
-      constexpr int kPartOfBound = 10;
-      loop_due_ = clock_->Monotonic() + record->second.hung_after / kPartOfBound;
+    if (record != records_.end() && record->second.phase == Phase::kRunning && !loop_due_ &&
+        record->second.chain.grant.plan->module) {
+      loop_due_ = clock_->Monotonic() + CancelledAfter(record->second.usual_step);
     }
     if (!Erase(lease)) return false;
   }

@@ -72,8 +72,13 @@ class HeldChains {
   void Acknowledge(uint64_t number);
 
   // Releases as HUNG every chain the device loop has not visited for its bound, and returns them. After a running
-  // chain was dropped, by a cancelled job as a rule, a tenth of its bound is left to all: the loop may be in its step.
+  // chain of a module was dropped, by a cancelled job as a rule, the loop must show up within a second or twice its
+  // usual step: a module's code may never end, which is why somebody cancelled it.
   std::vector<LeaseRef> ReleaseHung();
+  // When the loop must show up after such a drop; none: nothing was dropped since it did.
+  std::optional<absl::Duration> loop_due() const;
+  // The device is lost for this process: every chain is given back as hung, none is taken up, and the process is stuck.
+  void LoseDevice(const std::string& why);
   // False from a hung release until the device loop shows up again: no slots meanwhile.
   bool device_responds() const;
   // The device loop is stuck and the coordinator has every chain back: this process has no use any more.
@@ -86,8 +91,9 @@ class HeldChains {
   // --- The device loop.
 
   std::vector<LeasedChain> TakeNew();
-  // One standing per lease, and a sign of life for each: not seen for `hung_after`, it counts as hung.
-  std::vector<Standing> Visit(const std::vector<LeaseRef>& leases, absl::Duration hung_after);
+  // One standing per lease, and a sign of life for each: not seen for 20 times the `usual_step`, and for 5 minutes at
+  // least, it counts as hung.
+  std::vector<Standing> Visit(const std::vector<LeaseRef>& leases, absl::Duration usual_step);
   void Stepped(const LeaseRef& lease, int64_t step, const ChainStats& stats);
   // Its last bytes are with the uploader: no more visits are due.
   void MarkEnding(const LeaseRef& lease);
@@ -113,7 +119,7 @@ class HeldChains {
     int64_t step = 0;
     ChainStats stats;
     absl::Duration visited_at;
-    absl::Duration hung_after = limits::kHungStepFloor;
+    absl::Duration usual_step;
   };
   struct Ended {
     int64_t epoch = 0;
@@ -138,7 +144,7 @@ class HeldChains {
   std::vector<Told> released_ CHAINFLEET_GUARDED_BY(mutex_);
   uint64_t reports_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   bool hung_ CHAINFLEET_GUARDED_BY(mutex_) = false;
-  // By when the loop must show up again after the first drop since it did.
+  std::string lost_ CHAINFLEET_GUARDED_BY(mutex_);  // why the device is; empty: it is not
   std::optional<absl::Duration> loop_due_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 

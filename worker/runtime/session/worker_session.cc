@@ -228,6 +228,7 @@ void WorkerSession::ApplyLeases(const HeldChains::Report& report, absl::Duration
   // `keep` names chains; the epochs meant are those this very call listed.
   std::map<ChainId, int64_t> listed;
   for (const HeldChain& chain : report.chains) listed[chain.chain] = chain.lease_epoch;
+  bool dropped = false;
   for (const ChainId& chain : reply.keep) {
     const auto it = listed.find(chain);
     if (it != listed.end()) held_->Renew({chain, it->second}, LeaseDeadline(sent_at, reply.lease_ttl));
@@ -245,7 +246,13 @@ void WorkerSession::ApplyLeases(const HeldChains::Report& report, absl::Duration
          {"lease_epoch", lease.epoch},
          {"worker", options_.worker}});
     uploader_->Drop(lease);
-    held_->Drop(lease);
+    dropped |= held_->Drop(lease);
+  }
+  // The call in flight then may be held for longer, so that the device loop is looked at by a call of its own. It is
+  // ordered once: a due time stays in place after it has passed, and every reply would order the next call at once.
+  const std::optional<absl::Duration> due = held_->loop_due();
+  if (dropped && due) {
+    executor_->ScheduleAfter(*due - clock_->Monotonic(), [this] { Wake(); });
   }
 }
 

@@ -1,0 +1,9 @@
+// Whose something is.
+#pragma once
+
+namespace chainfleet {
+
+// The tenant of a server whose tokens name none, and of what older releases stored without one.
+inline constexpr char kDefaultTenant[] = "default";
+
+}  // namespace chainfleet

@@ -169,6 +169,7 @@ void Dispatcher::Impl::ChangeChain(ChainEntry* chain, StateChange change, Then t
   chain->in_flight = true;
   Change(std::move(change), [id = chain->row.id, then](Impl& impl, const ApplyResult& result) {
     if (ChainEntry* entry = impl.jobs.Find(id)) entry->in_flight = false;
+    impl.leases.LookAgain(id);
     then(impl, result);
     for (auto queued = impl.waiting.find(id); queued != impl.waiting.end() && !impl.IsInFlight(id);
          queued = impl.waiting.find(id)) {

@@ -29,7 +29,7 @@ LogLevel LevelOf(LeaseOutcome outcome) {
 }  // namespace
 
 void Dispatcher::Impl::EndLeases() {
-  for (Lease* lease : leases.EndedBy(now)) {
+  for (Lease* lease : leases.TakeEnded(now)) {
     ChainEntry* chain = jobs.Find(lease->chain);
     if (chain == nullptr) {
       RemoveLease(lease->chain);

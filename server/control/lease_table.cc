@@ -67,10 +67,16 @@ int32_t LeaseTable::NumOfWorker(const std::string& worker) const {
   return chains == of_worker_.end() ? 0 : static_cast<int32_t>(chains->second.size());
 }
 
-std::vector<Lease*> LeaseTable::EndedBy(absl::Duration now) {
+std::vector<Lease*> LeaseTable::TakeEnded(absl::Duration now) {
   std::vector<Lease*> ended;
-  for (auto i = by_end_.begin(); i != by_end_.end() && i->first <= now; ++i) ended.push_back(&leases_.at(i->second));
+  while (!by_end_.empty() && by_end_.begin()->first <= now) {
+    ended.push_back(&leases_.at(by_end_.extract(by_end_.begin()).value().second));
+  }
   return ended;
+}
+
+void LeaseTable::LookAgain(const ChainId& chain) {
+  if (const Lease* lease = Find(chain)) by_end_.emplace(lease->ends, chain);
 }
 
 std::optional<absl::Duration> LeaseTable::NextEnd() const {

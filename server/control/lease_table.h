@@ -64,8 +64,10 @@ class LeaseTable {
   int32_t NumOfWorker(const std::string& worker) const;
   int64_t BytesOfWorker(const std::string& worker) const;
 
-  // Leases that end by `now`, earliest first.
-  std::vector<Lease*> EndedBy(absl::Duration now);
+  // Leases that end by `now`, earliest first. Each is returned once: again only after LookAgain or with a new end.
+  std::vector<Lease*> TakeEnded(absl::Duration now);
+  // A change of the chain is no longer in flight.
+  void LookAgain(const ChainId& chain);
   std::optional<absl::Duration> NextEnd() const;
 
  private:

@@ -25,18 +25,17 @@
 namespace chainfleet {
 
 struct CallGate::Parts : std::enable_shared_from_this<Parts> {
-  Parts(const Clock* c, Executor* e, const Authenticator* a, ServerMetrics* m)
-      : clock(c), executor(e), auth(a), metrics(m) {}
+  Parts(const Clock* c, Executor* e, const Authenticator* a, ServerMetrics* m, std::function<FrontDoor*()> d)
+      : clock(c), executor(e), auth(a), metrics(m), door(std::move(d)) {}
 
   // From now on as long as something is received.
-  void WatchDeadlines() {
+  void WatchRequests() {
     if (watching.exchange(true)) return;
     executor->ScheduleAfter(limits::kReceiveInterval, [gate = weak_from_this()] {
       const std::shared_ptr<Parts> parts = gate.lock();
       if (parts == nullptr) return;
       parts->watching = false;
-      const absl::Duration oldest = parts->clock->Monotonic() - limits::kReceiveDeadline;
-      if (parts->receiving.Watch(oldest) > 0) parts->WatchDeadlines();
+      if (parts->receiving.Watch(parts->clock->Monotonic()) > 0) parts->WatchRequests();
     });
   }
 
@@ -44,7 +43,11 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
   Executor* const executor;
   const Authenticator* const auth;
   ServerMetrics* const metrics;
-  ReceivingCalls receiving{limits::kSlowCalls, limits::kReceivingCalls};
+  const std::function<FrontDoor*()> door;
+  ReceivingCalls receiving{limits::kReceivingBytes, [this](const std::string& peer) {
+                             FrontDoor* const in = door();
+                             return in == nullptr ? 0 : in->BytesReceived(peer);
+                           }};
   BytesInFlight bytes{limits::kBytesInFlight, limits::kConnectionBytesInFlight};
   RefusedPeers refused;
   CancelledCalls cancelled{limits::kCancelledCalls, limits::kCancelledWindow};
@@ -86,7 +89,7 @@ class Receipt final : public grpc_completion_queue_functor {
       grpc_call_cancel_with_status(held.get(), static_cast<grpc_status_code>(why.code()),
                                    std::string(why.message()).c_str(), nullptr);
     });
-    gate_->WatchDeadlines();
+    gate_->WatchRequests();
     grpc_op receive{};
     receive.op = GRPC_OP_RECV_MESSAGE;
     receive.data.recv_message.recv_message = &payload_;
@@ -204,8 +207,9 @@ class GuardedService final : public grpc::Service {
 
 }  // namespace
 
-CallGate::CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics)
-    : parts_(std::make_shared<Parts>(clock, executor, auth, metrics)) {}
+CallGate::CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics,
+                   std::function<FrontDoor*()> door)
+    : parts_(std::make_shared<Parts>(clock, executor, auth, metrics, std::move(door))) {}
 
 CallGate::~CallGate() = default;
 
@@ -214,10 +218,10 @@ std::unique_ptr<grpc::Service> CallGate::Guard(grpc::Service* service, const std
   return std::make_unique<GuardedService>(parts_, service, *contract);
 }
 
-std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallGate::BoundReplies(
-    std::function<void(const std::string& peer)> cut) {
-  return MakeReplyBound(&parts_->bytes, [parts = parts_, cut = std::move(cut)](const std::string& peer) {
-    if (parts->cancelled.Count(peer, parts->clock->Monotonic())) cut(peer);
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallGate::BoundReplies() {
+  return MakeReplyBound(&parts_->bytes, [parts = parts_](const std::string& peer) {
+    if (!parts->cancelled.Count(peer, parts->clock->Monotonic())) return;
+    if (FrontDoor* const door = parts->door()) door->Cut(peer);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/front_door.h"
 #include "server/telemetry/server_metrics.h"
 
 namespace chainfleet {
@@ -19,8 +20,10 @@ namespace chainfleet {
 // are there: until the call is let in, the HTTP/2 window of its stream holds the client back.
 class CallGate {
  public:
-  // All outlive the gate, and the gate outlives the server.
-  CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics);
+  // All outlive the gate, and the gate outlives the server. `door`: where the server's connections came in, if there is
+  // one by then; any thread asks.
+  CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics,
+           std::function<FrontDoor*()> door);
   ~CallGate();
 
   // What a ServerBuilder registers instead of `service`, a callback service that outlives it. `name` is the full name
@@ -32,10 +35,9 @@ class CallGate {
   // - without room for their request: RESOURCE_EXHAUSTED / QUEUE_FULL.
   std::unique_ptr<grpc::Service> Guard(grpc::Service* service, const std::string& name);
 
-  // The first interceptor of the server: it bounds replies. `cut` ends the connection of a peer whose client cancels
-  // calls in masses; it runs at most once in a while for each.
-  std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> BoundReplies(
-      std::function<void(const std::string& peer)> cut);
+  // The first interceptor of the server: it bounds replies, and cuts the connection of a client that cancels calls in
+  // masses.
+  std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> BoundReplies();
 
   struct Parts;
 

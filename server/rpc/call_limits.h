@@ -10,10 +10,10 @@
 
 namespace chainfleet::limits {
 
-// Requests that are still received after an interval, each up to kMaxMessageBytes: 384 MiB.
-inline constexpr size_t kSlowCalls = 24;
-inline constexpr absl::Duration kReceiveInterval = absl::Milliseconds(100);
-inline constexpr size_t kReceivingCalls = 4096;                        // at a time, with those that have just begun
+// Requests that are still received after an interval. What a network brings within it comes on top.
+inline constexpr int64_t kReceivingBytes = 256 * kMiB;
+inline constexpr int64_t kReceivingCallBytes = 16 * kKiB;  // of a call without its request
+inline constexpr absl::Duration kReceiveInterval = absl::Milliseconds(25);
 inline constexpr absl::Duration kReceiveDeadline = absl::Seconds(30);  // from the headers to a whole request
 // Requests that are being answered and replies that are not sent yet.
 inline constexpr int64_t kBytesInFlight = 1024 * kMiB;

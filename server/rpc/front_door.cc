@@ -1,9 +1,9 @@
 #include "server/rpc/front_door.h"
 
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -137,10 +138,20 @@ class FrontDoor::Connections {
   // Any thread.
   void Cut(const std::string& peer) {
     const MutexLock lock(&mutex_);
-    const auto connection = std::ranges::find(handed_, peer, &Handed::peer);
-    if (connection == handed_.end() || InodeOf(connection->descriptor) != connection->inode) return;
-    ::shutdown(connection->descriptor, SHUT_RDWR);
+    const int descriptor = DescriptorOf(peer);
+    if (descriptor < 0) return;
+    ::shutdown(descriptor, SHUT_RDWR);
     Log(LogLevel::kWarning, "connection cut: its client cancels too many calls", {{"peer", peer}});
+  }
+
+  // Any thread.
+  int64_t BytesReceived(const std::string& peer) {
+    const MutexLock lock(&mutex_);
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    const int descriptor = DescriptorOf(peer);
+    if (descriptor < 0 || ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+    return static_cast<int64_t>(info.tcpi_bytes_received);
   }
 
   // Any thread: Run returns.
@@ -173,8 +184,15 @@ class FrontDoor::Connections {
   struct Handed {
     int descriptor;
     uint64_t inode;
-    std::string host, peer;
+    std::string host;
+    bool closed() const { return InodeOf(descriptor) != inode; }
   };
+
+  // -1: gRPC has closed it.
+  int DescriptorOf(const std::string& peer) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto connection = handed_.find(peer);
+    return connection == handed_.end() || connection->second.closed() ? -1 : connection->second.descriptor;
+  }
 
   void SetPort(sockaddr* address) const {
     const auto port = htons(static_cast<uint16_t>(port_));
@@ -209,7 +227,9 @@ class FrontDoor::Connections {
     SetOption(connection.descriptor, SOL_SOCKET, SO_RCVLOWAT, 1);
     {
       const MutexLock lock(&mutex_);
-      handed_.push_back({connection.descriptor, InodeOf(connection.descriptor), connection.host, connection.peer});
+      Handed& handed = handed_[connection.peer];
+      if (!handed.host.empty()) Leave(handed.host);  // an older connection of this name, closed since
+      handed = {connection.descriptor, InodeOf(connection.descriptor), connection.host};
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
     handed.listener_fd = listeners_.front();
@@ -273,9 +293,9 @@ class FrontDoor::Connections {
   void ForgetClosed() {
     forgot_ = clock_->Monotonic();
     const MutexLock lock(&mutex_);
-    std::erase_if(handed_, [this](const Handed& connection) {
-      if (InodeOf(connection.descriptor) == connection.inode) return false;
-      Leave(connection.host);
+    std::erase_if(handed_, [this](const auto& entry) {
+      if (!entry.second.closed()) return false;
+      Leave(entry.second.host);
       return true;
     });
   }
@@ -299,8 +319,8 @@ class FrontDoor::Connections {
   std::vector<int> listeners_;
   std::vector<Silent> silent_;  // from the oldest
   Mutex mutex_;
-  std::vector<Handed> handed_;          // changed by Run under the lock
-  std::map<std::string, int> of_host_;  // silent and handed
+  std::unordered_map<std::string, Handed> handed_;  // by peer; changed by Run under the lock
+  std::map<std::string, int> of_host_;              // silent and handed
   absl::Duration said_ = -absl::InfiniteDuration(), paused_until_ = -absl::InfiniteDuration(), forgot_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
 };
@@ -328,6 +348,8 @@ void FrontDoor::Close() {
 int FrontDoor::port() const { return connections_->port(); }
 
 void FrontDoor::Cut(const std::string& peer) { connections_->Cut(peer); }
+
+int64_t FrontDoor::BytesReceived(const std::string& peer) { return connections_->BytesReceived(peer); }
 
 void FrontDoor::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
   connections_->SetAcceptor(std::move(acceptor));

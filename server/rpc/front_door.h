@@ -28,8 +28,8 @@ DoorLimits DoorLimitsOfProcess();
 // with the most of them loses its oldest: silent connections never keep others out.
 class FrontDoor {
  public:
-  // `address`: HOST:PORT, port 0 for a free one. ALREADY_EXISTS: the port is taken or not of this host. `clock` outlives
-  // the door.
+  // `address`: HOST:PORT, port 0 for a free one. ALREADY_EXISTS: the port is taken or not of this host. `clock`
+  // outlives the door.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const std::string& address, const DoorLimits& limits,
                                                          const Clock* clock);
   ~FrontDoor();
@@ -39,8 +39,9 @@ class FrontDoor {
   void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
   // Frees the port. Connections that gRPC has stay open.
   void Close();
-  // Ends the connection of a gRPC peer such as "ipv4:10.0.0.1:4711", if it is there. Any thread.
+  // Of a gRPC peer such as "ipv4:10.0.0.1:4711"; any thread. Cut ends its connection, if it is there.
   void Cut(const std::string& peer);
+  int64_t BytesReceived(const std::string& peer);  // since it was accepted; 0: it is not there
 
  private:
   class Connections;

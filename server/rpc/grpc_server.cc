@@ -17,7 +17,7 @@ GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher*
       workers_(parts, shards),
       predictions_(parts, batcher, evaluations),
       inference_(parts, batcher, shards),
-      gate_(parts.clock, parts.executor, parts.auth, metrics) {
+      gate_(parts.clock, parts.executor, parts.auth, metrics, [this] { return listening_.door.get(); }) {
   guarded_.push_back(gate_.Guard(&jobs_, v1::JobService::service_full_name()));
   guarded_.push_back(gate_.Guard(&workers_, v1::WorkerService::service_full_name()));
   guarded_.push_back(gate_.Guard(&predictions_, v1::PredictService::service_full_name()));
@@ -35,12 +35,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string&
   for (const auto& service : made->guarded_) builder.RegisterService(service.get());
   builder.RegisterService(&made->health_);
   auto interceptors = MakeCallRecord(parts.clock, parts.request_ids, metrics);
-  interceptors.insert(interceptors.begin(), made->gate_.BoundReplies([server = made.get()](const std::string& peer) {
-    if (server->listening_.door != nullptr) server->listening_.door->Cut(peer);
-  }));
+  interceptors.insert(interceptors.begin(), made->gate_.BoundReplies());
   interceptors.push_back(MakeCallQuota(parts.auth, parts.access.tenant_calls));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
-  CHAINFLEET_ASSIGN_OR_RETURN(made->listening_, Listen(address, parts.clock, &builder));
+  CHAINFLEET_RETURN_IF_ERROR(Listen(address, parts.clock, &builder, &made->listening_));
   return made;
 }
 

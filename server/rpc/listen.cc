@@ -38,7 +38,8 @@ void SetBounds(grpc::ServerBuilder* builder) {
 
 }  // namespace
 
-absl::StatusOr<ListeningServer> Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder) {
+absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
+                    ListeningServer* listening) {
   // gRPC stays up until the process ends: its clean-up may wait 10 s for a connection that broke in an unlucky moment.
   [[maybe_unused]] static const bool kept_up = (grpc_init(), true);
   SetBounds(builder);
@@ -47,23 +48,22 @@ absl::StatusOr<ListeningServer> Listen(const std::string& address, const Clock* 
                      absl::StrCat("cannot listen on ", address,
                                   ": the port is taken or the address is not of this host; give another with --listen")),
                  "PORT_TAKEN");
-  ListeningServer listening;
   if (address.starts_with("unix:")) {  // only this host reaches it
-    builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &listening.port);
-    listening.server = builder->BuildAndStart();
-    return listening.server == nullptr ? absl::StatusOr<ListeningServer>(taken) : std::move(listening);
+    builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &listening->port);
+    listening->server = builder->BuildAndStart();
+    return listening->server == nullptr ? taken : absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<FrontDoor>> door = FrontDoor::Open(address, DoorLimitsOfProcess(), clock);
   if (!door.ok()) return taken;
   using FromDescriptor = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   auto acceptor = builder->experimental().AddExternalConnectionAcceptor(FromDescriptor::FROM_FD,
                                                                         grpc::InsecureServerCredentials());
-  listening.server = builder->BuildAndStart();
-  if (listening.server == nullptr) return absl::InternalError("gRPC did not start");
-  listening.door = *std::move(door);
-  listening.port = listening.door->port();
-  listening.door->Start(std::move(acceptor));
-  return listening;
+  listening->server = builder->BuildAndStart();
+  if (listening->server == nullptr) return absl::InternalError("gRPC did not start");
+  listening->door = *std::move(door);
+  listening->port = listening->door->port();
+  listening->door->Start(std::move(acceptor));
+  return absl::OkStatus();
 }
 
 void ShutDown(ListeningServer* listening, absl::Duration patience) {

@@ -20,8 +20,9 @@ struct ListeningServer {
 };
 
 // Builds `builder`, to which the services were added, and listens on `address` ("127.0.0.1:7400", port 0: a free one).
-// `clock` outlives the server. ALREADY_EXISTS / PORT_TAKEN.
-absl::StatusOr<ListeningServer> Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder);
+// `clock` outlives the server. The door is in `listening` before the first call comes. ALREADY_EXISTS / PORT_TAKEN.
+absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
+                    ListeningServer* listening);
 
 // Takes no new call, cancels those that are still open after `patience` and returns when all have ended.
 void ShutDown(ListeningServer* listening, absl::Duration patience);

@@ -1,23 +1,19 @@
 #include "server/rpc/receiving_calls.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
-#include <ranges>
 #include <utility>
+
+#include "server/rpc/call_limits.h"
 
 namespace chainfleet {
 
 uint64_t ReceivingCalls::Begin(const std::string& connection, absl::Duration now, Cancel cancel) {
-  std::vector<Cancelled> cancelled;
-  uint64_t id = 0;
-  {
-    const MutexLock lock(&mutex_);
-    id = ++last_id_;
-    calls_[id] = {connection, now, std::move(cancel)};
-    if (calls_.size() > most_) Trim(id, most_ / 2, &cancelled);
-  }
-  for (const Cancelled& call : cancelled) call.cancel(call.why);
-  return id;
+  const int64_t received = received_(connection);
+  const MutexLock lock(&mutex_);
+  calls_[++last_id_] = {connection, now, received, std::move(cancel)};
+  return last_id_;
 }
 
 absl::Status ReceivingCalls::End(uint64_t id) {
@@ -26,16 +22,16 @@ absl::Status ReceivingCalls::End(uint64_t id) {
   return dropped_.extract(id).mapped();
 }
 
-size_t ReceivingCalls::Watch(absl::Duration oldest) {
+size_t ReceivingCalls::Watch(absl::Duration now) {
   std::vector<Cancelled> cancelled;
   size_t left = 0;
   {
     const MutexLock lock(&mutex_);
-    while (!calls_.empty() && calls_.begin()->second.began < oldest) {
+    while (!calls_.empty() && now - calls_.begin()->second.began > limits::kReceiveDeadline) {
       cancelled.push_back(
           Drop(calls_.begin(), absl::DeadlineExceededError("the request was not whole in time: send it faster")));
     }
-    Trim(last_watched_, most_slow_, &cancelled);
+    KeepToBudget(now, &cancelled);
     last_watched_ = last_id_;
     left = calls_.size();
   }
@@ -43,25 +39,40 @@ size_t ReceivingCalls::Watch(absl::Duration oldest) {
   return left;
 }
 
-void ReceivingCalls::Trim(uint64_t last, size_t most, std::vector<Cancelled>* cancelled) {
-  struct Candidate {
-    size_t newer;  // candidates of its connection
-    Calls::iterator call;
+void ReceivingCalls::KeepToBudget(absl::Duration now, std::vector<Cancelled>* cancelled) {
+  struct Connection {
+    int64_t received, calls, held;
   };
+  struct Candidate {
+    Calls::iterator call;
+    int64_t freed;  // when it is dropped after the older ones of its connection
+    double weight;  // byte seconds of its connection since it began: the older the heavier, within a connection
+  };
+  std::map<std::string, Connection> connections;
   std::vector<Candidate> candidates;
-  std::map<std::string, size_t> of_connection;
-  for (auto call = std::make_reverse_iterator(calls_.upper_bound(last)); call != calls_.rend(); ++call) {
-    candidates.push_back({of_connection[call->second.connection]++, std::prev(call.base())});
+  int64_t total = 0;
+  for (auto next = std::make_reverse_iterator(calls_.upper_bound(last_watched_)); next != calls_.rend(); ++next) {
+    const Call& call = next->second;
+    const auto [found, is_new] = connections.try_emplace(call.connection);
+    Connection& connection = found->second;
+    if (is_new) connection = {received_(call.connection), 0, 0};
+    const int64_t brought = std::max<int64_t>(0, connection.received - call.received);
+    const int64_t held = brought + ++connection.calls * limits::kReceivingCallBytes;
+    const int64_t freed = held - std::exchange(connection.held, held);
+    candidates.push_back(
+        {std::prev(next.base()), freed, static_cast<double>(held) * absl::ToDoubleSeconds(now - call.began)});
+    total += freed;
   }
-  if (candidates.size() <= most) return;
-  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
-    return a.newer != b.newer ? a.newer < b.newer : a.call->first > b.call->first;
-  });
-  for (const Candidate& candidate : candidates | std::views::drop(most)) {
+  if (total <= budget_) return;
+  std::ranges::reverse(candidates);
+  std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::weight);
+  for (const Candidate& candidate : candidates) {
+    if (total <= budget_) return;
+    total -= candidate.freed;
     cancelled->push_back(Drop(
         candidate.call,
         WithReason(absl::ResourceExhaustedError("the server receives too many requests at a time, and this connection "
-                                                "sends the most: retry with backoff"),
+                                                "holds the most of them: retry with backoff"),
                    "QUEUE_FULL")));
   }
 }

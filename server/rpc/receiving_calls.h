@@ -1,4 +1,4 @@
-// Calls whose request is still being received. Many may begin at once, few may be slow.
+// Calls whose request is still being received, within a budget of bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,14 @@
 
 namespace chainfleet {
 
-// Thread-safe.
+// Thread-safe. gRPC does not tell how much of a request is there. A call is therefore charged with what its connection
+// has brought since the call began, and with kReceivingCallBytes for itself: a fleet's burst of small requests costs
+// little, and whoever holds the server's memory with unfinished ones pays for all of it.
 class ReceivingCalls {
  public:
-  // A fleet's requests come in bursts, and each is whole at once; a caller who holds the server's memory sends slowly.
-  // Therefore `most_slow` bounds only the calls that are still receiving after a whole interval between two calls of
-  // Watch. `most` bounds all.
-  ReceivingCalls(size_t most_slow, size_t most) : most_slow_(most_slow), most_(most) {}
+  // `received`: bytes that a connection has brought since it was accepted, 0 if that is not known.
+  ReceivingCalls(int64_t budget, std::function<int64_t(const std::string& connection)> received)
+      : budget_(budget), received_(std::move(received)) {}
 
   // Admits a call. `cancel` runs at most once, outside of the lock, until End.
   using Cancel = std::function<void(const absl::Status& why)>;
@@ -29,29 +30,29 @@ class ReceivingCalls {
   // Once for each Begin. The reason, if the call was cancelled here.
   absl::Status End(uint64_t id);
 
-  // To be called every kReceiveInterval while a call is received. Cancels the calls that began before `oldest`, and the
-  // slow ones beyond their bound. Returns the number of calls that are left.
-  size_t Watch(absl::Duration oldest);
+  // To be called every kReceiveInterval while a call is received. Cancels the calls that took too long. If those that
+  // began before the last Watch are over the budget, it cancels the ones that hold the most for the longest. Returns
+  // the number of calls that are left.
+  size_t Watch(absl::Duration now);
 
  private:
   struct Call {
     std::string connection;
     absl::Duration began;
+    int64_t received;  // by the connection until then
     Cancel cancel;
   };
   using Calls = std::map<uint64_t, Call>;
-
   struct Cancelled {
     Cancel cancel;
     absl::Status why;
   };
 
-  // Cancels calls of those up to the id `last` until `most` of them are left: the connection with the most of them
-  // loses its oldest, so that a caller with one call does not suffer from a caller with many.
-  void Trim(uint64_t last, size_t most, std::vector<Cancelled>* cancelled) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepToBudget(absl::Duration now, std::vector<Cancelled>* cancelled) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Cancelled Drop(Calls::iterator call, absl::Status why) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t most_slow_, most_;
+  const int64_t budget_;
+  const std::function<int64_t(const std::string&)> received_;
   Mutex mutex_;
   uint64_t last_id_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   uint64_t last_watched_ CHAINFLEET_GUARDED_BY(mutex_) = 0;                 // last_id_ when Watch was last called

@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::s
   builder.RegisterCallbackGenericService(&made->parts_->refusals);
   builder.RegisterService(&made->parts_->health);
   builder.experimental().SetInterceptorCreators(MakeCallRecord(clock, ids, nullptr));
-  CHAINFLEET_ASSIGN_OR_RETURN(made->parts_->listening, Listen(address, clock, &builder));
+  CHAINFLEET_RETURN_IF_ERROR(Listen(address, clock, &builder, &made->parts_->listening));
   return made;
 }
 

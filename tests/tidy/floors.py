@@ -37,7 +37,7 @@ LIBRARIES = {
     "yaml-cpp": (r"yaml-cpp/", r"(client/cli/|(server|worker)/main\.cc)"),
     "CLI11": (r"CLI/", r"(client/cli/|(server|worker)/main\.cc)"),
     "Abseil": (r"absl/", r""),
-    "the system": (r"([a-z0-9_]+(\.h)?|(sys|netinet|arpa|sanitizer)/[a-z_]+\.h)$", r""),
+    "the system": (r"([a-z0-9_]+(\.h)?|(sys|linux|netinet|arpa|sanitizer)/[a-z_]+\.h)$", r""),
 }
 _OURS = re.compile(r"(core|server|worker|client|tests)/")
 _TORCH_IN_HEADERS = "ATen/core/Tensor.h"  # the only light one

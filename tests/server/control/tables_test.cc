@@ -18,10 +18,25 @@ TEST(LeaseTable, EndsLeasesByTimeAndTellsTheNext) {
   table.Put(LeaseOf(1, "w1", absl::Seconds(10)));
   table.Put(LeaseOf(2, "w2", absl::Seconds(30)));
   EXPECT_EQ(table.NextEnd(), absl::Seconds(10));
-  const std::vector<Lease*> ended = table.EndedBy(absl::Seconds(20));
+  const std::vector<Lease*> ended = table.TakeEnded(absl::Seconds(20));
   ASSERT_EQ(ended.size(), 2u);
   EXPECT_EQ(ended[0]->chain.index, 1);
   EXPECT_EQ(ended[1]->chain.index, 0);
+  EXPECT_EQ(table.NextEnd(), absl::Seconds(30));
+}
+
+TEST(LeaseTable, GivesAnEndedLeaseOnceForEachChangeOfItsChain) {
+  LeaseTable table;
+  Lease* lease = table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
+  EXPECT_THAT(table.TakeEnded(absl::Seconds(20)), testing::ElementsAre(lease));
+  EXPECT_THAT(table.TakeEnded(absl::Seconds(20)), testing::IsEmpty()) << "its end is on the way to the store";
+  table.LookAgain(lease->chain);
+  EXPECT_THAT(table.TakeEnded(absl::Seconds(20)), testing::ElementsAre(lease));
+  table.EndAt(lease, absl::Seconds(21), {false, true, "the store was full"});
+  EXPECT_THAT(table.TakeEnded(absl::Seconds(21)), testing::ElementsAre(lease));
+  table.Remove({"job-aaaaaa", 0});
+  table.LookAgain({"job-aaaaaa", 0});
+  EXPECT_EQ(table.NextEnd(), std::nullopt);
 }
 
 TEST(LeaseTable, ExtendNeverShortensAndNeverRevivesAnEndingLease) {

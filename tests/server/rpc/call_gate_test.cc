@@ -3,6 +3,7 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,49 +33,67 @@ class ReceivingCallsTest : public testing::Test {
       cancelled_.push_back(name);
     });
   }
+  // Lets all calls that have begun be old enough to count.
+  size_t WatchTwice(absl::Duration now) {
+    receiving_.Watch(now);
+    return receiving_.Watch(now);
+  }
 
-  ReceivingCalls receiving_{3, 100};
+  std::map<std::string, int64_t> received_;
+  ReceivingCalls receiving_{3 * limits::kMiB, [this](const std::string& connection) { return received_[connection]; }};
   std::vector<int> cancelled_;
 };
 
-TEST_F(ReceivingCallsTest, OfSlowCallsTheConnectionWithTheMostLosesItsOldest) {
+TEST_F(ReceivingCallsTest, WhoeverHoldsTheMostLosesItsOldest) {
   const uint64_t other = Begin("other", 0);
   const uint64_t first = Begin("many", 1);
-  std::vector<uint64_t> left = {other, Begin("many", 2), Begin("many", 3)};
-  EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 4u) << "they have just begun";
-  EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 3u);
-  EXPECT_THAT(cancelled_, ElementsAre(1));
+  received_["many"] = 2 * limits::kMiB;
+  const uint64_t second = Begin("many", 2, absl::Seconds(1));
+  received_["many"] = 3 * limits::kMiB;
+  received_["other"] = limits::kMiB / 2;
+  EXPECT_EQ(receiving_.Watch(absl::Seconds(2)), 3u) << "they have just begun";
+  EXPECT_EQ(receiving_.Watch(absl::Seconds(2)), 2u);
+  EXPECT_THAT(cancelled_, ElementsAre(1)) << "the second holds no more than has come since it began";
   EXPECT_EQ(ReasonOf(receiving_.End(first)), "QUEUE_FULL");
-  for (const uint64_t id : left) EXPECT_TRUE(receiving_.End(id).ok());
-  Begin("many", 4);
-  receiving_.Watch(absl::ZeroDuration());
-  receiving_.Watch(absl::ZeroDuration());
-  EXPECT_THAT(cancelled_, ElementsAre(1)) << "there is room again";
+  EXPECT_TRUE(receiving_.End(second).ok());
+  Begin("many", 3, absl::Seconds(2));
+  received_["many"] += 2 * limits::kMiB;
+  EXPECT_EQ(WatchTwice(absl::Seconds(3)), 2u) << "there is room again";
+  EXPECT_TRUE(receiving_.End(other).ok());
 }
 
-TEST_F(ReceivingCallsTest, NoneOfABurstIsLost) {
-  for (int watches = 0; watches < 3; ++watches) {
-    std::vector<uint64_t> burst;
-    for (int i = 0; i < 100; ++i) burst.push_back(Begin("fleet", i));
-    EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 100u);
-    for (const uint64_t id : burst) EXPECT_TRUE(receiving_.End(id).ok());
+TEST_F(ReceivingCallsTest, WhoIsStillSendingOutlivesWhoHasStopped) {
+  Begin("stopped", 1);
+  received_["stopped"] = 2 * limits::kMiB;
+  Begin("sending", 2, absl::Seconds(9));
+  received_["sending"] = 2 * limits::kMiB;
+  EXPECT_EQ(WatchTwice(absl::Seconds(10)), 1u);
+  EXPECT_THAT(cancelled_, ElementsAre(1));
+}
+
+TEST_F(ReceivingCallsTest, NoneOfAFleetsBurstIsLost) {
+  for (int i = 0; i < 100; ++i) {
+    const std::string worker = "worker " + std::to_string(i);
+    Begin(worker, i);
+    received_[worker] += 1000;
   }
+  EXPECT_EQ(WatchTwice(absl::Seconds(5)), 100u);
   EXPECT_THAT(cancelled_, ElementsAre());
 }
 
-TEST_F(ReceivingCallsTest, HasABoundOfAllThatBegin) {
-  const uint64_t other = Begin("other", 0);
-  for (int i = 1; i <= 100; ++i) Begin("many", i);
-  EXPECT_THAT(cancelled_, SizeIs(51));
+TEST_F(ReceivingCallsTest, CallsWithoutABytePayForThemselves) {
+  Begin("other", 0);
+  for (int i = 1; i <= 1000; ++i) Begin("many", i);
+  const auto room = static_cast<size_t>(3 * limits::kMiB / limits::kReceivingCallBytes);
+  EXPECT_EQ(WatchTwice(absl::Seconds(5)), room);
+  EXPECT_THAT(cancelled_, SizeIs(1001 - room));
   EXPECT_THAT(cancelled_, Each(Gt(0)));
-  EXPECT_TRUE(receiving_.End(other).ok());
-  EXPECT_EQ(receiving_.Watch(absl::ZeroDuration()), 49u);
 }
 
 TEST_F(ReceivingCallsTest, CancelsThoseThatTakeTooLong) {
   const uint64_t late = Begin("a", 1, absl::Seconds(1));
   const uint64_t young = Begin("a", 2, absl::Seconds(3));
-  EXPECT_EQ(receiving_.Watch(absl::Seconds(2)), 1u);
+  EXPECT_EQ(receiving_.Watch(absl::Seconds(2) + limits::kReceiveDeadline), 1u);
   EXPECT_THAT(cancelled_, ElementsAre(1));
   EXPECT_EQ(receiving_.End(late).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(receiving_.End(young).ok());

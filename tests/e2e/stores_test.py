@@ -34,7 +34,8 @@ def has_ended(pid):
 
 class Stores(unittest.TestCase):
     def setUp(self):
-        self.fleet = fleets.Fleet(workers=2)
+        # Long leases: a machine that stands still for a while must not look like a chain that was lost.
+        self.fleet = fleets.Fleet(workers=2, lease_seconds=PATIENCE)
         self.addCleanup(self.fleet.close)
         self.fleet.up()
 
@@ -54,7 +55,7 @@ class Stores(unittest.TestCase):
     def test_a_server_that_is_restarted_under_load_costs_no_attempt_and_no_call(self):
         job = self.fleet.submit(JOB.format(steps=STEPS, every=EVERY))
         self.fleet.wait_for_draws(job, 8)
-        client = [os.path.join(fleets.BIN, "chainfleet"), "get", "draws", job, "-o", "json", "--address", self.fleet.address]
+        client = [os.path.join(fleets.BIN, "chainfleet"), "get", "draws", job, "-o", "json", "--timeout", f"{PATIENCE}s", "--address", self.fleet.address]
         for _ in range(2):
             pid = self.fleet.pid("server")
             calls = [subprocess.Popen(client, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(4)]

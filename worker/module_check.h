@@ -15,8 +15,8 @@ inline constexpr char kCheckModule[] = "--check-module";
 // CheckScript, and if the process dies or takes too long; RESOURCE_EXHAUSTED if there can be none. Thread-safe.
 absl::Status CheckModuleApart(const std::string& bytes);
 
-// What that process does: reads the file from its standard input, gives up all rights that it can, checks, and says on
-// its standard output what is wrong. Returns its exit status, 0 if nothing is.
+// The work of that process: reads the file from its standard input, gives up all rights that it can, checks, and says
+// on its standard output what is wrong. Returns its exit status, 0 if nothing is.
 int CheckModuleOfInput();
 
 }  // namespace chainfleet

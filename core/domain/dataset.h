@@ -57,7 +57,7 @@ struct Dataset {
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
 };
 
-// Of its shards together.
+// The bytes of all its shards.
 int64_t StoredBytes(const Dataset& dataset);
 
 }  // namespace chainfleet

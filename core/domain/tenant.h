@@ -1,4 +1,4 @@
-// Whose something is.
+// Names of tenants.
 #pragma once
 
 namespace chainfleet {

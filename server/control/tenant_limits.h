@@ -1,4 +1,4 @@
-// What one tenant may have of a server that others use, too.
+// Limits on the part that one tenant has of a shared server.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct TenantLimits {
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   int64_t jobs = kNone;    // that are not deleted
   int64_t chains = kNone;  // of jobs that have not ended
-  // Of committed draws, estimated by the parameters of their networks, and of data sets and models that it put.
+  // Bytes of its committed draws, estimated by the parameters of their networks, and of the data and models it put.
   int64_t stored_bytes = kNone;
 };
 
-// What a tenant asks for on top of what it has.
+// A tenant asks for this on top of its holdings.
 struct TenantRequest {
   std::string tenant;
   std::string request_id;  // empty, or of the job that is asked for: what is there already is no more
   int64_t jobs = 0, chains = 0, bytes = 0;
 };
 
-// What all tenants have.
+// The holdings of all tenants.
 struct TenantHoldings {
   const JobTable& jobs;
   const std::map<std::string, Dataset>& datasets;

@@ -26,7 +26,7 @@ class CallGate {
            std::function<FrontDoor*()> door);
   ~CallGate();
 
-  // What a ServerBuilder registers instead of `service`, a callback service that outlives it. `name` is the full name
+  // Returns the service to register instead of `service`, a callback service that outlives it. `name` is the full name
   // of the service in its proto. Calls are refused
   // - without a token that the server knows: UNAUTHENTICATED, before a byte of the request is read, and slowly for a
   //   host that goes on;

@@ -39,7 +39,7 @@ class FrontDoor {
   void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
   // Frees the port. Connections that gRPC has stay open.
   void Close();
-  // Of a gRPC peer such as "ipv4:10.0.0.1:4711"; any thread. Cut ends its connection, if it is there.
+  // Both take a gRPC peer such as "ipv4:10.0.0.1:4711", from any thread. Cut ends its connection, if it is there.
   void Cut(const std::string& peer);
   int64_t BytesReceived(const std::string& peer);  // since it was accepted; 0: it is not there
 

@@ -78,7 +78,7 @@ class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
     FAIL() << "it never works";
   }
 
-  // Of laplace a batch: each pass makes thousands of allocations.
+  // Laplace takes one batch: each of its passes makes thousands of allocations.
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(GetParam().passes_over_data() ? 8 : 24);
 };
 

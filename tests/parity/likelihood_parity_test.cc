@@ -127,7 +127,7 @@ TEST(LikelihoodParity, LossesAndGradientsAreThoseOfAutogradInDouble) {
   }
 }
 
-// What a draw says of a target as stored, and what it learns from the same target standardised.
+// Compares the density of a target as stored with the loss of the same target standardised.
 TEST(LikelihoodParity, LossesAreTheLogDensitiesOfTheMomentsInTheTargetsOwnUnits) {
   for (const Case& c : Cases()) {
     if (c.classes > 0) continue;

@@ -39,7 +39,7 @@ struct RowReport {
   bool done = false;             // step == total_steps
 };
 
-// What has no status may throw what LibTorch throws; the batch is unusable then.
+// Functions without a status may throw as LibTorch does; the batch is unusable then.
 class ChainBatch {
  public:
   // `dataset` is null for analytic potentials, `module` (bytes of a TorchScript file) for all models that are none.

@@ -11,12 +11,12 @@ namespace chainfleet {
 // Whatever is asked of it from now on fails, so the process must end.
 inline constexpr char kDeviceLost[] = "DEVICE_LOST";
 
-// Of the exception being handled: RESOURCE_EXHAUSTED if memory was short, of a library beside LibTorch too, INTERNAL /
-// DEVICE_LOST after a fault of the GPU, INTERNAL for all else; `what` names the work: "a batch of chains". Only inside
-// a catch block.
+// Turns the exception being handled into RESOURCE_EXHAUSTED if memory was short, of a library beside LibTorch too,
+// INTERNAL / DEVICE_LOST after a fault of the GPU, INTERNAL for all else; `what` names the work: "a batch of chains".
+// Only inside a catch block.
 absl::Status StatusOfException(const std::string& what);
 
-// What `function` returns, a status or a StatusOr, or the status of what it throws.
+// Returns as `function` does, a status or a StatusOr, or the status of what it throws.
 template <typename Function>
 auto CatchTorch(const std::string& what, const Function& function) -> decltype(function()) {
   try {

@@ -15,7 +15,7 @@
 
 namespace chainfleet {
 
-// What the chains of a job read beside its plan.
+// The chains of a job read these beside its plan.
 struct JobInputs {
   std::shared_ptr<const ResidentDataset> dataset;  // null for analytic potentials
   std::shared_ptr<const std::string> module;       // bytes of a TorchScript file; null for models that are none
@@ -27,7 +27,7 @@ struct LoadedChain {
   std::optional<std::string> resume_point;  // none: starts at step 0
 };
 
-// What looks at a module's file before anything else does; it may block, so `executor` is one of its own.
+// Looks at a module's file before anything else does. It may block, so `executor` is one of its own.
 struct ModuleCheck {
   Executor* executor;
   std::function<absl::Status(const std::string& bytes)> run;

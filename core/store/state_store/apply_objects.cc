@@ -18,7 +18,7 @@ std::vector<std::string> ObjectsOf(const Dataset& dataset) {
 }
 std::vector<std::string> ObjectsOf(const StoredModel& model) { return {model.object.name}; }
 
-// What a data set or a model has.
+// The objects of a data set or a model.
 absl::StatusOr<std::set<std::string>> Referenced(StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Dataset> datasets, rows->ListDatasets());
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, rows->ListModels());

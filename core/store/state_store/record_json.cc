@@ -186,7 +186,7 @@ void FromJson(const Json& j, Normalisation* n) {
 
 Json ToJson(const TargetUnits& units) { return {{"mean", units.mean}, {"stddev", units.stddev}}; }
 
-// Those of a record of an older release are 0 and 1.
+// A record of an older release has none: 0 and 1.
 TargetUnits TargetUnitsOf(const Json& record) {
   TargetUnits units;
   if (!record.contains("target_units")) return units;

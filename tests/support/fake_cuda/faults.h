@@ -1,11 +1,11 @@
-// What a test may ask of the fake GPU (back_end.cc).
+// Faults that a test may order from the fake GPU (back_end.cc).
 #pragma once
 
 #include <cstdint>
 
 namespace chainfleet::fake_cuda {
 
-// Of kLost all that comes after fails, too, as on a GPU whose context is broken.
+// After kLost everything else fails, too, as on a GPU whose context is broken.
 enum class Fault { kOutOfMemory, kLost };
 
 }  // namespace chainfleet::fake_cuda

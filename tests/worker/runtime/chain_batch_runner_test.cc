@@ -365,7 +365,7 @@ TEST_F(ChainBatchRunnerTest, TwoJobsTakeTurns) {
   EXPECT_EQ(server_.chains[ChainId("job-b", 0)].state, ChainState::kSucceeded);
 }
 
-// Of draws taken, resume points saved, rows removed and moved into a second batch: which of these calls throws.
+// The parameter counts calls that take a draw, save a resume point, remove a row or move it: that one throws.
 class AFailingCall : public ChainBatchRunnerTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(AFailingCall, CostsNoDrawAndMakesNoneTwice) {

@@ -22,15 +22,15 @@ namespace {
 std::atomic<LangevinUpdateCudaFunction> langevin_update = nullptr;
 std::atomic<RunPassCudaFunction> run_pass = nullptr;
 
-// What calls for one layout need on a GPU: its spans, and room for what is seen of its rows. Kept from call to call, so
-// that a step allocates nothing between two moves of its rows: if memory is short, none has moved.
+// Memory of the GPU for the calls of one layout: its spans, and room for the outcomes of rows. It is kept from call to
+// call, so that a step allocates nothing between two moves of its rows: if memory is short, none has moved.
 struct Workspace {
   at::Device device;
   std::vector<int64_t> of;  // the spans' numbers
   at::Tensor spans, seen;
 };
 
-// Of the device loop's thread, with `seen` zeros.
+// To be called by the device loop's thread. `seen` is zeros.
 const Workspace& WorkspaceFor(const TensorSpan* spans, int64_t num_spans, int64_t rows, at::Device device) {
   constexpr size_t kKept = 8;
   constexpr int64_t kSeenBytes = sizeof(PassOutcome);

@@ -50,9 +50,9 @@ class Likelihood {
   // counts as the last output. There are K columns.
   virtual at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const = 0;
 
-  // Of labels: probability [num_classes][16] from outputs [K][16].
+  // For labels: probability [num_classes][16] from outputs [K][16].
   virtual void Probabilities(const float* outputs, float* probability) const;
-  // Of float32 targets, in their own units: mean[16] and variance[16].
+  // For float32 targets, in their own units: mean[16] and variance[16].
   virtual void Moments(const float* outputs, double log_variance, double* mean, double* variance) const;
 
  protected:

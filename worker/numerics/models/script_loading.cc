@@ -156,7 +156,7 @@ std::string WhyNotRun(torch::jit::Function* function) {
   return WhyNotRun(*torch::jit::toGraphFunction(*function).graph()->block());
 }
 
-// Of a loaded module, before it runs: each operator of each of its functions must be known to compute on tensors,
+// Looks at a loaded module before it runs: each operator of each function must be known to compute on tensors,
 // numbers and lists. Operators that open or print something, call other processes, show memory that was never written,
 // or are not LibTorch's own `aten` ones are not.
 std::string WhyNotRun(const torch::jit::Module& module) {

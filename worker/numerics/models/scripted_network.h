@@ -46,7 +46,7 @@ class ScriptedNetwork {
   const std::unique_ptr<Copies> copies_;
 };
 
-// What of Load needs no run of the module: whether the file loads, and by which operators it computes.
+// The part of Load that needs no run of the module: whether the file loads, and by which operators it computes.
 absl::Status CheckScript(const std::string& bytes);
 
 // The network of a model that is a TorchScript module, from the file's bytes, with the parameters of its likelihood;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/fake_cuda/faults.h"
+#include "tests/support/fake_cuda/fake_gpu.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/checkpoint_codec.h"

@@ -5,6 +5,7 @@
 Nothing cuts the power of this machine: the server does not wait for the disk, so that hundreds of small databases are quick;
 --durable: it does, for measurements.
 """
+import contextlib
 import glob
 import os
 import pwd
@@ -65,8 +66,10 @@ class Postgres(RealServer):
         with open(f"/proc/{pid}/task/{pid}/children") as f:
             children = [int(child) for child in f.read().split()]
         ends = [os.pidfd_open(child) for child in children]
-        for process in (pid, *children):
-            os.kill(process, signal.SIGKILL)
+        self.process.kill()
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):  # it had ended, and waited for its parent to see it
+                os.kill(child, signal.SIGKILL)
         self.process.wait(30)
         for end in ends:
             select.select([end], [], [], 30)

@@ -64,7 +64,7 @@ class Gaussian final : public Potential {
   void Evaluate(const ThetaArena& theta, const BatchRows&, ThetaArena* gradient, double* energy) override {
     if (device_.is_cuda()) {
       at::Tensor gradients = RowsView(*gradient);
-      gradients.copy_(RowsView(theta) - at::from_blob(mean_.data(), {theta.row_stride()}).to(gradients.device()));
+      gradients.copy_(RowsView(theta) - Uploaded(mean_.data(), {theta.row_stride()}, gradients.device()));
       gradients.mul_(precision_);
     } else {
       const float precision = static_cast<float>(precision_);
@@ -120,8 +120,8 @@ class CorrelatedGaussian final : public Potential {
     if (!device_.is_cuda()) return Energies(theta, gradient, energy);
     const int64_t d = dimension();
     at::Tensor slopes = RowsView(*gradient).narrow(1, 0, d);
-    const at::Tensor precision = at::from_blob(precision_.data(), {d, d}, at::dtype(at::kDouble)).to(slopes.device());
-    const at::Tensor gap = RowsView(theta).narrow(1, 0, d) - at::from_blob(mean_.data(), {d}).to(slopes.device());
+    const at::Tensor precision = Uploaded(precision_.data(), {d, d}, slopes.device());
+    const at::Tensor gap = RowsView(theta).narrow(1, 0, d) - Uploaded(mean_.data(), {d}, slopes.device());
     slopes.copy_(at::matmul(gap.to(at::kDouble), precision));
     Energies(theta, nullptr, energy);
   }

@@ -137,8 +137,7 @@ class Regression final : public Potential {
 
   void RunOnGpu(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* losses) const {
     const int64_t chains = theta.rows(), n = batch.size;
-    const at::Tensor ids =
-        at::from_blob(const_cast<int64_t*>(batch.ids), {chains * n}, at::dtype(at::kLong)).to(x_.device());
+    const at::Tensor ids = Uploaded(batch.ids, {chains * n}, x_.device());
     const at::Tensor x = x_.index_select(0, ids).view({chains, n, examples_.width});
     at::Tensor prediction = at::bmm(x, ParameterView(theta, 0).unsqueeze(2)).squeeze(2).to(at::kDouble), slope;
     if (has_intercept_) prediction = prediction + ParameterView(theta, 1);

@@ -1,5 +1,5 @@
-// A device as LibTorch names it, and at::Tensor views of an arena's memory: no copy, no ownership, valid until rows are
-// added to the arena.
+// A device as LibTorch names it, host memory on a device, and at::Tensor views of an arena's memory: no copy, no
+// ownership, valid until rows are added to the arena.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,6 +9,12 @@
 namespace chainfleet {
 
 at::Device TorchDevice(Device device);
+
+// Host memory as a tensor on `device`; on a CPU it is that memory. The host does not wait for earlier work of a GPU:
+// CUDA has read memory that is not pinned when it returns.
+at::Tensor Uploaded(const int64_t* values, at::IntArrayRef sizes, at::Device device);
+at::Tensor Uploaded(const float* values, at::IntArrayRef sizes, at::Device device);
+at::Tensor Uploaded(const double* values, at::IntArrayRef sizes, at::Device device);
 
 // [C, row_stride], padding included.
 at::Tensor RowsView(const ThetaArena& arena);

@@ -9,20 +9,6 @@
 
 namespace chainfleet {
 
-at::Device TorchDevice(Device device) {
-  return device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index))
-                          : at::Device(at::kCPU);
-}
-
-namespace {
-
-at::Tensor View(const float* data, at::IntArrayRef sizes, at::IntArrayRef strides, Device device) {
-  return at::from_blob(const_cast<float*>(data), sizes, strides,
-                       at::TensorOptions().dtype(at::kFloat).device(TorchDevice(device)));
-}
-
-}  // namespace
-
 ThetaArena::ThetaArena(std::shared_ptr<const Layout> layout, Device device)
     : layout_(std::move(layout)), device_(device) {}
 
@@ -77,19 +63,6 @@ void ThetaArena::CopyRow(int64_t r, const ThetaArena& other) {
   } else {
     std::copy_n(other.row(r), row_stride(), row(r));  // a tensor's copy costs microseconds however short the row
   }
-}
-
-at::Tensor RowsView(const ThetaArena& arena) {
-  return View(arena.data(), {arena.rows(), arena.row_stride()}, {arena.row_stride(), 1}, arena.device());
-}
-
-at::Tensor ParameterView(const ThetaArena& arena, int64_t k) {
-  std::vector<int64_t> sizes = arena.layout().parameters()[k].shape;
-  std::vector<int64_t> strides(sizes.size() + 1, 1);
-  for (size_t i = sizes.size(); i > 1; --i) strides[i - 1] = strides[i] * sizes[i - 1];
-  strides[0] = arena.row_stride();
-  sizes.insert(sizes.begin(), arena.rows());
-  return View(arena.data() + arena.layout().spans()[k].padded, sizes, strides, arena.device());
 }
 
 }  // namespace chainfleet

@@ -4,7 +4,7 @@
 //
 //   a tensor of the host (but for scalars) or of another device among an operator's arguments fails
 //   new memory and freed memory are NaN: what is read before it is written, or after it was given back, shows
-//   a test may let an allocation fail (faults.h)
+//   a test may let an allocation fail, and count what is done (fake_gpu.h)
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -16,15 +16,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "faults.h"
+#include "fake_gpu.h"
 
 namespace {
 
 using chainfleet::fake_cuda::Fault;
+
+chainfleet::fake_cuda::Counts counts;
 
 constexpr c10::DeviceIndex kDevices = 2;
 thread_local c10::DeviceIndex current = 0;
@@ -100,6 +103,7 @@ class Allocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t size) override {
     FailIfDue();
+    ++counts.allocations;
     if (size == 0) return {nullptr, nullptr, &Free, Cuda(current)};
     const size_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
     char* const block = static_cast<char*>(std::aligned_alloc(kAlignment, kAlignment + padded));
@@ -213,7 +217,18 @@ class CallOnTheHost {
   std::vector<Taken> taken_;
 };
 
-void RunOnTheHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) { CallOnTheHost(op, stack); }
+// The size of what these return is known when the GPU has computed it, or the host reads it.
+bool Blocks(const std::string& operation) {
+  static const std::set<std::string> blocking = {"aten::_local_scalar_dense", "aten::equal",   "aten::is_nonzero",
+                                                 "aten::masked_select",       "aten::nonzero", "aten::_unique2"};
+  return blocking.count(operation) != 0;
+}
+
+void RunOnTheHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ++counts.operators;
+  counts.blocking += static_cast<int64_t>(Blocks(op.schema().name()));
+  CallOnTheHost(op, stack);
+}
 
 class OnDevice {
  public:
@@ -239,7 +254,10 @@ at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef stride, std::optio
                                            type.value_or(at::kFloat));
 }
 
-at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool) {
+at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
+  const bool is_within = self.device() == from.device();
+  ++(is_within ? counts.operators : counts.copies);
+  if (!is_within && !non_blocking) ++counts.blocking;
   On(at::kCPU, self).copy_(On(at::kCPU, from));
   return self;
 }
@@ -281,3 +299,5 @@ void FailAllocation(int64_t at, Fault kind) {
   until_failure = at;
   fault = kind;
 }
+
+chainfleet::fake_cuda::Counts* FakeGpuCounts() { return &counts; }

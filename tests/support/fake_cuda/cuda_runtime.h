@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "fake_gpu.h"
+
 #define __host__
 #define __device__
 #define __global__
@@ -45,6 +47,7 @@ inline Shuffled shuffled[kWarp];
 // Runs `kernel` as a launch of `grid` blocks of `threads` would, to its end.
 template <typename Kernel, typename... Arguments>
 void Launch(const dim3& grid, unsigned threads, cudaStream_t, Kernel kernel, const Arguments&... arguments) {
+  ++FakeGpuCounts()->launches;
   gridDim = grid;
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z) {
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y) {

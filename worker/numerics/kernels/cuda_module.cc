@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "worker/numerics/kernels/cuda_abi.h"
 
 namespace chainfleet {
 namespace {
@@ -91,9 +92,12 @@ absl::Status LoadCudaModule() {
     }
     langevin_update = reinterpret_cast<LangevinUpdateCudaFunction>(dlsym(module, kLangevinUpdateCudaSymbol));
     run_pass = reinterpret_cast<RunPassCudaFunction>(dlsym(module, kRunPassCudaSymbol));
-    if (langevin_update != nullptr && run_pass != nullptr) return absl::OkStatus();
-    return WithReason(absl::FailedPreconditionError(path.string() + " is of another build: it lacks " +
-                                                    kLangevinUpdateCudaSymbol + "; rebuild it"),
+    const auto* const abi = static_cast<const uint64_t*>(dlsym(module, kCudaAbiSymbol));
+    if (abi != nullptr && *abi == kCudaAbi && langevin_update != nullptr && run_pass != nullptr) {
+      return absl::OkStatus();
+    }
+    return WithReason(absl::FailedPreconditionError(
+                          path.string() + " is of another build than this worker: install both from the same one"),
                       "NO_DEVICE");
   }
   return WithReason(

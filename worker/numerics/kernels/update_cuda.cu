@@ -2,6 +2,7 @@
 // warp reads and writes 16 neighbours at a time.
 #include <cuda_runtime.h>
 
+#include "worker/numerics/kernels/cuda_abi.h"
 #include "worker/numerics/kernels/normals.cuh"
 #include "worker/numerics/kernels/update.h"
 
@@ -66,6 +67,9 @@ __global__ void Update(UpdateBuffers buffers, const TensorSpan* spans, Rows rows
 }
 
 }  // namespace
+
+extern "C" const uint64_t chainfleet_cuda_abi;
+const uint64_t chainfleet_cuda_abi = kCudaAbi;
 
 extern "C" int chainfleet_cuda_langevin_update(const UpdateBuffers* buffers, const TensorSpan* device_spans,
                                                const RowStep* steps, RowOutcome* outcomes, void* stream) {

@@ -2,10 +2,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
 #include "core/base/check.h"
+#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 
@@ -14,7 +14,7 @@ at::Tensor AugmentedImages(const at::Tensor& images, const std::vector<ImageChan
   CHAINFLEET_CHECK(static_cast<int64_t>(changes.size()) == count);
   std::vector<int64_t> numbers;
   for (const ImageChange& change : changes) numbers.insert(numbers.end(), {change.down, change.right, change.mirror});
-  const at::Tensor columns = at::tensor(numbers, at::kLong).view({count, 3}).to(images.device());
+  const at::Tensor columns = Uploaded(numbers.data(), {count, 3}, images.device());
   const auto options = at::dtype(at::kLong).device(images.device());
   const at::Tensor along = at::arange(width, options);
   // [m, height] and [m, width]: where a pixel comes from.

@@ -4,6 +4,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -136,10 +138,13 @@ class EagerPotential final : public Potential {
   // Of chains [first, first + count): [count] doubles on the device.
   at::Tensor MinusLogPrior(const ThetaArena& theta, const double* prior_precisions, int64_t first,
                            int64_t count) const {
-    const at::Tensor squares = RowsView(theta).narrow(0, first, count).to(at::kDouble).square().sum(1);
+    const at::Tensor rows = RowsView(theta).narrow(0, first, count);
+    // The norm of a GPU widens each value as it reads it: no copy of theta in double is made.
+    const at::Tensor squares = device_.is_cuda()
+                                   ? at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, false, at::kDouble).square()
+                                   : rows.to(at::kDouble).square().sum(1);
     if (prior_precisions == nullptr) return squares * (prior_precision_ / 2);
-    double* const of_rows = const_cast<double*>(prior_precisions + first);
-    return squares * (at::from_blob(of_rows, {count}, at::dtype(at::kDouble)).to(device_) / 2);
+    return squares * (Uploaded(prior_precisions + first, {count}, device_) / 2);
   }
 
   // `squared_norms` may be null.
@@ -153,7 +158,7 @@ class EagerPotential final : public Potential {
       Traces traces;
       const at::Tensor losses =
           BatchLosses(parameters, first, count, batch, squared_norms == nullptr ? nullptr : &traces);
-      (losses.sum() * scale).backward();
+      losses.backward(at::full_like(losses, scale));
       const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
       for (size_t k = 0; k < parameters.size(); ++k) {
         const at::Tensor& of_likelihood = parameters[k].grad();
@@ -218,8 +223,7 @@ class EagerPotential final : public Potential {
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
                          const BatchRows& batch, Traces* traces = nullptr) const {
-    const at::Tensor ids =
-        at::from_blob(const_cast<int64_t*>(batch.row(first)), {count * batch.size}, at::dtype(at::kLong)).to(device_);
+    const at::Tensor ids = Uploaded(batch.row(first), {count * batch.size}, device_);
     const bool drops = batch.keys != nullptr && batch.dropout;
     const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr,
                            .traces = traces == nullptr ? nullptr : &traces->layers};

@@ -1,0 +1,26 @@
+// Tests order faults from the fake GPU (back_end.cc) here, and learn what was done on it. They find the functions in
+// the module by their names.
+#pragma once
+
+#include <cstdint>
+
+namespace chainfleet::fake_cuda {
+
+// After kLost everything else fails, too, as on a GPU whose context is broken.
+enum class Fault { kOutOfMemory, kLost };
+
+// Calls since the process began. A real GPU launches a kernel at least for each operator.
+struct Counts {
+  int64_t operators = 0;  // of LibTorch, without views
+  int64_t launches = 0;   // of our own kernels
+  int64_t allocations = 0;
+  int64_t copies = 0;    // between the host and a device
+  int64_t blocking = 0;  // those of them, and operators, for which the host waits
+  bool operator==(const Counts&) const = default;
+};
+
+}  // namespace chainfleet::fake_cuda
+
+// The `at`-th allocation from now on fails; 0: none does.
+extern "C" void FailAllocation(int64_t at, chainfleet::fake_cuda::Fault kind);
+extern "C" chainfleet::fake_cuda::Counts* FakeGpuCounts();

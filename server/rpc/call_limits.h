@@ -10,8 +10,9 @@
 
 namespace chainfleet::limits {
 
-// Requests that are still received after an interval. What a network brings within it comes on top.
-inline constexpr int64_t kReceivingBytes = 256 * kMiB;
+// Requests that are still received after an interval. Another 64 MiB are kept for what a network brings until the next
+// look: operators are told 256 MiB.
+inline constexpr int64_t kReceivingBytes = 192 * kMiB;
 inline constexpr int64_t kReceivingCallBytes = 16 * kKiB;  // of a call without its request
 inline constexpr absl::Duration kReceiveInterval = absl::Milliseconds(25);
 inline constexpr absl::Duration kReceiveDeadline = absl::Seconds(30);  // from the headers to a whole request

@@ -1,5 +1,5 @@
-"""What the compiler made of the CUDA kernels: registers within the table, nothing spilled. More registers mean fewer
-warps at a time, and these kernels live by having many loads in flight."""
+"""The compiler gives each CUDA kernel the registers of the table at most, and spills nothing. More registers mean fewer warps
+at a time, and these kernels live by having many loads in flight."""
 import os
 import re
 import subprocess

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -11,15 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/network_chains.h"
 #include "tests/support/predictor_parity.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
 #include "worker/numerics/checkpoint_codec.h"
 
 namespace chainfleet {
 namespace {
-
-constexpr int kChains = 3, kSteps = 5;
 
 // A GPU that a CPU stands in for computes thread by thread: its networks are narrow.
 #ifdef CHAINFLEET_FAKE_CUDA
@@ -38,23 +35,12 @@ ModelSpec ModelOf(const std::string& name) {
 using Data = std::shared_ptr<const ResidentDataset>;
 
 std::shared_ptr<JobPlan> PlanOf(const ModelSpec& model, const SamplerSpec& sampler, const ResidentDataset& data) {
-  auto plan = std::make_shared<JobPlan>();
-  plan->job = "devices-aaaaaa";
-  plan->spec.name = "devices";
-  plan->spec.model = model;
-  plan->spec.dataset = data.description().name;
-  plan->spec.sampler = sampler;
+  auto plan = NetworkPlan(model, sampler, data);
   if (sampler.posterior_draws() > 0) plan->spec.prior.kind = GaussianPrior{5};
-  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{1e-5}};
   plan->spec.temperature = 0.5;
-  plan->spec.batch_size = 16;
-  plan->spec.num_steps = kSteps;
-  plan->spec.chains = kChains;
   if (!sampler.is_metropolis() && !sampler.passes_over_data()) {
     plan->spec.augmentation = {.crop_padding = 3, .flip = true};
   }
-  plan->dataset = data.description();
-  plan->normalisation = data.description().normalisation;
   return plan;
 }
 
@@ -63,16 +49,10 @@ struct Way {
   int removed = 0;           // so many chains leave after two steps, from the first
 };
 
-std::unique_ptr<ChainBatch> Create(const std::shared_ptr<JobPlan>& plan, const Data& data, const std::string& device) {
-  auto batch = ChainBatch::Create(plan, data, device);
-  EXPECT_TRUE(batch.ok()) << batch.status();
-  return *std::move(batch);
-}
-
 void GoOn(const Way& way, const std::shared_ptr<JobPlan>& plan, const Data& data, std::unique_ptr<ChainBatch>* batch) {
   for (int chain = 0; chain < way.removed; ++chain) (*batch)->RemoveChain(chain);
   if (way.then.empty()) return;
-  auto other = Create(plan, data, way.then);
+  auto other = BatchOf(plan, data, way.then, 0);
   for (int chain = way.removed; chain < plan->spec.chains; ++chain) {
     EXPECT_TRUE(other->AddChain(chain, (*batch)->SaveResumePoint(chain)).ok());
   }
@@ -81,11 +61,10 @@ void GoOn(const Way& way, const std::shared_ptr<JobPlan>& plan, const Data& data
 
 // How far the draws are from where their chains began: nearly all of a draw is that.
 std::vector<float> LastDraws(const std::shared_ptr<JobPlan>& plan, const Data& data, const Way& way) {
-  auto batch = Create(plan, data, way.device);
+  auto batch = BatchOf(plan, data, way.device, plan->spec.chains);
   std::vector<float> values;
   std::vector<std::vector<float>> starts;
   for (int chain = 0; chain < plan->spec.chains; ++chain) {
-    EXPECT_TRUE(batch->AddChain(chain, std::nullopt).ok());
     starts.push_back(DecodeCheckpoint(batch->SaveResumePoint(chain))->arenas[0]);
   }
   const int64_t steps = PlanSteps(plan->spec, data->description().num_rows).total_steps;
@@ -104,13 +83,7 @@ std::vector<float> LastDraws(const std::shared_ptr<JobPlan>& plan, const Data& d
 }
 
 void ExpectSameWay(const std::vector<float>& cpu, const std::vector<float>& gpu) {
-  ASSERT_EQ(cpu.size(), gpu.size());
-  double error = 0, size = 0;
-  for (size_t i = 0; i < cpu.size(); ++i) {
-    error += std::pow(static_cast<double>(gpu[i]) - cpu[i], 2);
-    size += std::pow(static_cast<double>(cpu[i]), 2);
-  }
-  EXPECT_LT(std::sqrt(error / size), 1e-3);
+  EXPECT_LT(RelativeDistance(gpu, cpu), 1e-3);
 }
 
 class NeedsGpu : public ::testing::Test {

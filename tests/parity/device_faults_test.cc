@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/support/fake_cuda/fake_gpu.h"
+#include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
 #include "worker/numerics/checkpoint_codec.h"
 #include "worker/numerics/torch_errors.h"
 
@@ -33,27 +33,15 @@ class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
   void TearDown() override { Fail(0); }
 
   std::shared_ptr<JobPlan> Plan() const {
-    auto plan = std::make_shared<JobPlan>();
-    plan->job = "faults-aaaaaa";
-    plan->spec.name = "faults";
-    plan->spec.model = {BuiltinModel{"mlp", {3}}};
-    plan->spec.dataset = data_->description().name;
-    plan->spec.sampler = GetParam();
+    auto plan = NetworkPlan({BuiltinModel{"mlp", {3}}}, GetParam(), *data_);
     if (GetParam().name() != "bsam") plan->spec.prior.kind = GaussianPrior{5};
     plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{1e-4}};
     plan->spec.batch_size = 8;
     plan->spec.num_steps = 3;
     plan->spec.chains = kChains;
-    plan->dataset = data_->description();
-    plan->normalisation = data_->description().normalisation;
     return plan;
   }
-  std::unique_ptr<ChainBatch> Batch(int chains) const {
-    auto batch = ChainBatch::Create(Plan(), data_, "cuda:0");
-    EXPECT_TRUE(batch.ok()) << batch.status();
-    for (int chain = 0; chain < chains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
-    return *std::move(batch);
-  }
+  std::unique_ptr<ChainBatch> Batch(int chains) const { return BatchOf(Plan(), data_, "cuda:0", chains); }
   // All but what is measured of the chains, which is left out where memory is short.
   static std::vector<std::string> StateOf(const ChainBatch& batch) {
     std::vector<std::string> state;

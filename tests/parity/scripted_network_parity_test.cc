@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "core/formats/torch_script.h"
+#include "tests/support/network_chains.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/one_stack.h"
 #include "tests/support/regression_dataset.h"
@@ -25,19 +26,8 @@ const std::vector<int64_t> kMlp = {784, 200, 200, 10};
 constexpr int64_t kExamples = 300;
 
 JobPlan PlanOf(const ModelSpec& model, const ResidentDataset& data) {
-  JobPlan plan;
-  plan.job = "parity-aaaaaa";
-  plan.spec.name = "parity";
-  plan.spec.model = model;
-  plan.spec.dataset = data.description().name;
+  JobPlan plan = *NetworkPlan(model, {SgldSpec{}}, data);
   plan.spec.prior.kind = GaussianPrior{25};
-  plan.spec.sampler.kind = SgldSpec{};
-  plan.spec.schedule = {StepScale::kStepSize, ConstantSchedule{1e-5}};
-  plan.spec.batch_size = 16;
-  plan.spec.num_steps = 5;
-  plan.spec.chains = 3;
-  plan.dataset = data.description();
-  plan.normalisation = data.description().normalisation;
   return plan;
 }
 
@@ -58,16 +48,6 @@ Outcome Evaluate(Potential& potential, int64_t first, int64_t chains) {
   potential.Losses(theta, batch, outcome.losses.data());
   for (int64_t c = 0; c < chains; ++c) outcome.gradient.push_back(gradient.ReadRow(c));
   return outcome;
-}
-
-double Distance(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double error = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    error += std::pow(static_cast<double>(a[i]) - b[i], 2);
-    size += std::pow(static_cast<double>(b[i]), 2);
-  }
-  return std::sqrt(error / size);
 }
 
 class ScriptedMlpParity : public ::testing::Test {
@@ -96,7 +76,7 @@ TEST_F(ScriptedMlpParity, LossesAndGradientsAreThoseOfTheBuiltIn) {
   const Outcome here = Evaluate(*module, 0, 3), there = Evaluate(*builtin, 0, 3);
   for (int c = 0; c < 3; ++c) {
     EXPECT_NEAR(here.energy[c], there.energy[c], 1e-5 * there.energy[c]);
-    EXPECT_LT(Distance(here.gradient[c], there.gradient[c]), 1e-5);
+    EXPECT_LT(RelativeDistance(here.gradient[c], there.gradient[c]), 1e-5);
   }
   for (size_t i = 0; i < here.losses.size(); ++i) EXPECT_NEAR(here.losses[i], there.losses[i], 1e-5);
 }
@@ -127,7 +107,7 @@ TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
   };
   const ModelSpec module{TorchScriptModel{"mine"}}, builtin{BuiltinModel{"mlp", {}}};
   const std::vector<float> here = run(module), there = run(builtin);
-  EXPECT_LT(Distance(here, there), 1e-5);
+  EXPECT_LT(RelativeDistance(here, there), 1e-5);
   const std::vector<double> p = predict(module, there), q = predict(builtin, there);
   ASSERT_EQ(p.size(), q.size());
   for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(p[i], q[i], 1e-5);
@@ -145,7 +125,7 @@ TEST(ScriptedNetwork, AnswersToAnyLikelihoodWhoseOwnParametersComeLast) {
   const Outcome here = Evaluate(*module, 0, 3), there = Evaluate(*builtin, 0, 3);
   for (int c = 0; c < 3; ++c) {
     EXPECT_NEAR(here.energy[c], there.energy[c], 1e-5 * std::abs(there.energy[c]));
-    EXPECT_LT(Distance(here.gradient[c], there.gradient[c]), 1e-5);
+    EXPECT_LT(RelativeDistance(here.gradient[c], there.gradient[c]), 1e-5);
   }
 }
 

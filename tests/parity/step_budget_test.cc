@@ -1,4 +1,4 @@
-// What one step of a batch of chains asks of a GPU, counted on a fake one and held to a table. More of anything is
+// This test counts on a fake GPU what one step of a batch of chains costs, and holds it to a table. More of anything is
 // slower on every GPU: whoever needs more, or has brought it down, changes the table.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "tests/support/fake_cuda/fake_gpu.h"
+#include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
 
 namespace chainfleet {
 
@@ -45,23 +45,12 @@ class StepBudget : public ::testing::TestWithParam<Budget> {
 
   static std::unique_ptr<ChainBatch> Batch() {
     const auto data = SyntheticImages(64, {3, 32, 32});
-    auto plan = std::make_shared<JobPlan>();
-    plan->job = "budget-aaaaaa";
-    plan->spec.name = "budget";
-    plan->spec.model = {GetParam().model};
-    plan->spec.dataset = data->description().name;
-    plan->spec.sampler = {EmcmcSpec{1e-4}};
+    const auto plan = NetworkPlan({GetParam().model}, {EmcmcSpec{1e-4}}, *data);
     plan->spec.prior.kind = GaussianPrior{5};
-    plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{1e-5}};
     plan->spec.batch_size = 4;
     plan->spec.num_steps = 1000;
     plan->spec.chains = kChains;
-    plan->dataset = data->description();
-    plan->normalisation = data->description().normalisation;
-    auto batch = ChainBatch::Create(plan, data, "cuda:0");
-    EXPECT_TRUE(batch.ok()) << batch.status();
-    for (int chain = 0; chain < kChains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
-    return *std::move(batch);
+    return BatchOf(plan, data, "cuda:0", kChains);
   }
 
   static Counts CountStep(ChainBatch* batch) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "worker/numerics/kernels/pass.h"
+#include "worker/numerics/kernels/pass_list.h"
 #include "worker/numerics/kernels/update.h"
 
 namespace chainfleet {
@@ -13,12 +13,15 @@ namespace chainfleet {
 // To be raised when a kernel does something else with arguments of the same types.
 inline constexpr uint64_t kCudaRevision = 1;
 
+#define CHAINFLEET_COUNT(Name) +1
+inline constexpr size_t kNumPasses = CHAINFLEET_PASSES(CHAINFLEET_COUNT);
+#undef CHAINFLEET_COUNT
+
 // The module exports this number as it was when the module was built.
 inline constexpr uint64_t kCudaAbi = [] {
   uint64_t abi = kCudaRevision;
-  for (const size_t size :
-       {sizeof(TensorSpan), sizeof(UpdateBuffers), sizeof(RowStep), sizeof(RowOutcome), sizeof(PassBuffers),
-        sizeof(PassRow), sizeof(PassOutcome), static_cast<size_t>(Pass::kDiagonalDraw)}) {
+  for (const size_t size : {sizeof(TensorSpan), sizeof(UpdateBuffers), sizeof(RowStep), sizeof(RowOutcome),
+                            sizeof(PassBuffers), sizeof(PassRow), sizeof(PassOutcome), kNumPasses}) {
     abi = abi * 1009 + size;
   }
   return abi;

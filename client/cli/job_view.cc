@@ -31,7 +31,7 @@ double StepsPerSecond(const v1::Job& job) {
   return sum;
 }
 
-// The largest of all quantities and points; nothing without one.
+// The largest of all quantities that decide and all points; nothing without one.
 std::optional<double> WorstRhat(const v1::Job& job) {
   std::optional<double> worst;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
@@ -40,10 +40,12 @@ std::optional<double> WorstRhat(const v1::Job& job) {
   return worst;
 }
 
-// The smallest of all quantities and points, bulk or tail; 0 if one has none, nothing without quantities.
+// The smallest of all quantities that decide and all points, bulk or tail; 0 if one has none, nothing without
+// quantities.
 std::optional<double> LeastEss(const v1::Job& job) {
   std::optional<double> least;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
+    if (found.descriptive()) continue;
     for (const double ess : {found.ess_bulk(), found.ess_tail()}) {
       const double known = std::isnan(ess) ? 0 : ess;
       least = std::min(least.value_or(known), known);
@@ -127,6 +129,7 @@ std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
 }  // namespace
 
 std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found) {
+  if (found.descriptive()) return std::nullopt;
   if (found.has_rhat()) return found.rhat();
   if (found.chains() < 2) return std::nullopt;
   return std::numeric_limits<double>::infinity();
@@ -214,19 +217,22 @@ Table ChainTable(const v1::Job& job) {
 Table DiagnosticTable(const v1::Job& job) {
   std::vector<std::string> columns;
   if (job.points_size() > 0) columns.push_back("POINT");
+  std::vector<v1::Job::Diagnostic> rows(job.diagnostics().begin(), job.diagnostics().end());
+  const auto describing = std::ranges::stable_partition(rows, [](const auto& found) { return !found.descriptive(); });
   for (const char* column : {"QUANTITY", ">R-HAT", ">ESS BULK", ">ESS TAIL", ">MEAN", ">MCSE", ">CHAINS", ">VALUES"}) {
     columns.push_back(column);
   }
+  if (!describing.empty()) columns.push_back("DECIDES");
   Table table(columns);
-  for (const v1::Job::Diagnostic& found : job.diagnostics()) {
+  for (const v1::Job::Diagnostic& found : rows) {
     std::vector<std::string> cells;
     if (job.points_size() > 0) cells.push_back(PointLabel(job, found.point()));
-    const bool converged = found.has_rhat() && found.rhat() < kConverged;
-    cells.insert(
-        cells.end(),
-        {found.quantity(), found.has_rhat() ? absl::StrCat(Fixed(found.rhat(), 3), converged ? " " : "*") : "- ",
-         Fixed(found.ess_bulk(), 0), Fixed(found.ess_tail(), 0), Significant(found.mean(), 6),
-         Significant(found.mcse_mean(), 2), absl::StrCat(found.chains()), absl::StrCat(found.values())});
+    const char* const mark = found.descriptive() || found.rhat() < kConverged ? " " : "*";
+    cells.insert(cells.end(),
+                 {found.quantity(), found.has_rhat() ? absl::StrCat(Fixed(found.rhat(), 3), mark) : "- ",
+                  Fixed(found.ess_bulk(), 0), Fixed(found.ess_tail(), 0), Significant(found.mean(), 6),
+                  Significant(found.mcse_mean(), 2), absl::StrCat(found.chains()), absl::StrCat(found.values())});
+    if (!describing.empty()) cells.push_back(found.descriptive() ? "no" : "yes");
     table.AddRow(cells);
   }
   return table;

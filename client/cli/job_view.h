@@ -23,9 +23,10 @@ Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now);
 Table ChainTable(const v1::Job& job);
 inline constexpr double kConverged = 1.01;  // R-hat below it (Vehtari et al. 2021)
 // +Inf where chains were compared and there is no R-hat, as the server's gauges and stop rules take it: values that are
-// not numbers agree on nothing. Nothing for a single chain.
+// not numbers agree on nothing. Nothing for a single chain and for a quantity that decides nothing.
 std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found);
-// A row for each quantity at each point; what does not count as converged (R-hat not below 1.01) has a '*'.
+// A row for each quantity at each point, those that decide first; what does not count as converged (R-hat not below
+// 1.01) has a '*'.
 Table DiagnosticTable(const v1::Job& job);
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments);
 Table SnapshotTable(const std::vector<v1::Snapshot>& snapshots, absl::Time now);

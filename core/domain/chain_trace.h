@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace chainfleet {
@@ -10,6 +11,14 @@ namespace chainfleet {
 inline constexpr int64_t kTraceWindow = 1000;      // values of a quantity that are looked at, of each chain: the newest
 inline constexpr int64_t kMostTracedChains = 128;  // of a point: the first that come
 inline constexpr size_t kMostTraceQuantities = 32;
+
+// What a quantity of a network's predictions at a row of the data set is called: "theta.probability[7]" of labels,
+// "theta.log_density[7]" of numbers. The weights of a network are not identified, so its predictions alone decide
+// whether its chains agree; the other quantities of a job that has such ones describe it.
+inline constexpr char kProbabilityTrace[] = ".probability[", kLogDensityTrace[] = ".log_density[";
+inline bool IsOfPredictions(std::string_view quantity) {
+  return quantity.find(kProbabilityTrace) != quantity.npos || quantity.find(kLogDensityTrace) != quantity.npos;
+}
 
 // Of the steps that one commit adds. Names what it holds, so that a server needs no more than a trace to diagnose.
 struct ChainTrace {

@@ -88,7 +88,7 @@ def job():
                below=[(1, WARNING)], legend="{{job}}"),
         figure("Lost chains", f"chainfleet_job_diverged_chains{mine}", "none", "Chains that diverged or failed.", "above 0: lower the step size.",
                [(1, BAD)], legend="{{job}}"),
-        figure("R-hat", f"max by (job) (chainfleet_job_rhat_max{mine})", "none", "Largest rank-normalised split R-hat of the traced quantities.",
+        figure("R-hat", f"max by (job) (chainfleet_job_rhat_max{mine})", "none", "Largest rank-normalised split R-hat of the quantities that decide (a network: its predictions).",
                "above 1.01 chains have not mixed, above 1.1 they disagree.", [(1.01, WARNING), (1.1, BAD)], legend="{{job}}", decimals=3),
         figure("Bulk ESS", f"min by (job) (chainfleet_job_ess_bulk_min{mine})", "short", "Smallest effective sample size of means.",
                "below 100 averages are not worth much; 400 is a fair aim.", below=[(100, BAD), (400, WARNING)], legend="{{job}}"),

@@ -24,15 +24,19 @@ std::optional<std::string> WhyEnough(const StopRuleSpec& rule, const PointEviden
   if (rule.max_draws && point.num_draws >= *rule.max_draws) {
     return absl::StrCat("max_draws ", *rule.max_draws, " is reached: ", point.num_draws, " committed");
   }
-  if (!rule.looks_at_traces() || !LooksAtEnough(point) || point.traces->diagnostics.empty()) return std::nullopt;
+  if (!rule.looks_at_traces() || !LooksAtEnough(point)) return std::nullopt;
   double rhat = -std::numeric_limits<double>::infinity(), ess = std::numeric_limits<double>::infinity();
+  bool judged = false;
   for (const Diagnostic& found : point.traces->diagnostics) {
+    if (found.descriptive) continue;
+    judged = true;
     // Written so that a NaN holds for nothing.
     if (rule.rhat_below && !(found.rhat < *rule.rhat_below)) return std::nullopt;
     if (rule.ess_above && !(found.ess_bulk > *rule.ess_above && found.ess_tail > *rule.ess_above)) return std::nullopt;
     rhat = std::max(rhat, found.rhat);
     ess = std::min({ess, found.ess_bulk, found.ess_tail});
   }
+  if (!judged) return std::nullopt;
   std::vector<std::string> parts;
   if (rule.rhat_below) parts.push_back(absl::StrFormat("R-hat %.6g is below %g", rhat, *rule.rhat_below));
   if (rule.ess_above) {

@@ -19,9 +19,9 @@ struct PointEvidence {
 };
 
 // "R-hat 1.004 is below 1.01, ESS 412 above 400, over 250 values of each of 4 chains"; nothing while it has not enough.
-// A rule on traces holds over every quantity that changes, and over every chain that goes on, but for those that the
-// trace table has no room for, and what it has of those that ended: after a restart that is nothing, and nothing comes.
-// Each has kFewestValuesToStop values or more. R-hat that is NaN is not below.
+// A rule on traces holds over every quantity that changes and is not descriptive, and over every chain that goes on,
+// but for those that the trace table has no room for, and what it has of those that ended: after a restart that is
+// nothing, and nothing comes. Each has kFewestValuesToStop values or more. R-hat that is NaN is not below.
 std::optional<std::string> WhyEnough(const StopRuleSpec& rule, const PointEvidence& point);
 
 }  // namespace chainfleet

@@ -107,6 +107,7 @@ Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
 std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::string>& quantities) {
   std::vector<Diagnostic> found;
   if (matrix.chains.empty() || matrix.values < kFewestDraws) return found;
+  const bool predicts = std::ranges::any_of(quantities, IsOfPredictions);
   for (size_t q = 0; q < quantities.size(); ++q) {
     const std::vector<double>& values = matrix.of_quantity[q];
     if (std::all_of(values.begin(), values.end(), [&](double x) { return x == values.front(); })) continue;
@@ -120,7 +121,8 @@ std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::st
                      .ess_tail = EssTail(traces),
                      .mean = Mean(values),
                      .mcse_mean = McseMean(traces),
-                     .seconds = matrix.seconds});
+                     .seconds = matrix.seconds,
+                     .descriptive = predicts && !IsOfPredictions(quantities[q])});
   }
   return found;
 }

@@ -29,7 +29,8 @@ struct Diagnostic {
   double rhat = 0;     // NaN for one chain
   double ess_bulk = 0, ess_tail = 0;
   double mean = 0, mcse_mean = 0;
-  double seconds = 0;  // in which these values were made, waiting between them too; 0: nobody knows yet
+  double seconds = 0;        // in which these values were made, waiting between them too; 0: nobody knows yet
+  bool descriptive = false;  // true: decides nothing, since the job's predictions do (core/domain/chain_trace.h)
   bool operator==(const Diagnostic&) const = default;
 };
 

@@ -136,6 +136,7 @@ void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job)
     diagnostic->set_ess_tail(found.ess_tail);
     diagnostic->set_mean(found.mean);
     diagnostic->set_mcse_mean(found.mcse_mean);
+    diagnostic->set_descriptive(found.descriptive);
   }
 }
 

@@ -195,8 +195,8 @@ Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
   return families;
 }
 
-// The worst of a point's quantities: what a stop would wait for. One that cannot be judged is as bad as can be; R-hat
-// of a single chain is not a judgement.
+// The worst of a point's quantities that decide: what a stop would wait for. One that cannot be judged is as bad as can
+// be; R-hat of a single chain is not a judgement.
 struct Worst {
   double rhat = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
   double seconds = 0;
@@ -219,16 +219,18 @@ Points PointsOf(const std::vector<const JobSummary*>& jobs,
                 const std::function<std::vector<Diagnostic>(const std::string&)>& diagnostics) {
   Points points{Kind(
       {{"chainfleet_job_rhat_max",
-        "Largest rank-normalised split R-hat of the traced quantities; +Inf for one that has none."},
-       {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the traced quantities."},
-       {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the traced quantities."},
+        "Largest rank-normalised split R-hat of the quantities that decide; +Inf for one that has none."},
+       {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the quantities that decide."},
+       {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the quantities that decide."},
        {"chainfleet_job_ess_per_second",
         "Smallest bulk ESS for each second in which the values that it is of were made."},
        {"chainfleet_job_trace_values", "Traced values of each chain that these figures look at, 1,000 at most."}})};
   int64_t count = 0;
   for (const JobSummary* job : jobs) {
     std::map<int32_t, Worst> worst;
-    for (const Diagnostic& d : diagnostics(job->id)) worst[d.point].Add(d);
+    for (const Diagnostic& d : diagnostics(job->id)) {
+      if (!d.descriptive) worst[d.point].Add(d);
+    }
     for (const auto& [point, w] : worst) {
       if (++count > kMostSeriesOfAKind) continue;
       points.kind.Add({{"job", job->id}, {"point", absl::StrCat(point)}},

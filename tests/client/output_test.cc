@@ -181,6 +181,25 @@ TEST(JobView, DiagnosticsNameWhatHasNotConverged) {
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("theta.norm      -        812"));
 }
 
+TEST(JobView, QuantitiesThatDescribeAreLastAndNotJudged) {
+  v1::Job job = RunningJob();
+  for (const auto& [quantity, rhat] :
+       std::vector<std::pair<std::string, double>>{{"theta.norm", 3.5}, {"theta.probability[7]", 1.02}}) {
+    v1::Job::Diagnostic* found = job.add_diagnostics();
+    found->set_quantity(quantity);
+    found->set_chains(4);
+    found->set_rhat(rhat);
+    found->set_ess_bulk(rhat < 2 ? 100 : 7);
+    found->set_ess_tail(90);
+    found->set_descriptive(rhat > 2);
+  }
+  EXPECT_THAT(ProgressLine(job), HasSubstr("  R-hat 1.020  ESS 90  "));
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
+              HasSubstr("QUANTITY               R-HAT  ESS BULK  ESS TAIL  MEAN  MCSE  CHAINS  VALUES  DECIDES\n"
+                        "theta.probability[7]  1.020*       100        90     0     0       4       0  yes\n"
+                        "theta.norm            3.500          7        90     0     0       4       0  no\n"));
+}
+
 TEST(JobView, AQuantityThatCannotBeJudgedIsTheWorst) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto add = [](v1::Job* job, double ess_bulk, double ess_tail, std::optional<double> rhat) {

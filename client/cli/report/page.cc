@@ -63,7 +63,7 @@ std::string ChainSection(const v1::Job& job, const ReportContents& contents) {
         TableFigure("diagnostics", "Do the chains agree?", DiagnosticTable(job),
                     "Good: R-hat below 1.01 and effective sample sizes (ESS) of hundreds. A * marks what has not "
                     "converged; MCSE is "
-                    "the error of the mean. Quantities in function space count more than norms of parameters."));
+                    "the error of the mean. Of a network its predictions decide; energy and norms describe it."));
   }
   for (const v1::Traces& traces : contents.traces) {
     const v1::Job::Diagnostic* found = nullptr;

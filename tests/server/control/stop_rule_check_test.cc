@@ -76,6 +76,16 @@ TEST_F(StopRuleCheck, NothingThatChangesIsNoAgreement) {
   EXPECT_EQ(Why(), std::nullopt);
 }
 
+// The chains of a network may never agree in their weights, and have agreed in its predictions all the same.
+TEST_F(StopRuleCheck, QuantitiesThatDescribeDecideNothing) {
+  traces_.diagnostics[1] = Found("theta.norm", 3, 8, 8);
+  EXPECT_EQ(Why(), std::nullopt);
+  traces_.diagnostics[1].descriptive = true;
+  EXPECT_THAT(Why(), Optional(HasSubstr("R-hat 1.004 is below 1.01, ESS 412 above 400")));
+  traces_.diagnostics[0].descriptive = true;
+  EXPECT_EQ(Why(), std::nullopt) << "nothing decides";
+}
+
 TEST_F(StopRuleCheck, DrawsAreCountedWithoutTraces) {
   rule_.max_draws = 51;
   EXPECT_EQ(WhyEnough(rule_, {.chains = chains_, .num_draws = 50}), std::nullopt);

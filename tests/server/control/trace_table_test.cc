@@ -68,6 +68,29 @@ TEST_F(TraceTableTest, TellsChainsThatDisagree) {
   EXPECT_LT(Only().ess_bulk, 20);
 }
 
+TEST_F(TraceTableTest, LetsThePredictionsOfANetworkDecide) {
+  const auto decide = [&](const std::string& job, const std::vector<std::string>& quantities) {
+    for (int32_t chain = 0; chain < 2; ++chain) {
+      ChainTrace trace{.point = 0, .quantities = quantities, .steps = {}, .values = {}};
+      for (int64_t step = 1; step <= 10; ++step) {
+        trace.steps.push_back(step);
+        trace.values.insert(trace.values.end(), quantities.size(), Value(chain, step, 0));
+      }
+      table_.Add({job, chain}, trace, std::nullopt, clock_.Monotonic());
+    }
+    executor_.RunUntilIdle();
+    std::vector<std::string> deciding;
+    for (const Diagnostic& found : table_.Of(job)) {
+      if (!found.descriptive) deciding.push_back(found.quantity);
+    }
+    return deciding;
+  };
+  EXPECT_THAT(decide("labels", {"energy", "theta.norm", "theta.probability[3]"}), ElementsAre("theta.probability[3]"));
+  EXPECT_THAT(decide("numbers", {"energy", "theta_a.log_density[3]"}), ElementsAre("theta_a.log_density[3]"));
+  EXPECT_THAT(decide("regression", {"energy", "theta.norm", "theta.log_likelihood[3]"}),
+              ElementsAre("energy", "theta.norm", "theta.log_likelihood[3]"));
+}
+
 TEST_F(TraceTableTest, SaysNothingOfThreeValuesNorRHatOfOneChain) {
   Add(0, 0, 3);
   EXPECT_THAT(table_.Of("job-a"), IsEmpty());

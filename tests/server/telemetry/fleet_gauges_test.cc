@@ -210,6 +210,16 @@ TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {
   EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", second), 7);
 }
 
+TEST_F(FleetGaugesTest, AQuantityThatDescribesDecidesNothing) {
+  Add("a", 2, ChainState::kLeased);
+  diagnostics_ = {{.point = 0, .quantity = "theta.norm", .rhat = 4, .ess_bulk = 7, .ess_tail = 7, .descriptive = true},
+                  {.point = 0, .quantity = "theta.probability[3]", .rhat = 1.2, .ess_bulk = 60, .ess_tail = 50}};
+  const Labels labels = {{"job", "a"}, {"point", "0"}};
+  EXPECT_EQ(Value("chainfleet_job_rhat_max", labels), 1.2);
+  EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", labels), 60);
+  EXPECT_EQ(Value("chainfleet_job_ess_tail_min", labels), 50);
+}
+
 TEST_F(FleetGaugesTest, AQuantityThatCannotBeJudgedIsTheWorst) {
   Add("a", 2, ChainState::kLeased);
   const double none = std::nan("");

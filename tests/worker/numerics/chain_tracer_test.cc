@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/domain/chain_trace.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
@@ -100,6 +101,38 @@ TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {
         (*potential)->Losses(theta, {.ids = rows.data(), .size = 4}, losses.data());
         for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(traced[1 + i], -losses[i], 1e-9);
       }
+    }
+  }
+}
+
+// Of a network: what it predicts for the target of each row, held against the loss.
+TEST(ChainTracer, GivesPredictionsOfANetworkAtFixedRows) {
+  const std::vector<int64_t> rows = {3, 9, 15, 21};
+  for (const bool labels : {true, false}) {
+    const auto data = Resident(MakeTable(24, 2, labels));
+    auto plan = RegressionPlan(*data, {SgldSpec{}});
+    plan->spec.model.kind = BuiltinModel{"mlp", {8}};
+    const auto batch = ChainBatch::Create(plan, data, "cpu");
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    const std::string name = labels ? "theta.probability[" : "theta.log_density[";
+    EXPECT_THAT((*batch)->trace_quantities(),
+                ElementsAre("energy", "theta.norm", name + "3]", name + "9]", name + "15]", name + "21]"));
+    for (const std::string& quantity : (*batch)->trace_quantities()) {
+      EXPECT_EQ(IsOfPredictions(quantity), quantity.starts_with(name));
+    }
+    ASSERT_TRUE((*batch)->AddChain(0, std::nullopt).ok());
+    absl::StatusOr<std::vector<RowReport>> reports;
+    for (int64_t step = 1; step <= 6; ++step) reports = (*batch)->Step();
+    ASSERT_TRUE(reports.ok()) << reports.status();
+    const auto potential = MakePotential(*plan, data, Device{});
+    ASSERT_TRUE(potential.ok()) << potential.status();
+    ThetaArena theta((*potential)->layout(), Device{});
+    theta.AddRow();
+    theta.WriteRow(0, (*batch)->TakeDraw(0).kinds[0]);
+    std::vector<double> losses(4);
+    (*potential)->Losses(theta, {.ids = rows.data(), .size = 4}, losses.data());
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(reports->front().trace[2 + i], labels ? std::exp(-losses[i]) : -losses[i], 1e-9) << name << i;
     }
   }
 }

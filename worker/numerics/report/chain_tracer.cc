@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "core/domain/chain_trace.h"
 #include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
@@ -44,18 +45,22 @@ std::vector<double> NormsOf(const ThetaArena& theta) {
 
 }  // namespace
 
-ChainTracer::ChainTracer(const JobSpec& spec, Potential* potential)
+ChainTracer::ChainTracer(const JobSpec& spec, bool has_labels, Potential* potential)
     : potential_(potential),
       has_anchor_(KindsOf(spec).size() > 1),
       has_uncertainty_(std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)),
+      are_probabilities_(spec.model.is_network() && has_labels),
       probes_(ProbesOf(spec, potential->num_examples())) {
+  const char* const at_probe = are_probabilities_        ? kProbabilityTrace
+                               : spec.model.is_network() ? kLogDensityTrace
+                                                         : ".log_likelihood[";
   quantities_.push_back("energy");
   if (has_anchor_) quantities_.push_back("anchor_distance");
   if (has_uncertainty_) quantities_.push_back("gradient_uncertainty");
   for (const DrawKind kind : KindsOf(spec)) {
     quantities_.push_back(absl::StrCat(ToString(kind), ".norm"));
     for (const int64_t row : probes_) {
-      quantities_.push_back(absl::StrCat(ToString(kind), ".log_likelihood[", row, "]"));
+      quantities_.push_back(absl::StrCat(ToString(kind), at_probe, row, "]"));
     }
   }
 }
@@ -78,7 +83,10 @@ absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::v
     if (n > 0) potential_->Losses(*theta, {.ids = ids.data(), .size = static_cast<int64_t>(n)}, losses.data());
     for (size_t row = 0; row < info.size(); ++row) {
       values[row].push_back(norms[row]);
-      for (size_t i = 0; i < n; ++i) values[row].push_back(-losses[row * n + i]);
+      for (size_t i = 0; i < n; ++i) {
+        const double log_density = -losses[row * n + i];
+        values[row].push_back(are_probabilities_ ? std::exp(log_density) : log_density);
+      }
     }
   }
   return values;

@@ -17,14 +17,18 @@ namespace chainfleet {
 //   anchor_distance             |theta - theta_a| before the step, of samplers that draw both
 //   gradient_uncertainty        GU or its scale-free form of the step's batch, of that sampler
 //   KIND.norm                   the Euclidean norm of all parameters; KIND is theta or theta_a, kinds that are kept
-//   KIND.log_likelihood[ROW]    of a few rows of the data set, spread over it: what the network says at fixed inputs.
-//                               Without augmentation and dropout; batch norm by those rows alone
+//   KIND.probability[ROW]       of a few rows of the data set, spread over it: what a network says at fixed inputs,
+//                               the probability of the row's label. Without augmentation and dropout; batch norm by
+//                               those rows alone
+//   KIND.log_density[ROW]       likewise, log p(y | x, theta) of the row's number, in nats
+//   KIND.log_likelihood[ROW]    likewise, of a linear or logistic regression, whose weights are identified
 //
 // A function of the state: takes no random number and changes nothing of a chain. Not thread-safe; `potential` must
 // outlive it.
 class ChainTracer {
  public:
-  ChainTracer(const JobSpec& spec, Potential* potential);
+  // `has_labels`: the data set's targets are classes, not numbers.
+  ChainTracer(const JobSpec& spec, bool has_labels, Potential* potential);
 
   const std::vector<std::string>& quantities() const { return quantities_; }
 
@@ -36,7 +40,8 @@ class ChainTracer {
  private:
   Potential* const potential_;
   const bool has_anchor_, has_uncertainty_;
-  std::vector<int64_t> probes_;  // rows of the data set
+  const bool are_probabilities_;  // the values at probes
+  std::vector<int64_t> probes_;   // rows of the data set
   std::vector<std::string> quantities_;
 };
 

@@ -69,14 +69,14 @@ TEST_P(StepBudget, IsKept) {
 
 // Narrow: counts do not depend on widths. {operators, launches, allocations, copies, blocking}.
 INSTANTIATE_TEST_SUITE_P(Networks, StepBudget,
-                         ::testing::Values(Budget{{.name = "softmax_regression"}, {29, 1, 23, 3, 2}},
-                                           Budget{{.name = "mlp", .hidden = {8, 6}}, {49, 1, 35, 3, 2}},
-                                           Budget{{.name = "lenet5", .width = 0.25}, {71, 1, 49, 3, 2}},
-                                           Budget{{.name = "cnn5", .width = 0.125}, {69, 1, 46, 3, 2}},
-                                           Budget{{.name = "resnet20-frn", .width = 0.25}, {860, 1, 660, 3, 2}},
-                                           Budget{{.name = "resnet18", .width = 0.0625}, {283, 1, 132, 3, 2}},
-                                           Budget{{.name = "vgg16-bn", .width = 0.0625}, {243, 1, 130, 3, 2}},
-                                           Budget{{.name = "wideresnet28x10", .width = 0.0125}, {421, 1, 191, 3, 2}}),
+                         ::testing::Values(Budget{{.name = "softmax_regression"}, {28, 2, 23, 3, 2}},
+                                           Budget{{.name = "mlp", .hidden = {8, 6}}, {48, 2, 35, 3, 2}},
+                                           Budget{{.name = "lenet5", .width = 0.25}, {70, 2, 49, 3, 2}},
+                                           Budget{{.name = "cnn5", .width = 0.125}, {68, 2, 46, 3, 2}},
+                                           Budget{{.name = "resnet20-frn", .width = 0.25}, {859, 2, 660, 3, 2}},
+                                           Budget{{.name = "resnet18", .width = 0.0625}, {282, 2, 132, 3, 2}},
+                                           Budget{{.name = "vgg16-bn", .width = 0.0625}, {242, 2, 130, 3, 2}},
+                                           Budget{{.name = "wideresnet28x10", .width = 0.0125}, {420, 2, 191, 3, 2}}),
                          [](const auto& info) { return NameOf(info.param.model.name); });
 
 }  // namespace

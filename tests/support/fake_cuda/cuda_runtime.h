@@ -10,6 +10,7 @@
 #define __host__
 #define __device__
 #define __global__
+#define __launch_bounds__(...)
 
 using cudaStream_t = void*;
 enum cudaError_t : int { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
@@ -19,17 +20,17 @@ struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
+// Like the real one it aliases floats and lies on 16 bytes.
+struct __attribute__((may_alias, aligned(16))) float4 {
+  float x, y, z, w;
+};
+
 // Launches come from one thread, the device loop's.
 inline dim3 threadIdx, blockIdx, gridDim;
 
 inline void sincospif(float x, float* sine, float* cosine) {
   *sine = static_cast<float>(std::sin(M_PI * static_cast<double>(x)));
   *cosine = static_cast<float>(std::cos(M_PI * static_cast<double>(x)));
-}
-
-template <typename T>
-void atomicAdd(T* sum, T term) {
-  *sum += term;
 }
 
 namespace chainfleet::fake_cuda {
@@ -44,14 +45,18 @@ struct Shuffled {
 };
 inline Shuffled shuffled[kWarp];
 
-// Runs `kernel` as a launch of `grid` blocks of `threads` would, to its end.
+// Runs `kernel` as a launch of `grid` blocks of `threads` would, to its end. Each launch begins at another block, since
+// a GPU promises no order of them.
 template <typename Kernel, typename... Arguments>
 void Launch(const dim3& grid, unsigned threads, cudaStream_t, Kernel kernel, const Arguments&... arguments) {
+  static unsigned turn = 0;
+  ++turn;
   ++FakeGpuCounts()->launches;
   gridDim = grid;
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z) {
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y) {
-      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+      for (unsigned block = 0; block < grid.x; ++block) {
+        blockIdx.x = (block + turn) % grid.x;
         for (unsigned warp = 0; warp < threads; warp += kWarp) {
           for (Shuffled& of_lane : shuffled) of_lane.count = 0;
           for (unsigned lane = kWarp; lane-- > 0;) {

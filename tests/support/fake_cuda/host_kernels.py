@@ -14,6 +14,7 @@ def main():
         text, launches = LAUNCH.subn(r"fake_cuda::Launch(\2, \3, \4, \1, ", f.read())
     if launches == 0 or "<<<" in text.replace("fake_cuda::Launch", ""):
         sys.exit(f"{source}: {launches} launches understood, and there are others")
+    text = re.sub(r"#pragma unroll.*\n", "", text)  # GCC would warn
     # What a launch hands to each thread by value is not copied for each.
     text = re.sub(r"(?<=__global__ void )(\w+\()([^)]*)", lambda m: m[1] + re.sub(r"(\w+) (\w+)(?=,|$)", r"const \1& \2", m[2]), text)
     with open(target, "w") as f:

@@ -23,35 +23,55 @@ namespace {
 std::atomic<LangevinUpdateCudaFunction> langevin_update = nullptr;
 std::atomic<RunPassCudaFunction> run_pass = nullptr;
 
-// Memory of the GPU for the calls of one layout: its spans, and room for the outcomes of rows. It is kept from call to
-// call, so that a step allocates nothing between two moves of its rows: if memory is short, none has moved.
+// Memory of the GPU for the calls of one layout: its tiles, and room for the outcomes of rows and, after them, of their
+// tiles. It is kept from call to call, so that a step uploads nothing and allocates nothing between two moves of its
+// rows: if memory is short, none has moved.
 struct Workspace {
   at::Device device;
-  std::vector<int64_t> of;  // the spans' numbers
-  at::Tensor spans, seen;
+  std::vector<TensorSpan> spans;
+  at::Tensor tiles, seen;
+
+  CudaTiles Tiles(int64_t rows) const {
+    auto* const outcomes = static_cast<PassOutcome*>(seen.mutable_data_ptr());
+    return {static_cast<const TensorSpan*>(tiles.const_data_ptr()), tiles.size(0), outcomes + rows};
+  }
 };
 
-// To be called by the device loop's thread. `seen` is zeros.
+// [tiles, 3] on the host.
+at::Tensor CutIntoTiles(const std::vector<TensorSpan>& spans) {
+  std::vector<int64_t> numbers;
+  for (const TensorSpan& span : spans) {
+    const int64_t end = span.first + span.size;
+    for (int64_t first = span.first, next; first < end; first = next) {
+      next = std::min(end, (first / kTileSize + 1) * kTileSize);
+      numbers.insert(numbers.end(), {first, span.padded + first - span.first, next - first});
+    }
+  }
+  return at::tensor(numbers, at::kLong).view({-1, 3});
+}
+
+// To be called by the device loop's thread.
 const Workspace& WorkspaceFor(const TensorSpan* spans, int64_t num_spans, int64_t rows, at::Device device) {
   constexpr size_t kKept = 8;
   constexpr int64_t kSeenBytes = sizeof(PassOutcome);
-  static_assert(sizeof(RowOutcome) <= kSeenBytes);
+  static_assert(sizeof(RowOutcome) <= kSeenBytes && sizeof(TensorSpan) == 3 * sizeof(int64_t));
   static auto* const kept = new std::list<Workspace>;  // most recently used first; never destroyed, as CUDA may be gone
-  const auto* const numbers = reinterpret_cast<const int64_t*>(spans);
-  const std::vector<int64_t> of(numbers, numbers + num_spans * (sizeof(TensorSpan) / sizeof(int64_t)));
-  const auto known = std::ranges::find_if(*kept, [&](const Workspace& w) { return w.device == device && w.of == of; });
+  const auto known = std::ranges::find_if(*kept, [&](const Workspace& w) {
+    return w.device == device && std::equal(w.spans.begin(), w.spans.end(), spans, spans + num_spans);
+  });
   if (known != kept->end()) {
     kept->splice(kept->begin(), *kept, known);
   } else {
-    kept->push_front({device, of, at::tensor(of, at::kLong).to(device), {}});
+    const std::vector<TensorSpan> of(spans, spans + num_spans);
+    kept->push_front({device, of, CutIntoTiles(of).to(device), {}});
     if (kept->size() > kKept) kept->pop_back();
   }
   Workspace& workspace = kept->front();
-  if (!workspace.seen.defined() || workspace.seen.numel() < rows * kSeenBytes) {
+  const int64_t bytes = rows * (1 + workspace.tiles.size(0)) * kSeenBytes;
+  if (!workspace.seen.defined() || workspace.seen.numel() < bytes) {
     workspace.seen.reset();
-    workspace.seen = at::empty({rows * kSeenBytes}, at::TensorOptions().dtype(at::kByte).device(device));
+    workspace.seen = at::empty({bytes}, at::TensorOptions().dtype(at::kByte).device(device));
   }
-  workspace.seen.zero_();
   return workspace;
 }
 
@@ -116,8 +136,9 @@ void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowO
   const c10::DeviceGuard on_device(cuda);
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
-  const int error = update(&buffers, static_cast<const TensorSpan*>(workspace.spans.const_data_ptr()), steps,
-                           static_cast<RowOutcome*>(workspace.seen.mutable_data_ptr()), stream);
+  const CudaTiles tiles = workspace.Tiles(buffers.rows);
+  const int error =
+      update(&buffers, &tiles, steps, static_cast<RowOutcome*>(workspace.seen.mutable_data_ptr()), stream);
   CheckLaunch("the fused update", device, error);
   CopyHome(workspace.seen, buffers.rows, outcomes);
 }
@@ -128,14 +149,11 @@ void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, Pas
   CHAINFLEET_CHECK(run != nullptr) << "a CUDA batch without the CUDA module";
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
   const Workspace& workspace = WorkspaceFor(buffers.spans, buffers.num_spans, buffers.rows, cuda);
-  int64_t largest = 0;
-  for (int64_t k = 0; k < buffers.num_spans; ++k) largest = std::max(largest, buffers.spans[k].size);
-  PassBuffers on_device = buffers;
-  on_device.spans = static_cast<const TensorSpan*>(workspace.spans.const_data_ptr());
   const c10::DeviceGuard there(cuda);
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
-  const int error = run(static_cast<int>(pass), &on_device, largest, rows,
+  const CudaTiles tiles = workspace.Tiles(buffers.rows);
+  const int error = run(static_cast<int>(pass), &buffers, &tiles, rows,
                         static_cast<PassOutcome*>(workspace.seen.mutable_data_ptr()), stream);
   CheckLaunch("a sampler's pass", device, error);
   CopyHome(workspace.seen, buffers.rows, outcomes);

@@ -1,7 +1,7 @@
 // Elementwise passes over the rows of a few arenas: what samplers do between gradients. Each is one pass over memory
 // with its noise made on the way; the two hottest updates have kernels of their own (update.h). What a pass does to one
-// parameter is in pass_ops.h. Raw pointers and plain values only: the same contract for the CPU and for
-// libchainfleet_cuda.so (C++17).
+// parameter is in pass_ops.h. Raw pointers and plain values only: the same contract for the CPU and for a GPU
+// (cuda_abi.h).
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ inline constexpr int kMaxPassArenas = 5, kMaxPassScalars = 5;
 
 // The memory of C rows: arenas of one layout, as the op of the pass wants them.
 struct PassBuffers {
-  const TensorSpan* spans = nullptr;  // layout order; on the GPU device memory
+  const TensorSpan* spans = nullptr;  // layout order
   int64_t num_spans = 0;
   int64_t num_parameters = 0;  // D
   int64_t row_stride = 0;      // floats
@@ -60,12 +60,5 @@ struct PassOutcome {
 
 // Rows in parallel over LibTorch's threads; `rows` and `outcomes` are [C]. Bits do not depend on C, row or threads.
 void RunPassCpu(Pass pass, const PassBuffers& buffers, const PassRow* rows, PassOutcome* outcomes);
-
-// Same on the GPU, in libchainfleet_cuda.so: pointers of `buffers` and `outcomes`, which holds zeros, are device
-// memory, `largest_span` is the size of the largest span. `stream` is a cudaStream_t. Asynchronous; returns a
-// cudaError_t.
-using RunPassCudaFunction = int (*)(int pass, const PassBuffers* buffers, int64_t largest_span, const PassRow* rows,
-                                    PassOutcome* outcomes, void* stream);
-inline constexpr char kRunPassCudaSymbol[] = "chainfleet_cuda_run_pass";
 
 }  // namespace chainfleet

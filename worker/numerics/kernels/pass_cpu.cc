@@ -25,7 +25,7 @@ template <typename Op>
 void ApplyToGroup(const PassRow& row, RngStream stream, int64_t q, int64_t first, int64_t count, float (*x)[kGroup],
                   LaneSums* sums) {
   alignas(64) float z[kGroup] = {}, term[kGroup];
-  if constexpr (Op::kNoise) {
+  if constexpr (Op::kNoises > 0) {
     const DF df;
     for (size_t lane = 0; lane < kBlocks; lane += hn::Lanes(df)) {
       VF normals[4];

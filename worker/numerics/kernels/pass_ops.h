@@ -1,7 +1,7 @@
 // What the passes of pass.h do to one parameter: the same source for CPU and GPU.
 //
 // Apply(s, x, z): `s` the row's scalars, `x` the parameter's value in each arena (in the order of kernels/pass.h),
-// `z` a standard normal (0 unless kNoise). Arenas whose bit is in kWritten get the new x. Returns the parameter's term
+// `z` a standard normal (0 unless kNoises). Arenas whose bit is in kWritten get the new x. Returns the parameter's term
 // of the row's sum.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace chainfleet::pass {
 // that stays. Sum: |theta - anchor|^2 before it.
 struct AnchoredLangevin {
   static constexpr int kArenas = 3, kWritten = 1;
-  static constexpr bool kNoise = true;
+  static constexpr int kNoises = 1;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
     const float gap = x[0] - x[1];
     const float drift = x[2] + s[2] * x[0] + s[3] * gap;
@@ -34,7 +34,7 @@ struct AnchoredLangevin {
 // v <- (1 - a) v - alpha grad + noise z; theta <- theta + v.
 struct Friction {
   static constexpr int kArenas = 3, kWritten = 3;
-  static constexpr bool kNoise = true;
+  static constexpr int kNoises = 1;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
     x[1] = s[0] * x[1] + (s[2] * z - s[1] * (x[2] + s[3] * x[0]));
     x[0] += x[1];
@@ -47,7 +47,7 @@ struct Friction {
 // + noise z, half drift.
 struct Baoa {
   static constexpr int kArenas = 3, kWritten = 3;
-  static constexpr bool kNoise = true;
+  static constexpr int kNoises = 1;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
     const float half = 0.5f * s[0];
     const float kicked = x[1] - s[0] * (x[2] + s[3] * x[0]);
@@ -60,7 +60,7 @@ struct Baoa {
 // x = {theta, v, gradient}, s = {momentum, step_size, prior_precision}: v <- b v + grad; theta <- theta - alpha v.
 struct HeavyBall {
   static constexpr int kArenas = 3, kWritten = 3;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[1] = s[0] * x[1] + (x[2] + s[2] * x[0]);
     x[0] -= s[1] * x[1];
@@ -71,7 +71,7 @@ struct HeavyBall {
 // x = {a, b}, s = {p, q}: a <- p a + q b.
 struct Blend {
   static constexpr int kArenas = 2, kWritten = 1;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[0] = s[0] * x[0] + s[1] * x[1];
     return 0;
@@ -81,7 +81,7 @@ struct Blend {
 // x = {a, b}, s = {q, keep}: a <- a + q b, from 0 if keep is 0, whatever a held.
 struct Accumulate {
   static constexpr int kArenas = 2, kWritten = 1;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[0] = (s[1] != 0 ? x[0] : 0.0f) + s[0] * x[1];
     return 0;
@@ -91,7 +91,7 @@ struct Accumulate {
 // x = {to, from, gradient}, s = {noise, step_size, prior_precision}: to <- from - step_size grad + noise z. Sum: |z|^2.
 struct Propose {
   static constexpr int kArenas = 3, kWritten = 1;
-  static constexpr bool kNoise = true;
+  static constexpr int kNoises = 1;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
     x[0] = x[1] + (s[0] * z - s[1] * (x[2] + s[2] * x[1]));
     return z * z;
@@ -101,7 +101,7 @@ struct Propose {
 // x = {to, from}, s = {noise}: to <- from + noise z. Sum: |z|^2.
 struct NormalAround {
   static constexpr int kArenas = 2, kWritten = 1;
-  static constexpr bool kNoise = true;
+  static constexpr int kNoises = 1;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
     x[0] = x[1] + s[0] * z;
     return z * z;
@@ -111,7 +111,7 @@ struct NormalAround {
 // x = {p, gradient, theta}, s = {epsilon, prior_precision}: p <- p - epsilon grad. Sum: |p|^2 after it.
 struct Kick {
   static constexpr int kArenas = 3, kWritten = 1;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[0] -= s[0] * (x[1] + s[1] * x[2]);
     return x[0] * x[0];
@@ -121,7 +121,7 @@ struct Kick {
 // x = {to, from, gradient}, s = {step_size, prior_precision}: nothing is written. Sum: |to - from + step_size grad|^2.
 struct Residual {
   static constexpr int kArenas = 3, kWritten = 0;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     const float gap = x[0] - x[1] + s[0] * (x[2] + s[1] * x[1]);
     return gap * gap;
@@ -131,14 +131,14 @@ struct Residual {
 // x = {a, b}: nothing is written. Sum: a b.
 struct Dot {
   static constexpr int kArenas = 2, kWritten = 0;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float*, float* x, float) { return x[0] * x[1]; }
 };
 
 // x = {to, from, gradient}, s = {q}: to <- from + q gradient.
 struct Perturb {
   static constexpr int kArenas = 3, kWritten = 1;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[0] = x[1] + s[0] * x[2];
     return 0;
@@ -148,7 +148,7 @@ struct Perturb {
 // x = {to, theta, scale}, s = {1 / sqrt(N)}: to <- theta + z / sqrt(N scale).
 struct SampleScaled {
   static constexpr int kArenas = 3, kWritten = 1;
-  static constexpr bool kNoise = true;
+  static constexpr int kNoises = 1;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
     x[0] = x[1] + s[0] * z / sqrtf(x[2]);
     return 0;
@@ -159,7 +159,7 @@ struct SampleScaled {
 // sqrt(scale) |gradient|, from 0 if keep is 0.
 struct Sharpen {
   static constexpr int kArenas = 5, kWritten = 17;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[0] = x[1] + s[0] * x[2] / x[3];
     x[4] = (s[2] != 0 ? x[4] : 0.0f) + s[1] * (sqrtf(x[3]) * fabsf(x[2]));
@@ -171,7 +171,7 @@ struct Sharpen {
 // (gradient + delta theta); theta <- theta - h m / scale; scale <- b2 scale + (1 - b2)(root + damping + delta).
 struct BsamStep {
   static constexpr int kArenas = 5, kWritten = 7;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP float Apply(const float* s, float* x, float) {
     x[1] = s[0] * x[1] + (1 - s[0]) * (x[3] + s[3] * x[0]);
     x[0] -= s[2] * x[1] / x[2];
@@ -185,7 +185,7 @@ struct BsamStep {
 // alone would lose what small steps add.
 struct Average {
   static constexpr int kArenas = 5, kWritten = 15;
-  static constexpr bool kNoise = false;
+  static constexpr int kNoises = 0;
   CHAINFLEET_OP void Add(float* high, float* low, float term) {
     const float sum = *high + term, back = sum - *high;
     const float error = (*high - (sum - back)) + (term - back) + *low;
@@ -204,7 +204,7 @@ struct Average {
 // x = {to, mean, spread}, s = {sqrt(scale)}: to <- mean + sqrt(scale) sqrt(max(spread, 1e-30)) z.
 struct DiagonalDraw {
   static constexpr int kArenas = 3, kWritten = 1;
-  static constexpr bool kNoise = true;
+  static constexpr int kNoises = 1;
   CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
     x[0] = x[1] + s[0] * sqrtf(x[2] > 1e-30f ? x[2] : 1e-30f) * z;
     return 0;

@@ -1,5 +1,5 @@
 // The fused Langevin update: one pass over memory per step, noise made in registers, drift and noise summed before they
-// touch theta. Raw pointers and plain values only: the same contract for the CPU and for libchainfleet_cuda.so (C++17).
+// touch theta. Raw pointers and plain values only: the same contract for the CPU and for a GPU (cuda_abi.h).
 //
 //   f       = coupling (theta - theta_a)                       0 without an anchor
 //   theta   = theta   + (noise z1 - step_size (gradient + prior_precision theta + f))
@@ -19,7 +19,7 @@ namespace chainfleet {
 
 // The memory of C rows. `theta_a` is null for kernels without an anchor.
 struct UpdateBuffers {
-  const TensorSpan* spans = nullptr;  // on the host, layout order
+  const TensorSpan* spans = nullptr;  // layout order
   int64_t num_spans = 0;
   int64_t num_parameters = 0;  // D
   int64_t row_stride = 0;      // floats
@@ -49,12 +49,5 @@ struct RowOutcome {
 
 // Rows in parallel over LibTorch's threads. `steps` and `outcomes` are [C].
 void LangevinUpdateCpu(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes);
-
-// Same on the GPU, in libchainfleet_cuda.so: pointers of `buffers` but `spans` are device memory, so are `device_spans`
-// (a copy of the spans) and `outcomes`, which holds zeros. `stream` is a cudaStream_t. Asynchronous; returns a
-// cudaError_t.
-using LangevinUpdateCudaFunction = int (*)(const UpdateBuffers* buffers, const TensorSpan* device_spans,
-                                           const RowStep* steps, RowOutcome* outcomes, void* stream);
-inline constexpr char kLangevinUpdateCudaSymbol[] = "chainfleet_cuda_langevin_update";
 
 }  // namespace chainfleet

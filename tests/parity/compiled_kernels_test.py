@@ -8,6 +8,7 @@ import unittest
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KERNELS = os.path.join(SOURCE, "worker", "numerics", "kernels", "pass_cuda.cu")
 NVCC = os.environ["CHAINFLEET_NVCC"]
+MODULE = os.environ["CHAINFLEET_CUDA_MODULE"]
 NAME = re.compile(r"Apply\w*?pass\d+([A-Za-z]+?)E|(AddTiles)INS_\d+([A-Za-z]+?)E")
 # {kernel: (registers of a thread, arenas read, arenas written)} with nvcc 13.0 for sm_90. With 64 registers a multiprocessor
 # there holds 1,024 threads.
@@ -51,6 +52,10 @@ class CompiledKernels(unittest.TestCase):
             with self.subTest(kernel=name):  # 4 times for a thread, whose parameters are 4 times 4
                 self.assertEqual(len(re.findall(r"\bld\.global(?:\.nc)?\.v4\.[fb]32", body)), 4 * read)
                 self.assertEqual(len(re.findall(r"\bst\.global\.v4\.[fb]32", body)), 4 * written)
+
+    def test_the_module_uses_the_cuda_runtime_of_libtorch(self):
+        needed = subprocess.run(["readelf", "-d", MODULE], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(needed, r"NEEDED.*\[libcudart\.so\.")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
 //
 //   a tensor of the host (but for scalars) or of another device among an operator's arguments fails
 //   new memory and freed memory are NaN: what is read before it is written, or after it was given back, shows
+//   a non-blocking copy from or to pinned memory is late: it happens when the host waits for it. Until then its target
+//   on the host is NaN, and a host that has changed or freed its source fails
 //   a test may let an allocation fail, and count what is done (fake_gpu.h)
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -13,8 +15,11 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,6 +39,9 @@ thread_local c10::DeviceIndex current = 0;
 
 at::Device Cuda(c10::DeviceIndex index) { return {at::kCUDA, index}; }
 
+c10::Allocator* PinnedAllocator();
+bool IsPinned(const void* memory);
+
 // The registry looks for this name.
 struct CUDAHooks final : at::CUDAHooksInterface {
   explicit CUDAHooks(at::CUDAHooksArgs) {}
@@ -46,6 +54,8 @@ struct CUDAHooks final : at::CUDAHooksInterface {
   int getNumGPUs() const override { return kDevices; }
   c10::DeviceIndex deviceCount() const override { return kDevices; }
   c10::DeviceIndex current_device() const override { return current; }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return PinnedAllocator(); }
+  bool isPinnedPtr(const void* memory) const override { return IsPinned(memory); }
 };
 
 using at::CUDAHooksArgs;
@@ -53,26 +63,6 @@ using at::CUDAHooksInterface;
 using at::CUDAHooksRegistry;
 using at::RegistererCUDAHooksRegistry;
 REGISTER_CUDA_HOOKS(CUDAHooks)
-
-// One stream for each device, on which all is done at once.
-struct Guard final : c10::impl::DeviceGuardImplInterface {
-  c10::DeviceType type() const override { return at::kCUDA; }
-  at::Device exchangeDevice(at::Device device) const override { return Cuda(std::exchange(current, device.index())); }
-  at::Device getDevice() const override { return Cuda(current); }
-  void setDevice(at::Device device) const override { current = device.index(); }
-  void uncheckedSetDevice(at::Device device) const noexcept override { current = device.index(); }
-  c10::Stream getStream(at::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, device); }
-  c10::Stream getDefaultStream(at::Device device) const override { return getStream(device); }
-  c10::Stream exchangeStream(c10::Stream stream) const override { return getStream(stream.device()); }
-  void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
-  c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
-  void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
-  void block(void*, const c10::Stream&) const override {}
-  bool queryEvent(void*) const override { return true; }
-  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
-  void synchronizeStream(const c10::Stream&) const override {}
-};
-C10_REGISTER_GUARD_IMPL(CUDA, Guard)
 
 // A block's size lies before it.
 constexpr size_t kAlignment = 512;
@@ -115,6 +105,121 @@ class Allocator final : public c10::Allocator {
   void copy_data(void* to, const void* from, size_t size) const override { std::memcpy(to, from, size); }
 };
 Allocator allocator;
+
+// Pinned memory: where it begins, and its size.
+std::map<const char*, size_t> pinned;
+
+bool IsPinned(const void* memory) {
+  const auto* const at = static_cast<const char*>(memory);
+  const auto after = pinned.upper_bound(at);
+  return after != pinned.begin() && at < std::prev(after)->first + std::prev(after)->second;
+}
+
+void FreePinned(void* memory) {
+  pinned.erase(static_cast<char*>(memory));
+  Free(memory);
+}
+
+class OfPinnedMemory final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t size) override {
+    c10::DataPtr block = allocator.allocate(std::max<size_t>(size, 1));
+    void* const memory = block.release_context();
+    pinned[static_cast<char*>(memory)] = std::max<size_t>(size, 1);
+    return {memory, memory, &FreePinned, at::kCPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &FreePinned; }
+  void copy_data(void* to, const void* from, size_t size) const override { std::memcpy(to, from, size); }
+};
+
+c10::Allocator* PinnedAllocator() {
+  static OfPinnedMemory of_pinned_memory;
+  return &of_pinned_memory;
+}
+
+// A copy that the host has not waited for. It keeps pinned memory that LibTorch allocated, as the allocator of a real
+// GPU does, and no memory that the caller owns.
+struct LateCopy {
+  int64_t number;
+  c10::DeviceIndex device;
+  bool is_to_host;
+  void* host;
+  std::vector<char> bytes;
+  at::Storage kept;
+};
+std::list<LateCopy> late_copies;
+int64_t last_late = 0;
+
+// How far a device is when an event is recorded.
+struct Mark {
+  c10::DeviceIndex device;
+  int64_t last_late;
+  int64_t work;
+};
+
+int64_t Work() { return counts.operators + counts.launches + counts.copies; }
+bool IsBefore(const LateCopy& copy, const Mark& mark) {
+  return copy.device == mark.device && copy.number <= mark.last_late;
+}
+
+void Finish(const Mark& mark) {
+  for (auto at = late_copies.begin(); at != late_copies.end();) {
+    if (!IsBefore(*at, mark)) {
+      ++at;
+      continue;
+    }
+    const LateCopy copy = std::move(*at);
+    at = late_copies.erase(at);
+    TORCH_CHECK(IsPinned(copy.host), "pinned memory was freed before a copy was done with it");
+    if (copy.is_to_host) {
+      std::memcpy(copy.host, copy.bytes.data(), copy.bytes.size());
+    } else {
+      TORCH_CHECK(std::memcmp(copy.host, copy.bytes.data(), copy.bytes.size()) == 0,
+                  "the host changed pinned memory before it was copied");
+    }
+  }
+}
+
+void WaitForAll(c10::DeviceIndex device) {
+  ++counts.blocking;
+  Finish({device, last_late, 0});
+}
+
+// One stream for each device, on which all but late copies is done at once.
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return at::kCUDA; }
+  at::Device exchangeDevice(at::Device device) const override { return Cuda(std::exchange(current, device.index())); }
+  at::Device getDevice() const override { return Cuda(current); }
+  void setDevice(at::Device device) const override { current = device.index(); }
+  void uncheckedSetDevice(at::Device device) const noexcept override { current = device.index(); }
+  c10::Stream getStream(at::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, device); }
+  c10::Stream getDefaultStream(at::Device device) const override { return getStream(device); }
+  c10::Stream exchangeStream(c10::Stream stream) const override { return getStream(stream.device()); }
+  void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
+  c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex, const c10::EventFlag) const override {
+    if (*event == nullptr) {
+      FailIfDue();
+      *event = new Mark;
+    }
+    *static_cast<Mark*>(*event) = {stream.device_index(), last_late, Work()};
+  }
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override { delete static_cast<Mark*>(event); }
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void* event) const override {
+    const Mark& mark = *static_cast<Mark*>(event);
+    return std::ranges::none_of(late_copies, [&](const LateCopy& copy) { return IsBefore(copy, mark); });
+  }
+  void synchronizeEvent(void* event) const override {
+    const Mark& mark = *static_cast<Mark*>(event);
+    counts.blocking += static_cast<int64_t>(mark.work == Work());
+    Finish(mark);
+  }
+  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
+  void synchronizeStream(const c10::Stream& stream) const override { WaitForAll(stream.device_index()); }
+  void synchronizeDevice(const c10::DeviceIndex device) const override { WaitForAll(device); }
+};
+C10_REGISTER_GUARD_IMPL(CUDA, Guard)
 
 // The same memory as a tensor of `device`.
 at::Tensor On(at::Device device, const at::Tensor& tensor) {
@@ -226,7 +331,7 @@ bool Blocks(const std::string& operation) {
 
 void RunOnTheHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   ++counts.operators;
-  counts.blocking += static_cast<int64_t>(Blocks(op.schema().name()));
+  if (Blocks(op.schema().name())) WaitForAll(current);
   CallOnTheHost(op, stack);
 }
 
@@ -254,10 +359,31 @@ at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef stride, std::optio
                                            type.value_or(at::kFloat));
 }
 
+// Operators run at once, so they must find what is on its way to the device. What is on its way home is as it is now.
+void CopyLate(at::Tensor& self, const at::Tensor& from) {
+  TORCH_CHECK(self.dtype() == from.dtype() && self.sizes() == from.sizes() && self.is_contiguous() &&
+                  from.is_contiguous(),
+              "the fake GPU is late only with whole tensors of one type");
+  const at::Tensor& host = self.is_cpu() ? self : from;
+  const auto* const bytes = static_cast<const char*>(from.const_data_ptr());
+  late_copies.push_back({++last_late, (self.is_cpu() ? from : self).get_device(), self.is_cpu(),
+                         const_cast<void*>(host.const_data_ptr()), {bytes, bytes + from.nbytes()}, host.storage()});
+  if (self.is_cpu()) {
+    std::memset(self.mutable_data_ptr(), kNan, self.nbytes());
+  } else {
+    std::memcpy(self.mutable_data_ptr(), bytes, from.nbytes());
+  }
+}
+
 at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
   const bool is_within = self.device() == from.device();
   ++(is_within ? counts.operators : counts.copies);
-  if (!is_within && !non_blocking) ++counts.blocking;
+  if (!is_within && non_blocking && IsPinned((self.is_cpu() ? self : from).const_data_ptr())) {
+    CopyLate(self, from);
+    return self;
+  }
+  // Memory that is not pinned is staged on its way to the device; on its way home the host waits.
+  if (!is_within && (!non_blocking || self.is_cpu())) WaitForAll((self.is_cpu() ? from : self).get_device());
   On(at::kCPU, self).copy_(On(at::kCPU, from));
   return self;
 }

@@ -15,7 +15,7 @@ struct Counts {
   int64_t launches = 0;   // of our own kernels
   int64_t allocations = 0;
   int64_t copies = 0;    // between the host and a device
-  int64_t blocking = 0;  // those of them, and operators, for which the host waits
+  int64_t blocking = 0;  // waits of the host, for a copy, operator or event, that leave the device with nothing to do
   bool operator==(const Counts&) const = default;
 };
 

@@ -23,6 +23,7 @@ struct FakeBatchScript {
   int64_t dimension = 8;
   absl::Duration step_time = absl::Milliseconds(100);
   std::map<int32_t, int64_t> diverges_at;         // chain -> step
+  int64_t reports_late_by = 0;                    // steps until a report says so
   std::optional<size_t> max_rows;                 // more: out of memory
   absl::Status step_status;                       // what Step says when not OK
   std::optional<absl::Status> create_status;      // what the factory says
@@ -72,9 +73,9 @@ class FakeChainBatch final : public ChainBatch {
       RowReport report;
       report.chain = index;
       report.step = step;
-      const auto diverges = script_->diverges_at.find(index);
-      report.finite = diverges == script_->diverges_at.end() || step < diverges->second;
-      report.draw_due = report.finite && step % script_->collect_every == 0;
+      const bool collects = step % script_->collect_every == 0;
+      report.finite = IsFiniteAfter(index, collects ? step : step - script_->reports_late_by);
+      report.draw_due = report.finite && collects;
       report.done = step == script_->total_steps;
       if (script_->trace_every > 0 && step % script_->trace_every == 0) {
         report.trace = {static_cast<double>(1000 * index + step)};
@@ -100,6 +101,7 @@ class FakeChainBatch final : public ChainBatch {
     script_->on_call();
     return std::nullopt;
   }
+  bool IsFinite(int32_t index) override { return IsFiniteAfter(index, rows_.at(index)); }
   std::string SaveResumePoint(int32_t index) const override {
     script_->on_call();
     return std::to_string(rows_.at(index));
@@ -108,6 +110,11 @@ class FakeChainBatch final : public ChainBatch {
   const std::vector<std::string>& trace_quantities() const override { return quantities_; }
 
  private:
+  bool IsFiniteAfter(int32_t index, int64_t step) const {
+    const auto diverges = script_->diverges_at.find(index);
+    return diverges == script_->diverges_at.end() || step < diverges->second;
+  }
+
   FakeBatchScript* const script_;
   FakeClock* const clock_;
   const size_t num_kinds_;

@@ -32,6 +32,7 @@ class TightBatch final : public ChainBatch {
   }
   DrawTensors TakeDraw(int32_t index) const override { return batch_->TakeDraw(index); }
   std::optional<DrawTensors> GiveUpHeld(int32_t index) override { return batch_->GiveUpHeld(index); }
+  bool IsFinite(int32_t index) override { return batch_->IsFinite(index); }
   std::string SaveResumePoint(int32_t index) const override { return batch_->SaveResumePoint(index); }
   const std::vector<ParameterShape>& parameters() const override { return batch_->parameters(); }
   const std::vector<std::string>& trace_quantities() const override { return batch_->trace_quantities(); }

@@ -108,6 +108,7 @@ class KernelBatch final : public ChainBatch {
   void RemoveChain(int32_t index) override {
     const auto row = Find(index);
     if (row == rows_.end()) return;
+    ReadUnread();
     const int64_t r = row - rows_.begin();
     for (ThetaArena& arena : state_.arenas) arena.RemoveRow(r);
     if (held_) held_->RemoveRow(r);
@@ -146,7 +147,15 @@ class KernelBatch final : public ChainBatch {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       scratch_.gradients = 0;
-      return Report(chains, std::visit([&](const auto& kernel) { return kernel.Step(inputs, &state_); }, kernel_));
+      Late<StepInfo> info =
+          std::visit([&](const auto& kernel) -> Late<StepInfo> { return kernel.Step(inputs, &state_); }, kernel_);
+      for (size_t r = 0; r < rows_.size(); ++r) rows_[r].step += static_cast<int64_t>(chains[r].active);
+      // The host may have to wait for the step before. The GPU works on this step meanwhile.
+      ReadUnread();
+      unread_ = {std::move(info), {}};
+      for (const ChainStep& chain : chains) unread_.moved.push_back(chain.active);
+      if (IsDue()) ReadUnread();
+      return Report(chains);
     });
   }
 
@@ -170,6 +179,11 @@ class KernelBatch final : public ChainBatch {
     return held ? std::optional(Weighted(*held)) : std::nullopt;
   }
 
+  bool IsFinite(int32_t index) override {
+    ReadUnread();
+    return rows_[RowOf(index)].finite;
+  }
+
   std::string SaveResumePoint(int32_t index) const override {
     const int64_t row = RowOf(index);
     Checkpoint checkpoint{plan_->job, index, rows_[row].step, SavedNames(), {}, state_.numbers[row], rows_[row].report};
@@ -190,6 +204,14 @@ class KernelBatch final : public ChainBatch {
     int64_t step = 0;             // steps done
     std::optional<HeldDraw> due;  // of a Metropolis kernel: the state that the last step left
     std::optional<RunReport> report;
+    std::optional<StepInfo> seen;  // of its last step that was read
+    bool finite = true;            // after all of them
+  };
+
+  // The numbers of the last step until they are read, and the rows that the step moved.
+  struct Unread {
+    Late<StepInfo> info;
+    std::vector<bool> moved;
   };
 
   static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
@@ -253,40 +275,62 @@ class KernelBatch final : public ChainBatch {
     return absl::OkStatus();
   }
 
-  std::vector<RowReport> Report(const std::vector<ChainStep>& chains, const std::vector<StepInfo>& info) {
+  void ReadUnread() {
+    for (size_t r = 0; r < unread_.moved.size(); ++r) {
+      if (!unread_.moved[r]) continue;
+      rows_[r].seen = unread_.info[r];
+      rows_[r].finite &= rows_[r].seen->finite;
+    }
+    unread_ = {};
+  }
+
+  // Whether the reports of the last step need its own numbers, or have them without a wait.
+  bool IsDue() const {
+    if (unread_.info.is_there() || !device_.is_cuda()) return true;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      const int64_t step = rows_[r].step;
+      const bool ends = step == steps_.total_steps || steps_.CollectsAfter(step) || steps_.TracesAfter(step);
+      if (unread_.moved[r] && (ends || !rows_[r].seen)) return true;
+    }
+    return false;
+  }
+
+  std::vector<RowReport> Report(const std::vector<ChainStep>& chains) {
     std::vector<RowReport> reports;
     for (size_t r = 0; r < rows_.size(); ++r) {
       if (!chains[r].active) continue;
-      ++rows_[r].step;
+      const StepInfo& seen = *rows_[r].seen;
       RowReport report;
       report.chain = rows_[r].chain;
       report.step = rows_[r].step;
-      report.stats.energy = info[r].energy;
+      report.stats.energy = seen.energy;
       report.stats.step_size = chains[r].step_size;
       report.stats.temperature = chains[r].temperature;
-      report.stats.anchor_distance = info[r].anchor_distance;
-      if (held_) report.stats.metropolis = info[r].metropolis;
-      if (held_) report.accepted = info[r].moved;
+      report.stats.anchor_distance = seen.anchor_distance;
+      if (held_) report.stats.metropolis = seen.metropolis;
+      if (held_) report.accepted = seen.moved;
       report.gradients = scratch_.gradients;
-      if (info[r].log_evidence) {
+      if (seen.log_evidence) {
         if (!rows_[r].report) rows_[r].report.emplace();
-        rows_[r].report->log_evidence = info[r].log_evidence;
+        rows_[r].report->log_evidence = seen.log_evidence;
       }
       report.stats.report = rows_[r].report;
-      report.finite = info[r].finite;
-      report.draw_due = info[r].finite && info[r].kept && steps_.CollectsAfter(rows_[r].step);
-      if (held_) report.draw_due = Hold(static_cast<int64_t>(r), info[r].moved, report.draw_due);
+      report.finite = rows_[r].finite;
+      report.draw_due = report.finite && seen.kept && steps_.CollectsAfter(rows_[r].step);
+      if (held_) report.draw_due = Hold(static_cast<int64_t>(r), seen.moved, report.draw_due);
       report.done = rows_[r].step == steps_.total_steps;
       reports.push_back(std::move(report));
     }
-    AddTraces(info, &reports);
+    AddTraces(&reports);
     return reports;
   }
 
   // The rows have moved: what goes wrong here leaves values out and nothing else.
-  void AddTraces(const std::vector<StepInfo>& info, std::vector<RowReport>* reports) {
+  void AddTraces(std::vector<RowReport>* reports) {
     const auto due = [&](const RowReport& report) { return report.finite && steps_.TracesAfter(report.step); };
     if (std::none_of(reports->begin(), reports->end(), due)) return;
+    std::vector<StepInfo> info;
+    for (const Row& row : rows_) info.push_back(row.seen.value_or(StepInfo()));
     std::vector<const ThetaArena*> kinds;
     for (const DrawKind kind : KindsOf(plan_->spec)) kinds.push_back(&ArenaOf(kind));
     auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
@@ -323,6 +367,7 @@ class KernelBatch final : public ChainBatch {
   std::optional<HoldingTime> held_;  // of Metropolis kernels
   StepScratch scratch_;
   std::vector<Row> rows_;
+  Unread unread_;
 };
 
 }  // namespace

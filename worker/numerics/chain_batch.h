@@ -26,7 +26,9 @@ struct DrawTensors {
   std::vector<std::vector<float>> kinds;
 };
 
-// What happened to one row in a step.
+// What happened to one row in a step. On a GPU energy, anchor distance and `finite` may be those of the row's step
+// before: the host waits for a step's own only at a row's first step here, a draw, a trace, the chain's end, and where
+// the kernel itself needs its numbers.
 struct RowReport {
   int32_t chain = 0;  // index within the job
   int64_t step = 0;   // after the step, from 1
@@ -69,6 +71,10 @@ class ChainBatch {
   // At the end of a chain or of its lease: the state that a Metropolis kernel still holds, with its count so far; it is
   // a draw of its own. Nothing for other kernels. Before SaveResumePoint.
   virtual std::optional<DrawTensors> GiveUpHeld(int32_t index) = 0;
+
+  // Waits for the row's last step. False: energy or theta is not finite, so its state is none to go on from; the next
+  // report says so. To be asked before SaveResumePoint.
+  virtual bool IsFinite(int32_t index) = 0;
 
   virtual std::string SaveResumePoint(int32_t index) const = 0;
 

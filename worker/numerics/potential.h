@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/rng_key.h"
+#include "worker/numerics/late.h"
 #include "worker/numerics/theta_arena.h"
 
 namespace chainfleet {
@@ -55,6 +56,13 @@ class Potential {
   // energy[C] = U on the batch, prior included, as a host array of doubles; `gradient` (same rows and device as
   // `theta`, padding left zero) = grad U less prior_precision() * theta. Overwrites both. Non-finite values are data.
   virtual void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) = 0;
+
+  // Evaluate, for whose energies the host need not wait.
+  virtual Late<double> EvaluateLate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient) {
+    std::vector<double> energy(theta.rows());
+    Evaluate(theta, batch, gradient, energy.data());
+    return energy;
+  }
 
   // Evaluate, and squared_norms[C, n] = |X_i|^2 on the host, X_i the gradient of example i's -log likelihood: not
   // scaled, no prior. Per-example gradients are never stored. False, and nothing done, if this potential knows no such

@@ -13,7 +13,8 @@ at::Tensor View(const float* data, at::IntArrayRef sizes, at::IntArrayRef stride
 template <typename T>
 at::Tensor Upload(const T* values, at::IntArrayRef sizes, at::Device device) {
   constexpr at::ScalarType kType = c10::CppTypeToScalarType<T>::value;
-  return at::from_blob(const_cast<T*>(values), sizes, at::dtype(kType)).to(device, kType, /*non_blocking=*/true);
+  const at::Tensor host = at::from_blob(const_cast<T*>(values), sizes, at::dtype(kType));
+  return device.is_cuda() ? host.pin_memory().to(device, kType, /*non_blocking=*/true) : host;
 }
 
 }  // namespace

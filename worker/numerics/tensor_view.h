@@ -10,8 +10,8 @@ namespace chainfleet {
 
 at::Device TorchDevice(Device device);
 
-// Host memory as a tensor on `device`; on a CPU it is that memory. The host does not wait for earlier work of a GPU:
-// CUDA has read memory that is not pinned when it returns.
+// Host memory as a tensor on `device`; on a CPU it is that memory. The host does not wait for a GPU: the copy that a
+// GPU reads is pinned, and LibTorch keeps it for as long.
 at::Tensor Uploaded(const int64_t* values, at::IntArrayRef sizes, at::Device device);
 at::Tensor Uploaded(const float* values, at::IntArrayRef sizes, at::Device device);
 at::Tensor Uploaded(const double* values, at::IntArrayRef sizes, at::Device device);

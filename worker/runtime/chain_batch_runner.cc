@@ -153,10 +153,14 @@ bool ChainBatchRunner::ParkOrReturn(Part* part) {
   for (auto& [index, row] : part->rows) {
     if (row.leaving) continue;
     if (row.in_batch && !row.standing.may_step) {
+      changed = true;
+      if (!part->batch->IsFinite(index)) {
+        Diverge(part, &row);
+        continue;
+      }
       row.parked = part->batch->SaveResumePoint(index);
       part->batch->RemoveChain(index);
       row.in_batch = false;
-      changed = true;
     } else if (row.parked && row.standing.may_step) {
       const absl::Status status = part->batch->AddChain(index, row.parked);
       if (!status.ok()) {
@@ -227,12 +231,7 @@ void ChainBatchRunner::TakeReport(Part* part, const RowReport& report) {
   row.stats.steps_per_second = part->timer.StepsPerSecond();
   held_->Stepped(row.lease, row.step, row.stats);
   LogWarnings(report, row.lease);
-  if (!report.finite) {
-    Log(LogLevel::kWarning, "chain diverged",
-        {{"job", plan_->job}, {"chain", report.chain}, {"lease_epoch", row.lease.epoch}, {"step", report.step}});
-    return Close(part, &row, ChainState::kDiverged,
-                 "energy or theta is not finite at step " + std::to_string(report.step));
-  }
+  if (!report.finite) return Diverge(part, &row);
   if (!report.trace.empty()) AddTrace(*part, report, &row);
   if (report.draw_due) {
     AddDraw(part->batch->TakeDraw(report.chain), &row);
@@ -278,6 +277,12 @@ bool ChainBatchRunner::ResumePointIsDue(const Row& row) const {
   return clock_->Monotonic() - row.saved_at >= limits::kResumePointInterval;
 }
 
+void ChainBatchRunner::Diverge(Part* part, Row* row) {
+  Log(LogLevel::kWarning, "chain diverged",
+      {{"job", plan_->job}, {"chain", row->lease.chain.index}, {"lease_epoch", row->lease.epoch}, {"step", row->step}});
+  Close(part, row, ChainState::kDiverged, "energy or theta is not finite at step " + std::to_string(row->step));
+}
+
 void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason) {
   if (row->step == row->saved_step && row->draft.empty()) {
     // Nothing new since the last upload, and a commit must be a step forward: give the lease back behind it.
@@ -287,6 +292,9 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
     row->leaving = true;
     return uploader_->ReleaseAfter(row->lease, ReleasedChain::Why::kStopped, reason);
   }
+  // The report of a GPU's step may come after the commit of it.
+  const bool is_known = ends_as == ChainState::kDiverged || !row->in_batch;
+  if (!is_known && !part->batch->IsFinite(row->lease.chain.index)) return Diverge(part, row);
   if (ends_as && row->in_batch) {
     if (auto held = part->batch->GiveUpHeld(row->lease.chain.index)) AddDraw(*std::move(held), row);
   }
@@ -360,6 +368,7 @@ void ChainBatchRunner::Split(Part* part) {
   Part* const other = parts_.emplace_back(std::make_unique<Part>()).get();
   if (batch.ok()) other->batch = *std::move(batch);
   for (size_t i = inside.size() - half; i < inside.size(); ++i) {
+    if (!part->batch->IsFinite(inside[i])) continue;  // the next step here says so
     const auto it = part->rows.find(inside[i]);
     const std::string state = part->batch->SaveResumePoint(inside[i]);
     const absl::Status added = other->batch ? other->batch->AddChain(inside[i], state) : batch.status();

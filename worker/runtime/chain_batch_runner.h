@@ -89,6 +89,7 @@ class ChainBatchRunner {
   void AddDraw(DrawTensors draw, Row* row);
   bool SegmentIsFull(const Row& row) const;
   bool ResumePointIsDue(const Row& row) const;
+  void Diverge(Part* part, Row* row);
   void Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason);
   bool Send(Row* row);
   void LeaveBatch(Part* part, Row* row);

@@ -210,6 +210,20 @@ TEST_F(ChainBatchRunnerTest, ADivergedChainLeavesWithItsDrawsAndTheOthersGoOn) {
   ExpectPath(2, 20);
 }
 
+// A batch on a GPU reports a step late that a row has diverged: no commit may let a chain go on from such a step.
+TEST_F(ChainBatchRunnerTest, AResumePointIsNeverOfARowThatHasDiverged) {
+  script_.diverges_at[1] = 7;
+  script_.reports_late_by = 1;
+  const auto plan = Plan(3);
+  plan->spec.resume_point_every_steps = 1;
+  Start(plan);
+  Run(absl::Seconds(30));
+  EXPECT_EQ(server_.chains[ChainId("job-a", 1)].state, ChainState::kDiverged);
+  EXPECT_THAT(server_.chains[ChainId("job-a", 1)].reason, HasSubstr("step 7"));
+  ExpectPath(1, 6);
+  ExpectPath(0, 20);
+}
+
 TEST_F(ChainBatchRunnerTest, SplitsTheBatchInHalfWhenMemoryRunsOut) {
   script_.max_rows = 3;
   Start(Plan(10));

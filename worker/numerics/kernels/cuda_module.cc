@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <list>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "worker/numerics/kernels/cuda_abi.h"
+#include "worker/numerics/late_copy.h"
 
 namespace chainfleet {
 namespace {
@@ -75,12 +75,6 @@ const Workspace& WorkspaceFor(const TensorSpan* spans, int64_t num_spans, int64_
   return workspace;
 }
 
-template <typename Outcome>
-void CopyHome(const at::Tensor& seen, int64_t rows, Outcome* outcomes) {
-  const at::Tensor home = seen.narrow(0, 0, rows * static_cast<int64_t>(sizeof(Outcome))).cpu();
-  std::memcpy(outcomes, home.const_data_ptr(), rows * sizeof(Outcome));
-}
-
 // Throws what LibTorch throws for its own kernels.
 void CheckLaunch(const char* what, int device, int error) {
   if (error == 0) return;
@@ -127,12 +121,13 @@ absl::Status LoadCudaModule() {
       "NO_DEVICE");
 }
 
-void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes, int device) {
+Late<RowOutcome> LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, int device) {
   static_assert(sizeof(RowOutcome) == 2 * sizeof(float));
   const LangevinUpdateCudaFunction update = langevin_update;
   CHAINFLEET_CHECK(update != nullptr) << "a CUDA batch without the CUDA module";
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
   const Workspace& workspace = WorkspaceFor(buffers.spans, buffers.num_spans, buffers.rows, cuda);
+  ReserveLateCopies(buffers.rows * static_cast<int64_t>(sizeof(PassOutcome)), cuda);
   const c10::DeviceGuard on_device(cuda);
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
@@ -140,15 +135,16 @@ void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowO
   const int error =
       update(&buffers, &tiles, steps, static_cast<RowOutcome*>(workspace.seen.mutable_data_ptr()), stream);
   CheckLaunch("the fused update", device, error);
-  CopyHome(workspace.seen, buffers.rows, outcomes);
+  return CopyLate<RowOutcome>(workspace.seen, buffers.rows);
 }
 
-void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, PassOutcome* outcomes, int device) {
+Late<PassOutcome> RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, int device) {
   static_assert(sizeof(PassOutcome) == 2 * sizeof(double));
   const RunPassCudaFunction run = run_pass;
   CHAINFLEET_CHECK(run != nullptr) << "a CUDA batch without the CUDA module";
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
   const Workspace& workspace = WorkspaceFor(buffers.spans, buffers.num_spans, buffers.rows, cuda);
+  ReserveLateCopies(buffers.rows * static_cast<int64_t>(sizeof(PassOutcome)), cuda);
   const c10::DeviceGuard there(cuda);
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
@@ -156,7 +152,7 @@ void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, Pas
   const int error = run(static_cast<int>(pass), &buffers, &tiles, rows,
                         static_cast<PassOutcome*>(workspace.seen.mutable_data_ptr()), stream);
   CheckLaunch("a sampler's pass", device, error);
-  CopyHome(workspace.seen, buffers.rows, outcomes);
+  return CopyLate<PassOutcome>(workspace.seen, buffers.rows);
 }
 
 }  // namespace chainfleet

@@ -7,6 +7,7 @@
 #include "core/base/status.h"
 #include "worker/numerics/kernels/pass.h"
 #include "worker/numerics/kernels/update.h"
+#include "worker/numerics/late.h"
 
 namespace chainfleet {
 
@@ -14,11 +15,10 @@ namespace chainfleet {
 // (LibTorch looks its CUDA hooks up only once). FAILED_PRECONDITION / NO_DEVICE says what is missing.
 absl::Status LoadCudaModule();
 
-// The fused update of kernels/update.h on GPU `device`; `outcomes` is on the host. Waits for the result. The module
-// must be loaded.
-void LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes, int device);
+// The fused update of kernels/update.h on GPU `device`, without a wait. The module must be loaded.
+Late<RowOutcome> LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, int device);
 
 // A pass of kernels/pass.h, likewise.
-void RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, PassOutcome* outcomes, int device);
+Late<PassOutcome> RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, int device);
 
 }  // namespace chainfleet

@@ -11,9 +11,11 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "worker/numerics/dataset/input_rows.h"
+#include "worker/numerics/late_copy.h"
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
@@ -67,14 +69,22 @@ class EagerPotential final : public Potential {
   const std::vector<ParameterShape>& statistics() const override { return network_.statistics; }
 
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
-    EvaluateParts(theta, batch, gradient, energy, nullptr);
+    EvaluateParts(theta, batch, gradient, ToHost(energy), nullptr);
+  }
+
+  Late<double> EvaluateLate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient) override {
+    if (!device_.is_cuda()) return Potential::EvaluateLate(theta, batch, gradient);
+    std::vector<at::Tensor> energies;
+    EvaluateParts(
+        theta, batch, gradient, [&](int64_t, const at::Tensor& of_part) { energies.push_back(of_part); }, nullptr);
+    return CopyLate<double>(energies.size() == 1 ? energies.front() : at::cat(energies), theta.rows());
   }
 
   bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                          double* squared_norms) override {
     // With batch norm examples have no gradients of their own, and of a module the layers are not known.
     if (!network_.statistics.empty() || script_ != nullptr) return false;
-    EvaluateParts(theta, batch, gradient, energy, squared_norms);
+    EvaluateParts(theta, batch, gradient, ToHost(energy), squared_norms);
     return true;
   }
 
@@ -147,8 +157,15 @@ class EagerPotential final : public Potential {
     return squares * (Uploaded(prior_precisions + first, {count}, device_) / 2);
   }
 
+  // Takes the energies of chains from `first` on, doubles on the device.
+  using TakeEnergies = std::function<void(int64_t first, const at::Tensor& energies)>;
+
+  static TakeEnergies ToHost(double* energy) {
+    return [energy](int64_t first, const at::Tensor& energies) { CopyToHost(energies, energy + first); };
+  }
+
   // `squared_norms` may be null.
-  void EvaluateParts(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
+  void EvaluateParts(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, const TakeEnergies& take,
                      double* squared_norms) const {
     const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
     ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
@@ -167,7 +184,7 @@ class EagerPotential final : public Potential {
         if (!of_likelihood.defined()) gradients[k].zero_();
       }
       const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, first, count);
-      CopyToHost(losses.detach().to(at::kDouble).sum(1) * scale + prior, energy + first);
+      take(first, losses.detach().to(at::kDouble).sum(1) * scale + prior);
       if (squared_norms != nullptr) {
         CopyToHost(SumOfNorms(traces, count) / (scale * scale), squared_norms + first * batch.size);
       }

@@ -4,7 +4,7 @@
 
 namespace chainfleet {
 
-std::vector<StepInfo> StepTowardsAnchor(const StepInputs& inputs, double eta, ThetaArena* x, ThetaArena* anchor) {
+Late<StepInfo> StepTowardsAnchor(const StepInputs& inputs, double eta, ThetaArena* x, ThetaArena* anchor) {
   EvaluateBatches(inputs, *x);
   const auto outcomes = RunPass(Pass::kAnchoredLangevin, {x, anchor, &inputs.scratch->gradient}, inputs.chains,
                                 [&](int64_t row, float* s) {
@@ -14,9 +14,11 @@ std::vector<StepInfo> StepTowardsAnchor(const StepInputs& inputs, double eta, Th
                                   s[2] = static_cast<float>(PriorPrecision(inputs, row));
                                   s[3] = static_cast<float>(1 / chain.own.eta.value_or(eta));
                                 });
-  std::vector<StepInfo> info = InfoOf(inputs, outcomes);
-  for (size_t row = 0; row < info.size(); ++row) info[row].anchor_distance = std::sqrt(outcomes[row].sum);
-  return info;
+  return Late<StepInfo>([outcomes, moved = InfoOf(inputs, outcomes)] {
+    std::vector<StepInfo> info = moved;
+    for (size_t row = 0; row < info.size(); ++row) info[row].anchor_distance = std::sqrt(outcomes[row].sum);
+    return info;
+  });
 }
 
 }  // namespace chainfleet

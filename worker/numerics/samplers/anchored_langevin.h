@@ -9,7 +9,7 @@ namespace chainfleet {
 
 // x <- x - alpha (grad U_batch(x) + (x - anchor) / eta) + sqrt(2 alpha T) z, gradient included; each info's
 // anchor_distance is |x - anchor| before the step.
-std::vector<StepInfo> StepTowardsAnchor(const StepInputs& inputs, double eta, ThetaArena* x, ThetaArena* anchor);
+Late<StepInfo> StepTowardsAnchor(const StepInputs& inputs, double eta, ThetaArena* x, ThetaArena* anchor);
 
 // The chains of a step with only those active that `due` says.
 template <typename Due>

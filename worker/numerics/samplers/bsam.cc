@@ -6,8 +6,9 @@
 namespace chainfleet {
 namespace {
 
-// Gradient and energy at `theta` on part `part` of each row's batch. Analytic potentials have one part: no examples.
-void EvaluatePart(const StepInputs& inputs, const ThetaArena& theta, int64_t part, int64_t parts) {
+// Gradient at `theta` on part `part` of each row's batch, into the scratch, and energy. Analytic potentials have one
+// part: no examples.
+Late<double> EvaluatePart(const StepInputs& inputs, const ThetaArena& theta, int64_t part, int64_t parts) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size(), size = n / parts, rows = theta.rows();
   std::vector<int64_t> batch(n), ids(rows * size);
@@ -19,8 +20,7 @@ void EvaluatePart(const StepInputs& inputs, const ThetaArena& theta, int64_t par
                  static_cast<uint64_t>(inputs.chains[row].t)};
   }
   MatchRows(theta, &scratch.gradient);
-  scratch.energy.resize(rows);
-  Evaluate(inputs, theta, {ids.data(), size, keys.data()}, &scratch.gradient, scratch.energy.data());
+  return Evaluate(inputs, theta, {ids.data(), size, keys.data()}, &scratch.gradient);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ void Bsam::InitRow(SamplerState* state, int64_t row) const {
   state->arenas[2].WriteRow(row, std::vector<float>(size, static_cast<float>(settings.initial_scale)));
 }
 
-std::vector<StepInfo> Bsam::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> Bsam::Step(const StepInputs& inputs, SamplerState* state) const {
   StepScratch& scratch = *inputs.scratch;
   ThetaArena *theta = &state->theta(), *momentum = &state->arenas[1], *scale = &state->arenas[2];
   // All of them first: making one may move the others.
@@ -39,14 +39,13 @@ std::vector<StepInfo> Bsam::Step(const StepInputs& inputs, SamplerState* state) 
   const auto n = static_cast<double>(inputs.potential->num_examples());
   const double method_n = settings.data_multiplier * n;
   const int64_t parts = settings.parts;
-  std::vector<double> energy(theta->rows(), 0);
+  std::vector<Late<double>> energies;
   for (int64_t part = 0; part < parts; ++part) {
     RunPass(
         Pass::kSampleScaled, {point, theta, scale}, inputs.chains,
         [&](int64_t, float* s) { s[0] = static_cast<float>(1 / std::sqrt(method_n)); }, RngStream::kThetaNoise,
         static_cast<uint64_t>(part) + 1);
-    EvaluatePart(inputs, *point, part, parts);
-    for (size_t row = 0; row < energy.size(); ++row) energy[row] += scratch.energy[row] / static_cast<double>(parts);
+    energies.push_back(EvaluatePart(inputs, *point, part, parts));
     RunPass(Pass::kSharpen, {point, theta, &scratch.gradient, scale, root}, inputs.chains, [&](int64_t row, float* s) {
       s[0] = static_cast<float>(inputs.chains[row].own.rho.value_or(settings.rho) / n);
       s[1] = static_cast<float>(1 / (static_cast<double>(parts) * n));
@@ -58,7 +57,13 @@ std::vector<StepInfo> Bsam::Step(const StepInputs& inputs, SamplerState* state) 
       s[1] = part == 0 ? 0.0f : 1.0f;
     });
   }
-  scratch.energy = energy;
+  scratch.energy = Late<double>([energies, rows = theta->rows()] {
+    std::vector<double> mean(rows, 0);
+    for (const Late<double>& energy : energies) {
+      for (size_t row = 0; row < mean.size(); ++row) mean[row] += energy[row] / static_cast<double>(energies.size());
+    }
+    return mean;
+  });
   return InfoOf(inputs, RunPass(Pass::kBsamStep, {theta, momentum, scale, mean_gradient, root}, inputs.chains,
                                 [&](int64_t row, float* s) {
                                   const ChainStep& chain = inputs.chains[row];

@@ -19,7 +19,7 @@ struct Bsam {
   BsamSpec settings;
 
   void InitRow(SamplerState* state, int64_t row) const;
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 };
 
 }  // namespace chainfleet

@@ -22,7 +22,7 @@ struct Emcmc {
   bool anchor_decay = false;
 
   void InitRow(SamplerState* state, int64_t row) const { state->arenas[1].CopyRow(row, state->theta()); }
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
     EvaluateBatches(inputs, state->theta());
     return UpdateLangevin(inputs, {.eta = eta, .anchor_decay = anchor_decay}, &state->theta(), &state->arenas[1]);
   }

@@ -6,7 +6,7 @@
 
 namespace chainfleet {
 
-std::vector<StepInfo> EmcmcGibbs::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> EmcmcGibbs::Step(const StepInputs& inputs, SamplerState* state) const {
   const auto due = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t % inner_steps == 0; });
   RunPass(
       Pass::kNormalAround, {&state->arenas[1], &state->theta()}, due,

@@ -19,7 +19,7 @@ struct EmcmcGibbs {
   int64_t inner_steps = 1;  // L
 
   void InitRow(SamplerState* state, int64_t row) const { state->arenas[1].CopyRow(row, state->theta()); }
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 };
 
 }  // namespace chainfleet

@@ -6,12 +6,12 @@
 
 namespace chainfleet {
 
-std::vector<StepInfo> EntropySgd::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> EntropySgd::Step(const StepInputs& inputs, SamplerState* state) const {
   ThetaArena *theta = &state->theta(), *inner = &state->arenas[1], *mean = &state->arenas[2];
   for (int64_t row = 0; row < theta->rows(); ++row) {
     if (inputs.chains[row].active && inputs.chains[row].t % inner_steps == 0) mean->CopyRow(row, *inner);
   }
-  std::vector<StepInfo> info = StepTowardsAnchor(inputs, eta, inner, theta);
+  const Late<StepInfo> explored = StepTowardsAnchor(inputs, eta, inner, theta);
   RunPass(Pass::kBlend, {mean, inner}, inputs.chains, [&](int64_t, float* s) {
     s[0] = static_cast<float>(averaging);
     s[1] = static_cast<float>(1 - averaging);
@@ -25,8 +25,11 @@ std::vector<StepInfo> EntropySgd::Step(const StepInputs& inputs, SamplerState* s
         s[0] = langevin ? static_cast<float>(std::sqrt(variance)) : 0;
       },
       RngStream::kThetaANoise);
-  for (size_t row = 0; row < info.size(); ++row) info[row].finite &= moved[row].check == 0;
-  return info;
+  return Late<StepInfo>([explored, moved] {
+    std::vector<StepInfo> info = explored;
+    for (size_t row = 0; row < info.size(); ++row) info[row].finite &= moved[row].check == 0;
+    return info;
+  });
 }
 
 }  // namespace chainfleet

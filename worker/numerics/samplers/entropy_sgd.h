@@ -22,7 +22,7 @@ struct EntropySgd {
   void InitRow(SamplerState* state, int64_t row) const {
     for (size_t i : {1, 2}) state->arenas[i].CopyRow(row, state->theta());
   }
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 };
 
 }  // namespace chainfleet

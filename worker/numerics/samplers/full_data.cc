@@ -84,12 +84,11 @@ void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, Thet
   StepScratch& scratch = *inputs.scratch;
   const int64_t all = inputs.potential->num_examples(), chunk = ChunkSize(inputs, all);
   MatchRows(theta, &scratch.gradient);
-  scratch.energy.resize(theta.rows());
   for (int64_t first = 0; first < all; first += chunk) {
     const int64_t size = std::min(chunk, all - first);
     const BatchRows batch = {RangeForEachRow(first, size, theta.rows(), &scratch.ids), size, nullptr,
                              PriorPrecisions(inputs)};
-    Evaluate(inputs, theta, batch, &scratch.gradient, scratch.energy.data());
+    Evaluate(inputs, theta, batch, &scratch.gradient);
     RunPass(Pass::kAccumulate, {gradient, &scratch.gradient}, inputs.chains, [&](int64_t, float* s) {
       s[0] = static_cast<float>(static_cast<double>(size) / static_cast<double>(all));
       s[1] = first == 0 ? 0.0f : 1.0f;

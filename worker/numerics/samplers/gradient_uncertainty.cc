@@ -13,9 +13,10 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size(), rows = state->theta().rows();
   const BatchRows batch = FillBatches(inputs, state->theta());
-  std::vector<double> norms(rows * n);
-  const bool known = inputs.potential->EvaluateWithNorms(state->theta(), batch, &scratch.gradient,
-                                                         scratch.energy.data(), norms.data());
+  std::vector<double> energy(rows), norms(rows * n);
+  const bool known =
+      inputs.potential->EvaluateWithNorms(state->theta(), batch, &scratch.gradient, energy.data(), norms.data());
+  scratch.energy = std::move(energy);
   ++scratch.gradients;
   CHAINFLEET_CHECK(known) << "a potential without per-example norms was given to gradient_uncertainty";
   const auto squares =

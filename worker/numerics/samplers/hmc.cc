@@ -15,7 +15,7 @@ namespace {
 // |p|^2 of every row.
 std::vector<PassOutcome> DrawMomentum(const StepInputs& inputs, ThetaArena* momentum) {
   RowsView(*momentum).zero_();
-  auto outcomes = RunPass(
+  std::vector<PassOutcome> outcomes = RunPass(
       Pass::kNormalAround, {momentum, momentum}, inputs.chains,
       [&](int64_t row, float* s) { s[0] = static_cast<float>(std::sqrt(inputs.chains[row].temperature)); },
       RngStream::kMomentum);
@@ -24,8 +24,8 @@ std::vector<PassOutcome> DrawMomentum(const StepInputs& inputs, ThetaArena* mome
 }
 
 // p <- p - part eps grad U; |p|^2 after it.
-std::vector<PassOutcome> Kick(const StepInputs& inputs, double part, ThetaArena* momentum, ThetaArena* gradient,
-                              ThetaArena* theta) {
+Late<PassOutcome> Kick(const StepInputs& inputs, double part, ThetaArena* momentum, ThetaArena* gradient,
+                       ThetaArena* theta) {
   return RunPass(Pass::kKick, {momentum, gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
     s[0] = static_cast<float>(part * inputs.chains[row].step_size);
     s[1] = static_cast<float>(PriorPrecision(inputs, row));
@@ -45,7 +45,7 @@ std::vector<StepInfo> Hmc::Step(const StepInputs& inputs, SamplerState* state) c
   const auto kinetic = DrawMomentum(inputs, momentum);
   Kick(inputs, 0.5, momentum, gradient, theta);
   ThetaArena* at = theta;
-  std::vector<PassOutcome> made, kinetic_to;
+  Late<PassOutcome> made, kinetic_to;
   for (int64_t step = 1; step <= leapfrog_steps; ++step) {
     made = RunPass(Pass::kPerturb, {proposal, at, momentum}, inputs.chains,
                    [&](int64_t row, float* s) { s[0] = static_cast<float>(inputs.chains[row].step_size); });

@@ -2,7 +2,8 @@
 //
 //   kArenas or Arenas()           names of the arenas of its state, theta first
 //   InitRow(state, row)           the rest of a row whose theta is set and whose other arenas and numbers are empty
-//   Step(inputs, state) -> infos  one step of every active row; [C], in row order
+//   Step(inputs, state) -> infos  one step of every active row; [C], in row order. Late<StepInfo> where the step itself
+//                                 needs none of its numbers
 //   draw_arena()                  optional: the arena that a draw of theta is taken from, if not theta itself
 //
 #pragma once

@@ -4,8 +4,8 @@
 
 namespace chainfleet {
 
-std::vector<PassOutcome> ProposeLangevin(const StepInputs& inputs, double likelihood_weight, ThetaArena* to,
-                                         ThetaArena* from, ThetaArena* gradient) {
+Late<PassOutcome> ProposeLangevin(const StepInputs& inputs, double likelihood_weight, ThetaArena* to, ThetaArena* from,
+                                  ThetaArena* gradient) {
   return RunPass(
       Pass::kPropose, {to, from, gradient}, inputs.chains,
       [&](int64_t row, float* s) {

@@ -10,8 +10,8 @@ namespace chainfleet {
 
 // `to` from `from` and the gradient there. What g is, of what a gradient arena holds:
 // likelihood_weight * (held + prior precision / likelihood_weight * theta).
-std::vector<PassOutcome> ProposeLangevin(const StepInputs& inputs, double likelihood_weight, ThetaArena* to,
-                                         ThetaArena* from, ThetaArena* gradient);
+Late<PassOutcome> ProposeLangevin(const StepInputs& inputs, double likelihood_weight, ThetaArena* to, ThetaArena* from,
+                                  ThetaArena* gradient);
 
 // cost[row] += T log(q(to | from) / q(from | to)), `gradient` at `from`, `gradient_to` at `to`.
 void AddLangevinCost(const StepInputs& inputs, double likelihood_weight, ThetaArena* to, ThetaArena* from,

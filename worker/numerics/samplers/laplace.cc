@@ -59,7 +59,7 @@ void ForEachActive(const std::vector<ChainStep>& chains, Device device, const st
 
 }  // namespace
 
-std::vector<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* state) const {
   const StepPlan& plan = *inputs.plan;
   const auto training =
       OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < plan.training_steps; });
@@ -83,7 +83,9 @@ std::vector<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* stat
   if (!Any(training)) return of_trained;
   const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
   EvaluateBatches(some, state->theta());
-  std::vector<StepInfo> info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  const Late<StepInfo> moved = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  if (!Any(trained)) return moved;
+  std::vector<StepInfo> info = moved;
   for (size_t row = 0; row < info.size(); ++row) {
     if (trained[row].active) info[row] = of_trained[row];
   }

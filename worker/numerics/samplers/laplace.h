@@ -26,7 +26,7 @@ struct Laplace {
 
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState*, int64_t) const {}
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 
  private:
   void TakeCurvature(const StepInputs& inputs, const std::vector<ChainStep>& trained, SamplerState* state) const;

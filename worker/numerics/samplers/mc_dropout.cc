@@ -40,7 +40,7 @@ std::vector<TensorMask> DrawMasks(const StepInputs& inputs, double rate, const T
       }
     }
   }
-  all = all.to(RowsView(theta).device());
+  if (theta.device().is_cuda()) all = Uploaded(all.const_data_ptr<float>(), all.sizes(), TorchDevice(theta.device()));
   std::vector<TensorMask> masks;
   int64_t first = 0;
   for (const int64_t k : weights) {
@@ -55,7 +55,7 @@ std::vector<TensorMask> DrawMasks(const StepInputs& inputs, double rate, const T
 
 }  // namespace
 
-std::vector<StepInfo> McDropout::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> McDropout::Step(const StepInputs& inputs, SamplerState* state) const {
   ThetaArena& masked = state->arenas[2];
   const std::vector<TensorMask> masks = DrawMasks(inputs, rate, state->theta());
   RowsView(masked).copy_(RowsView(state->theta()));
@@ -63,7 +63,7 @@ std::vector<StepInfo> McDropout::Step(const StepInputs& inputs, SamplerState* st
 
   BatchRows batch = FillBatches(inputs, masked);
   batch.dropout = false;
-  Evaluate(inputs, masked, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
+  inputs.scratch->energy = Evaluate(inputs, masked, batch, &inputs.scratch->gradient);
   for (const TensorMask& mask : masks) ParameterView(inputs.scratch->gradient, mask.tensor).mul_(mask.factors);
 
   const auto training =

@@ -22,7 +22,7 @@ struct McDropout {
 
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState*, int64_t) const {}
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 };
 
 }  // namespace chainfleet

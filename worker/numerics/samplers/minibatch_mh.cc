@@ -39,7 +39,7 @@ Decision Decide(const MinibatchMh& kernel, const ChainStep& chain, double cost, 
 
 // The proposal, and T log(q(to | from) / q(from | to)).
 struct Proposed {
-  std::vector<PassOutcome> made;
+  Late<PassOutcome> made;
   std::vector<double> cost;
 };
 
@@ -60,11 +60,10 @@ Proposed ProposeDrift(const StepInputs& inputs, double likelihood_weight, ThetaA
   for (int64_t row = 0; row < theta->rows(); ++row) {
     inputs.batches->Fill(inputs.chains[row].key, inputs.chains[row].t, &ids[row * n]);
   }
-  scratch.energy.resize(theta->rows());
-  Evaluate(inputs, *theta, {ids.data(), n}, gradient, scratch.energy.data());
+  Evaluate(inputs, *theta, {ids.data(), n}, gradient);
   Proposed proposed = {ProposeLangevin(inputs, likelihood_weight, to, theta, gradient),
                        std::vector<double>(theta->rows(), 0)};
-  Evaluate(inputs, *to, {ids.data(), n}, gradient_to, scratch.energy.data());
+  Evaluate(inputs, *to, {ids.data(), n}, gradient_to);
   AddLangevinCost(inputs, likelihood_weight, to, theta, gradient, gradient_to, &proposed.cost);
   return proposed;
 }

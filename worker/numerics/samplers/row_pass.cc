@@ -5,10 +5,8 @@
 
 namespace chainfleet {
 
-std::vector<PassOutcome> RunPass(Pass pass, std::initializer_list<ThetaArena*> arenas,
-                                 const std::vector<ChainStep>& chains,
-                                 const std::function<void(int64_t row, float* s)>& scalars, RngStream stream,
-                                 uint64_t label) {
+Late<PassOutcome> RunPass(Pass pass, std::initializer_list<ThetaArena*> arenas, const std::vector<ChainStep>& chains,
+                          const std::function<void(int64_t row, float* s)>& scalars, RngStream stream, uint64_t label) {
   const ThetaArena& first = **arenas.begin();
   PassBuffers buffers;
   buffers.spans = first.layout().spans().data();
@@ -29,12 +27,9 @@ std::vector<PassOutcome> RunPass(Pass pass, std::initializer_list<ThetaArena*> a
     rows[r].active = chains[r].active;
     if (rows[r].active) scalars(r, rows[r].s);
   }
+  if (first.device().is_cuda()) return RunPassCuda(pass, buffers, rows.data(), first.device().cuda_index);
   std::vector<PassOutcome> outcomes(buffers.rows);
-  if (first.device().is_cuda()) {
-    RunPassCuda(pass, buffers, rows.data(), outcomes.data(), first.device().cuda_index);
-  } else {
-    RunPassCpu(pass, buffers, rows.data(), outcomes.data());
-  }
+  RunPassCpu(pass, buffers, rows.data(), outcomes.data());
   return outcomes;
 }
 

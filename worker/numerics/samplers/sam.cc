@@ -4,11 +4,11 @@
 
 namespace chainfleet {
 
-std::vector<StepInfo> Sam::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> Sam::Step(const StepInputs& inputs, SamplerState* state) const {
   StepScratch& scratch = *inputs.scratch;
   ThetaArena* theta = &state->theta();
   EvaluateBatches(inputs, *theta);
-  const std::vector<double> energy = scratch.energy;
+  const Late<double> energy = scratch.energy;
   const auto squares =
       RunPass(Pass::kDot, {&scratch.gradient, &scratch.gradient}, inputs.chains, [](int64_t, float*) {});
   const auto n = static_cast<double>(inputs.potential->num_examples());  // the gradient of U is N times the mean loss's

@@ -15,7 +15,7 @@ struct Sam {
   double momentum = 0;
 
   void InitRow(SamplerState*, int64_t) const {}
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 };
 
 }  // namespace chainfleet

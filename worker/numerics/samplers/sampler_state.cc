@@ -2,10 +2,9 @@
 
 namespace chainfleet {
 
-void Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient,
-              double* energy) {
+Late<double> Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient) {
   ++inputs.scratch->gradients;
-  inputs.potential->Evaluate(theta, batch, gradient, energy);
+  return inputs.potential->EvaluateLate(theta, batch, gradient);
 }
 
 const double* PriorPrecisions(const StepInputs& inputs) {

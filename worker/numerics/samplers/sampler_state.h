@@ -64,9 +64,8 @@ struct StepScratch {
   std::vector<int64_t> ids;        // [C, n]
   std::vector<StepKey> keys;       // [C]
   std::vector<double> precisions;  // [C]
-  std::vector<double> energy;      // [C]
+  Late<double> energy;             // [C]
   std::vector<RowStep> steps;      // [C]
-  std::vector<RowOutcome> seen;    // [C]
   int64_t gradients = 0;           // batches of examples whose gradient was taken, for each row
 };
 
@@ -79,9 +78,8 @@ struct StepInputs {
   StepScratch* scratch;
 };
 
-// Potential::Evaluate, counted.
-void Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient,
-              double* energy);
+// Potential::EvaluateLate, counted.
+Late<double> Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient);
 
 // The precision of each row's Gaussian prior, for Potential; null if no row has one to itself. In the scratch, until
 // the next call.

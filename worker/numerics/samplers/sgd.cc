@@ -2,7 +2,7 @@
 
 namespace chainfleet {
 
-std::vector<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v) {
+Late<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v) {
   return InfoOf(inputs, RunPass(Pass::kHeavyBall, {theta, v, &inputs.scratch->gradient}, inputs.chains,
                                 [&](int64_t row, float* s) {
                                   s[0] = static_cast<float>(momentum);

@@ -13,14 +13,14 @@
 namespace chainfleet {
 
 // The update above with the scratch's gradient.
-std::vector<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v);
+Late<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v);
 
 struct Sgd {
   static constexpr const char* kArenas[] = {"theta", "momentum"};
   double momentum = 0;
 
   void InitRow(SamplerState*, int64_t) const {}
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
     EvaluateBatches(inputs, state->theta());
     return UpdateHeavyBall(inputs, momentum, &state->theta(), &state->arenas[1]);
   }

@@ -4,7 +4,7 @@
 
 namespace chainfleet {
 
-std::vector<StepInfo> Sghmc::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> Sghmc::Step(const StepInputs& inputs, SamplerState* state) const {
   EvaluateBatches(inputs, state->theta());
   const bool is_friction = scheme == SghmcScheme::kFriction;
   const auto scalars = [&](int64_t row, float* s) {

@@ -22,7 +22,7 @@ struct Sghmc {
   SghmcScheme scheme = SghmcScheme::kFriction;
 
   void InitRow(SamplerState*, int64_t) const {}
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 };
 
 }  // namespace chainfleet

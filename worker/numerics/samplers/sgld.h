@@ -18,7 +18,7 @@ struct Sgld {
   double gradient_noise = 0;  // V; 0: plain
 
   void InitRow(SamplerState*, int64_t) const {}
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const {
     EvaluateBatches(inputs, state->theta());
     return UpdateLangevin(inputs, {.gradient_noise = gradient_noise}, &state->theta(), nullptr);
   }

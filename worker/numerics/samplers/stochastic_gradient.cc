@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "worker/numerics/kernels/cuda_module.h"
 
@@ -12,7 +13,6 @@ BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta) {
   const int64_t n = inputs.batches->batch_size();
   MatchRows(theta, &scratch.gradient);
   scratch.ids.resize(theta.rows() * n);
-  scratch.energy.resize(theta.rows());
   scratch.keys.resize(theta.rows());
   for (int64_t row = 0; row < theta.rows(); ++row) {
     const ChainStep& chain = inputs.chains[row];
@@ -24,11 +24,11 @@ BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta) {
 
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
   const BatchRows batch = FillBatches(inputs, theta);
-  Evaluate(inputs, theta, batch, &inputs.scratch->gradient, inputs.scratch->energy.data());
+  inputs.scratch->energy = Evaluate(inputs, theta, batch, &inputs.scratch->gradient);
 }
 
-std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,
-                                     ThetaArena* theta_a) {
+Late<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,
+                              ThetaArena* theta_a) {
   StepScratch& scratch = *inputs.scratch;
   const Layout& layout = theta->layout();
   UpdateBuffers buffers;
@@ -58,29 +58,34 @@ std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTer
     step.active = chain.active;
     scratch.steps.push_back(step);
   }
-  scratch.seen.resize(buffers.rows);
+  Late<RowOutcome> seen;
   if (theta->device().is_cuda()) {
-    LangevinUpdateCuda(buffers, scratch.steps.data(), scratch.seen.data(), theta->device().cuda_index);
+    seen = LangevinUpdateCuda(buffers, scratch.steps.data(), theta->device().cuda_index);
   } else {
-    LangevinUpdateCpu(buffers, scratch.steps.data(), scratch.seen.data());
+    std::vector<RowOutcome> outcomes(buffers.rows);
+    LangevinUpdateCpu(buffers, scratch.steps.data(), outcomes.data());
+    seen = std::move(outcomes);
   }
-
-  std::vector<StepInfo> info(buffers.rows);
-  for (int64_t row = 0; row < buffers.rows; ++row) {
-    info[row].energy = scratch.energy[row];
-    info[row].finite = std::isfinite(scratch.energy[row]) && scratch.seen[row].theta_check == 0;
-    info[row].anchor_distance = std::sqrt(static_cast<double>(scratch.seen[row].anchor_distance2));
-  }
-  return info;
+  return Late<StepInfo>([energy = scratch.energy, seen] {
+    std::vector<StepInfo> info(energy.get().size());
+    for (size_t row = 0; row < info.size(); ++row) {
+      info[row].energy = energy[row];
+      info[row].finite = std::isfinite(energy[row]) && seen[row].theta_check == 0;
+      info[row].anchor_distance = std::sqrt(static_cast<double>(seen[row].anchor_distance2));
+    }
+    return info;
+  });
 }
 
-std::vector<StepInfo> InfoOf(const StepInputs& inputs, const std::vector<PassOutcome>& outcomes) {
-  std::vector<StepInfo> info(outcomes.size());
-  for (size_t row = 0; row < info.size(); ++row) {
-    info[row].energy = inputs.scratch->energy[row];
-    info[row].finite = std::isfinite(info[row].energy) && outcomes[row].check == 0;
-  }
-  return info;
+Late<StepInfo> InfoOf(const StepInputs& inputs, Late<PassOutcome> outcomes) {
+  return Late<StepInfo>([energy = inputs.scratch->energy, outcomes = std::move(outcomes)] {
+    std::vector<StepInfo> info(energy.get().size());
+    for (size_t row = 0; row < info.size(); ++row) {
+      info[row].energy = energy[row];
+      info[row].finite = std::isfinite(energy[row]) && outcomes[row].check == 0;
+    }
+    return info;
+  });
 }
 
 }  // namespace chainfleet

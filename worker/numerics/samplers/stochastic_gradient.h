@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// The examples of each row's batch, and room for gradient and energy of `theta`'s rows, in the scratch.
+// The examples of each row's batch, and room for the gradient of `theta`'s rows, in the scratch.
 BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta);
 
 // Gradient and energy at `theta`, each row on its own batch, into the scratch.
@@ -23,10 +23,10 @@ struct LangevinTerms {
 };
 
 // The update of kernels/update.h with the scratch's gradient; `theta_a` may be null. One StepInfo per row.
-std::vector<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,
-                                     ThetaArena* theta_a);
+Late<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,
+                              ThetaArena* theta_a);
 
 // The StepInfo of each row of a step that made `outcomes` from the scratch's energies.
-std::vector<StepInfo> InfoOf(const StepInputs& inputs, const std::vector<PassOutcome>& outcomes);
+Late<StepInfo> InfoOf(const StepInputs& inputs, Late<PassOutcome> outcomes);
 
 }  // namespace chainfleet

@@ -22,7 +22,7 @@ std::vector<std::string> Swag::Arenas() const {
   return names;
 }
 
-std::vector<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
+Late<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
   const int64_t last = inputs.plan->training_steps;
   const auto training = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < last; });
   const auto sampling = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t >= last; });
@@ -40,8 +40,10 @@ std::vector<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) 
   if (!Any(training)) return of_sampling;
   const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
   EvaluateBatches(some, state->theta());
-  std::vector<StepInfo> info = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  const Late<StepInfo> trained = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
   TakeSnapshots(some, state);
+  if (!Any(sampling)) return trained;
+  std::vector<StepInfo> info = trained;
   for (size_t row = 0; row < info.size(); ++row) {
     if (sampling[row].active) info[row] = of_sampling[row];
   }

@@ -28,7 +28,7 @@ struct Swag {
   std::vector<std::string> Arenas() const;
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState* state, int64_t row) const { state->numbers[row] = {0}; }
-  std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
+  Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 
  private:
   void TakeSnapshots(const StepInputs& inputs, SamplerState* state) const;

@@ -10,10 +10,17 @@ namespace chainfleet {
 namespace {
 
 // Errors of no type of their own: of the CPU's allocator, and of libraries that allocate on a GPU by themselves.
+// LibTorch tries every plan of cuDNN for a convolution, and drops the error of each, out of memory too; the last text
+// is all that is left. A convolution that has no plan at all says the same, and still fails with a single chain.
 bool SaysMemoryIsShort(const std::string& why) {
-  constexpr const char* kTexts[] = {"can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+  constexpr const char* kTexts[] = {"can't allocate memory",
+                                    "CUBLAS_STATUS_ALLOC_FAILED",
+                                    "CUDNN_STATUS_ALLOC_FAILED",
+                                    "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
                                     "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-                                    "CUSOLVER_STATUS_ALLOC_FAILED"};
+                                    "CUSOLVER_STATUS_ALLOC_FAILED",
+                                    "CUDA driver error: out of memory",
+                                    "unable to find an engine to execute this computation"};
   return std::ranges::any_of(kTexts, [&](const char* text) { return why.find(text) != std::string::npos; });
 }
 

@@ -33,6 +33,7 @@ struct ChainStats {
   double anchor_distance = 0;  // |theta - theta_a|, 0 without an anchor
   std::optional<MetropolisStats> metropolis;
   std::optional<RunReport> report;  // none before the first measurement
+  int64_t device_bytes = 0;         // of a GPU that the chain takes, measured in a step; 0: not measured
 };
 
 // The durable position of a chain: what the store holds and a grant carries.

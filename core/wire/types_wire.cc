@@ -153,6 +153,7 @@ v1::ChainStats ToProto(const ChainStats& stats) {
     metropolis.set_guarded(stats.metropolis->guarded);
   }
   if (stats.report) RunReport::Fields(*stats.report, FieldWriter(proto.mutable_report()));
+  proto.set_device_bytes(stats.device_bytes);
   return proto;
 }
 
@@ -161,7 +162,8 @@ ChainStats FromProto(const v1::ChainStats& proto) {
                       .step_size = proto.step_size(),
                       .temperature = proto.temperature(),
                       .steps_per_second = proto.steps_per_second(),
-                      .anchor_distance = proto.anchor_distance()};
+                      .anchor_distance = proto.anchor_distance(),
+                      .device_bytes = proto.device_bytes()};
   if (proto.has_metropolis()) {
     const v1::MetropolisStats& metropolis = proto.metropolis();
     stats.metropolis = {.acceptance = metropolis.acceptance(),

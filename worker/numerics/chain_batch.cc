@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/domain/sweep_points.h"
 #include "worker/numerics/checkpoint_codec.h"
+#include "worker/numerics/device_memory.h"
 #include "worker/numerics/holding_time.h"
 #include "worker/numerics/minibatch.h"
 #include "worker/numerics/potential_factory.h"
@@ -147,8 +148,13 @@ class KernelBatch final : public ChainBatch {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       scratch_.gradients = 0;
+      // What a chain takes is told best by the fullest step: less of it belongs to no chain.
+      const bool measures = device_.is_cuda() && rows_.size() > measured_rows_;
+      std::optional<WorkMemory> memory;
+      if (measures) memory.emplace(device_);
       Late<StepInfo> info =
           std::visit([&](const auto& kernel) -> Late<StepInfo> { return kernel.Step(inputs, &state_); }, kernel_);
+      if (measures) MeasureMemory(memory->Read());
       for (size_t r = 0; r < rows_.size(); ++r) rows_[r].step += static_cast<int64_t>(chains[r].active);
       // The host may have to wait for the step before. The GPU works on this step meanwhile.
       ReadUnread();
@@ -213,6 +219,14 @@ class KernelBatch final : public ChainBatch {
     Late<StepInfo> info;
     std::vector<bool> moved;
   };
+
+  void MeasureMemory(int64_t step_bytes) {
+    int64_t bytes = step_bytes + scratch_.gradient.bytes() + (held_ ? held_->arena().bytes() : 0);
+    for (const ThetaArena& arena : state_.arenas) bytes += arena.bytes();
+    for (const ThetaArena& arena : scratch_.arenas) bytes += arena.bytes();
+    measured_rows_ = rows_.size();
+    chain_bytes_ = bytes / std::ssize(rows_);
+  }
 
   static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
 
@@ -315,6 +329,7 @@ class KernelBatch final : public ChainBatch {
         rows_[r].report->log_evidence = seen.log_evidence;
       }
       report.stats.report = rows_[r].report;
+      report.stats.device_bytes = chain_bytes_;
       report.finite = rows_[r].finite;
       report.draw_due = report.finite && seen.kept && steps_.CollectsAfter(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), seen.moved, report.draw_due);
@@ -368,6 +383,8 @@ class KernelBatch final : public ChainBatch {
   StepScratch scratch_;
   std::vector<Row> rows_;
   Unread unread_;
+  size_t measured_rows_ = 0;  // in the step that chain_bytes_ comes from
+  int64_t chain_bytes_ = 0;
 };
 
 }  // namespace

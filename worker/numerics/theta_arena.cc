@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "worker/numerics/tensor_view.h"
+#include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
 
@@ -13,16 +14,8 @@ ThetaArena::ThetaArena(std::shared_ptr<const Layout> layout, Device device)
     : layout_(std::move(layout)), device_(device) {}
 
 void ThetaArena::AddRow() {
-  if (rows_ == capacity_) {
-    const int64_t capacity = std::max<int64_t>(4, 2 * capacity_);
-    // LibTorch's allocators align to 64 bytes on the CPU and 512 on a GPU.
-    auto owner = std::make_shared<at::Tensor>(
-        at::zeros({capacity, row_stride()}, at::TensorOptions().dtype(at::kFloat).device(TorchDevice(device_))));
-    if (rows_ > 0) owner->narrow(0, 0, rows_).copy_(RowsView(*this));
-    float* data = owner->data_ptr<float>();
-    data_ = std::shared_ptr<float>(std::move(owner), data);
-    capacity_ = capacity;
-  }
+  // A quarter more: while rows move, the device has both buffers, and it may be nearly full.
+  if (rows_ == capacity_) Resize(capacity_ + std::max<int64_t>(1, capacity_ / 4));
   ++rows_;
   RowsView(*this)[rows_ - 1].zero_();
 }
@@ -34,6 +27,22 @@ void ThetaArena::RemoveRow(int64_t r) {
     rows[r].copy_(rows[rows_ - 1]);
   }
   --rows_;
+  if (rows_ > capacity_ / 2) return;
+  // If there is no memory for both buffers, the larger one stays.
+  CatchTorch("an arena that shrinks", [&] {
+    Resize(rows_);
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+void ThetaArena::Resize(int64_t capacity) {
+  // LibTorch's allocators align to 64 bytes on the CPU and 512 on a GPU.
+  auto owner = std::make_shared<at::Tensor>(
+      at::zeros({capacity, row_stride()}, at::TensorOptions().dtype(at::kFloat).device(TorchDevice(device_))));
+  if (rows_ > 0) owner->narrow(0, 0, rows_).copy_(RowsView(*this));
+  float* data = owner->data_ptr<float>();
+  data_ = std::shared_ptr<float>(std::move(owner), data);
+  capacity_ = capacity;
 }
 
 ThetaArena ThetaArena::Clone() const {

@@ -25,8 +25,9 @@ class ThetaArena {
   Device device() const { return device_; }
   int64_t rows() const { return rows_; }  // C
   int64_t row_stride() const { return layout_->row_stride(); }
+  int64_t bytes() const { return capacity_ * row_stride() * static_cast<int64_t>(sizeof(float)); }  // on its device
 
-  // Device memory. Moves when rows are added: do not keep.
+  // Device memory. Moves when rows are added or removed: do not keep.
   float* data() { return data_.get(); }
   const float* data() const { return data_.get(); }
   float* row(int64_t r) { return data_.get() + r * row_stride(); }
@@ -34,7 +35,7 @@ class ThetaArena {
 
   // Appends a row of zeros.
   void AddRow();
-  // Removes row `r`; the last row takes its place.
+  // Removes row `r`; the last row takes its place. Gives memory back when half of it is not used.
   void RemoveRow(int64_t r);
   ThetaArena Clone() const;
 
@@ -45,6 +46,8 @@ class ThetaArena {
   void CopyRow(int64_t r, const ThetaArena& other);
 
  private:
+  void Resize(int64_t capacity);  // at least rows_
+
   std::shared_ptr<const Layout> layout_;
   Device device_;
   int64_t rows_ = 0;

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
+#include "worker/numerics/device_memory.h"
 #include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {
@@ -208,7 +209,7 @@ void ChainBatchRunner::Step(Part* part) {
   const absl::Duration began = clock_->Monotonic();
   const absl::StatusOr<std::vector<RowReport>> reports = part->batch->Step();
   const absl::Duration ended = clock_->Monotonic();
-  if (absl::IsResourceExhausted(reports.status())) return Split(part);
+  if (absl::IsResourceExhausted(reports.status())) return Split(part, reports.status());
   if (!reports.ok()) return FailAll(part, reports.status());
   part->timer.Add(began, ended);
   StepFigures step{.rows = static_cast<int>(reports->size()), .took = ended - began};
@@ -353,32 +354,38 @@ void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
   std::erase_if(part->rows, [](const auto& entry) { return !entry.second.unsent; });
 }
 
-void ChainBatchRunner::Split(Part* part) {
+void ChainBatchRunner::Split(Part* part, const absl::Status& why) {
   std::vector<int32_t> inside;
   for (const auto& [index, row] : part->rows) {
     if (row.in_batch) inside.push_back(index);
   }
-  if (inside.size() <= 1) return FailAll(part, absl::ResourceExhaustedError("out of memory with a single chain"));
+  const std::string reason(why.message());
+  if (inside.size() <= 1) {
+    return FailAll(part, absl::ResourceExhaustedError("out of memory with a single chain: " + reason));
+  }
   const size_t half = inside.size() / 2;
   max_rows_ = inside.size() - half;
   const std::string leases = LeasesOf(part->rows, [](const Row& row) { return row.in_batch; });
-  Log(LogLevel::kWarning, "out of memory: the batch is split", {{"job", plan_->job}, {"chains", leases}});
+  Log(LogLevel::kWarning, "out of memory: the batch is split",
+      {{"job", plan_->job}, {"chains", leases}, {"error", reason}});
   absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, inputs_);
   // It is known before it has rows: they are not lost with it if moving them fails.
   Part* const other = parts_.emplace_back(std::make_unique<Part>()).get();
   if (batch.ok()) other->batch = *std::move(batch);
+  // All leave before the first joins the other batch: what they leave behind is the memory that it takes.
   for (size_t i = inside.size() - half; i < inside.size(); ++i) {
     if (!part->batch->IsFinite(inside[i])) continue;  // the next step here says so
     const auto it = part->rows.find(inside[i]);
-    const std::string state = part->batch->SaveResumePoint(inside[i]);
-    const absl::Status added = other->batch ? other->batch->AddChain(inside[i], state) : batch.status();
-    if (!added.ok()) {
-      Fail(part, &it->second, "no memory for a second batch: " + std::string(added.message()));
-      continue;
-    }
-    other->rows.insert(part->rows.extract(it));
+    it->second.parked = part->batch->SaveResumePoint(inside[i]);
     part->batch->RemoveChain(inside[i]);
+    it->second.in_batch = false;
+    if (batch.ok()) {
+      other->rows.insert(part->rows.extract(it));
+    } else {
+      Fail(part, &it->second, "no memory for a second batch: " + std::string(batch.status().message()));
+    }
   }
+  ReleaseCachedMemory();
   std::erase_if(part->rows, [](const auto& entry) { return entry.second.leaving && !entry.second.unsent; });
 }
 

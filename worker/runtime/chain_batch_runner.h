@@ -95,7 +95,8 @@ class ChainBatchRunner {
   void LeaveBatch(Part* part, Row* row);
   void Fail(Part* part, Row* row, const std::string& reason);
   void FailAll(Part* part, const absl::Status& status);
-  void Split(Part* part);
+  // Parks half of the chains in a part of their own. `why`: what the step said.
+  void Split(Part* part, const absl::Status& why);
 
   const std::shared_ptr<const JobPlan> plan_;
   const JobInputs inputs_;

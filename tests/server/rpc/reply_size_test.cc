@@ -25,7 +25,7 @@ const std::string kLongName(253, 'w'), kJobId = std::string(63, 'j') + "-aaaaaa"
 ChainStats FullStats() {
   RunReport report;
   RunReport::Fields(report, [](const char*, auto& value) { value = 1; });
-  return {1, 1, 1, 1, 1, MetropolisStats{1, 1, 1, 1, 1}, report};
+  return {1, 1, 1, 1, 1, MetropolisStats{1, 1, 1, 1, 1}, report, kHuge};
 }
 
 // 4,096 chains that failed with the longest reason, 256 points that were stopped, the longest spec.

@@ -12,6 +12,7 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
@@ -64,6 +65,10 @@ using at::CUDAHooksRegistry;
 using at::RegistererCUDAHooksRegistry;
 REGISTER_CUDA_HOOKS(CUDAHooks)
 
+// Of both devices together.
+c10::CachingDeviceAllocator::DeviceStats memory_stats;
+c10::CachingAllocator::Stat& bytes_in_use = memory_stats.allocated_bytes[0];
+
 // A block's size lies before it.
 constexpr size_t kAlignment = 512;
 constexpr int kNan = 0xff;  // in each byte: a NaN of every floating type
@@ -74,6 +79,7 @@ void Free(void* memory) {
   size_t size;
   std::memcpy(&size, block, sizeof size);
   std::memset(memory, kNan, size);
+  bytes_in_use.decrease(size);
   std::free(block);
 }
 
@@ -89,7 +95,7 @@ void FailIfDue() {
   throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress, "CUDA error: an illegal address");
 }
 
-class Allocator final : public c10::Allocator {
+class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t size) override {
     FailIfDue();
@@ -99,12 +105,23 @@ class Allocator final : public c10::Allocator {
     char* const block = static_cast<char*>(std::aligned_alloc(kAlignment, kAlignment + padded));
     std::memcpy(block, &padded, sizeof padded);
     std::memset(block + kAlignment, kNan, padded);
+    bytes_in_use.increase(padded);
     return {block + kAlignment, block + kAlignment, &Free, Cuda(current)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &Free; }
   void copy_data(void* to, const void* from, size_t size) const override { std::memcpy(to, from, size); }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override { ++counts.emptied; }
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return memory_stats; }
+  void resetAccumulatedStats(c10::DeviceIndex) override { bytes_in_use.reset_accumulated(); }
+  void resetPeakStats(c10::DeviceIndex) override { bytes_in_use.reset_peak(); }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex) override {
+    return {chainfleet::fake_cuda::kMemoryBytes - bytes_in_use.current, chainfleet::fake_cuda::kMemoryBytes};
+  }
 };
 Allocator allocator;
+const c10::AllocatorRegisterer<at::kCUDA> registered(&allocator);
 
 // Pinned memory: where it begins, and its size.
 std::map<const char*, size_t> pinned;
@@ -378,6 +395,7 @@ void CopyLate(at::Tensor& self, const at::Tensor& from) {
 at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
   const bool is_within = self.device() == from.device();
   ++(is_within ? counts.operators : counts.copies);
+  if (!is_within) counts.copied_bytes += static_cast<int64_t>(from.nbytes());
   if (!is_within && non_blocking && IsPinned((self.is_cpu() ? self : from).const_data_ptr())) {
     CopyLate(self, from);
     return self;

@@ -9,6 +9,8 @@ namespace chainfleet::fake_cuda {
 // After kLost everything else fails, too, as on a GPU whose context is broken.
 enum class Fault { kOutOfMemory, kLost };
 
+inline constexpr int64_t kMemoryBytes = int64_t{1} << 30;
+
 // Calls since the process began. A real GPU launches a kernel at least for each operator.
 struct Counts {
   int64_t operators = 0;  // of LibTorch, without views
@@ -16,6 +18,8 @@ struct Counts {
   int64_t allocations = 0;
   int64_t copies = 0;    // between the host and a device
   int64_t blocking = 0;  // waits of the host, for a copy, operator or event, that leave the device with nothing to do
+  int64_t copied_bytes = 0;
+  int64_t emptied = 0;  // times that the allocator was told to give back what it keeps
   bool operator==(const Counts&) const = default;
 };
 

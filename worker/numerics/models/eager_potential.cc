@@ -14,6 +14,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/late_copy.h"
 #include "worker/numerics/likelihoods/likelihood.h"
@@ -35,6 +36,32 @@ void CopyToHost(const at::Tensor& values, double* out) {
   std::copy_n(host.const_data_ptr<double>(), host.numel(), out);
 }
 
+struct DeviceInputs {
+  std::shared_ptr<const ResidentDataset> dataset;
+  at::Tensor values;  // [N, row_size] as stored; on the CPU they are the data set's own
+};
+
+// One copy on a device, for all potentials that have it at a time.
+std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::shared_ptr<const ResidentDataset>& dataset) {
+  static Mutex mutex;
+  static auto* const known = new std::vector<std::weak_ptr<const DeviceInputs>>;
+  MutexLock lock(&mutex);
+  std::erase_if(*known, [](const auto& inputs) { return inputs.expired(); });
+  for (const auto& entry : *known) {
+    const auto inputs = entry.lock();
+    if (inputs && inputs->dataset == dataset && inputs->values.device() == device) return inputs;
+  }
+  const Dataset& data = dataset->description();
+  const bool bytes = data.input_type == InputType::kUint8;
+  // from_blob takes a mutable pointer; nothing writes through it.
+  char* raw = const_cast<char*>(dataset->input_bytes().data());
+  const at::Tensor stored =
+      at::from_blob(raw, {data.num_rows, dataset->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat));
+  auto inputs = std::make_shared<const DeviceInputs>(DeviceInputs{dataset, stored.to(device)});
+  known->push_back(inputs);
+  return inputs;
+}
+
 class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
@@ -50,15 +77,12 @@ class EagerPotential final : public Potential {
         batching_(batching),
         script_(std::move(script)) {
     const Dataset& data = dataset_->description();
-    const bool bytes = data.input_type == InputType::kUint8;
-    // from_blob takes a mutable pointer; nothing writes through it.
-    char* raw = const_cast<char*>(dataset_->input_bytes().data());
-    inputs_ = at::from_blob(raw, {data.num_rows, dataset_->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat))
-                  .to(device_);
+    shared_inputs_ = InputsOn(device_, dataset_);
+    inputs_ = shared_inputs_->values;
     const bool numbers = data.target_type == TargetType::kFloat32;
     const std::vector<float> targets = dataset_->TargetNumbers(settings.target_units);
     targets_ = at::tensor(targets, at::kFloat).to(device_, numbers ? at::kFloat : at::kLong);
-    const InputRows rows(data.input_type, raw, network_.input_shape, settings.normalisation);
+    const InputRows rows(data.input_type, dataset_->input_bytes().data(), network_.input_shape, settings.normalisation);
     scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
     shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);
   }
@@ -277,8 +301,9 @@ class EagerPotential final : public Potential {
   const at::Device device_;
   const ChainBatching batching_;
   const std::shared_ptr<const ScriptedNetwork> script_;  // null: the network's layers
-  at::Tensor inputs_, targets_;                          // [N, row_size] as stored, [N] labels or numbers
-  at::Tensor scale_, shift_;                             // [channels, 1]
+  std::shared_ptr<const DeviceInputs> shared_inputs_;
+  at::Tensor inputs_, targets_;  // [N, row_size] as stored, [N] labels or numbers
+  at::Tensor scale_, shift_;     // [channels, 1]
 };
 
 }  // namespace

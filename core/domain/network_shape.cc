@@ -1,5 +1,6 @@
 #include "core/domain/network_shape.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -45,6 +46,7 @@ class Inference {
       if (NumValues(layer.output) > kMaxActivation)
         return Misfit(layer, "gives too many values: " + Text(layer.output));
       network.activation_floats = SaturatingAdd(network.activation_floats, NumValues(layer.output));
+      network.largest_output = std::max(network.largest_output, NumValues(layer.output));
       shape = layer.output;
       placed.push_back(std::move(layer));
     }

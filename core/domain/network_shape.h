@@ -28,6 +28,7 @@ struct NetworkShape {
   std::vector<ParameterShape> parameters;  // what is sampled, in layout order
   std::vector<ParameterShape> statistics;  // of batch norm, kept with a draw: offsets go on where the parameters end
   int64_t activation_floats = 0;           // of one example, outputs of all layers together
+  int64_t largest_output = 0;              // of one example and one layer
 };
 
 // Names count each kind within its list: conv1, fc1 (linear), bn1 (batch_norm), frn1, residual1, concat1, ...

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/support/network_fixture.h"
 #include "worker/numerics/chain_batch.h"
+#include "worker/numerics/models/eager_potential.h"
 
 namespace chainfleet {
 namespace {
@@ -46,6 +47,18 @@ TEST_P(FullSizeNetworks, StartAChainInARowOfTheirOwnSize) {
   EXPECT_EQ(NumParameters((*batch)->parameters()),
             network.statistics.empty() ? parameters : NumParameters(network.statistics));
   EXPECT_GE(static_cast<int64_t>((*batch)->SaveResumePoint(0).size()), 4 * parameters);
+}
+
+// Of resnet18's first convolution, 64 maps of 32 x 32 for each of 128 examples, 256 chains would have 2^31 values.
+TEST(FullSizeNetworks, NoTensorOfABatchHasTooManyElementsForAGpu) {
+  const auto most = [](const char* name, const std::vector<int64_t>& input_shape, int64_t batch_size) {
+    return MostChainsTogether(*InferNetwork({BuiltinModel{name, {}}}, input_shape, 10), batch_size);
+  };
+  EXPECT_EQ(most("resnet18", {3, 32, 32}, 128), 255);
+  EXPECT_EQ(most("lenet5", {1, 28, 28}, 128), 3566);               // 6 maps of 28 x 28
+  EXPECT_EQ(most("resnet18", {3, 32, 32}, 1), 910);                // 512 x 512 x 3 x 3 weights
+  EXPECT_EQ(most("softmax_regression", {1, 28, 28}, 128), 21399);  // the images
+  EXPECT_EQ(most("resnet18", {3, 32, 32}, int64_t{1} << 20), 1);
 }
 
 std::vector<std::string> AllNames() { return absl::StrSplit(BuiltinNames(), ", "); }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "core/base/mutex.h"
@@ -113,7 +114,7 @@ class EagerPotential final : public Potential {
   }
 
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
-    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+    ForEachPart(theta.rows(), batch.size, [&](int64_t first, int64_t count) {
       const c10::AutoGradMode autograd(false);
       CopyToHost(BatchLosses(Parameters(theta, first, count), first, count, batch), losses + first * batch.size);
     });
@@ -121,7 +122,7 @@ class EagerPotential final : public Potential {
 
   bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
     if (script_ != nullptr) return false;
-    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+    ForEachPart(theta.rows(), 1, [&](int64_t first, int64_t count) {
       for (int64_t row = first; row < first + count; ++row) {
         const auto [sum, begin, size] = slices[row];
         if (sum == nullptr) continue;
@@ -148,7 +149,7 @@ class EagerPotential final : public Potential {
     for (int64_t begin = 0; begin < batches; begin += kStatisticsRound) {
       const int64_t count = std::min(kStatisticsRound, batches - begin);
       std::vector<at::Tensor> of_batch(count);
-      ForEachPart(count, [&](int64_t first, int64_t some) {
+      ForEachPart(count, 1, [&](int64_t first, int64_t some) {
         for (int64_t b = first; b < first + some; ++b) of_batch[b] = BatchStatistics(arena, begin + b);
       });
       for (const at::Tensor& statistics : of_batch) sum += statistics;
@@ -158,10 +159,14 @@ class EagerPotential final : public Potential {
   }
 
  private:
-  // Calls `part(first, count)` for stretches of [0, all).
+  // Calls `part(first, count)` for stretches of [0, all); each of a stretch has a batch of `batch_size`.
   template <typename Part>
-  void ForEachPart(int64_t all, const Part& part) const {
-    if (batching_ == ChainBatching::kTogether) return part(0, all);
+  void ForEachPart(int64_t all, int64_t batch_size, const Part& part) const {
+    if (batching_ == ChainBatching::kTogether) {
+      const int64_t most = MostChainsTogether(network_, batch_size);
+      for (int64_t first = 0; first < all; first += most) part(first, std::min(most, all - first));
+      return;
+    }
     if (device_.is_cuda()) {
       for (int64_t i = 0; i < all; ++i) part(i, 1);
       return;
@@ -192,7 +197,7 @@ class EagerPotential final : public Potential {
   void EvaluateParts(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, const TakeEnergies& take,
                      double* squared_norms) const {
     const double scale = static_cast<double>(num_examples()) / static_cast<double>(batch.size);
-    ForEachPart(theta.rows(), [&](int64_t first, int64_t count) {
+    ForEachPart(theta.rows(), batch.size, [&](int64_t first, int64_t count) {
       const c10::AutoGradMode autograd(true);
       std::vector<at::Tensor> parameters = Parameters(theta, first, count);
       for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
@@ -307,6 +312,12 @@ class EagerPotential final : public Potential {
 };
 
 }  // namespace
+
+int64_t MostChainsTogether(const NetworkShape& network, int64_t batch_size) {
+  int64_t largest = batch_size * std::max(NumValues(network.input_shape), network.largest_output);
+  for (const ParameterShape& parameter : network.parameters) largest = std::max(largest, NumValues(parameter.shape));
+  return std::max<int64_t>(1, std::numeric_limits<int32_t>::max() / largest);
+}
 
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,

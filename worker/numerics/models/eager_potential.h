@@ -16,6 +16,10 @@ class ScriptedNetwork;
 // bits depend neither on the others nor on the threads; the way of a CPU.
 enum class ChainBatching { kTogether, kApart };
 
+// How many chains' batches of `batch_size` go together: no tensor of theirs has 2^31 elements, from which on libraries
+// of a GPU fail. At least one.
+int64_t MostChainsTogether(const NetworkShape& network, int64_t batch_size);
+
 // Keeps a copy of the data set on `device`, in its stored type. `script`: the network is a module, which goes kApart,
 // and `network` its shape. Gradients by autograd through detached leaf views of the arena.
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,

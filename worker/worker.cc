@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 #include "worker/module_check.h"
+#include "worker/numerics/device_memory.h"
 
 namespace chainfleet {
 namespace {
@@ -29,10 +30,21 @@ DiskCache Disk(const WorkerOptions& options) {
   return options.cache_directory.empty() ? DiskCache{} : DiskCache{RealFileSystem(), options.cache_directory};
 }
 
+// What is free of the GPU, but for a tenth: data sets, draws of predictions and libraries take memory that belongs to
+// no chain. 0: unknown.
+int64_t GpuMemoryBytes(const std::string& device) {
+  const absl::StatusOr<Device> parsed = ParseDevice(device);
+  const absl::StatusOr<int64_t> free = parsed.ok() ? FreeDeviceBytes(*parsed) : parsed.status();
+  if (free.ok()) return *free - *free / 10;
+  Log(LogLevel::kWarning, "the GPU does not tell its memory: chains are placed by slots alone",
+      {{"device", device}, {"error", free.status().ToString()}});
+  return 0;
+}
+
 DeviceReport Report(const WorkerOptions& options) {
   const bool cpu = options.device == "cpu";
-  const int64_t host = cpu ? HostMemoryBytes() : 0;
-  const int64_t memory = options.memory_gib > 0 ? std::llround(options.memory_gib * 0x1p30) : host;
+  const int64_t usual = cpu ? HostMemoryBytes() : GpuMemoryBytes(options.device);
+  const int64_t memory = options.memory_gib > 0 ? std::llround(options.memory_gib * 0x1p30) : usual;
   const int slots = options.chain_slots > 0 ? options.chain_slots : (cpu ? 16 : 64);
   return {options.device, memory, slots};
 }

@@ -34,7 +34,7 @@ struct WorkerOptions {
   std::string cache_directory;  // data sets between runs; empty: in memory only
   int threads = 1;              // of the CPU's kernels
   int chain_slots = 0;          // chains to hold at once; 0: 16 on a CPU, 64 on a GPU
-  double memory_gib = 0;        // of the device for chains; 0: HostMemoryBytes on a CPU, unknown on a GPU
+  double memory_gib = 0;        // of the device for chains; 0: HostMemoryBytes on a CPU, 9/10 of what a GPU has free
   double serve_share = 0.5;     // of the device for predictions while chains run
   int64_t draw_cache_mib = limits::kDrawCacheBytes / limits::kMiB;  // of memory for draws between predictions
   static constexpr int kFreePort = -1;

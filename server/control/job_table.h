@@ -38,7 +38,7 @@ struct JobEntry {
   std::map<std::string, int64_t> aliases;  // of its versions, to their numbers
   JobState state = JobState::kPending;     // derived
   int64_t total_steps = 0;                 // of one chain
-  int64_t chain_bytes = 0;                 // estimated memory of one
+  int64_t chain_bytes = 0;                 // memory of one: estimated, or more that a worker has measured
   int64_t draw_bytes = 0;                  // of one draw with all its kinds, estimated
   uint64_t version = 1;                    // rises with every change that shows
   // Indices of PENDING chains while the intent is RUN: those that may share a worker, those that may not, and those

@@ -46,6 +46,7 @@ struct FakeWorker {
   std::string id, incarnation;
   int32_t slots;
   int64_t memory_bytes = int64_t{1} << 30;
+  int64_t chain_bytes = 0;  // that each of its chains takes, as it has measured
   uint64_t seq = 0;
   int32_t protocol_version = kProtocolVersion;
   bool draining = false;
@@ -71,7 +72,9 @@ struct FakeWorker {
     request.host = "host-of-" + id;
     request.store_incarnation = store_incarnation;
     request.devices = {{"cpu", memory_bytes, slots}};
-    for (const auto& [chain, held] : chains) request.chains.push_back({chain, held.epoch, held.progress.step, {}});
+    for (const auto& [chain, held] : chains) {
+      request.chains.push_back({chain, held.epoch, held.progress.step, {.device_bytes = chain_bytes}});
+    }
     request.released = std::exchange(released, {});
     request.draining = draining;
     return request;

@@ -1,4 +1,5 @@
 // Synchronize, grants and stop orders (protocol 4).
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -197,6 +198,28 @@ TEST_F(DispatcherWorkers, SpreadsFourChainsOverTwoWorkersThatArriveOneAfterTheOt
   executor_.RunFor(absl::Milliseconds(300));
   EXPECT_EQ(a.get()->grants.size(), 2u);
   EXPECT_EQ(b.get()->grants.size(), 2u);
+}
+
+TEST_F(DispatcherWorkers, PlacesChainsByTheMemoryThatAWorkerHasMeasured) {
+  Create("job", 16);
+  FakeWorker first("w1", 2), second("w2", 8), third("w3", 8);
+  Sync(&first);
+  Sync(&first);
+  ASSERT_EQ(first.chains.size(), 2u);
+  first.chain_bytes = 300 * limits::kMiB;  // much more than is estimated of these chains, and 3 of them fit
+  Sync(&first);
+  Sync(&second);
+  Sync(&second);
+  EXPECT_EQ(second.chains.size(), 3u);
+  first.slots = 8;
+  Sync(&first);
+  Sync(&first);
+  EXPECT_EQ(first.chains.size(), 3u) << "those that it had count as much as they take";
+  first.chain_bytes = std::numeric_limits<int64_t>::max();  // a worker's word is bounded, and sums of it are
+  Sync(&first);
+  Sync(&third);
+  Sync(&third);
+  EXPECT_EQ(third.chains.size(), 1u);
 }
 
 TEST_F(DispatcherWorkers, GrantIsRepeatedWithTheSameEpochUntilListed) {

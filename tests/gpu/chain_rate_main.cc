@@ -87,10 +87,11 @@ void PrintRate(ChainBatch* batch, const Settings& settings, const Device& device
   const double seconds = absl::ToDoubleSeconds(clock.Monotonic() - begin), cpu = CpuSeconds() - cpu_begin;
   absl::PrintF(
       "{\"what\": \"chainfleet\", \"model\": \"%s\", \"chains\": %d, \"precision\": \"%s\", \"batch\": %d, "
-      "\"rate\": %.6g, \"ms_per_step\": %.6g, \"cpu_ms_per_step\": %.6g, \"first_step_s\": %.4g, \"steps\": %d}\n",
+      "\"rate\": %.6g, \"ms_per_step\": %.6g, \"cpu_ms_per_step\": %.6g, \"first_step_s\": %.4g, \"steps\": %d, "
+      "\"seconds\": %.4g}\n",
       settings.model, settings.chains, settings.precision == Precision::kTf32 ? "tf32" : "float32",
       settings.batch_size, steps * settings.chains / seconds, 1e3 * seconds / steps, 1e3 * cpu / steps,
-      first_step_seconds, steps);
+      first_step_seconds, steps, seconds);
   std::fflush(stdout);
 }
 

@@ -53,7 +53,7 @@ else
   exit 1
 fi
 ldd "$folder"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-  grep -vE "^$(dirname "$torch")|/(libc|libm|libmvec|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libgomp)\.so" |
+  grep -vE "^$(dirname "$torch")|/(libc|libm|libmvec|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libgomp|libutil)\.so" |
   xargs cp -L -t "$folder/lib"
 strip --strip-unneeded "$folder"/bin/* "$folder"/lib/*
 

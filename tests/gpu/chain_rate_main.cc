@@ -63,6 +63,11 @@ std::shared_ptr<const JobPlan> PlanOf(const Settings& settings, const ResidentDa
   return plan;
 }
 
+void Step(ChainBatch* batch) {
+  const auto stepped = batch->Step();
+  CHAINFLEET_CHECK(stepped.ok()) << stepped.status().ToString();
+}
+
 // Steps that the host has issued may still run on the device.
 void WaitFor(const Device& device) {
   if (!device.is_cuda()) return;
@@ -82,7 +87,7 @@ void PrintRate(ChainBatch* batch, const Settings& settings, const Device& device
   const absl::Duration begin = clock.Monotonic();
   const double cpu_begin = CpuSeconds();
   int64_t steps = 0;
-  for (; clock.Monotonic() - begin < absl::Seconds(settings.seconds); ++steps) CHAINFLEET_CHECK(batch->Step().ok());
+  for (; clock.Monotonic() - begin < absl::Seconds(settings.seconds); ++steps) Step(batch);
   WaitFor(device);
   const double seconds = absl::ToDoubleSeconds(clock.Monotonic() - begin), cpu = CpuSeconds() - cpu_begin;
   absl::PrintF(
@@ -110,7 +115,7 @@ Profile ProfileSteps(ChainBatch* batch, const Device& device) {
   const std::set<ActivityType> activities = {ActivityType::CPU, ActivityType::CUDA};
   torch::autograd::profiler::prepareProfiler(config, activities);
   torch::autograd::profiler::enableProfiler(config, activities);
-  for (int step = 0; step < kProfiledSteps; ++step) CHAINFLEET_CHECK(batch->Step().ok());
+  for (int step = 0; step < kProfiledSteps; ++step) Step(batch);
   WaitFor(device);
   const auto result = torch::autograd::profiler::disableProfiler();
   Profile profile;
@@ -176,9 +181,9 @@ int Run(const Settings& settings) {
   }
   const SystemClock clock;
   const absl::Duration begin = clock.Monotonic();
-  CHAINFLEET_CHECK((*batch)->Step().ok());
+  Step(batch->get());
   const double first_step_seconds = absl::ToDoubleSeconds(clock.Monotonic() - begin);
-  for (int step = 1; step < kWarmUpSteps; ++step) CHAINFLEET_CHECK((*batch)->Step().ok());
+  for (int step = 1; step < kWarmUpSteps; ++step) Step(batch->get());
   PrintRate(batch->get(), settings, device, first_step_seconds);
   // A profiler that cannot see the device counts no kernels, which is not the number 0.
   const Profile profile = ProfileSteps(batch->get(), device);

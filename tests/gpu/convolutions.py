@@ -15,15 +15,12 @@ import torch.nn.functional as F
 import networks
 from torch_timing import allow_tf32, seconds_per_call
 
-MAX_BYTES = 16 << 30  # of the unfolded images of one layer
-
 
 def grouped(layer, images, weights, batch):
-    _, channels, kernel, stride, padding, _ = layer
-    chains, inputs = len(weights), images[0].shape[1]
+    _, _, _, stride, padding, _ = layer
     x = torch.cat(images, 1).requires_grad_()
     w = torch.cat(weights).requires_grad_()
-    return [x, w], lambda: F.conv2d(x, w, stride=stride, padding=padding, groups=chains)
+    return [x, w], lambda: F.conv2d(x, w, stride=stride, padding=padding, groups=len(weights))
 
 
 def loop(layer, images, weights, batch):
@@ -34,17 +31,24 @@ def loop(layer, images, weights, batch):
 
 
 def im2col(layer, images, weights, batch):
-    _, channels, kernel, stride, padding, _ = layer
-    chains = len(weights)
+    _, _, kernel, stride, padding, _ = layer
     x = torch.cat(images).requires_grad_()
     w = torch.stack([w.flatten(1) for w in weights]).requires_grad_()
 
     def call():
         columns = F.unfold(x, kernel, padding=padding, stride=stride)
-        columns = columns.view(chains, batch, w.shape[2], -1).transpose(1, 2).flatten(2)
+        columns = columns.view(len(weights), batch, w.shape[2], -1).transpose(1, 2).flatten(2)
         return torch.bmm(w, columns)
 
     return [x, w], call
+
+
+def milliseconds_or_none(*arguments):
+    """None: the memory of the device is too small for it."""
+    try:
+        return milliseconds(*arguments)
+    except torch.OutOfMemoryError:
+        return None
 
 
 def milliseconds(algorithm, layer, shape, batch, chains, device, seconds):
@@ -67,7 +71,7 @@ def main(device, seconds, batch, chains, names):
     seen = set()
     for name in names:
         for (layer, shape), count in networks.convolutions(name).items():
-            _, channels, kernel, stride, padding, _ = layer
+            _, channels, kernel, stride, _, _ = layer
             key = (layer[:-1], shape)
             if key in seen:
                 continue
@@ -77,10 +81,7 @@ def main(device, seconds, batch, chains, names):
                 row = {"first_in": name, "layers": count, "convolution": f"{shape[0]}->{channels} {kernel}x{kernel}/{stride}",
                        "extent": shape[1], "chains": chains, "precision": precision}
                 for algorithm in (grouped, loop, im2col):
-                    fits = 4 * chains * batch * shape[0] * kernel**2 * (shape[1] // stride) ** 2 <= MAX_BYTES
-                    row[algorithm.__name__ + "_ms"] = (
-                        milliseconds(algorithm, layer, shape, batch, chains, device, seconds)
-                        if fits or algorithm is not im2col else None)
+                    row[algorithm.__name__ + "_ms"] = milliseconds_or_none(algorithm, layer, shape, batch, chains, device, seconds)
                 print(json.dumps(row), flush=True)
 
 

@@ -2,7 +2,7 @@
 # Packs what a host with a GPU needs to build and measure chainfleet without any package or network: the sources of the
 # worker and its tests, the libraries that they are built with, and the binaries of the service. docs/gpu.md says how to
 # use the bundle.
-#   tests/gpu/pack.sh [--fake] TARGET     TARGET: a file NAME.tar.xz of at most 60 MiB, or a new folder
+#   tests/gpu/pack.sh [--fake] TARGET     TARGET: a file NAME.tar.gz of at most 60 MiB, or a new folder
 #   --fake          the fake GPU takes the place of the CUDA module, for a rehearsal without a GPU
 #   CHAINFLEET_BUILD   folder of a build with server, worker, client and tests/gpu (default: build/release)
 set -euo pipefail
@@ -16,7 +16,7 @@ target=$1
 say() { echo "pack: $*"; }
 
 folder=$target
-if [[ $target = *.tar.xz ]]; then
+if [[ $target = *.tar.gz ]]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   folder=$work/chainfleet-gpu
@@ -58,8 +58,8 @@ ldd "$folder"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
 strip --strip-unneeded "$folder"/bin/* "$folder"/lib/*
 
 for part in src deps bin lib; do say "$part: $(du -sm "$folder/$part" | cut -f1) MiB unpacked"; done
-[[ $target = *.tar.xz ]] || exit 0
-tar -C "$work" --owner=0 --group=0 -c chainfleet-gpu | xz -9 -T0 > "$target"
+[[ $target = *.tar.gz ]] || exit 0
+tar -C "$work" --owner=0 --group=0 -c chainfleet-gpu | gzip -9 > "$target"
 size=$(stat -c %s "$target")
 say "$target: $((size >> 20)) MiB"
 [ "$size" -le $limit ] || { say "more than the 60 MiB that fit a transfer: look at what is large in bin and lib" >&2; exit 1; }

@@ -91,6 +91,8 @@ def run(part, seconds_left):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         reader.join(5)
+        if not reader.is_alive():  # a process that left the group may hold the other end
+            process.stdout.close()
         gpu.close()
         record["seconds"] = time.monotonic() - began
         record["ok"] = record["error"] is None

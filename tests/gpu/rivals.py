@@ -126,7 +126,7 @@ def jax_rival(device, name, batch, chains, precision, seconds):
 
     shape, layers = networks.NETWORKS[name]
     key = jax.random.PRNGKey(1)
-    images = jax.random.randint(key, (EXAMPLES, *shape), 0, 256, dtype=jnp.uint8)
+    images = jax.random.randint(key, (EXAMPLES, *shape), 0, 256).astype(jnp.uint8)
     labels = jax.random.randint(key, (EXAMPLES,), 0, 10)
     theta = [0.05 * jax.random.normal(jax.random.fold_in(key, i), (chains, *p)) for i, p in enumerate(networks.parameter_shapes(name))]
     scanned = 10

@@ -10,5 +10,5 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 usage() { sed -n '2,8p' "$0"; exit 2; }
 case ${1:-} in a | b | c) ;; *) usage ;; esac
-export OMP_WAIT_POLICY=passive XLA_PYTHON_CLIENT_PREALLOCATE=false PYTHONUNBUFFERED=1
+export OMP_WAIT_POLICY=passive XLA_PYTHON_CLIENT_PREALLOCATE=false PYTHONUNBUFFERED=1 PATH=$PATH:/usr/local/cuda/bin
 exec python3 -B "$here/stages.py" "$@"

@@ -68,7 +68,7 @@ def parts_of_a(host):
         host.left_out.append("compute-sanitizer is not installed")
     for tool in ("memcheck", "racecheck", "synccheck") if sanitizer else ():
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", test]
-        yield Part(tool, "compute-sanitizer", 60, python("parity.py", 0, "*ChainsThatLeave*/emcmc_1:*ChainsThatLeave*/sghmc_4", *command),
+        yield Part(tool, "compute-sanitizer", 60, python("parity.py", 0, "*ChainsThatLeave*/*_1:*ChainsThatLeave*/*_4", *command),
                    host.libraries())
 
 

@@ -18,15 +18,16 @@ def allow_tf32(allowed):
 
 
 def seconds_per_call(call, device, seconds):
-    """The mean over calls for so many seconds, after two that are not counted."""
+    """The mean over about so many seconds of calls issued without a wait between them."""
     for _ in range(2):
         call()
-    wait(device)
-    calls, begin = 0, time.monotonic()
-    while True:
-        call()
-        calls += 1
         wait(device)
-        elapsed = time.monotonic() - begin
-        if elapsed >= seconds:
-            return elapsed / calls
+    begin = time.monotonic()
+    call()
+    wait(device)
+    calls = int(min(max(seconds / (time.monotonic() - begin), 1), 1000))
+    begin = time.monotonic()
+    for _ in range(calls):
+        call()
+    wait(device)
+    return (time.monotonic() - begin) / calls

@@ -38,7 +38,8 @@ inline constexpr int kMaxAttemptsWithoutProgress = 6;
 inline constexpr int kCrashesUntilAlone = 2;  // of workers that held the chain, since its last commit
 inline constexpr absl::Duration kAttemptDelay = absl::Milliseconds(500);  // after the first; doubles with each further
 inline constexpr absl::Duration kMaxAttemptDelay = absl::Seconds(30);
-// Of a worker between two chains that ran alone on it: what runs there meanwhile commits, see kResumePointInterval.
+// Of a worker between two chains that ran alone on it: a chain that comes there meanwhile makes its first resume point,
+// see kResumePointInterval.
 inline constexpr absl::Duration kSoloRest = absl::Seconds(30);
 inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
 inline constexpr int kHungStepFactor = 20;
@@ -69,7 +70,12 @@ inline constexpr int64_t kUploadQueueBytes = 64 * kMiB;
 inline constexpr int kUploadAttempts = 8;  // of bytes that arrive wrong or go missing; outages have no count
 inline constexpr absl::Duration kRetryInitial = absl::Milliseconds(100);
 inline constexpr absl::Duration kRetryMax = absl::Seconds(5);
-inline constexpr absl::Duration kResumePointInterval = absl::Seconds(30);  // at least so often, with or without draws
+// A chain's first resume point at a worker comes after kResumePointInterval, with or without draws. Later ones come so
+// seldom that they take 1/kResumePointFactor of the time, but never further apart than kMaxResumePointInterval, which
+// is the most that a lost worker costs a chain.
+inline constexpr absl::Duration kResumePointInterval = absl::Seconds(30);
+inline constexpr absl::Duration kMaxResumePointInterval = absl::Minutes(10);
+inline constexpr int kResumePointFactor = 100;
 inline constexpr absl::Duration kDrainDeadline = absl::Seconds(30);
 inline constexpr int64_t kDrawCacheBytes = 512 * kMiB;
 inline constexpr int64_t kDatasetCacheBytes = 2048 * kMiB;

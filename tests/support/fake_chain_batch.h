@@ -22,6 +22,7 @@ struct FakeBatchScript {
   int64_t trace_every = 0;  // never
   int64_t dimension = 8;
   absl::Duration step_time = absl::Milliseconds(100);
+  absl::Duration save_time;                       // of a resume point
   std::map<int32_t, int64_t> diverges_at;         // chain -> step
   int64_t reports_late_by = 0;                    // steps until a report says so
   std::optional<size_t> max_rows;                 // more: out of memory
@@ -104,6 +105,7 @@ class FakeChainBatch final : public ChainBatch {
   bool IsFinite(int32_t index) override { return IsFiniteAfter(index, rows_.at(index)); }
   std::string SaveResumePoint(int32_t index) const override {
     script_->on_call();
+    clock_->Advance(script_->save_time);
     return std::to_string(rows_.at(index));
   }
   const std::vector<ParameterShape>& parameters() const override { return parameters_; }

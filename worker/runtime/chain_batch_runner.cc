@@ -219,6 +219,7 @@ void ChainBatchRunner::Step(Part* part) {
     step.rejected += report.accepted == false;
   }
   observer_->OnStep(step);
+  resume_point_interval_ = ResumePointInterval();
   for (const RowReport& report : *reports) TakeReport(part, report);
   std::erase_if(part->rows, [](const auto& entry) { return entry.second.leaving && !entry.second.unsent; });
 }
@@ -275,7 +276,16 @@ bool ChainBatchRunner::SegmentIsFull(const Row& row) const {
 bool ChainBatchRunner::ResumePointIsDue(const Row& row) const {
   const int64_t every = plan_->spec.resume_point_every_steps;
   if (every > 0) return row.step - row.saved_step >= every;
-  return clock_->Monotonic() - row.saved_at >= limits::kResumePointInterval;
+  return clock_->Monotonic() - row.saved_at >= (row.saving ? resume_point_interval_ : limits::kResumePointInterval);
+}
+
+absl::Duration ChainBatchRunner::ResumePointInterval() const {
+  absl::Duration saving;
+  for (const auto& part : parts_) {
+    for (const auto& [index, row] : part->rows) saving += row.saving.value_or(absl::ZeroDuration());
+  }
+  return std::clamp(limits::kResumePointFactor * saving, limits::kResumePointInterval,
+                    limits::kMaxResumePointInterval);
 }
 
 void ChainBatchRunner::Diverge(Part* part, Row* row) {
@@ -301,6 +311,7 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
   }
   ProgressUpload upload;
   upload.step = row->step;
+  row->saved_at = clock_->Monotonic();
   upload.resume_point = row->parked ? *row->parked : part->batch->SaveResumePoint(row->lease.chain.index);
   upload.draws = std::exchange(row->draft, {});
   upload.stats = row->stats;
@@ -309,7 +320,6 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
   upload.ends_as = ends_as;
   upload.reason = reason;
   row->saved_step = row->step;
-  row->saved_at = clock_->Monotonic();
   row->unsent = std::move(upload);
   if (ends_as) {
     held_->MarkEnding(row->lease);
@@ -321,6 +331,9 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
 
 bool ChainBatchRunner::Send(Row* row) {
   if (!uploader_->Offer(row->lease, &*row->unsent)) return false;
+  const absl::Duration now = clock_->Monotonic();
+  row->saving = now - std::max(row->saved_at, saving_until_);
+  saving_until_ = now;
   row->unsent.reset();
   return true;
 }

@@ -28,8 +28,9 @@ using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatc
 //
 // Draws gather in a draft per chain. The draft is closed into one upload, with the resume point of that moment, when
 // the next draw would take it over limits::kSegmentBytes, at limits::kSegmentAge, at collect.segment_draws, or when the
-// chain ends or is handed back. Without draws a resume point alone goes up every resume_point_every_steps, or every
-// limits::kResumePointInterval. No batch steps while one of its uploads waits for room.
+// chain ends or is handed back. Without draws a resume point alone goes up every resume_point_every_steps, or by time: a
+// chain's first here after limits::kResumePointInterval, each later one when so long has passed that saving all chains
+// of the job takes 1/limits::kResumePointFactor of it. No batch steps while one of its uploads waits for room.
 class ChainBatchRunner {
  public:
   ChainBatchRunner(std::shared_ptr<const JobPlan> plan, JobInputs inputs, ChainBatchFactory factory, HeldChains* held,
@@ -65,6 +66,7 @@ class ChainBatchRunner {
     absl::Duration draft_since;
     int64_t saved_step = 0;  // of the last resume point closed
     absl::Duration saved_at;
+    std::optional<absl::Duration> saving;  // the job's steps waited so long for it, from saved_at until it had room
     std::optional<ProgressUpload> unsent;
     Standing standing;
   };
@@ -90,6 +92,7 @@ class ChainBatchRunner {
   bool SegmentIsFull(const Row& row) const;
   bool ResumePointIsDue(const Row& row) const;
   void Diverge(Part* part, Row* row);
+  absl::Duration ResumePointInterval() const;
   void Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason);
   bool Send(Row* row);
   void LeaveBatch(Part* part, Row* row);
@@ -108,6 +111,8 @@ class ChainBatchRunner {
   std::vector<std::unique_ptr<Part>> parts_;
   size_t next_part_ = 0;
   size_t max_rows_;  // of a part; halved when memory runs out
+  absl::Duration resume_point_interval_;
+  absl::Duration saving_until_;  // rows that wait for room together share the time: up to here it is some row's
 };
 
 }  // namespace chainfleet

@@ -11,11 +11,14 @@
 namespace chainfleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Le;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -197,6 +200,57 @@ TEST_F(ChainBatchRunnerTest, CommitsAResumePointByTimeWhenTheJobDoesNotSay) {
   Start(Plan(1));
   Run(absl::Seconds(95));
   EXPECT_THAT(server_.commits, SizeIs(3));
+}
+
+// Steps between resume points, a tenth of a second each, from those before the first one on.
+class ResumePointsByTime : public ChainBatchRunnerTest {
+ protected:
+  std::vector<int64_t> GapsOf(int32_t index) {
+    std::vector<int64_t> gaps;
+    int64_t last = 0;
+    for (const ProgressCommit& commit : server_.commits) {
+      if (commit.chain.index != index) continue;
+      gaps.push_back(commit.resume_point.step - std::exchange(last, commit.resume_point.step));
+    }
+    return gaps;
+  }
+  void SampleWithoutDraws(int32_t chains) {
+    script_.collect_every = script_.total_steps = 1'000'000;
+    Start(Plan(chains));
+  }
+};
+
+TEST_F(ResumePointsByTime, TakeAHundredthOfItHoweverLongTheyTake) {
+  script_.save_time = absl::Milliseconds(300);
+  SampleWithoutDraws(2);
+  Run(absl::Seconds(200));
+  // 60 s from the beginning of one to that of the next, in 0.6 s of which no chain steps.
+  for (int32_t i = 0; i < 2; ++i) EXPECT_THAT(GapsOf(i), ElementsAre(300, AllOf(Ge(593), Le(595)), 594));
+}
+
+TEST_F(ResumePointsByTime, AreNeverFurtherApartThanTheirBound) {
+  script_.save_time = absl::Seconds(7);
+  SampleWithoutDraws(1);
+  Run(absl::Minutes(25));
+  EXPECT_THAT(GapsOf(0), ElementsAre(300, AllOf(Ge(5925), Le(5931)), AllOf(Ge(5925), Le(5931))));
+}
+
+TEST_F(ResumePointsByTime, CountTheWaitForRoomOnceForAllChains) {
+  executor_.DropAll();
+  worker_ = std::make_unique<FakeWorker>(&server_, &executor_, &clock_, &script_, "w0", 16, 1);
+  server_.commit_failures.assign(3, absl::UnavailableError("down"));
+  SampleWithoutDraws(3);
+  const absl::Duration began = clock_.Monotonic();
+  Run(absl::Seconds(40));
+  const absl::Duration waited = clock_.Monotonic() - began - script_.steps_taken * script_.step_time;
+  ASSERT_GT(waited, absl::Milliseconds(400));
+  Run(absl::Seconds(260));
+  for (int32_t i = 0; i < 3; ++i) {
+    const std::vector<int64_t> gaps = GapsOf(i);
+    ASSERT_GE(gaps.size(), 3u);
+    EXPECT_NEAR(static_cast<double>(gaps[1]), limits::kResumePointFactor * waited / script_.step_time, 40);
+    EXPECT_NEAR(static_cast<double>(gaps[2]), 300, 10) << "nothing was in the way";
+  }
 }
 
 TEST_F(ChainBatchRunnerTest, ADivergedChainLeavesWithItsDrawsAndTheOthersGoOn) {

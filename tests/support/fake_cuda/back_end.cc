@@ -43,6 +43,19 @@ at::Device Cuda(c10::DeviceIndex index) { return {at::kCUDA, index}; }
 c10::Allocator* PinnedAllocator();
 bool IsPinned(const void* memory);
 
+int forbidden = -1;
+
+void Touch(at::Device device) {
+  const c10::DeviceIndex index = device.has_index() ? device.index() : current;
+  TORCH_CHECK(!device.is_cuda() || index != forbidden, "a touch of ", device.str(), ", which a test forbids");
+}
+
+// Of each block of memory its end and its device, by its start. Never destroyed: tensors may outlive it.
+std::map<const char*, std::pair<const char*, c10::DeviceIndex>>& Allocated() {
+  static auto* const blocks = new std::map<const char*, std::pair<const char*, c10::DeviceIndex>>;
+  return *blocks;
+}
+
 // The registry looks for this name.
 struct CUDAHooks final : at::CUDAHooksInterface {
   explicit CUDAHooks(at::CUDAHooksArgs) {}
@@ -51,7 +64,12 @@ struct CUDAHooks final : at::CUDAHooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  at::Device getDeviceFromPtr(void*) const override { return Cuda(current); }
+  at::Device getDeviceFromPtr(void* memory) const override {
+    const char* const at = static_cast<const char*>(memory);
+    const auto after = Allocated().upper_bound(at);
+    TORCH_CHECK(after != Allocated().begin() && at < std::prev(after)->second.first, "memory of no GPU");
+    return Cuda(std::prev(after)->second.second);
+  }
   int getNumGPUs() const override { return kDevices; }
   c10::DeviceIndex deviceCount() const override { return kDevices; }
   c10::DeviceIndex current_device() const override { return current; }
@@ -80,6 +98,7 @@ void Free(void* memory) {
   std::memcpy(&size, block, sizeof size);
   std::memset(memory, kNan, size);
   bytes_in_use.decrease(size);
+  Allocated().erase(static_cast<char*>(memory));
   std::free(block);
 }
 
@@ -99,6 +118,7 @@ class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t size) override {
     FailIfDue();
+    Touch(Cuda(current));
     ++counts.allocations;
     if (size == 0) return {nullptr, nullptr, &Free, Cuda(current)};
     const size_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
@@ -106,6 +126,7 @@ class Allocator final : public c10::DeviceAllocator {
     std::memcpy(block, &padded, sizeof padded);
     std::memset(block + kAlignment, kNan, padded);
     bytes_in_use.increase(padded);
+    Allocated()[block + kAlignment] = {block + kAlignment + padded, current};
     return {block + kAlignment, block + kAlignment, &Free, Cuda(current)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &Free; }
@@ -259,6 +280,7 @@ class CallOnTheHost {
     const size_t count = schema_.arguments().size(), first = stack_.size() - count;
     for (size_t i = 0; i < count; ++i) TakeArgument(i, &stack_[first + i]);
     if (!device_) device_ = Cuda(current);
+    Touch(*device_);
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     const size_t results = schema_.returns().size();
     for (size_t i = 0; i < results; ++i) GiveResult(i, &stack_[stack_.size() - results + i]);
@@ -393,6 +415,8 @@ void CopyLate(at::Tensor& self, const at::Tensor& from) {
 }
 
 at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
+  Touch(self.device());
+  Touch(from.device());
   const bool is_within = self.device() == from.device();
   ++(is_within ? counts.operators : counts.copies);
   if (!is_within) counts.copied_bytes += static_cast<int64_t>(from.nbytes());
@@ -409,6 +433,7 @@ at::Tensor& Copy(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
 const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat>) {
   const size_t bytes = at::detail::computeStorageNbytesContiguous(size, self.dtype().itemsize());
   if (self.storage().nbytes() < bytes) {
+    const OnDevice there(self.device());
     self.storage().set_data_ptr_noswap(allocator.allocate(bytes));
     self.storage().set_nbytes(bytes);
   }
@@ -444,4 +469,11 @@ void FailAllocation(int64_t at, Fault kind) {
   fault = kind;
 }
 
+void ForbidDevice(int device) { forbidden = device; }
+
 chainfleet::fake_cuda::Counts* FakeGpuCounts() { return &counts; }
+
+void CountLaunch() {
+  Touch(Cuda(current));
+  ++counts.launches;
+}

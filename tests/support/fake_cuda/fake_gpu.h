@@ -27,4 +27,9 @@ struct Counts {
 
 // The `at`-th allocation from now on fails; 0: none does.
 extern "C" void FailAllocation(int64_t at, chainfleet::fake_cuda::Fault kind);
+// Fails memory, operators, copies and launches of this device from now on; -1: of none.
+extern "C" void ForbidDevice(int device);
 extern "C" chainfleet::fake_cuda::Counts* FakeGpuCounts();
+
+// Each of our own kernels' launches says so before it runs, on the current device.
+extern "C" void CountLaunch();

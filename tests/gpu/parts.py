@@ -76,10 +76,13 @@ def run(part, seconds_left):
     record = {"part": part.name, "table": part.table, "ok": False, "rows": []}
     if limit < 1:
         return {**record, "error": "no time was left"}
-    began, gpu = time.monotonic(), Gpu()
     with tempfile.TemporaryFile("w+", errors="replace") as log:
-        process = subprocess.Popen(part.command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
-                                   env={**os.environ, **part.environment})
+        try:
+            process = subprocess.Popen(part.command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+                                       env={**os.environ, **part.environment})
+        except OSError as error:
+            return {**record, "error": str(error)}
+        began, gpu = time.monotonic(), Gpu()
         reader = threading.Thread(target=_read_rows, args=(process.stdout, gpu, record["rows"]), daemon=True)
         reader.start()
         try:

@@ -116,6 +116,11 @@ class Parts(unittest.TestCase):
         finally:
             os.close(process)
 
+    def test_a_part_that_cannot_start_is_recorded(self):
+        record = parts.run(parts.Part("absent", "t", 60, ["/nonexistent"]), 100)
+        self.assertFalse(record["ok"])
+        self.assertIn("/nonexistent", record["error"])
+
     def test_a_part_without_time_does_not_run(self):
         record = parts.run(parts.Part("late", "t", 60, ["/nonexistent"]), 0.5)
         self.assertEqual((record["ok"], record["error"]), (False, "no time was left"))

@@ -117,7 +117,15 @@ def main():
     for name, there in (("PyTorch for Python", host.has_torch), ("JAX", host.has_jax)):
         if not there:
             host.left_out.append(f"{name} is not installed")
+    with open(os.path.join(host.bundle, "COMMIT")) as f:
+        commit = f.read().strip()
     records = []
+    result = {"stage": options.stage, "commit": commit, "rehearsal": options.rehearse,
+              "gpu": description(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]),
+              "compiler": (description(["c++", "--version"]) or [None])[0], "left_out": host.left_out, "parts": records}
+    out = options.out or host.bundle
+    os.makedirs(out, exist_ok=True)
+    path = os.path.join(out, f"gpu_{options.stage}.json")
     for part in {"a": parts_of_a, "b": parts_of_b, "c": parts_of_c}[options.stage](host):
         if host.rehearse:
             part.seconds *= 10  # a small host, which others use too
@@ -126,22 +134,14 @@ def main():
         print(f"{time.monotonic() - began:5.0f} s  {part.name}: {'ok' if record['ok'] else 'FAILED, ' + record['error']}", flush=True)
         for line in record.get("log", []):
             print(f"          {line}")
+        with open(path, "w") as f:  # after each part: the host may be taken away
+            json.dump({**result, "seconds": time.monotonic() - began}, f, indent=1)
     for table in dict.fromkeys(record["table"] for record in records):
         rows = [row for record in records if record["table"] == table for row in record["rows"]]
         if rows:
             print_table(table, rows)
     for line in host.left_out:
         print(f"left out: {line}")
-    with open(os.path.join(host.bundle, "COMMIT")) as f:
-        commit = f.read().strip()
-    result = {"stage": options.stage, "commit": commit, "rehearsal": options.rehearse, "seconds": time.monotonic() - began,
-              "gpu": description(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]),
-              "compiler": (description(["c++", "--version"]) or [None])[0], "left_out": host.left_out, "parts": records}
-    out = options.out or host.bundle
-    os.makedirs(out, exist_ok=True)
-    path = os.path.join(out, f"gpu_{options.stage}.json")
-    with open(path, "w") as f:
-        json.dump(result, f, indent=1)
     failed = [record["part"] for record in records if not record["ok"]]
     print(f"\n{path}: {len(records)} parts, failed: {', '.join(failed) or 'none'}")
     sys.exit(bool(failed))

@@ -12,7 +12,8 @@ import tempfile
 def main(allowed_skips, selected, *command):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
-        done = subprocess.run([*command, f"--gtest_filter={selected}", "--gtest_brief=1", f"--gtest_output=json:{report}"])
+        done = subprocess.run([*command, f"--gtest_filter={selected}", "--gtest_brief=1", f"--gtest_output=json:{report}"],
+                              stdout=sys.stderr)
         tests = []
         if os.path.exists(report):
             with open(report) as f:

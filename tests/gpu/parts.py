@@ -58,10 +58,13 @@ def _tail(file):
 
 
 def _read_rows(stdout, gpu, rows):
-    """A line without a first column of its own (the second line of chain_rate and rivals) adds to the row before it."""
+    """Lines that are no JSON objects are left out. One that begins with another column than the first row, such as the
+    second line of chain_rate and rivals, adds to the row before it."""
     for line in stdout:
         with contextlib.suppress(ValueError):
             row = json.loads(line)
+            if not isinstance(row, dict) or not row:
+                continue
             if rows and next(iter(row)) not in rows[0]:
                 rows[-1].update(row)
                 continue

@@ -28,7 +28,7 @@ endif()
 # Third-party headers are SYSTEM and stay out of the warnings; ours have none.
 # (GCC 12 warns of every member that a designated initializer leaves at its default, which is what they are for.)
 set(CHAINFLEET_WARNINGS "-Wall;-Wextra;-Werror;-Wno-missing-field-initializers" CACHE STRING
-  "Of our own targets; leave -Werror out for a compiler that this tree was not built with before")
+  "Warnings of our own targets; leave -Werror out for a compiler that is newer than this tree")
 if(CHAINFLEET_SANITIZER)
   add_compile_options(-Wno-maybe-uninitialized)  # with a sanitizer GCC 12 suspects its own <regex>
 endif()

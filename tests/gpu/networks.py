@@ -123,7 +123,7 @@ def convolutions(name):
 
 
 def forward(layers, parameters, x, ops):
-    """Of one chain: `parameters` is an iterator, `ops` has the layers of a framework."""
+    """The output for one chain. `parameters` is an iterator; `ops` has the layers of a framework."""
     for layer in layers:
         kind = layer[0]
         if kind == "conv":

@@ -23,7 +23,7 @@ if [[ $target = *.tar.gz ]]; then
 fi
 mkdir -p "$folder"/{src,deps/usr,bin,lib}
 
-# What the numerics preset compiles, without what Python leaves behind.
+# The sources that the numerics preset compiles.
 tar -C "$root" --exclude=__pycache__ -c CMakeLists.txt CMakePresets.json cmake core worker tests | tar -x -C "$folder/src"
 git -C "$root" describe --always --dirty --abbrev=40 > "$folder/COMMIT" 2>/dev/null || echo unknown > "$folder/COMMIT"
 
@@ -40,7 +40,7 @@ if [ -d "$folder/deps/usr/include/x86_64-linux-gnu" ]; then
   rm -r "$folder/deps/usr/include/x86_64-linux-gnu"
 fi
 
-# Binaries built here, and what they load but LibTorch and the C and C++ run times.
+# Binaries built here, and the libraries that they load, without LibTorch and the C and C++ run times.
 cp "$build"/bin/{chainfleet,chainfleet-server,chainfleet-worker} "$build/tests/chain_rate" "$folder/bin"
 if [ $fake = 1 ]; then
   cp "$build/tests/fake_cuda/libchainfleet_cuda.so" "$folder/lib"

@@ -22,7 +22,7 @@ class Part:
 
 
 class Gpu:
-    """What nvidia-smi says five times a second, while a part runs. Nothing where there is none."""
+    """Samples of nvidia-smi, five a second, while a part runs. There are none on a host without it."""
 
     def __init__(self):
         self.samples = []  # (time, share of it with a kernel running in %, memory in MiB)

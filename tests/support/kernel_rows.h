@@ -44,7 +44,7 @@ class KernelRows {
 
   std::vector<StepInfo> Step() {
     const StepInputs inputs = {potential_, &batches_, &plan_, chains_, &scratch_};
-    auto info = std::visit([&](const auto& k) { return k.Step(inputs, &state_); }, kernel_);
+    const auto info = std::visit([&](const auto& k) -> Late<StepInfo> { return k.Step(inputs, &state_); }, kernel_);
     for (ChainStep& chain : chains_) ++chain.t;
     return info;
   }

@@ -368,6 +368,24 @@ TEST_F(ChainBatchRunnerTest, PausesAChainWhoseLeaseEndedAndStepsTheOthers) {
   ExpectPath(1, 1000);
 }
 
+TEST_F(ChainBatchRunnerTest, APausedRowThatHasDivergedDoesNotGoOn) {
+  script_.total_steps = script_.collect_every = 10000;
+  script_.reports_late_by = 1;
+  int64_t last = 0;
+  script_.on_step = [&](int32_t index, int64_t step) {
+    if (index == chain_.index) script_.diverges_at[index] = last = step;  // so no report says so
+  };
+  Start(Plan(2));
+  Run(absl::Seconds(2));
+  server_.keep_none.insert(chain_);
+  Run(absl::Seconds(20));
+  const int64_t paused_at = last;
+  server_.keep_none.clear();
+  Run(absl::Minutes(1));
+  EXPECT_EQ(server_.chains[chain_].state, ChainState::kDiverged);
+  EXPECT_EQ(last, paused_at);
+}
+
 TEST_F(ChainBatchRunnerTest, HandsAChainBackWithItsResumePointWhenAsked) {
   script_.total_steps = 1000;
   Start(Plan(2));

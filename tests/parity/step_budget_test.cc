@@ -39,9 +39,9 @@ std::string NameOf(std::string network) {
   return network;
 }
 
-std::unique_ptr<ChainBatch> SteadyBatch(const BuiltinModel& model, const SamplerSpec& sampler) {
+std::unique_ptr<ChainBatch> SteadyBatch(const ModelSpec& model, const SamplerSpec& sampler) {
   const auto data = SyntheticImages(64, {3, 32, 32});
-  const auto plan = NetworkPlan({model}, sampler, *data);
+  const auto plan = NetworkPlan(model, sampler, *data);
   if (sampler.name() != "bsam") plan->spec.prior.kind = GaussianPrior{5};
   plan->spec.batch_size = 4;
   plan->spec.num_steps = 1000;
@@ -66,7 +66,7 @@ class StepBudget : public ::testing::TestWithParam<Budget> {
 };
 
 TEST_P(StepBudget, IsKept) {
-  const auto batch = SteadyBatch(GetParam().model, {EmcmcSpec{1e-4}});
+  const auto batch = SteadyBatch({GetParam().model}, {EmcmcSpec{1e-4}});
   EXPECT_EQ(CountStep(batch.get()), GetParam().counts);
 }
 
@@ -89,7 +89,10 @@ class SteadySteps : public ::testing::TestWithParam<SamplerSpec> {
 };
 
 TEST_P(SteadySteps, NeverLeaveTheGpuWithNothingToDo) {
-  const auto batch = SteadyBatch({.name = "mlp", .hidden = {8, 6}}, GetParam());
+  const LayerList layers = {{FlattenLayer{}}, {LinearLayer{8}}, {DropoutLayer{0.5}}, {ReluLayer{}}, {LinearLayer{}}};
+  const bool drops = GetParam().name() == "mc_dropout";  // by itself
+  const ModelSpec mlp = {BuiltinModel{.name = "mlp", .hidden = {8, 6}}};
+  const auto batch = SteadyBatch(drops ? mlp : ModelSpec{LayeredModel{layers}}, GetParam());
   for (int step = 0; step < 4; ++step) EXPECT_EQ(CountStep(batch.get()).blocking, 0) << step;
 }
 

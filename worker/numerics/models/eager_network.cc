@@ -14,6 +14,8 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/zeros.h>
 
+#include "worker/numerics/tensor_view.h"
+
 namespace chainfleet {
 namespace {
 
@@ -138,7 +140,7 @@ class Pass {
     at::Tensor mask = at::empty({chains_, images * NumValues(layer.input)}, at::kFloat);
     for (int64_t c = 0; c < chains_; ++c) FillMask(drop.rate, mode_.dropout[c], mask[c]);
     dropout_blocks_ += static_cast<uint32_t>((mask.size(1) + 3) / 4);
-    mask = mask.to(h.options());
+    mask = h.is_cuda() ? Uploaded(mask.const_data_ptr<float>(), mask.sizes(), h.device()) : mask.to(h.options());
     if (!IsImage(layer)) return h * mask.view(h.sizes());
     return h * mask.view({chains_, images, -1}).transpose(0, 1).reshape(h.sizes());
   }

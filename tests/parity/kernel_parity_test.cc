@@ -140,7 +140,7 @@ TEST_P(KernelParity, OfTheUpdate) {
       buffers.theta_a = anchored ? arenas[1] : nullptr;
       buffers.gradient = arenas[2];
       if (on_gpu) {
-        LangevinUpdateCuda(buffers, steps.data(), outcomes, 0);
+        std::ranges::copy(LangevinUpdateCuda(buffers, steps.data(), 0).get(), outcomes);
       } else {
         LangevinUpdateCpu(buffers, steps.data(), outcomes);
       }
@@ -162,7 +162,7 @@ TEST_P(KernelParity, OfEveryPass) {
       auto buffers = BuffersOf<PassBuffers>();
       std::ranges::copy(arenas, buffers.arena);
       if (on_gpu) {
-        RunPassCuda(pass, buffers, rows.data(), outcomes, 0);
+        std::ranges::copy(RunPassCuda(pass, buffers, rows.data(), 0).get(), outcomes);
       } else {
         RunPassCpu(pass, buffers, rows.data(), outcomes);
       }

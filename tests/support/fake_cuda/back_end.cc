@@ -41,7 +41,6 @@ thread_local c10::DeviceIndex current = 0;
 at::Device Cuda(c10::DeviceIndex index) { return {at::kCUDA, index}; }
 
 c10::Allocator* PinnedAllocator();
-bool IsPinned(const void* memory);
 
 int forbidden = -1;
 
@@ -50,10 +49,29 @@ void Touch(at::Device device) {
   TORCH_CHECK(!device.is_cuda() || index != forbidden, "a touch of ", device.str(), ", which a test forbids");
 }
 
-// Of each block of memory its end and its device, by its start. Never destroyed: tensors may outlive it.
-std::map<const char*, std::pair<const char*, c10::DeviceIndex>>& Allocated() {
-  static auto* const blocks = new std::map<const char*, std::pair<const char*, c10::DeviceIndex>>;
+// A block of memory of a device, or of the host's pinned memory.
+constexpr c10::DeviceIndex kHost = -1;
+struct Block {
+  const char* end;
+  c10::DeviceIndex device;
+};
+
+// By their starts. Never destroyed: tensors may outlive it.
+std::map<const char*, Block>& Blocks() {
+  static auto* const blocks = new std::map<const char*, Block>;
   return *blocks;
+}
+
+// Null outside of all blocks.
+const Block* BlockAt(const void* memory) {
+  const auto* const at = static_cast<const char*>(memory);
+  const auto after = Blocks().upper_bound(at);
+  return after != Blocks().begin() && at < std::prev(after)->second.end ? &std::prev(after)->second : nullptr;
+}
+
+bool IsPinned(const void* memory) {
+  const Block* const block = BlockAt(memory);
+  return block != nullptr && block->device == kHost;
 }
 
 // The registry looks for this name.
@@ -65,10 +83,9 @@ struct CUDAHooks final : at::CUDAHooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   at::Device getDeviceFromPtr(void* memory) const override {
-    const char* const at = static_cast<const char*>(memory);
-    const auto after = Allocated().upper_bound(at);
-    TORCH_CHECK(after != Allocated().begin() && at < std::prev(after)->second.first, "memory of no GPU");
-    return Cuda(std::prev(after)->second.second);
+    const Block* const block = BlockAt(memory);
+    TORCH_CHECK(block != nullptr && block->device != kHost, "memory of no GPU");
+    return Cuda(block->device);
   }
   int getNumGPUs() const override { return kDevices; }
   c10::DeviceIndex deviceCount() const override { return kDevices; }
@@ -87,19 +104,17 @@ REGISTER_CUDA_HOOKS(CUDAHooks)
 c10::CachingDeviceAllocator::DeviceStats memory_stats;
 c10::CachingAllocator::Stat& bytes_in_use = memory_stats.allocated_bytes[0];
 
-// A block's size lies before it.
 constexpr size_t kAlignment = 512;
 constexpr int kNan = 0xff;  // in each byte: a NaN of every floating type
 
 void Free(void* memory) {
   if (memory == nullptr) return;
-  char* const block = static_cast<char*>(memory) - kAlignment;
-  size_t size;
-  std::memcpy(&size, block, sizeof size);
+  const auto found = Blocks().find(static_cast<char*>(memory));
+  const auto size = static_cast<size_t>(found->second.end - found->first);
   std::memset(memory, kNan, size);
-  bytes_in_use.decrease(size);
-  Allocated().erase(static_cast<char*>(memory));
-  std::free(block);
+  if (found->second.device != kHost) bytes_in_use.decrease(size);
+  Blocks().erase(found);
+  std::free(memory);
 }
 
 // Counts down to the allocation that fails; 0: none does.
@@ -114,20 +129,24 @@ void FailIfDue() {
   throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress, "CUDA error: an illegal address");
 }
 
+void* Allocate(size_t size, c10::DeviceIndex device) {
+  FailIfDue();
+  ++counts.allocations;
+  if (size == 0) return nullptr;
+  const size_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
+  char* const block = static_cast<char*>(std::aligned_alloc(kAlignment, padded));
+  std::memset(block, kNan, padded);
+  if (device != kHost) bytes_in_use.increase(padded);
+  Blocks()[block] = {block + padded, device};
+  return block;
+}
+
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t size) override {
-    FailIfDue();
     Touch(Cuda(current));
-    ++counts.allocations;
-    if (size == 0) return {nullptr, nullptr, &Free, Cuda(current)};
-    const size_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
-    char* const block = static_cast<char*>(std::aligned_alloc(kAlignment, kAlignment + padded));
-    std::memcpy(block, &padded, sizeof padded);
-    std::memset(block + kAlignment, kNan, padded);
-    bytes_in_use.increase(padded);
-    Allocated()[block + kAlignment] = {block + kAlignment + padded, current};
-    return {block + kAlignment, block + kAlignment, &Free, Cuda(current)};
+    void* const memory = Allocate(size, current);
+    return {memory, memory, &Free, Cuda(current)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &Free; }
   void copy_data(void* to, const void* from, size_t size) const override { std::memcpy(to, from, size); }
@@ -144,29 +163,13 @@ class Allocator final : public c10::DeviceAllocator {
 Allocator allocator;
 const c10::AllocatorRegisterer<at::kCUDA> registered(&allocator);
 
-// Pinned memory: where it begins, and its size.
-std::map<const char*, size_t> pinned;
-
-bool IsPinned(const void* memory) {
-  const auto* const at = static_cast<const char*>(memory);
-  const auto after = pinned.upper_bound(at);
-  return after != pinned.begin() && at < std::prev(after)->first + std::prev(after)->second;
-}
-
-void FreePinned(void* memory) {
-  pinned.erase(static_cast<char*>(memory));
-  Free(memory);
-}
-
 class OfPinnedMemory final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t size) override {
-    c10::DataPtr block = allocator.allocate(std::max<size_t>(size, 1));
-    void* const memory = block.release_context();
-    pinned[static_cast<char*>(memory)] = std::max<size_t>(size, 1);
-    return {memory, memory, &FreePinned, at::kCPU};
+    void* const memory = Allocate(size, kHost);
+    return {memory, memory, &Free, at::kCPU};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &FreePinned; }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
   void copy_data(void* to, const void* from, size_t size) const override { std::memcpy(to, from, size); }
 };
 
@@ -400,13 +403,17 @@ at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef stride, std::optio
 
 // Operators run at once, so they must find what is on its way to the device. What is on its way home is as it is now.
 void CopyLate(at::Tensor& self, const at::Tensor& from) {
-  TORCH_CHECK(self.dtype() == from.dtype() && self.sizes() == from.sizes() && self.is_contiguous() &&
-                  from.is_contiguous(),
-              "the fake GPU is late only with whole tensors of one type");
+  TORCH_CHECK(
+      self.dtype() == from.dtype() && self.sizes() == from.sizes() && self.is_contiguous() && from.is_contiguous(),
+      "the fake GPU is late only with whole tensors of one type");
   const at::Tensor& host = self.is_cpu() ? self : from;
   const auto* const bytes = static_cast<const char*>(from.const_data_ptr());
-  late_copies.push_back({++last_late, (self.is_cpu() ? from : self).get_device(), self.is_cpu(),
-                         const_cast<void*>(host.const_data_ptr()), {bytes, bytes + from.nbytes()}, host.storage()});
+  late_copies.push_back({++last_late,
+                         (self.is_cpu() ? from : self).get_device(),
+                         self.is_cpu(),
+                         const_cast<void*>(host.const_data_ptr()),
+                         {bytes, bytes + from.nbytes()},
+                         host.storage()});
   if (self.is_cpu()) {
     std::memset(self.mutable_data_ptr(), kNan, self.nbytes());
   } else {

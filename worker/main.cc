@@ -13,7 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/descriptor_limit.h"
@@ -21,6 +20,7 @@
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
 #include "worker/module_check.h"
+#include "worker/numerics/device.h"
 #include "worker/worker.h"
 
 namespace chainfleet {
@@ -46,9 +46,8 @@ std::string PortOrAuto(std::string& text) {
 
 // What is wrong with the name of a device; empty: nothing. Whether this host has it is found out later.
 std::string WrongDevice(const std::string& text) {
-  int index = 0;
-  const bool known = text == "cpu" || (absl::StartsWith(text, "cuda:") && absl::SimpleAtoi(text.substr(5), &index));
-  return known && index >= 0 ? "" : absl::StrCat(text, " is no device: give cpu or cuda:N");
+  const bool known = ParseDevice(text).ok() || IsGpuName(text);
+  return known ? "" : absl::StrCat(text, " is no device: give cpu or cuda:N, or GPU-UUID or MIG-UUID of nvidia-smi -L");
 }
 
 void AddFlags(CLI::App* app, Flags* flags) {
@@ -57,15 +56,19 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "HOST:PORT of the coordinator; a comma list of several, one of which leads")
       ->envname("CHAINFLEET_ADDRESS")
       ->capture_default_str();
-  app->add_option("--device", worker.device, "cpu or cuda:N")->check(WrongDevice)->capture_default_str();
+  app->add_option("--device", worker.device, "cpu, cuda:N, or a GPU or MIG device by its UUID")
+      ->check(WrongDevice)
+      ->capture_default_str();
   app->add_option("--threads", worker.threads, "Compute threads on the CPU; 0: one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app->add_option("--chain-slots", worker.chain_slots, "Chains to hold at once; 0: 16 on a CPU, 64 on a GPU")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
-  app->add_option("--memory-gib", worker.memory_gib,
-                  "Device memory for chains; 0: all that this process may have on a CPU, unknown on a GPU")
+  app->add_option(
+         "--memory-gib", worker.memory_gib,
+         "Device memory for chains; 0: all that this process may have on a CPU, nine tenths of what is free on "
+         "a GPU")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");
@@ -154,6 +157,13 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
   }
 }
 
+// A GPU that is given by its name becomes the only one that CUDA will show this process.
+void ShowNamedGpu(WorkerOptions* options) {
+  if (!IsGpuName(options->device)) return;
+  setenv("CUDA_VISIBLE_DEVICES", options->device.c_str(), 1);
+  options->device = "cuda:0";
+}
+
 int Run(const WorkerOptions& options) {
   const sigset_t signals = BlockSignals();
   RaiseDescriptorLimit();
@@ -201,6 +211,7 @@ int Main(int argc, char** argv) {
   if (flags.worker.threads == 0) {
     flags.worker.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
+  ShowNamedGpu(&flags.worker);
   InitLog("chainfleet-worker", flags.log_level);
   return Run(flags.worker);
 }

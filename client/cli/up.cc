@@ -6,7 +6,9 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -29,9 +31,9 @@ struct UpOptions {
   std::string listen = kDefaultAddress;
   bool listen_given = false;
   std::string metrics_listen;
-  std::string device = "cpu";
-  int workers = 2;
-  int threads = 0;  // of each worker; 0: cores / workers
+  std::vector<std::string> devices = {"cpu"};
+  int workers = -1;  // two on the CPU, else one for each device
+  int threads = 0;   // of each worker; 0: cores / workers
   absl::Duration lease = absl::ZeroDuration();
   bool allow_modules = false, insecure = false;
 };
@@ -107,7 +109,8 @@ absl::Status StartWorker(const UpOptions& options, int index, const std::string&
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = options.threads > 0 ? options.threads : std::max(1, cores / std::max(1, options.workers));
   const int metrics_port = IsDefaultPort(options) ? kFirstWorkerMetricsPort + index : 0;  // 0: off
-  return worker.Start({"--server", address, "--id", worker.name(), "--device", options.device, "--threads",
+  const std::string& device = options.devices[static_cast<size_t>(index) % options.devices.size()];
+  return worker.Start({"--server", address, "--id", worker.name(), "--device", device, "--threads",
                        absl::StrCat(threads), "--cache-dir",
                        absl::StrCat(fleet.data_folder(), "/cache/", worker.name()), "--metrics-port",
                        absl::StrCat(metrics_port)});
@@ -154,6 +157,7 @@ absl::Status GiveWorkersAToken(const LocalFleet& fleet) {
 
 absl::Status Up(Invocation* run, UpOptions options) {
   umask(S_IRWXG | S_IRWXO);  // logs and tokens are nobody else's to read
+  if (options.workers < 0) options.workers = options.devices[0] == "cpu" ? 2 : static_cast<int>(options.devices.size());
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
   CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(fleet.run_folder()));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
@@ -188,6 +192,7 @@ void AddUp(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<UpOptions>();
   CLI::App* verb = AddVerb(program, run, "up", "Start a server and workers on this machine; what already runs stays",
                            "  chainfleet up\n"
+                           "  chainfleet up --device cuda:0,cuda:1\n"
                            "  chainfleet up --data-dir /tmp/try --listen 127.0.0.1:0 --workers 1 --threads 2",
                            [=] { return Up(run, *options); });
   verb->add_option("--data-dir", options->data_folder,
@@ -204,11 +209,16 @@ void AddUp(CLI::App* program, Invocation* run) {
       ->option_text("HOST:PORT");
   verb->add_option("--metrics-listen", options->metrics_listen, "Address of the server's metrics, or off")
       ->option_text("HOST:PORT");
-  verb->add_option("--workers", options->workers, "Number of workers [2]")->check(CLI::Range(0, 256))->option_text("N");
+  verb->add_option("--workers", options->workers, "Number of workers [2 on cpu, else one a device]")
+      ->check(CLI::Range(0, 256))
+      ->option_text("N");
   verb->add_option("--threads", options->threads, "Threads of each worker [cores / workers]")
       ->check(CLI::Range(1, 1024))
       ->option_text("N");
-  verb->add_option("--device", options->device, "Device of each worker: cpu or cuda:N [cpu]")->option_text("DEVICE");
+  verb->add_option("--device", options->devices, "Device of the workers, or a comma list that they take in turn [cpu]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->option_text("DEVICE");
   verb->add_flag("--allow-modules", options->allow_modules, "Take TorchScript models, programs that the workers run");
   verb->add_flag("--insecure", options->insecure,
                  "Serve other hosts without a token: whoever reaches the port may do all");

@@ -149,9 +149,10 @@ class BadInput(Refusals):
         self.assertIn("in use", done.stderr)
 
     def test_device_of_no_kind(self):
-        done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--device", "frog"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("frog is no device: give cpu or cuda:N", done.stderr)
+        for device in ("frog", "MIG-12", "cuda:-1", "cuda:1x"):
+            done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--device", device], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"{device} is no device: give cpu or cuda:N", done.stderr)
 
     def test_device_that_is_not_there(self):
         done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--server", self.fleet.address, "--device", "cuda:0"],

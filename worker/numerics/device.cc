@@ -6,6 +6,7 @@
 
 #include <charconv>
 
+#include "absl/strings/ascii.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/kernels/cuda_module.h"
 
@@ -22,6 +23,15 @@ absl::StatusOr<Device> ParseDevice(const std::string& text) {
   }
   if (index < 0) return absl::InvalidArgumentError("device \"" + text + "\" is unknown: give cpu or cuda:N");
   return Device{index};
+}
+
+bool IsGpuName(const std::string& text) {
+  const std::string form = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  if (text.size() != form.size() || !(text.starts_with("GPU-") || text.starts_with("MIG-"))) return false;
+  for (size_t i = 4; i < form.size(); ++i) {
+    if (form[i] == '-' ? text[i] != '-' : !absl::ascii_isxdigit(static_cast<unsigned char>(text[i]))) return false;
+  }
+  return true;
 }
 
 absl::Status CheckDeviceIsThere(Device device) {

@@ -16,6 +16,11 @@ struct Device {
 // "cpu" or "cuda:N". INVALID_ARGUMENT for anything else.
 absl::StatusOr<Device> ParseDevice(const std::string& text);
 
+// Whether `text` names one GPU, or one part of a GPU, of any host: GPU-<uuid> or MIG-<uuid>, as `nvidia-smi -L` writes
+// them. CUDA shows a process that GPU alone, as cuda:0, if CUDA_VISIBLE_DEVICES has the name before the CUDA module is
+// loaded.
+bool IsGpuName(const std::string& text);
+
 // OK, or FAILED_PRECONDITION / NO_DEVICE if this process cannot use the GPU.
 absl::Status CheckDeviceIsThere(Device device);
 

@@ -18,6 +18,16 @@ TEST(Device, ParsesOnlyCpuAndCudaN) {
   }
 }
 
+TEST(Device, TellsNamesOfGpusFromOtherWords) {
+  EXPECT_TRUE(IsGpuName("GPU-8f6ae3a4-91d9-4f0e-b6f2-0123456789ab"));
+  EXPECT_TRUE(IsGpuName("MIG-8F6AE3A4-91d9-4f0e-b6f2-0123456789ab"));
+  for (const char* text : {"", "MIG", "MIG-", "GPU-8f6ae3a4", "FPU-8f6ae3a4-91d9-4f0e-b6f2-0123456789ab",
+                           "MIG-8f6ae3a4-91d9-4f0e-b6f2-0123456789az", "MIG-8f6ae3a4-91d9-4f0e-b6f2-0123456789ab ",
+                           "MIG-8f6ae3a4a91d9-4f0e-b6f2-0123456789ab", "cpu", "cuda:0"}) {
+    EXPECT_FALSE(IsGpuName(text)) << text;
+  }
+}
+
 TEST(InitializeDevice, SaysWhatIsMissingForAGpu) {
   if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "this host has a GPU";
   const absl::Status status = InitializeDevice("cuda:0", 1);

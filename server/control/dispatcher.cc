@@ -34,7 +34,7 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
       if (row.state != ChainState::kLeased) continue;
       Lease lease{row.id, row.lease_epoch, row.worker, row.incarnation, LeaseEndsAfter(now)};
       lease.confirmed = true;
-      lease.bytes = entry.chain_bytes;
+      lease.bytes = entry.chain_bytes();
       lease.tenant = entry.row.tenant;
       PutLease(std::move(lease));
       if (row.suspect()) turns.Begin(row.worker, row.id);

@@ -88,7 +88,7 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   Lease lease{id, epoch, worker.id, worker.incarnation, LeaseEndsAfter(now)};
   lease.listed = listed;
   const JobEntry& job = *jobs.Find(id.job);
-  lease.bytes = job.chain_bytes;
+  lease.bytes = job.chain_bytes();
   lease.tenant = job.row.tenant;
   lease.devices = worker.devices_per_slot();
   PutLease(std::move(lease));

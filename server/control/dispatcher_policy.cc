@@ -193,8 +193,8 @@ size_t Dispatcher::Impl::GrantTenant(const std::map<int64_t, JobEntry*>& by_age,
 }
 
 size_t Dispatcher::Impl::GrantSome(JobEntry* job, size_t limit, Placement* placement) {
-  if (!placement->MayFit(job->chain_bytes)) return 0;
-  QueuedJob queued{job->row.id, {}, {}, job->chain_bytes};
+  if (!placement->MayFit(job->chain_bytes())) return 0;
+  QueuedJob queued{job->row.id, {}, {}, job->chain_bytes()};
   for (const int32_t index : job->pending) {
     const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
     if (queued.chains.size() < limit && MayStart(chain)) queued.chains.push_back({index, chain.shunned_worker});
@@ -239,7 +239,7 @@ std::vector<ChainId> Dispatcher::Impl::ChainsToGiveWay() {
     if (priority <= lowest->first.priority) break;
     for (const auto& [tenant, by_age] : tier) {
       for (auto job = by_age.begin(); job != by_age.end() && left > 0; ++job) {
-        WaitingChains wanted{priority, 0, job->second->chain_bytes};
+        WaitingChains wanted{priority, 0, job->second->chain_bytes()};
         for (const int32_t index : job->second->pending) {
           wanted.count += wanted.count < left && MayStart(job->second->chains[static_cast<size_t>(index)]) ? 1 : 0;
         }

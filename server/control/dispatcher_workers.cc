@@ -148,9 +148,9 @@ bool Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   ChainEntry* chain = jobs.Find(held_chain.chain);
   chain->stats = held_chain.stats;
   chain->reported_step = std::max(chain->row.step, held_chain.step);
-  // The job's next chains are placed by what these take, if that is more than was estimated.
-  int64_t& chain_bytes = jobs.Find(held_chain.chain.job)->chain_bytes;
-  chain_bytes = std::max(chain_bytes, std::min(held_chain.stats.device_bytes, limits::kMaxChainBytes));
+  JobEntry& job = *jobs.Find(held_chain.chain.job);
+  const int64_t measured = std::min(held_chain.stats.device_bytes, limits::kMaxChainBytes);
+  if (measured > 0) job.measured_bytes = measured;
   if (verdict == Verdict::kLeaseAgain) GrantLease(chain, chain->row.lease_epoch, worker, true);
   if (verdict == Verdict::kLeaseAgain || verdict == Verdict::kHandBack) return true;
   Lease* lease = leases.Find(held_chain.chain);
@@ -158,7 +158,7 @@ bool Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   const bool pressing =
       lease->ends + options.sync_interval < LeaseEndsAfter(now) || !(lease->listed || lease->delivered);
   lease->listed = true;
-  lease->bytes = chain_bytes;
+  if (measured > 0) lease->bytes = std::max(job.estimated_bytes, measured);
   lease->grant.reset();
   if (lease->devices == 0) shares.Hold(lease->tenant, lease->devices = worker.devices_per_slot(), now);
   leases.Extend(lease, LeaseEndsAfter(now));

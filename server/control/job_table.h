@@ -1,6 +1,7 @@
 // Jobs and chains as the store has them, and what workers last said of them. Plain data: no lock, clock or I/O.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -38,7 +39,8 @@ struct JobEntry {
   std::map<std::string, int64_t> aliases;  // of its versions, to their numbers
   JobState state = JobState::kPending;     // derived
   int64_t total_steps = 0;                 // of one chain
-  int64_t chain_bytes = 0;                 // memory of one: estimated, or more that a worker has measured
+  int64_t estimated_bytes = 0;             // of memory that one chain takes
+  int64_t measured_bytes = 0;              // likewise, what a worker said last; 0: none did
   int64_t draw_bytes = 0;                  // of one draw with all its kinds, estimated
   uint64_t version = 1;                    // rises with every change that shows
   // Indices of PENDING chains while the intent is RUN: those that may share a worker, those that may not, and those
@@ -48,6 +50,7 @@ struct JobEntry {
   std::vector<bool> enough;    // by point of the sweep: as many chains succeeded as the job asks for, or it is stopped
   std::set<int32_t> stopping;  // points on the way to be stopped by the rule
 
+  int64_t chain_bytes() const { return std::max(estimated_bytes, measured_bytes); }
   Priority priority() const { return row.plan->spec.scheduling.priority; }
   // The chain's point has its successes, or its draws.
   bool HasEnough(int32_t index) const { return enough[static_cast<size_t>(PointOf(row.plan->spec, index))]; }

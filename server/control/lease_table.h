@@ -33,7 +33,7 @@ struct Lease {
   int64_t epoch = 0;
   std::string worker, incarnation;
   absl::Duration ends;                 // term and grace
-  int64_t bytes = 0;                   // memory of the chain, as JobEntry::chain_bytes
+  int64_t bytes = 0;                   // memory of the chain, estimated or measured: the larger
   std::string tenant;                  // of the chain's job
   double devices = 0;                  // the chain's part of its worker's; 0 until that is known after a restart
   bool confirmed = false;              // its grant is committed

@@ -220,6 +220,13 @@ TEST_F(DispatcherWorkers, PlacesChainsByTheMemoryThatAWorkerHasMeasured) {
   Sync(&third);
   Sync(&third);
   EXPECT_EQ(third.chains.size(), 1u);
+  first.chain_bytes = 100 * limits::kMiB;  // as when its batch is fuller
+  first.slots = 3;
+  Sync(&first);
+  FakeWorker fourth("w4", 8);
+  Sync(&fourth);
+  Sync(&fourth);
+  EXPECT_EQ(fourth.chains.size(), 8u);
 }
 
 TEST_F(DispatcherWorkers, GrantIsRepeatedWithTheSameEpochUntilListed) {

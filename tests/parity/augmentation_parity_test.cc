@@ -163,7 +163,7 @@ TEST(AugmentationParity, StatisticsOfADrawAreThoseOfTheStoredImages) {
   const auto statistics = [&](const AugmentationSpec& augmentation) {
     const auto potential = MakeEagerPotential(network, layout, data, {NormalisationOf(*data), augmentation, 25},
                                               Device(), ChainBatching::kApart);
-    return potential->DrawStatistics(RandomTheta(layout, 1).ReadRow(0));
+    return potential->DrawStatistics(RandomTheta(layout, 1), 0, 1);
   };
   EXPECT_EQ(statistics(kAugmentation), statistics({}));
 }

@@ -51,8 +51,9 @@ class Breadth : public NeedsGpu, public ::testing::WithParamInterface<Job> {
     if (!job.data) plan->spec.dataset.clear();
     plan->spec.prior.kind = job.prior;
     plan->spec.sweep.prior_precision = job.prior_precisions;
-    plan->spec.batch_size = 6;
+    plan->spec.batch_size = sampler.num_batches() > 0 ? 6 : 24;  // a pass for statistics may have as many examples
     plan->spec.num_steps = 4;
+    if (!sampler.is_metropolis()) plan->spec.temperature = 1e-4;  // gradients, not noise, are most of a step
     plan->spec.chains = 2;
     plan->target_units = job.target_units;
     return plan;

@@ -241,9 +241,12 @@ TEST(LayerPotential, DropoutKeepsTheMeanAndDropsAtItsRate) {
 TEST(BatchNormStatistics, AreThoseOfAFullPassInStoredOrder) {
   const Fixture fixture(AllLayers());  // 300 rows: batches of 128, 128 and 44
   const auto potential = fixture.Make();
-  const ThetaArena theta = RandomTheta(fixture.layout, 1);
-  const std::vector<float> draw = theta.ReadRow(0), statistics = potential->DrawStatistics(draw);
-  EXPECT_EQ(statistics, potential->DrawStatistics(draw)) << "a pure function of the draw";
+  const ThetaArena theta = RandomTheta(fixture.layout, 3);
+  const std::vector<float> draw = theta.ReadRow(0), statistics = potential->DrawStatistics(theta, 0, 1)[0];
+  const auto of_all = potential->DrawStatistics(theta, 0, 3);
+  EXPECT_EQ(of_all[0], statistics) << "a pure function of the draw";
+  EXPECT_EQ(of_all[2], potential->DrawStatistics(theta, 2, 1)[0]);
+  EXPECT_NE(of_all[2], of_all[1]);
 
   const Dataset& data = fixture.data->description();
   std::vector<double> sum(statistics.size(), 0);

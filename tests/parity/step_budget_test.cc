@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -52,12 +53,16 @@ std::unique_ptr<ChainBatch> SteadyBatch(const ModelSpec& model, const SamplerSpe
   return batch;
 }
 
-Counts CountStep(ChainBatch* batch) {
+// Without its bytes.
+Counts CountOf(const std::function<void()>& call) {
   static const auto counts = reinterpret_cast<decltype(&FakeGpuCounts)>(dlsym(RTLD_DEFAULT, "FakeGpuCounts"))();
-  const Counts before = *counts;
-  EXPECT_TRUE(batch->Step().ok());
-  return {counts->operators - before.operators, counts->launches - before.launches,
-          counts->allocations - before.allocations, counts->copies - before.copies, counts->blocking - before.blocking};
+  *counts = {};
+  call();
+  return {counts->operators, counts->launches, counts->allocations, counts->copies, counts->blocking};
+}
+
+Counts CountStep(ChainBatch* batch) {
+  return CountOf([&] { EXPECT_TRUE(batch->Step().ok()); });
 }
 
 class StepBudget : public ::testing::TestWithParam<Budget> {
@@ -104,6 +109,22 @@ INSTANTIATE_TEST_SUITE_P(
                       SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwagSpec{.start_epoch = 0, .draws = 1}},
                       SamplerSpec{McDropoutSpec{.draws = 1}}, SamplerSpec{LaplaceSpec{.draws = 1}}),
     [](const auto& info) { return info.param.name() + "_" + std::to_string(info.index); });
+
+// Draws that are due after the same step share the pass over the data that batch norm's statistics take.
+TEST(DrawBudget, IsThatOfOnePassForAllChains) {
+  ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok());
+  const auto data = SyntheticImages(200, {3, 8, 8});
+  const LayerList layers = {{ConvLayer{.out_channels = 2}}, {BatchNormLayer{}}, {ReluLayer{}}, {LinearLayer{}}};
+  const auto plan = NetworkPlan({LayeredModel{layers}}, {EmcmcSpec{1e-4}}, *data);
+  plan->spec.batch_size = 128;
+  plan->spec.chains = kChains;
+  const auto batch = BatchOf(plan, data, "cuda:0", kChains);
+  ASSERT_TRUE(batch->Step().ok());
+  EXPECT_EQ(CountOf([&] { batch->TakeDraw(0); }), (Counts{82, 0, 66, 4, 4}));
+  for (int chain = 1; chain < kChains; ++chain) {
+    EXPECT_EQ(CountOf([&] { batch->TakeDraw(chain); }), (Counts{0, 0, 0, 2, 2})) << "both kinds, and no pass";
+  }
+}
 
 }  // namespace
 }  // namespace chainfleet

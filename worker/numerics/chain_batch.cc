@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -173,7 +175,7 @@ class KernelBatch final : public ChainBatch {
     draw.step = rows_[row].step;
     for (const DrawKind kind : KindsOf(plan_->spec)) {
       std::vector<float>& kept = draw.kinds.emplace_back(ArenaOf(kind).ReadRow(row));
-      const std::vector<float> statistics = potential_->DrawStatistics(kept);
+      const std::vector<float> statistics = StatisticsOf(kind, row);
       kept.insert(kept.end(), statistics.begin(), statistics.end());
     }
     return draw;
@@ -209,6 +211,7 @@ class KernelBatch final : public ChainBatch {
     int32_t chain = 0;
     int64_t step = 0;             // steps done
     std::optional<HeldDraw> due;  // of a Metropolis kernel: the state that the last step left
+    bool draw_due = false;        // after the last step
     std::optional<RunReport> report;
     std::optional<StepInfo> seen;  // of its last step that was read
     bool finite = true;            // after all of them
@@ -226,6 +229,21 @@ class KernelBatch final : public ChainBatch {
     for (const ThetaArena& arena : scratch_.arenas) bytes += arena.bytes();
     measured_rows_ = rows_.size();
     chain_bytes_ = bytes / std::ssize(rows_);
+  }
+
+  // Chains whose draws are due share a pass over the data: those of the rows after this one, as long as the pass has no
+  // more examples at once than a step.
+  std::vector<float> StatisticsOf(DrawKind kind, int64_t row) const {
+    if (potential_->statistics().empty()) return {};
+    const auto known = statistics_.find({kind, rows_[row].chain});
+    if (known != statistics_.end()) return known->second;
+    const int64_t rows = std::ssize(rows_), of_row = std::min(kStatisticsBatch, potential_->num_examples());
+    const int64_t most = std::min(rows, row + rows * plan_->spec.batch_size / of_row);
+    int64_t end = row + 1;
+    while (end < most && rows_[end].draw_due) ++end;
+    std::vector<std::vector<float>> made = potential_->DrawStatistics(ArenaOf(kind), row, end - row);
+    for (int64_t r = row; r < end; ++r) statistics_[{kind, rows_[r].chain}] = std::move(made[r - row]);
+    return statistics_[{kind, rows_[row].chain}];
   }
 
   static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
@@ -311,7 +329,9 @@ class KernelBatch final : public ChainBatch {
 
   std::vector<RowReport> Report(const std::vector<ChainStep>& chains) {
     std::vector<RowReport> reports;
+    statistics_.clear();
     for (size_t r = 0; r < rows_.size(); ++r) {
+      rows_[r].draw_due = false;
       if (!chains[r].active) continue;
       const StepInfo& seen = *rows_[r].seen;
       RowReport report;
@@ -333,6 +353,7 @@ class KernelBatch final : public ChainBatch {
       report.finite = rows_[r].finite;
       report.draw_due = report.finite && seen.kept && steps_.CollectsAfter(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), seen.moved, report.draw_due);
+      rows_[r].draw_due = report.draw_due;
       report.done = rows_[r].step == steps_.total_steps;
       reports.push_back(std::move(report));
     }
@@ -385,6 +406,7 @@ class KernelBatch final : public ChainBatch {
   Unread unread_;
   size_t measured_rows_ = 0;  // in the step that chain_bytes_ comes from
   int64_t chain_bytes_ = 0;
+  mutable std::map<std::pair<DrawKind, int32_t>, std::vector<float>> statistics_;  // of draws after the last step
 };
 
 }  // namespace

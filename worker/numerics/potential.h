@@ -32,6 +32,8 @@ struct BatchRows {
   const int64_t* row(int64_t r) const { return ids + r * size; }
 };
 
+inline constexpr int64_t kStatisticsBatch = 128;
+
 struct Curvature;  // worker/numerics/curvature.h
 
 // What a row adds to its sum: examples [first, first + count) in stored order. Null: nothing.
@@ -98,9 +100,12 @@ class Potential {
     static const std::vector<ParameterShape> kNone;
     return kNone;
   }
-  // The statistics of a draw of theta [D] (layout order, no padding), a pure function of it: one pass over all data in
-  // stored order.
-  virtual std::vector<float> DrawStatistics(const std::vector<float>&) { return {}; }
+  // The statistics of draws of rows [first, first + count) of theta, each a pure function of its row: one pass over all
+  // data in stored order, by batches of kStatisticsBatch.
+  virtual std::vector<std::vector<float>> DrawStatistics(const ThetaArena& theta, int64_t first, int64_t count) {
+    static_cast<void>(theta), static_cast<void>(first);
+    return std::vector<std::vector<float>>(static_cast<size_t>(count));
+  }
 };
 
 }  // namespace chainfleet

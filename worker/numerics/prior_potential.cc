@@ -90,8 +90,8 @@ class PriorPotential final : public Potential {
   }
 
   const std::vector<ParameterShape>& statistics() const override { return likelihood_->statistics(); }
-  std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
-    return likelihood_->DrawStatistics(theta);
+  std::vector<std::vector<float>> DrawStatistics(const ThetaArena& theta, int64_t first, int64_t count) override {
+    return likelihood_->DrawStatistics(theta, first, count);
   }
 
  private:

@@ -7,7 +7,7 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -29,7 +29,6 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kStatisticsBatch = 128;
 constexpr int64_t kStatisticsRound = 64;  // batches whose statistics are kept until they are added up, in order
 
 void CopyToHost(const at::Tensor& values, double* out) {
@@ -137,25 +136,18 @@ class EagerPotential final : public Potential {
     CopyToHost(-MinusLogPrior(theta, prior_precisions, 0, theta.rows()), log_prior);
   }
 
-  std::vector<float> DrawStatistics(const std::vector<float>& theta) override {
-    if (network_.statistics.empty()) return {};
-    ThetaArena arena(layout_, device_.is_cuda() ? Device{device_.index()} : Device());
-    arena.AddRow();
-    arena.WriteRow(0, theta);
-    const int64_t rows = num_examples(), batches = (rows + kStatisticsBatch - 1) / kStatisticsBatch;
-    int64_t size = 0;
-    for (const ParameterShape& statistic : network_.statistics) size += NumValues(statistic.shape);
-    at::Tensor sum = at::zeros({size}, at::dtype(at::kDouble).device(device_));
-    for (int64_t begin = 0; begin < batches; begin += kStatisticsRound) {
-      const int64_t count = std::min(kStatisticsRound, batches - begin);
-      std::vector<at::Tensor> of_batch(count);
-      ForEachPart(count, 1, [&](int64_t first, int64_t some) {
-        for (int64_t b = first; b < first + some; ++b) of_batch[b] = BatchStatistics(arena, begin + b);
-      });
-      for (const at::Tensor& statistics : of_batch) sum += statistics;
+  std::vector<std::vector<float>> DrawStatistics(const ThetaArena& theta, int64_t first, int64_t count) override {
+    std::vector<std::vector<float>> of_rows;
+    if (network_.statistics.empty()) of_rows.resize(static_cast<size_t>(count));
+    const int64_t at_once = batching_ == ChainBatching::kTogether ? count : 1;
+    while (std::ssize(of_rows) < count) {
+      const at::Tensor means = MeanStatistics(Parameters(theta, first + std::ssize(of_rows), at_once)).cpu();
+      for (int64_t row = 0; row < at_once; ++row) {
+        const float* const values = means.const_data_ptr<float>() + row * means.size(1);
+        of_rows.emplace_back(values, values + means.size(1));
+      }
     }
-    const at::Tensor mean = (sum / static_cast<double>(rows)).to(at::kFloat).cpu();
-    return {mean.const_data_ptr<float>(), mean.const_data_ptr<float>() + size};
+    return of_rows;
   }
 
  private:
@@ -287,14 +279,32 @@ class EagerPotential final : public Potential {
     return likelihood_->Losses(outputs, targets_.index_select(0, ids).view({count, batch.size}), log_variance);
   }
 
-  // Batch `b` of the pass over all data: its statistics in one row of doubles, times its number of examples.
-  at::Tensor BatchStatistics(const ThetaArena& theta, int64_t b) const {
+  // Over all data: [chains, values of all statistics].
+  at::Tensor MeanStatistics(const std::vector<at::Tensor>& parameters) const {
+    const int64_t batches = (num_examples() + kStatisticsBatch - 1) / kStatisticsBatch;
+    at::Tensor sum;
+    for (int64_t begin = 0; begin < batches; begin += kStatisticsRound) {
+      const int64_t count = std::min(kStatisticsRound, batches - begin);
+      std::vector<at::Tensor> of_batch(count);
+      ForEachPart(count, 1, [&](int64_t first, int64_t some) {
+        for (int64_t b = first; b < first + some; ++b) of_batch[b] = BatchStatistics(parameters, begin + b);
+      });
+      if (!sum.defined()) sum = at::zeros_like(of_batch.front());
+      for (const at::Tensor& statistics : of_batch) sum += statistics;
+    }
+    return (sum / static_cast<double>(num_examples())).to(at::kFloat);
+  }
+
+  // Of batch `b` of the pass over all data, in doubles and times its number of examples.
+  at::Tensor BatchStatistics(const std::vector<at::Tensor>& parameters, int64_t b) const {
     const c10::AutoGradMode autograd(false);
     const int64_t first = b * kStatisticsBatch, count = std::min(kStatisticsBatch, num_examples() - first);
+    const at::Tensor images = Standardised(inputs_.narrow(0, first, count), 1);
+    std::vector<int64_t> of_chains = images.sizes().vec();
+    of_chains[0] = parameters.front().size(0);
     std::vector<at::Tensor> statistics;
-    EagerLogits(network_, Parameters(theta, 0, 1), Standardised(inputs_.narrow(0, first, count), 1),
-                {.batch_statistics = &statistics});
-    return at::cat(statistics, 1).squeeze(0).to(at::kDouble) * static_cast<double>(count);
+    EagerLogits(network_, parameters, images.expand(of_chains), {.batch_statistics = &statistics});
+    return at::cat(statistics, 1).to(at::kDouble) * static_cast<double>(count);
   }
 
   const NetworkShape network_;

@@ -1,9 +1,11 @@
 #include "worker/numerics/models/example_norms.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/im2col.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+
+#include <algorithm>
 
 #include "core/base/check.h"
 
@@ -17,18 +19,29 @@ at::Tensor Norms(const LinearLayer& linear, const LayerTrace& trace, int64_t) {
   return SquareSums(trace.output.grad()) * (SquareSums(trace.input) + (linear.bias ? 1 : 0));
 }
 
+// As many as a GPU takes in one product, by the size of their windows and of the product.
+int64_t ExamplesAtOnce(const ConvLayer& conv, const LayerTrace& trace, int64_t groups) {
+  constexpr int64_t kMostFloats = int64_t{1} << 26;
+  const at::Tensor& output = trace.output;
+  const int64_t inputs = trace.input.size(1) * conv.kernel * conv.kernel, pixels = output.size(2) * output.size(3);
+  return std::max<int64_t>(1, kMostFloats / (inputs * pixels + output.size(1) * inputs / groups));
+}
+
 at::Tensor Norms(const ConvLayer& conv, const LayerTrace& trace, int64_t chains) {
   const at::Tensor gradient = trace.output.grad();
   const int64_t groups = chains * conv.groups;
-  std::vector<at::Tensor> of_example;
-  for (int64_t i = 0; i < gradient.size(0); ++i) {
-    const at::Tensor windows = at::im2col(trace.input.narrow(0, i, 1), {conv.kernel, conv.kernel}, {1, 1},
+  const int64_t examples = gradient.size(0), at_once = gradient.is_cuda() ? ExamplesAtOnce(conv, trace, groups) : 1;
+  std::vector<at::Tensor> of_examples;
+  for (int64_t i = 0; i < examples; i += at_once) {
+    const int64_t some = std::min(at_once, examples - i);
+    const at::Tensor windows = at::im2col(trace.input.narrow(0, i, some), {conv.kernel, conv.kernel}, {1, 1},
                                           {conv.padding, conv.padding}, {conv.stride, conv.stride});
-    const at::Tensor pixels = windows.view({groups, -1, windows.size(2)});  // [groups, inputs of a window, pixels]
-    const at::Tensor product = gradient[i].reshape({groups, -1, windows.size(2)}).bmm(pixels.transpose(1, 2));
-    of_example.push_back(product.view({chains, -1}).square().sum(1));
+    const int64_t pixels = windows.size(2);
+    const at::Tensor of_output = gradient.narrow(0, i, some).reshape({some * groups, -1, pixels});
+    const at::Tensor product = of_output.bmm(windows.view({some * groups, -1, pixels}).transpose(1, 2));
+    of_examples.push_back(product.view({some * chains, -1}).square().sum(1).view({some, chains}));
   }
-  at::Tensor squares = at::stack(of_example, 1).to(at::kDouble);
+  at::Tensor squares = at::cat(of_examples).t().to(at::kDouble);
   if (!conv.bias) return squares;
   const at::Tensor of_bias = gradient.sum({2, 3}).view({gradient.size(0), chains, -1}).transpose(0, 1);
   return squares + SquareSums(of_bias);

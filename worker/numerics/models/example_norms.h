@@ -21,7 +21,7 @@ struct LayerTrace {
 
 // [C, n] double: the squared norm of the layer's part of d (what was back-propagated) / d parameters, example by
 // example. Linear with d, a the output's gradient and the input: |d|^2 (|a|^2 + 1), the 1 with a bias. Convolution:
-// |sum over pixels p of d_p a_p'|^2 + |sum d_p|^2, the product formed for one example and dropped.
+// |sum over pixels p of d_p a_p'|^2 + |sum d_p|^2, the product formed for one example, on a GPU for some, and dropped.
 at::Tensor SquaredExampleNorms(const LayerTrace& trace, int64_t chains);
 
 }  // namespace chainfleet

@@ -12,6 +12,7 @@
 #include "tests/support/fake_cuda/fake_gpu.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
+#include "worker/numerics/report/gradient_variance.h"
 
 namespace chainfleet {
 
@@ -125,6 +126,37 @@ TEST(DrawBudget, IsThatOfOnePassForAllChains) {
     EXPECT_EQ(CountOf([&] { batch->TakeDraw(chain); }), (Counts{0, 0, 0, 2, 2})) << "both kinds, and no pass";
   }
 }
+
+TEST(MeasuringBudget, HasFewBatchesForLargeNetworks) {
+  EXPECT_EQ(NumVarianceBatches(7'850, Device{0}), 64);
+  EXPECT_EQ(NumVarianceBatches(272'474, Device{0}), 15);
+  EXPECT_EQ(NumVarianceBatches(11'173'962, Device{0}), 8);
+  EXPECT_EQ(NumVarianceBatches(11'173'962, Device()), 64);
+}
+
+class FirstStepBudget : public ::testing::TestWithParam<Budget> {};
+
+// The first step measures gradient variance and curvature before it moves. The data set is so large that each gradient
+// is of one batch.
+TEST_P(FirstStepBudget, IsKept) {
+  ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok());
+  const auto data = SyntheticImages(600, {3, 32, 32});
+  const auto plan = NetworkPlan({GetParam().model}, {EmcmcSpec{1e-4}}, *data);
+  plan->spec.batch_size = 4;
+  plan->spec.chains = kChains;
+  const auto batch = BatchOf(plan, data, "cuda:0", kChains);
+  const Counts counts = CountOf([&] { ASSERT_TRUE(batch->Step().ok()); });
+  EXPECT_LE(counts.operators, GetParam().counts.operators);
+  EXPECT_LE(counts.launches, GetParam().counts.launches);
+  EXPECT_LE(counts.blocking, GetParam().counts.blocking);
+}
+
+// At most: rounding may let the curvature settle before its last iteration. {operators, launches, -, -, blocking}.
+INSTANTIATE_TEST_SUITE_P(Networks, FirstStepBudget,
+                         ::testing::Values(Budget{{.name = "lenet5", .width = 0.25}, {7233, 371, 0, 0, 473}},
+                                           Budget{{.name = "resnet18", .width = 0.0625}, {27793, 371, 0, 0, 473}},
+                                           Budget{{.name = "resnet20-frn", .width = 0.25}, {83762, 371, 0, 0, 473}}),
+                         [](const auto& info) { return NameOf(info.param.model.name); });
 
 }  // namespace
 }  // namespace chainfleet

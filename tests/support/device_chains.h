@@ -18,6 +18,7 @@
 #include "tests/support/network_chains.h"
 #include "worker/numerics/checkpoint_codec.h"
 #include "worker/numerics/device.h"
+#include "worker/numerics/report/gradient_variance.h"
 
 namespace chainfleet {
 
@@ -57,10 +58,12 @@ struct Way {
 
 // What chains show of themselves.
 struct Shown {
-  std::vector<float> moved;     // how far the draws are from where their chains began: nearly all of a draw is that
-  std::vector<float> beside;    // what a draw has beside its parameters
-  std::vector<double> numbers;  // traces of all steps; gradient variance and evidence at the end
-  std::vector<double> curvature;
+  std::vector<float> moved;       // how far the draws are from where their chains began: nearly all of a draw is that
+  std::vector<float> beside;      // what a draw has beside its parameters
+  std::vector<double> numbers;    // traces of all steps; evidence at the end
+  std::vector<double> variances;  // of gradients, at the end
+  std::vector<double> curvatures;
+  bool same_batches = true;  // on all devices, for the variances
 };
 
 class ChainsOnTheWay {
@@ -72,6 +75,8 @@ class ChainsOnTheWay {
   Shown Run() {
     Make(way_.device);
     if (batch_ == nullptr) return {};
+    const int64_t size = NumParameters(batch_->parameters());
+    shown_.same_batches = NumVarianceBatches(size, Device()) == NumVarianceBatches(size, Device{0});
     for (int chain = 0; chain < num_chains(); ++chain) {
       EXPECT_TRUE(batch_->AddChain(chain, std::nullopt).ok());
       starts_.push_back(DecodeCheckpoint(batch_->SaveResumePoint(chain))->arenas[0]);
@@ -110,9 +115,9 @@ class ChainsOnTheWay {
     for (const RowReport& row : *stepped) {
       shown_.numbers.insert(shown_.numbers.end(), row.trace.begin(), row.trace.end());
       if (!is_last || !row.stats.report) continue;
-      shown_.numbers.push_back(row.stats.report->gradient_variance.value_or(0));
+      shown_.variances.push_back(row.stats.report->gradient_variance.value_or(0));
       shown_.numbers.push_back(row.stats.report->log_evidence.value_or(0));
-      shown_.curvature.push_back(row.stats.report->curvature.value_or(0));
+      shown_.curvatures.push_back(row.stats.report->curvature.value_or(0));
     }
   }
 
@@ -145,8 +150,9 @@ inline void ExpectSameWay(const Shown& cpu, const Shown& gpu) {
   EXPECT_LT(RelativeDistance(gpu.moved, cpu.moved), 1e-3);
   ExpectNear(gpu.beside, cpu.beside, 1e-3, "statistic");
   ExpectNear(gpu.numbers, cpu.numbers, 1e-3, "number");
+  ExpectNear(gpu.variances, cpu.variances, cpu.same_batches ? 1e-3 : 0.2, "variance");
   // Of gradients on both sides of theta, between which units change sides by rounding.
-  ExpectNear(gpu.curvature, cpu.curvature, 0.2, "curvature");
+  ExpectNear(gpu.curvatures, cpu.curvatures, 0.2, "curvature");
 }
 
 }  // namespace chainfleet

@@ -7,6 +7,7 @@
 #include "worker/numerics/report/curvature.h"
 #include "worker/numerics/report/gradient_variance.h"
 #include "worker/numerics/report/linear_response.h"
+#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {
@@ -14,19 +15,19 @@ namespace {
 // No epoch, stream or pass folds a chain's key with these.
 constexpr uint64_t kVarianceLabel = 0x7661'7269'616e'6365, kCurvatureLabel = 0x6375'7276'6174'7572;
 // Parameters of an arena at a time: a measurement keeps five arenas or six beside the chains'.
-constexpr int64_t kMostParameters = int64_t{1} << 24;
+constexpr int64_t kMostParameters = int64_t{1} << 24, kMostParametersOnGpu = int64_t{1} << 28;
 
 using MeasureRows = std::function<std::vector<double>(const StepInputs&, ThetaArena*)>;
-using SeeRow = std::function<void(int64_t row, double value, const std::vector<float>& theta)>;
+using SeeRow = std::function<void(int64_t row, double value)>;
 
 // Calls `measure` on copies of `rows` of `theta`, as many at a time as memory should hold, with keys of their own.
 void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, uint64_t label, const ThetaArena& theta,
                     const MeasureRows& measure, const SeeRow& see) {
-  const auto most = static_cast<size_t>(std::max<int64_t>(1, kMostParameters / theta.row_stride()));
+  const int64_t parameters = theta.device().is_cuda() ? kMostParametersOnGpu : kMostParameters;
+  const auto most = static_cast<size_t>(std::max<int64_t>(1, parameters / theta.row_stride()));
   for (size_t first = 0; first < rows.size(); first += most) {
     const size_t count = std::min(most, rows.size() - first);
     ThetaArena part(theta.shared_layout(), theta.device());
-    std::vector<std::vector<float>> of_row;
     std::vector<ChainStep> chains;
     for (size_t i = 0; i < count; ++i) {
       ChainStep chain = inputs.chains[rows[first + i]];
@@ -34,11 +35,13 @@ void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, 
       chain.t = 0;
       chains.push_back(chain);
       part.AddRow();
-      part.WriteRow(static_cast<int64_t>(i), of_row.emplace_back(theta.ReadRow(rows[first + i])));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      RowsView(part).select(0, static_cast<int64_t>(i)).copy_(RowsView(theta).select(0, rows[first + i]));
     }
     StepScratch scratch(ThetaArena(theta.shared_layout(), theta.device()));
     const auto values = measure({inputs.potential, inputs.batches, inputs.plan, chains, &scratch}, &part);
-    for (size_t i = 0; i < count; ++i) see(rows[first + i], values[i], of_row[i]);
+    for (size_t i = 0; i < count; ++i) see(rows[first + i], values[i]);
   }
 }
 
@@ -88,14 +91,12 @@ void ChainReporter::Measure(const std::vector<ChainStep>& chains, const ThetaAre
     report->step = chains[row].t;
     return &*report;
   };
-  MeasureInParts(inputs, of_variance, kVarianceLabel, theta, MeasureGradientVariance,
-                 [&](int64_t row, double variance, const std::vector<float>& of_row) {
-                   ReportNoise(chains[row], variance, of_row, report_of(row));
-                 });
-  MeasureInParts(inputs, of_curvature, kCurvatureLabel, theta, MeasureCurvature,
-                 [&](int64_t row, double curvature, const std::vector<float>&) {
-                   ReportCurvature(chains[row], *schedules[row], curvature, report_of(row));
-                 });
+  MeasureInParts(
+      inputs, of_variance, kVarianceLabel, theta, MeasureGradientVariance,
+      [&](int64_t row, double variance) { ReportNoise(chains[row], variance, theta.ReadRow(row), report_of(row)); });
+  MeasureInParts(inputs, of_curvature, kCurvatureLabel, theta, MeasureCurvature, [&](int64_t row, double curvature) {
+    ReportCurvature(chains[row], *schedules[row], curvature, report_of(row));
+  });
 }
 
 void ChainReporter::ReportNoise(const ChainStep& chain, double variance, const std::vector<float>& theta,

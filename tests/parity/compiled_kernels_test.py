@@ -1,15 +1,16 @@
 """The compiler gives each CUDA kernel the registers of the table at most and keeps all its variables there, and kernels move 16
 bytes at a time. More registers mean fewer warps at a time, and these kernels live by having many loads in flight."""
+import glob
 import os
 import re
 import subprocess
 import unittest
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-KERNELS = os.path.join(SOURCE, "worker", "numerics", "kernels", "pass_cuda.cu")
+KERNELS = glob.glob(os.path.join(SOURCE, "worker", "numerics", "kernels", "*.cu"))
 NVCC = os.environ["CHAINFLEET_NVCC"]
 MODULE = os.environ["CHAINFLEET_CUDA_MODULE"]
-NAME = re.compile(r"Apply\w*?pass\d+([A-Za-z]+?)E|(AddTiles)INS_\d+([A-Za-z]+?)E")
+NAME = re.compile(r"Apply\w*?pass\d+([A-Za-z]+?)E|(AddTiles)INS_\d+([A-Za-z]+?)E|(FillIds)")
 ARCHITECTURES = ("sm_80", "sm_90")
 # {kernel: (registers of a thread, arenas read, arenas written)} with nvcc 13.0. A GPU gives them out by eights; with 64 a
 # multiprocessor holds 1,024 threads.
@@ -18,12 +19,14 @@ MOST = {
     "Baoa": (64, 3, 2), "Blend": (40, 2, 1), "BsamStep": (88, 5, 3), "DiagonalDraw": (64, 3, 1), "Dot": (32, 2, 0),
     "Friction": (64, 3, 2), "HeavyBall": (40, 3, 2), "Kick": (40, 3, 1), "NormalAround": (64, 2, 1), "Perturb": (40, 3, 1),
     "Propose": (64, 3, 1), "Residual": (40, 3, 0), "SampleScaled": (64, 3, 1), "Sharpen": (80, 5, 2),
-    "AddTilesRowOutcome": (32, 0, 0), "AddTilesPassOutcome": (32, 0, 0),
+    "AddTilesRowOutcome": (32, 0, 0), "AddTilesPassOutcome": (32, 0, 0), "FillIds": (40, 0, 0),
 }
 
 
 def compiled(architecture, *options):
-    return subprocess.run([NVCC, "-std=c++17", "-O3", "-I", SOURCE, "-arch", architecture, *options, KERNELS], capture_output=True, text=True, check=True)
+    runs = [subprocess.run([NVCC, "-std=c++17", "-O3", "-I", SOURCE, "-arch", architecture, *options, kernels], capture_output=True, text=True, check=True)
+            for kernels in KERNELS]
+    return "".join(run.stdout for run in runs), "".join(run.stderr for run in runs)
 
 
 def name_of(line):
@@ -34,7 +37,7 @@ class CompiledKernels(unittest.TestCase):
     def test_registers_are_within_the_table_and_hold_everything(self):
         for architecture in ARCHITECTURES:
             kernels, name = {}, None
-            for line in compiled(architecture, "-cubin", "-Xptxas", "-v", "-o", os.devnull).stderr.splitlines():
+            for line in compiled(architecture, "-cubin", "-Xptxas", "-v", "-o", os.devnull)[1].splitlines():
                 if "Compiling entry function" in line:
                     name = name_of(line)
                 elif match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
@@ -48,7 +51,7 @@ class CompiledKernels(unittest.TestCase):
                     self.assertEqual(beside, 0)
 
     def test_each_arena_is_read_and_written_16_bytes_at_a_time(self):
-        for body in compiled(ARCHITECTURES[0], "-ptx", "-o", "-").stdout.split(".entry ")[1:]:
+        for body in compiled(ARCHITECTURES[0], "-ptx", "-o", "-")[0].split(".entry ")[1:]:
             name = name_of(body)
             _, read, written = MOST[name]
             with self.subTest(kernel=name):  # 4 times for a thread, whose parameters are 4 times 4

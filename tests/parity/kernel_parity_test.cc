@@ -1,5 +1,5 @@
-// Our kernels for GPUs against those of the CPU, on the layout of a deep network and on awkward ones. A CPU stands in for
-// the GPU and runs them thread by thread.
+// Our kernels for GPUs against those of the CPU, on the layout of a deep network and on awkward ones. A CPU stands in
+// for the GPU and runs them thread by thread.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "core/domain/model_spec.h"
+#include "worker/numerics/batch_ids.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/kernels/cuda_module.h"
 #include "worker/numerics/kernels/pass_list.h"
 #include "worker/numerics/layout.h"
+#include "worker/numerics/minibatch.h"
 
 namespace chainfleet {
 namespace {
@@ -167,6 +169,29 @@ TEST_P(KernelParity, OfEveryPass) {
         RunPassCpu(pass, buffers, rows.data(), outcomes);
       }
     });
+  }
+}
+
+// Batches are drawn on the GPU, and have the very ids that the CPU draws.
+TEST(BatchParity, OfTheIds) {
+  ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok());
+  for (const Minibatches kind : {Minibatches::kReshuffle, Minibatches::kIndependent}) {
+    for (const auto& [examples, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {103, 10}, {60000, 131}}) {
+      const MinibatchPlan plan(kind, examples, n);
+      std::vector<StepKey> keys;
+      for (uint64_t step : {uint64_t{0}, uint64_t{1}, uint64_t{457}, uint64_t{1} << 40}) {
+        keys.push_back({Fold(RngKey{7}, step), step});
+      }
+      const auto rows = static_cast<int64_t>(keys.size());
+      const BatchRows batch = {.size = n, .keys = keys.data(), .draw = &plan.draw()};
+      const at::Tensor drawn = BatchIds(batch, 1, rows - 1, at::Device(at::kCUDA, 0)).cpu();
+      std::vector<int64_t> ids(n);
+      for (int64_t row = 1; row < rows; ++row) {
+        plan.Fill(keys[row].key, static_cast<int64_t>(keys[row].step), ids.data());
+        EXPECT_TRUE(std::equal(ids.begin(), ids.end(), drawn.const_data_ptr<int64_t>() + (row - 1) * n))
+            << examples << " examples, step " << keys[row].step;
+      }
+    }
   }
 }
 

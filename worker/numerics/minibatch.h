@@ -5,23 +5,9 @@
 
 #include "core/base/rng_key.h"
 #include "core/domain/job_spec.h"
+#include "worker/numerics/kernels/minibatch_ids.h"
 
 namespace chainfleet {
-
-// A keyed permutation of [0, size): a Feistel network over ceil(log2 size) bits with cycle walking (Black & Rogaway,
-// "Ciphers with arbitrary finite domains", CT-RSA 2002). O(1) memory; nothing is shuffled.
-class KeyedPermutation {
- public:
-  // 1 <= size <= 2^62.
-  KeyedPermutation(RngKey key, int64_t size);
-  int64_t operator()(int64_t position) const;
-
- private:
-  static constexpr int kRounds = 8;
-  uint64_t size_;
-  int left_bits_, right_bits_;
-  uint32_t round_keys_[kRounds];
-};
 
 // The batches of one job. Immutable. Thread-safe.
 class MinibatchPlan {
@@ -29,11 +15,11 @@ class MinibatchPlan {
   // 0 <= batch_size <= num_examples; 0 for analytic potentials.
   MinibatchPlan(Minibatches kind, int64_t num_examples, int64_t batch_size);
 
-  int64_t batch_size() const { return batch_size_; }
+  int64_t batch_size() const { return draw_.batch_size; }
+  const BatchDraw& draw() const { return draw_; }
 
-  // The n examples of update `t` (from 0) of the chain with `chain_key`. kReshuffle: with B = floor(N/n), epoch e =
-  // t div B and b = t mod B, positions bn .. bn+n-1 of the permutation keyed by Fold(chain_key, e). kIndependent: with
-  // replacement, from `stream`.
+  // The n examples of update `t` (from 0) of the chain with `chain_key`, as BatchDraw says; those of kIndependent from
+  // `stream`.
   void Fill(RngKey chain_key, int64_t t, int64_t* ids, RngStream stream = RngStream::kBatch) const;
 
   // `count` <= N examples, none twice: the first positions of the permutation keyed by Fold(Fold(chain_key, stream),
@@ -41,8 +27,7 @@ class MinibatchPlan {
   void FillDisjoint(RngKey chain_key, int64_t t, RngStream stream, int64_t count, int64_t* ids) const;
 
  private:
-  Minibatches kind_;
-  int64_t num_examples_, batch_size_;
+  BatchDraw draw_;
 };
 
 }  // namespace chainfleet

@@ -10,16 +10,11 @@
 #include <vector>
 
 #include "core/base/rng_key.h"
+#include "worker/numerics/kernels/minibatch_ids.h"
 #include "worker/numerics/late.h"
 #include "worker/numerics/theta_arena.h"
 
 namespace chainfleet {
-
-// What names the random numbers of a chain's step.
-struct StepKey {
-  RngKey key;  // of the chain
-  uint64_t step = 0;
-};
 
 // The examples each row looks at: ids of data-set rows, [C, n], on the host. Null and 0 for analytic potentials.
 struct BatchRows {
@@ -28,7 +23,8 @@ struct BatchRows {
   const StepKey* keys = nullptr;  // [C]: units drop out and images are augmented by these; null: neither
   // [C], in place of Potential::prior_precision(), which then is not read: chains of a sweep; null: the potential's.
   const double* prior_precisions = nullptr;
-  bool dropout = true;  // false: units stay whatever the keys
+  bool dropout = true;              // false: units stay whatever the keys
+  const BatchDraw* draw = nullptr;  // on a GPU, with ids null: each row's ids are drawn so by its key
   const int64_t* row(int64_t r) const { return ids + r * size; }
 };
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "worker/numerics/batch_ids.h"
 #include "worker/numerics/curvature.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/dataset/resident_dataset.h"
@@ -137,7 +138,7 @@ class Regression final : public Potential {
 
   void RunOnGpu(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* losses) const {
     const int64_t chains = theta.rows(), n = batch.size;
-    const at::Tensor ids = Uploaded(batch.ids, {chains * n}, x_.device());
+    const at::Tensor ids = BatchIds(batch, 0, chains, x_.device());
     const at::Tensor x = x_.index_select(0, ids).view({chains, n, examples_.width});
     at::Tensor prediction = at::bmm(x, ParameterView(theta, 0).unsqueeze(2)).squeeze(2).to(at::kDouble), slope;
     if (has_intercept_) prediction = prediction + ParameterView(theta, 1);

@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "worker/numerics/kernels/minibatch_ids.h"
 #include "worker/numerics/kernels/pass_list.h"
 #include "worker/numerics/kernels/update.h"
 
 namespace chainfleet {
 
-// A warp of the GPU takes a tile: neighbouring parameters of one tensor. A tile ends at a multiple of kTileSize in p, or
-// with its tensor. So it is never empty, and what 16 bytes at its end hold beside it is padding.
+// A warp of the GPU takes a tile: neighbouring parameters of one tensor. A tile ends at a multiple of kTileSize in p,
+// or with its tensor. So it is never empty, and what 16 bytes at its end hold beside it is padding.
 inline constexpr int64_t kTileSize = 2048;
 
 // The tiles of one layout, in device memory.
@@ -23,8 +24,8 @@ struct CudaTiles {
 };
 
 // The update of update.h and the passes of pass.h on the GPU: pointers of `buffers` but `spans`, which is not used, and
-// `outcomes` are device memory. `stream` is a cudaStream_t. Asynchronous; return a cudaError_t. The bits of a row depend
-// on nothing but the row, its scalars and the card.
+// `outcomes` are device memory. `stream` is a cudaStream_t. Asynchronous; return a cudaError_t. The bits of a row
+// depend on nothing but the row, its scalars and the card.
 using LangevinUpdateCudaFunction = int (*)(const UpdateBuffers* buffers, const CudaTiles* tiles, const RowStep* steps,
                                            RowOutcome* outcomes, void* stream);
 inline constexpr char kLangevinUpdateCudaSymbol[] = "chainfleet_cuda_langevin_update";
@@ -32,8 +33,13 @@ using RunPassCudaFunction = int (*)(int pass, const PassBuffers* buffers, const 
                                     PassOutcome* outcomes, void* stream);
 inline constexpr char kRunPassCudaSymbol[] = "chainfleet_cuda_run_pass";
 
+// ids [rows, n] of the steps `keys` [rows]; all but `draw` is device memory. Asynchronous; returns a cudaError_t.
+using FillIdsCudaFunction = int (*)(const BatchDraw* draw, const StepKey* keys, int64_t rows, int64_t* ids,
+                                    void* stream);
+inline constexpr char kFillIdsCudaSymbol[] = "chainfleet_cuda_fill_ids";
+
 // To be raised when a kernel does something else with arguments of the same types.
-inline constexpr uint64_t kCudaRevision = 2;
+inline constexpr uint64_t kCudaRevision = 3;
 
 #define CHAINFLEET_COUNT(Name) +1
 inline constexpr size_t kNumPasses = CHAINFLEET_PASSES(CHAINFLEET_COUNT);
@@ -43,7 +49,7 @@ inline constexpr size_t kNumPasses = CHAINFLEET_PASSES(CHAINFLEET_COUNT);
 inline constexpr uint64_t kCudaAbi = [] {
   uint64_t abi = kCudaRevision;
   for (const size_t size : {sizeof(CudaTiles), sizeof(UpdateBuffers), sizeof(RowStep), sizeof(RowOutcome),
-                            sizeof(PassBuffers), sizeof(PassRow), sizeof(PassOutcome), kNumPasses}) {
+                            sizeof(BatchDraw), sizeof(PassBuffers), sizeof(PassRow), sizeof(PassOutcome), kNumPasses}) {
     abi = abi * 1009 + size;
   }
   return abi;

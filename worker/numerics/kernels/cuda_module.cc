@@ -22,6 +22,7 @@ namespace {
 // Set once, before any thread that steps.
 std::atomic<LangevinUpdateCudaFunction> langevin_update = nullptr;
 std::atomic<RunPassCudaFunction> run_pass = nullptr;
+std::atomic<FillIdsCudaFunction> fill_ids = nullptr;
 
 // Memory of the GPU for the calls of one layout: its tiles, and room for the outcomes of rows and, after them, of their
 // tiles. It is kept from call to call, so that a step uploads nothing and allocates nothing between two moves of its
@@ -82,6 +83,11 @@ void CheckLaunch(const char* what, int device, int error) {
                               absl::StrCat(what, " on cuda:", device, " failed with CUDA error ", error));
 }
 
+void* StreamOf(at::Device cuda) {
+  const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+  return guard.getStreamNativeHandle(guard.getStream(cuda));
+}
+
 }  // namespace
 
 absl::Status LoadCudaModule() {
@@ -106,10 +112,10 @@ absl::Status LoadCudaModule() {
     }
     langevin_update = reinterpret_cast<LangevinUpdateCudaFunction>(dlsym(module, kLangevinUpdateCudaSymbol));
     run_pass = reinterpret_cast<RunPassCudaFunction>(dlsym(module, kRunPassCudaSymbol));
+    fill_ids = reinterpret_cast<FillIdsCudaFunction>(dlsym(module, kFillIdsCudaSymbol));
     const auto* const abi = static_cast<const uint64_t*>(dlsym(module, kCudaAbiSymbol));
-    if (abi != nullptr && *abi == kCudaAbi && langevin_update != nullptr && run_pass != nullptr) {
-      return absl::OkStatus();
-    }
+    const bool has_all = langevin_update != nullptr && run_pass != nullptr && fill_ids != nullptr;
+    if (abi != nullptr && *abi == kCudaAbi && has_all) return absl::OkStatus();
     return WithReason(absl::FailedPreconditionError(
                           path.string() + " is of another build than this worker: install both from the same one"),
                       "NO_DEVICE");
@@ -128,12 +134,10 @@ Late<RowOutcome> LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep*
   const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
   const Workspace& workspace = WorkspaceFor(buffers.spans, buffers.num_spans, buffers.rows, cuda);
   ReserveLateCopies(buffers.rows * static_cast<int64_t>(sizeof(PassOutcome)), cuda);
-  const c10::DeviceGuard on_device(cuda);
-  const c10::impl::VirtualGuardImpl guard(at::kCUDA);
-  void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
+  const c10::DeviceGuard there(cuda);
   const CudaTiles tiles = workspace.Tiles(buffers.rows);
   const int error =
-      update(&buffers, &tiles, steps, static_cast<RowOutcome*>(workspace.seen.mutable_data_ptr()), stream);
+      update(&buffers, &tiles, steps, static_cast<RowOutcome*>(workspace.seen.mutable_data_ptr()), StreamOf(cuda));
   CheckLaunch("the fused update", device, error);
   return CopyLate<RowOutcome>(workspace.seen, buffers.rows);
 }
@@ -146,13 +150,19 @@ Late<PassOutcome> RunPassCuda(Pass pass, const PassBuffers& buffers, const PassR
   const Workspace& workspace = WorkspaceFor(buffers.spans, buffers.num_spans, buffers.rows, cuda);
   ReserveLateCopies(buffers.rows * static_cast<int64_t>(sizeof(PassOutcome)), cuda);
   const c10::DeviceGuard there(cuda);
-  const c10::impl::VirtualGuardImpl guard(at::kCUDA);
-  void* const stream = guard.getStreamNativeHandle(guard.getStream(cuda));
   const CudaTiles tiles = workspace.Tiles(buffers.rows);
   const int error = run(static_cast<int>(pass), &buffers, &tiles, rows,
-                        static_cast<PassOutcome*>(workspace.seen.mutable_data_ptr()), stream);
+                        static_cast<PassOutcome*>(workspace.seen.mutable_data_ptr()), StreamOf(cuda));
   CheckLaunch("a sampler's pass", device, error);
   return CopyLate<PassOutcome>(workspace.seen, buffers.rows);
+}
+
+void FillIdsCuda(const BatchDraw& draw, const StepKey* keys, int64_t rows, int64_t* ids, int device) {
+  const FillIdsCudaFunction fill = fill_ids;
+  CHAINFLEET_CHECK(fill != nullptr) << "a CUDA batch without the CUDA module";
+  const at::Device cuda(at::kCUDA, static_cast<c10::DeviceIndex>(device));
+  const c10::DeviceGuard there(cuda);
+  CheckLaunch("the draw of a batch", device, fill(&draw, keys, rows, ids, StreamOf(cuda)));
 }
 
 }  // namespace chainfleet

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "worker/numerics/kernels/minibatch_ids.h"
 #include "worker/numerics/kernels/pass.h"
 #include "worker/numerics/kernels/update.h"
 #include "worker/numerics/late.h"
@@ -20,5 +21,8 @@ Late<RowOutcome> LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep*
 
 // A pass of kernels/pass.h, likewise.
 Late<PassOutcome> RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, int device);
+
+// The ids [rows, n] of the batches of the steps `keys`, likewise. Both are memory of the GPU.
+void FillIdsCuda(const BatchDraw& draw, const StepKey* keys, int64_t rows, int64_t* ids, int device);
 
 }  // namespace chainfleet

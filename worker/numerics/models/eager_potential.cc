@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "worker/numerics/batch_ids.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/late_copy.h"
 #include "worker/numerics/likelihoods/likelihood.h"
@@ -261,7 +262,7 @@ class EagerPotential final : public Potential {
   // Of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
                          const BatchRows& batch, Traces* traces = nullptr) const {
-    const at::Tensor ids = Uploaded(batch.row(first), {count * batch.size}, device_);
+    const at::Tensor ids = BatchIds(batch, first, count, device_);
     const bool drops = batch.keys != nullptr && batch.dropout;
     const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr,
                            .traces = traces == nullptr ? nullptr : &traces->layers};

@@ -12,14 +12,21 @@ BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size();
   MatchRows(theta, &scratch.gradient);
-  scratch.ids.resize(theta.rows() * n);
   scratch.keys.resize(theta.rows());
   for (int64_t row = 0; row < theta.rows(); ++row) {
-    const ChainStep& chain = inputs.chains[row];
-    inputs.batches->Fill(chain.key, chain.t, scratch.ids.data() + row * n);
-    scratch.keys[row] = {chain.key, static_cast<uint64_t>(chain.t)};
+    scratch.keys[row] = {inputs.chains[row].key, static_cast<uint64_t>(inputs.chains[row].t)};
   }
-  return {scratch.ids.data(), n, scratch.keys.data(), PriorPrecisions(inputs)};
+  BatchRows batch = {nullptr, n, scratch.keys.data(), PriorPrecisions(inputs)};
+  if (theta.device().is_cuda()) {
+    batch.draw = &inputs.batches->draw();
+    return batch;
+  }
+  scratch.ids.resize(theta.rows() * n);
+  for (int64_t row = 0; row < theta.rows(); ++row) {
+    inputs.batches->Fill(inputs.chains[row].key, inputs.chains[row].t, scratch.ids.data() + row * n);
+  }
+  batch.ids = scratch.ids.data();
+  return batch;
 }
 
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {

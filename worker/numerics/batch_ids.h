@@ -1,0 +1,13 @@
+// The ids of a batch on the device of a potential.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "worker/numerics/potential.h"
+
+namespace chainfleet {
+
+// Of rows [first, first + count): [count * n] int64 on `device`. Ids that are not drawn yet are drawn there, on a GPU.
+at::Tensor BatchIds(const BatchRows& batch, int64_t first, int64_t count, at::Device device);
+
+}  // namespace chainfleet

@@ -30,7 +30,7 @@ DiskCache Disk(const WorkerOptions& options) {
   return options.cache_directory.empty() ? DiskCache{} : DiskCache{RealFileSystem(), options.cache_directory};
 }
 
-// What is free of the GPU, but for a tenth: data sets, draws of predictions and libraries take memory that belongs to
+// Free memory of the GPU, less a tenth: data sets, draws of predictions and libraries take memory that belongs to
 // no chain. 0: unknown.
 int64_t GpuMemoryBytes(const std::string& device) {
   const absl::StatusOr<Device> parsed = ParseDevice(device);

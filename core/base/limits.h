@@ -38,8 +38,8 @@ inline constexpr int kMaxAttemptsWithoutProgress = 6;
 inline constexpr int kCrashesUntilAlone = 2;  // of workers that held the chain, since its last commit
 inline constexpr absl::Duration kAttemptDelay = absl::Milliseconds(500);  // after the first; doubles with each further
 inline constexpr absl::Duration kMaxAttemptDelay = absl::Seconds(30);
-// Of a worker between two chains that ran alone on it: a chain that comes there meanwhile makes its first resume point,
-// see kResumePointInterval.
+// A worker's rest between two chains that ran alone on it: a chain that comes there meanwhile makes its first resume
+// point, see kResumePointInterval.
 inline constexpr absl::Duration kSoloRest = absl::Seconds(30);
 inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
 inline constexpr int kHungStepFactor = 20;

@@ -12,7 +12,7 @@ inline constexpr int64_t kTraceWindow = 1000;      // values of a quantity that 
 inline constexpr int64_t kMostTracedChains = 128;  // of a point: the first that come
 inline constexpr size_t kMostTraceQuantities = 32;
 
-// What a quantity of a network's predictions at a row of the data set is called: "theta.probability[7]" of labels,
+// Names of the quantities that are a network's predictions at a row of the data set: "theta.probability[7]" of labels,
 // "theta.log_density[7]" of numbers. The weights of a network are not identified, so its predictions alone decide
 // whether its chains agree; the other quantities of a job that has such ones describe it.
 inline constexpr char kProbabilityTrace[] = ".probability[", kLogDensityTrace[] = ".log_density[";

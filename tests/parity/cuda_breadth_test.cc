@@ -29,7 +29,7 @@ const Samplers& AskingForEverything() {
   return samplers;
 }
 
-// What is sampled, and what differs in its plan from the others'.
+// A network to sample, and how its plan differs from the others'.
 struct Job {
   std::string name;
   ModelSpec model;

@@ -56,7 +56,7 @@ struct Way {
   int removed = 0;           // so many chains leave after two steps, from the first
 };
 
-// What chains show of themselves.
+// The values by which chains are compared.
 struct Shown {
   std::vector<float> moved;       // how far the draws are from where their chains began: nearly all of a draw is that
   std::vector<float> beside;      // what a draw has beside its parameters
@@ -151,7 +151,7 @@ inline void ExpectSameWay(const Shown& cpu, const Shown& gpu) {
   ExpectNear(gpu.beside, cpu.beside, 1e-3, "statistic");
   ExpectNear(gpu.numbers, cpu.numbers, 1e-3, "number");
   ExpectNear(gpu.variances, cpu.variances, cpu.same_batches ? 1e-3 : 0.2, "variance");
-  // Of gradients on both sides of theta, between which units change sides by rounding.
+  // It takes gradients on both sides of theta, between which units change sides by rounding.
   ExpectNear(gpu.curvatures, cpu.curvatures, 0.2, "curvature");
 }
 

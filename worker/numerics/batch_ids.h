@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// Of rows [first, first + count): [count * n] int64 on `device`. Ids that are not drawn yet are drawn there, on a GPU.
+// The ids of rows [first, first + count): [count * n] int64 on `device`. A GPU draws those that are not drawn yet.
 at::Tensor BatchIds(const BatchRows& batch, int64_t first, int64_t count, at::Device device);
 
 }  // namespace chainfleet

@@ -150,7 +150,7 @@ class KernelBatch final : public ChainBatch {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       scratch_.gradients = 0;
-      // What a chain takes is told best by the fullest step: less of it belongs to no chain.
+      // The fullest step tells best how much a chain takes: less of its memory belongs to no chain.
       const bool measures = device_.is_cuda() && rows_.size() > measured_rows_;
       std::optional<WorkMemory> memory;
       if (measures) memory.emplace(device_);

@@ -26,7 +26,7 @@ struct DrawTensors {
   std::vector<std::vector<float>> kinds;
 };
 
-// What happened to one row in a step. On a GPU energy, anchor distance and `finite` may be those of the row's step
+// The report of one row after a step. On a GPU energy, anchor distance and `finite` may be those of the row's step
 // before: the host waits for a step's own only at a row's first step here, a draw, a trace, the chain's end, and where
 // the kernel itself needs its numbers.
 struct RowReport {

@@ -100,7 +100,7 @@ using at::CUDAHooksRegistry;
 using at::RegistererCUDAHooksRegistry;
 REGISTER_CUDA_HOOKS(CUDAHooks)
 
-// Of both devices together.
+// Statistics of both devices together.
 c10::CachingDeviceAllocator::DeviceStats memory_stats;
 c10::CachingAllocator::Stat& bytes_in_use = memory_stats.allocated_bytes[0];
 

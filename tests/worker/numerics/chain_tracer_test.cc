@@ -105,7 +105,7 @@ TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {
   }
 }
 
-// Of a network: what it predicts for the target of each row, held against the loss.
+// A network is traced by what it predicts for the target of each row, held against the loss here.
 TEST(ChainTracer, GivesPredictionsOfANetworkAtFixedRows) {
   const std::vector<int64_t> rows = {3, 9, 15, 21};
   for (const bool labels : {true, false}) {

@@ -49,7 +49,7 @@ TEST_P(FullSizeNetworks, StartAChainInARowOfTheirOwnSize) {
   EXPECT_GE(static_cast<int64_t>((*batch)->SaveResumePoint(0).size()), 4 * parameters);
 }
 
-// Of resnet18's first convolution, 64 maps of 32 x 32 for each of 128 examples, 256 chains would have 2^31 values.
+// In resnet18's first convolution, 64 maps of 32 x 32 for each of 128 examples, 256 chains would have 2^31 values.
 TEST(FullSizeNetworks, NoTensorOfABatchHasTooManyElementsForAGpu) {
   const auto most = [](const char* name, const std::vector<int64_t>& input_shape, int64_t batch_size) {
     return MostChainsTogether(*InferNetwork({BuiltinModel{name, {}}}, input_shape, 10), batch_size);

@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// What names the random numbers of a chain's step.
+// The name of the random numbers of a chain's step.
 struct StepKey {
   RngKey key;  // of the chain
   uint64_t step = 0;

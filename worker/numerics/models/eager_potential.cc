@@ -296,7 +296,7 @@ class EagerPotential final : public Potential {
     return (sum / static_cast<double>(num_examples())).to(at::kFloat);
   }
 
-  // Of batch `b` of the pass over all data, in doubles and times its number of examples.
+  // The statistics of batch `b` of the pass over all data, in doubles and times its number of examples.
   at::Tensor BatchStatistics(const std::vector<at::Tensor>& parameters, int64_t b) const {
     const c10::AutoGradMode autograd(false);
     const int64_t first = b * kStatisticsBatch, count = std::min(kStatisticsBatch, num_examples() - first);

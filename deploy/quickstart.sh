@@ -36,8 +36,9 @@ step "Sampling: deploy/jobs/fashion-emcmc.yaml"
 job=$(chainfleet submit -f "$root/deploy/jobs/fashion-emcmc.yaml" --follow -o name)
 chainfleet get chains "$job"
 cat <<'TEXT'
-R-hat far above 1.01: the chains have not become one. After 12 epochs each is in a region of its own, as chains of a network
-are. An average over them gains all the same: compare "mean single draw" with "all draws" below.
+R-hat compares what the chains predict for four training images. Far above 1.01 it says that they disagree: after 12 epochs each
+is in a region of its own, as chains of a network are. An average over them gains all the same: compare "mean single draw" with
+"all draws" below. `describe` shows the Monte Carlo error of each predicted probability (MCSE).
 TEXT
 
 step "Bayesian model average of $job on 10,000 test images; out of distribution: MNIST digits"

@@ -1,0 +1,125 @@
+// What the mappings of core/wire and of the store's JSON make of many random values, held to the bytes that they made
+// before: a rewrite of the mappings changes nothing that a peer or a stored row would see. A new field of the contract
+// changes the digests of the messages that have it; nothing else may.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/store/draw_codec/sha256.h"
+#include "core/store/state_store/record_json.h"
+#include "tests/core/wire/mapped_messages.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr uint64_t kValues = 20'000;  // of each message; every other one lacks a third of its fields
+
+// By message: of the values' bytes and JSON, and of what the store writes of those that it keeps.
+const std::map<std::string, std::string>& Digests() {
+  static const auto* const digests = new std::map<std::string, std::string>{
+      {"ChainId", "ece62910b9eac3343b79f6236b5438d6948edf62c95ede8c2ca58e52d1e12600"},
+      {"BlobRef", "d55517b92ee3c2d51297630a43f3b737a114e9ec6b98604ce5cead7c7312bc77"},
+      {"Segment", "7cf6a89019bf2e9fb501aad0fb9e2abf81a8cc55a5407ed03b6ebfc790b7c9b4"},
+      {"SegmentRecord", "b1bd91e849fb8ebc44721313a741d2e2e5d5894ce5948ca15f29b51cf752e591"},
+      {"ResumePoint", "30fc3e3c87b6e5d88f2df448422802a9ad7d25ab49bfaf0853e59bd27a224fc7"},
+      {"ChainStats", "e4570100f033fa73752a384f7fcf1481ea23db8a46aa247515eb2a0400d0b37d"},
+      {"Normalisation", "26c95de22201033c733221fa8f6b4188fccbe3070847702ca544a392b57c3f98"},
+      {"TargetUnits", "3d2667db507612fdbc907e0d4030e04ff15111d8085bf89d1d05f1073c5dd332"},
+      {"StoredModel", "1030953c3e2450a9c0aebff8cf9b26f23a0960390f6912073b7e07c716bd29f1"},
+      {"Dataset", "08b343586804a161ea630b193a8a0933f2bfb7124c2f3011da71b64533e7fb46"},
+      {"Timestamp", "1b20877800ae78ad3707a925b79720279dff4cb59cd40c329ce7bca399436b91"},
+      {"JobSpec", "4fa7d622fc76a189817ee329404daba51e257df0145ce0f32cefd875ac513be7"},
+      {"SynchronizeRequest", "7daa212a3994568a33a40c6b16146cb1eb302acfe1e3eb87064ae0ddd657d53d"},
+      {"SynchronizeReply", "cd5073d67b1b8086bea9dfe97b580366ce7e1c37c43411416be8bd86e3e945ce"},
+      {"JobPlan", "f8a1d217ce5d7d4ae85f347692178dc43d61cdc3bd6eae94575813d6bde9a58e"},
+      {"CommitProgressRequest", "a0e355a26e1b5afa9605783323ca493ae21735dceed0c46b0bd759d3cb6a3e05"},
+      {"Tensor", "6028b412ed333cc8476977b50af2fe8f72f0906db0b0b012661f6a5a15f7a224"},
+      {"ShardRequest", "a22e67c7a2d7067d41e161359ee5162a2b31a5a9c385765510620e0963b44087"},
+      {"ShardResult", "43f74a1f0141833c8bab07492a87e0638c2c5f377ef0a8481d8cceada6c5f42c"},
+      {"PredictResponse", "87dade4de13cd2e07a424e8c88cab910482c5d8fd6dcfbd9189219a7ab03723a"},
+      {"Evaluation", "e04cd4727cbee5ccd83f3bebffa96406c833e1050aa002d60a87fb26dbd5b98e"},
+  };
+  return *digests;
+}
+
+std::string Bytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);  // maps in the order of their keys
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+// Takes away about a third of what is set, at every depth.
+void Thin(google::protobuf::Message* message, RandomMessage* random) {
+  const google::protobuf::Reflection* const reflection = message->GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  reflection->ListFields(*message, &set);
+  for (const auto* field : set) {
+    if (random->Below(3) == 0) {
+      reflection->ClearField(message, field);
+    } else if (field->cpp_type() == field->CPPTYPE_MESSAGE && !field->is_map()) {
+      const int count = field->is_repeated() ? reflection->FieldSize(*message, field) : 1;
+      for (int i = 0; i < count; ++i) {
+        Thin(field->is_repeated() ? reflection->MutableRepeatedMessage(message, field, i)
+                                  : reflection->MutableMessage(message, field),
+             random);
+      }
+    }
+  }
+}
+
+// Keys in their order, as those of a map have none.
+std::string Json(const google::protobuf::Message& message) {
+  std::string json;
+  EXPECT_TRUE(google::protobuf::util::MessageToJsonString(message, &json).ok());
+  return nlohmann::json::parse(json).dump();
+}
+
+std::string Stored(const JobPlan& plan) { return EncodeJobPlan(plan); }
+std::string Stored(const Dataset& dataset) { return EncodeDataset(dataset); }
+std::string Stored(const StoredModel& model) { return EncodeModel(model); }
+std::string Stored(const SegmentRecord& record) { return EncodeSegmentRecord(record); }
+std::string Stored(const BlobRef& ref) { return EncodeBlobRef(ref); }
+template <typename Value>
+std::string Stored(const Value&) {
+  return "";
+}
+
+template <typename Message>
+class GoldenCorpus : public ::testing::Test {};
+TYPED_TEST_SUITE(GoldenCorpus, MappedMessages);
+
+TYPED_TEST(GoldenCorpus, IsWhatItWas) {
+  Sha256 digest;
+  uint64_t refused = 0;
+  for (uint64_t seed = 1; seed <= kValues; ++seed) {
+    auto message = MappedMessage<TypeParam>(seed);
+    RandomMessage random(seed);
+    if (seed % 2 == 0) Thin(&message, &random);
+    const auto value = AsStatusOr(FromProto(message));
+    if (!value.ok()) {
+      ++refused;
+      digest.UpdateString("refused");
+      continue;
+    }
+    const auto mapped = ToProto(*value);
+    digest.UpdateString(Bytes(mapped));
+    digest.UpdateString(Json(mapped));
+    digest.UpdateString(Stored(*value));
+  }
+  EXPECT_LT(refused, kValues * 2 / 3);
+  const std::string name = TypeParam::descriptor()->name(), found = digest.Hex();
+  const auto golden = Digests().find(name);
+  ASSERT_NE(golden, Digests().end()) << "{\"" << name << "\", \"" << found << "\"},";
+  EXPECT_EQ(found, golden->second) << name;
+}
+
+}  // namespace
+}  // namespace chainfleet

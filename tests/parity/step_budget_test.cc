@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -12,6 +13,7 @@
 #include "tests/support/fake_cuda/fake_gpu.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
+#include "worker/numerics/report/chain_reporter.h"
 #include "worker/numerics/report/gradient_variance.h"
 
 namespace chainfleet {
@@ -133,6 +135,18 @@ TEST(MeasuringBudget, HasFewBatchesForLargeNetworks) {
   EXPECT_EQ(NumVarianceBatches(272'474, Device{0}), 15);
   EXPECT_EQ(NumVarianceBatches(11'173'962, Device{0}), 8);
   EXPECT_EQ(NumVarianceBatches(11'173'962, Device()), 64);
+}
+
+// Chains of a large network are measured in turn, so that a step waits for a few of them.
+TEST(MeasuringBudget, HasFewChainsOfALargeNetworkAtATime) {
+  constexpr int64_t kResnet18 = 11'173'962, kSteps = 1000;
+  std::map<int64_t, int> chains;  // by the step before which they are measured first
+  for (int32_t index = 0; index < 32; ++index) ++chains[FirstReportStep(index, kResnet18, Device{0}, kSteps)];
+  EXPECT_EQ(chains.size(), 10u);
+  for (const auto& [step, count] : chains) EXPECT_LE(count, 4) << step;
+  EXPECT_EQ(FirstReportStep(31, kResnet18, Device{0}, 1), 0) << "the only step";
+  EXPECT_EQ(FirstReportStep(31, 272'474, Device{0}, kSteps), 0) << "a small network";
+  EXPECT_EQ(FirstReportStep(31, kResnet18, Device(), kSteps), 0) << "a CPU";
 }
 
 class FirstStepBudget : public ::testing::TestWithParam<Budget> {};

@@ -290,15 +290,17 @@ class KernelBatch final : public ChainBatch {
   absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
     std::vector<std::optional<RunReport>*> reports;
     std::vector<const StepSizeSchedule*> schedules;
+    std::vector<int64_t> firsts;
     bool any_due = false;
     for (size_t r = 0; r < rows_.size(); ++r) {
-      any_due |= chains[r].active && reporter_.IsDue(chains[r].t);
+      firsts.push_back(FirstReportStep(rows_[r].chain, layout().num_parameters(), device_, steps_.training_steps));
+      any_due |= chains[r].active && reporter_.IsDue(chains[r].t, firsts.back());
       reports.push_back(&rows_[r].report);
       schedules.push_back(&PointOfRow(rows_[r]).schedule);
     }
     if (!any_due) return absl::OkStatus();
     const absl::Status status = CatchTorch("the measurements of a run report", [&] {
-      reporter_.Measure(chains, state_.theta(), schedules, reports);
+      reporter_.Measure(firsts, chains, state_.theta(), schedules, reports);
       return absl::OkStatus();
     });
     if (!absl::IsResourceExhausted(status)) return status;

@@ -111,7 +111,8 @@ TEST(ChainTracer, GivesPredictionsOfANetworkAtFixedRows) {
   for (const bool labels : {true, false}) {
     const auto data = Resident(MakeTable(24, 2, labels));
     auto plan = RegressionPlan(*data, {SgldSpec{}});
-    plan->spec.model.kind = BuiltinModel{"mlp", {8}};
+    plan->spec.model = {BuiltinModel{"mlp", {8}}};
+    if (!labels) plan->spec.model.likelihood = GaussianLikelihood{.variance = 0.25};
     const auto batch = ChainBatch::Create(plan, data, "cpu");
     ASSERT_TRUE(batch.ok()) << batch.status();
     const std::string name = labels ? "theta.probability[" : "theta.log_density[";

@@ -227,7 +227,7 @@ TEST(ChainReporter, LeavesTheBitsOfAChainAsTheyAre) {
     StepScratch scratch(ThetaArena(potential->layout(), Device{}));
     for (int t = 0; t < 20; ++t) {
       if (measured)
-        reporter.Measure(chains, state.theta(), {&schedule, &schedule, &schedule},
+        reporter.Measure({0, 0, 0}, chains, state.theta(), {&schedule, &schedule, &schedule},
                          {&reports[0], &reports[1], &reports[2]});
       std::visit([&](const auto& k) { k.Step({potential.get(), &batches, &plan, chains, &scratch}, &state); }, kernel);
       for (ChainStep& chain : chains) ++chain.t;

@@ -47,6 +47,12 @@ void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, 
 
 }  // namespace
 
+int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps) {
+  constexpr int64_t kParameters = int64_t{1} << 20;  // of a network whose chains are measured all at once
+  const int64_t groups = device.is_cuda() ? num_parameters / kParameters : 1;
+  return index % std::clamp<int64_t>(groups, 1, std::max<int64_t>(1, training_steps));
+}
+
 ChainReporter::ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential,
                              const MinibatchPlan* batches)
     : spec_(spec),
@@ -61,28 +67,28 @@ bool ChainReporter::CycleIsMeasured(int64_t cycle) const {
   return (cycles - 1 - cycle) % ((kStepsBetween + length - 1) / length) == 0;
 }
 
-bool ChainReporter::VarianceIsDue(int64_t t) const {
-  if (!has_mobility_ || t == 0) return has_mobility_;
+bool ChainReporter::VarianceIsDue(int64_t t, int64_t first) const {
+  if (!has_mobility_ || t == first) return has_mobility_;
   if (t >= plan_->training_steps || !plan_->CollectsAfter(t + 1)) return false;
   const int64_t length = plan_->steps_per_cycle, every = plan_->collect_every, end = (t / length + 1) * length;
-  const int64_t first = std::max(end - plan_->collect_window, plan_->burn_in_steps) / every + 1, last = end / every;
-  return t + 1 == (first + last) / 2 * every && CycleIsMeasured(t / length);
+  const int64_t begin = std::max(end - plan_->collect_window, plan_->burn_in_steps) / every + 1, last = end / every;
+  return t + 1 == (begin + last) / 2 * every && CycleIsMeasured(t / length);
 }
 
-bool ChainReporter::CurvatureIsDue(int64_t t) const {
-  if (!has_bound_ || t == 0) return has_bound_;
+bool ChainReporter::CurvatureIsDue(int64_t t, int64_t first) const {
+  if (!has_bound_ || t == first) return has_bound_;
   const int64_t length = plan_->steps_per_cycle;
   return t < plan_->training_steps && (t + 1) % length == 0 && CycleIsMeasured(t / length);
 }
 
-void ChainReporter::Measure(const std::vector<ChainStep>& chains, const ThetaArena& theta,
-                            const std::vector<const StepSizeSchedule*>& schedules,
+void ChainReporter::Measure(const std::vector<int64_t>& firsts, const std::vector<ChainStep>& chains,
+                            const ThetaArena& theta, const std::vector<const StepSizeSchedule*>& schedules,
                             const std::vector<std::optional<RunReport>*>& reports) {
   std::vector<int64_t> of_variance, of_curvature;
   for (size_t row = 0; row < chains.size(); ++row) {
     if (!chains[row].active) continue;
-    if (VarianceIsDue(chains[row].t)) of_variance.push_back(static_cast<int64_t>(row));
-    if (CurvatureIsDue(chains[row].t)) of_curvature.push_back(static_cast<int64_t>(row));
+    if (VarianceIsDue(chains[row].t, firsts[row])) of_variance.push_back(static_cast<int64_t>(row));
+    if (CurvatureIsDue(chains[row].t, firsts[row])) of_curvature.push_back(static_cast<int64_t>(row));
   }
   const StepInputs inputs = {potential_, batches_, plan_, chains, nullptr};
   const auto report_of = [&](int64_t row) {

@@ -1,7 +1,7 @@
 // Measures, at a few steps of a run, what a RunReport says of a chain.
 //
 // A measurement is a pure function of (job, chain key, step, theta): it takes no random number that a step takes and
-// changes nothing of a chain. It is made before the first update, and then
+// changes nothing of a chain. It is made before the first update (FirstReportStep), and then
 //
 //   gradient variance, rounding   before the update that gives the middle draw of a cycle's collection window
 //   curvature                     before the last update of a cycle, held against the step size of the restart
@@ -20,6 +20,11 @@
 
 namespace chainfleet {
 
+// The update before which chain `index` of a job is measured first. 0 on a CPU. On a GPU the chains of a network of
+// millions of parameters step together, and to measure all of them would hold up the first step for many seconds: they
+// are measured in turn, a group before each step.
+int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps);
+
 // Not thread-safe. What it points to must outlive it.
 class ChainReporter {
  public:
@@ -27,19 +32,19 @@ class ChainReporter {
 
   ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential, const MinibatchPlan* batches);
 
-  // Whether anything is to be measured before update `t` (from 0).
-  bool IsDue(int64_t t) const { return VarianceIsDue(t) || CurvatureIsDue(t); }
+  // Whether anything is to be measured before update `t` (from 0) of a chain that is measured first before `first`.
+  bool IsDue(int64_t t, int64_t first = 0) const { return VarianceIsDue(t, first) || CurvatureIsDue(t, first); }
 
-  // Brings reports[r] up to date where something is due at row r of `theta`, which follows schedules[r], before its
-  // step chains[r]; values that overflow are left out. Throws as a Potential does when memory is short, reports being
-  // as they were or newer.
-  void Measure(const std::vector<ChainStep>& chains, const ThetaArena& theta,
+  // Brings reports[r] up to date where something is due at row r of `theta`, which follows schedules[r] and is measured
+  // first before firsts[r], before its step chains[r]; values that overflow are left out. Throws as a Potential does
+  // when memory is short, reports being as they were or newer.
+  void Measure(const std::vector<int64_t>& firsts, const std::vector<ChainStep>& chains, const ThetaArena& theta,
                const std::vector<const StepSizeSchedule*>& schedules,
                const std::vector<std::optional<RunReport>*>& reports);
 
  private:
-  bool VarianceIsDue(int64_t t) const;
-  bool CurvatureIsDue(int64_t t) const;
+  bool VarianceIsDue(int64_t t, int64_t first) const;
+  bool CurvatureIsDue(int64_t t, int64_t first) const;
   bool CycleIsMeasured(int64_t cycle) const;
   void ReportNoise(const ChainStep& chain, double variance, const std::vector<float>& theta, RunReport* report) const;
   void ReportCurvature(const ChainStep& chain, const StepSizeSchedule& schedule, double curvature,

@@ -80,6 +80,7 @@ class KernelBatch final : public ChainBatch {
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
     Row row;
     row.chain = index;
+    row.first_report = FirstReportStep(index, layout().num_parameters(), device_, steps_.training_steps);
     std::optional<Checkpoint> checkpoint;
     if (resume_point) {
       CHAINFLEET_ASSIGN_OR_RETURN(checkpoint, DecodeCheckpoint(*resume_point));
@@ -119,7 +120,7 @@ class KernelBatch final : public ChainBatch {
     state_.numbers.pop_back();
     std::swap(state_.derived[r], state_.derived.back());
     state_.derived.pop_back();
-    std::swap(*row, rows_.back());
+    if (row != std::prev(rows_.end())) *row = std::move(rows_.back());
     rows_.pop_back();
   }
 
@@ -212,6 +213,7 @@ class KernelBatch final : public ChainBatch {
     int64_t step = 0;             // steps done
     std::optional<HeldDraw> due;  // of a Metropolis kernel: the state that the last step left
     bool draw_due = false;        // after the last step
+    int64_t first_report = 0;     // the update before which it is measured first
     std::optional<RunReport> report;
     std::optional<StepInfo> seen;  // of its last step that was read
     bool finite = true;            // after all of them
@@ -288,17 +290,19 @@ class KernelBatch final : public ChainBatch {
 
   // A chain is not held up by a measurement that finds no memory.
   absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
-    std::vector<std::optional<RunReport>*> reports;
-    std::vector<const StepSizeSchedule*> schedules;
-    std::vector<int64_t> firsts;
     bool any_due = false;
     for (size_t r = 0; r < rows_.size(); ++r) {
-      firsts.push_back(FirstReportStep(rows_[r].chain, layout().num_parameters(), device_, steps_.training_steps));
-      any_due |= chains[r].active && reporter_.IsDue(chains[r].t, firsts.back());
-      reports.push_back(&rows_[r].report);
-      schedules.push_back(&PointOfRow(rows_[r]).schedule);
+      any_due |= chains[r].active && reporter_.IsDue(chains[r].t, rows_[r].first_report);
     }
     if (!any_due) return absl::OkStatus();
+    std::vector<int64_t> firsts;
+    std::vector<std::optional<RunReport>*> reports;
+    std::vector<const StepSizeSchedule*> schedules;
+    for (Row& row : rows_) {
+      firsts.push_back(row.first_report);
+      reports.push_back(&row.report);
+      schedules.push_back(&PointOfRow(row).schedule);
+    }
     const absl::Status status = CatchTorch("the measurements of a run report", [&] {
       reporter_.Measure(firsts, chains, state_.theta(), schedules, reports);
       return absl::OkStatus();
@@ -310,9 +314,11 @@ class KernelBatch final : public ChainBatch {
   }
 
   void ReadUnread() {
-    for (size_t r = 0; r < unread_.moved.size(); ++r) {
+    if (unread_.moved.empty()) return;
+    const std::vector<StepInfo>& info = unread_.info.get();
+    for (size_t r = 0; r < info.size(); ++r) {
       if (!unread_.moved[r]) continue;
-      rows_[r].seen = unread_.info[r];
+      rows_[r].seen = info[r];
       rows_[r].finite &= rows_[r].seen->finite;
     }
     unread_ = {};

@@ -8,6 +8,20 @@
 
 namespace chainfleet {
 
+namespace {
+
+std::vector<StepInfo> InfoOfUpdate(const std::vector<double>& energy, const std::vector<RowOutcome>& seen) {
+  std::vector<StepInfo> info(energy.size());
+  for (size_t row = 0; row < info.size(); ++row) {
+    info[row].energy = energy[row];
+    info[row].finite = std::isfinite(energy[row]) && seen[row].theta_check == 0;
+    info[row].anchor_distance = std::sqrt(static_cast<double>(seen[row].anchor_distance2));
+  }
+  return info;
+}
+
+}  // namespace
+
 BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size();
@@ -73,15 +87,8 @@ Late<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& ter
     LangevinUpdateCpu(buffers, scratch.steps.data(), outcomes.data());
     seen = std::move(outcomes);
   }
-  return Late<StepInfo>([energy = scratch.energy, seen] {
-    std::vector<StepInfo> info(energy.get().size());
-    for (size_t row = 0; row < info.size(); ++row) {
-      info[row].energy = energy[row];
-      info[row].finite = std::isfinite(energy[row]) && seen[row].theta_check == 0;
-      info[row].anchor_distance = std::sqrt(static_cast<double>(seen[row].anchor_distance2));
-    }
-    return info;
-  });
+  if (scratch.energy.is_there() && seen.is_there()) return InfoOfUpdate(scratch.energy.get(), seen.get());
+  return Late<StepInfo>([energy = scratch.energy, seen] { return InfoOfUpdate(energy.get(), seen.get()); });
 }
 
 Late<StepInfo> InfoOf(const StepInputs& inputs, Late<PassOutcome> outcomes) {

@@ -1,5 +1,5 @@
-// What the mappings of core/wire and of the store's JSON make of many random values, held to the bytes that they made
-// before: a rewrite of the mappings changes nothing that a peer or a stored row would see. A new field of the contract
+// A digest of what the mappings of core/wire and of the JSON in the store make of many random values. A rewrite of the
+// mappings must keep every digest, since peers and stored rows would see the difference. A new field of the contract
 // changes the digests of the messages that have it; nothing else may.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

@@ -88,10 +88,8 @@ class KernelBatch final : public ChainBatch {
       row.step = checkpoint->step;
       row.report = checkpoint->report;
     }
-    return CatchTorch(kWork, [&]() -> absl::Status {
-      for (ThetaArena& arena : state_.arenas) {
-        if (arena.rows() == static_cast<int64_t>(rows_.size())) arena.AddRow();  // or left by an attempt that failed
-      }
+    const absl::Status added = CatchTorch(kWork, [&]() -> absl::Status {
+      for (ThetaArena& arena : state_.arenas) arena.AddRow();
       const int64_t r = static_cast<int64_t>(rows_.size());
       state_.numbers.resize(r + 1);
       state_.numbers[r].clear();
@@ -107,6 +105,8 @@ class KernelBatch final : public ChainBatch {
       rows_.push_back(std::move(row));
       return absl::OkStatus();
     });
+    if (!added.ok()) DropUnfinishedRow();
+    return added;
   }
 
   void RemoveChain(int32_t index) override {
@@ -208,6 +208,15 @@ class KernelBatch final : public ChainBatch {
   const std::vector<std::string>& trace_quantities() const override { return tracer_.quantities(); }
 
  private:
+  // A row whose chain could not be added: a step must find as many rows in the arenas as chains.
+  void DropUnfinishedRow() {
+    const size_t rows = rows_.size();
+    for (ThetaArena& arena : state_.arenas) arena.Truncate(static_cast<int64_t>(rows));
+    if (held_) held_->Truncate(static_cast<int64_t>(rows));
+    state_.numbers.resize(rows);
+    state_.derived.resize(rows);
+  }
+
   struct Row {
     int32_t chain = 0;
     int64_t step = 0;             // steps done

@@ -7,6 +7,11 @@ void HoldingTime::AddRow() {
   rows_.emplace_back();
 }
 
+void HoldingTime::Truncate(int64_t rows) {
+  held_.Truncate(rows);
+  rows_.resize(static_cast<size_t>(rows));
+}
+
 void HoldingTime::RemoveRow(int64_t row) {
   held_.RemoveRow(row);
   rows_[row] = rows_.back();

@@ -29,6 +29,8 @@ class HoldingTime {
   void AddRow();
   // The last row takes the place of `row`.
   void RemoveRow(int64_t row);
+  // Keeps the first `rows`, also after an AddRow that threw.
+  void Truncate(int64_t rows);
 
   void Moved(int64_t row) { rows_[row].moved = true; }
 

@@ -26,8 +26,12 @@ void ThetaArena::RemoveRow(int64_t r) {
     const at::Tensor rows = RowsView(*this);
     rows[r].copy_(rows[rows_ - 1]);
   }
-  --rows_;
-  if (rows_ > capacity_ / 2) return;
+  Truncate(rows_ - 1);
+}
+
+void ThetaArena::Truncate(int64_t rows) {
+  rows_ = std::min(rows_, rows);
+  if (rows_ > capacity_ / 2 || rows_ == capacity_) return;
   // If there is no memory for both buffers, the larger one stays.
   CatchTorch("an arena that shrinks", [&] {
     Resize(rows_);

@@ -37,6 +37,8 @@ class ThetaArena {
   void AddRow();
   // Removes row `r`; the last row takes its place. Gives memory back when half of it is not used.
   void RemoveRow(int64_t r);
+  // Keeps the first `rows`, or all if there are fewer; memory as in RemoveRow.
+  void Truncate(int64_t rows);
   ThetaArena Clone() const;
 
   // The D parameters of row `r` from and to the host, in layout order without padding.

@@ -382,6 +382,7 @@ void ChainBatchRunner::Split(Part* part, const absl::Status& why) {
   Log(LogLevel::kWarning, "out of memory: the batch is split",
       {{"job", plan_->job}, {"chains", leases}, {"error", reason}});
   absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, inputs_);
+  if (ReasonOf(batch.status()) == kDeviceLost) return FailAll(part, batch.status());
   // It is known before it has rows: they are not lost with it if moving them fails.
   Part* const other = parts_.emplace_back(std::make_unique<Part>()).get();
   if (batch.ok()) other->batch = *std::move(batch);

@@ -138,7 +138,7 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
   AddDatasetRoots(options);
   if (state_ == nullptr) CHAINFLEET_RETURN_IF_ERROR(OpenSqlite(options));
-  return options.opening == Opening::kRestored ? CheckRestored() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 // If the disk is full, the server gives up the reserve to open the store. Every later write fails with DISK_FULL, and
@@ -178,8 +178,9 @@ absl::Status Server::LockFolder(absl::Duration patience) {
   }
 }
 
-absl::Status Server::CheckRestored() {
-  const absl::StatusOr<RestoredStore> stock = TakeStock(clock_, state_.get(), *blobs_);
+absl::Status Server::CheckRestored(const std::function<void(const absl::Status&)>& on_store_lost) {
+  StateWriter writer(&clock_, threads_.get(), state_.get(), on_store_lost);
+  const absl::StatusOr<RestoredStore> stock = TakeStock(state_.get(), &writer, *blobs_);
   if (!stock.ok()) return Annotate(stock.status(), "--restored: start it again with the same flag");
   Log(stock->missing == 0 ? LogLevel::kInfo : LogLevel::kError,
       "the store is restored: leave --restored out from now on",
@@ -228,8 +229,10 @@ void Server::SignUploads(const ServerOptions& options) {
                                 SignS3Put(*s3_public_, ref.name, ref.sha256, ref.size_bytes, valid_for));
     return SignedUpload{std::move(put.url), std::move(put.headers)};
   };
-  uploads_ = std::make_unique<UploadSigner>(sign, ChainObjects(state_.get(), blobs_.get(), dispatcher_.get()),
-                                            state_.get(), dispatcher_.get(), &clock_, store_calls_.get());
+  StateWriter* const writer = &coordinator_->writer();
+  uploads_ = std::make_unique<UploadSigner>(
+      sign, ChainObjects(state_.get(), blobs_.get(), writer, &coordinator_->dispatcher()), state_.get(), writer, &clock_,
+      store_calls_.get());
 }
 
 void Server::MakeThreads(const ServerOptions& options) {
@@ -246,14 +249,15 @@ void Server::MakeThreads(const ServerOptions& options) {
 
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   MakeThreads(options);
+  if (options.opening == Opening::kRestored) CHAINFLEET_RETURN_IF_ERROR(CheckRestored(on_store_lost));
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   diagnoses_ = std::make_unique<Strand>(threads_.get());
   traces_ = std::make_unique<TraceTable>(diagnoses_.get(),
                                          [this](const std::string& job, const std::vector<PointDiagnosis>& points) {
-                                           dispatcher_->TakeDiagnoses(job, points);
+                                           coordinator_->dispatcher().TakeDiagnoses(job, points);
                                          });
   findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get());
-  dispatcher_ = std::make_unique<Dispatcher>(
+  coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
   SignUploads(options);
@@ -261,7 +265,10 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .executor = store_calls_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
-                           .dispatcher = dispatcher_.get(),
+                           .writer = &coordinator_->writer(),
+                           .catalog = &coordinator_->catalog(),
+                           .versions = &coordinator_->versions(),
+                           .dispatcher = &coordinator_->dispatcher(),
                            .uploads = uploads_.get(),
                            .traces = traces_.get(),
                            .findings = findings_.get(),
@@ -285,14 +292,14 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches,
                                        &predict_metrics_);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
-  evaluation_log_ = std::make_unique<DispatcherEvaluationLog>(parts);
+  evaluation_log_ = std::make_unique<EvaluationStore>(parts.writer, state_.get());
   evaluations_ =
       std::make_unique<EvaluationOperations>(&clock_, store_calls_.get(), evaluator_.get(), evaluation_log_.get(),
                                              ProtoEvaluationCodec(), RngKey{RandomBits()}, options.longest_call);
   CHAINFLEET_RETURN_IF_ERROR(evaluations_->Recover());
-  garbage_ = std::make_unique<GarbageCollector>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
+  garbage_ = std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), parts.writer, blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
-  retention_ = std::make_unique<RetentionKeeper>(&clock_, store_calls_.get(), state_.get(), dispatcher_.get(),
+  retention_ = std::make_unique<RetentionKeeper>(&clock_, store_calls_.get(), state_.get(), coordinator_.get(),
                                                  options.longest_call, [collector = *garbage_]() mutable {
                                                    // What fails is tried again at the next round, which says so.
                                                    collector.Collect().IgnoreError();
@@ -301,7 +308,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
     garbage_->Start(kCollectInterval);
     retention_->Start(limits::kUpkeepInterval);
   }
-  verifier_ = std::make_unique<DrawVerifier>(&clock_, store_calls_.get(), state_.get(), blobs_.get());
+  verifier_ = std::make_unique<DrawVerifier>(store_calls_.get(), state_.get(), parts.writer, blobs_.get());
   verifier_->Start(kCollectInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
       grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluations_.get(), &metrics_));
@@ -317,7 +324,7 @@ absl::Status Server::StartScaling(const SlurmOptions& options, const std::string
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> former, state_->FormerIncarnations());
   scaler_ = std::make_unique<SlurmScaler>(state_->incarnation(), former, options.script, run);
   scale_loop_ = std::make_unique<ScaleLoop>(
-      options.scale, scaler_.get(), [this] { return dispatcher_->Demand(); }, &clock_, threads_.get());
+      options.scale, scaler_.get(), [this] { return coordinator_->dispatcher().Demand(); }, &clock_, threads_.get());
   Log(LogLevel::kInfo, "workers are asked of Slurm when chains wait",
       {{"job_name", SlurmJobName(state_->incarnation())},
        {"workers_dial", address},
@@ -331,20 +338,20 @@ absl::Status Server::ServeMetrics(const std::string& address) {
   if (address == "off") return absl::OkStatus();
   registry_.AtScrape([this] { return ShowFleet(); });
   registry_.AddPage("/sd",
-                    {"application/json", [this] { return HttpSdJson(ScrapeTargets(dispatcher_->Demand().workers)); }});
+                    {"application/json", [this] { return HttpSdJson(ScrapeTargets(coordinator_->dispatcher().Demand().workers)); }});
   CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(address));
   return absl::OkStatus();
 }
 
 std::vector<GaugeFamily> Server::ShowFleet() {
   FleetCounts counts;
-  const FleetSummary fleet = dispatcher_->Summary(static_cast<size_t>(kMostSeriesOfAKind));
+  const FleetSummary fleet = coordinator_->dispatcher().Summary(static_cast<size_t>(kMostSeriesOfAKind));
   for (const JobSummary& job : fleet.jobs) {
     ++counts.jobs[job.state];
     for (const auto& [state, count] : job.chains) counts.chains[state] += count;
     counts.draws += job.num_draws;
   }
-  const FleetDemand demand = dispatcher_->Demand();
+  const FleetDemand demand = coordinator_->dispatcher().Demand();
   counts.workers = static_cast<int64_t>(demand.workers.size());
   for (const WorkerView& worker : demand.workers) counts.chain_slots += worker.draining ? 0 : worker.chain_slots;
   counts.waiting_chains = demand.waiting;

@@ -18,7 +18,7 @@
 #include "core/store/blob_store/http_transport.h"
 #include "core/store/blob_store/s3_client.h"
 #include "core/store/state_store/state_store.h"
-#include "server/control/dispatcher.h"
+#include "server/control/coordinator.h"
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
 #include "server/control/retention_keeper.h"
@@ -26,7 +26,7 @@
 #include "server/predict/batcher.h"
 #include "server/rpc/dataset_roots.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
-#include "server/rpc/dispatcher_evaluation_log.h"
+#include "server/rpc/evaluation_store.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/upload_limits.h"
@@ -86,7 +86,7 @@ class Server {
   ~Server();
 
   int port() const { return grpc_->port(); }
-  Dispatcher& dispatcher() { return *dispatcher_; }
+  Coordinator& coordinator() { return *coordinator_; }
   const std::string& metrics_address() const { return metrics_address_; }
   void Shutdown(absl::Duration deadline);
 
@@ -98,7 +98,7 @@ class Server {
   absl::Status OpenBlobs(const ServerOptions& options);
   void AddDatasetRoots(const ServerOptions& options);
   void SignUploads(const ServerOptions& options);
-  absl::Status CheckRestored();
+  absl::Status CheckRestored(const std::function<void(const absl::Status&)>& on_store_lost);
   void MakeThreads(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   absl::Status ServeMetrics(const std::string& address);
@@ -130,7 +130,7 @@ class Server {
   std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<FinalFindings> findings_;
-  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<UploadSigner> uploads_;
   std::unique_ptr<ShardStreams> shards_;
   std::unique_ptr<DispatcherDrawCatalog> catalog_;

@@ -37,7 +37,7 @@ absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) con
   // The store is asked after the object was put: what ends the lease later queues the chain by itself.
   const auto name = ParseChainObjectName(ref.name);
   const absl::StatusOr<bool> current = state_->MayCommit(name->chain, name->lease_epoch);
-  if (!current.ok() || !*current) dispatcher_->QueueSweep(name->chain);
+  if (!current.ok() || !*current) writer_->Persist(change::QueueSweep{name->chain});
   return absl::OkStatus();
 }
 

@@ -8,14 +8,15 @@
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
+#include "server/control/state_writer.h"
 
 namespace chainfleet {
 
-// Thread-safe; all three outlive it.
+// Thread-safe; all outlive it.
 class ChainObjects {
  public:
-  ChainObjects(StateStore* state, BlobStore* blobs, Dispatcher* dispatcher)
-      : state_(state), blobs_(blobs), dispatcher_(dispatcher) {}
+  ChainObjects(StateStore* state, BlobStore* blobs, StateWriter* writer, Dispatcher* dispatcher)
+      : state_(state), blobs_(blobs), writer_(writer), dispatcher_(dispatcher) {}
 
   // Before its bytes are accepted. INVALID_ARGUMENT: a worker writes below its own chain and its own epoch, nowhere
   // else. FAILED_PRECONDITION / LEASE_FENCED: the lease is not current, was granted before the store was restored, or,
@@ -37,6 +38,7 @@ class ChainObjects {
  private:
   StateStore* const state_;
   BlobStore* const blobs_;
+  StateWriter* const writer_;
   Dispatcher* const dispatcher_;
 };
 

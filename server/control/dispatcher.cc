@@ -8,22 +8,24 @@
 
 namespace chainfleet {
 
-Dispatcher::Dispatcher(const Clock* clock, Executor* executor, StateStore* store, StoredState state,
-                       DispatcherOptions options)
-    : impl_(std::make_shared<Impl>(clock, executor, store, std::move(state), std::move(options))) {
+Dispatcher::Dispatcher(const DispatcherParts& parts, StoredState state, DispatcherOptions options)
+    : impl_(std::make_shared<Impl>(parts, std::move(state), std::move(options))) {
   impl_->Start();
 }
 
 // Tasks that still wait on the executor find the Impl gone.
-Dispatcher::~Dispatcher() { impl_->writer->Close(); }
+Dispatcher::~Dispatcher() = default;
 
-Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState state, DispatcherOptions o)
-    : clock(c),
-      executor(e),
-      store(s),
+Dispatcher::Impl::Impl(const DispatcherParts& parts, StoredState state, DispatcherOptions o)
+    : clock(parts.clock),
+      executor(parts.executor),
+      store(parts.store),
+      writer(parts.writer),
+      catalog(parts.catalog),
+      versions(parts.versions),
       options(std::move(o)),
       observer(options.observer != nullptr ? options.observer : &nobody),
-      now(c->Monotonic()),
+      now(clock->Monotonic()),
       shares(options.shares) {
   for (const RetiredName& name : state.retired_names) jobs.Retire(name);
   for (StoredJob& job : state.jobs) {
@@ -40,21 +42,18 @@ Dispatcher::Impl::Impl(const Clock* c, Executor* e, StateStore* s, StoredState s
       if (row.suspect()) turns.Begin(row.worker, row.id);
     }
   }
-  for (Dataset& dataset : state.datasets) datasets[dataset.name] = std::move(dataset);
-  for (StoredModel& model : state.models) models[model.name] = std::move(model);
-  for (const StoredAlias& stored : state.aliases) PutAlias(stored.alias, stored.snapshot);
 }
 
 void Dispatcher::Impl::Start() {
-  const auto lost = [on_lost = options.on_store_lost](const absl::Status& status) {
-    Log(LogLevel::kError, "the state store is lost: this process must end", {{"error", status.ToString()}});
-    CHAINFLEET_CHECK(on_lost != nullptr) << status.ToString();
-    on_lost(status);
-  };
-  writer.emplace(clock, executor, store, lost);
+  versions->OnChange([weak = weak_from_this()](const std::string& id) {
+    const auto impl = weak.lock();
+    if (impl == nullptr) return;
+    Entered entered(impl.get());
+    if (JobEntry* job = impl->jobs.Find(id)) impl->Bump(job);
+  });
   Entered entered(this);
   for (const auto& [sequence, job] : jobs.by_age()) {
-    MakeVersionIfDue(job);
+    ReportProgress(*job);
     StopWhatHasEnough(job, {});
   }
 }
@@ -90,11 +89,6 @@ void Dispatcher::Impl::Advance() {
     Purge({purges.begin()->second});
     purges.erase(purges.begin());
   }
-  while (!versions_due.empty() && versions_due.begin()->first <= now) {
-    JobEntry* job = jobs.Find(versions_due.begin()->second);
-    versions_due.erase(versions_due.begin());
-    if (job != nullptr) MakeVersionIfDue(job);
-  }
 }
 
 // A page of one job at a time, each behind what was appended meanwhile: commits wait for one page at most.
@@ -104,6 +98,7 @@ void Dispatcher::Impl::Purge(const change::PurgeJob& page) {
     impl.purging = false;
     if (!result.status.ok()) return impl.SchedulePurge(job);
     impl.jobs.Remove(job);
+    impl.versions->Forget(job);
     impl.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
   });
 }
@@ -132,7 +127,6 @@ void Dispatcher::Impl::ArmTimer() {
   const auto consider = [&](absl::Duration time) { next = next ? std::min(*next, time) : time; };
   if (!held_by_age.empty()) consider(held_by_age.begin()->first + LongestHold());
   if (!purges.empty() && !purging) consider(purges.begin()->first);
-  if (!versions_due.empty()) consider(versions_due.begin()->first);
   if (!drains_due.empty()) consider(drains_due.begin()->first);
   if (policy_due) consider(next_policy);
   if (next_attempt) consider(*next_attempt);
@@ -147,20 +141,12 @@ void Dispatcher::Impl::ArmTimer() {
 }
 
 void Dispatcher::Impl::Change(StateChange change, Then then) {
-  const auto done = [weak = weak_from_this(), then](ApplyResult result) {
+  writer->Write(std::move(change), [weak = weak_from_this(), then](const ApplyResult& result) {
     const auto impl = weak.lock();
     if (impl == nullptr) return;
     Entered entered(impl.get());
     impl->Absorb(result);
     then(*impl, result);
-  };
-  const absl::Status appended = writer->Append(std::move(change), done);
-  if (appended.ok()) return;
-  // The caller goes on as if the store had said no.
-  executor->Schedule([done, appended] {
-    ApplyResult result;
-    result.status = appended;
-    done(std::move(result));
   });
 }
 
@@ -207,8 +193,8 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
   const std::string id = result.job ? result.job->id : result.chains.empty() ? "" : result.chains.front().id.job;
   JobEntry* job = jobs.Find(id);
   if (job == nullptr) return;
-  if (result.snapshot) KeepVersion(job, *result.snapshot);
-  MakeVersionIfDue(job);
+  if (result.snapshot) versions->Keep(*result.snapshot);
+  ReportProgress(*job);
   StopWhatHasEnough(job, {});
   Bump(job);
 }
@@ -251,6 +237,10 @@ void Dispatcher::Impl::TellOfEndedJobs() {
     };
     options.on_job_end(ViewOf(*job), keep);
   }
+}
+
+void Dispatcher::Impl::ReportProgress(const JobEntry& job) {
+  versions->OnProgress({job.row.id, job.row.plan, job.num_draws, job.row.finished_at.has_value()});
 }
 
 void Dispatcher::Impl::WaitFromNow(JobEntry* job) {

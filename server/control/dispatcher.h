@@ -20,17 +20,18 @@
 #include "core/base/status.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/catalog.h"
 #include "server/control/control_observer.h"
 #include "server/control/fair_share.h"
 #include "server/control/fleet_summary.h"
+#include "server/control/reply.h"
+#include "server/control/state_writer.h"
 #include "server/control/tenant_limits.h"
 #include "server/control/trace_table.h"
+#include "server/control/versions.h"
 #include "server/control/views.h"
 
 namespace chainfleet {
-
-template <typename T>
-using Reply = std::function<void(absl::StatusOr<T>)>;
 
 // A process of a worker, as its Synchronize calls name it.
 struct WorkerIdentity {
@@ -62,12 +63,21 @@ struct DispatcherOptions {
   std::function<void(const absl::Status&)> on_store_lost;
 };
 
-// Thread-safe. Replies run on the executor, exactly once, never inside the call.
+// What the Dispatcher works with. All of it outlives the Dispatcher.
+struct DispatcherParts {
+  const Clock* clock = nullptr;
+  Executor* executor = nullptr;
+  const StateStore* store = nullptr;
+  StateWriter* writer = nullptr;  // closed before the Dispatcher ends
+  Catalog* catalog = nullptr;
+  Versions* versions = nullptr;
+};
+
+// Thread-safe.
 class Dispatcher {
  public:
-  // `state` is what store->Load() returned just now; every LEASED chain gets one full term. All pointers outlive the
-  // Dispatcher.
-  Dispatcher(const Clock* clock, Executor* executor, StateStore* store, StoredState state, DispatcherOptions options);
+  // `state` is what the store loaded just now; every LEASED chain gets one full term.
+  Dispatcher(const DispatcherParts& parts, StoredState state, DispatcherOptions options);
   ~Dispatcher();
 
   // Jobs. Who calls is told apart here and in CreateJob and ListJobs; all other calls take the id that this gives.
@@ -108,64 +118,12 @@ class Dispatcher {
   // Nobody listens any more: `changed`, unless it ran already, gets CANCELLED.
   void Unwatch(const WatchTicket& ticket);
 
-  // Versions. Number 0 is the newest; with `refresh`, a new one is made first if draws were committed since, unless
-  // there is one and the job has a policy of its own for when they are made.
-  void PinSnapshot(const std::string& job, int64_t number, bool refresh, Reply<Snapshot> done);
-  // Of the draws committed so far, whatever the job's policy. FAILED_PRECONDITION / NO_DRAWS.
-  void CreateSnapshot(const std::string& job, Reply<Snapshot> done);
-  // FAILED_PRECONDITION / IN_USE naming its aliases.
-  void DeleteSnapshot(const std::string& job, int64_t number, Reply<bool> done);
-
-  // Aliases. `alias.number` 0: the version that PinSnapshot would find with `refresh`. INVALID_ARGUMENT,
-  // ALREADY_EXISTS / NAME_TAKEN, RESOURCE_EXHAUSTED / TOO_MANY_ALIASES.
-  void SetAlias(Alias alias, Reply<Alias> done);
-  void DeleteAlias(const std::string& tenant, const std::string& name, Reply<bool> done);
-  absl::StatusOr<Page<Alias>> ListAliases(const std::string& tenant, int32_t page_size, const std::string& page_token);
-  // Of one job.
-  std::vector<Alias> AliasesOf(const std::string& job);
   // `name` as ResolveJob takes it, or an alias: what it means at this moment.
   absl::StatusOr<NamedDraws> ResolveDraws(const std::string& tenant, const std::string& name);
-
-  // Those whose retention lets draws go, by age.
+  // Jobs whose retention lets draws go, by age; `held` is left to Versions.
   std::vector<RetainedJob> RetainedJobs();
-
-  // The draws of `object` are left out of predictions from now on. NOT_FOUND.
-  void MarkCorrupt(const std::string& job, const std::string& object, Reply<bool> done);
-
-  // The chain's objects are looked through by the next collection of garbage.
-  void QueueSweep(const ChainId& chain);
-
-  // Data sets. BeginUpload keeps `objects`, which never were before, from the collector before they are written, and
-  // answers with the upload's name; it ends with PutDataset or EndUpload. BeginRepair is for those of what is stored
-  // (ABORTED / BEING_DELETED: it was deleted). PutDataset: the same content under the same name is OK, other content
-  // ALREADY_EXISTS.
-  // ObjectNonce: of one upload, for the names of its objects.
-  uint64_t ObjectNonce();
-  void BeginUpload(std::vector<std::string> objects, Reply<std::string> done);
-  void BeginRepair(std::vector<std::string> objects, Reply<std::string> done);
-  void EndUpload(const std::string& upload);
   // RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for so many bytes more.
   absl::Status CheckTenantRoom(const std::string& tenant, int64_t bytes);
-  void PutDataset(const Dataset& dataset, const std::string& upload, Reply<Dataset> done);
-  absl::StatusOr<Dataset> GetDataset(const std::string& name);
-  absl::StatusOr<Page<Dataset>> ListDatasets(int32_t page_size, const std::string& page_token);
-  // `tenant`: as change::DeleteDataset says.
-  void DeleteDataset(const std::string& name, Reply<bool> done,
-                     const std::optional<std::string>& tenant = std::nullopt);
-
-  // TorchScript files, in the same way.
-  void PutModel(const StoredModel& model, const std::string& upload, Reply<StoredModel> done);
-  absl::StatusOr<StoredModel> GetModel(const std::string& name);
-  absl::StatusOr<Page<StoredModel>> ListModels(int32_t page_size, const std::string& page_token);
-  void DeleteModel(const std::string& name, Reply<bool> done, const std::optional<std::string>& tenant = std::nullopt);
-
-  // Evaluations, as change::CreateEvaluation and EndEvaluation say. `replayed`: it was there already.
-  struct StoredEvaluation {
-    EvaluationRow row;
-    bool replayed = false;
-  };
-  void CreateEvaluation(const EvaluationRow& row, Reply<StoredEvaluation> done);
-  void EndEvaluation(const change::EndEvaluation& end, Reply<StoredEvaluation> done);
 
   // Workers (protocol 4). The call of a worker that is idle or has room for more chains is held up to half a sync
   // interval while there is nothing to say; a next_sync_in of zero asks for the next at once.

@@ -42,8 +42,9 @@ void Dispatcher::Impl::StopPoint(JobEntry* job, int32_t point, const std::string
            JobEntry* entry = impl.jobs.Find(id);
            if (entry == nullptr) return;
            entry->stopping.erase(point);  // refused by a full disk, most likely: another try with the next commit
-           if (result.status.ok())
-             Log(LogLevel::kInfo, "enough is drawn", {{"job", id}, {"point", point}, {"why", why}});
+           if (!result.status.ok()) return;
+           impl.log_lines.push_back(
+               {LogLevel::kInfo, "enough is drawn", {{"job", id}, {"point", point}, {"why", why}}});
          });
 }
 
@@ -52,14 +53,14 @@ void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> 
   if (const JobEntry* job = impl_->jobs.Find(id)) {
     const int64_t more = std::max<int64_t>(0, chains - static_cast<int64_t>(job->chains.size()));
     const absl::Status room =
-        CheckTenantLimits(impl_->options.tenant_limits, impl_->holdings(), {job->row.tenant, "", 0, more});
+        CheckTenantLimits(impl_->options.tenant_limits, impl_->HoldingsOf(job->row.tenant), {job->row.tenant, "", 0, more});
     if (!room.ok()) return impl_->Say<JobView>(done, room);
   }
   impl_->Change(change::ScaleJob{id, chains}, [id, done](Impl& impl, const ApplyResult& result) {
     if (!result.status.ok()) return impl.Say<JobView>(done, result.status);
     const JobEntry* job = impl.jobs.Find(id);
     if (job == nullptr) return impl.Say<JobView>(done, NoSuchJob(id));
-    impl.Say<JobView>(done, ViewOf(*job));
+    impl.Say<JobView>(done, impl.ViewOf(*job));
   });
 }
 

@@ -39,7 +39,7 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     bool foreign = false;   // its chains are of another store
     bool pressing = false;  // a lease that it renews may be near its end for the worker
   };
-  Impl(const Clock* clock, Executor* executor, StateStore* store, StoredState state, DispatcherOptions options);
+  Impl(const DispatcherParts& parts, StoredState state, DispatcherOptions options);
 
   // Starts what needs shared_from_this.
   void Start();
@@ -73,10 +73,6 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void Change(StateChange change, Then then);
   // The same for a chain, which has one change in flight: the caller has seen that it has none.
   void ChangeChain(ChainEntry* chain, StateChange change, Then then);
-  // A change that nobody waits for; on a full disk it is tried again.
-  void Persist(const StateChange& change);
-  void BeginUpload(std::vector<std::string> objects, bool repairs, Reply<std::string> done);
-  void ChangeEvaluation(StateChange change, Reply<StoredEvaluation> done);
   bool IsInFlight(const ChainId& id) {
     const ChainEntry* chain = jobs.Find(id);
     return chain != nullptr && chain->in_flight;
@@ -97,18 +93,11 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   void SchedulePurge(const std::string& job);
   void Purge(const change::PurgeJob& page);
 
-  // Versions (dispatcher_versions.cc).
-  struct NamedVersion {
-    Alias alias;
-    std::shared_ptr<const Snapshot> snapshot;
-  };
-  absl::Status FindData(JobPlan* plan) const;  // the data set and module that its spec names
   JobEntry* AddJob(StoredJob stored);
-  void KeepVersion(JobEntry* job, const Snapshot& snapshot);  // its newest one now
-  void MakeVersionIfDue(JobEntry* job);
-  void SetAlias(const Alias& alias, const Reply<Alias>& done);
-  void PutAlias(const Alias& alias, const Snapshot& snapshot);
-  void ForgetAlias(const std::string& tenant, const std::string& name);
+  void ReportProgress(const JobEntry& job);  // to the versions
+  JobView ViewOf(const JobEntry& job) const { return chainfleet::ViewOf(job, versions->NamesOf(job.row.id)); }
+  JobBrief BriefOf(const JobEntry& job) const;
+  TenantHoldings HoldingsOf(const std::string& tenant) const { return {jobs, catalog->StoredBytes(tenant)}; }
 
   // How much is drawn (dispatcher_extent.cc). `traces`: as far as they are known now.
   void StopWhatHasEnough(JobEntry* job, const std::vector<PointDiagnosis>& traces);
@@ -187,7 +176,10 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
 
   const Clock* const clock;
   Executor* const executor;
-  StateStore* const store;
+  const StateStore* const store;
+  StateWriter* const writer;
+  Catalog* const catalog;
+  Versions* const versions;
   const DispatcherOptions options;
   ControlObserver nobody;
   ControlObserver* const observer;
@@ -200,25 +192,20 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   FairShare shares;
   SoloTurns turns;
   std::set<ChainId> preempted;  // leases that give way to a higher tier
-  TenantHoldings holdings() const { return {jobs, datasets, models}; }
-  std::map<std::string, Dataset> datasets;
-  std::map<std::string, StoredModel> models;
-  std::map<std::pair<std::string, std::string>, NamedVersion> aliases;  // by tenant and name
-  std::map<std::string, HeldCall> held;                                 // by worker
+  std::map<std::string, HeldCall> held;  // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due
   std::map<std::string, std::map<uint64_t, Reply<Watched>>> watchers;  // by job and ticket
   std::map<ChainId, std::deque<std::function<void()>>> waiting;        // for the chain's change in flight
   std::set<std::pair<absl::Duration, std::string>> purges;             // deleted jobs, by time
   bool purging = false;                                                // a page of one of them is in flight
-  std::set<std::pair<absl::Duration, std::string>> versions_due;       // jobs that may get one then
   std::set<std::pair<absl::Duration, std::string>> drains_due;         // workers that are to hold nothing then
   bool policy_due = true;
   absl::Duration next_policy, fleet_settles;
   std::optional<absl::Duration> waiting_since;  // since when something waits without a break, whichever it is
   std::optional<absl::Duration> next_attempt;   // the earliest not_before that the policy has met
   std::optional<absl::Duration> armed;
-  uint64_t ids_made = 0, watches_made = 0, uploads_begun = 0;
+  uint64_t ids_made = 0, watches_made = 0;
   std::vector<std::function<void()>> outbox;
   std::vector<std::string> ended;  // jobs, of which on_job_end has not heard
   struct LogLine {
@@ -228,7 +215,6 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   };
   std::vector<LogLine> log_lines;
   absl::Duration next_silence_check;
-  std::optional<StateWriter> writer;
 };
 
 }  // namespace chainfleet

@@ -36,33 +36,8 @@ absl::Status CheckRoom(const JobPlan& plan, std::optional<int64_t> free_bytes) {
 
 }  // namespace
 
-absl::Status Dispatcher::Impl::FindData(JobPlan* plan) const {
-  if (const std::string& name = plan->spec.dataset; !name.empty()) {
-    const auto dataset = datasets.find(name);
-    if (dataset == datasets.end()) {
-      return WithReason(absl::NotFoundError(
-                            absl::StrCat("dataset.name: no dataset ", name, ": put it with `chainfleet dataset put`")),
-                        "DATASET_NOT_FOUND");
-    }
-    plan->dataset = dataset->second;
-    if (plan->spec.standardize.inputs) plan->normalisation = dataset->second.normalisation;
-    if (plan->spec.standardize.targets) plan->target_units = dataset->second.target_units;
-  }
-  if (const auto* script = std::get_if<TorchScriptModel>(&plan->spec.model.kind)) {
-    const auto module = models.find(script->name);
-    if (module == models.end()) {
-      return WithReason(absl::NotFoundError(absl::StrCat("model.torchscript: no model ", script->name,
-                                                         ": put it with `chainfleet model put`")),
-                        "MODEL_NOT_FOUND");
-    }
-    plan->module = module->second;
-  }
-  return absl::OkStatus();
-}
-
 JobEntry* Dispatcher::Impl::AddJob(StoredJob stored) {
   JobEntry* job = jobs.Add(std::move(stored));
-  job->last_version_at = now;
   WaitFromNow(job);
   return job;
 }
@@ -80,16 +55,13 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
   absl::Status valid = InvalidFields(Validate(spec));
   JobPlan plan;
   plan.spec = spec;
-  if (valid.ok()) {
-    Impl::Entered entered(&impl);
-    valid = impl.FindData(&plan);
-  }
+  if (valid.ok()) valid = impl.catalog->FindData(&plan);
   if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr);
   if (valid.ok() && impl.options.free_bytes) valid = CheckRoom(plan, impl.options.free_bytes());
   Impl::Entered entered(&impl);
   if (valid.ok()) {
     const DigestHex checked = plan.dataset ? plan.dataset->digest : "";
-    valid = impl.FindData(&plan);
+    valid = impl.catalog->FindData(&plan);
     if (valid.ok() && plan.dataset && plan.dataset->digest != checked) {
       valid = absl::AbortedError(absl::StrCat("data set ", spec.dataset, " was replaced meanwhile: submit again"));
     }
@@ -101,19 +73,20 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     return impl.Say<JobView>(done, std::move(view));
   }
   const absl::Status room =
-      CheckTenantLimits(impl.options.tenant_limits, impl.holdings(), {tenant, request_id, 1, NumChains(spec)});
+      CheckTenantLimits(impl.options.tenant_limits, impl.HoldingsOf(tenant), {tenant, request_id, 1, NumChains(spec)});
   if (!room.ok()) return impl.Say<JobView>(done, room);
   plan.job = MakeJobId(spec.name, Fold(impl.options.id_key, ++impl.ids_made).value);
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));
   impl.Change(change::CreateJob{shared, request_id, tenant}, [shared, done](Impl& i, const ApplyResult& result) {
     if (result.status.ok()) {
       const JobEntry* job = i.AddJob({*result.job, result.chains, std::nullopt});
+      i.ReportProgress(*job);
       i.policy_due = true;
-      return i.Say<JobView>(done, ViewOf(*job));
+      return i.Say<JobView>(done, i.ViewOf(*job));
     }
     const JobEntry* older = result.job ? i.jobs.Find(result.job->id) : nullptr;
     const bool same = older != nullptr && IsTheSame(older->row, shared->spec);
-    if (same) return i.Say<JobView>(done, ViewOf(*older));
+    if (same) return i.Say<JobView>(done, i.ViewOf(*older));
     i.Say<JobView>(done, result.status);
   });
 }
@@ -131,22 +104,56 @@ void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobVie
     if (changed == nullptr) return i.Say<JobView>(done, NoSuchJob(id));
     i.WaitFromNow(changed);
     i.StirHolders(*changed);
-    i.Say<JobView>(done, ViewOf(*changed));
+    i.Say<JobView>(done, i.ViewOf(*changed));
   });
+}
+
+absl::StatusOr<NamedDraws> Dispatcher::ResolveDraws(const std::string& tenant, const std::string& name) {
+  Impl::Entered entered(impl_.get());
+  if (const auto named = impl_->versions->FindAlias(tenant, name)) {
+    if (const JobEntry* job = impl_->jobs.Find(named->alias.job)) {
+      return NamedDraws{impl_->BriefOf(*job), named->version};
+    }
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const JobEntry* job, impl_->jobs.Resolve(tenant, name));
+  return NamedDraws{impl_->BriefOf(*job), nullptr};
+}
+
+JobBrief Dispatcher::Impl::BriefOf(const JobEntry& job) const {
+  return {job.row.id,     job.row.tenant, job.row.plan,
+          job.row.intent, job.num_draws,  versions->NamesOf(job.row.id).newest};
+}
+
+std::vector<RetainedJob> Dispatcher::RetainedJobs() {
+  Impl::Entered entered(impl_.get());
+  std::vector<RetainedJob> retained;
+  for (const auto& [sequence, job] : impl_->jobs.by_age()) {
+    const RetentionSpec& retention = job->row.plan->spec.retention;
+    if (!retention.any() || job->row.intent == JobIntent::kDelete) continue;
+    RetainedJob& one = retained.emplace_back(RetainedJob{job->row.id, retention, {}, {}});
+    for (const ChainEntry& chain : job->chains) one.num_draws.push_back(chain.row.num_draws);
+  }
+  return retained;
+}
+
+absl::Status Dispatcher::CheckTenantRoom(const std::string& tenant, int64_t bytes) {
+  Impl::Entered entered(impl_.get());
+  return CheckTenantLimits(impl_->options.tenant_limits, impl_->HoldingsOf(tenant),
+                           {.tenant = tenant, .bytes = bytes});
 }
 
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {
   Impl::Entered entered(impl_.get());
   const JobEntry* job = impl_->jobs.Find(id);
   if (job == nullptr) return NoSuchJob(id);
-  return ViewOf(*job);
+  return impl_->ViewOf(*job);
 }
 
 absl::StatusOr<JobBrief> Dispatcher::GetBrief(const std::string& id) {
   Impl::Entered entered(impl_.get());
   const JobEntry* job = impl_->jobs.Find(id);
   if (job == nullptr) return NoSuchJob(id);
-  return BriefOf(*job);
+  return impl_->BriefOf(*job);
 }
 
 absl::StatusOr<std::vector<ChainState>> Dispatcher::GetChainStates(const std::string& id) {
@@ -180,7 +187,7 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int3
       page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
       break;
     }
-    page.items.push_back(ViewOf(*job->second));
+    page.items.push_back(impl_->ViewOf(*job->second));
     last = job->first;
   }
   return page;
@@ -195,7 +202,7 @@ Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& id, uint64_t see
   };
   const JobEntry* job = impl.jobs.Find(id);
   if (job == nullptr) return answer(NoSuchJob(id));
-  if (job->version > seen) return answer(Watched{ViewOf(*job), job->version});
+  if (job->version > seen) return answer(Watched{impl.ViewOf(*job), job->version});
   auto& watchers = impl.watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {
     return answer(

@@ -32,9 +32,9 @@ bool ReadsBack(const BlobStore& blobs, const BlobRef& object) {
 }  // namespace
 
 struct DrawVerifier::State {
-  const Clock* const clock;
   Executor* const executor;
   StateStore* const store;
+  StateWriter* const writer;
   BlobStore* const blobs;
   Mutex verifying;
   StateStore::SegmentCursor cursor CHAINFLEET_GUARDED_BY(verifying);
@@ -62,8 +62,8 @@ struct DrawVerifier::State {
   absl::StatusOr<bool> VerifyOne(const SegmentRecord& record) {
     const BlobRef& object = record.segment.object;
     if (!ReadsBack(*blobs, object)) return false;
-    const std::vector<StateChange> changes{change::MarkCorrupt{record.chain.job, object.name, false}};
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store->Apply(changes, clock->Wall()));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results,
+                                writer->Commit({change::MarkCorrupt{record.chain.job, object.name, false}}));
     CHAINFLEET_RETURN_IF_ERROR(results.front().status);
     Log(LogLevel::kInfo, "a draw marked corrupt reads back correctly: it counts again",
         {{"job", record.chain.job},
@@ -75,8 +75,8 @@ struct DrawVerifier::State {
   }
 };
 
-DrawVerifier::DrawVerifier(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs)
-    : state_(std::make_shared<State>(clock, executor, store, blobs)) {}
+DrawVerifier::DrawVerifier(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs)
+    : state_(std::make_shared<State>(executor, store, writer, blobs)) {}
 
 void DrawVerifier::Start(absl::Duration interval) {
   RunEvery(state_->executor, absl::ZeroDuration(), interval, "verifying corrupt draws", std::weak_ptr<State>(state_),

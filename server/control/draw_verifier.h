@@ -6,17 +6,17 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/state_writer.h"
 
 namespace chainfleet {
 
-// Thread-safe. Store and blobs must outlive the executor's last task.
+// Thread-safe. Store, writer and blobs must outlive the executor's last task.
 class DrawVerifier {
  public:
-  DrawVerifier(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs);
+  DrawVerifier(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs);
 
   // A pass soon and then every `interval`, on the executor, until this is destroyed.
   void Start(absl::Duration interval);

@@ -21,9 +21,9 @@ constexpr absl::Duration kFirstPass = absl::Seconds(10);  // a server that resta
 }  // namespace
 
 struct GarbageCollector::State {
-  const Clock* const clock;
   Executor* const executor;
   StateStore* const store;
+  StateWriter* const writer;
   BlobStore* const blobs;
 
   absl::StatusOr<Pass> Collect() {
@@ -33,9 +33,6 @@ struct GarbageCollector::State {
     if (!status.ok()) return status;
     return pass;
   }
-
-  // Of changes that are never refused.
-  absl::Status Apply(const std::vector<StateChange>& changes) { return store->Apply(changes, clock->Wall()).status(); }
 
   // What the store itself has declared garbage.
   absl::Status DeleteGarbage(Pass* pass) {
@@ -52,7 +49,7 @@ struct GarbageCollector::State {
         status.Update(gone[i]);
       }
       pass->deleted += static_cast<int64_t>(deleted.size());
-      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply({change::ForgetGarbage{std::move(deleted)}}));
+      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(writer->Commit({change::ForgetGarbage{std::move(deleted)}}).status());
     }
   }
 
@@ -75,7 +72,7 @@ struct GarbageCollector::State {
         pass->deleted += *deleted[i];
         ends.push_back(change::EndSweep{sweeps[i].ticket});
       }
-      if (!ends.empty()) CHAINFLEET_RETURN_IF_ERROR(Apply(ends));
+      if (!ends.empty()) CHAINFLEET_RETURN_IF_ERROR(writer->Commit(ends).status());
     }
   }
 
@@ -101,10 +98,10 @@ struct GarbageCollector::State {
   }
 };
 
-GarbageCollector::GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs)
-    : state_(std::make_shared<State>(clock, executor, store, blobs)) {}
+GarbageCollector::GarbageCollector(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs)
+    : state_(std::make_shared<State>(executor, store, writer, blobs)) {}
 
-absl::Status GarbageCollector::Recover() { return state_->Apply({change::EndUpload{std::nullopt}}); }
+absl::Status GarbageCollector::Recover() { return state_->writer->Commit({change::EndUpload{std::nullopt}}).status(); }
 
 void GarbageCollector::Start(absl::Duration interval) {
   RunEvery(state_->executor, std::min(interval, kFirstPass), interval, "garbage collection",

@@ -11,19 +11,19 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/state_writer.h"
 
 namespace chainfleet {
 
 // Objects are deleted by several threads of the executor, if it has them to spare.
 //
-// Thread-safe. Store and blobs must outlive the executor's last task. Passes of two at once do no harm, only all twice.
+// Thread-safe. Store, writer and blobs must outlive the executor's last task. Passes of two at once do no harm, only all twice.
 class GarbageCollector {
  public:
-  GarbageCollector(const Clock* clock, Executor* executor, StateStore* store, BlobStore* blobs);
+  GarbageCollector(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs);
 
   // Before the first upload: what uploads of a process that died have left becomes garbage, whether this collector is
   // started or not. Deletes nothing. Blocks. Errors of the store.

@@ -19,14 +19,12 @@ JobEntry* JobTable::Add(StoredJob stored) {
                                            plan.module ? plan.module->object.size_bytes : 0);
   job.draw_bytes = EstimateDrawBytes(plan);
   job.row = std::move(stored.row);
-  job.newest_snapshot = std::move(stored.newest_snapshot);
   for (ChainRow& row : stored.chains) {
     ChainEntry& chain = job.chains.emplace_back();
     chain.row = std::move(row);
     chain.reported_step = chain.row.step;
     job.num_draws += chain.row.num_draws;
   }
-  if (job.newest_snapshot) job.draws_at_last_version = job.newest_snapshot->num_draws();
   const std::string id = job.row.id;
   JobEntry* entry = &jobs_.insert_or_assign(id, std::move(job)).first->second;
   by_age_[entry->row.sequence] = entry;
@@ -164,12 +162,7 @@ absl::Status NoSuchJob(const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
 }
 
-JobBrief BriefOf(const JobEntry& job) {
-  return {job.row.id,     job.row.tenant, job.row.plan,
-          job.row.intent, job.num_draws,  job.newest_snapshot ? job.newest_snapshot->number : 0};
-}
-
-JobView ViewOf(const JobEntry& job) {
+JobView ViewOf(const JobEntry& job, VersionNames versions) {
   JobView view;
   view.id = job.row.id;
   view.tenant = job.row.tenant;
@@ -178,8 +171,8 @@ JobView ViewOf(const JobEntry& job) {
   view.state = job.state;
   view.created_at = job.row.created_at;
   view.finished_at = job.row.finished_at;
-  view.newest_version = job.newest_snapshot ? job.newest_snapshot->number : 0;
-  for (const auto& [name, number] : job.aliases) view.aliases.push_back(name);
+  view.newest_version = versions.newest;
+  view.aliases = std::move(versions.aliases);
   view.stopped = job.row.stopped;
   view.chains.reserve(job.chains.size());
   for (const ChainEntry& chain : job.chains) {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/domain/snapshot.h"
 #include "core/domain/sweep_points.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/versions.h"
 #include "server/control/views.h"
 
 namespace chainfleet {
@@ -31,12 +31,7 @@ struct ChainEntry {
 struct JobEntry {
   JobRow row;
   std::vector<ChainEntry> chains;  // by index
-  std::optional<Snapshot> newest_snapshot;
   int64_t num_draws = 0;                   // committed, of all chains
-  int64_t draws_at_last_version = 0;       // when the last one was made, which may be deleted by now,
-  absl::Duration last_version_at;          // on the monotonic clock; or when the job came into the table
-  bool making_version = false;             // by the job's own policy
-  std::map<std::string, int64_t> aliases;  // of its versions, to their numbers
   JobState state = JobState::kPending;     // derived
   int64_t total_steps = 0;                 // of one chain
   int64_t estimated_bytes = 0;             // of memory that one chain takes
@@ -110,7 +105,6 @@ class JobTable {
 };
 
 absl::Status NoSuchJob(const std::string& name);
-JobView ViewOf(const JobEntry& job);
-JobBrief BriefOf(const JobEntry& job);
+JobView ViewOf(const JobEntry& job, VersionNames versions);
 
 }  // namespace chainfleet

@@ -19,8 +19,8 @@ constexpr size_t kChangesAtOnce = 256;
 
 class StockTaking {
  public:
-  StockTaking(const Clock& clock, StateStore* store, const BlobStore& blobs)
-      : clock_(clock), store_(store), blobs_(blobs) {}
+  StockTaking(StateStore* store, StateWriter* writer, const BlobStore& blobs)
+      : store_(store), writer_(writer), blobs_(blobs) {}
 
   absl::StatusOr<RestoredStore> Run() {
     CHAINFLEET_ASSIGN_OR_RETURN(const StoredState state, store_->Load());
@@ -52,8 +52,7 @@ class StockTaking {
   }
 
   absl::Status Apply(StateChange change) {
-    const std::vector<StateChange> changes{std::move(change)};
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store_->Apply(changes, clock_.Wall()));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, writer_->Commit({std::move(change)}));
     return results.front().status;
   }
 
@@ -65,7 +64,7 @@ class StockTaking {
   absl::Status Flush() {
     const std::vector<StateChange> changes = std::exchange(changes_, {});
     if (changes.empty()) return absl::OkStatus();
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store_->Apply(changes, clock_.Wall()));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, writer_->Commit(changes));
     for (const ApplyResult& result : results) CHAINFLEET_RETURN_IF_ERROR(result.status);
     return absl::OkStatus();
   }
@@ -179,8 +178,8 @@ class StockTaking {
         {{content.kind, content.name}, {"object", content.object}});
   }
 
-  const Clock& clock_;
   StateStore* const store_;
+  StateWriter* const writer_;
   const BlobStore& blobs_;
   std::map<ChainId, ChainRow> chains_;
   std::set<std::string> absent_;  // of data sets and models, not seen so far
@@ -191,8 +190,8 @@ class StockTaking {
 
 }  // namespace
 
-absl::StatusOr<RestoredStore> TakeStock(const Clock& clock, StateStore* store, const BlobStore& blobs) {
-  return StockTaking(clock, store, blobs).Run();
+absl::StatusOr<RestoredStore> TakeStock(StateStore* store, StateWriter* writer, const BlobStore& blobs) {
+  return StockTaking(store, writer, blobs).Run();
 }
 
 }  // namespace chainfleet

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "core/base/clock.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/state_writer.h"
 
 namespace chainfleet {
 
@@ -29,6 +29,6 @@ struct RestoredStore {
 //
 // Holds the chains' rows, the names of one chain and a page of the listing. Blocks. Errors of both stores: the caller
 // may repeat it.
-absl::StatusOr<RestoredStore> TakeStock(const Clock& clock, StateStore* store, const BlobStore& blobs);
+absl::StatusOr<RestoredStore> TakeStock(StateStore* store, StateWriter* writer, const BlobStore& blobs);
 
 }  // namespace chainfleet

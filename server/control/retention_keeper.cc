@@ -59,7 +59,7 @@ struct RetentionKeeper::State {
   const Clock* const clock;
   Executor* const executor;
   StateStore* const store;
-  Dispatcher* const dispatcher;
+  Coordinator* const coordinator;
   const absl::Duration longest_call;
   const std::function<void()> released;
   Mutex running;
@@ -69,7 +69,8 @@ struct RetentionKeeper::State {
   absl::StatusOr<Pass> Run() {
     MutexLock lock(&running);
     Pass pass;
-    const std::vector<RetainedJob> jobs = dispatcher->RetainedJobs();
+    std::vector<RetainedJob> jobs = coordinator->dispatcher().RetainedJobs();
+    for (RetainedJob& job : jobs) job.held = coordinator->versions().DrawsHeld(job.id, job.num_draws.size());
     ForgetOthers(jobs);
     for (int round = 0; round < kRounds; ++round) {
       CHAINFLEET_ASSIGN_OR_RETURN(const int64_t expired, ExpireSome(jobs));
@@ -144,7 +145,7 @@ struct RetentionKeeper::State {
   absl::StatusOr<int64_t> Apply(const std::vector<StateChange>& changes) {
     if (changes.empty()) return 0;
     int64_t segments = 0;
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, store->Apply(changes, clock->Wall()));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results, coordinator->writer().Commit(changes));
     for (const ApplyResult& result : results) {
       CHAINFLEET_RETURN_IF_ERROR(result.status);
       segments += static_cast<int64_t>(result.objects.size());
@@ -171,9 +172,9 @@ struct RetentionKeeper::State {
   }
 };
 
-RetentionKeeper::RetentionKeeper(const Clock* clock, Executor* executor, StateStore* store, Dispatcher* dispatcher,
+RetentionKeeper::RetentionKeeper(const Clock* clock, Executor* executor, StateStore* store, Coordinator* coordinator,
                                  absl::Duration longest_call, std::function<void()> released)
-    : state_(std::make_shared<State>(clock, executor, store, dispatcher, longest_call, std::move(released))) {}
+    : state_(std::make_shared<State>(clock, executor, store, coordinator, longest_call, std::move(released))) {}
 
 void RetentionKeeper::Start(absl::Duration interval) {
   RunEvery(state_->executor, interval, interval, "retention", std::weak_ptr<State>(state_),

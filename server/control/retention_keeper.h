@@ -16,7 +16,7 @@
 #include "core/base/executor.h"
 #include "core/domain/retention_spec.h"
 #include "core/store/state_store/state_store.h"
-#include "server/control/dispatcher.h"
+#include "server/control/coordinator.h"
 
 namespace chainfleet {
 
@@ -31,7 +31,7 @@ class RetentionKeeper {
  public:
   // No call reads draws for longer than `longest_call` after it has looked up which; `released` runs when objects have
   // become garbage, so that nobody waits for the collector's next round.
-  RetentionKeeper(const Clock* clock, Executor* executor, StateStore* store, Dispatcher* dispatcher,
+  RetentionKeeper(const Clock* clock, Executor* executor, StateStore* store, Coordinator* coordinator,
                   absl::Duration longest_call, std::function<void()> released);
 
   // A pass every `interval`, on the executor, until this is destroyed.

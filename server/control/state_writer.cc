@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-struct StateWriter::State {
+struct StateWriter::State : std::enable_shared_from_this<State> {
   State(const Clock* c, Executor* e, StateStore* s, std::function<void(const absl::Status&)> lost)
       : clock(c), executor(e), store(s), on_lost(std::move(lost)) {}
 
@@ -21,80 +21,115 @@ struct StateWriter::State {
   const std::function<void(const absl::Status&)> on_lost;
 
   Mutex mutex;
-  CondVar idle;
+  CondVar changed;
   std::deque<std::pair<StateChange, Done>> queue CHAINFLEET_GUARDED_BY(mutex);
   bool scheduled CHAINFLEET_GUARDED_BY(mutex) = false;
-  bool draining CHAINFLEET_GUARDED_BY(mutex) = false;
+  bool draining CHAINFLEET_GUARDED_BY(mutex) = false;  // a group is written, or its callbacks run
+  int applying CHAINFLEET_GUARDED_BY(mutex) = 0;       // calls that the store has not answered
   absl::Status loss CHAINFLEET_GUARDED_BY(mutex);
 
-  // One group. The next is a task of its own, so that a busy store does not hold a thread for ever.
-  static void Drain(const std::shared_ptr<State>& state) {
+  void Write(StateChange change, const Done& done) {
+    const absl::Status appended = Append(std::move(change), done);
+    if (!appended.ok()) executor->Schedule([done, appended] { done(Refused(appended)); });
+  }
+
+  absl::Status Append(StateChange change, Done done) {
+    MutexLock lock(&mutex);
+    if (!loss.ok()) return loss;
+    if (queue.size() >= static_cast<size_t>(limits::kStateWriterQueue)) {
+      return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                            limits::kStateWriterQueue, " changes wait for the state store: repeat with backoff")),
+                        "OVERLOADED");
+    }
+    queue.emplace_back(std::move(change), std::move(done));
+    if (!std::exchange(scheduled, true)) executor->Schedule([self = shared_from_this()] { self->Drain(); });
+    return absl::OkStatus();
+  }
+
+  void Persist(const StateChange& change) {
+    Write(change, [weak = weak_from_this(), change](const ApplyResult& result) {
+      const auto state = weak.lock();
+      if (state == nullptr || !absl::IsResourceExhausted(result.status)) return;
+      state->executor->ScheduleAfter(limits::kRetryMax, [weak, change] {
+        if (const auto again = weak.lock()) again->Persist(change);
+      });
+    });
+  }
+
+  absl::StatusOr<std::vector<ApplyResult>> Apply(const std::vector<StateChange>& changes) {
+    {
+      MutexLock lock(&mutex);
+      if (!loss.ok()) return loss;
+      ++applying;
+    }
+    absl::StatusOr<std::vector<ApplyResult>> results = store->Apply(changes, clock->Wall());
+    bool lost = false;
+    {
+      MutexLock lock(&mutex);
+      --applying;
+      lost = !results.ok() && loss.ok();
+      if (lost) loss = results.status();
+      changed.SignalAll();
+    }
+    if (lost) on_lost(results.status());
+    return results;
+  }
+
+  // Writes one group. The next group is a task of its own, so that a busy store does not keep a thread from others.
+  void Drain() {
     std::vector<StateChange> changes;
     std::vector<Done> callbacks;
     {
-      MutexLock lock(&state->mutex);
-      if (!state->loss.ok()) return;
-      state->draining = true;
-      const size_t count = std::min<size_t>(state->queue.size(), limits::kStateWriterBatch);
+      MutexLock lock(&mutex);
+      draining = true;
+      const size_t count = std::min<size_t>(queue.size(), limits::kStateWriterBatch);
       for (size_t i = 0; i < count; ++i) {
-        changes.push_back(std::move(state->queue.front().first));
-        callbacks.push_back(std::move(state->queue.front().second));
-        state->queue.pop_front();
+        changes.push_back(std::move(queue.front().first));
+        callbacks.push_back(std::move(queue.front().second));
+        queue.pop_front();
       }
     }
-    auto results = state->store->Apply(changes, state->clock->Wall());
-    if (!results.ok()) Lose(state.get(), results.status(), &callbacks);
-    for (size_t i = 0; i < callbacks.size(); ++i) {
-      ApplyResult result;
-      if (results.ok()) {
-        result = std::move((*results)[i]);
-      } else {
-        result.status = results.status();
-      }
-      callbacks[i](std::move(result));
-    }
-    MutexLock lock(&state->mutex);
-    state->draining = false;
-    state->scheduled = !state->queue.empty();
-    if (state->scheduled) state->executor->Schedule([state] { Drain(state); });
-    state->idle.SignalAll();
+    if (!changes.empty()) Finish(Apply(changes), std::move(callbacks));
+    MutexLock lock(&mutex);
+    draining = false;
+    scheduled = !queue.empty();
+    if (scheduled) executor->Schedule([self = shared_from_this()] { self->Drain(); });
+    changed.SignalAll();
   }
 
-  static void Lose(State* state, const absl::Status& loss, std::vector<Done>* callbacks) {
-    {
-      MutexLock lock(&state->mutex);
-      state->loss = loss;
-      for (auto& [change, done] : state->queue) callbacks->push_back(std::move(done));
-      state->queue.clear();
+  void Finish(absl::StatusOr<std::vector<ApplyResult>> results, std::vector<Done> callbacks) {
+    if (results.ok()) {
+      for (size_t i = 0; i < callbacks.size(); ++i) callbacks[i](std::move((*results)[i]));
+      return;
     }
-    state->on_lost(loss);
+    {
+      MutexLock lock(&mutex);
+      for (auto& [change, done] : queue) callbacks.push_back(std::move(done));
+      queue.clear();
+    }
+    for (const Done& done : callbacks) done(Refused(results.status()));
   }
 };
 
 StateWriter::StateWriter(const Clock* clock, Executor* executor, StateStore* store,
                          std::function<void(const absl::Status&)> on_lost)
-    : state_(std::make_shared<State>(clock, executor, store, std::move(on_lost))) {}
+    : executor_(executor), state_(std::make_shared<State>(clock, executor, store, std::move(on_lost))) {}
+
+StateWriter::~StateWriter() { Close(); }
 
 void StateWriter::Close() {
   MutexLock lock(&state_->mutex);
   state_->loss = absl::CancelledError("the coordinator is shutting down");
   state_->queue.clear();
-  while (state_->draining) state_->idle.Wait(&state_->mutex);
+  while (state_->draining || state_->applying > 0) state_->changed.Wait(&state_->mutex);
 }
 
-absl::Status StateWriter::Append(StateChange change, Done done) {
-  MutexLock lock(&state_->mutex);
-  if (!state_->loss.ok()) return state_->loss;
-  if (state_->queue.size() >= static_cast<size_t>(limits::kStateWriterQueue)) {
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          limits::kStateWriterQueue, " changes wait for the state store: repeat with backoff")),
-                      "OVERLOADED");
-  }
-  state_->queue.emplace_back(std::move(change), std::move(done));
-  if (!std::exchange(state_->scheduled, true)) {
-    state_->executor->Schedule([state = state_] { State::Drain(state); });
-  }
-  return absl::OkStatus();
+void StateWriter::Write(StateChange change, const Done& done) { state_->Write(std::move(change), done); }
+
+void StateWriter::Persist(const StateChange& change) { state_->Persist(change); }
+
+absl::StatusOr<std::vector<ApplyResult>> StateWriter::Commit(const std::vector<StateChange>& changes) {
+  return state_->Apply(changes);
 }
 
 }  // namespace chainfleet

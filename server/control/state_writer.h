@@ -1,13 +1,16 @@
-// The one way to the store for changes: a bounded queue in order, committed in groups, off the caller's lock.
+// The only caller of StateStore::Apply: every change of the coordinator passes here.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/reply.h"
 
 namespace chainfleet {
 
@@ -16,21 +19,41 @@ class StateWriter {
  public:
   using Done = std::function<void(ApplyResult)>;
 
-  // Groups hold at most limits::kStateWriterBatch changes; the queue limits::kStateWriterQueue. `on_lost` runs once, on
-  // the executor, when the store is no longer ours or a commit's outcome is unknown; nothing is written after it.
+  // `on_lost` runs once when another coordinator took the store over or a commit's outcome is unknown. Nothing is
+  // written after it. The pointers outlive the writer.
   StateWriter(const Clock* clock, Executor* executor, StateStore* store,
               std::function<void(const absl::Status&)> on_lost);
+  // Closes the writer.
+  ~StateWriter();
+  StateWriter(const StateWriter&) = delete;
 
-  // Waits for the group being written, drops the rest with their callbacks, refuses what comes later (CANCELLED). Never
-  // from inside a `done`. The store may go after it.
+  // Waits for the group that is being written, drops the other changes with their callbacks, and refuses later ones
+  // (CANCELLED). The store may be destroyed after it. REQUIRES: not called by a `done`.
   void Close();
 
-  // `done` runs exactly once, on the executor, in the order of Append, after the commit and holding no lock.
-  // RESOURCE_EXHAUSTED / OVERLOADED if the queue is full, or the loss; `done` is not called then.
-  absl::Status Append(StateChange change, Done done);
+  // Queues a change. Changes are committed in the order of the calls, in groups of up to limits::kStateWriterBatch.
+  // `done` runs exactly once, on the executor, after the commit and without a lock. If the queue holds
+  // limits::kStateWriterQueue changes, the result is RESOURCE_EXHAUSTED / OVERLOADED; if the store is lost, it is the
+  // loss.
+  void Write(StateChange change, const Done& done);
+
+  // The same for a caller that waits: `done` gets, as a task of its own, the error or what `take` makes of the result.
+  template <typename T, typename Take>
+  void Write(StateChange change, const Reply<T>& done, Take take) {
+    Write(std::move(change), [executor = executor_, done, take](const ApplyResult& result) {
+      Send<T>(executor, done, result.status.ok() ? absl::StatusOr<T>(take(result)) : result.status);
+    });
+  }
+
+  // Queues a change whose result nobody needs. It is repeated while the disk is full.
+  void Persist(const StateChange& change);
+
+  // Commits the changes in one transaction and returns their results in order. Blocks.
+  absl::StatusOr<std::vector<ApplyResult>> Commit(const std::vector<StateChange>& changes);
 
  private:
   struct State;
+  Executor* const executor_;
   const std::shared_ptr<State> state_;
 };
 

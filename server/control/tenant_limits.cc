@@ -21,19 +21,13 @@ absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has
 
 absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings& holdings,
                                const TenantRequest& request) {
-  int64_t num_jobs = 0, chains = 0, bytes = 0;
+  int64_t num_jobs = 0, chains = 0, bytes = holdings.content_bytes;
   for (const auto& [sequence, job] : holdings.jobs.by_age()) {
     if (job->row.tenant != request.tenant || job->row.intent == JobIntent::kDelete) continue;
     if (!request.request_id.empty() && job->row.request_id == request.request_id) return absl::OkStatus();
     ++num_jobs;
     if (!job->row.finished_at) chains += static_cast<int64_t>(job->chains.size());
     bytes = SaturatingAdd(bytes, SaturatingMultiply(job->num_draws, job->draw_bytes));
-  }
-  for (const auto& [name, dataset] : holdings.datasets) {
-    if (dataset.tenant == request.tenant) bytes = SaturatingAdd(bytes, StoredBytes(dataset));
-  }
-  for (const auto& [name, model] : holdings.models) {
-    if (model.tenant == request.tenant) bytes = SaturatingAdd(bytes, model.object.size_bytes);
   }
   const std::string& tenant = request.tenant;
   CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", num_jobs, request.jobs, limits.jobs, "--tenant-jobs"));

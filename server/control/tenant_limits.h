@@ -3,12 +3,9 @@
 
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <string>
 
 #include "core/base/status.h"
-#include "core/domain/dataset.h"
-#include "core/domain/stored_model.h"
 #include "server/control/job_table.h"
 
 namespace chainfleet {
@@ -28,11 +25,9 @@ struct TenantRequest {
   int64_t jobs = 0, chains = 0, bytes = 0;
 };
 
-// The holdings of all tenants.
 struct TenantHoldings {
-  const JobTable& jobs;
-  const std::map<std::string, Dataset>& datasets;
-  const std::map<std::string, StoredModel>& models;
+  const JobTable& jobs;        // of all tenants
+  int64_t content_bytes = 0;  // of the data sets and models that the tenant has put
 };
 
 // RESOURCE_EXHAUSTED / TENANT_LIMIT naming the limit, what the tenant has and what to do. Looks at everything held.

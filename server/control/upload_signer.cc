@@ -31,7 +31,7 @@ void UploadSigner::Look(const ChainId& chain) {
     watches_.erase(found);
   }
   const absl::StatusOr<bool> current = state_->MayCommit(chain, watch.lease_epoch);
-  if (!current.ok() || !*current) dispatcher_->QueueSweep(chain);
+  if (!current.ok() || !*current) writer_->Persist(change::QueueSweep{chain});
 }
 
 }  // namespace chainfleet

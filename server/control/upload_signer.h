@@ -10,6 +10,7 @@
 #include "core/base/mutex.h"
 #include "core/domain/signed_upload.h"
 #include "server/control/chain_objects.h"
+#include "server/control/state_writer.h"
 
 namespace chainfleet {
 
@@ -19,12 +20,12 @@ class UploadSigner {
   // A request that puts `ref`, good for `valid_for`.
   using Sign = std::function<absl::StatusOr<SignedUpload>(const BlobRef& ref, absl::Duration valid_for)>;
 
-  UploadSigner(Sign sign, ChainObjects objects, StateStore* state, Dispatcher* dispatcher, const Clock* clock,
+  UploadSigner(Sign sign, ChainObjects objects, StateStore* state, StateWriter* writer, const Clock* clock,
                Executor* executor)
       : sign_(std::move(sign)),
         objects_(objects),
         state_(state),
-        dispatcher_(dispatcher),
+        writer_(writer),
         clock_(clock),
         executor_(executor) {}
 
@@ -45,7 +46,7 @@ class UploadSigner {
   const Sign sign_;
   const ChainObjects objects_;
   StateStore* const state_;
-  Dispatcher* const dispatcher_;
+  StateWriter* const writer_;
   const Clock* const clock_;
   Executor* const executor_;
   Mutex mutex_;

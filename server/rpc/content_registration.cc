@@ -9,7 +9,7 @@ void Register(const ServiceParts& parts, ContentRegistration registration) {
   const auto journey = std::make_shared<const ContentRegistration>(std::move(registration));
   const auto store = [parts, journey](const std::string& upload) {
     if (const absl::Status stored = journey->store(); !stored.ok()) {
-      parts.dispatcher->EndUpload(upload);
+      parts.catalog->EndUpload(upload);
       return journey->fail(stored);
     }
     journey->put(upload);
@@ -19,9 +19,9 @@ void Register(const ServiceParts& parts, ContentRegistration registration) {
     parts.executor->Schedule([store, upload = *upload] { store(upload); });
   };
   if (journey->repairs) {
-    parts.dispatcher->BeginRepair(journey->objects, begun);
+    parts.catalog->BeginRepair(journey->objects, begun);
   } else {
-    parts.dispatcher->BeginUpload(journey->objects, begun);
+    parts.catalog->BeginUpload(journey->objects, begun);
   }
 }
 

@@ -39,9 +39,9 @@ void DatasetUploadCall::TakeEnd() {
                        response = response_] {
     const absl::Status fetched = upload->Fetch(*parts.dataset_roots, [&] { return finisher->waits(); });
     if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
-    absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), parts.dispatcher->ObjectNonce());
+    absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), parts.catalog->ObjectNonce());
     if (!decoded.ok()) return finisher->Finish(decoded.status());
-    const absl::StatusOr<Dataset> known = parts.dispatcher->GetDataset(upload->name());
+    const absl::StatusOr<Dataset> known = parts.catalog->datasets().Get(upload->name());
     const bool repairs = known.ok() && known->digest == decoded->description.digest;
     if (repairs) decoded->description.shards = known->shards;
     decoded->description.tenant = tenant;
@@ -54,11 +54,12 @@ void DatasetUploadCall::TakeEnd() {
                      .repairs = repairs,
                      .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
                      .put =
-                         [cut, finisher, response, dispatcher = parts.dispatcher](const std::string& upload_name) {
-                           dispatcher->PutDataset(
-                               cut->description, upload_name, [finisher, response](absl::StatusOr<Dataset> registered) {
-                                 finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
-                               });
+                         [cut, finisher, response, catalog = parts.catalog](const std::string& upload_name) {
+                           catalog->Put(cut->description, upload_name,
+                                        [finisher, response](absl::StatusOr<Dataset> registered) {
+                                          finisher->Finish(registered.status(),
+                                                           [&] { *response = RenderDataset(*registered); });
+                                        });
                          },
                      .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };

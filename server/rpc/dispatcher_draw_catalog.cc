@@ -142,7 +142,7 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
     done(PinnedBy(parts.state, job, *states, point, *snapshot, query));
   };
   if (query.pinned != nullptr) return parts_.executor->Schedule([pin, pinned = query.pinned] { pin(*pinned); });
-  parts_.dispatcher->PinSnapshot(job->id, query.version, /*refresh=*/query.version == 0, pin);
+  parts_.versions->Pin(job->id, query.version, /*refresh=*/query.version == 0, pin);
 }
 
 void DispatcherDrawCatalog::FindVersion(const std::string& job, int64_t number,
@@ -151,7 +151,7 @@ void DispatcherDrawCatalog::FindVersion(const std::string& job, int64_t number,
   if (!brief.ok()) {
     return parts_.executor->Schedule([done = std::move(done), status = brief.status()] { done(status); });
   }
-  parts_.dispatcher->PinSnapshot(brief->id, number, /*refresh=*/false,
+  parts_.versions->Pin(brief->id, number, /*refresh=*/false,
                                  [done = std::move(done)](absl::StatusOr<Snapshot> version) {
                                    if (!version.ok()) return done(version.status());
                                    done(std::make_shared<const Snapshot>(*std::move(version)));
@@ -176,7 +176,7 @@ bool HasReadableDraws(const ServiceParts& parts, const std::string& job, const S
 }
 
 absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& name) {
-  return parts_.dispatcher->GetDataset(name);
+  return parts_.catalog->datasets().Get(name);
 }
 
 void DispatcherDrawCatalog::MarkCorrupt(const std::string& job, const std::string& object) {
@@ -191,7 +191,7 @@ void MarkCorruptDraw(const ServiceParts& parts, const std::string& job, const st
   }
   Log(LogLevel::kError, "a stored draw is missing or does not match its digest: it is left out from now on", fields);
   parts.metrics->CountCorruptDraw();
-  parts.dispatcher->MarkCorrupt(job, object, [fields](absl::StatusOr<bool> marked) mutable {
+  parts.versions->MarkCorrupt(job, object, [fields](absl::StatusOr<bool> marked) mutable {
     if (marked.ok()) return;
     fields.emplace_back("error", marked.status().ToString());
     Log(LogLevel::kError, "marking a draw corrupt failed", fields);

@@ -226,7 +226,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
       });
     };
     if (model->version == 0 || model->pinned != nullptr) return look(model->pinned.get());
-    parts_.dispatcher->PinSnapshot(
+    parts_.versions->Pin(
         model->job.id, model->version, /*refresh=*/false,
         [say, look](const absl::StatusOr<Snapshot>& version) { version.ok() ? look(&*version) : say(false); });
   });

@@ -115,7 +115,7 @@ absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
   if (proto.preset().empty()) return FromProto(proto);
   PresetData data;
   if (!proto.dataset().name().empty()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset, parts_.dispatcher->GetDataset(proto.dataset().name()));
+    CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset, parts_.catalog->datasets().Get(proto.dataset().name()));
     data = {dataset.num_rows, dataset.num_classes};
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, data));
@@ -266,7 +266,7 @@ grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::L
                                                    v1::ListDatasetsResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    answer->Answer(parts_.dispatcher->ListDatasets(ClampPageSize(request->page_size()), request->page_token()),
+    answer->Answer(parts_.catalog->datasets().List(ClampPageSize(request->page_size()), request->page_token()),
                    [](const Page<Dataset>& page) {
                      v1::ListDatasetsResponse list;
                      for (const Dataset& dataset : page.items) *list.add_datasets() = RenderDataset(dataset);
@@ -280,7 +280,7 @@ grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadR
                                                v1::DatasetRowValues* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    const absl::StatusOr<Dataset> dataset = parts_.dispatcher->GetDataset(request->dataset());
+    const absl::StatusOr<Dataset> dataset = parts_.catalog->datasets().Get(request->dataset());
     if (!dataset.ok()) return answer->Fail(dataset.status());
     row_reads_.Schedule([answer, blobs = parts_.blobs, dataset = *dataset,
                          rows = std::vector<int64_t>(request->rows().begin(), request->rows().end())] {
@@ -294,7 +294,7 @@ grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
     if (!caller.ok()) return answer->Fail(caller.status());
-    parts_.dispatcher->DeleteDataset(
+    parts_.catalog->DeleteDataset(
         request->name(),
         [answer](absl::StatusOr<bool> deleted) {
           answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
@@ -313,7 +313,7 @@ grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::Lis
                                                  v1::ListModelsResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    answer->Answer(parts_.dispatcher->ListModels(ClampPageSize(request->page_size()), request->page_token()),
+    answer->Answer(parts_.catalog->models().List(ClampPageSize(request->page_size()), request->page_token()),
                    [](const Page<StoredModel>& page) {
                      v1::ListModelsResponse list;
                      for (const StoredModel& model : page.items) *list.add_models() = ToProto(model);
@@ -328,7 +328,7 @@ grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::De
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
     if (!caller.ok()) return answer->Fail(caller.status());
-    parts_.dispatcher->DeleteModel(
+    parts_.catalog->DeleteModel(
         request->name(),
         [answer](absl::StatusOr<bool> deleted) {
           answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });

@@ -35,9 +35,9 @@ grpc::ServerUnaryReactor* JobService::CreateSnapshot(Context* context, const v1:
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
-    parts_.dispatcher->CreateSnapshot(*job, [answer, dispatcher = parts_.dispatcher](absl::StatusOr<Snapshot> made) {
+    parts_.versions->Create(*job, [answer, versions = parts_.versions](absl::StatusOr<Snapshot> made) {
       answer->Answer(made, [&](const Snapshot& snapshot) {
-        return RenderSnapshot(snapshot, dispatcher->AliasesOf(snapshot.job));
+        return RenderSnapshot(snapshot, versions->AliasesOf(snapshot.job));
       });
     });
   });
@@ -48,7 +48,7 @@ grpc::ServerUnaryReactor* JobService::ListSnapshots(Context* context, const v1::
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
-    parts_.executor->Schedule([answer, store = parts_.state, job = *job, aliases = parts_.dispatcher->AliasesOf(*job),
+    parts_.executor->Schedule([answer, store = parts_.state, job = *job, aliases = parts_.versions->AliasesOf(*job),
                                size = request->page_size(), token = request->page_token()] {
       answer->Answer(ListPage(store, job, aliases, size, token), [](const auto& page) { return page; });
     });
@@ -63,7 +63,7 @@ grpc::ServerUnaryReactor* JobService::DeleteSnapshot(Context* context, const v1:
     if (request->version() < 1) {
       return answer->Fail(InvalidFields({{"version", "must be the number of a version, from 1 on"}}));
     }
-    parts_.dispatcher->DeleteSnapshot(*job, request->version(),
+    parts_.versions->Delete(*job, request->version(),
                                       [answer, statistics = parts_.statistics, job = *job,
                                        version = request->version()](const absl::StatusOr<bool>& deleted) {
                                         if (deleted.ok()) statistics->Forget(job, version);
@@ -79,7 +79,7 @@ grpc::ServerUnaryReactor* JobService::SetAlias(Context* context, const v1::SetAl
     if (!tenant.ok()) return answer->Fail(tenant.status());
     const absl::StatusOr<std::string> job = parts_.dispatcher->ResolveJob(*tenant, request->job());
     if (!job.ok()) return answer->Fail(job.status());
-    parts_.dispatcher->SetAlias({*tenant, request->name(), *job, request->version()},
+    parts_.versions->SetAlias({*tenant, request->name(), *job, request->version()},
                                 [answer](const absl::StatusOr<Alias>& alias) { answer->Answer(alias, RenderAlias); });
   });
 }
@@ -89,7 +89,7 @@ grpc::ServerUnaryReactor* JobService::ListAliases(Context* context, const v1::Li
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
-    answer->Answer(parts_.dispatcher->ListAliases(*tenant, request->page_size(), request->page_token()),
+    answer->Answer(parts_.versions->ListAliases(*tenant, request->page_size(), request->page_token()),
                    [](const Page<Alias>& page) {
                      v1::ListAliasesResponse list;
                      for (const Alias& alias : page.items) *list.add_aliases() = RenderAlias(alias);
@@ -104,7 +104,7 @@ grpc::ServerUnaryReactor* JobService::DeleteAlias(Context* context, const v1::De
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
-    parts_.dispatcher->DeleteAlias(*tenant, request->name(), [answer](const absl::StatusOr<bool>& deleted) {
+    parts_.versions->DeleteAlias(*tenant, request->name(), [answer](const absl::StatusOr<bool>& deleted) {
       answer->Answer(deleted, [](bool) { return v1::DeleteAliasResponse(); });
     });
   });

@@ -66,10 +66,10 @@ void ModelUploadCall::TakeEnd() {
       return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
     }
     const DigestHex sha256 = Sha256Hex(*bytes);
-    const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.dispatcher->ObjectNonce());
+    const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.catalog->ObjectNonce());
     const auto size = static_cast<int64_t>(bytes->size());
     StoredModel model = {.name = name, .object = {object, size, sha256}, .tenant = tenant};
-    const absl::StatusOr<StoredModel> known = parts.dispatcher->GetModel(name);
+    const absl::StatusOr<StoredModel> known = parts.catalog->models().Get(name);
     const bool repairs = known.ok() && known->object.sha256 == sha256;
     if (repairs) {
       model.object = known->object;
@@ -81,11 +81,10 @@ void ModelUploadCall::TakeEnd() {
                      .store = [blobs = parts.blobs, object = model.object.name, bytes,
                                share] { return PutContentAddressed(blobs, object, *bytes); },
                      .put =
-                         [model, finisher, response, dispatcher = parts.dispatcher](const std::string& upload) {
-                           dispatcher->PutModel(
-                               model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
-                                 finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
-                               });
+                         [model, finisher, response, catalog = parts.catalog](const std::string& upload) {
+                           catalog->Put(model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
+                             finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
+                           });
                          },
                      .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };

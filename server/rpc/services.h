@@ -31,6 +31,9 @@ struct ServiceParts {
   Executor* executor = nullptr;
   StateStore* state = nullptr;
   BlobStore* blobs = nullptr;
+  StateWriter* writer = nullptr;
+  Catalog* catalog = nullptr;
+  Versions* versions = nullptr;
   Dispatcher* dispatcher = nullptr;
   UploadSigner* uploads = nullptr;  // none: objects go through the server
   TraceTable* traces = nullptr;

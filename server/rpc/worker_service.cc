@@ -57,7 +57,7 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
                                    answer->Answer(reply, &ToReply);
                                  });
     };
-    const ChainObjects objects(parts_.state, parts_.blobs, parts_.dispatcher);
+    const ChainObjects objects(parts_.state, parts_.blobs, parts_.writer, parts_.dispatcher);
     if (!objects.MustLookFor(commit->commit)) return make();
     const auto check = [answer, commit, objects, make] {
       const absl::Status status = objects.CheckPresent(commit->commit);

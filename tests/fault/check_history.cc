@@ -136,7 +136,8 @@ absl::StatusOr<std::vector<std::string>> Judge(const std::string& data_directory
   });
   std::vector<std::string> wrong = checker.Check(seen);
   ThreadPool thread(1);
-  GarbageCollector collector(stores.clock(), &thread, stores.state(), stores.blobs());
+  StateWriter writer(stores.clock(), &thread, stores.state(), nullptr);
+  GarbageCollector collector(&thread, stores.state(), &writer, stores.blobs());
   CHAINFLEET_RETURN_IF_ERROR(collector.Recover());
   CHAINFLEET_RETURN_IF_ERROR(collector.Collect().status());
   for (const std::string& name : checker.FindGarbage()) wrong.push_back("nothing refers to " + name);

@@ -63,7 +63,7 @@ TEST_F(ServerTest, LeadsUntilItsLastWriteIsDone) {
   ASSERT_TRUE(server.ok()) << server.status();
   port = (*server)->port();
   armed = true;
-  (*server)->dispatcher().BeginUpload({"an-object"}, [](const absl::StatusOr<std::string>&) {});
+  (*server)->coordinator().catalog().BeginUpload({"an-object"}, [](const absl::StatusOr<std::string>&) {});
   while (!writing) continue;
   server->reset();
   EXPECT_TRUE(led);

@@ -30,14 +30,15 @@ absl::Status ServerNode::Open() {
                             .id_key = RngKey{site_->dice.Next()},
                             .observer = &site_->orders,
                             .on_store_lost = [this](const absl::Status& status) { Lose(status); }};
-  dispatcher_ = std::make_unique<Dispatcher>(&process_, &process_, state_.get(), std::move(stored), options);
-  objects_ = std::make_unique<ChainObjects>(state_.get(), blobs_.get(), dispatcher_.get());
-  collector_ = std::make_unique<GarbageCollector>(&process_, &process_, state_.get(), blobs_.get());
+  coordinator_ = std::make_unique<Coordinator>(&process_, &process_, state_.get(), std::move(stored), options);
+  StateWriter* const writer = &coordinator_->writer();
+  objects_ = std::make_unique<ChainObjects>(state_.get(), blobs_.get(), writer, &dispatcher());
+  collector_ = std::make_unique<GarbageCollector>(&process_, state_.get(), writer, blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(collector_->Recover());
   collector_->Start(site_->collect_every);
-  verifier_ = std::make_unique<DrawVerifier>(&process_, &process_, state_.get(), blobs_.get());
+  verifier_ = std::make_unique<DrawVerifier>(&process_, state_.get(), writer, blobs_.get());
   verifier_->Start(site_->collect_every);
-  retention_ = std::make_unique<RetentionKeeper>(&process_, &process_, state_.get(), dispatcher_.get(),
+  retention_ = std::make_unique<RetentionKeeper>(&process_, &process_, state_.get(), coordinator_.get(),
                                                  site_->longest_call, nullptr);
   retention_->Start(limits::kUpkeepInterval);
   KeepLead();
@@ -61,7 +62,7 @@ void ServerNode::KeepLead() {
 }
 
 void ServerNode::Synchronize(const SynchronizeRequest& request, absl::Duration, Done<SynchronizeReply> done) {
-  process_.Schedule([this, request, done = Living(std::move(done))] { dispatcher_->Synchronize(request, done); });
+  process_.Schedule([this, request, done = Living(std::move(done))] { dispatcher().Synchronize(request, done); });
 }
 
 void ServerNode::CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
@@ -75,7 +76,7 @@ void ServerNode::CommitProgress(const ProgressCommit& commit, const std::string&
     if (objects_->MustLookFor(commit)) {
       if (const absl::Status status = objects_->CheckPresent(commit); !status.ok()) return acknowledge(status);
     }
-    dispatcher_->CommitProgress(commit, worker, incarnation, {}, acknowledge);
+    dispatcher().CommitProgress(commit, worker, incarnation, {}, acknowledge);
   });
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "server/control/chain_objects.h"
-#include "server/control/dispatcher.h"
+#include "server/control/coordinator.h"
 #include "server/control/draw_verifier.h"
 #include "server/control/garbage_collector.h"
 #include "server/control/retention_keeper.h"
@@ -23,12 +23,13 @@ class ServerNode final : public CoordinatorPort {
   ServerNode(Site* site, const std::string& name);
 
   Process& process() { return process_; }
-  Dispatcher& dispatcher() { return *dispatcher_; }
+  Dispatcher& dispatcher() { return coordinator_->dispatcher(); }
 
   // `call` on its process; replies of a dead process go nowhere.
   template <typename T>
-  void Call(std::function<void(Dispatcher*, Reply<T>)> call, Reply<T> done) {
-    process_.Schedule([this, call = std::move(call), done = Living(std::move(done))] { call(&*dispatcher_, done); });
+  void Call(std::function<void(Coordinator*, Reply<T>)> call, Reply<T> done) {
+    process_.Schedule(
+        [this, call = std::move(call), done = Living(std::move(done))] { call(coordinator_.get(), done); });
   }
 
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override;
@@ -58,7 +59,7 @@ class ServerNode final : public CoordinatorPort {
   std::unique_ptr<BlobStore> folder_;
   std::unique_ptr<SimulatedStateStore> state_;
   std::unique_ptr<SimulatedBlobStore> blobs_;
-  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<ChainObjects> objects_;
   std::unique_ptr<GarbageCollector> collector_;
   std::unique_ptr<DrawVerifier> verifier_;

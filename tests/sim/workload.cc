@@ -127,8 +127,8 @@ void Workload::PinVersions() {
   if (!job.id.empty() && server != nullptr) {
     const bool refresh = site.dice.OneIn(2);
     server->Call<Snapshot>(
-        [id = job.id, refresh](Dispatcher* dispatcher, Reply<Snapshot> done) {
-          dispatcher->PinSnapshot(id, 0, refresh, std::move(done));
+        [id = job.id, refresh](Coordinator* coordinator, Reply<Snapshot> done) {
+          coordinator->versions().Pin(id, 0, refresh, std::move(done));
         },
         [this](const absl::StatusOr<Snapshot>& pinned) {
           if (!pinned.ok()) return;
@@ -174,8 +174,8 @@ void Workload::NameVersion(Job* job) {
   ServerNode* const server = world_->AnyServer();
   if (job->named != nullptr || server == nullptr) return;
   server->Call<Alias>(
-      [job](Dispatcher* dispatcher, Reply<Alias> done) {
-        dispatcher->SetAlias({job->tenant, absl::StrCat("best-", job->request_id), job->id, 0}, std::move(done));
+      [job](Coordinator* coordinator, Reply<Alias> done) {
+        coordinator->versions().SetAlias({job->tenant, absl::StrCat("best-", job->request_id), job->id, 0}, std::move(done));
       },
       [this, job](const absl::StatusOr<Alias>& alias) {
         if (!alias.ok() || job->named != nullptr) return;
@@ -227,8 +227,8 @@ std::vector<std::string> Workload::WrongVersions(StateStore* state) const {
 
 void Workload::Submit(Job* job) {
   Try(
-      [job](Dispatcher* dispatcher, Reply<JobView> done) {
-        dispatcher->CreateJob(job->tenant, job->spec, job->request_id, false, std::move(done));
+      [job](Coordinator* coordinator, Reply<JobView> done) {
+        coordinator->dispatcher().CreateJob(job->tenant, job->spec, job->request_id, false, std::move(done));
       },
       [this, job](const absl::StatusOr<JobView>& view) {
         if (!view.ok()) return false;
@@ -243,9 +243,9 @@ void Workload::Submit(Job* job) {
 void Workload::NextWish(Job* job) {
   if (job->wishes_done == job->wishes.size()) return;
   const Job::Wish wish = job->wishes[job->wishes_done];
-  const auto ask = [job, wish](Dispatcher* dispatcher, Reply<JobView> done) {
-    if (wish.chains) return dispatcher->ScaleJob(job->id, *wish.chains, std::move(done));
-    dispatcher->SetIntent(job->id, wish.intent, std::move(done));
+  const auto ask = [job, wish](Coordinator* coordinator, Reply<JobView> done) {
+    if (wish.chains) return coordinator->dispatcher().ScaleJob(job->id, *wish.chains, std::move(done));
+    coordinator->dispatcher().SetIntent(job->id, wish.intent, std::move(done));
   };
   const auto settled = [this, job, wish](const absl::StatusOr<JobView>& view) {
     const bool gone = absl::IsNotFound(view.status());

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/store/state_store/memory_state_store.h"
-#include "server/control/dispatcher.h"
+#include "server/control/coordinator.h"
 #include "server/telemetry/fleet_gauges.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
@@ -23,8 +23,8 @@ class LargeFleet {
 
   // The chains are dealt to `jobs` jobs in turn.
   explicit LargeFleet(int jobs)
-      : jobs_(jobs), dispatcher_(&clock_, &executor_, &store_, RunningJobs(), {.lease_ttl = absl::Hours(1)}) {
-    for (int w = 0; w < kWorkers; ++w) dispatcher_.Synchronize(Report(w), [](const auto&) {});
+      : jobs_(jobs), coordinator_(&clock_, &executor_, &store_, RunningJobs(), {.lease_ttl = absl::Hours(1)}) {
+    for (int w = 0; w < kWorkers; ++w) dispatcher().Synchronize(Report(w), [](const auto&) {});
     executor_.RunUntilIdle();
     registry_.AtScrape([this] { return Gauges(); });
     const auto served = registry_.Serve("127.0.0.1:0");
@@ -34,9 +34,9 @@ class LargeFleet {
   ~LargeFleet() { registry_.StopServing(); }
 
   std::string Page() const { return Scrape(address_); }
-  Dispatcher& dispatcher() { return dispatcher_; }
+  Dispatcher& dispatcher() { return coordinator_.dispatcher(); }
   MetricsRegistry& registry() { return registry_; }
-  FleetSummary Summary() { return dispatcher_.Summary(static_cast<size_t>(kMostSeriesOfAKind)); }
+  FleetSummary Summary() { return dispatcher().Summary(static_cast<size_t>(kMostSeriesOfAKind)); }
 
  private:
   static std::string WorkerName(int worker) { return absl::StrCat("gpu-node-", worker); }
@@ -86,14 +86,14 @@ class LargeFleet {
       return std::vector<Diagnostic>{{0, "energy", 128, 1000, 1.0123456, 12345.678, 2345.678, 0, 0, 25642.1},
                                      {0, "theta.norm", 128, 1000, 1.1123456, 1234.5678, 234.5678}};
     };
-    return FleetGauges(Summary(), diagnostics, dispatcher_.Demand().workers);
+    return FleetGauges(Summary(), diagnostics, dispatcher().Demand().workers);
   }
 
   const int jobs_;
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
   MemoryStateStore store_{std::make_shared<MemoryDatabase>("store")};
-  Dispatcher dispatcher_;
+  Coordinator coordinator_;
   MetricsRegistry registry_{"server"};
   std::string address_;
 };

@@ -94,7 +94,7 @@ TEST_F(CommitCheckTest, ACommittedDrawCannotBecomeAResumePoint) {
   theft.resume_point.sha256 = draw.segment->object.sha256;
   if (Commit(worker_, theft).ok()) worker_.Took(theft);
   Advance(&worker_, other);
-  ASSERT_TRUE(GarbageCollector(&clock_, &executor_, store_.get(), &blobs).Collect().ok());
+  ASSERT_TRUE(GarbageCollector(&executor_, store_.get(), writer_, &blobs).Collect().ok());
   EXPECT_THAT(blobs.List("").value(), Contains(draw.segment->object.name));
 }
 
@@ -117,7 +117,7 @@ TEST_F(CommitCheckTest, AReplayIsKnownAgainUnderLaterEpochsAndInARestoredStore) 
   EXPECT_TRUE(Commit(worker_, commit)->replayed);
   GrantElsewhere();
   EXPECT_TRUE(Commit(worker_, commit)->replayed);
-  dispatcher_.reset();
+  coordinator_.reset();
   store_ = std::make_unique<MemoryStateStore>(database_, "incarnation-2");
   StartOn(store_.get());
   const absl::StatusOr<CommitReply> again = Commit(worker_, commit);
@@ -168,7 +168,7 @@ TEST_F(CommitCheckTest, InlineBytesThatWereDamagedAreSentAgain) {
 
 TEST_F(CommitCheckTest, OnlyWhatIsNamedRightIsLookedFor) {
   MemoryBlobStore blobs;
-  const ChainObjects objects(store_.get(), &blobs, dispatcher_.get());
+  const ChainObjects objects(store_.get(), &blobs, writer_, dispatcher_);
   EXPECT_TRUE(objects.MustLookFor(Next()));
   for (const ProgressCommit& commit : Misnamed()) EXPECT_FALSE(objects.MustLookFor(commit));
   ProgressCommit inline_only = worker_.NextCommit(chain_);

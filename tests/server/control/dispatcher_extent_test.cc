@@ -172,7 +172,7 @@ TEST_F(DispatcherExtent, APointIsStoppedOnceAndAgainOnlyAfterAFullDisk) {
   store.SetFull(false);
   Diagnose(job, {Agreement({0, 1})});
   EXPECT_THAT(dispatcher_->GetJob(job)->stopped, SizeIs(1));
-  dispatcher_.reset();
+  coordinator_.reset();
 }
 
 TEST_F(DispatcherExtent, WhatIsStoppedStaysSoAfterARestart) {

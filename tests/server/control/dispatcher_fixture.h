@@ -13,7 +13,7 @@
 #include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/control/dispatcher.h"
+#include "server/control/coordinator.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
 
@@ -145,7 +145,7 @@ class DispatcherTest : public testing::Test {
     StartOn(store_.get());
   }
   void StartOn(StateStore* store) {
-    dispatcher_.reset();
+    coordinator_.reset();
     DispatcherOptions options;
     options.id_key = RngKey{42};
     options.observer = observer_;
@@ -155,7 +155,14 @@ class DispatcherTest : public testing::Test {
     };
     options.free_bytes = [this] { return free_bytes_; };
     options.on_store_lost = [this](const absl::Status& status) { lost_ = status; };
-    dispatcher_ = std::make_unique<Dispatcher>(&clock_, &executor_, store, store->Load().value(), options);
+    Begin(store, options);
+  }
+  void Begin(StateStore* store, const DispatcherOptions& options) {
+    coordinator_ = std::make_unique<Coordinator>(&clock_, &executor_, store, store->Load().value(), options);
+    writer_ = &coordinator_->writer();
+    catalog_ = &coordinator_->catalog();
+    versions_ = &coordinator_->versions();
+    dispatcher_ = &coordinator_->dispatcher();
   }
 
   template <typename T, typename Call>
@@ -176,7 +183,7 @@ class DispatcherTest : public testing::Test {
     return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(IdOf(name), intent, done); });
   }
   absl::StatusOr<Snapshot> Pin(const std::string& name, int64_t number, bool refresh) {
-    return Wait<Snapshot>([&](auto done) { dispatcher_->PinSnapshot(IdOf(name), number, refresh, done); });
+    return Wait<Snapshot>([&](auto done) { versions_->Pin(IdOf(name), number, refresh, done); });
   }
 
   Answer<SynchronizeReply> Send(FakeWorker* worker) {
@@ -228,7 +235,11 @@ class DispatcherTest : public testing::Test {
   std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
   std::unique_ptr<MemoryStateStore> store_;
   TraceTable traces_{&executor_};
-  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Coordinator> coordinator_;
+  StateWriter* writer_ = nullptr;  // the coordinator's parts
+  Catalog* catalog_ = nullptr;
+  Versions* versions_ = nullptr;
+  Dispatcher* dispatcher_ = nullptr;
   absl::Status lost_;
   std::optional<int64_t> free_bytes_;
   std::function<void(const JobView&, KeepFindings)> on_job_end_;

@@ -131,7 +131,7 @@ TEST_F(DispatcherStore, DestroyedDispatcherLeavesItsTasksHarmless) {
   FakeWorker worker("w1");
   Create("job", 2);
   const auto held = Send(&worker);
-  dispatcher_.reset();
+  coordinator_.reset();
   executor_.RunFor(absl::Minutes(1));
   EXPECT_FALSE(held.has());
 }
@@ -163,7 +163,7 @@ TEST_F(DispatcherStore, MemoryDoesNotGrowWithTheDraws) {
   const size_t before = used_after(2'000);
   EXPECT_LT(used_after(kDraws), before + 100 * kDraws);
   EXPECT_EQ(Chain(chain).num_draws, 12'000);
-  dispatcher_.reset();
+  coordinator_.reset();
   std::filesystem::remove_all(folder);
 }
 

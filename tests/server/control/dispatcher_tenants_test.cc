@@ -88,9 +88,9 @@ TEST_F(DispatcherTenants, AnEmptyFleetIsSharedByTheWeights) {
   DispatcherOptions options;
   options.id_key = RngKey{42};
   options.shares.weights["three"] = 3;
-  dispatcher_.reset();
+  coordinator_.reset();
   store_ = std::make_unique<MemoryStateStore>(database_);
-  dispatcher_ = std::make_unique<Dispatcher>(&clock_, &executor_, store_.get(), store_->Load().value(), options);
+  Begin(store_.get(), options);
   const std::string one = CreateFor("one", "job", 40), three = CreateFor("three", "job", 40);
   FakeWorker worker("w1", 16);
   Fill(&worker);

@@ -45,11 +45,12 @@ class DispatcherThreads : public testing::Test {
     DispatcherOptions options;
     options.sync_interval = absl::Milliseconds(20);
     options.id_key = RngKey{42};
-    dispatcher_ = std::make_unique<Dispatcher>(&clock_, pool_.get(), store_.get(), store_->Load().value(), options);
+    coordinator_ = std::make_unique<Coordinator>(&clock_, pool_.get(), store_.get(), store_->Load().value(), options);
+    dispatcher_ = &coordinator_->dispatcher();
   }
   ~DispatcherThreads() override {
     pool_.reset();
-    dispatcher_.reset();
+    coordinator_.reset();
     store_.reset();
     std::filesystem::remove_all(folder_);
   }
@@ -94,7 +95,8 @@ class DispatcherThreads : public testing::Test {
   SystemClock clock_;
   std::unique_ptr<ThreadPool> pool_ = std::make_unique<ThreadPool>(4);
   std::unique_ptr<StateStore> store_;
-  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Coordinator> coordinator_;
+  Dispatcher* dispatcher_ = nullptr;
 };
 
 TEST_F(DispatcherThreads, WorkersAndUsersAtOnceLoseNoDraw) {

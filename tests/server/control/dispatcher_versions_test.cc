@@ -21,13 +21,13 @@ class DispatcherVersions : public DispatcherTest {
   }
   int64_t Newest(const ChainId& chain) { return dispatcher_->GetBrief(chain.job)->newest_version; }
   absl::StatusOr<Alias> SetAlias(const std::string& name, const std::string& job, int64_t number) {
-    return Wait<Alias>([&](auto done) { dispatcher_->SetAlias({kDefaultTenant, name, job, number}, done); });
+    return Wait<Alias>([&](auto done) { versions_->SetAlias({kDefaultTenant, name, job, number}, done); });
   }
   absl::Status DeleteSnapshot(const std::string& job, int64_t number) {
-    return Wait<bool>([&](auto done) { dispatcher_->DeleteSnapshot(job, number, done); }).status();
+    return Wait<bool>([&](auto done) { versions_->Delete(job, number, done); }).status();
   }
   absl::StatusOr<Snapshot> CreateSnapshot(const std::string& job) {
-    return Wait<Snapshot>([&](auto done) { dispatcher_->CreateSnapshot(job, done); });
+    return Wait<Snapshot>([&](auto done) { versions_->Create(job, done); });
   }
 
   FakeWorker worker_{"w1"};
@@ -113,7 +113,7 @@ TEST_F(DispatcherVersions, AliasResolvesToItsVersionAtOnceAndAfterARestart) {
   Start();
   EXPECT_THAT(dispatcher_->ResolveDraws(kDefaultTenant, "champion")->version->draws_of_chain, ElementsAre(2));
   EXPECT_THAT(dispatcher_->GetJob(chain.job)->aliases, ElementsAre("champion"));
-  ASSERT_TRUE(Wait<bool>([&](auto done) { dispatcher_->DeleteAlias(kDefaultTenant, "champion", done); }).ok());
+  ASSERT_TRUE(Wait<bool>([&](auto done) { versions_->DeleteAlias(kDefaultTenant, "champion", done); }).ok());
   EXPECT_TRUE(absl::IsNotFound(dispatcher_->ResolveDraws(kDefaultTenant, "champion").status()));
   EXPECT_THAT(dispatcher_->GetJob(chain.job)->aliases, IsEmpty());
   EXPECT_TRUE(SetIntent("job", JobIntent::kDelete).ok());
@@ -150,15 +150,15 @@ TEST_F(DispatcherVersions, AliasesAreListedByNameInPages) {
   const ChainId chain = Lease({});
   Advance(&worker_, chain);
   for (const char* name : {"c", "a", "b"}) ASSERT_TRUE(SetAlias(name, chain.job, 0).ok());
-  const auto first = dispatcher_->ListAliases(kDefaultTenant, 2, "").value();
+  const auto first = versions_->ListAliases(kDefaultTenant, 2, "").value();
   ASSERT_EQ(first.items.size(), 2u);
   EXPECT_EQ(first.items[1], (Alias{kDefaultTenant, "b", chain.job, 1}));
-  const auto second = dispatcher_->ListAliases(kDefaultTenant, 2, first.next_page_token).value();
+  const auto second = versions_->ListAliases(kDefaultTenant, 2, first.next_page_token).value();
   ASSERT_EQ(second.items.size(), 1u);
   EXPECT_EQ(second.items[0].name, "c");
   EXPECT_EQ(second.next_page_token, "");
-  EXPECT_THAT(dispatcher_->ListAliases("other", 2, "")->items, IsEmpty());
-  EXPECT_TRUE(absl::IsInvalidArgument(dispatcher_->ListAliases("other", 2, first.next_page_token).status()));
+  EXPECT_THAT(versions_->ListAliases("other", 2, "")->items, IsEmpty());
+  EXPECT_TRUE(absl::IsInvalidArgument(versions_->ListAliases("other", 2, first.next_page_token).status()));
 }
 
 TEST_F(DispatcherVersions, BriefCountsDraws) {

@@ -18,7 +18,7 @@ class DrawVerifierTest : public DispatcherTest {
       objects_.push_back(object.name);
       ASSERT_TRUE(Commit(worker_, commit).ok());
       worker_.Took(commit);
-      ASSERT_TRUE(Wait<bool>([&](auto done) { dispatcher_->MarkCorrupt(chain_.job, object.name, done); }).ok());
+      ASSERT_TRUE(Wait<bool>([&](auto done) { versions_->MarkCorrupt(chain_.job, object.name, done); }).ok());
     }
     ASSERT_EQ(*store_->CountCorrupt(), count);
   }
@@ -31,7 +31,7 @@ class DrawVerifierTest : public DispatcherTest {
   const ChainId chain_ = LeaseOne(&worker_);
   std::vector<std::string> objects_;
   MemoryBlobStore blobs_;
-  DrawVerifier verifier_{&clock_, &executor_, store_.get(), &blobs_};
+  DrawVerifier verifier_{&executor_, store_.get(), writer_, &blobs_};
 };
 
 TEST_F(DrawVerifierTest, TakesTheMarkFromADrawThatIsRightAgain) {

@@ -44,7 +44,7 @@ class GarbageCollectorTest : public DispatcherTest {
     ASSERT_TRUE(pass.ok()) << pass.status();
   }
   StubbornBlobs blobs_;
-  GarbageCollector collector_{&clock_, &executor_, store_.get(), &blobs_};
+  GarbageCollector collector_{&executor_, store_.get(), writer_, &blobs_};
 };
 
 TEST_F(GarbageCollectorTest, KeepsWhatIsReferencedAndDeletesSupersededResumePoints) {
@@ -171,11 +171,11 @@ TEST_F(GarbageCollectorTest, AnObjectThatCannotBeDeletedHoldsNothingElseUp) {
 
 TEST_F(GarbageCollectorTest, ShardsOfAnUploadThatDiedWithItsProcessGo) {
   const std::string shard = DatasetObjectName("incarnation-1", DigestOf(1), 7);
-  ASSERT_TRUE(Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({shard}, done); }).ok());
+  ASSERT_TRUE(Wait<std::string>([&](auto done) { catalog_->BeginUpload({shard}, done); }).ok());
   blobs_.Add(shard);
   Collect();
   EXPECT_THAT(Objects(), Contains(shard)) << "the upload may go on";
-  GarbageCollector next(&clock_, &executor_, store_.get(), &blobs_);
+  GarbageCollector next(&executor_, store_.get(), writer_, &blobs_);
   ASSERT_TRUE(next.Recover().ok());
   ASSERT_TRUE(next.Collect().ok());
   EXPECT_TRUE(Objects().empty());

@@ -8,7 +8,7 @@
 #include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/control/dispatcher.h"
+#include "server/control/coordinator.h"
 #include "server/control/garbage_collector.h"
 #include "tests/server/control/all_orders.h"
 #include "tests/server/control/recording_store.h"
@@ -62,7 +62,7 @@ class World {
     auto put = std::make_shared<Put>();
     Actor actor;
     const auto look = [this, put, name] {
-      const absl::StatusOr<Dataset> known = dispatcher_.GetDataset(name);
+      const absl::StatusOr<Dataset> known = catalog_.datasets().Get(name);
       put->repairs = known.ok();
       put->objects.clear();
       ++uploads_;
@@ -75,7 +75,7 @@ class World {
     actor.steps.push_back(look);
     actor.steps.push_back([this, put, look] {
       const absl::StatusOr<std::string> begun = Wait<std::string>([&](auto done) {
-        return put->repairs ? dispatcher_.BeginRepair(put->objects, done) : dispatcher_.BeginUpload(put->objects, done);
+        return put->repairs ? catalog_.BeginRepair(put->objects, done) : catalog_.BeginUpload(put->objects, done);
       });
       if (!begun.ok()) return look() && false;
       put->upload = *begun;
@@ -87,9 +87,9 @@ class World {
     actor.steps.push_back([this, put, name, kind] {
       if (kind == Upload::kWhole) {
         const Dataset dataset = Named(name, put->objects);
-        return Wait<Dataset>([&](auto done) { dispatcher_.PutDataset(dataset, put->upload, done); }).ok();
+        return Wait<Dataset>([&](auto done) { catalog_.Put(dataset, put->upload, done); }).ok();
       }
-      dispatcher_.EndUpload(put->upload);
+      catalog_.EndUpload(put->upload);
       executor_.RunUntilIdle();
       return true;
     });
@@ -106,7 +106,7 @@ class World {
   }
   void AddDeletion(const std::string& name) {
     actors_.push_back({{[this, name] {
-                         (void)Wait<bool>([&](auto done) { dispatcher_.DeleteDataset(name, done); });
+                         (void)Wait<bool>([&](auto done) { catalog_.DeleteDataset(name, done); });
                          return true;
                        }},
                        false});
@@ -195,8 +195,9 @@ class World {
   ManualExecutor executor_{&clock_};
   RecordingStore store_;
   SteppedBlobs blobs_{[this] { LetOthersRun(); }};
-  Dispatcher dispatcher_{&clock_, &executor_, &store_, store_.Load().value(), DispatcherOptions{.id_key = RngKey{1}}};
-  GarbageCollector collector_{&clock_, &executor_, &store_, &blobs_};
+  Coordinator coordinator_{&clock_, &executor_, &store_, store_.Load().value(), DispatcherOptions{.id_key = RngKey{1}}};
+  Catalog& catalog_ = coordinator_.catalog();
+  GarbageCollector collector_{&executor_, &store_, &coordinator_.writer(), &blobs_};
 };
 
 TEST(GarbageOrders, APutOfADeletedDatasetsContentKeepsItsShards) {

@@ -12,7 +12,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
  protected:
   void Begin(uint32_t seed) {
     random_.seed(seed);
-    dispatcher_.reset();
+    coordinator_.reset();
     opened_.reset();
     harness_.reset();  // its folder goes before the next one comes
     harness_ = MakeHarness(GetParam());
@@ -23,7 +23,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
     jobs_ = {Create("a", 3), Create("b", 2)};
   }
   void Open() {
-    dispatcher_.reset();
+    coordinator_.reset();
     opened_ = harness_->Open();
     StartOn(opened_.get());
   }

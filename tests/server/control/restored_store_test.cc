@@ -63,11 +63,12 @@ class RestoredStoreTest : public DispatcherTest {
   }
   // As a server that was started with --restored.
   RestoredStore Restore() {
-    dispatcher_.reset();
+    coordinator_.reset();
     store_ = std::make_unique<MemoryStateStore>(database_, "incarnation-" + std::to_string(++incarnations_));
     blobs_.questions = 0;
     blobs_.prefixes.clear();
-    const absl::StatusOr<RestoredStore> stock = TakeStock(clock_, store_.get(), blobs_);
+    StateWriter writer(&clock_, &executor_, store_.get(), nullptr);
+    const absl::StatusOr<RestoredStore> stock = TakeStock(store_.get(), &writer, blobs_);
     EXPECT_TRUE(stock.ok()) << stock.status();
     StartOn(store_.get());
     return stock.value_or(RestoredStore());
@@ -87,7 +88,7 @@ class RestoredStoreTest : public DispatcherTest {
     return name;
   }
   void Collect() {
-    GarbageCollector collector(&clock_, &executor_, store_.get(), &blobs_);
+    GarbageCollector collector(&executor_, store_.get(), writer_, &blobs_);
     ASSERT_TRUE(collector.Recover().ok());
     ASSERT_TRUE(collector.Collect().ok());
   }
@@ -97,8 +98,8 @@ class RestoredStoreTest : public DispatcherTest {
     dataset.name = name;
     dataset.digest = DigestOf(1);
     for (const std::string& object : objects) dataset.shards.push_back({0, 5, {object, 10, DigestOf(2)}});
-    const std::string upload = Wait<std::string>([&](auto done) { dispatcher_->BeginUpload(objects, done); }).value();
-    EXPECT_TRUE(Wait<Dataset>([&](auto done) { dispatcher_->PutDataset(dataset, upload, done); }).ok());
+    const std::string upload = Wait<std::string>([&](auto done) { catalog_->BeginUpload(objects, done); }).value();
+    EXPECT_TRUE(Wait<Dataset>([&](auto done) { catalog_->Put(dataset, upload, done); }).ok());
     return dataset;
   }
 
@@ -120,7 +121,7 @@ TEST_F(RestoredStoreTest, AWorkerOfBeforeDropsItsChainsAndAnotherGoesOn) {
   EXPECT_GT(store_->generation(), generation + kRestoredLeap);
   EXPECT_EQ(ReasonOf(Commit(old, old.NextCommit(chain)).status()), "LEASE_FENCED");
   const BlobRef late{SegmentObjectName("incarnation-1", chain, 1, DigestOf(20)), 5, DigestOf(20)};
-  EXPECT_EQ(ReasonOf(ChainObjects(store_.get(), &blobs_, dispatcher_.get()).Admit(chain, 1, late)), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(ChainObjects(store_.get(), &blobs_, writer_, dispatcher_).Admit(chain, 1, late)), "LEASE_FENCED");
   const SynchronizeReply reply = Sync(&old);
   EXPECT_EQ(reply.store_incarnation, "incarnation-2");
   EXPECT_THAT(old.stops, ElementsAre(testing::Pair(chain, StopOrder::How::kFenced)));
@@ -241,7 +242,7 @@ TEST_F(RestoredStoreTest, DataSetsAndModelsThatTheBackupDoesNotKnowAreGarbage) {
   const std::string kept = PutLater(DatasetObjectName("incarnation-1", DigestOf(1), 1));
   PutDataset("digits", {kept});
   const std::string begun = PutLater(DatasetObjectName("incarnation-1", DigestOf(2), 2));
-  ASSERT_TRUE(Wait<std::string>([&](auto done) { dispatcher_->BeginUpload({begun}, done); }).ok());
+  ASSERT_TRUE(Wait<std::string>([&](auto done) { catalog_->BeginUpload({begun}, done); }).ok());
   PutLater(DatasetObjectName("incarnation-1", DigestOf(3), 3));
   PutLater("incarnation-1/datasets/" + DigestOf(4));  // as older versions named them
   PutLater(ModelObjectName("incarnation-1", DigestOf(5), 4));

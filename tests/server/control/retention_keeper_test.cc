@@ -91,11 +91,11 @@ class RetentionKeeperTest : public DispatcherTest {
     MakeKeeper();
   }
   void MakeKeeper() {
-    collector_.emplace(&clock_, &executor_, store_.get(), &blobs_);
-    keeper_.emplace(&clock_, &executor_, store_.get(), dispatcher_.get(), kLongestCall, [this] { ++told_; });
+    collector_.emplace(&executor_, store_.get(), writer_, &blobs_);
+    keeper_.emplace(&clock_, &executor_, store_.get(), coordinator_.get(), kLongestCall, [this] { ++told_; });
   }
   absl::StatusOr<Alias> SetAlias(const std::string& name, const std::string& job, int64_t number) {
-    return Wait<Alias>([&](auto done) { dispatcher_->SetAlias({kDefaultTenant, name, job, number}, done); });
+    return Wait<Alias>([&](auto done) { versions_->SetAlias({kDefaultTenant, name, job, number}, done); });
   }
 
   FakeWorker worker_{"w1"};
@@ -185,7 +185,7 @@ TEST_F(RetentionKeeperTest, DrawsOfAVersionThatAnAliasNamesStay) {
   EXPECT_EQ(Run().expired, 0);
   ASSERT_EQ(SetAlias("champion", chain.job, 0)->number, 2);
   EXPECT_EQ(Run().expired, 0) << "the older draws are part of the newer version";
-  ASSERT_TRUE(Wait<bool>([&](auto done) { dispatcher_->DeleteAlias(kDefaultTenant, "champion", done); }).ok());
+  ASSERT_TRUE(Wait<bool>([&](auto done) { versions_->DeleteAlias(kDefaultTenant, "champion", done); }).ok());
   EXPECT_EQ(Run().expired, 2);
   EXPECT_THAT(Live(chain), ElementsAre(4));
 }

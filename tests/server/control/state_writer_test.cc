@@ -12,11 +12,20 @@ namespace {
 
 class StateWriterTest : public testing::Test {
  protected:
-  absl::Status Append(int n) {
-    return writer_.Append(change::ForgetGarbage{{std::to_string(n)}}, [this, n](const ApplyResult& result) {
+  static change::ForgetGarbage Change(int n) { return {{std::to_string(n)}}; }
+  void Write(int n) {
+    writer_.Write(Change(n), [this, n](const ApplyResult& result) {
       done_.push_back(n);
       statuses_.push_back(result.status);
     });
+  }
+  // The status of a change that is refused at once.
+  absl::Status Refusal() {
+    statuses_.clear();
+    Write(0);
+    EXPECT_TRUE(statuses_.empty()) << "answered inside the call";
+    executor_.RunUntilIdle();
+    return statuses_.empty() ? absl::UnknownError("no answer") : statuses_.front();
   }
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
@@ -29,7 +38,7 @@ class StateWriterTest : public testing::Test {
 
 TEST_F(StateWriterTest, GroupsWhatWaitsAndAnswersInOrder) {
   const int count = limits::kStateWriterBatch + 10;
-  for (int i = 0; i < count; ++i) ASSERT_TRUE(Append(i).ok());
+  for (int i = 0; i < count; ++i) Write(i);
   EXPECT_TRUE(done_.empty()) << "nothing is written inside the call";
   executor_.RunUntilIdle();
   EXPECT_THAT(store_.group_sizes(), testing::ElementsAre(limits::kStateWriterBatch, 10));
@@ -38,29 +47,66 @@ TEST_F(StateWriterTest, GroupsWhatWaitsAndAnswersInOrder) {
 }
 
 TEST_F(StateWriterTest, BoundsItsQueue) {
-  for (int i = 0; i < limits::kStateWriterQueue; ++i) ASSERT_TRUE(Append(i).ok());
-  EXPECT_EQ(ReasonOf(Append(0)), "OVERLOADED");
+  for (int i = 0; i < limits::kStateWriterQueue; ++i) writer_.Write(Change(i), [](const ApplyResult&) {});
+  std::vector<absl::Status> refused;
+  writer_.Write(Change(0), [&](const ApplyResult& result) { refused.push_back(result.status); });
   executor_.RunUntilIdle();
-  EXPECT_TRUE(Append(0).ok());
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(ReasonOf(refused[0]), "OVERLOADED");
+  EXPECT_TRUE(Refusal().ok());
 }
 
 TEST_F(StateWriterTest, LosesTheStoreOnceAndWritesNoMore) {
-  for (int i = 0; i < limits::kStateWriterBatch + 1; ++i) ASSERT_TRUE(Append(i).ok());
+  for (int i = 0; i < limits::kStateWriterBatch + 1; ++i) Write(i);
   store_.FailWith(WithReason(absl::UnavailableError("taken over"), "NOT_LEADER"));
   executor_.RunUntilIdle();
   EXPECT_EQ(lost_.size(), 1u);
   EXPECT_EQ(statuses_.size(), static_cast<size_t>(limits::kStateWriterBatch + 1));
   for (const absl::Status& status : statuses_) EXPECT_EQ(ReasonOf(status), "NOT_LEADER");
-  EXPECT_EQ(ReasonOf(Append(0)), "NOT_LEADER");
+  EXPECT_EQ(ReasonOf(Refusal()), "NOT_LEADER");
+  EXPECT_EQ(ReasonOf(writer_.Commit({Change(0)}).status()), "NOT_LEADER");
   EXPECT_EQ(store_.group_sizes().size(), 1u);
 }
 
+TEST_F(StateWriterTest, ABlockingCommitMayLoseTheStoreToo) {
+  Write(1);
+  store_.FailWith(WithReason(absl::UnavailableError("taken over"), "NOT_LEADER"));
+  EXPECT_EQ(ReasonOf(writer_.Commit({Change(0)}).status()), "NOT_LEADER");
+  EXPECT_EQ(lost_.size(), 1u);
+  executor_.RunUntilIdle();
+  ASSERT_EQ(statuses_.size(), 1u) << "the change that waited is answered";
+  EXPECT_EQ(ReasonOf(statuses_[0]), "NOT_LEADER");
+  EXPECT_EQ(lost_.size(), 1u);
+  EXPECT_EQ(store_.group_sizes().size(), 1u);
+}
+
+TEST_F(StateWriterTest, ABlockingCommitReturnsTheResultsInOneTransaction) {
+  const auto results = writer_.Commit({Change(1), Change(2)});
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(results->size(), 2u);
+  EXPECT_THAT(store_.group_sizes(), testing::ElementsAre(2));
+}
+
+TEST_F(StateWriterTest, PersistRepeatsTheChangeWhileTheDiskIsFull) {
+  store_.SetFull(true);
+  writer_.Persist(Change(1));
+  executor_.RunUntilIdle();
+  EXPECT_EQ(store_.group_sizes().size(), 1u);
+  executor_.RunFor(limits::kRetryMax);
+  EXPECT_EQ(store_.group_sizes().size(), 2u);
+  store_.SetFull(false);
+  executor_.RunFor(10 * limits::kRetryMax);
+  EXPECT_EQ(store_.group_sizes().size(), 3u) << "once more, and it was written";
+}
+
 TEST_F(StateWriterTest, ClosedWriterRefusesAndDropsWhatWaits) {
-  ASSERT_TRUE(Append(1).ok());
+  Write(1);
   writer_.Close();
   executor_.RunUntilIdle();
   EXPECT_TRUE(done_.empty());
-  EXPECT_TRUE(absl::IsCancelled(Append(2)));
+  EXPECT_TRUE(absl::IsCancelled(Refusal()));
+  EXPECT_TRUE(absl::IsCancelled(writer_.Commit({Change(1)}).status()));
+  EXPECT_TRUE(lost_.empty());
 }
 
 }  // namespace

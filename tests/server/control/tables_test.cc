@@ -136,10 +136,10 @@ TEST(JobTable, ReportedStepFallsBackToTheCommittedOneWhenTheLeaseEnds) {
   job->chains[0].reported_step = 70;
   row.step = 50;
   table.Update(row);
-  EXPECT_EQ(ViewOf(*job).chains[0].step, 70);
+  EXPECT_EQ(ViewOf(*job, {}).chains[0].step, 70);
   row.state = ChainState::kPending;
   table.Update(row);
-  EXPECT_EQ(ViewOf(*job).chains[0].step, 50);
+  EXPECT_EQ(ViewOf(*job, {}).chains[0].step, 50);
 }
 
 constexpr absl::Duration kTerm = absl::Seconds(15);

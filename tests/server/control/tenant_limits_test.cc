@@ -2,7 +2,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/control/catalog.h"
 #include "server/control/job_table.h"
+#include "tests/server/control/recording_store.h"
 
 namespace chainfleet {
 namespace {
@@ -35,12 +37,13 @@ class TenantLimitsTest : public testing::Test {
     jobs_.Add(std::move(stored));
   }
   absl::Status Check(const TenantLimits& limits, const TenantRequest& request) const {
-    return CheckTenantLimits(limits, {jobs_, datasets_, models_}, request);
+    const Catalog catalog(nullptr, store_, contents_, RngKey{});
+    return CheckTenantLimits(limits, {jobs_, catalog.StoredBytes(request.tenant)}, request);
   }
 
   JobTable jobs_;
-  std::map<std::string, Dataset> datasets_;
-  std::map<std::string, StoredModel> models_;
+  RecordingStore store_;
+  StoredState contents_;
   int made_ = 0;
 };
 
@@ -61,9 +64,10 @@ TEST_F(TenantLimitsTest, BoundsTheJobsAndUnfinishedChainsOfATenantAndOfNoOther) 
 TEST_F(TenantLimitsTest, BoundsTheBytesOfDrawsDataSetsAndModelsTogether) {
   Add("vision", 1);
   Add("vision", 1, true);  // its draws are stored still
-  datasets_["a"] = {.shards = {{0, 1, {"s0", 30, ""}}, {1, 1, {"s1", 10, ""}}}, .tenant = "vision"};
-  datasets_["b"] = {.shards = {{0, 1, {"s2", 1000, ""}}}, .tenant = "speech"};
-  models_["m"] = {.object = {"m", 100, ""}, .tenant = "vision"};
+  contents_.datasets = {
+      {.name = "a", .shards = {{0, 1, {"s0", 30, ""}}, {1, 1, {"s1", 10, ""}}}, .tenant = "vision"},
+      {.name = "b", .shards = {{0, 1, {"s2", 1000, ""}}}, .tenant = "speech"}};
+  contents_.models = {{.name = "m", .object = {"m", 100, ""}, .tenant = "vision"}};
   EXPECT_TRUE(Check({.stored_bytes = 301}, {"vision", "", 1, 1}).ok());
   const absl::Status full = Check({.stored_bytes = 300}, {"vision", "", 1, 1});
   EXPECT_THAT(std::string(full.message()),

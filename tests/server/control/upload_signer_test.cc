@@ -20,9 +20,9 @@ class UploadSignerTest : public DispatcherTest {
                          EXPECT_EQ(valid_for, limits::kSignedUploadTerm);
                          return SignedUpload{"http://s3/" + ref.name, {}};
                        },
-                       ChainObjects(store_.get(), &blobs_, dispatcher_.get()),
+                       ChainObjects(store_.get(), &blobs_, writer_, dispatcher_),
                        store_.get(),
-                       dispatcher_.get(),
+                       writer_,
                        &clock_,
                        &executor_};
 };

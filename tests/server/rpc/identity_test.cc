@@ -49,9 +49,9 @@ class IdentityTest : public OneWorker {
                     .shards = {{0, 100, shard}},
                     .tenant = tenant};
     Waited<absl::StatusOr<std::string>> upload;
-    dispatcher_.BeginUpload({shard.name}, upload.Take());
+    content_.BeginUpload({shard.name}, upload.Take());
     Waited<absl::StatusOr<Dataset>> put;
-    dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
+    content_.Put(dataset, **upload.Get(), put.Take());
     ASSERT_TRUE(put.Get()->ok());
   }
   absl::StatusOr<std::string> Get(const std::string& object, const v1::WorkerSession& session) {

@@ -448,8 +448,8 @@ TEST_F(TokenTest, TheEvaluationsOfOtherTenantsAreNotFound) {
   row.id = "eval-mine";
   row.job = mine.id();
   row.tenant = kDefaultTenant;
-  Waited<absl::StatusOr<Dispatcher::StoredEvaluation>> stored;
-  dispatcher_.CreateEvaluation(row, stored.Take());
+  Waited<absl::StatusOr<EvaluationLog::Stored>> stored;
+  evaluation_log_.Create(row, stored.Take());
   ASSERT_TRUE(stored.Get()->ok());
   grpc::ClientContext own, others, cancels, lists;
   v1::GetEvaluationRequest named;

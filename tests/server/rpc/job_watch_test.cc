@@ -34,7 +34,7 @@ class JobWatch : public DispatcherTest {
 
 TEST_F(JobWatch, CancelledWatchLeavesTheDispatcherAtOnce) {
   const std::string job = Create("job", 1);
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &findings_, &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_, &findings_, &executor_, job, kInterval);
   Deliver();
   EXPECT_GT(FillUp(job), 0);
   EXPECT_EQ(FillUp(job), 0);
@@ -47,7 +47,7 @@ TEST_F(JobWatch, TheLastMessageWaitsForTheTracesOfACommitThatIsOnItsWay) {
   const std::string job = Create("job", 1);
   std::shared_ptr<void> expected = traces_.Expect(job);
   ASSERT_TRUE(SetIntent(job, JobIntent::kCancel).ok());
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &findings_, &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_, &findings_, &executor_, job, kInterval);
   executor_.RunFor(2 * kInterval);
   stream_.OnWriteDone(true);
   EXPECT_TRUE(stream_.feed()->Send(v1::Job())) << "the call goes on";
@@ -60,7 +60,7 @@ TEST_F(JobWatch, TheLastMessageWaitsForTheTracesOfACommitThatIsOnItsWay) {
 
 TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesAsksForNoMore) {
   const std::string job = Create("job", 1);
-  WatchJobInto(stream_.feed(), dispatcher_.get(), &findings_, &executor_, job, kInterval);
+  WatchJobInto(stream_.feed(), dispatcher_, &findings_, &executor_, job, kInterval);
   executor_.RunUntilIdle();
   stream_.OnWriteDone(true);
   stream_.OnCancel();

@@ -114,9 +114,9 @@ TEST_F(ModelTest, AJobNeedsOneThatIsThereAndHoldsIt) {
   spec.set_batch_size(10);
   Dataset dataset{.name = "digits", .input_shape = {1, 2, 2}, .num_rows = 100, .num_classes = 10};
   Waited<absl::StatusOr<std::string>> upload;
-  dispatcher_.BeginUpload({}, upload.Take());
+  content_.BeginUpload({}, upload.Take());
   Waited<absl::StatusOr<Dataset>> put;
-  dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
+  content_.Put(dataset, **upload.Get(), put.Take());
   ASSERT_TRUE((*put.Get()).ok());
   const auto without = CreateJob(spec);
   EXPECT_EQ(ReasonOf(without.status()), "MODEL_NOT_FOUND") << without.status();

@@ -23,11 +23,14 @@ DispatcherOptions Options(FinalFindings* findings, const TenantLimits& tenant_li
 RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tenant_calls,
                              const TenantLimits& tenant_limits)
     : auth_(std::move(tokens)),
-      dispatcher_(&clock_, threads_.get(), &state_, state_.Load().value(), Options(&findings_, tenant_limits)),
+      coordinator_(&clock_, threads_.get(), &state_, state_.Load().value(), Options(&findings_, tenant_limits)),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
              .state = &state_,
              .blobs = &blobs_,
+             .writer = &coordinator_.writer(),
+             .catalog = &content_,
+             .versions = &versions_,
              .dispatcher = &dispatcher_,
              .traces = &traces_,
              .findings = &findings_,
@@ -87,9 +90,9 @@ void RunningServer::PutDigits() {
   dataset.normalisation = {{0.5}, {0.25}};
   dataset.shards = {{0, 100, {"store/datasets/x", 10, DigestHex(64, 'b')}}};
   Waited<absl::StatusOr<std::string>> upload;
-  dispatcher_.BeginUpload({dataset.shards[0].object.name}, upload.Take());
+  content_.BeginUpload({dataset.shards[0].object.name}, upload.Take());
   Waited<absl::StatusOr<Dataset>> put;
-  dispatcher_.PutDataset(dataset, **upload.Get(), put.Take());
+  content_.Put(dataset, **upload.Get(), put.Take());
   ASSERT_TRUE(put.Get()->ok());
 }
 

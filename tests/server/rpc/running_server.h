@@ -21,7 +21,8 @@
 #include "core/store/state_store/memory_state_store.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
-#include "server/rpc/dispatcher_evaluation_log.h"
+#include "server/control/coordinator.h"
+#include "server/rpc/evaluation_store.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/selection_query.h"
@@ -125,7 +126,10 @@ class RunningServer : public ::testing::Test {
   Strand computing_{threads_.get()};
   TraceTable traces_{&computing_};
   FinalFindings findings_{threads_.get(), &state_, &traces_};
-  Dispatcher dispatcher_;
+  Coordinator coordinator_;
+  Catalog& content_ = coordinator_.catalog();
+  Versions& versions_ = coordinator_.versions();
+  Dispatcher& dispatcher_ = coordinator_.dispatcher();
   const ServiceParts parts_;
   ShardStreams shards_{threads_.get()};
   DispatcherDrawCatalog catalog_{parts_};
@@ -133,7 +137,7 @@ class RunningServer : public ::testing::Test {
   PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};
   Batcher batcher_{&clock_, threads_.get(), &router_, &statistics_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
-  DispatcherEvaluationLog evaluation_log_{parts_};
+  EvaluationStore evaluation_log_{&coordinator_.writer(), &state_};
   EvaluationOperations evaluations_{&clock_,          threads_.get(),         &evaluator_,
                                     &evaluation_log_, ProtoEvaluationCodec(), RngKey{7}};
   std::unique_ptr<GrpcServer> server_;

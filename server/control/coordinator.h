@@ -1,0 +1,34 @@
+// The coordinator's owners over one store: who keeps what, and in which order they begin and end.
+#pragma once
+
+#include "core/base/clock.h"
+#include "core/base/executor.h"
+#include "core/store/state_store/state_store.h"
+#include "server/control/catalog.h"
+#include "server/control/dispatcher.h"
+#include "server/control/state_writer.h"
+#include "server/control/versions.h"
+
+namespace chainfleet {
+
+class Coordinator {
+ public:
+  // `state` is what store->Load() returned just now. The pointers outlive the executor's last task.
+  Coordinator(const Clock* clock, Executor* executor, StateStore* store, StoredState state,
+              const DispatcherOptions& options);
+  // Waits for the change that is being written; later changes are refused.
+  ~Coordinator() { writer_.Close(); }
+
+  StateWriter& writer() { return writer_; }
+  Catalog& catalog() { return catalog_; }
+  Versions& versions() { return versions_; }
+  Dispatcher& dispatcher() { return dispatcher_; }
+
+ private:
+  StateWriter writer_;
+  Catalog catalog_;
+  Versions versions_;
+  Dispatcher dispatcher_;
+};
+
+}  // namespace chainfleet

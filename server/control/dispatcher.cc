@@ -35,7 +35,7 @@ Dispatcher::Impl::Impl(const DispatcherParts& parts, StoredState state, Dispatch
       const ChainRow& row = chain.row;
       if (row.state != ChainState::kLeased) continue;
       Lease lease{row.id, row.lease_epoch, row.worker, row.incarnation, LeaseEndsAfter(now)};
-      lease.confirmed = true;
+      lease.state = LeaseState::kRestored;
       lease.bytes = entry.chain_bytes();
       lease.tenant = entry.row.tenant;
       PutLease(std::move(lease));
@@ -183,7 +183,7 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
     if (!had_enough && job->HasEnough(row.id.index)) StirHolders(*job);
     policy_due = policy_due || turns.HasTurn(row.id);
     if (row.state != ChainState::kLeased) {
-      if (const Lease* lease = leases.Find(row.id); lease != nullptr && lease->confirmed) {
+      if (const Lease* lease = leases.Find(row.id); lease != nullptr && lease->committed()) {
         stirred.insert(lease->worker);
         RemoveLease(row.id);
       }

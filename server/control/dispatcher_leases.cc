@@ -11,15 +11,8 @@ constexpr absl::Duration kRetryFullStore = absl::Seconds(1);
 
 change::EndLease::Crash CrashOf(const LeaseEnd& ending, const Lease* lease) {
   using Crash = change::EndLease::Crash;
-  if (!ending.crash || lease == nullptr) return Crash::kNone;
+  if (!ending.crash() || lease == nullptr) return Crash::kNone;
   return lease->in_company ? Crash::kInCompany : Crash::kAlone;
-}
-
-LeaseOutcome OutcomeOf(const LeaseEnd& ending) {
-  if (ending.hopeless) return LeaseOutcome::kHopeless;
-  if (ending.ordered) return LeaseOutcome::kOrdered;
-  if (!ending.given_back) return LeaseOutcome::kLost;
-  return ending.crash ? LeaseOutcome::kHung : LeaseOutcome::kGivenBack;
 }
 
 LogLevel LevelOf(LeaseOutcome outcome) {
@@ -42,7 +35,7 @@ void Dispatcher::Impl::EndLeases() {
 
 // What the process never heard of did not bring it down.
 LeaseEnd Dispatcher::Impl::LostWith(const Lease& lease, std::string reason) {
-  return {lease.unseen(), false, std::move(reason), !lease.unseen()};
+  return {.outcome = lease.unseen() ? LeaseOutcome::kOrdered : LeaseOutcome::kLost, .reason = std::move(reason)};
 }
 
 void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending) {
@@ -50,8 +43,9 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
   const auto crash = CrashOf(ending, leases.Find(id));
   const bool alone = crash == change::EndLease::Crash::kAlone && chain->row.suspect();
   const std::string reason = absl::StrCat(ending.reason, alone ? ", with this chain alone on it" : "");
-  const bool free = ending.ordered || ending.store_fault;
-  ChangeChain(chain, change::EndLease{id, epoch, free, ending.given_back, reason, crash, ending.hopeless},
+  const bool free = ending.outcome == LeaseOutcome::kOrdered || ending.store_fault;
+  const bool hopeless = ending.outcome == LeaseOutcome::kHopeless;
+  ChangeChain(chain, change::EndLease{id, epoch, free, ending.given_back, reason, crash, hopeless},
               [id, ending, before = chain->row](Impl& impl, const ApplyResult& result) {
                 if (result.status.ok()) impl.OnAttemptEnded(id, before, ending);
                 Lease* lease = impl.leases.Find(id);
@@ -65,9 +59,9 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
 }
 
 void Dispatcher::Impl::OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending) {
-  const LeaseOutcome outcome = OutcomeOf(ending);
-  observer->OnLeaseEnd(outcome);
-  Note(LevelOf(outcome), "lease ended", before, {{"cause", ToString(outcome)}, {"reason", ending.reason}});
+  observer->OnLeaseEnd(ending.outcome);
+  Note(LevelOf(ending.outcome), "lease ended", before,
+       {{"cause", ToString(ending.outcome)}, {"reason", ending.reason}});
   ChainEntry* ended = jobs.Find(id);
   if (ended == nullptr) return;
   if (ending.store_fault) ended->not_before = now + kStoreFaultDelay;
@@ -86,7 +80,7 @@ void Dispatcher::Impl::DelayNextAttempt(ChainEntry* chain) {
 void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed) {
   const ChainId id = chain->row.id;
   Lease lease{id, epoch, worker.id, worker.incarnation, LeaseEndsAfter(now)};
-  lease.listed = listed;
+  if (listed) lease.state = LeaseState::kRegranting;
   const JobEntry& job = *jobs.Find(id.job);
   lease.bytes = job.chain_bytes();
   lease.tenant = job.row.tenant;
@@ -121,9 +115,9 @@ void Dispatcher::Impl::OnGrantRefused(Lease* lease, const absl::Status& why) {
   policy_due = true;
   if (full) next_policy = now + kRetryFullStore;
   if (jobs.Find(lease->chain)->row.state != ChainState::kLeased) return RemoveLease(lease->chain);
-  // A repeat: the lease stands, but its grant is not to be seen any more.
-  lease->confirmed = true;
-  if (!full) leases.EndAt(lease, now, {true, false, "its job was stopped before the grant was seen"});
+  // A repeat: the lease is in the store, but its grant must not be sent any more.
+  LeaseTable::Move(lease, lease->state == LeaseState::kGranting ? LeaseState::kRestored : LeaseState::kHeld);
+  if (!full) leases.EndAt(lease, now, Ordered("its job was stopped before the grant was seen"));
 }
 
 void Dispatcher::Impl::OnGranted(const ChainId& id, const ApplyResult& result) {
@@ -132,8 +126,9 @@ void Dispatcher::Impl::OnGranted(const ChainId& id, const ApplyResult& result) {
   if (lease == nullptr || job == nullptr) return;
   stirred.insert(lease->worker);
   if (!result.status.ok()) return OnGrantRefused(lease, result.status);
-  lease->confirmed = true;
-  if (!lease->listed) {
+  const bool regrant = lease->state == LeaseState::kRegranting;
+  LeaseTable::Move(lease, regrant ? LeaseState::kHeld : LeaseState::kOffered);
+  if (!regrant) {
     const ChainRow& row = result.chains.front();
     const ChainProgress progress{row.step, row.num_draws, row.last_digest, result.resume_point};
     lease->grant = std::make_shared<const Grant>(Grant{id, row.lease_epoch, job->row.plan, progress});
@@ -141,7 +136,7 @@ void Dispatcher::Impl::OnGranted(const ChainId& id, const ApplyResult& result) {
   leases.Extend(lease, LeaseEndsAfter(now));
   const WorkerEntry* worker = fleet.Find(lease->worker);
   if (!lease->ending && (worker == nullptr || worker->incarnation != lease->incarnation)) {
-    leases.EndAt(lease, now, {true, false, "its worker restarted before it saw the grant"});
+    leases.EndAt(lease, now, Ordered("its worker restarted before it saw the grant"));
   }
 }
 

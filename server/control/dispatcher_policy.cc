@@ -219,7 +219,7 @@ void Dispatcher::Impl::Preempt() {
   for (const ChainId& id : preempted) {
     Lease* lease = leases.Find(id);
     if (lease == nullptr || !lease->preempted) continue;
-    lease->preempted = lease->told_to_stop || give_way.contains(id);
+    lease->preempted = lease->stopping() || give_way.contains(id);
     if (lease->preempted) give_way.insert(id);
   }
   preempted.swap(give_way);
@@ -262,7 +262,7 @@ std::vector<RunningChain> Dispatcher::Impl::ChainsBelow(Priority tier, std::vect
       const Lease* lease = leases.Find(chain->row.id);
       const auto worker = lease == nullptr ? workers.end() : workers.find(lease->worker);
       if (worker == workers.end()) continue;
-      if (!lease->told_to_stop && !lease->ending) {
+      if (!lease->stopping() && !lease->ending) {
         chains.push_back({lease->chain, lease->worker, job->first.priority, lease->bytes});
         continue;
       }

@@ -70,6 +70,25 @@ std::string ToString(ReleasedChain::Why why) {
   return "gave it back";
 }
 
+// A device that hangs takes every chain of its process with it, as a crash does.
+LeaseOutcome OutcomeOf(ReleasedChain::Why why, bool told) {
+  switch (why) {
+    case ReleasedChain::Why::kStopped:
+      return told ? LeaseOutcome::kOrdered : LeaseOutcome::kGivenBack;
+    case ReleasedChain::Why::kHung:
+      return LeaseOutcome::kHung;
+    case ReleasedChain::Why::kInvalid:
+      return LeaseOutcome::kHopeless;
+    default:
+      return LeaseOutcome::kGivenBack;
+  }
+}
+
+// The worker lists the chain.
+void Hold(Lease* lease) {
+  if (lease->state < LeaseState::kHeld) LeaseTable::Move(lease, LeaseState::kHeld);
+}
+
 }  // namespace
 
 void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done) {
@@ -134,7 +153,7 @@ Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, c
   const bool stop = MustStop(row.id, worker);
   const Lease* lease = leases.Find(row.id);
   if (row.state == ChainState::kLeased) {
-    if (lease == nullptr || !lease->confirmed || lease->ending) return Verdict::kNothing;
+    if (lease == nullptr || !lease->committed() || lease->ending) return Verdict::kNothing;
     return stop ? Verdict::kKeepAndHandBack : Verdict::kKeep;
   }
   if (chain->in_flight) return Verdict::kNothing;
@@ -156,10 +175,9 @@ bool Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   Lease* lease = leases.Find(held_chain.chain);
   // Calls were lost, or this server does not know when the worker was last answered.
   const bool pressing =
-      lease->ends + options.sync_interval < LeaseEndsAfter(now) || !(lease->listed || lease->delivered);
-  lease->listed = true;
+      lease->ends + options.sync_interval < LeaseEndsAfter(now) || !lease->seen();
+  Hold(lease);
   if (measured > 0) lease->bytes = std::max(job.estimated_bytes, measured);
-  lease->grant.reset();
   if (lease->devices == 0) shares.Hold(lease->tenant, lease->devices = worker.devices_per_slot(), now);
   leases.Extend(lease, LeaseEndsAfter(now));
   return pressing;
@@ -170,16 +188,13 @@ void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry&
   if (chain == nullptr || chain->row.lease_epoch != released.lease_epoch || IsFinal(chain->row.state)) return;
   if (chain->row.worker != worker.id || chain->row.incarnation != worker.incarnation) return;
   Lease* lease = leases.Find(released.chain);
-  const bool told = MustStop(released.chain, worker) || (lease != nullptr && lease->told_to_stop);
-  // A device that hangs takes every chain of its process with it, as a crash does.
-  const LeaseEnd ending{told && released.why == ReleasedChain::Why::kStopped,
-                        true,
-                        absl::StrCat("worker ", worker.id, " ", ToString(released.why),
-                                     released.reason.empty() ? "" : ": ", released.reason),
-                        released.why == ReleasedChain::Why::kHung,
-                        released.why == ReleasedChain::Why::kInvalid,
-                        released.why == ReleasedChain::Why::kStore};
-  if (!ending.ordered && !ending.store_fault) chain->shunned_worker = worker.id;
+  const bool told = MustStop(released.chain, worker) || (lease != nullptr && lease->stopping());
+  const LeaseEnd ending{.outcome = OutcomeOf(released.why, told),
+                        .reason = absl::StrCat("worker ", worker.id, " ", ToString(released.why),
+                                               released.reason.empty() ? "" : ": ", released.reason),
+                        .given_back = true,
+                        .store_fault = released.why == ReleasedChain::Why::kStore};
+  if (ending.outcome != LeaseOutcome::kOrdered && !ending.store_fault) chain->shunned_worker = worker.id;
   if (lease != nullptr) {
     leases.EndAt(lease, now, ending);
   } else if (!chain->in_flight) {
@@ -193,7 +208,7 @@ void Dispatcher::Impl::RestoreUnseenGrants(const WorkerEntry& worker) {
   for (const Lease* lease : leases.OfWorker(worker.id)) {
     ChainEntry* chain = jobs.Find(lease->chain);
     if (chain == nullptr || chain->in_flight || lease->incarnation != worker.incarnation) continue;
-    if (lease->listed || lease->grant != nullptr || lease->ending) continue;
+    if (lease->state != LeaseState::kRestored || lease->ending) continue;
     GrantLease(chain, lease->epoch, worker, false);
   }
 }
@@ -222,7 +237,7 @@ bool Dispatcher::Impl::MayHold(const HeldCall& call, const WorkerEntry& worker) 
   bool has_grant = false;
   for (const Lease* lease : leases.OfWorker(worker.id)) {
     if (lease->incarnation != worker.incarnation) continue;
-    if (!lease->confirmed) return true;  // all grants of one decision leave in one reply
+    if (!lease->committed()) return true;  // all grants of one decision leave in one reply
     has_grant = has_grant || (lease->grant != nullptr && !lease->ending);
   }
   if (has_grant || call.pressing || (worker.told_to_drain && !call.draining)) return false;
@@ -241,7 +256,10 @@ bool Dispatcher::Impl::HasOrders(const HeldCall& call, const WorkerEntry& worker
 }
 
 void Dispatcher::Impl::OrderBack(Lease* lease) {
-  if (std::exchange(lease->told_to_stop, true) || !lease->preempted) return;
+  if (lease->stopping()) return;
+  Hold(lease);
+  LeaseTable::Move(lease, LeaseState::kStopping);
+  if (!lease->preempted) return;
   observer->OnPreempt(lease->chain);
   Note(LogLevel::kInfo, "lease preempted", jobs.Find(lease->chain)->row,
        {{"reason", "a chain of a higher tier waits for its place"}});
@@ -251,9 +269,9 @@ bool Dispatcher::Impl::AddGrants(const WorkerEntry& worker, SynchronizeReply* re
   int64_t bytes = 0;
   std::set<const JobPlan*> plans;
   for (Lease* lease : leases.OfWorker(worker.id)) {
-    if (!lease->confirmed || lease->grant == nullptr || lease->ending) continue;
+    if (lease->grant == nullptr || lease->ending) continue;
     if (MustStop(lease->chain, worker)) {
-      leases.EndAt(lease, now, {true, true, "its job or worker was stopped before the grant was seen"});
+      leases.EndAt(lease, now, Ordered("its job or worker was stopped before the grant was seen", /*given_back=*/true));
       continue;
     }
     const int64_t more = SizeOf(*lease->grant, plans.contains(lease->grant->plan.get()));
@@ -262,7 +280,9 @@ bool Dispatcher::Impl::AddGrants(const WorkerEntry& worker, SynchronizeReply* re
     plans.insert(lease->grant->plan.get());
     reply->grants.push_back(*lease->grant);
     // The worker counts its term from this request, which may be younger than the grant; repeats add nothing.
-    if (!std::exchange(lease->delivered, true)) leases.Extend(lease, LeaseEndsAfter(now));
+    if (lease->state == LeaseState::kDelivered) continue;
+    LeaseTable::Move(lease, LeaseState::kDelivered);
+    leases.Extend(lease, LeaseEndsAfter(now));
   }
   return true;
 }
@@ -389,7 +409,7 @@ void Dispatcher::Impl::EndDrain(const std::string& id) {
   for (Lease* lease : leases.OfWorker(id)) {
     if (lease->ending) continue;
     leases.EndAt(lease, now,
-                 {true, false, absl::StrCat("worker ", id, " drains and did not hand the chain back in time")});
+                 Ordered(absl::StrCat("worker ", id, " drains and did not hand the chain back in time")));
   }
 }
 

@@ -1,6 +1,39 @@
 #include "server/control/lease_table.h"
 
+#include "core/base/check.h"
+
 namespace chainfleet {
+namespace {
+
+using enum LeaseState;
+
+bool Allows(LeaseState from, LeaseState to) {
+  switch (from) {
+    case kGranting:
+      return to == kOffered || to == kRestored;
+    case kRegranting:
+    case kRestored:
+      return to == kHeld;
+    case kOffered:
+      return to == kDelivered || to == kHeld;
+    case kDelivered:
+      return to == kHeld;
+    case kHeld:
+      return to == kStopping;
+    case kStopping:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+void LeaseTable::Move(Lease* lease, LeaseState to) {
+  CHAINFLEET_CHECK(Allows(lease->state, to)) << ToString(lease->chain) << " from " << static_cast<int>(lease->state)
+                                             << " to " << static_cast<int>(to);
+  lease->state = to;
+  if (to == kHeld) lease->grant.reset();
+}
 
 Lease* LeaseTable::Put(Lease lease) {
   if (const Lease* older = Find(lease.chain)) {
@@ -21,19 +54,19 @@ Lease* LeaseTable::Find(const ChainId& chain) {
   return found == leases_.end() ? nullptr : &found->second;
 }
 
-void LeaseTable::Move(Lease* lease, absl::Duration ends) {
+void LeaseTable::MoveEnd(Lease* lease, absl::Duration ends) {
   by_end_.erase({lease->ends, lease->chain});
   lease->ends = ends;
   by_end_.emplace(ends, lease->chain);
 }
 
 void LeaseTable::Extend(Lease* lease, absl::Duration ends) {
-  if (ends > lease->ends && !lease->ending) Move(lease, ends);
+  if (ends > lease->ends && !lease->ending) MoveEnd(lease, ends);
 }
 
 void LeaseTable::EndAt(Lease* lease, absl::Duration time, LeaseEnd ending) {
   lease->ending = std::move(ending);
-  Move(lease, time);
+  MoveEnd(lease, time);
 }
 
 void LeaseTable::Remove(const ChainId& chain) {

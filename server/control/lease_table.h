@@ -12,20 +12,36 @@
 
 #include "absl/time/time.h"
 #include "core/domain/worker_protocol.h"
+#include "server/control/control_observer.h"
 
 namespace chainfleet {
 
 // Until a chain that lacks an object of the store looks for it again.
 inline constexpr absl::Duration kStoreFaultDelay = absl::Seconds(10);
 
-// How a lease is to end before its time.
+// How a lease ends before its term, or why its worker lost it.
 struct LeaseEnd {
-  bool ordered = false;     // by the server: costs no attempt
-  bool given_back = false;  // the worker has let go of the chain
+  LeaseOutcome outcome = LeaseOutcome::kLost;
   std::string reason;
-  bool crash = false;        // the worker's process is gone, or answers no more
-  bool hopeless = false;     // the chain's job is wrong
-  bool store_fault = false;  // costs no attempt
+  bool given_back = false;   // the worker no longer holds the chain
+  bool store_fault = false;  // the worker lacked an object of the store; costs no attempt
+
+  bool crash() const { return outcome == LeaseOutcome::kLost || outcome == LeaseOutcome::kHung; }
+};
+
+inline LeaseEnd Ordered(std::string reason, bool given_back = false) {
+  return {.outcome = LeaseOutcome::kOrdered, .reason = std::move(reason), .given_back = given_back};
+}
+
+// What the server knows about the worker and the lease. LeaseTable::Move checks every change.
+enum class LeaseState {
+  kGranting,    // the grant is on its way to the store
+  kRegranting,  // likewise; the worker holds the chain already and needs no grant message
+  kRestored,    // committed; unknown whether the worker saw the grant: the server restarted, or the grant was a repeat
+  kOffered,     // committed; no reply carried the grant
+  kDelivered,   // a reply carried the grant
+  kHeld,        // the worker has listed the chain
+  kStopping,    // the worker was asked to hand the chain back
 };
 
 struct Lease {
@@ -36,17 +52,18 @@ struct Lease {
   int64_t bytes = 0;                   // memory of the chain, estimated or measured: the larger
   std::string tenant;                  // of the chain's job
   double devices = 0;                  // the chain's part of its worker's; 0 until that is known after a restart
-  bool confirmed = false;              // its grant is committed
-  bool listed = false;                 // the worker has said that it holds the chain
-  bool delivered = false;              // the grant was in a reply
+  LeaseState state = LeaseState::kGranting;
   bool in_company = false;             // some other chain was leased to the same process meanwhile
-  bool told_to_stop = false;           // the worker was asked to hand the chain back
   bool preempted = false;              // a chain of a higher tier waits for its place
-  std::shared_ptr<const Grant> grant;  // until the worker lists it; none after a restart of the server
+  std::shared_ptr<const Grant> grant;  // while OFFERED or DELIVERED
   std::optional<LeaseEnd> ending;
 
-  // The worker cannot know of it yet.
-  bool unseen() const { return !listed && !delivered && (grant != nullptr || !confirmed); }
+  bool committed() const { return state != LeaseState::kGranting && state != LeaseState::kRegranting; }
+  // The worker cannot know of the lease yet.
+  bool unseen() const { return state == LeaseState::kGranting || state == LeaseState::kOffered; }
+  // The server knows that the worker has got the grant.
+  bool seen() const { return state >= LeaseState::kDelivered || state == LeaseState::kRegranting; }
+  bool stopping() const { return state == LeaseState::kStopping; }
 };
 
 // Not thread-safe. Pointers stay valid until the lease ends.
@@ -55,6 +72,8 @@ class LeaseTable {
   // Replaces an older lease of the chain.
   Lease* Put(Lease lease);
   Lease* Find(const ChainId& chain);
+  // REQUIRES: the move is one of those that lease_table.cc lists. The grant goes when its worker has listed the chain.
+  static void Move(Lease* lease, LeaseState to);
   void Extend(Lease* lease, absl::Duration ends);  // never shortens
   void EndAt(Lease* lease, absl::Duration time, LeaseEnd ending);
   void Remove(const ChainId& chain);
@@ -71,7 +90,7 @@ class LeaseTable {
   std::optional<absl::Duration> NextEnd() const;
 
  private:
-  void Move(Lease* lease, absl::Duration ends);
+  void MoveEnd(Lease* lease, absl::Duration ends);
 
   std::map<ChainId, Lease> leases_;
   std::map<std::string, std::set<ChainId>> of_worker_;

@@ -10,20 +10,21 @@ namespace chainfleet {
 
 Dispatcher::Dispatcher(const DispatcherParts& parts, StoredState state, DispatcherOptions options)
     : impl_(std::make_shared<Impl>(parts, std::move(state), std::move(options))) {
-  impl_->Start();
+  Entered core(impl_.get());
+  core->Start(impl_);
 }
 
 // Tasks that still wait on the executor find the Impl gone.
 Dispatcher::~Dispatcher() = default;
 
-Dispatcher::Impl::Impl(const DispatcherParts& parts, StoredState state, DispatcherOptions o)
+Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& o)
     : clock(parts.clock),
       executor(parts.executor),
       store(parts.store),
       writer(parts.writer),
       catalog(parts.catalog),
       versions(parts.versions),
-      options(std::move(o)),
+      options(o),
       observer(options.observer != nullptr ? options.observer : &nobody),
       now(clock->Monotonic()),
       shares(options.shares) {
@@ -44,36 +45,36 @@ Dispatcher::Impl::Impl(const DispatcherParts& parts, StoredState state, Dispatch
   }
 }
 
-void Dispatcher::Impl::Start() {
-  versions->OnChange([weak = weak_from_this()](const std::string& id) {
-    const auto impl = weak.lock();
-    if (impl == nullptr) return;
-    Entered entered(impl.get());
-    if (JobEntry* job = impl->jobs.Find(id)) impl->Bump(job);
+void Dispatcher::Core::Start(const std::weak_ptr<Impl>& impl) {
+  self = impl;
+  versions->OnChange([impl](const std::string& id) {
+    const auto alive = impl.lock();
+    if (alive == nullptr) return;
+    Entered core(alive.get());
+    if (JobEntry* job = core->jobs.Find(id)) core->Bump(job);
   });
-  Entered entered(this);
   for (const auto& [sequence, job] : jobs.by_age()) {
     ReportProgress(*job);
     StopWhatHasEnough(job, {});
   }
 }
 
-Dispatcher::Impl::Entered::Entered(Impl* impl) : impl_(impl) {
+Dispatcher::Entered::Entered(Impl* impl) : impl_(impl), core_(&impl->core) {
   impl_->mutex.Lock();
-  impl_->Advance();
+  core_->Advance();
 }
 
-Dispatcher::Impl::Entered::~Entered() {
-  impl_->Settle();
-  impl_->TellOfEndedJobs();
-  const std::vector<std::function<void()>> replies = std::exchange(impl_->outbox, {});
-  const std::vector<LogLine> lines = std::exchange(impl_->log_lines, {});
+Dispatcher::Entered::~Entered() {
+  core_->Settle();
+  core_->TellOfEndedJobs();
+  const std::vector<std::function<void()>> replies = std::exchange(core_->outbox, {});
+  const std::vector<Core::LogLine> lines = std::exchange(core_->log_lines, {});
   impl_->mutex.Unlock();
-  for (const LogLine& line : lines) Log(line.level, line.message, line.fields);
-  for (const auto& reply : replies) impl_->executor->Schedule(reply);
+  for (const Core::LogLine& line : lines) Log(line.level, line.message, line.fields);
+  for (const auto& reply : replies) core_->executor->Schedule(reply);
 }
 
-void Dispatcher::Impl::Advance() {
+void Dispatcher::Core::Advance() {
   now = clock->Monotonic();
   NoteSilentWorkers();
   while (!drains_due.empty() && drains_due.begin()->first <= now) {
@@ -92,20 +93,20 @@ void Dispatcher::Impl::Advance() {
 }
 
 // A page of one job at a time, each behind what was appended meanwhile: commits wait for one page at most.
-void Dispatcher::Impl::Purge(const change::PurgeJob& page) {
-  Change(page, [job = page.job](Impl& impl, const ApplyResult& result) {
-    if (result.status.ok() && result.purge) return impl.Purge(*result.purge);
-    impl.purging = false;
-    if (!result.status.ok()) return impl.SchedulePurge(job);
-    impl.jobs.Remove(job);
-    impl.versions->Forget(job);
-    impl.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
+void Dispatcher::Core::Purge(const change::PurgeJob& page) {
+  Change(page, [job = page.job](Core& core, const ApplyResult& result) {
+    if (result.status.ok() && result.purge) return core.Purge(*result.purge);
+    core.purging = false;
+    if (!result.status.ok()) return core.SchedulePurge(job);
+    core.jobs.Remove(job);
+    core.versions->Forget(job);
+    core.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
   });
 }
 
-void Dispatcher::Impl::SchedulePurge(const std::string& job) { purges.emplace(now + options.longest_call, job); }
+void Dispatcher::Core::SchedulePurge(const std::string& job) { purges.emplace(now + options.longest_call, job); }
 
-void Dispatcher::Impl::Settle() {
+void Dispatcher::Core::Settle() {
   if (policy_due && now >= next_policy) RunPolicy();
   if (jobs.queue().empty() && jobs.suspect_queue().empty()) {
     waiting_since.reset();
@@ -122,7 +123,7 @@ void Dispatcher::Impl::Settle() {
 }
 
 // An earlier timer that is still set fires into nothing: at most one is pending per lowering of the next time.
-void Dispatcher::Impl::ArmTimer() {
+void Dispatcher::Core::ArmTimer() {
   std::optional<absl::Duration> next = leases.NextEnd();
   const auto consider = [&](absl::Duration time) { next = next ? std::min(*next, time) : time; };
   if (!held_by_age.empty()) consider(held_by_age.begin()->first + LongestHold());
@@ -135,39 +136,39 @@ void Dispatcher::Impl::ArmTimer() {
   const absl::Duration at = *next > now ? *next : now + limits::kPolicyInterval;
   if (armed && *armed <= at && *armed > now) return;
   armed = at;
-  executor->ScheduleAfter(at - now, [weak = weak_from_this()] {
-    if (const auto impl = weak.lock()) Entered entered(impl.get());
+  executor->ScheduleAfter(at - now, [impl = self] {
+    if (const auto alive = impl.lock()) Entered core(alive.get());
   });
 }
 
-void Dispatcher::Impl::Change(StateChange change, Then then) {
-  writer->Write(std::move(change), [weak = weak_from_this(), then](const ApplyResult& result) {
-    const auto impl = weak.lock();
-    if (impl == nullptr) return;
-    Entered entered(impl.get());
-    impl->Absorb(result);
-    then(*impl, result);
+void Dispatcher::Core::Change(StateChange change, Then then) {
+  writer->Write(std::move(change), [impl = self, then](const ApplyResult& result) {
+    const auto alive = impl.lock();
+    if (alive == nullptr) return;
+    Entered core(alive.get());
+    core->Absorb(result);
+    then(*core, result);
   });
 }
 
-void Dispatcher::Impl::ChangeChain(ChainEntry* chain, StateChange change, Then then) {
+void Dispatcher::Core::ChangeChain(ChainEntry* chain, StateChange change, Then then) {
   CHAINFLEET_CHECK(!chain->in_flight) << ToString(chain->row.id);
   chain->in_flight = true;
-  Change(std::move(change), [id = chain->row.id, then](Impl& impl, const ApplyResult& result) {
-    if (ChainEntry* entry = impl.jobs.Find(id)) entry->in_flight = false;
-    impl.leases.LookAgain(id);
-    then(impl, result);
-    for (auto queued = impl.waiting.find(id); queued != impl.waiting.end() && !impl.IsInFlight(id);
-         queued = impl.waiting.find(id)) {
+  Change(std::move(change), [id = chain->row.id, then](Core& core, const ApplyResult& result) {
+    if (ChainEntry* entry = core.jobs.Find(id)) entry->in_flight = false;
+    core.leases.LookAgain(id);
+    then(core, result);
+    for (auto queued = core.waiting.find(id); queued != core.waiting.end() && !core.IsInFlight(id);
+         queued = core.waiting.find(id)) {
       const std::function<void()> next = std::move(queued->second.front());
       queued->second.pop_front();
-      if (queued->second.empty()) impl.waiting.erase(queued);
+      if (queued->second.empty()) core.waiting.erase(queued);
       next();
     }
   });
 }
 
-void Dispatcher::Impl::Absorb(const ApplyResult& result) {
+void Dispatcher::Core::Absorb(const ApplyResult& result) {
   if (!result.status.ok()) return;
   if (result.job) AbsorbJob(*result.job);  // first: its plan may have more chains now
   for (const ChainRow& row : result.chains) {
@@ -200,13 +201,13 @@ void Dispatcher::Impl::Absorb(const ApplyResult& result) {
 }
 
 // Whoever ended it: its worker by a commit, or the server.
-void Dispatcher::Impl::OnChainEnd(const ChainRow& row) {
+void Dispatcher::Core::OnChainEnd(const ChainRow& row) {
   observer->OnChainEnd(row.state);
   const bool failed = row.state == ChainState::kFailed || row.state == ChainState::kDiverged;
   if (failed && options.traces != nullptr) options.traces->Forget(row.id);
 }
 
-void Dispatcher::Impl::AbsorbJob(const JobRow& row) {
+void Dispatcher::Core::AbsorbJob(const JobRow& row) {
   JobEntry* job = jobs.Find(row.id);
   if (job == nullptr) return;
   const bool stops = row.stopped.size() > job->row.stopped.size();
@@ -217,48 +218,47 @@ void Dispatcher::Impl::AbsorbJob(const JobRow& row) {
   policy_due = true;
 }
 
-void Dispatcher::Impl::TellOfEndedJobs() {
+void Dispatcher::Core::TellOfEndedJobs() {
   for (const std::string& id : std::exchange(ended, {})) {
     const JobEntry* job = jobs.Find(id);
     if (job == nullptr || !options.on_job_end) continue;
-    const auto keep = [weak = weak_from_this(), id](std::map<std::string, std::string> parts,
-                                                    const std::function<void()>& done) {
-      const auto impl = weak.lock();
-      if (impl == nullptr) return;
-      Entered entered(impl.get());
-      impl->Change(change::KeepFindings{id, std::move(parts)}, [id, done](Impl& i, const ApplyResult& result) {
+    const auto keep = [impl = self, id](std::map<std::string, std::string> parts, const std::function<void()>& done) {
+      const auto alive = impl.lock();
+      if (alive == nullptr) return;
+      Entered entered(alive.get());
+      entered->Change(change::KeepFindings{id, std::move(parts)}, [id, done](Core& core, const ApplyResult& result) {
         if (!result.status.ok()) {
-          i.log_lines.push_back({LogLevel::kWarning,
+          core.log_lines.push_back({LogLevel::kWarning,
                                  "what the traces of an ended job say is not stored: it goes with this process",
                                  {{"job", id}, {"error", result.status.ToString()}}});
         }
-        i.Say(done);
+        core.Say(done);
       });
     };
     options.on_job_end(ViewOf(*job), keep);
   }
 }
 
-void Dispatcher::Impl::ReportProgress(const JobEntry& job) {
+void Dispatcher::Core::ReportProgress(const JobEntry& job) {
   versions->OnProgress({job.row.id, job.row.plan, job.num_draws, job.row.finished_at.has_value()});
 }
 
-void Dispatcher::Impl::WaitFromNow(JobEntry* job) {
+void Dispatcher::Core::WaitFromNow(JobEntry* job) {
   for (ChainEntry& chain : job->chains) chain.waits_since = now;
 }
 
-void Dispatcher::Impl::Bump(JobEntry* job) {
+void Dispatcher::Core::Bump(JobEntry* job) {
   ++job->version;
   if (watchers.contains(job->row.id)) TellWatchers(job->row.id, Watched{ViewOf(*job), job->version});
 }
 
-void Dispatcher::Impl::StirHolders(const JobEntry& job) {
+void Dispatcher::Core::StirHolders(const JobEntry& job) {
   for (const ChainEntry& chain : job.chains) {
     if (const Lease* lease = leases.Find(chain.row.id)) stirred.insert(lease->worker);
   }
 }
 
-void Dispatcher::Impl::TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched) {
+void Dispatcher::Core::TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched) {
   const auto found = watchers.find(job);
   if (found == watchers.end()) return;
   for (const auto& [ticket, changed] : found->second) Say<Watched>(changed, watched);

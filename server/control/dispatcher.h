@@ -148,8 +148,10 @@ class Dispatcher {
   FleetDemand Demand();
 
  private:
+  struct Core;
   struct Impl;
-  std::shared_ptr<Impl> impl_;  // shared with the tasks it has on the executor
+  class Entered;
+  const std::shared_ptr<Impl> impl_;  // shared with the tasks on the executor
 };
 
 }  // namespace chainfleet

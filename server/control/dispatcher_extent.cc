@@ -9,11 +9,11 @@
 namespace chainfleet {
 
 void Dispatcher::TakeDiagnoses(const std::string& id, const std::vector<PointDiagnosis>& points) {
-  Impl::Entered entered(impl_.get());
-  if (JobEntry* job = impl_->jobs.Find(id)) impl_->StopWhatHasEnough(job, points);
+  Entered core(impl_.get());
+  if (JobEntry* job = core->jobs.Find(id)) core->StopWhatHasEnough(job, points);
 }
 
-void Dispatcher::Impl::StopWhatHasEnough(JobEntry* job, const std::vector<PointDiagnosis>& traces) {
+void Dispatcher::Core::StopWhatHasEnough(JobEntry* job, const std::vector<PointDiagnosis>& traces) {
   const JobSpec& spec = job->row.plan->spec;
   if (!spec.until.max_draws && (traces.empty() || !spec.until.any())) return;
   if (job->row.finished_at || job->row.intent > JobIntent::kPause) return;
@@ -35,32 +35,32 @@ void Dispatcher::Impl::StopWhatHasEnough(JobEntry* job, const std::vector<PointD
   }
 }
 
-void Dispatcher::Impl::StopPoint(JobEntry* job, int32_t point, const std::string& why) {
+void Dispatcher::Core::StopPoint(JobEntry* job, int32_t point, const std::string& why) {
   job->stopping.insert(point);
   Change(change::StopPoint{job->row.id, point, why},
-         [id = job->row.id, point, why](Impl& impl, const ApplyResult& result) {
-           JobEntry* entry = impl.jobs.Find(id);
+         [id = job->row.id, point, why](Core& core, const ApplyResult& result) {
+           JobEntry* entry = core.jobs.Find(id);
            if (entry == nullptr) return;
            entry->stopping.erase(point);  // refused by a full disk, most likely: another try with the next commit
            if (!result.status.ok()) return;
-           impl.log_lines.push_back(
+           core.log_lines.push_back(
                {LogLevel::kInfo, "enough is drawn", {{"job", id}, {"point", point}, {"why", why}}});
          });
 }
 
 void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> done) {
-  Impl::Entered entered(impl_.get());
-  if (const JobEntry* job = impl_->jobs.Find(id)) {
+  Entered core(impl_.get());
+  if (const JobEntry* job = core->jobs.Find(id)) {
     const int64_t more = std::max<int64_t>(0, chains - static_cast<int64_t>(job->chains.size()));
     const absl::Status room =
-        CheckTenantLimits(impl_->options.tenant_limits, impl_->HoldingsOf(job->row.tenant), {job->row.tenant, "", 0, more});
-    if (!room.ok()) return impl_->Say<JobView>(done, room);
+        CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(job->row.tenant), {job->row.tenant, "", 0, more});
+    if (!room.ok()) return core->Say<JobView>(done, room);
   }
-  impl_->Change(change::ScaleJob{id, chains}, [id, done](Impl& impl, const ApplyResult& result) {
-    if (!result.status.ok()) return impl.Say<JobView>(done, result.status);
-    const JobEntry* job = impl.jobs.Find(id);
-    if (job == nullptr) return impl.Say<JobView>(done, NoSuchJob(id));
-    impl.Say<JobView>(done, impl.ViewOf(*job));
+  core->Change(change::ScaleJob{id, chains}, [id, done](Core& self, const ApplyResult& result) {
+    if (!result.status.ok()) return self.Say<JobView>(done, result.status);
+    const JobEntry* job = self.jobs.Find(id);
+    if (job == nullptr) return self.Say<JobView>(done, NoSuchJob(id));
+    self.Say<JobView>(done, self.ViewOf(*job));
   });
 }
 

@@ -27,8 +27,9 @@
 
 namespace chainfleet {
 
-struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
-  using Then = std::function<void(Impl&, const ApplyResult&)>;
+// The tables and what the journeys share. Only Entered gives access to them, with the lock held.
+struct Dispatcher::Core {
+  using Then = std::function<void(Core&, const ApplyResult&)>;
 
   // A worker's call; answered by AnswerIfDue.
   struct HeldCall {
@@ -39,24 +40,10 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
     bool foreign = false;   // its chains are of another store
     bool pressing = false;  // a lease that it renews may be near its end for the worker
   };
-  Impl(const DispatcherParts& parts, StoredState state, DispatcherOptions options);
+  Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& options);
 
-  // Starts what needs shared_from_this.
-  void Start();
-
-  // The guard: lock, advance time, expire leases; at its end decide, answer, arm the timer; replies leave after the
-  // lock.
-  class Entered {
-   public:
-    explicit Entered(Impl* impl);
-    ~Entered();
-    Entered(const Entered&) = delete;
-
-   private:
-    Impl* const impl_;
-  };
-
-  // The members below need the guard.
+  // Starts what needs the shared Impl around the core.
+  void Start(const std::weak_ptr<Impl>& impl);
 
   // Sends a reply once the lock is free.
   void Say(std::function<void()> reply) { outbox.push_back(std::move(reply)); }
@@ -180,11 +167,11 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   StateWriter* const writer;
   Catalog* const catalog;
   Versions* const versions;
-  const DispatcherOptions options;
+  const DispatcherOptions& options;
+  std::weak_ptr<Impl> self;  // for tasks
   ControlObserver nobody;
   ControlObserver* const observer;
 
-  Mutex mutex;
   absl::Duration now;
   JobTable jobs;
   LeaseTable leases;
@@ -215,6 +202,34 @@ struct Dispatcher::Impl : std::enable_shared_from_this<Dispatcher::Impl> {
   };
   std::vector<LogLine> log_lines;
   absl::Duration next_silence_check;
+};
+
+// Shared with the tasks on the executor.
+struct Dispatcher::Impl {
+  Impl(const DispatcherParts& parts, StoredState state, DispatcherOptions o)
+      : catalog(parts.catalog), store(parts.store), options(std::move(o)), core(parts, std::move(state), options) {}
+
+  const Catalog* const catalog;
+  const StateStore* const store;
+  const DispatcherOptions options;
+  Mutex mutex;
+  Core core CHAINFLEET_GUARDED_BY(mutex);
+};
+
+// The one way to the core: locks, advances time and ends expired leases; at the end decides, answers and arms the
+// timer. Replies and log lines leave after the lock.
+class ABSL_SCOPED_LOCKABLE Dispatcher::Entered {
+ public:
+  explicit Entered(Impl* impl) ABSL_EXCLUSIVE_LOCK_FUNCTION(impl->mutex);
+  ~Entered() ABSL_UNLOCK_FUNCTION();
+  Entered(const Entered&) = delete;
+
+  Core* operator->() const { return core_; }
+  Core& operator*() const { return *core_; }
+
+ private:
+  Impl* const impl_;
+  Core* const core_;
 };
 
 }  // namespace chainfleet

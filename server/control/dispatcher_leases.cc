@@ -21,7 +21,7 @@ LogLevel LevelOf(LeaseOutcome outcome) {
 
 }  // namespace
 
-void Dispatcher::Impl::EndLeases() {
+void Dispatcher::Core::EndLeases() {
   for (Lease* lease : leases.TakeEnded(now)) {
     ChainEntry* chain = jobs.Find(lease->chain);
     if (chain == nullptr) {
@@ -34,11 +34,11 @@ void Dispatcher::Impl::EndLeases() {
 }
 
 // What the process never heard of did not bring it down.
-LeaseEnd Dispatcher::Impl::LostWith(const Lease& lease, std::string reason) {
+LeaseEnd Dispatcher::Core::LostWith(const Lease& lease, std::string reason) {
   return {.outcome = lease.unseen() ? LeaseOutcome::kOrdered : LeaseOutcome::kLost, .reason = std::move(reason)};
 }
 
-void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending) {
+void Dispatcher::Core::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd ending) {
   const ChainId id = chain->row.id;
   const auto crash = CrashOf(ending, leases.Find(id));
   const bool alone = crash == change::EndLease::Crash::kAlone && chain->row.suspect();
@@ -46,19 +46,19 @@ void Dispatcher::Impl::EndLease(ChainEntry* chain, int64_t epoch, LeaseEnd endin
   const bool free = ending.outcome == LeaseOutcome::kOrdered || ending.store_fault;
   const bool hopeless = ending.outcome == LeaseOutcome::kHopeless;
   ChangeChain(chain, change::EndLease{id, epoch, free, ending.given_back, reason, crash, hopeless},
-              [id, ending, before = chain->row](Impl& impl, const ApplyResult& result) {
-                if (result.status.ok()) impl.OnAttemptEnded(id, before, ending);
-                Lease* lease = impl.leases.Find(id);
+              [id, ending, before = chain->row](Core& core, const ApplyResult& result) {
+                if (result.status.ok()) core.OnAttemptEnded(id, before, ending);
+                Lease* lease = core.leases.Find(id);
                 if (lease == nullptr || result.status.ok()) return;
                 if (absl::IsResourceExhausted(result.status)) {
-                  impl.leases.EndAt(lease, impl.now + kRetryFullStore, ending);
+                  core.leases.EndAt(lease, core.now + kRetryFullStore, ending);
                 } else {
-                  impl.RemoveLease(id);
+                  core.RemoveLease(id);
                 }
               });
 }
 
-void Dispatcher::Impl::OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending) {
+void Dispatcher::Core::OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending) {
   observer->OnLeaseEnd(ending.outcome);
   Note(LevelOf(ending.outcome), "lease ended", before,
        {{"cause", ToString(ending.outcome)}, {"reason", ending.reason}});
@@ -72,12 +72,12 @@ void Dispatcher::Impl::OnAttemptEnded(const ChainId& id, const ChainRow& before,
   }
 }
 
-void Dispatcher::Impl::DelayNextAttempt(ChainEntry* chain) {
+void Dispatcher::Core::DelayNextAttempt(ChainEntry* chain) {
   const absl::Duration delay = limits::kAttemptDelay * (int64_t{1} << std::min(chain->row.attempts - 1, 16));
   chain->not_before = now + std::min(delay, limits::kMaxAttemptDelay);
 }
 
-void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed) {
+void Dispatcher::Core::GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed) {
   const ChainId id = chain->row.id;
   Lease lease{id, epoch, worker.id, worker.incarnation, LeaseEndsAfter(now)};
   if (listed) lease.state = LeaseState::kRegranting;
@@ -88,29 +88,29 @@ void Dispatcher::Impl::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   PutLease(std::move(lease));
   const bool is_new = epoch > chain->row.lease_epoch;
   ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation},
-              [id, is_new, since = chain->waits_since](Impl& impl, const ApplyResult& result) {
-                if (is_new && result.status.ok()) impl.OnNewLease(result.chains.front(), impl.now - since);
-                impl.OnGranted(id, result);
+              [id, is_new, since = chain->waits_since](Core& core, const ApplyResult& result) {
+                if (is_new && result.status.ok()) core.OnNewLease(result.chains.front(), core.now - since);
+                core.OnGranted(id, result);
               });
 }
 
-void Dispatcher::Impl::OnNewLease(const ChainRow& row, absl::Duration waited) {
+void Dispatcher::Core::OnNewLease(const ChainRow& row, absl::Duration waited) {
   observer->OnGrant(waited);
   Note(LogLevel::kInfo, "lease granted", row, {{"waited_s", absl::ToDoubleSeconds(waited)}});
 }
 
-void Dispatcher::Impl::PutLease(Lease lease) {
+void Dispatcher::Core::PutLease(Lease lease) {
   if (const Lease* older = leases.Find(lease.chain)) shares.Hold(older->tenant, -older->devices, now);
   shares.Hold(lease.tenant, lease.devices, now);
   leases.Put(std::move(lease));
 }
 
-void Dispatcher::Impl::RemoveLease(const ChainId& chain) {
+void Dispatcher::Core::RemoveLease(const ChainId& chain) {
   if (const Lease* lease = leases.Find(chain)) shares.Hold(lease->tenant, -lease->devices, now);
   leases.Remove(chain);
 }
 
-void Dispatcher::Impl::OnGrantRefused(Lease* lease, const absl::Status& why) {
+void Dispatcher::Core::OnGrantRefused(Lease* lease, const absl::Status& why) {
   const bool full = absl::IsResourceExhausted(why);
   policy_due = true;
   if (full) next_policy = now + kRetryFullStore;
@@ -120,7 +120,7 @@ void Dispatcher::Impl::OnGrantRefused(Lease* lease, const absl::Status& why) {
   if (!full) leases.EndAt(lease, now, Ordered("its job was stopped before the grant was seen"));
 }
 
-void Dispatcher::Impl::OnGranted(const ChainId& id, const ApplyResult& result) {
+void Dispatcher::Core::OnGranted(const ChainId& id, const ApplyResult& result) {
   Lease* lease = leases.Find(id);
   const JobEntry* job = jobs.Find(id.job);
   if (lease == nullptr || job == nullptr) return;

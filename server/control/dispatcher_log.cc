@@ -11,7 +11,7 @@ constexpr absl::Duration kForgetWorkerAfter = absl::Minutes(10);
 
 }  // namespace
 
-void Dispatcher::Impl::Note(LogLevel level, const std::string& message, const ChainRow& row,
+void Dispatcher::Core::Note(LogLevel level, const std::string& message, const ChainRow& row,
                             std::vector<LogField> more) {
   if (!IsLogged(level)) return;
   std::vector<LogField> fields = {
@@ -21,7 +21,7 @@ void Dispatcher::Impl::Note(LogLevel level, const std::string& message, const Ch
 }
 
 // Once of each silence. A worker that nobody asks anything of, without chains, is noticed with the next call or scrape.
-void Dispatcher::Impl::NoteSilentWorkers() {
+void Dispatcher::Core::NoteSilentWorkers() {
   if (now < next_silence_check) return;
   next_silence_check = now + kSilenceInterval;
   for (WorkerEntry* worker : fleet.NewlySilent(now - options.lease_ttl - options.lease_grace)) {

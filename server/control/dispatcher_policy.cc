@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-void Dispatcher::Impl::RunPolicy() {
+void Dispatcher::Core::RunPolicy() {
   policy_due = false;
   next_attempt.reset();
   next_policy = now + limits::kPolicyInterval;
@@ -25,17 +25,17 @@ void Dispatcher::Impl::RunPolicy() {
   Preempt();
 }
 
-bool Dispatcher::Impl::IsUsable(const WorkerEntry& worker) const {
+bool Dispatcher::Core::IsUsable(const WorkerEntry& worker) const {
   return !worker.draining && worker.chain_slots > 0 && worker.last_sync + options.lease_ttl >= now;
 }
 
-bool Dispatcher::Impl::MayStart(const ChainEntry& chain) {
+bool Dispatcher::Core::MayStart(const ChainEntry& chain) {
   if (chain.not_before > now) next_attempt = std::min(next_attempt.value_or(chain.not_before), chain.not_before);
   return chain.not_before <= now && !chain.in_flight;
 }
 
 // A turn lasts while its chain is a suspect and waits for its worker or is leased to it.
-void Dispatcher::Impl::EndTurns() {
+void Dispatcher::Core::EndTurns() {
   const auto lasts = [this](const std::string& worker, const SoloTurns::Turn& turn) {
     const ChainEntry* chain = jobs.Find(turn.chain);
     if (chain == nullptr || !chain->row.suspect()) return false;
@@ -51,7 +51,7 @@ void Dispatcher::Impl::EndTurns() {
   }
 }
 
-std::vector<SuspectChain> Dispatcher::Impl::WaitingSuspects(size_t limit) {
+std::vector<SuspectChain> Dispatcher::Core::WaitingSuspects(size_t limit) {
   std::vector<SuspectChain> waiting;
   for (const auto& [place, job] : jobs.suspect_queue()) {
     for (const int32_t index : job->suspects) {
@@ -64,7 +64,7 @@ std::vector<SuspectChain> Dispatcher::Impl::WaitingSuspects(size_t limit) {
 }
 
 // A resting worker is for the others; nobody else needs it while it is empty and nothing else waits.
-std::vector<SoloWorker> Dispatcher::Impl::WorkersForTurns() {
+std::vector<SoloWorker> Dispatcher::Core::WorkersForTurns() {
   std::vector<SoloWorker> workers;
   for (const auto& [id, worker] : fleet.workers()) {
     if (!IsUsable(worker) || turns.Keeps(id)) continue;
@@ -74,7 +74,7 @@ std::vector<SoloWorker> Dispatcher::Impl::WorkersForTurns() {
   return workers;
 }
 
-void Dispatcher::Impl::PlanTurns() {
+void Dispatcher::Core::PlanTurns() {
   if (jobs.suspect_queue().empty()) return;
   const auto usable = std::ranges::count_if(fleet.workers(), [this](const auto& w) { return IsUsable(w.second); });
   const int32_t open = MaxSoloWorkers(static_cast<int32_t>(usable)) - static_cast<int32_t>(turns.turns().size());
@@ -87,7 +87,7 @@ void Dispatcher::Impl::PlanTurns() {
   }
 }
 
-void Dispatcher::Impl::BeginTurns() {
+void Dispatcher::Core::BeginTurns() {
   const auto all = turns.turns();
   for (const auto& [id, turn] : all) {
     const WorkerEntry* worker = fleet.Find(id);
@@ -101,19 +101,19 @@ void Dispatcher::Impl::BeginTurns() {
 
 // Its point has as many successes, or draws, as the job asks for: what it has drawn is served, and that is the end of
 // it.
-void Dispatcher::Impl::RetireSurplus() {
+void Dispatcher::Core::RetireSurplus() {
   for (ChainEntry* chain : WaitingSurplus(limits::kStateWriterBatch)) {
     const JobRow& job = jobs.Find(chain->row.id.job)->row;
     const auto stopped = job.stopped.find(PointOf(job.plan->spec, chain->row.id.index));
     const std::string why =
         stopped == job.stopped.end() ? "as many chains succeeded as the job asks for" : stopped->second;
-    ChangeChain(chain, change::RetireChain{chain->row.id, why}, [](Impl& impl, const ApplyResult& result) {
-      impl.policy_due = impl.policy_due || !result.status.ok();
+    ChangeChain(chain, change::RetireChain{chain->row.id, why}, [](Core& core, const ApplyResult& result) {
+      core.policy_due = core.policy_due || !result.status.ok();
     });
   }
 }
 
-std::vector<ChainEntry*> Dispatcher::Impl::WaitingSurplus(size_t limit) {
+std::vector<ChainEntry*> Dispatcher::Core::WaitingSurplus(size_t limit) {
   std::vector<ChainEntry*> waiting;
   for (const auto& [place, job] : jobs.surplus_queue()) {
     for (const int32_t index : job->surplus) {
@@ -125,7 +125,7 @@ std::vector<ChainEntry*> Dispatcher::Impl::WaitingSurplus(size_t limit) {
   return waiting;
 }
 
-std::vector<FreeSlots> Dispatcher::Impl::FreeFleet() const {
+std::vector<FreeSlots> Dispatcher::Core::FreeFleet() const {
   std::vector<FreeSlots> free;
   for (const auto& [id, worker] : fleet.workers()) {
     if (!IsUsable(worker) || turns.Keeps(id)) continue;
@@ -137,7 +137,7 @@ std::vector<FreeSlots> Dispatcher::Impl::FreeFleet() const {
   return free;
 }
 
-size_t Dispatcher::Impl::GrantInOrder(size_t limit) {
+size_t Dispatcher::Core::GrantInOrder(size_t limit) {
   Placement placement(FreeFleet());
   size_t granted = 0;
   for (const auto& [priority, tier] : jobs.queue()) {
@@ -149,7 +149,7 @@ size_t Dispatcher::Impl::GrantInOrder(size_t limit) {
 }
 
 // Where chains of this tier or a higher one give way, one after the other, what is free is kept for whom they do.
-void Dispatcher::Impl::CloseForLowerTiers(Priority tier, Placement* placement) {
+void Dispatcher::Core::CloseForLowerTiers(Priority tier, Placement* placement) {
   for (const ChainId& id : preempted) {
     const Lease* lease = leases.Find(id);
     const JobEntry* job = jobs.Find(id.job);
@@ -159,7 +159,7 @@ void Dispatcher::Impl::CloseForLowerTiers(Priority tier, Placement* placement) {
 }
 
 // Each tenant its part first; then, as a chain may fit nowhere, what is left to whoever has one that fits.
-size_t Dispatcher::Impl::GrantTier(const TenantQueue& tier, size_t limit, Placement* placement) {
+size_t Dispatcher::Core::GrantTier(const TenantQueue& tier, size_t limit, Placement* placement) {
   const int64_t slots = std::min(static_cast<int64_t>(limit), placement->slots());
   std::vector<FairShare::Claim> claims;
   for (const auto& [tenant, by_age] : tier) {
@@ -183,7 +183,7 @@ size_t Dispatcher::Impl::GrantTier(const TenantQueue& tier, size_t limit, Placem
   return granted;
 }
 
-size_t Dispatcher::Impl::GrantTenant(const std::map<int64_t, JobEntry*>& by_age, size_t limit, Placement* placement) {
+size_t Dispatcher::Core::GrantTenant(const std::map<int64_t, JobEntry*>& by_age, size_t limit, Placement* placement) {
   size_t granted = 0;
   for (const auto& [sequence, job] : by_age) {
     if (granted == limit || placement->slots() == 0) break;
@@ -192,7 +192,7 @@ size_t Dispatcher::Impl::GrantTenant(const std::map<int64_t, JobEntry*>& by_age,
   return granted;
 }
 
-size_t Dispatcher::Impl::GrantSome(JobEntry* job, size_t limit, Placement* placement) {
+size_t Dispatcher::Core::GrantSome(JobEntry* job, size_t limit, Placement* placement) {
   if (!placement->MayFit(job->chain_bytes())) return 0;
   QueuedJob queued{job->row.id, {}, {}, job->chain_bytes()};
   for (const int32_t index : job->pending) {
@@ -213,7 +213,7 @@ size_t Dispatcher::Impl::GrantSome(JobEntry* job, size_t limit, Placement* place
 
 // Decided anew each time, from what waits now. A chain that gives way commits a resume point first and waits like any
 // other, which costs it no attempt; one whose worker was told has as good as left.
-void Dispatcher::Impl::Preempt() {
+void Dispatcher::Core::Preempt() {
   const std::vector<ChainId> chosen = ChainsToGiveWay();
   std::set<ChainId> give_way(chosen.begin(), chosen.end());
   for (const ChainId& id : preempted) {
@@ -230,7 +230,7 @@ void Dispatcher::Impl::Preempt() {
 }
 
 // Chains that wait in vain take the places of the lowest tier, there of the youngest job.
-std::vector<ChainId> Dispatcher::Impl::ChainsToGiveWay() {
+std::vector<ChainId> Dispatcher::Core::ChainsToGiveWay() {
   const auto lowest = jobs.running().rbegin();
   if (lowest == jobs.running().rend()) return {};
   std::vector<WaitingChains> waiting;
@@ -253,7 +253,7 @@ std::vector<ChainId> Dispatcher::Impl::ChainsToGiveWay() {
   return ChooseYielding(waiting, ChainsBelow(waiting.front().tier, &free), free);
 }
 
-std::vector<RunningChain> Dispatcher::Impl::ChainsBelow(Priority tier, std::vector<FreeSlots>* free) {
+std::vector<RunningChain> Dispatcher::Core::ChainsBelow(Priority tier, std::vector<FreeSlots>* free) {
   std::map<std::string, FreeSlots*> workers;
   for (FreeSlots& worker : *free) workers[worker.worker] = &worker;
   std::vector<RunningChain> chains;

@@ -10,8 +10,8 @@ namespace chainfleet {
 
 absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch,
                                     const std::optional<WorkerIdentity>& session) {
-  Impl::Entered entered(impl_.get());
-  const ChainEntry* chain = impl_->jobs.Find(id);
+  Entered core(impl_.get());
+  const ChainEntry* chain = core->jobs.Find(id);
   if (chain != nullptr && chain->row.lease_epoch == lease_epoch && !IsFinal(chain->row.state) &&
       (!session || HeldBy(chain->row, lease_epoch, session->worker, session->incarnation))) {
     return absl::OkStatus();
@@ -22,21 +22,21 @@ absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch,
 }
 
 bool Dispatcher::IsPresent(const WorkerIdentity& session) {
-  Impl::Entered entered(impl_.get());
-  const WorkerEntry* worker = impl_->fleet.Find(session.worker);
+  Entered core(impl_.get());
+  const WorkerEntry* worker = core->fleet.Find(session.worker);
   return worker != nullptr && worker->incarnation == session.incarnation &&
-         impl_->now - worker->last_sync < impl_->options.lease_ttl;
+         core->now - worker->last_sync < core->options.lease_ttl;
 }
 
 bool Dispatcher::NeedsObject(const WorkerIdentity& session, const std::string& object) {
-  Impl::Entered entered(impl_.get());
+  Entered core(impl_.get());
   const auto name = ParseChainObjectName(object);
   std::set<const JobPlan*> plans;
-  for (const Lease* lease : impl_->leases.OfWorker(session.worker)) {
-    const ChainEntry* chain = impl_->jobs.Find(lease->chain);
+  for (const Lease* lease : core->leases.OfWorker(session.worker)) {
+    const ChainEntry* chain = core->jobs.Find(lease->chain);
     if (chain == nullptr || lease->incarnation != session.incarnation) continue;
     if (name && name->chain == lease->chain) return true;
-    plans.insert(impl_->jobs.Find(lease->chain.job)->row.plan.get());
+    plans.insert(core->jobs.Find(lease->chain.job)->row.plan.get());
   }
   return std::ranges::any_of(plans, [&](const JobPlan* plan) {
     const auto has_it = [&](const DatasetShard& shard) { return shard.object.name == object; };

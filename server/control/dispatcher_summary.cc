@@ -36,9 +36,9 @@ ChainSummary SummaryOf(const ChainEntry& chain) {
 }  // namespace
 
 FleetSummary Dispatcher::Summary(size_t most_running) {
-  Impl::Entered entered(impl_.get());
+  Entered core(impl_.get());
   FleetSummary summary;
-  const auto& jobs = impl_->jobs.by_age();
+  const auto& jobs = core->jobs.by_age();
   summary.jobs.reserve(jobs.size());
   for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
     const JobEntry& job = *it->second;

@@ -92,55 +92,54 @@ void Hold(Lease* lease) {
 }  // namespace
 
 void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done) {
-  Impl& impl = *impl_;
-  Impl::Entered entered(&impl);
+  Entered core(impl_.get());
   absl::Status status = CheckProtocolVersion(request.worker, request.protocol_version);
   if (status.ok() && (request.worker.empty() || request.incarnation.empty())) {
     status = absl::InvalidArgumentError("a worker needs an id and an incarnation");
   }
-  if (!status.ok()) return impl.Say<SynchronizeReply>(done, status);
-  const absl::StatusOr<Fleet::Seen> seen = impl.fleet.See(request, impl.now, impl.options.lease_ttl);
-  if (!seen.ok()) return impl.Say<SynchronizeReply>(done, seen.status());
+  if (!status.ok()) return core->Say<SynchronizeReply>(done, status);
+  const absl::StatusOr<Fleet::Seen> seen = core->fleet.See(request, core->now, core->options.lease_ttl);
+  if (!seen.ok()) return core->Say<SynchronizeReply>(done, seen.status());
   const WorkerEntry& worker = *seen->worker;
-  if (const auto older = impl.TakeHeld(worker.id)) {
-    impl.Say<SynchronizeReply>(older->done,
+  if (const auto older = core->TakeHeld(worker.id)) {
+    core->Say<SynchronizeReply>(older->done,
                                WithReason(absl::AbortedError("a newer call of this worker came"), "STALE_SEQ"));
   }
   // Only the first of a wave of workers makes the policy wait.
-  if (seen->is_new && impl.now >= impl.fleet_settles + kFleetSettles) impl.fleet_settles = impl.now + kFleetSettles;
-  for (Lease* lease : impl.leases.OfWorker(worker.id)) {
+  if (seen->is_new && core->now >= core->fleet_settles + kFleetSettles) core->fleet_settles = core->now + kFleetSettles;
+  for (Lease* lease : core->leases.OfWorker(worker.id)) {
     if (lease->incarnation != worker.incarnation && !lease->ending) {
-      impl.leases.EndAt(lease, impl.now, Impl::LostWith(*lease, absl::StrCat("worker ", worker.id, " restarted")));
+      core->leases.EndAt(lease, core->now, Core::LostWith(*lease, absl::StrCat("worker ", worker.id, " restarted")));
     }
   }
-  impl.BoundDrain(worker);
-  Impl::HeldCall call{std::move(done), request.chains, impl.now, request.draining};
-  call.foreign = !request.store_incarnation.empty() && request.store_incarnation != impl.store->incarnation();
+  core->BoundDrain(worker);
+  Core::HeldCall call{std::move(done), request.chains, core->now, request.draining};
+  call.foreign = !request.store_incarnation.empty() && request.store_incarnation != core->store->incarnation();
   if (!call.foreign) {
-    for (const ReleasedChain& released : request.released) impl.Release(released, worker);
-    for (const HeldChain& chain : request.chains) call.pressing |= impl.Renew(chain, worker);
+    for (const ReleasedChain& released : request.released) core->Release(released, worker);
+    for (const HeldChain& chain : request.chains) call.pressing |= core->Renew(chain, worker);
     std::set<std::string> told;
     for (const HeldChain& chain : request.chains) told.insert(chain.chain.job);
     for (const std::string& id : told) {
-      if (JobEntry* job = impl.jobs.Find(id)) impl.Bump(job);
+      if (JobEntry* job = core->jobs.Find(id)) core->Bump(job);
     }
   }
-  impl.EndLeases();
-  impl.RestoreUnseenGrants(worker);
-  impl.held_by_age.emplace(call.since, worker.id);
-  impl.held.emplace(worker.id, std::move(call));
-  impl.stirred.insert(worker.id);
-  impl.policy_due = impl.policy_due || impl.jobs.anything_waits();
+  core->EndLeases();
+  core->RestoreUnseenGrants(worker);
+  core->held_by_age.emplace(call.since, worker.id);
+  core->held.emplace(worker.id, std::move(call));
+  core->stirred.insert(worker.id);
+  core->policy_due = core->policy_due || core->jobs.anything_waits();
 }
 
-bool Dispatcher::Impl::MustStop(const ChainId& chain, const WorkerEntry& worker) {
+bool Dispatcher::Core::MustStop(const ChainId& chain, const WorkerEntry& worker) {
   const JobEntry& job = *jobs.Find(chain.job);
   const Lease* lease = leases.Find(chain);
   return worker.draining || job.row.intent != JobIntent::kRun || turns.Displaces(worker.id, chain) ||
          job.HasEnough(chain.index) || (lease != nullptr && lease->preempted);
 }
 
-Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
+Dispatcher::Core::Verdict Dispatcher::Core::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
   const ChainEntry* chain = jobs.Find(held_chain.chain);
   if (chain == nullptr || chain->row.lease_epoch != held_chain.lease_epoch) return Verdict::kFenced;
   const ChainRow& row = chain->row;
@@ -161,7 +160,7 @@ Dispatcher::Impl::Verdict Dispatcher::Impl::Judge(const HeldChain& held_chain, c
   return stop || row.suspect() ? Verdict::kHandBack : Verdict::kLeaseAgain;
 }
 
-bool Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& worker) {
+bool Dispatcher::Core::Renew(const HeldChain& held_chain, const WorkerEntry& worker) {
   const Verdict verdict = Judge(held_chain, worker);
   if (verdict == Verdict::kFenced || verdict == Verdict::kNothing || verdict == Verdict::kDrop) return false;
   ChainEntry* chain = jobs.Find(held_chain.chain);
@@ -183,7 +182,7 @@ bool Dispatcher::Impl::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   return pressing;
 }
 
-void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry& worker) {
+void Dispatcher::Core::Release(const ReleasedChain& released, const WorkerEntry& worker) {
   ChainEntry* chain = jobs.Find(released.chain);
   if (chain == nullptr || chain->row.lease_epoch != released.lease_epoch || IsFinal(chain->row.state)) return;
   if (chain->row.worker != worker.id || chain->row.incarnation != worker.incarnation) return;
@@ -204,7 +203,7 @@ void Dispatcher::Impl::Release(const ReleasedChain& released, const WorkerEntry&
 
 // After a restart of the server the resume point of a grant that the worker has not seen is in the store alone:
 // granting the same epoch again reads it.
-void Dispatcher::Impl::RestoreUnseenGrants(const WorkerEntry& worker) {
+void Dispatcher::Core::RestoreUnseenGrants(const WorkerEntry& worker) {
   for (const Lease* lease : leases.OfWorker(worker.id)) {
     ChainEntry* chain = jobs.Find(lease->chain);
     if (chain == nullptr || chain->in_flight || lease->incarnation != worker.incarnation) continue;
@@ -213,7 +212,7 @@ void Dispatcher::Impl::RestoreUnseenGrants(const WorkerEntry& worker) {
   }
 }
 
-std::optional<Dispatcher::Impl::HeldCall> Dispatcher::Impl::TakeHeld(const std::string& worker) {
+std::optional<Dispatcher::Core::HeldCall> Dispatcher::Core::TakeHeld(const std::string& worker) {
   const auto found = held.find(worker);
   if (found == held.end()) return std::nullopt;
   HeldCall call = std::move(found->second);
@@ -222,7 +221,7 @@ std::optional<Dispatcher::Impl::HeldCall> Dispatcher::Impl::TakeHeld(const std::
   return call;
 }
 
-void Dispatcher::Impl::AnswerIfDue(const std::string& id) {
+void Dispatcher::Core::AnswerIfDue(const std::string& id) {
   const auto found = held.find(id);
   if (found == held.end()) return;
   const WorkerEntry* worker = fleet.Find(id);
@@ -233,7 +232,7 @@ void Dispatcher::Impl::AnswerIfDue(const std::string& id) {
   TakeHeld(id);
 }
 
-bool Dispatcher::Impl::MayHold(const HeldCall& call, const WorkerEntry& worker) {
+bool Dispatcher::Core::MayHold(const HeldCall& call, const WorkerEntry& worker) {
   bool has_grant = false;
   for (const Lease* lease : leases.OfWorker(worker.id)) {
     if (lease->incarnation != worker.incarnation) continue;
@@ -244,18 +243,18 @@ bool Dispatcher::Impl::MayHold(const HeldCall& call, const WorkerEntry& worker) 
   return call.chains.empty() || (HasRoom(worker) && !HasOrders(call, worker));
 }
 
-bool Dispatcher::Impl::HasRoom(const WorkerEntry& worker) const {
+bool Dispatcher::Core::HasRoom(const WorkerEntry& worker) const {
   return IsUsable(worker) && leases.NumOfWorker(worker.id) < worker.chain_slots && !turns.Keeps(worker.id);
 }
 
-bool Dispatcher::Impl::HasOrders(const HeldCall& call, const WorkerEntry& worker) {
+bool Dispatcher::Core::HasOrders(const HeldCall& call, const WorkerEntry& worker) {
   return call.foreign || std::ranges::any_of(call.chains, [&](const HeldChain& chain) {
            const Verdict verdict = Judge(chain, worker);
            return verdict != Verdict::kKeep && verdict != Verdict::kNothing;
          });
 }
 
-void Dispatcher::Impl::OrderBack(Lease* lease) {
+void Dispatcher::Core::OrderBack(Lease* lease) {
   if (lease->stopping()) return;
   Hold(lease);
   LeaseTable::Move(lease, LeaseState::kStopping);
@@ -265,7 +264,7 @@ void Dispatcher::Impl::OrderBack(Lease* lease) {
        {{"reason", "a chain of a higher tier waits for its place"}});
 }
 
-bool Dispatcher::Impl::AddGrants(const WorkerEntry& worker, SynchronizeReply* reply) {
+bool Dispatcher::Core::AddGrants(const WorkerEntry& worker, SynchronizeReply* reply) {
   int64_t bytes = 0;
   std::set<const JobPlan*> plans;
   for (Lease* lease : leases.OfWorker(worker.id)) {
@@ -287,7 +286,7 @@ bool Dispatcher::Impl::AddGrants(const WorkerEntry& worker, SynchronizeReply* re
   return true;
 }
 
-SynchronizeReply Dispatcher::Impl::MakeReply(const WorkerEntry& worker, const HeldCall& call) {
+SynchronizeReply Dispatcher::Core::MakeReply(const WorkerEntry& worker, const HeldCall& call) {
   SynchronizeReply reply;
   reply.generation = store->generation();
   reply.store_incarnation = store->incarnation();
@@ -331,12 +330,12 @@ void Dispatcher::CommitProgress(const ProgressCommit& commit, const std::string&
                                 const SegmentRecord& record, Reply<CommitReply> done) {
   const absl::Status form = CheckForm(commit);
   const absl::Status content = form.ok() ? CheckContent(commit, impl_->store->incarnation()) : form;  // it may hash
-  Impl::Entered entered(impl_.get());
-  if (!form.ok()) return impl_->Say<CommitReply>(done, form);
-  impl_->Commit({commit, worker, incarnation, record}, content, std::move(done));
+  Entered core(impl_.get());
+  if (!form.ok()) return core->Say<CommitReply>(done, form);
+  core->Commit({commit, worker, incarnation, record}, content, std::move(done));
 }
 
-void Dispatcher::Impl::Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result) {
+void Dispatcher::Core::Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result) {
   figures.took = now - began;
   figures.replayed = result.replayed;
   if (!result.status.ok()) figures.refused = ReasonOf(result.status);
@@ -344,7 +343,7 @@ void Dispatcher::Impl::Tell(CommitFigures figures, absl::Duration began, const A
   observer->OnCommit(figures);
 }
 
-void Dispatcher::Impl::Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done) {
+void Dispatcher::Core::Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done) {
   const ChainId id = commit.commit.chain;
   const std::string& store_of = commit.commit.store_incarnation;
   if (!store_of.empty() && store_of != store->incarnation()) {
@@ -373,15 +372,15 @@ void Dispatcher::Impl::Commit(change::CommitProgress commit, const absl::Status&
   if (!content.ok() && HasItsLease(commit, chain->row)) return Say<CommitReply>(done, content);
   const ChainStats stats = commit.commit.stats;
   CommitFigures figures = FiguresOf(commit.commit);
-  ChangeChain(chain, std::move(commit), [id, stats, figures, began = now, done](Impl& impl, const ApplyResult& result) {
-    impl.Tell(figures, began, result);
-    if (!result.status.ok()) return impl.Say<CommitReply>(done, result.status);
-    if (ChainEntry* entry = impl.jobs.Find(id); entry != nullptr && !result.replayed) entry->stats = stats;
-    impl.Say<CommitReply>(done, CommitReply{result.replayed});
+  ChangeChain(chain, std::move(commit), [id, stats, figures, began = now, done](Core& core, const ApplyResult& result) {
+    core.Tell(figures, began, result);
+    if (!result.status.ok()) return core.Say<CommitReply>(done, result.status);
+    if (ChainEntry* entry = core.jobs.Find(id); entry != nullptr && !result.replayed) entry->stats = stats;
+    core.Say<CommitReply>(done, CommitReply{result.replayed});
   });
 }
 
-std::vector<WorkerView> Dispatcher::Impl::Workers() const {
+std::vector<WorkerView> Dispatcher::Core::Workers() const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : fleet.workers()) {
     views.push_back({id, worker.host, worker.device, worker.chain_slots, leases.NumOfWorker(id), now - worker.last_sync,
@@ -391,11 +390,11 @@ std::vector<WorkerView> Dispatcher::Impl::Workers() const {
 }
 
 std::vector<WorkerView> Dispatcher::ListWorkers() {
-  Impl::Entered entered(impl_.get());
-  return impl_->Workers();
+  Entered core(impl_.get());
+  return core->Workers();
 }
 
-void Dispatcher::Impl::BoundDrain(const WorkerEntry& worker) {
+void Dispatcher::Core::BoundDrain(const WorkerEntry& worker) {
   const absl::Duration ends = worker.drain_ends.value_or(absl::InfiniteDuration());
   // A past time would wake the dispatcher again for each call of a worker that stays.
   if (ends <= now) return EndDrain(worker.id);
@@ -403,7 +402,7 @@ void Dispatcher::Impl::BoundDrain(const WorkerEntry& worker) {
 }
 
 // The worker may go on with them in memory; it is refused from the next grant on, as after any lease that ended.
-void Dispatcher::Impl::EndDrain(const std::string& id) {
+void Dispatcher::Core::EndDrain(const std::string& id) {
   const WorkerEntry* worker = fleet.Find(id);
   if (worker == nullptr || !worker->drain_ends || *worker->drain_ends > now) return;
   for (Lease* lease : leases.OfWorker(id)) {
@@ -414,24 +413,24 @@ void Dispatcher::Impl::EndDrain(const std::string& id) {
 }
 
 absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, absl::Duration limit) {
-  Impl::Entered entered(impl_.get());
+  Entered core(impl_.get());
   if (limit < absl::ZeroDuration()) {
     return absl::InvalidArgumentError("deadline_seconds: has to be 0 or more, for a time from now on");
   }
-  if (!impl_->fleet.Drain(worker, impl_->now + limit)) {
+  if (!core->fleet.Drain(worker, core->now + limit)) {
     return absl::NotFoundError(absl::StrCat("no worker ", worker, ": `get workers` lists those that are there"));
   }
-  impl_->BoundDrain(*impl_->fleet.Find(worker));
-  impl_->EndLeases();
-  impl_->stirred.insert(worker);
-  for (WorkerView& view : impl_->Workers()) {
+  core->BoundDrain(*core->fleet.Find(worker));
+  core->EndLeases();
+  core->stirred.insert(worker);
+  for (WorkerView& view : core->Workers()) {
     if (view.id == worker) return std::move(view);
   }
   return absl::InternalError("a worker that drains is not listed");
 }
 
 // A look at each chain that waits; one whose waits_since was never set has not waited.
-absl::Duration Dispatcher::Impl::OldestWait() const {
+absl::Duration Dispatcher::Core::OldestWait() const {
   absl::Duration oldest;
   const auto look_at = [&](const JobEntry& job, const std::set<int32_t>& indices) {
     for (const int32_t index : indices) {
@@ -448,19 +447,19 @@ absl::Duration Dispatcher::Impl::OldestWait() const {
 }
 
 FleetDemand Dispatcher::Demand() {
-  Impl::Entered entered(impl_.get());
-  FleetDemand demand{.workers = impl_->Workers()};
-  std::erase_if(demand.workers, [this](const WorkerView& w) { return w.since_sync > impl_->options.lease_ttl; });
-  for (const auto& [priority, tenants] : impl_->jobs.queue()) {
+  Entered core(impl_.get());
+  FleetDemand demand{.workers = core->Workers()};
+  std::erase_if(demand.workers, [&core](const WorkerView& w) { return w.since_sync > core->options.lease_ttl; });
+  for (const auto& [priority, tenants] : core->jobs.queue()) {
     for (const auto& [tenant, by_age] : tenants) {
       for (const auto& [sequence, job] : by_age) demand.waiting += static_cast<int64_t>(job->pending.size());
     }
   }
-  for (const auto& [sequence, job] : impl_->jobs.suspect_queue()) {
+  for (const auto& [sequence, job] : core->jobs.suspect_queue()) {
     demand.waiting += static_cast<int64_t>(job->suspects.size());
   }
-  if (impl_->waiting_since) demand.waiting_for = impl_->now - *impl_->waiting_since;
-  demand.oldest_wait = impl_->OldestWait();
+  if (core->waiting_since) demand.waiting_for = core->now - *core->waiting_since;
+  demand.oldest_wait = core->OldestWait();
   return demand;
 }
 

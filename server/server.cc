@@ -231,7 +231,7 @@ void Server::SignUploads(const ServerOptions& options) {
   };
   StateWriter* const writer = &coordinator_->writer();
   uploads_ = std::make_unique<UploadSigner>(
-      sign, ChainObjects(state_.get(), blobs_.get(), writer, &coordinator_->dispatcher()), state_.get(), writer, &clock_,
+      sign, ChainObjects(state_.get(), blobs_.get(), writer, coordinator_->dispatcher()), state_.get(), writer, &clock_,
       store_calls_.get());
 }
 

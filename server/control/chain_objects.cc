@@ -24,7 +24,7 @@ absl::Status ChainObjects::Admit(const ChainId& chain, int64_t lease_epoch, cons
     return InvalidFields(
         {{"header.blob.size_bytes", absl::StrCat("must be 1 to ", limits::kMaxBlobBytes, ", is ", ref.size_bytes)}});
   }
-  return dispatcher_->CheckLease(chain, lease_epoch, session);
+  return sessions_.CheckLease(chain, lease_epoch, session);
 }
 
 absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) const {

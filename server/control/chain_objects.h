@@ -7,7 +7,7 @@
 
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
-#include "server/control/dispatcher.h"
+#include "server/control/sessions.h"
 #include "server/control/state_writer.h"
 
 namespace chainfleet {
@@ -15,8 +15,8 @@ namespace chainfleet {
 // Thread-safe; all outlive it.
 class ChainObjects {
  public:
-  ChainObjects(StateStore* state, BlobStore* blobs, StateWriter* writer, Dispatcher* dispatcher)
-      : state_(state), blobs_(blobs), writer_(writer), dispatcher_(dispatcher) {}
+  ChainObjects(StateStore* state, BlobStore* blobs, StateWriter* writer, const Dispatcher& dispatcher)
+      : state_(state), blobs_(blobs), writer_(writer), sessions_(dispatcher) {}
 
   // Before its bytes are accepted. INVALID_ARGUMENT: a worker writes below its own chain and its own epoch, nowhere
   // else. FAILED_PRECONDITION / LEASE_FENCED: the lease is not current, was granted before the store was restored, or,
@@ -39,7 +39,7 @@ class ChainObjects {
   StateStore* const state_;
   BlobStore* const blobs_;
   StateWriter* const writer_;
-  Dispatcher* const dispatcher_;
+  const Sessions sessions_;
 };
 
 }  // namespace chainfleet

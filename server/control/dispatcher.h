@@ -132,14 +132,6 @@ class Dispatcher {
   // INVALID_ARGUMENT, those of change::CommitProgress and, unless it is refused by these, of CheckContent.
   void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
                       const SegmentRecord& record, Reply<CommitReply> done);
-  // FAILED_PRECONDITION / LEASE_FENCED unless `lease_epoch` is current and, if a session is given, that session has the
-  // lease: asked before bytes are accepted.
-  absl::Status CheckLease(const ChainId& chain, int64_t lease_epoch,
-                          const std::optional<WorkerIdentity>& session = std::nullopt);
-  // Whether the newest process of the worker is this one, and called Synchronize within a lease term.
-  bool IsPresent(const WorkerIdentity& session);
-  // Whether a chain that the session has leased needs the object: its data set, module or resume point.
-  bool NeedsObject(const WorkerIdentity& session, const std::string& object);
   std::vector<WorkerView> ListWorkers();
   // Its chains come back as its calls do, and those that it still holds after `limit` are taken from it; they count no
   // attempt. Called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
@@ -148,6 +140,7 @@ class Dispatcher {
   FleetDemand Demand();
 
  private:
+  friend class Sessions;
   struct Core;
   struct Impl;
   class Entered;

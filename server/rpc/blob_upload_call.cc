@@ -14,7 +14,7 @@ BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& ad
 absl::Status BlobUploadCall::TakeHeader(const v1::PutBlobRequest::Header& header) {
   ref_ = FromProto(header.blob());
   CHAINFLEET_ASSIGN_OR_RETURN(const auto session, SessionOf(parts_, header));
-  absl::Status admitted = ChainObjects(parts_.state, parts_.blobs, parts_.writer, parts_.dispatcher)
+  absl::Status admitted = ChainObjects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher)
                               .Admit(FromProto(header.chain()), header.lease_epoch(), ref_, session);
   if (!admitted.ok()) parts_.metrics->CountRefusedUpload(admitted);
   return admitted;
@@ -33,7 +33,7 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
 
 void BlobUploadCall::TakeEnd() {
   if (ref_.name.empty()) return finisher()->Finish(absl::InvalidArgumentError("PutBlob ended before its header"));
-  parts_.executor->Schedule([objects = ChainObjects(parts_.state, parts_.blobs, parts_.writer, parts_.dispatcher), ref = ref_,
+  parts_.executor->Schedule([objects = ChainObjects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher), ref = ref_,
                              bytes = bytes_, share = share_, finisher = finisher(), metrics = parts_.metrics] {
     const absl::Status put = objects.Put(ref, *bytes);
     if (!put.ok()) metrics->CountRefusedUpload(put);

@@ -57,7 +57,7 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
                                    answer->Answer(reply, &ToReply);
                                  });
     };
-    const ChainObjects objects(parts_.state, parts_.blobs, parts_.writer, parts_.dispatcher);
+    const ChainObjects objects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher);
     if (!objects.MustLookFor(commit->commit)) return make();
     const auto check = [answer, commit, objects, make] {
       const absl::Status status = objects.CheckPresent(commit->commit);
@@ -101,7 +101,7 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
   const auto session = SessionOf(parts_, *request);
   if (!session.ok()) return refuse(session.status());
   const std::string& object = request->blob().name();
-  if (*session && !parts_.dispatcher->NeedsObject(**session, object) && !shards_->NeedsObject(**session, object)) {
+  if (*session && !Sessions(*parts_.dispatcher).NeedsObject(**session, object) && !shards_->NeedsObject(**session, object)) {
     return refuse(WithReason(absl::UnavailableError(absl::StrCat("object ", object, ": worker ", (*session)->worker,
                                                                  " has no lease and no shard that needs it")),
                              "NOT_HELD"));
@@ -111,7 +111,7 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
 
 grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeShards(Context* context) {
   const auto admit = [this](const WorkerIdentity& session) {
-    if (!parts_.auth->wants_tokens() || parts_.dispatcher->IsPresent(session)) return absl::OkStatus();
+    if (!parts_.auth->wants_tokens() || Sessions(*parts_.dispatcher).IsPresent(session)) return absl::OkStatus();
     return WithReason(absl::UnavailableError(absl::StrCat("worker ", session.worker,
                                                           " has not called Synchronize in this incarnation yet")),
                       "NOT_HELD");

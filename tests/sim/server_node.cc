@@ -32,7 +32,7 @@ absl::Status ServerNode::Open() {
                             .on_store_lost = [this](const absl::Status& status) { Lose(status); }};
   coordinator_ = std::make_unique<Coordinator>(&process_, &process_, state_.get(), std::move(stored), options);
   StateWriter* const writer = &coordinator_->writer();
-  objects_ = std::make_unique<ChainObjects>(state_.get(), blobs_.get(), writer, &dispatcher());
+  objects_ = std::make_unique<ChainObjects>(state_.get(), blobs_.get(), writer, dispatcher());
   collector_ = std::make_unique<GarbageCollector>(&process_, state_.get(), writer, blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(collector_->Recover());
   collector_->Start(site_->collect_every);

@@ -61,7 +61,7 @@ class Workload {
   const DrawPath* CalmPathOf(const ChainId& chain) const;
 
  private:
-  using Ask = std::function<void(Dispatcher*, Reply<JobView>)>;
+  using Ask = std::function<void(Coordinator*, Reply<JobView>)>;
   using Settled = std::function<bool(const absl::StatusOr<JobView>&)>;
 
   Job DrawJob(int number);

@@ -168,7 +168,7 @@ TEST_F(CommitCheckTest, InlineBytesThatWereDamagedAreSentAgain) {
 
 TEST_F(CommitCheckTest, OnlyWhatIsNamedRightIsLookedFor) {
   MemoryBlobStore blobs;
-  const ChainObjects objects(store_.get(), &blobs, writer_, dispatcher_);
+  const ChainObjects objects(store_.get(), &blobs, writer_, *dispatcher_);
   EXPECT_TRUE(objects.MustLookFor(Next()));
   for (const ProgressCommit& commit : Misnamed()) EXPECT_FALSE(objects.MustLookFor(commit));
   ProgressCommit inline_only = worker_.NextCommit(chain_);

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/control/coordinator.h"
+#include "server/control/sessions.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
 

@@ -87,8 +87,8 @@ TEST_F(DispatcherLeases, RefusesCommitFromOldEpoch) {
   const auto late = Commit(worker, worker.NextCommit(chain));
   EXPECT_TRUE(absl::IsFailedPrecondition(late.status()));
   EXPECT_EQ(ReasonOf(late.status()), "LEASE_FENCED");
-  EXPECT_EQ(ReasonOf(dispatcher_->CheckLease(chain, 1)), "LEASE_FENCED");
-  EXPECT_TRUE(dispatcher_->CheckLease(chain, 2).ok());
+  EXPECT_EQ(ReasonOf(Sessions(*dispatcher_).CheckLease(chain, 1)), "LEASE_FENCED");
+  EXPECT_TRUE(Sessions(*dispatcher_).CheckLease(chain, 2).ok());
   Advance(&other, chain);
 }
 

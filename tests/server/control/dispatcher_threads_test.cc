@@ -84,7 +84,7 @@ class DispatcherThreads : public testing::Test {
       EXPECT_TRUE(dispatcher_->ListJobs({}, 10, "").ok());
       EXPECT_TRUE(store_->ListSegments({.job = job}).ok());
       EXPECT_TRUE(store_->ReferencesOfChain({job, 0}).ok());
-      (void)dispatcher_->CheckLease({job, 0}, 1);  // refused or not: as it comes
+      (void)Sessions(*dispatcher_).CheckLease({job, 0}, 1);  // refused or not: as it comes
       EXPECT_TRUE(Await<JobView>([&](auto done) {
                     dispatcher_->CreateJob(kDefaultTenant, SmallSpec("dry", 2), "", true, done);
                   }).ok());

@@ -121,7 +121,7 @@ TEST_F(RestoredStoreTest, AWorkerOfBeforeDropsItsChainsAndAnotherGoesOn) {
   EXPECT_GT(store_->generation(), generation + kRestoredLeap);
   EXPECT_EQ(ReasonOf(Commit(old, old.NextCommit(chain)).status()), "LEASE_FENCED");
   const BlobRef late{SegmentObjectName("incarnation-1", chain, 1, DigestOf(20)), 5, DigestOf(20)};
-  EXPECT_EQ(ReasonOf(ChainObjects(store_.get(), &blobs_, writer_, dispatcher_).Admit(chain, 1, late)), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(ChainObjects(store_.get(), &blobs_, writer_, *dispatcher_).Admit(chain, 1, late)), "LEASE_FENCED");
   const SynchronizeReply reply = Sync(&old);
   EXPECT_EQ(reply.store_incarnation, "incarnation-2");
   EXPECT_THAT(old.stops, ElementsAre(testing::Pair(chain, StopOrder::How::kFenced)));

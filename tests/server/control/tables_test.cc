@@ -32,7 +32,7 @@ TEST(LeaseTable, GivesAnEndedLeaseOnceForEachChangeOfItsChain) {
   EXPECT_THAT(table.TakeEnded(absl::Seconds(20)), testing::IsEmpty()) << "its end is on the way to the store";
   table.LookAgain(lease->chain);
   EXPECT_THAT(table.TakeEnded(absl::Seconds(20)), testing::ElementsAre(lease));
-  table.EndAt(lease, absl::Seconds(21), {false, true, "the store was full"});
+  table.EndAt(lease, absl::Seconds(21), {.reason = "the store was full", .given_back = true});
   EXPECT_THAT(table.TakeEnded(absl::Seconds(21)), testing::ElementsAre(lease));
   table.Remove({"job-aaaaaa", 0});
   table.LookAgain({"job-aaaaaa", 0});
@@ -44,9 +44,33 @@ TEST(LeaseTable, ExtendNeverShortensAndNeverRevivesAnEndingLease) {
   Lease* lease = table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
   table.Extend(lease, absl::Seconds(10));
   EXPECT_EQ(lease->ends, absl::Seconds(20));
-  table.EndAt(lease, absl::Seconds(5), {false, true, "refused"});
+  table.EndAt(lease, absl::Seconds(5), {.reason = "refused", .given_back = true});
   table.Extend(lease, absl::Seconds(90));
   EXPECT_EQ(table.NextEnd(), absl::Seconds(5));
+}
+
+TEST(LeaseTable, MovesALeaseFromItsGrantToItsStop) {
+  LeaseTable table;
+  Lease* lease = table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
+  EXPECT_TRUE(lease->unseen() && !lease->committed());
+  table.Move(lease, LeaseState::kOffered);
+  lease->grant = std::make_shared<const Grant>();
+  EXPECT_TRUE(lease->unseen() && lease->committed());
+  table.Move(lease, LeaseState::kDelivered);
+  EXPECT_TRUE(lease->seen() && lease->grant != nullptr) << "the reply may be lost";
+  table.Move(lease, LeaseState::kHeld);
+  EXPECT_EQ(lease->grant, nullptr) << "its worker has the chain";
+  table.Move(lease, LeaseState::kStopping);
+  EXPECT_TRUE(lease->stopping());
+}
+
+TEST(LeaseTableDeathTest, RefusesAMoveThatSkipsOrGoesBack) {
+  LeaseTable table;
+  Lease* lease = table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
+  EXPECT_DEATH(table.Move(lease, LeaseState::kDelivered), "from 0 to 4");
+  table.Move(lease, LeaseState::kOffered);
+  EXPECT_DEATH(table.Move(lease, LeaseState::kStopping), "from 3 to 6");
+  EXPECT_DEATH(table.Move(lease, LeaseState::kGranting), "from 3 to 0");
 }
 
 TEST(LeaseTable, CountsTheChainsOfAWorker) {

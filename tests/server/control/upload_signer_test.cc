@@ -20,7 +20,7 @@ class UploadSignerTest : public DispatcherTest {
                          EXPECT_EQ(valid_for, limits::kSignedUploadTerm);
                          return SignedUpload{"http://s3/" + ref.name, {}};
                        },
-                       ChainObjects(store_.get(), &blobs_, writer_, dispatcher_),
+                       ChainObjects(store_.get(), &blobs_, writer_, *dispatcher_),
                        store_.get(),
                        writer_,
                        &clock_,

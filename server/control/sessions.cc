@@ -1,4 +1,5 @@
-// The part of the Dispatcher that checks which process of a worker holds which chain or object.
+#include "server/control/sessions.h"
+
 #include <algorithm>
 #include <set>
 
@@ -8,9 +9,9 @@
 
 namespace chainfleet {
 
-absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch,
-                                    const std::optional<WorkerIdentity>& session) {
-  Entered core(impl_.get());
+absl::Status Sessions::CheckLease(const ChainId& id, int64_t lease_epoch,
+                                  const std::optional<WorkerIdentity>& session) const {
+  Dispatcher::Entered core(impl_.get());
   const ChainEntry* chain = core->jobs.Find(id);
   if (chain != nullptr && chain->row.lease_epoch == lease_epoch && !IsFinal(chain->row.state) &&
       (!session || HeldBy(chain->row, lease_epoch, session->worker, session->incarnation))) {
@@ -21,15 +22,15 @@ absl::Status Dispatcher::CheckLease(const ChainId& id, int64_t lease_epoch,
                     "LEASE_FENCED");
 }
 
-bool Dispatcher::IsPresent(const WorkerIdentity& session) {
-  Entered core(impl_.get());
+bool Sessions::IsPresent(const WorkerIdentity& session) const {
+  Dispatcher::Entered core(impl_.get());
   const WorkerEntry* worker = core->fleet.Find(session.worker);
   return worker != nullptr && worker->incarnation == session.incarnation &&
          core->now - worker->last_sync < core->options.lease_ttl;
 }
 
-bool Dispatcher::NeedsObject(const WorkerIdentity& session, const std::string& object) {
-  Entered core(impl_.get());
+bool Sessions::NeedsObject(const WorkerIdentity& session, const std::string& object) const {
+  Dispatcher::Entered core(impl_.get());
   const auto name = ParseChainObjectName(object);
   std::set<const JobPlan*> plans;
   for (const Lease* lease : core->leases.OfWorker(session.worker)) {

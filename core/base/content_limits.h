@@ -13,4 +13,6 @@ inline constexpr int64_t kPageBytes = 8 * kMiB;     // of the items of one page 
 inline constexpr int64_t kMaxChannels = 65536;      // of a data set: each has a mean and a deviation
 inline constexpr size_t kMaxViolations = 32;        // listed in one error
 
+static_assert(kPageBytes + kMaxSpecBytes <= kMaxMessageBytes, "a page with its largest item fits into a message");
+
 }  // namespace chainfleet::limits

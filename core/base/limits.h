@@ -2,6 +2,7 @@
 // used.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -109,5 +110,34 @@ inline constexpr int64_t kMinShardRows = 16;
 inline constexpr int64_t kMaxShardRows = 1024;
 inline constexpr int64_t kShardBytes = 4 * kMiB;         // of its inputs, and of the sums of one chain and kind
 inline constexpr int64_t kShardForwardPasses = 1 << 15;  // rows x draws x kinds: how long it may hold up sampling
+
+// Bounds that rest on others.
+static_assert(kChunkBytes < kMaxMessageBytes && kInlineResumePointBytes < kMaxMessageBytes,
+              "a chunk and an inline resume point each travel in one message");
+static_assert(kSegmentBytes < kUploadQueueBytes, "a full segment fits into the upload queue");
+static_assert(std::max({kSegmentBytes, kDatasetShardBytes, kMaxModelBytes}) <= kMaxBlobBytes,
+              "the blob store takes each object");
+static_assert(std::max(kMaxDatasetUploadBytes, kMaxModelBytes) <= kMaxUploadsBytes,
+              "the largest upload is admitted when no other runs");
+static_assert(kDatasetShardBytes <= kDatasetCacheBytes, "a worker can keep a shard of a data set");
+static_assert(kLeaseMargin < kSyncInterval && kSyncInterval < kLeaseTtl && kRetryMax < kLeaseTtl,
+              "a lease outlives the pause between two calls, also after a failed one");
+static_assert(kCrashesUntilAlone < kMaxAttemptsWithoutProgress, "a suspect chain runs alone before it fails");
+static_assert(kAttemptDelay <= kMaxAttemptDelay && kRetryInitial <= kRetryMax, "delays grow");
+static_assert(kSoloRest >= kResumePointInterval,
+              "a chain's first resume point falls into the rest between two solo turns");
+static_assert(kResumePointInterval <= kMaxResumePointInterval, "ChainBatchRunner clamps to this range");
+static_assert(kStateWriterBatch <= kStateWriterQueue, "the queue holds a full batch");
+static_assert(kMaxSweepPoints <= kMaxChainsPerJob, "each point of a sweep has a chain");
+static_assert(std::max(kMaxEpochs, kMaxCycles) <= kMaxStepsPerChain, "each epoch and each cycle has a step");
+static_assert(kPredictDeadline <= kEvaluateDeadline, "an evaluation consists of predictions");
+static_assert(kMaxMessageBytes <= kMaxPredictBytes, "the inputs of one call fit into those of all");
+static_assert(kMaxMemberBytes <= kMaxShardResultBytes, "one shard can carry all single draws of a call");
+static_assert(kMinShardRows <= kMaxShardRows, "RowsPerBlock clamps to this range");
+static_assert(kMaxShardRows <= kShardForwardPasses, "a shard of one draw may have the most rows");
+static_assert(2 * kShardBytes <= kMaxShardResultBytes, "the sums of a shard fit into its result");
+static_assert(kMaxShardsInFlightPerWorker >= 2, "a worker keeps a place for predictions and one for evaluations");
+static_assert(kMaxShardsInFlightPerWorker <= kMaxQueuedShards,
+              "a worker has room for each shard that the server sends");
 
 }  // namespace chainfleet::limits

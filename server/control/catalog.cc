@@ -1,7 +1,6 @@
 #include "server/control/catalog.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/base/saturating.h"
 #include "core/domain/wire_bytes.h"
@@ -38,14 +37,12 @@ absl::StatusOr<Item> Shelf<Item>::Get(const std::string& name) const {
 template <typename Item>
 absl::StatusOr<Page<Item>> Shelf<Item>::List(int32_t page_size, const std::string& page_token) const {
   const std::string arguments = KindOf(static_cast<const Item*>(nullptr)).plural;
-  const auto limit = static_cast<size_t>(ClampPageSize(page_size));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf(arguments, page_token));
   Page<Item> page;
-  int64_t bytes = 0;
+  PageRoom room(static_cast<size_t>(ClampPageSize(page_size)));
   MutexLock lock(&mutex_);
   for (auto i = items_.upper_bound(after); i != items_.end(); ++i) {
-    bytes += MessageBytes(i->second);
-    if (page.items.size() == limit || (!page.items.empty() && bytes > limits::kPageBytes)) {
+    if (!room.Take(MessageBytes(i->second))) {
       page.next_page_token = MakePageToken(arguments, page.items.back().name);
       break;
     }

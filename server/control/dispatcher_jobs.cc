@@ -2,8 +2,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/content_limits.h"
-#include "core/base/limits.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/wire_bytes.h"
 #include "server/control/dispatcher_impl.h"
@@ -166,7 +164,6 @@ absl::StatusOr<std::vector<ChainState>> Dispatcher::GetChainStates(const std::st
 
 absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int32_t page_size,
                                                    const std::string& page_token) {
-  const size_t limit = static_cast<size_t>(ClampPageSize(page_size));
   const std::string arguments =
       absl::StrCat("jobs ", filter.state ? ToString(*filter.state) : "", " ", filter.tenant.value_or(""));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, page_token));
@@ -176,13 +173,14 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int3
   auto job = jobs.rbegin();
   if (absl::SimpleAtoi(cursor, &older_than)) job = std::make_reverse_iterator(jobs.lower_bound(older_than));
   Page<JobView> page;
-  int64_t last = 0, bytes = 0;
+  PageRoom room(static_cast<size_t>(ClampPageSize(page_size)));
+  int64_t last = 0;
   for (; job != jobs.rend(); ++job) {
     if (filter.state && job->second->state != *filter.state) continue;
     if (filter.tenant && job->second->row.tenant != *filter.tenant) continue;
-    bytes += WireBytes(job->second->row.plan->spec);
+    int64_t bytes = WireBytes(job->second->row.plan->spec);
     for (const auto& [point, why] : job->second->row.stopped) bytes += static_cast<int64_t>(why.size()) + 16;
-    if (page.items.size() == limit || (!page.items.empty() && bytes > limits::kPageBytes)) {
+    if (!room.Take(bytes)) {
       page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
       break;
     }

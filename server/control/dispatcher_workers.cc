@@ -3,11 +3,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
-#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/domain/wire_bytes.h"
 #include "server/control/commit_check.h"
 #include "server/control/dispatcher_impl.h"
+#include "server/control/page_token.h"
 #include "server/control/protocol_version.h"
 
 namespace chainfleet {
@@ -265,7 +265,7 @@ void Dispatcher::Core::OrderBack(Lease* lease) {
 }
 
 bool Dispatcher::Core::AddGrants(const WorkerEntry& worker, SynchronizeReply* reply) {
-  int64_t bytes = 0;
+  PageRoom room;
   std::set<const JobPlan*> plans;
   for (Lease* lease : leases.OfWorker(worker.id)) {
     if (lease->grant == nullptr || lease->ending) continue;
@@ -273,9 +273,7 @@ bool Dispatcher::Core::AddGrants(const WorkerEntry& worker, SynchronizeReply* re
       leases.EndAt(lease, now, Ordered("its job or worker was stopped before the grant was seen", /*given_back=*/true));
       continue;
     }
-    const int64_t more = SizeOf(*lease->grant, plans.contains(lease->grant->plan.get()));
-    if (!reply->grants.empty() && bytes + more > limits::kPageBytes) return false;
-    bytes += more;
+    if (!room.Take(SizeOf(*lease->grant, plans.contains(lease->grant->plan.get())))) return false;
     plans.insert(lease->grant->plan.get());
     reply->grants.push_back(*lease->grant);
     // The worker counts its term from this request, which may be younger than the grant; repeats add nothing.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 
 namespace chainfleet {
@@ -37,6 +38,13 @@ absl::StatusOr<std::string> CursorOf(const std::string& arguments, const std::st
 int32_t ClampPageSize(int32_t asked) {
   constexpr int32_t kDefault = 50;
   return asked <= 0 ? kDefault : std::min(asked, limits::kMaxPageSize);
+}
+
+bool PageRoom::Take(int64_t bytes) {
+  if (num_items_ == max_items_ || (num_items_ > 0 && bytes_ + bytes > limits::kPageBytes)) return false;
+  ++num_items_;
+  bytes_ += bytes;
+  return true;
 }
 
 }  // namespace chainfleet

@@ -1,6 +1,7 @@
 // Pages of lists: how long they may be, and tokens bound to the arguments of the call that made them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -17,5 +18,18 @@ absl::StatusOr<std::string> CursorOf(const std::string& arguments, const std::st
 
 // What was asked, at least 1, at most limits::kMaxPageSize; 50 if nothing was.
 int32_t ClampPageSize(int32_t asked);
+
+// What still fits into one page or reply: `max_items`, and limits::kPageBytes beyond the first item.
+class PageRoom {
+ public:
+  explicit PageRoom(size_t max_items = SIZE_MAX) : max_items_(max_items) {}
+  // Counts an item of `bytes`, if it fits.
+  bool Take(int64_t bytes);
+
+ private:
+  const size_t max_items_;
+  size_t num_items_ = 0;
+  int64_t bytes_ = 0;
+};
 
 }  // namespace chainfleet

@@ -42,4 +42,8 @@ inline constexpr int kReceiveBufferBytes = 512 * 1024;  // of the kernel, for ea
 inline constexpr absl::Duration kIdleConnection = absl::Minutes(5);  // without a call
 inline constexpr int kMinReservedDescriptors = 128;                  // for files, stores and metrics
 
+static_assert(kReceivingBytes + kBytesInFlight <= kServerRpcMemoryBytes, "gRPC holds every message that is admitted");
+static_assert(kMaxMessageBytes <= kReceivingBytes && kMaxMessageBytes <= kConnectionBytesInFlight,
+              "the largest message is admitted when no other is under way");
+
 }  // namespace chainfleet::limits

@@ -8,7 +8,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/base/version.h"
 #include "core/domain/sweep_points.h"
@@ -73,12 +72,11 @@ absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::
   CHAINFLEET_RETURN_IF_ERROR(ReadSegmentToken(job, request, &query));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
   v1::ListSegmentsResponse response;
-  int64_t bytes = 0;
+  PageRoom room;
   for (size_t i = 0; i < records.size(); ++i) {
     if (records[i].chain.index >= chains.end) return response;
     v1::SegmentRecord segment = ToProto(records[i]);
-    bytes += static_cast<int64_t>(segment.ByteSizeLong());
-    if (i > 0 && bytes > limits::kPageBytes) {  // a segment of small draws lists many steps
+    if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {  // a segment of small draws lists many steps
       response.set_next_page_token(SegmentToken(job, request, records[i - 1]));
       return response;
     }
@@ -344,16 +342,15 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
     constexpr char kArguments[] = "workers";
     const absl::StatusOr<std::string> after = CursorOf(kArguments, request->page_token());
     if (!after.ok()) return answer->Fail(after.status());
-    const int32_t size = request->page_size() > 0 ? ClampPageSize(request->page_size()) : limits::kMaxPageSize;
+    PageRoom room(
+        static_cast<size_t>(request->page_size() > 0 ? ClampPageSize(request->page_size()) : limits::kMaxPageSize));
     std::set<std::string> serving;
     for (const ServingWorker& worker : shards_->Workers()) serving.insert(worker.id);
     v1::ListWorkersResponse list;
-    int64_t bytes = 0;
     for (const WorkerView& view : parts_.dispatcher->ListWorkers()) {
       if (view.id <= *after) continue;
       v1::Worker worker = RenderWorker(view, serving.contains(view.id));
-      bytes += static_cast<int64_t>(worker.ByteSizeLong());
-      if (list.workers_size() == size || (list.workers_size() > 0 && bytes > limits::kPageBytes)) {
+      if (!room.Take(static_cast<int64_t>(worker.ByteSizeLong()))) {
         list.set_next_page_token(MakePageToken(kArguments, list.workers().rbegin()->id()));
         break;
       }

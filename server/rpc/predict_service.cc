@@ -4,7 +4,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/domain/fields.h"
 #include "core/wire/predict_wire.h"
@@ -66,11 +65,10 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> rows, store->ListEvaluations(query));
   v1::ListEvaluationsResponse response;
-  int64_t bytes = 0;
+  PageRoom room;
   for (size_t i = 0; i < rows.size(); ++i) {
     CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation operation, RenderOperation({rows[i], std::nullopt}));
-    bytes += static_cast<int64_t>(operation.ByteSizeLong());
-    if (i > 0 && bytes > limits::kPageBytes) {
+    if (!room.Take(static_cast<int64_t>(operation.ByteSizeLong()))) {
       response.set_next_page_token(MakePageToken(arguments, absl::StrCat(rows[i - 1].sequence)));
       return response;
     }

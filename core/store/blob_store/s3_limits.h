@@ -18,4 +18,7 @@ inline constexpr int64_t kS3MultipartBytes = 64 * kMiB;                  // larg
 inline constexpr int64_t kS3PartBytes = 32 * kMiB;
 inline constexpr size_t kS3MaxListed = 10'000'000;  // names of one listing in memory
 
+static_assert(kS3PartBytes <= kS3MultipartBytes && kMaxBlobBytes / kS3PartBytes <= 10'000,
+              "S3 takes at most 10,000 parts of an object");
+
 }  // namespace chainfleet::limits

@@ -43,6 +43,8 @@ class ABSL_LOCKABLE Mutex {
     mutex_.Unlock();
     CHAINFLEET_TSAN(__tsan_mutex_post_unlock(this, 0));
   }
+  // For a function or lambda that runs under the lock where clang cannot see it. REQUIRES: this thread holds the mutex.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() { mutex_.AssertHeld(); }
 
  private:
   friend class CondVar;

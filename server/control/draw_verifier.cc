@@ -76,7 +76,7 @@ struct DrawVerifier::State {
 };
 
 DrawVerifier::DrawVerifier(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs)
-    : state_(std::make_shared<State>(executor, store, writer, blobs)) {}
+    : state_(new State{executor, store, writer, blobs}) {}
 
 void DrawVerifier::Start(absl::Duration interval) {
   RunEvery(state_->executor, absl::ZeroDuration(), interval, "verifying corrupt draws", std::weak_ptr<State>(state_),

@@ -174,7 +174,7 @@ struct RetentionKeeper::State {
 
 RetentionKeeper::RetentionKeeper(const Clock* clock, Executor* executor, StateStore* store, Coordinator* coordinator,
                                  absl::Duration longest_call, std::function<void()> released)
-    : state_(std::make_shared<State>(clock, executor, store, coordinator, longest_call, std::move(released))) {}
+    : state_(new State{clock, executor, store, coordinator, longest_call, std::move(released)}) {}
 
 void RetentionKeeper::Start(absl::Duration interval) {
   RunEvery(state_->executor, interval, interval, "retention", std::weak_ptr<State>(state_),

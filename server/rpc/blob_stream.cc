@@ -77,8 +77,9 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
     });
   }
 
-  // Under the lock: the stream cannot finish meanwhile.
+  // REQUIRES: the caller holds the mutex, so that the stream cannot finish meanwhile.
   void Write(absl::StatusOr<std::string> data) {
+    shared_->mutex.AssertHeld();
     if (!data.ok() || data->empty()) {
       shared_->stream = nullptr;
       Finish(ToGrpc(data.status()));

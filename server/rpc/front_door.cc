@@ -275,7 +275,12 @@ class FrontDoor::Connections {
     silent_.push_back(std::move(connection));
   }
 
-  bool IsFull() const { return static_cast<int>(silent_.size() + handed_.size()) >= limits_.connections; }
+  bool IsFull() { return static_cast<int>(silent_.size() + NumHanded()) >= limits_.connections; }
+
+  size_t NumHanded() {
+    const MutexLock lock(&mutex_);
+    return handed_.size();
+  }
 
   // The oldest of the host with the most. False: there is none.
   bool CloseASilent() {
@@ -309,7 +314,7 @@ class FrontDoor::Connections {
     if (clock_->Monotonic() - said_ < kDoorLogInterval) return;
     said_ = clock_->Monotonic();
     Log(LogLevel::kWarning, what,
-        {{"connections", handed_.size()}, {"silent", silent_.size()}, {"limit", limits_.connections}});
+        {{"connections", NumHanded()}, {"silent", silent_.size()}, {"limit", limits_.connections}});
   }
 
   const DoorLimits limits_;
@@ -319,8 +324,8 @@ class FrontDoor::Connections {
   std::vector<int> listeners_;
   std::vector<Silent> silent_;  // from the oldest
   Mutex mutex_;
-  std::unordered_map<std::string, Handed> handed_;  // by peer; changed by Run under the lock
-  std::map<std::string, int> of_host_;              // silent and handed
+  std::unordered_map<std::string, Handed> handed_ CHAINFLEET_GUARDED_BY(mutex_);  // by peer; only Run changes it
+  std::map<std::string, int> of_host_;                                            // silent and handed
   absl::Duration said_ = -absl::InfiniteDuration(), paused_until_ = -absl::InfiniteDuration(), forgot_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
 };

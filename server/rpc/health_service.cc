@@ -31,7 +31,6 @@ class HealthService::Answer final : public RawReactor {
   const grpc::ByteBuffer response_;
 };
 
-// The members are guarded by the mutex of the service.
 class HealthService::Watch final : public RawReactor {
  public:
   explicit Watch(HealthService* health) : health_(health) {
@@ -40,7 +39,9 @@ class HealthService::Watch final : public RawReactor {
     WriteNews();
   }
 
+  // REQUIRES: the caller holds the mutex of the service.
   void WriteNews() {
+    health_->mutex_.AssertHeld();
     if (is_writing_ || told_ == static_cast<int>(health_->is_serving_)) return;
     is_writing_ = true;
     told_ = static_cast<int>(health_->is_serving_);
@@ -64,9 +65,9 @@ class HealthService::Watch final : public RawReactor {
 
  private:
   HealthService* const health_;
-  int told_ = -1;
-  bool is_writing_ = false;
-  grpc::ByteBuffer response_;
+  int told_ CHAINFLEET_GUARDED_BY(health_->mutex_) = -1;
+  bool is_writing_ CHAINFLEET_GUARDED_BY(health_->mutex_) = false;
+  grpc::ByteBuffer response_ CHAINFLEET_GUARDED_BY(health_->mutex_);
 };
 
 HealthService::HealthService(bool is_serving) : is_serving_(is_serving) {

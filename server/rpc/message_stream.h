@@ -100,7 +100,7 @@ class StreamFeed {
   Mutex mutex_;
   grpc::ServerWriteReactor<Message>* const reactor_;  // alive until over_
   std::deque<Message> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
-  Message current_;
+  Message current_ CHAINFLEET_GUARDED_BY(mutex_);  // gRPC reads it while `writing_`
   bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   bool over_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> end_ CHAINFLEET_GUARDED_BY(mutex_);

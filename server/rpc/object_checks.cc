@@ -27,9 +27,10 @@ struct ObjectChecks::Queue {
 
   // Those that nobody wants any more, to be destroyed without the lock.
   std::vector<Waiting> TakeUnwanted() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    const auto [begin, end] = std::ranges::stable_partition(waiting, [](const Waiting& one) { return one.wanted(); });
-    std::vector<Waiting> unwanted(std::make_move_iterator(begin), std::make_move_iterator(end));
-    waiting.erase(begin, end);
+    const auto first =
+        std::stable_partition(waiting.begin(), waiting.end(), [](const Waiting& one) { return one.wanted(); });
+    std::vector<Waiting> unwanted(std::make_move_iterator(first), std::make_move_iterator(waiting.end()));
+    waiting.erase(first, waiting.end());
     return unwanted;
   }
 

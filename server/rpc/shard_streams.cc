@@ -195,7 +195,7 @@ class ShardStreams::Session {
   Reactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);  // null once finished
   std::map<uint64_t, Shard> shards_ CHAINFLEET_GUARDED_BY(mutex_);
   std::deque<v1::ShardOrder> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
-  v1::ShardOrder current_;
+  v1::ShardOrder current_ CHAINFLEET_GUARDED_BY(mutex_);  // gRPC reads it while `writing_`
   bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 

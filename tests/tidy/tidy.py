@@ -3,6 +3,7 @@
 
   tests/tidy/tidy.py floors|files|functions|calls|names|headers|comments
   tests/tidy/tidy.py server BINARY
+  tests/tidy/tidy.py locks BUILD_FOLDER CLANG
 """
 
 import pathlib
@@ -11,6 +12,7 @@ import sys
 import binaries
 import floors
 import habits
+import locks
 import sizes
 import source_tree
 
@@ -26,9 +28,11 @@ CHECKS = {
 
 
 def main(arguments):
+    root = pathlib.Path(__file__).resolve().parents[2]
     if len(arguments) == 1 and arguments[0] in CHECKS:
-        sources = source_tree.load(pathlib.Path(__file__).resolve().parents[2])
-        violations = CHECKS[arguments[0]](sources)
+        violations = CHECKS[arguments[0]](source_tree.load(root))
+    elif len(arguments) == 3 and arguments[0] == "locks":
+        violations = locks.check(source_tree.load(root), str(root), *arguments[1:])
     elif len(arguments) == 2 and arguments[0] == "server":
         violations = binaries.check_server(arguments[1])
     else:

@@ -3,12 +3,17 @@
 
 import contextlib
 import io
+import json
+import pathlib
+import shutil
+import tempfile
 import unittest
 
 import binaries
 import floors
 import functions
 import habits
+import locks
 import sizes
 from source_tree import Source
 
@@ -201,6 +206,54 @@ class Headers(unittest.TestCase):
 
     def test_wants_pragma_once(self):
         self.assertEqual(rules(habits.check_headers, "core/base/a.h", "// #pragma once\n"), [(1, "header")])
+
+
+class Locks(unittest.TestCase):
+    CODE = """#include "core/base/mutex.h"
+class Counter {
+ public:
+  void Add() {
+    chainfleet::MutexLock lock(&mutex_);
+    ++count_;
+  }
+  int Read() { %s }
+ private:
+  chainfleet::Mutex mutex_;
+  int count_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+};
+"""
+
+    def found(self, body):
+        """What the check says of a build that compiles one such file, as part of a unity file."""
+        root = pathlib.Path(__file__).resolve().parents[2]
+        with tempfile.TemporaryDirectory(dir=root) as folder:
+            source, unity = pathlib.Path(folder, "counter.cc"), pathlib.Path(folder, "Unity", "unity_0_cxx.cxx")
+            unity.parent.mkdir()
+            source.write_text(self.CODE % body)
+            unity.write_text(f'#include "{source}"\n#include "{root}/core/base/check.cc"\n')
+            command = f"ccache c++ -I{root} -Wall -std=c++20 -o a.o -c {unity}"
+            pathlib.Path(folder, "compile_commands.json").write_text(json.dumps([{"file": str(unity), "command": command}]))
+            path = str(source.relative_to(root))
+            with contextlib.redirect_stdout(io.StringIO()):
+                found = locks.check([Source(path, source.read_text())], str(root), folder,
+                                    shutil.which("clang++-14") or "clang++")
+            return [(v.path == path, v.line, v.rule) for v in found]
+
+    def test_sees_a_member_that_is_read_without_its_lock(self):
+        self.assertEqual(self.found("return count_;"), [(True, 8, "locks")])
+        self.assertEqual(self.found("auto read = [this] { return count_; }; return read();"), [(True, 8, "locks")])
+
+    def test_lets_a_locked_member_pass(self):
+        self.assertEqual(self.found("chainfleet::MutexLock lock(&mutex_); return count_;"), [])
+        self.assertEqual(self.found("mutex_.AssertHeld(); return count_;"), [])
+
+    def test_says_so_when_clang_cannot_parse(self):
+        self.assertEqual(self.found("return nullptr;"), [(True, 8, "locks")])
+
+    def test_says_so_when_there_is_nothing_to_check(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "compile_commands.json").write_text("[]")
+            self.assertEqual(len(locks.check([], folder, folder, "clang++")), 1)
 
 
 class Binaries(unittest.TestCase):

@@ -295,7 +295,7 @@ void ShardServer::YieldTurn(const std::shared_ptr<Shard>& shard) {
   } else {
     ready_.push_front(shard);
   }
-  std::ranges::stable_partition(ready_, [](const auto& s) { return !s->request.rows; });
+  std::stable_partition(ready_.begin(), ready_.end(), [](const auto& s) { return !s->request.rows; });
 }
 
 absl::Status ShardServer::RunUnit(Shard* shard) {

@@ -52,6 +52,7 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
   SqlConnection& connection = *writer_->connection;
   std::vector<ApplyResult> results;
   const auto write = [&]() -> absl::Status {
+    writer_->mutex.AssertHeld();
     CHAINFLEET_RETURN_IF_ERROR(connection.BeginWrite());
     CHAINFLEET_RETURN_IF_ERROR(CheckOwnership(ownership_, &connection));
     CHAINFLEET_RETURN_IF_ERROR(writer_->rows.Expect(changes));
@@ -81,20 +82,20 @@ absl::StatusOr<std::vector<std::string>> SqlStateStore::FormerIncarnations() {
 
 absl::StatusOr<StoredState> SqlStateStore::Load() {
   MutexLock lock(&reader_->mutex);
-  SqlRows& rows = reader_->rows;
+  SqlRows* const rows = &reader_->rows;
   return InOneRead(reader_->connection.get(), [&]() -> absl::StatusOr<StoredState> {
     StoredState state;
-    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<JobRow> jobs, rows.ListJobs());
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<JobRow> jobs, rows->ListJobs());
     for (JobRow& row : jobs) {
       StoredJob stored{std::move(row), {}, {}};
-      CHAINFLEET_ASSIGN_OR_RETURN(stored.chains, rows.ListChains(stored.row.id));
-      CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_snapshot, rows.NewestSnapshot(stored.row.id));
+      CHAINFLEET_ASSIGN_OR_RETURN(stored.chains, rows->ListChains(stored.row.id));
+      CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_snapshot, rows->NewestSnapshot(stored.row.id));
       state.jobs.push_back(std::move(stored));
     }
-    CHAINFLEET_ASSIGN_OR_RETURN(state.retired_names, rows.ListRetiredNames());
-    CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows.ListDatasets());
-    CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows.ListModels());
-    CHAINFLEET_ASSIGN_OR_RETURN(state.aliases, rows.ListAliases());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.retired_names, rows->ListRetiredNames());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows->ListDatasets());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows->ListModels());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.aliases, rows->ListAliases());
     return state;
   });
 }
@@ -165,12 +166,13 @@ absl::StatusOr<std::string> SqlStateStore::FindFinding(const std::string& job, c
 
 absl::StatusOr<bool> SqlStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
   MutexLock lock(&reader_->mutex);
-  return InOneRead(reader_->connection.get(), [&] { return reader_->rows.MayCommit(chain, lease_epoch); });
+  return InOneRead(reader_->connection.get(),
+                   [&, rows = &reader_->rows] { return rows->MayCommit(chain, lease_epoch); });
 }
 
 absl::StatusOr<ChainReferences> SqlStateStore::ReferencesOfChain(const ChainId& chain) {
   MutexLock lock(&reader_->mutex);
-  return InOneRead(reader_->connection.get(), [&] { return reader_->rows.ReferencesOfChain(chain); });
+  return InOneRead(reader_->connection.get(), [&, rows = &reader_->rows] { return rows->ReferencesOfChain(chain); });
 }
 
 absl::StatusOr<std::vector<ChainSweep>> SqlStateStore::ListSweeps(int64_t after, int32_t limit) {

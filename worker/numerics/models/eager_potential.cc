@@ -44,11 +44,14 @@ struct DeviceInputs {
 
 // One copy on a device, for all potentials that have it at a time.
 std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::shared_ptr<const ResidentDataset>& dataset) {
-  static Mutex mutex;
-  static auto* const known = new std::vector<std::weak_ptr<const DeviceInputs>>;
-  MutexLock lock(&mutex);
-  std::erase_if(*known, [](const auto& inputs) { return inputs.expired(); });
-  for (const auto& entry : *known) {
+  struct Known {
+    Mutex mutex;
+    std::vector<std::weak_ptr<const DeviceInputs>> inputs CHAINFLEET_GUARDED_BY(mutex);
+  };
+  static auto* const known = new Known;
+  MutexLock lock(&known->mutex);
+  std::erase_if(known->inputs, [](const auto& inputs) { return inputs.expired(); });
+  for (const auto& entry : known->inputs) {
     const auto inputs = entry.lock();
     if (inputs && inputs->dataset == dataset && inputs->values.device() == device) return inputs;
   }
@@ -59,7 +62,7 @@ std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::share
   const at::Tensor stored =
       at::from_blob(raw, {data.num_rows, dataset->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat));
   auto inputs = std::make_shared<const DeviceInputs>(DeviceInputs{dataset, stored.to(device)});
-  known->push_back(inputs);
+  known->inputs.push_back(inputs);
   return inputs;
 }
 

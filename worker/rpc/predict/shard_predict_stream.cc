@@ -165,7 +165,7 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
   Mutex mutex_;
   std::set<uint64_t> unanswered_ CHAINFLEET_GUARDED_BY(mutex_);  // shards that were not cancelled
   std::deque<v1::ShardUpdate> outgoing_ CHAINFLEET_GUARDED_BY(mutex_);
-  v1::ShardUpdate current_;  // while `writing_` gRPC's
+  v1::ShardUpdate current_ CHAINFLEET_GUARDED_BY(mutex_);  // gRPC reads it while `writing_`
   bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   bool closed_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };

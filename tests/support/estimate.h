@@ -1,4 +1,4 @@
-// What a law is held to: an average and its standard error.
+// An average and its standard error, which a law is held to.
 //
 // Draws of one chain depend on each other: their error is that of our own effective sample size (core/diagnostics).
 // Independent by construction, so that the plain spread is theirs, are only: chains (each has its key), and coordinates

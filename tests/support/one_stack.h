@@ -1,4 +1,4 @@
-// What a predictor says of one stack of draws.
+// The predictions of one stack of draws.
 #pragma once
 
 #include <utility>

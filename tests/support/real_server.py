@@ -1,4 +1,4 @@
-"""What the real servers beside tests have in common: a folder, a process that dies with us, an end."""
+"""The common part of the real servers that run beside tests: a folder, a process that dies with us, an end."""
 import contextlib
 import ctypes
 import os

@@ -39,6 +39,9 @@ LIBRARIES = {
     "Abseil": (r"absl/", r""),
     "the system": (r"([a-z0-9_]+(\.h)?|(sys|linux|netinet|arpa|sanitizer)/[a-z_]+\.h)$", r""),
 }
+# Folders below these still include each other in a circle.
+CIRCLES_LEFT = ("worker/numerics", "client/cli")
+
 _OURS = re.compile(r"(core|server|worker|client|tests)/")
 _TORCH_IN_HEADERS = "ATen/core/Tensor.h"  # the only light one
 _DRAW_CODEC = "core/store/draw_codec/"
@@ -104,4 +107,40 @@ def check(sources):
                 continue
             find = _check_ours if _OURS.match(name) else _check_library
             violations += find(source, line, name)
+    return violations
+
+
+def _folder(path):
+    """The node of `path` in the graph of folders. No file includes a main.cc, so that one stands alone."""
+    return path if path.endswith("/main.cc") else path.rpartition("/")[0]
+
+
+def _shortest_way(graph, start, end):
+    """Folders from `start` to `end`, or None."""
+    ways, seen = [[start]], {start}
+    for way in ways:
+        for folder in sorted(graph.get(way[-1], {})):
+            if folder == end:
+                return way + [end]
+            if folder not in seen:
+                seen.add(folder)
+                ways.append(way + [folder])
+    return None
+
+
+def check_circles(sources):
+    """No folder includes, through others, itself: one violation for each include that closes a circle."""
+    graph = {}
+    for source in sources:
+        for line, name in source.includes() if source.is_product() else []:
+            if _OURS.match(name) and _folder(name) != _folder(source.path):
+                graph.setdefault(_folder(source.path), {}).setdefault(_folder(name), Violation(
+                    source.path, line, "circle", f"includes {name}"))
+    violations = []
+    for folder, others in sorted(graph.items()):
+        for other, violation in sorted(others.items()):
+            back = _shortest_way(graph, other, folder)
+            if back and not any(all(f.startswith(left) for f in back) for left in CIRCLES_LEFT):
+                violations.append(Violation(violation.path, violation.line, violation.rule,
+                                            f"{violation.message}, and {' includes '.join(back)}"))
     return violations

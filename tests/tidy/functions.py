@@ -1,4 +1,4 @@
-"""Finds the functions of clang-formatted C++ by matching braces."""
+"""Finds the functions and classes of clang-formatted C++ by matching braces."""
 
 import dataclasses
 import re
@@ -6,12 +6,14 @@ import re
 _TEMPLATE = re.compile(r"^\s*template\s*<[^{;]*?>\s*(?=[\w:\[~])", re.S)
 _SCOPE = re.compile(r"^\s*(inline\s+)?(namespace\b|extern\s*$)")
 _TYPE = re.compile(r"^\s*(typedef\s+)?(class|struct|union|enum)\b[^()=]*$", re.S)
+_CLASS = re.compile(r"\b(?:class|struct|union)\b(?:\s+(?:ABSL_\w+|alignas\s*\([^)]*\)))*\s+([\w:]+)(?:\s*final)?\s*(?::[^:].*)?$", re.S)
 _LABEL = re.compile(r"\s*((public|private|protected)\s*:)?\s*")
 _NAME = re.compile(r"([\w:~]+|operator[^\w\s(]+)\s*\(")
 
 
 @dataclasses.dataclass(frozen=True)
-class Function:
+class Piece:
+    """A function or a class."""
     name: str
     first_line: int
     last_line: int
@@ -50,26 +52,40 @@ def _kind(head):
 
 def find(source):
     """All functions with a body, lambdas and local ones within theirs; None if the braces do not balance."""
-    code, functions, stack = source.code, [], []  # stack: (kind, offset of the head)
+    pieces = _find(source)
+    return pieces and pieces[0]
+
+
+def find_classes(source):
+    """All classes, structs and unions that are not local to a function; None if the braces do not balance."""
+    pieces = _find(source)
+    return pieces and pieces[1]
+
+
+def _find(source):
+    code, functions, classes, stack = source.code, [], [], []  # stack: (kind, offset of the head, of the brace)
     head = 0
     for match in re.finditer(r"[{};]", code):
         c, at = match.group(), match.start()
         inside = stack[-1][0] if stack else "scope"
         if c == "{":
             kind = _kind(code[head:at]) if inside == "scope" else "block"
-            stack.append((kind, head))
+            stack.append((kind, head, at))
             if kind != "value":
                 head = at + 1
         elif c == "}":
             if not stack:
                 return None
-            kind, start = stack.pop()
+            kind, start, brace = stack.pop()
+            begin = _LABEL.match(code, start).end()
             if kind == "function":
-                begin = _LABEL.match(code, start).end()
                 name = _NAME.search(_TEMPLATE.sub("", code[begin:at]))
-                functions.append(Function(name.group(1) if name else "?", source.line(begin), source.line(at)))
+                functions.append(Piece(name.group(1) if name else "?", source.line(begin), source.line(at)))
+            named = _CLASS.search(_TEMPLATE.sub("", code[begin:brace])) if kind == "scope" else None
+            if named and "enum" not in code[begin:brace].split():
+                classes.append(Piece(named.group(1), source.line(begin), source.line(at)))
             if kind != "value":
                 head = at + 1
         elif inside == "scope":
             head = at + 1
-    return None if stack else functions
+    return None if stack else (functions, classes)

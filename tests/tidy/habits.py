@@ -73,3 +73,14 @@ def check_headers(sources):
             if first[1] != own:
                 violations.append(Violation(source.path, first[0], "header", f"includes {first[1]} before its own {own}"))
     return violations
+
+
+_SUBJECT = re.compile(r'(#![^\n]*\n)?(// |# |""")(?!(Of|What)\b)[A-Z]')
+
+
+def check_subjects(sources):
+    """Each file of the tests' support says at its head what it is: a .cc in its header."""
+    paths = {s.path for s in sources}
+    return [Violation(s.path, 1, "subject", "begin the file with a comment: a sentence or a noun phrase that says what it is")
+            for s in sources if s.path.startswith("tests/support/") and s.path.endswith((".h", ".cc", ".cu", ".py", ".sh"))
+            and not (s.path.endswith(".cc") and s.path[:-3] + ".h" in paths) and not _SUBJECT.match(s.text)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the tree to its own rules. One check a call; says file:line and the rule, and exits 1 if one is broken.
 
-  tests/tidy/tidy.py floors|files|functions|calls|names|headers|comments
+  tests/tidy/tidy.py floors|circles|files|functions|classes|calls|names|headers|subjects|comments
   tests/tidy/tidy.py server BINARY
   tests/tidy/tidy.py locks BUILD_FOLDER CLANG
 """
@@ -18,12 +18,15 @@ import source_tree
 
 CHECKS = {
     "floors": floors.check,
+    "circles": floors.check_circles,
     "files": sizes.check_files,
     "functions": sizes.check_functions,
+    "classes": sizes.check_classes,
     "comments": sizes.report_comments,
     "calls": habits.check_calls,
     "names": habits.check_names,
     "headers": habits.check_headers,
+    "subjects": habits.check_subjects,
 }
 
 

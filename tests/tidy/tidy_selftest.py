@@ -74,6 +74,19 @@ class Floors(unittest.TestCase):
                 self.assertEqual(rules(floors.check, path, f"#include {name}\n"), [])
 
 
+class Circles(unittest.TestCase):
+    OTHERS = [Source("core/b/b.h", '#include "core/c/c.h"\n'), Source("core/c/c.h", '\n#include "core/a/other.h"\n'),
+              Source("core/d/d.h", '#include "core/b/b.h"\n'), Source("core/a/main.cc", '#include "core/d/d.h"\n')]
+
+    def test_sees_a_circle_of_three_folders(self):
+        self.assertEqual(rules(floors.check_circles, "core/a/a.h", '#include "core/b/b.h"\n', self.OTHERS),
+                         [(1, "circle"), (1, "circle"), (2, "circle")])
+
+    def test_lets_folders_in_order_pass(self):
+        for name in ("core/a/more.h", "core/base/check.h"):
+            self.assertEqual(rules(floors.check_circles, "core/a/a.h", f'#include "{name}"\n', self.OTHERS), [])
+
+
 class Functions(unittest.TestCase):
     CODE = """#include <a>
 namespace chainfleet {
@@ -128,6 +141,41 @@ TEST(Thing, Works) {
 
     def test_says_so_when_it_cannot_measure(self):
         self.assertEqual(rules(sizes.check_functions, "core/a.cc", "void A() {\n"), [(1, "function-size")])
+
+
+class Classes(unittest.TestCase):
+    def test_finds_each_class_once(self):
+        found = [(c.name, c.num_lines) for c in functions.find_classes(Source("core/a.cc", Functions.CODE))]
+        self.assertEqual(found, [("State", 4), ("Thing", 19)])
+        heads = ["struct Outer::Inner {", "class ABSL_LOCKABLE Inner final : public A::B {", "template <class T>\nstruct Inner {"]
+        self.assertEqual([functions.find_classes(Source("core/a.cc", f"{head}\n}};\n"))[0].name for head in heads],
+                         ["Outer::Inner", "Inner", "Inner"])
+        self.assertEqual(functions.find_classes(Source("core/a.cc", "enum class Color {\n  kRed\n};\n")), [])
+
+    def test_refuses_a_long_one_and_lets_a_known_one_only_shrink(self):
+        def long_class(name, num_lines):
+            return Source("core/a.cc", f"class {name} {{\n" + "  int x_;\n" * (num_lines - 2) + "};\n")
+        known = [long_class(name, num_lines).text for name, num_lines in sizes.LONG_CLASSES.items()]
+        for size, expected in ((150, []), (151, [(1, "class-size")])):
+            self.assertEqual(rules(sizes.check_classes, "core/a.cc", long_class("Thing", size).text + "".join(known)), expected)
+        self.assertEqual(rules(sizes.check_classes, "core/a.cc", "".join(known[1:])), [(1, "class-size")])
+        name, num_lines = next(iter(sizes.LONG_CLASSES.items()))
+        grown = long_class(name, num_lines + 1).text + "".join(known[1:])
+        self.assertEqual(rules(sizes.check_classes, "core/a.cc", grown), [(1, "class-size")])
+
+
+class Subjects(unittest.TestCase):
+    def test_wants_a_comment_at_the_head(self):
+        for text in ("#pragma once\n", "// What it holds.\n", "// Of tests.\n", "import os\n", "//\n"):
+            with self.subTest(text=text):
+                self.assertEqual(rules(habits.check_subjects, "tests/support/a.h", text), [(1, "subject")])
+
+    def test_lets_a_subject_pass(self):
+        for path, text in (("a.h", "// A clock.\n"), ("a.py", '#!/usr/bin/env python3\n"""A clock."""\n'), ("a.sh", "# A clock.\n")):
+            with self.subTest(path=path):
+                self.assertEqual(rules(habits.check_subjects, f"tests/support/{path}", text), [])
+        self.assertEqual(rules(habits.check_subjects, "tests/support/a.cc", "int x;\n",
+                               [Source("tests/support/a.h", "// A clock.\n")]), [])
 
 
 class Files(unittest.TestCase):

@@ -11,6 +11,7 @@
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/checkpoint_codec.h"
+#include "worker/numerics/device.h"
 #include "worker/numerics/torch_errors.h"
 
 namespace chainfleet {

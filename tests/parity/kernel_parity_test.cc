@@ -13,7 +13,7 @@
 
 #include "core/domain/model_spec.h"
 #include "worker/numerics/batch_ids.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/device.h"
 #include "worker/numerics/kernels/cuda_module.h"
 #include "worker/numerics/kernels/pass_list.h"
 #include "worker/numerics/layout.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <optional>
 
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/device.h"
 
 namespace chainfleet {
 namespace {

@@ -12,6 +12,7 @@
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/checkpoint_codec.h"
+#include "worker/numerics/device.h"
 
 namespace chainfleet {
 namespace {

@@ -13,6 +13,7 @@
 #include "tests/support/fake_cuda/fake_gpu.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
+#include "worker/numerics/device.h"
 #include "worker/numerics/report/chain_reporter.h"
 #include "worker/numerics/report/gradient_variance.h"
 

@@ -10,7 +10,7 @@
 
 #include "core/base/log.h"
 #include "gtest/gtest.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/device.h"
 
 namespace chainfleet {
 namespace {

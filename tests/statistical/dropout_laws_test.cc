@@ -9,6 +9,7 @@
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/chain_batch.h"
 #include "worker/numerics/checkpoint_codec.h"
+#include "worker/numerics/device.h"
 
 namespace chainfleet {
 namespace {

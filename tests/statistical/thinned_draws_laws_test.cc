@@ -10,6 +10,7 @@
 #include "core/diagnostics/ess.h"
 #include "tests/support/kolmogorov_smirnov.h"
 #include "worker/numerics/chain_batch.h"
+#include "worker/numerics/device.h"
 
 namespace chainfleet {
 namespace {

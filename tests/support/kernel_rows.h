@@ -8,6 +8,7 @@
 
 #include "tests/support/estimate.h"
 #include "worker/numerics/chain_batch.h"
+#include "worker/numerics/device.h"
 #include "worker/numerics/samplers/kernel.h"
 
 namespace chainfleet::testing {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/domain/sweep_points.h"
+#include "worker/numerics/device.h"
 
 namespace chainfleet::testing {
 

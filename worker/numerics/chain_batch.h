@@ -88,9 +88,4 @@ class ChainBatch {
 // Version of the arithmetic: raised whenever the bits of a chain may change. Recorded with every segment.
 inline constexpr int32_t kNumericsVersion = 1;
 
-// Loads libchainfleet_cuda.so (before the first torch call of the process) if `device` is "cuda:N" and checks that the
-// GPU is there; sets torch's thread count. Once, at the start of main. FAILED_PRECONDITION / NO_DEVICE says what is
-// missing.
-absl::Status InitializeDevice(const std::string& device, int num_threads);
-
 }  // namespace chainfleet

@@ -7,7 +7,6 @@
 #include <charconv>
 
 #include "absl/strings/ascii.h"
-#include "worker/numerics/chain_batch.h"
 #include "worker/numerics/kernels/cuda_module.h"
 
 namespace chainfleet {

@@ -24,4 +24,9 @@ bool IsGpuName(const std::string& text);
 // OK, or FAILED_PRECONDITION / NO_DEVICE if this process cannot use the GPU.
 absl::Status CheckDeviceIsThere(Device device);
 
+// Loads libchainfleet_cuda.so (before the first torch call of the process) if `device` is "cuda:N" and checks that the
+// GPU is there; sets torch's thread count. Once, at the start of main. FAILED_PRECONDITION / NO_DEVICE says what is
+// missing.
+absl::Status InitializeDevice(const std::string& device, int num_threads);
+
 }  // namespace chainfleet

@@ -15,6 +15,7 @@
 #include "tests/support/synthetic_dataset.h"
 #include "tests/support/tight_batch.h"
 #include "tests/support/worker_fixture.h"
+#include "worker/numerics/device.h"
 
 namespace chainfleet {
 namespace {

@@ -10,16 +10,16 @@
 namespace chainfleet {
 namespace {
 
-struct Kind {
+struct TargetKind {
   const char* tensor;
   TensorType type;
   const char* words;
 };
-constexpr Kind kLabels = {"labels", TensorType::kInt32, "int32 labels"};
-constexpr Kind kNumbers = {"targets", TensorType::kFloat32, "float32 targets"};
+constexpr TargetKind kLabels = {"labels", TensorType::kInt32, "int32 labels"};
+constexpr TargetKind kNumbers = {"targets", TensorType::kFloat32, "float32 targets"};
 
 template <typename T>
-absl::StatusOr<std::vector<T>> ReadAll(const BlobStore& blobs, const Kind& kind, const Dataset& dataset) {
+absl::StatusOr<std::vector<T>> ReadAll(const BlobStore& blobs, const TargetKind& kind, const Dataset& dataset) {
   std::vector<T> targets;
   for (const DatasetShard& shard : dataset.shards) {
     CHAINFLEET_ASSIGN_OR_RETURN(const DatasetShardFile file, DatasetShardFile::Read(blobs, dataset, shard));

@@ -12,7 +12,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kMostBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for frames
+constexpr int64_t kMaxReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for frames
 constexpr int64_t kTargetBytes = 16;  // beside a row's inputs: its target, or its number in the request
 
 int64_t RowBytes(const Dataset& dataset) {
@@ -23,7 +23,7 @@ int64_t RowBytes(const Dataset& dataset) {
 
 absl::Status Check(const Dataset& dataset, const std::vector<int64_t>& rows) {
   if (rows.empty()) return InvalidFields({{"rows", "missing: name the rows to read, from 0 on"}});
-  const int64_t bytes = RowBytes(dataset), most = kMostBytes / (bytes + kTargetBytes);
+  const int64_t bytes = RowBytes(dataset), most = kMaxReplyBytes / (bytes + kTargetBytes);
   if (static_cast<int64_t>(rows.size()) > most) {
     return absl::ResourceExhaustedError(absl::StrCat("of data set ", dataset.name, ", whose rows have ", bytes,
                                                      " bytes, one call reads ", most, " rows, not ", rows.size()));

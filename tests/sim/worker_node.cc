@@ -9,7 +9,7 @@
 namespace chainfleet {
 
 WorkerNode::WorkerNode(Site* site, CoordinatorPort* coordinator, const std::string& name, int number,
-                       const Device& device)
+                       const SimulatedDevice& device)
     : site_(site),
       process_(absl::StrCat(name, "-", number), &site->time, &site->loop, &site->dice),
       line_(coordinator, &site->loop, &process_, site->dice.Next()),

@@ -12,8 +12,8 @@
 
 namespace chainfleet {
 
-// The machine: the same for every process that runs on it.
-struct Device {
+// The device of a machine: the same for every process that runs there.
+struct SimulatedDevice {
   absl::Duration step;  // of a batch, about
   int32_t slots = 4;
   size_t max_chains = 4;  // in one batch; more: out of memory
@@ -24,7 +24,8 @@ struct Device {
 class WorkerNode {
  public:
   // `coordinator` outlives it. Its incarnation is `name` and `number`.
-  WorkerNode(Site* site, CoordinatorPort* coordinator, const std::string& name, int number, const Device& device);
+  WorkerNode(Site* site, CoordinatorPort* coordinator, const std::string& name, int number,
+             const SimulatedDevice& device);
 
   Process& process() { return process_; }
   LossyPort& line() { return line_; }
@@ -45,7 +46,7 @@ class WorkerNode {
   Process process_;
   LossyPort line_;
   FakeWorker worker_;
-  const Device device_;
+  const SimulatedDevice device_;
   bool idle_ = false;  // its device waits for a wake or for the next look
   uint64_t turn_ = 0;  // the one that counts
   absl::Duration hangs_until_;

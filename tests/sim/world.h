@@ -46,7 +46,7 @@ class World {
 
   struct Machine {
     std::string name;
-    Device device;
+    SimulatedDevice device;
     std::unique_ptr<Line> line;
     WorkerNode* worker = nullptr;
     int processes = 0;

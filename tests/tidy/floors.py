@@ -39,8 +39,8 @@ LIBRARIES = {
     "Abseil": (r"absl/", r""),
     "the system": (r"([a-z0-9_]+(\.h)?|(sys|linux|netinet|arpa|sanitizer)/[a-z_]+\.h)$", r""),
 }
-# Folders below these still include each other in a circle.
-CIRCLES_LEFT = ("worker/numerics", "client/cli")
+# Folders below these still include each other in a cycle.
+CYCLES_LEFT = ("worker/numerics", "client/cli")
 
 _OURS = re.compile(r"(core|server|worker|client|tests)/")
 _TORCH_IN_HEADERS = "ATen/core/Tensor.h"  # the only light one
@@ -128,19 +128,19 @@ def _shortest_way(graph, start, end):
     return None
 
 
-def check_circles(sources):
-    """No folder includes, through others, itself: one violation for each include that closes a circle."""
+def check_cycles(sources):
+    """No folder includes, through others, itself: one violation for each include that closes a cycle."""
     graph = {}
     for source in sources:
         for line, name in source.includes() if source.is_product() else []:
             if _OURS.match(name) and _folder(name) != _folder(source.path):
                 graph.setdefault(_folder(source.path), {}).setdefault(_folder(name), Violation(
-                    source.path, line, "circle", f"includes {name}"))
+                    source.path, line, "cycle", f"includes {name}"))
     violations = []
     for folder, others in sorted(graph.items()):
         for other, violation in sorted(others.items()):
             back = _shortest_way(graph, other, folder)
-            if back and not any(all(f.startswith(left) for f in back) for left in CIRCLES_LEFT):
+            if back and not any(all(f.startswith(left) for f in back) for left in CYCLES_LEFT):
                 violations.append(Violation(violation.path, violation.line, violation.rule,
                                             f"{violation.message}, and {' includes '.join(back)}"))
     return violations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the tree to its own rules. One check a call; says file:line and the rule, and exits 1 if one is broken.
 
-  tests/tidy/tidy.py floors|circles|files|functions|classes|calls|names|headers|subjects|comments
+  tests/tidy/tidy.py floors|cycles|files|functions|classes|calls|names|headers|subjects|comments
   tests/tidy/tidy.py server BINARY
   tests/tidy/tidy.py locks BUILD_FOLDER CLANG
 """
@@ -18,7 +18,7 @@ import source_tree
 
 CHECKS = {
     "floors": floors.check,
-    "circles": floors.check_circles,
+    "cycles": floors.check_cycles,
     "files": sizes.check_files,
     "functions": sizes.check_functions,
     "classes": sizes.check_classes,

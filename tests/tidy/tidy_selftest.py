@@ -74,17 +74,17 @@ class Floors(unittest.TestCase):
                 self.assertEqual(rules(floors.check, path, f"#include {name}\n"), [])
 
 
-class Circles(unittest.TestCase):
+class Cycles(unittest.TestCase):
     OTHERS = [Source("core/b/b.h", '#include "core/c/c.h"\n'), Source("core/c/c.h", '\n#include "core/a/other.h"\n'),
               Source("core/d/d.h", '#include "core/b/b.h"\n'), Source("core/a/main.cc", '#include "core/d/d.h"\n')]
 
-    def test_sees_a_circle_of_three_folders(self):
-        self.assertEqual(rules(floors.check_circles, "core/a/a.h", '#include "core/b/b.h"\n', self.OTHERS),
-                         [(1, "circle"), (1, "circle"), (2, "circle")])
+    def test_sees_a_cycle_of_three_folders(self):
+        self.assertEqual(rules(floors.check_cycles, "core/a/a.h", '#include "core/b/b.h"\n', self.OTHERS),
+                         [(1, "cycle"), (1, "cycle"), (2, "cycle")])
 
     def test_lets_folders_in_order_pass(self):
         for name in ("core/a/more.h", "core/base/check.h"):
-            self.assertEqual(rules(floors.check_circles, "core/a/a.h", f'#include "{name}"\n', self.OTHERS), [])
+            self.assertEqual(rules(floors.check_cycles, "core/a/a.h", f'#include "{name}"\n', self.OTHERS), [])
 
 
 class Functions(unittest.TestCase):

@@ -8,7 +8,7 @@
 #include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
-#include "core/store/state_store/memory_state_store.h"
+#include "tests/support/memory_database.h"
 
 namespace chainfleet {
 namespace {
@@ -36,7 +36,7 @@ class HistoryCheckerTest : public testing::Test {
 
   ApplyResult Apply(StateChange change) {
     const std::vector<StateChange> changes{std::move(change)};
-    return store_.Apply(changes, kNow).value().front();
+    return store_->Apply(changes, kNow).value().front();
   }
   void Grant(int64_t epoch) {
     ASSERT_TRUE(Apply(change::GrantLease{kChain, epoch, "w", "w-" + std::to_string(epoch)}).status.ok());
@@ -106,11 +106,11 @@ class HistoryCheckerTest : public testing::Test {
     ASSERT_TRUE(blobs_.Delete(result.objects[0]).ok());
   }
   std::vector<std::string> Check() {
-    HistoryChecker checker(&store_, &blobs_, [this](const ChainId&) { return &calm_; });
+    HistoryChecker checker(store_.get(), &blobs_, [this](const ChainId&) { return &calm_; });
     return checker.Check(history_);
   }
 
-  MemoryStateStore store_{std::make_shared<MemoryDatabase>("s1")};
+  const std::unique_ptr<StateStore> store_ = MemoryDatabase("s1").Open();
   MemoryBlobStore blobs_;
   History history_;
   DrawPath calm_;
@@ -234,7 +234,7 @@ TEST_F(HistoryCheckerTest, CountsTombstonesOfAChainThatHasEnded) {
 
 TEST_F(HistoryCheckerTest, FindsObjectsThatNothingRefersTo) {
   LiveWell();
-  HistoryChecker checker(&store_, &blobs_, [](const ChainId&) { return nullptr; });
+  HistoryChecker checker(store_.get(), &blobs_, [](const ChainId&) { return nullptr; });
   EXPECT_THAT(checker.FindGarbage(), IsEmpty());
   const std::string left = ResumeObjectName("s1", kChain, 1, Sha256Hex("left"));
   ASSERT_TRUE(blobs_.Put(left, "left").ok());

@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<ApplyResult>> SimulatedStateStore::Apply(std::span<co
     process_.Kill();
     return Dead();
   }
-  auto results = store_.Apply(changes, wall);
+  auto results = store_->Apply(changes, wall);
   for (size_t i = 0; results.ok() && i < changes.size(); ++i) Record(changes[i], (*results)[i]);
   if (next == Next::kUnknownAfter) return unknown;
   if (next == Next::kDieAfter) process_.Kill();
@@ -67,65 +67,65 @@ void SimulatedStateStore::Record(const StateChange& change, const ApplyResult& r
 
 absl::StatusOr<std::vector<SegmentRecord>> SimulatedStateStore::ListSegments(const SegmentQuery& query) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ListSegments(query);
+  return store_->ListSegments(query);
 }
 absl::StatusOr<SegmentRecord> SimulatedStateStore::FindSegment(const std::string& job, const std::string& object) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.FindSegment(job, object);
+  return store_->FindSegment(job, object);
 }
 absl::StatusOr<Snapshot> SimulatedStateStore::FindSnapshot(const std::string& job, int64_t number) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.FindSnapshot(job, number);
+  return store_->FindSnapshot(job, number);
 }
 absl::StatusOr<std::vector<Snapshot>> SimulatedStateStore::ListSnapshots(const std::string& job, int64_t after,
                                                                          int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ListSnapshots(job, after, limit);
+  return store_->ListSnapshots(job, after, limit);
 }
 absl::StatusOr<std::vector<ExpiredObject>> SimulatedStateStore::ListExpired(int64_t last, int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ListExpired(last, limit);
+  return store_->ListExpired(last, limit);
 }
 absl::StatusOr<int64_t> SimulatedStateStore::LastExpired() {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.LastExpired();
+  return store_->LastExpired();
 }
 absl::StatusOr<std::vector<SegmentRecord>> SimulatedStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ListCorrupt(after, limit);
+  return store_->ListCorrupt(after, limit);
 }
 absl::StatusOr<int64_t> SimulatedStateStore::CountCorrupt() {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.CountCorrupt();
+  return store_->CountCorrupt();
 }
 absl::StatusOr<std::vector<EvaluationRow>> SimulatedStateStore::ListEvaluations(const EvaluationQuery& query) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ListEvaluations(query);
+  return store_->ListEvaluations(query);
 }
 absl::StatusOr<EvaluationRow> SimulatedStateStore::FindEvaluation(const std::string& id) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.FindEvaluation(id);
+  return store_->FindEvaluation(id);
 }
 
 absl::StatusOr<std::string> SimulatedStateStore::FindFinding(const std::string& job, const std::string& part) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.FindFinding(job, part);
+  return store_->FindFinding(job, part);
 }
 absl::StatusOr<bool> SimulatedStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.MayCommit(chain, lease_epoch);
+  return store_->MayCommit(chain, lease_epoch);
 }
 absl::StatusOr<ChainReferences> SimulatedStateStore::ReferencesOfChain(const ChainId& chain) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ReferencesOfChain(chain);
+  return store_->ReferencesOfChain(chain);
 }
 absl::StatusOr<std::vector<ChainSweep>> SimulatedStateStore::ListSweeps(int64_t after, int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ListSweeps(after, limit);
+  return store_->ListSweeps(after, limit);
 }
 absl::StatusOr<std::vector<std::string>> SimulatedStateStore::ListGarbage(const std::string& after, int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_.ListGarbage(after, limit);
+  return store_->ListGarbage(after, limit);
 }
 
 absl::Status SimulatedBlobStore::Wait() const {

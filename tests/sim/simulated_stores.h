@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/store/state_store/memory_state_store.h"
+#include "core/store/state_store/state_store.h"
 #include "tests/sim/process.h"
 #include "tests/sim/site.h"
 
@@ -14,13 +14,13 @@ namespace chainfleet {
 // Opens the site's database, which takes it over. Writes what the store accepts into the site's history.
 class SimulatedStateStore final : public StateStore {
  public:
-  SimulatedStateStore(Site* site, Process* process) : site_(*site), process_(*process), store_(site->database) {}
+  SimulatedStateStore(Site* site, Process* process) : site_(*site), process_(*process), store_(site->open_state()) {}
 
-  std::string incarnation() const override { return store_.incarnation(); }
-  int64_t generation() const override { return store_.generation(); }
-  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return store_.FormerIncarnations(); }
+  std::string incarnation() const override { return store_->incarnation(); }
+  int64_t generation() const override { return store_->generation(); }
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return store_->FormerIncarnations(); }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
-  absl::StatusOr<StoredState> Load() override { return store_.Load(); }
+  absl::StatusOr<StoredState> Load() override { return store_->Load(); }
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override;
   absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override;
@@ -43,7 +43,7 @@ class SimulatedStateStore final : public StateStore {
 
   Site& site_;
   Process& process_;
-  MemoryStateStore store_;
+  const std::unique_ptr<StateStore> store_;
 };
 
 // `target` outlives it.

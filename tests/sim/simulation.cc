@@ -11,6 +11,8 @@
 #include "tests/sim/history_checker.h"
 #include "tests/sim/workload.h"
 #include "tests/sim/world.h"
+#include "tests/support/memory_database.h"
+#include "tests/support/rows_in_memory.h"
 
 namespace chainfleet {
 namespace {
@@ -22,8 +24,8 @@ constexpr absl::Duration kLongestTtl = absl::Minutes(1);  // of the workload's j
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, const std::function<void(const std::string&)>& trace)
-      : site_(seed, trace), world_(&site_), workload_(&world_), chaos_(&world_) {}
+  Simulation(uint64_t seed, Site::OpenState open, const std::function<void(const std::string&)>& trace)
+      : site_(seed, std::move(open), trace), world_(&site_), workload_(&world_), chaos_(&world_) {}
 
   SimulationReport Run() {
     const absl::Duration length = site_.dice.Between(absl::ZeroDuration(), absl::Minutes(2));
@@ -46,7 +48,7 @@ class Simulation {
 
   std::map<std::string, StoredJob> StoredJobs() {
     std::map<std::string, StoredJob> jobs;
-    StoredState state = site_.reader.Load().value();
+    StoredState state = site_.reader->Load().value();
     for (StoredJob& job : state.jobs) jobs.emplace(job.row.id, std::move(job));
     return jobs;
   }
@@ -80,12 +82,12 @@ class Simulation {
       stored.erase(found);
     }
     for (const auto& [id, job] : stored) Complain("job " + id + " was created twice");
-    for (const std::string& wrong : workload_.WrongVersions(&site_.reader)) Complain(wrong);
-    for (const std::string& wrong : workload_.WrongRetention(&site_.reader)) Complain(wrong);
+    for (const std::string& wrong : workload_.WrongVersions(site_.reader.get())) Complain(wrong);
+    for (const std::string& wrong : workload_.WrongRetention(site_.reader.get())) Complain(wrong);
     for (const std::string& missed : workload_.missed()) Complain(missed);
     const bool by_calendar = std::ranges::any_of(
         workload_.jobs(), [](const Workload::Job& job) { return job.spec.retention.ttl_seconds.has_value(); });
-    if (!by_calendar && site_.reader.LastExpired().value() > 0) Complain("objects of tombstones were never released");
+    if (!by_calendar && site_.reader->LastExpired().value() > 0) Complain("objects of tombstones were never released");
   }
 
   // Users got the chains that they were told of, and whoever was stopped had drawn enough.
@@ -130,7 +132,7 @@ class Simulation {
       folder = FileBlobStore::Open(files.get(), "/data/blobs").value();
       objects = folder.get();
     }
-    HistoryChecker checker(&site_.reader, objects,
+    HistoryChecker checker(site_.reader.get(), objects,
                            [this](const ChainId& chain) { return workload_.CalmPathOf(chain); });
     if (!site_.power_was_lost) {  // which may bring deleted files back
       for (const std::string& name : checker.FindGarbage())
@@ -165,8 +167,18 @@ class Simulation {
 
 }  // namespace
 
-SimulationReport RunSimulation(uint64_t seed, const std::function<void(const std::string&)>& trace) {
-  return Simulation(seed, trace).Run();
+SimulationReport RunSimulation(uint64_t seed, const std::function<void(const std::string&)>& trace,
+                               SimulatedState state) {
+  if (state == SimulatedState::kSql) {
+    MemoryDatabase database("s1");
+    return Simulation(
+               seed, [&] { return database.Open(); }, trace)
+        .Run();
+  }
+  const auto rows = std::make_shared<RowsInMemory>("s1");
+  return Simulation(
+             seed, [&] { return std::make_unique<RowsInMemoryStore>(rows); }, trace)
+      .Run();
 }
 
 }  // namespace chainfleet

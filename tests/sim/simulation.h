@@ -17,8 +17,12 @@ struct SimulationReport {
   std::string journal;                      // digest of all events in order: equal for equal seeds and builds
 };
 
+// Where the coordinators keep their state: in maps, or in the SQL that ships, on a database in memory.
+enum class SimulatedState { kMaps, kSql };
+
 // Single-threaded, by virtual time; every choice is drawn from `seed`. `trace` takes a line for each event, or is
 // empty.
-SimulationReport RunSimulation(uint64_t seed, const std::function<void(const std::string&)>& trace = {});
+SimulationReport RunSimulation(uint64_t seed, const std::function<void(const std::string&)>& trace = {},
+                               SimulatedState state = SimulatedState::kMaps);
 
 }  // namespace chainfleet

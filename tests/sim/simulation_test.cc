@@ -1,6 +1,8 @@
 // Many seeds, in shards that share the cores; or, by hand, those that are asked for:
 //
-//   sim_test --seeds FIRST COUNT [--trace]     exit status 0 if all keep the promises
+//   sim_test --seeds FIRST COUNT [--trace] [--sql]     exit status 0 if all keep the promises
+//
+// The coordinators' state is in maps, or, with --sql, in the SQL that ships.
 #include "tests/sim/simulation.h"
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <string>
 
 #include "core/base/log.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/numerics/device.h"
 
@@ -16,12 +19,14 @@ namespace chainfleet {
 namespace {
 
 constexpr uint64_t kShards = 8, kSeedsPerShard = 250;
+constexpr uint64_t kEverySql = 8;  // a run on SQL takes twice the time of one on maps: one seed of so many runs on both
 
 void PrintLine(const std::string& line) { std::cerr << line << "\n"; }
 
 // False, with the seed, its events and what is wrong on stderr, if it breaks a promise.
-bool RunSeed(uint64_t seed, bool trace, SimulationReport* sum) {
-  const SimulationReport report = RunSimulation(seed, trace ? PrintLine : std::function<void(const std::string&)>());
+bool RunSeed(uint64_t seed, bool trace, SimulationReport* sum, SimulatedState state = SimulatedState::kMaps) {
+  const SimulationReport report =
+      RunSimulation(seed, trace ? PrintLine : std::function<void(const std::string&)>(), state);
   sum->grants += report.grants;
   sum->commits += report.commits;
   sum->replayed += report.replayed;
@@ -29,9 +34,10 @@ bool RunSeed(uint64_t seed, bool trace, SimulationReport* sum) {
   for (const auto& [reason, count] : report.refusals) sum->refusals[reason] += count;
   for (const auto& [state, count] : report.ends) sum->ends[state] += count;
   if (report.complaints.empty()) return true;
-  if (!trace) RunSimulation(seed, PrintLine);
+  if (!trace) RunSimulation(seed, PrintLine, state);
   for (const std::string& complaint : report.complaints) std::cerr << "seed " << seed << ": " << complaint << "\n";
-  std::cerr << "again with: sim_test --seeds " << seed << " 1\n";
+  std::cerr << "again with: sim_test --seeds " << seed << " 1" << (state == SimulatedState::kSql ? " --sql" : "")
+            << "\n";
   return false;
 }
 
@@ -66,10 +72,18 @@ TEST(Simulation, IsAFunctionOfItsSeed) {
   for (uint64_t seed = 1; seed <= 20; ++seed) EXPECT_EQ(RunSimulation(seed).journal, RunSimulation(seed).journal);
 }
 
-int RunByHand(uint64_t first, uint64_t count, bool trace) {
+TEST(Simulation, RunsAlikeOnMapsAndOnTheSqlThatShips) {
+  for (uint64_t seed = kEverySql; seed <= kShards * kSeedsPerShard; seed += kEverySql) {
+    const SimulationReport sql = RunSimulation(seed, {}, SimulatedState::kSql);
+    ASSERT_THAT(sql.complaints, testing::IsEmpty()) << "again with: sim_test --seeds " << seed << " 1 --sql";
+    ASSERT_EQ(sql.journal, RunSimulation(seed).journal) << seed;
+  }
+}
+
+int RunByHand(uint64_t first, uint64_t count, bool trace, SimulatedState state) {
   SimulationReport sum;
   uint64_t failures = 0;
-  for (uint64_t seed = first; seed < first + count; ++seed) failures += !RunSeed(seed, trace, &sum);
+  for (uint64_t seed = first; seed < first + count; ++seed) failures += !RunSeed(seed, trace, &sum, state);
   PrintSum(sum);
   std::cout << count << " seeds from " << first << ", " << failures << " failed\n";
   return failures == 0 ? 0 : 1;
@@ -85,5 +99,7 @@ int main(int argc, char** argv) {
   chainfleet::InitLog("sim_test", trace ? "info" : "error");
   if (!chainfleet::InitializeDevice("cpu", 1).ok()) return 1;
   if (arguments.size() < 3 || arguments[0] != "--seeds") return RUN_ALL_TESTS();
-  return chainfleet::RunByHand(std::stoull(arguments[1]), std::stoull(arguments[2]), trace);
+  const bool sql = std::ranges::find(arguments, "--sql") != arguments.end();
+  return chainfleet::RunByHand(std::stoull(arguments[1]), std::stoull(arguments[2]), trace,
+                               sql ? chainfleet::SimulatedState::kSql : chainfleet::SimulatedState::kMaps);
 }

@@ -6,9 +6,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/store/blob_store/memory_blob_store.h"
-#include "core/store/state_store/memory_state_store.h"
+#include "core/store/state_store/state_store.h"
 #include "server/control/control_observer.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/history.h"
@@ -30,9 +31,16 @@ struct StoreFaults {
 
 // For one thread. Members go in the order that their users need.
 struct Site {
-  // `trace`: takes a line for each event; empty: nobody reads them.
-  Site(uint64_t seed, std::function<void(const std::string&)> trace_in)
-      : dice(seed), loop(&time, seed), disk("/data", seed), trace(std::move(trace_in)) {}
+  using OpenState = std::function<std::unique_ptr<StateStore>()>;
+  // `open`: opens the run's one database and takes it over. `trace`: takes a line for each event; empty: nobody reads
+  // them.
+  Site(uint64_t seed, OpenState open, std::function<void(const std::string&)> trace_in)
+      : dice(seed),
+        loop(&time, seed),
+        disk("/data", seed),
+        open_state(std::move(open)),
+        reader(open_state()),
+        trace(std::move(trace_in)) {}
 
   void Note(const std::string& what) {
     if (trace) trace(absl::FormatDuration(time.Monotonic() - absl::Hours(1)) + "  " + what);
@@ -53,8 +61,9 @@ struct Site {
   History history;
   ForgetfulDisk disk;
   MemoryBlobStore bucket;
-  std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>("s1");
-  MemoryStateStore reader{database};  // opened before any coordinator: reads for the judge, writes nothing
+  const OpenState open_state;
+  // For the judge, who only reads: opened before any coordinator.
+  const std::unique_ptr<StateStore> reader;
   StoreFaults faults;
 
   // Fixed for the run.

@@ -142,7 +142,7 @@ void Workload::PinVersions() {
 
 std::vector<SegmentRecord> Workload::ReadableOf(const Snapshot& snapshot) {
   std::vector<SegmentRecord> readable =
-      world_->site().reader.ListSegments({.job = snapshot.job, .limit = 1'000'000, .live_only = true}).value();
+      world_->site().reader->ListSegments({.job = snapshot.job, .limit = 1'000'000, .live_only = true}).value();
   std::erase_if(readable, [&](const SegmentRecord& record) {
     return record.segment.first_index >= snapshot.DrawsOf(record.chain.index);
   });
@@ -151,7 +151,7 @@ std::vector<SegmentRecord> Workload::ReadableOf(const Snapshot& snapshot) {
 
 void Workload::Read(const Snapshot& pinned) {
   Site& site = world_->site();
-  const StoredState stored = site.reader.Load().value();
+  const StoredState stored = site.reader->Load().value();
   const bool served = std::ranges::any_of(stored.jobs, [&](const StoredJob& job) {
     return job.row.id == pinned.job && job.row.intent < JobIntent::kCancel;
   });
@@ -181,7 +181,7 @@ void Workload::NameVersion(Job* job) {
         if (!alias.ok() || job->named != nullptr) return;
         world_->site().Note(absl::StrCat("alias ", alias->name, " names version ", alias->number, " of ", alias->job));
         job->named = std::make_shared<std::set<std::pair<ChainId, int64_t>>>();
-        const Snapshot snapshot = world_->site().reader.FindSnapshot(alias->job, alias->number).value();
+        const Snapshot snapshot = world_->site().reader->FindSnapshot(alias->job, alias->number).value();
         for (const SegmentRecord& record : ReadableOf(snapshot)) {
           job->named->emplace(record.chain, record.segment.first_index);
         }

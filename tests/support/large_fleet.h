@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
-#include "core/store/state_store/memory_state_store.h"
 #include "server/control/coordinator.h"
 #include "server/telemetry/fleet_gauges.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/memory_database.h"
 #include "tests/support/scrape.h"
 
 namespace chainfleet {
@@ -23,7 +23,7 @@ class LargeFleet {
 
   // The chains are dealt to `jobs` jobs in turn.
   explicit LargeFleet(int jobs)
-      : jobs_(jobs), coordinator_(&clock_, &executor_, &store_, RunningJobs(), {.lease_ttl = absl::Hours(1)}) {
+      : jobs_(jobs), coordinator_(&clock_, &executor_, store_.get(), RunningJobs(), {.lease_ttl = absl::Hours(1)}) {
     for (int w = 0; w < kWorkers; ++w) dispatcher().Synchronize(Report(w), [](const auto&) {});
     executor_.RunUntilIdle();
     registry_.AtScrape([this] { return Gauges(); });
@@ -92,7 +92,7 @@ class LargeFleet {
   const int jobs_;
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
-  MemoryStateStore store_{std::make_shared<MemoryDatabase>("store")};
+  const std::unique_ptr<StateStore> store_ = MemoryDatabase("store").Open();
   Coordinator coordinator_;
   MetricsRegistry registry_{"server"};
   std::string address_;

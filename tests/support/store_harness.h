@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/store/state_store/memory_state_store.h"
 #include "core/store/state_store/postgres_leader.h"
 #include "core/store/state_store/sqlite_state_store.h"
 #include "gtest/gtest.h"
+#include "tests/support/memory_database.h"
 
 namespace chainfleet {
 
@@ -27,16 +27,14 @@ class StoreHarness {
 
 class MemoryHarness final : public StoreHarness {
  public:
-  std::unique_ptr<StateStore> Open() override { return std::make_unique<MemoryStateStore>(database_); }
+  std::unique_ptr<StateStore> Open() override { return database_.Open(); }
   std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) override {
-    return std::make_unique<MemoryStateStore>(database_, fresh_incarnation);
+    return database_.OpenRestored(fresh_incarnation);
   }
-  absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) override {
-    return MemoryStateStore::Open(database_, home);
-  }
+  absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) override { return database_.OpenAt(home); }
 
  private:
-  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
+  MemoryDatabase database_{"incarnation-1"};
 };
 
 // In a folder of the running test's own, removed with it.

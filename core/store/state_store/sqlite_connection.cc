@@ -2,10 +2,14 @@
 
 #include <sqlite3.h>
 
+#include <string_view>
+
 #include "absl/strings/str_cat.h"
 
 namespace chainfleet {
 namespace {
+
+constexpr std::string_view kInMemory = ":memory:";
 
 // ENOSPC reaches us as SQLITE_FULL, or as an I/O error of the call that met it.
 bool IsFull(int extended_code) {
@@ -78,7 +82,11 @@ class SqliteCursor final : public SqlCursor {
 absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path) {
   sqlite3* database = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  if (const int code = sqlite3_open_v2(path.c_str(), &database, flags, nullptr); code != SQLITE_OK) {
+  // SQLite's file system "memdb" shares a database whose name begins with a slash.
+  const bool in_memory = path.starts_with(kInMemory);
+  const std::string file = in_memory ? "/" + path.substr(kInMemory.size()) : path;
+  if (const int code = sqlite3_open_v2(file.c_str(), &database, flags, in_memory ? "memdb" : nullptr);
+      code != SQLITE_OK) {
     const absl::Status status = absl::InternalError(absl::StrCat(path, ": ", sqlite3_errstr(code)));
     sqlite3_close(database);
     return status;

@@ -13,7 +13,8 @@ struct sqlite3_stmt;
 
 namespace chainfleet {
 
-// Errors name the file.
+// Errors name the file. ":memory:NAME" is a database in this process's memory. All connections to NAME share it, and it
+// is gone with the last of them.
 class SqliteConnection final : public SqlConnection {
  public:
   static absl::StatusOr<std::unique_ptr<SqliteConnection>> Open(const std::string& path);

@@ -1,4 +1,4 @@
-// The embedded StateStore: one SQLite file in WAL mode, synchronous=FULL.
+// The embedded StateStore: one SQLite file in WAL mode, synchronous=FULL. Tests open a database in memory instead.
 #pragma once
 
 #include <memory>

@@ -118,7 +118,7 @@ TEST_F(CommitCheckTest, AReplayIsKnownAgainUnderLaterEpochsAndInARestoredStore) 
   GrantElsewhere();
   EXPECT_TRUE(Commit(worker_, commit)->replayed);
   coordinator_.reset();
-  store_ = std::make_unique<MemoryStateStore>(database_, "incarnation-2");
+  store_ = database_.OpenRestored("incarnation-2");
   StartOn(store_.get());
   const absl::StatusOr<CommitReply> again = Commit(worker_, commit);
   ASSERT_TRUE(again.ok()) << again.status();

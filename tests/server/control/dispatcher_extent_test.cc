@@ -157,7 +157,7 @@ TEST_F(DispatcherExtent, APointThatEndedByItselfIsNotStopped) {
 }
 
 TEST_F(DispatcherExtent, APointIsStoppedOnceAndAgainOnlyAfterAFullDisk) {
-  RecordingStore store(database_);
+  RecordingStore store(database_.Open());
   StartOn(&store);
   const std::string job = CreateUntil(converged_, 2);
   LeaseAll();

@@ -10,13 +10,13 @@
 
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
-#include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/control/coordinator.h"
 #include "server/control/sessions.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/memory_database.h"
 
 namespace chainfleet {
 
@@ -142,7 +142,7 @@ class DispatcherTest : public testing::Test {
   DispatcherTest() { Start(); }
 
   void Start() {
-    store_ = std::make_unique<MemoryStateStore>(database_);
+    store_ = database_.Open();
     StartOn(store_.get());
   }
   void StartOn(StateStore* store) {
@@ -233,8 +233,8 @@ class DispatcherTest : public testing::Test {
   static inline const absl::Duration kTermAndGrace = limits::kLeaseTtl + limits::kLeaseGrace;
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
-  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>("incarnation-1");
-  std::unique_ptr<MemoryStateStore> store_;
+  MemoryDatabase database_{"incarnation-1"};
+  std::unique_ptr<StateStore> store_;
   TraceTable traces_{&executor_};
   std::unique_ptr<Coordinator> coordinator_;
   StateWriter* writer_ = nullptr;  // the coordinator's parts

@@ -73,7 +73,7 @@ TEST_F(DispatcherStore, RestartOfBothEndsTheLease) {
 }
 
 TEST_F(DispatcherStore, FullDiskRefusesChangesAndLosesNothing) {
-  RecordingStore store(database_);
+  RecordingStore store(database_.Open());
   StartOn(&store);
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
@@ -93,7 +93,7 @@ TEST_F(DispatcherStore, FullDiskRefusesChangesAndLosesNothing) {
 }
 
 TEST_F(DispatcherStore, DeletedJobsArePurgedPageAfterPage) {
-  RecordingStore store(database_);
+  RecordingStore store(database_.Open());
   StartOn(&store);
   FakeWorker worker("w1");
   std::vector<ChainId> chains;
@@ -119,7 +119,7 @@ TEST_F(DispatcherStore, DeletedJobsArePurgedPageAfterPage) {
 TEST_F(DispatcherStore, LostStoreEndsTheProcessAndAnswersNotLeader) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
-  const MemoryStateStore successor(database_);
+  const std::unique_ptr<StateStore> successor = database_.Open();
   const auto refused = Commit(worker, worker.NextCommit(chain));
   EXPECT_TRUE(absl::IsUnavailable(refused.status()));
   EXPECT_EQ(ReasonOf(refused.status()), "NOT_LEADER");

@@ -89,7 +89,7 @@ TEST_F(DispatcherTenants, AnEmptyFleetIsSharedByTheWeights) {
   options.id_key = RngKey{42};
   options.shares.weights["three"] = 3;
   coordinator_.reset();
-  store_ = std::make_unique<MemoryStateStore>(database_);
+  store_ = database_.Open();
   Begin(store_.get(), options);
   const std::string one = CreateFor("one", "job", 40), three = CreateFor("three", "job", 40);
   FakeWorker worker("w1", 16);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/store/draw_codec/object_names.h"
-#include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/control/coordinator.h"
@@ -15,6 +14,7 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/forwarding_blobs.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/rows_in_memory.h"
 
 namespace chainfleet {
 namespace {
@@ -193,7 +193,8 @@ class World {
   std::vector<Actor> actors_;
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
-  RecordingStore store_;
+  // Thousands of orders each begin with an empty store: maps take no time to open.
+  RecordingStore store_{std::make_unique<RowsInMemoryStore>(std::make_shared<RowsInMemory>("incarnation-1"))};
   SteppedBlobs blobs_{[this] { LetOthersRun(); }};
   Coordinator coordinator_{&clock_, &executor_, &store_, store_.Load().value(), DispatcherOptions{.id_key = RngKey{1}}};
   Catalog& catalog_ = coordinator_.catalog();

@@ -1,4 +1,4 @@
-// A StateStore over memory that counts its groups and fails when told to, as a full disk or a lost leadership does.
+// A StateStore over another that counts its groups and fails when told to, as a full disk or a lost leadership does.
 #pragma once
 
 #include <functional>
@@ -6,14 +6,14 @@
 #include <optional>
 #include <vector>
 
-#include "core/store/state_store/memory_state_store.h"
+#include "tests/support/memory_database.h"
 
 namespace chainfleet {
 
 class RecordingStore final : public StateStore {
  public:
-  explicit RecordingStore(std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>("incarnation-1"))
-      : store_(std::move(database)) {}
+  explicit RecordingStore(std::unique_ptr<StateStore> store = MemoryDatabase("incarnation-1").Open())
+      : store_(std::move(store)) {}
 
   // Apply returns `status` as a whole.
   void FailWith(absl::Status status) { failure_ = std::move(status); }
@@ -23,64 +23,64 @@ class RecordingStore final : public StateStore {
   // Before each Apply and ListGarbage.
   void BeforeEachCall(std::function<void()> hook) { hook_ = std::move(hook); }
 
-  std::string incarnation() const override { return store_.incarnation(); }
-  int64_t generation() const override { return store_.generation(); }
-  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return store_.FormerIncarnations(); }
+  std::string incarnation() const override { return store_->incarnation(); }
+  int64_t generation() const override { return store_->generation(); }
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return store_->FormerIncarnations(); }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override {
     if (hook_) hook_();
     group_sizes_.push_back(static_cast<int>(changes.size()));
     if (failure_) return *failure_;
-    if (!full_) return store_.Apply(changes, wall);
+    if (!full_) return store_->Apply(changes, wall);
     std::vector<ApplyResult> results(changes.size());
     for (ApplyResult& result : results) {
       result.status = WithReason(absl::ResourceExhaustedError("disk full"), "DISK_FULL");
     }
     return results;
   }
-  absl::StatusOr<StoredState> Load() override { return store_.Load(); }
+  absl::StatusOr<StoredState> Load() override { return store_->Load(); }
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override {
-    return store_.ListSegments(query);
+    return store_->ListSegments(query);
   }
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override {
-    return store_.FindSegment(job, object);
+    return store_->FindSegment(job, object);
   }
   absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override {
-    return store_.FindSnapshot(job, number);
+    return store_->FindSnapshot(job, number);
   }
   absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit) override {
-    return store_.ListSnapshots(job, after, limit);
+    return store_->ListSnapshots(job, after, limit);
   }
   absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit) override {
-    return store_.ListExpired(last, limit);
+    return store_->ListExpired(last, limit);
   }
-  absl::StatusOr<int64_t> LastExpired() override { return store_.LastExpired(); }
+  absl::StatusOr<int64_t> LastExpired() override { return store_->LastExpired(); }
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override {
-    return store_.ListCorrupt(after, limit);
+    return store_->ListCorrupt(after, limit);
   }
-  absl::StatusOr<int64_t> CountCorrupt() override { return store_.CountCorrupt(); }
+  absl::StatusOr<int64_t> CountCorrupt() override { return store_->CountCorrupt(); }
   absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) override {
-    return store_.ListEvaluations(query);
+    return store_->ListEvaluations(query);
   }
-  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override { return store_.FindEvaluation(id); }
+  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override { return store_->FindEvaluation(id); }
   absl::StatusOr<std::string> FindFinding(const std::string& job, const std::string& part) override {
-    return store_.FindFinding(job, part);
+    return store_->FindFinding(job, part);
   }
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override {
-    return store_.MayCommit(chain, lease_epoch);
+    return store_->MayCommit(chain, lease_epoch);
   }
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override {
-    return store_.ReferencesOfChain(chain);
+    return store_->ReferencesOfChain(chain);
   }
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) override {
-    return store_.ListSweeps(after, limit);
+    return store_->ListSweeps(after, limit);
   }
   absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) override {
     if (hook_) hook_();
-    return store_.ListGarbage(after, limit);
+    return store_->ListGarbage(after, limit);
   }
 
  private:
-  MemoryStateStore store_;
+  const std::unique_ptr<StateStore> store_;
   std::optional<absl::Status> failure_;
   bool full_ = false;
   std::vector<int> group_sizes_;

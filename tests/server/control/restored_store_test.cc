@@ -64,7 +64,7 @@ class RestoredStoreTest : public DispatcherTest {
   // As a server that was started with --restored.
   RestoredStore Restore() {
     coordinator_.reset();
-    store_ = std::make_unique<MemoryStateStore>(database_, "incarnation-" + std::to_string(++incarnations_));
+    store_ = database_.OpenRestored("incarnation-" + std::to_string(++incarnations_));
     blobs_.questions = 0;
     blobs_.prefixes.clear();
     StateWriter writer(&clock_, &executor_, store_.get(), nullptr);

@@ -10,13 +10,13 @@
 #include "core/domain/job_spec.h"
 #include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
-#include "core/store/state_store/memory_state_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/predict/evaluation_memory.h"
 #include "tests/server/predict/fake_serving.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/memory_database.h"
 
 namespace chainfleet {
 namespace {
@@ -90,7 +90,7 @@ struct World {
     c.commit.lease_epoch = 1;
     c.commit.resume_point = {1, "state", std::nullopt, {}};
     c.commit.segment = Segment{.first_index = 0, .steps = {1}, .weights = {1}, .kinds = {DrawKind::kTheta}};
-    c.commit.segment->parent_digest = store.Load()->jobs.at(0).chains.at(0).last_digest;
+    c.commit.segment->parent_digest = store->Load()->jobs.at(0).chains.at(0).last_digest;
     c.worker = "w";
     c.incarnation = "life";
     Apply(c);
@@ -99,7 +99,7 @@ struct World {
   }
 
   void Apply(StateChange change) {
-    const auto results = store.Apply(std::vector<StateChange>{std::move(change)}, absl::UnixEpoch());
+    const auto results = store->Apply(std::vector<StateChange>{std::move(change)}, absl::UnixEpoch());
     EXPECT_TRUE(results.ok() && results->front().status.ok())
         << (results.ok() ? results->front().status : results.status());
   }
@@ -140,13 +140,13 @@ struct World {
     executor.RunUntilIdle();
     return answer ? *answer : absl::InternalError("never answered");
   }
-  EvaluationRow Stored(const std::string& id) { return store.FindEvaluation(id).value(); }
+  EvaluationRow Stored(const std::string& id) { return store->FindEvaluation(id).value(); }
 
   FakeClock clock;
   ManualExecutor executor{&clock};
-  MemoryStateStore store{std::make_shared<MemoryDatabase>("store")};
+  const std::unique_ptr<StateStore> store = MemoryDatabase("store").Open();
   MemoryBlobStore blobs;
-  StoredLog log{&executor, &store};
+  StoredLog log{&executor, store.get()};
   testing::FakeDrawCatalog catalog{&executor, {2, 1}, 2};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(2)};
   ShardQueue queue{&clock, &executor, &port};
@@ -245,7 +245,7 @@ TEST(EvaluationOperations, WaitForWorkersButNotForEver) {
 TEST(EvaluationOperations, FailAtOnceByWhatWouldComeAgain) {
   World world;
   EXPECT_EQ(world.Start("", "none").status().code(), absl::StatusCode::kNotFound) << "nothing is stored";
-  EXPECT_THAT(*world.store.ListEvaluations({}), IsEmpty());
+  EXPECT_THAT(*world.store->ListEvaluations({}), IsEmpty());
   ASSERT_TRUE(world.blobs.Delete("data").ok());
   const std::string id = world.Start()->row.id;
   EXPECT_EQ(world.Stored(id).state, EvaluationState::kFailed);

@@ -370,14 +370,14 @@ TEST_F(DatasetTest, PutAgainRepairsADamagedShardAndAMissingOne) {
   ASSERT_TRUE(blobs_.Delete(shard).ok());
   EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
   EXPECT_TRUE(blobs_.Get(shard).value() == bytes);
-  EXPECT_TRUE(state_.ListGarbage("", 10)->empty());
+  EXPECT_TRUE(state_->ListGarbage("", 10)->empty());
 }
 
 TEST_F(DatasetTest, WhatIsPutAgainAfterItsDeletionSurvivesALateCollector) {
   ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
   const std::string digest = content_.datasets().Get("digits")->digest;
   ASSERT_TRUE(Delete("digits").ok());
-  const std::vector<std::string> listed = state_.ListGarbage("", 10).value();
+  const std::vector<std::string> listed = state_->ListGarbage("", 10).value();
   ASSERT_FALSE(listed.empty());
   ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
   EXPECT_EQ(content_.datasets().Get("digits")->digest, digest);

@@ -112,7 +112,7 @@ TEST_F(InferenceServiceTest, CorruptDrawsMakeNoModelReady) {
   MakeVersion();
   EXPECT_TRUE(IsReady() && IsReady("1"));
   Waited<absl::StatusOr<bool>> marked;
-  versions_.MarkCorrupt(job_, state_.ListSegments({.job = job_})->at(0).segment.object.name, marked.Take());
+  versions_.MarkCorrupt(job_, state_->ListSegments({.job = job_})->at(0).segment.object.name, marked.Take());
   ASSERT_TRUE(marked.Get()->ok());
   EXPECT_FALSE(IsReady());
   EXPECT_FALSE(IsReady("1"));

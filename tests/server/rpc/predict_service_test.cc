@@ -350,7 +350,7 @@ TEST_F(PredictServiceTest, RefusesAnEvaluationByTheFieldsThatAreWrong) {
   const absl::Status refused = Start(request).status();
   for (const FieldViolation& violation : FieldViolationsOf(refused)) paths.push_back(violation.path);
   EXPECT_THAT(paths, testing::ElementsAre("curve_points", "corruptions"));
-  EXPECT_TRUE(state_.ListEvaluations({})->empty());
+  EXPECT_TRUE(state_->ListEvaluations({})->empty());
 }
 
 }  // namespace

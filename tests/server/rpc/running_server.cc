@@ -23,10 +23,10 @@ DispatcherOptions Options(FinalFindings* findings, const TenantLimits& tenant_li
 RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tenant_calls,
                              const TenantLimits& tenant_limits)
     : auth_(std::move(tokens)),
-      coordinator_(&clock_, threads_.get(), &state_, state_.Load().value(), Options(&findings_, tenant_limits)),
+      coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
-             .state = &state_,
+             .state = state_.get(),
              .blobs = &blobs_,
              .writer = &coordinator_.writer(),
              .catalog = &content_,

@@ -18,7 +18,6 @@
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
 #include "core/store/blob_store/memory_blob_store.h"
-#include "core/store/state_store/memory_state_store.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/dispatcher_draw_catalog.h"
 #include "server/control/coordinator.h"
@@ -26,6 +25,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/selection_query.h"
+#include "tests/support/memory_database.h"
 
 namespace chainfleet {
 
@@ -112,7 +112,7 @@ class RunningServer : public ::testing::Test {
   std::string token_;  // of Call; empty: none
   const SystemClock clock_;
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
-  MemoryStateStore state_{std::make_shared<MemoryDatabase>("store")};
+  const std::unique_ptr<StateStore> state_ = MemoryDatabase("store").Open();
   MemoryBlobStore blobs_;
   Authenticator auth_;
   MetricsRegistry registry_{"server"};
@@ -125,7 +125,7 @@ class RunningServer : public ::testing::Test {
   ObjectChecks object_checks_{threads_.get(), 2};
   Strand computing_{threads_.get()};
   TraceTable traces_{&computing_};
-  FinalFindings findings_{threads_.get(), &state_, &traces_};
+  FinalFindings findings_{threads_.get(), state_.get(), &traces_};
   Coordinator coordinator_;
   Catalog& content_ = coordinator_.catalog();
   Versions& versions_ = coordinator_.versions();
@@ -137,7 +137,7 @@ class RunningServer : public ::testing::Test {
   PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};
   Batcher batcher_{&clock_, threads_.get(), &router_, &statistics_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
-  EvaluationStore evaluation_log_{&coordinator_.writer(), &state_};
+  EvaluationStore evaluation_log_{&coordinator_.writer(), state_.get()};
   EvaluationOperations evaluations_{&clock_,          threads_.get(),         &evaluator_,
                                     &evaluation_log_, ProtoEvaluationCodec(), RngKey{7}};
   std::unique_ptr<GrpcServer> server_;

@@ -113,7 +113,7 @@ TEST_F(WorkerServiceTest, WhatAnEndedJobLeavesOutlivesTheMemoryOfTheServer) {
   EXPECT_EQ(before.diagnostics(0).mean(), 3);
 
   TraceTable nothing(&computing_);
-  const FinalFindings afterwards(threads_.get(), &state_, &nothing);
+  const FinalFindings afterwards(threads_.get(), state_.get(), &nothing);
   JobView view = dispatcher_.GetJob(grant.chain.job).value();
   view.chains.front().stats = {};
   EXPECT_EQ(afterwards.Render(view)->SerializeAsString(), before.SerializeAsString());
@@ -162,7 +162,7 @@ TEST_F(WorkerServiceTest, ReadingAChangedSegmentIsDataLossAndLeavesItsDrawsOut) 
   EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ReasonOf(read.status()), "DIGEST_MISMATCH");
   ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a change behind the mark: it has been applied
-  const auto record = state_.FindSegment(grant.chain.job, ref.name);
+  const auto record = state_->FindSegment(grant.chain.job, ref.name);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_TRUE(record->corrupt);
 }
@@ -178,7 +178,7 @@ TEST_F(WorkerServiceTest, MarksADrawWhoseObjectIsGone) {
   EXPECT_TRUE(absl::IsDataLoss(read)) << read;
   EXPECT_EQ(ReasonOf(read), "OBJECT_MISSING");
   ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a change behind the mark: it has been applied
-  EXPECT_EQ(state_.CountCorrupt().value(), 1);
+  EXPECT_EQ(state_->CountCorrupt().value(), 1);
 }
 
 TEST_F(WorkerServiceTest, CountsDrawsFoundCorruptByReadersAndByPredictions) {
@@ -229,19 +229,19 @@ TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsLookedForAgain) {
   *message.mutable_header()->mutable_blob() = ToProto(ref);
   ASSERT_TRUE(writer->Write(message));
   ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, RefOf(grant, "in time"), "in time").ok());
-  EXPECT_TRUE(state_.ListSweeps(0, 10)->empty());
+  EXPECT_TRUE(state_->ListSweeps(0, 10)->empty());
   ASSERT_TRUE(SetIntent("walk", v1::Job::CANCEL).ok());
-  const std::vector<ChainSweep> sweeps = state_.ListSweeps(0, 10).value();
+  const std::vector<ChainSweep> sweeps = state_->ListSweeps(0, 10).value();
   ASSERT_EQ(sweeps.size(), 1u);
   const std::vector<StateChange> swept{change::EndSweep{sweeps[0].ticket}};
-  ASSERT_TRUE(state_.Apply(swept, absl::UnixEpoch()).ok());
+  ASSERT_TRUE(state_->Apply(swept, absl::UnixEpoch()).ok());
   message.set_data("draws");
   ASSERT_TRUE(writer->Write(message));
   writer->WritesDone();
   ASSERT_TRUE(writer->Finish().ok()) << "its header came in time";
   ASSERT_TRUE(SetIntent("walk", v1::Job::DELETE).ok());  // a change behind the queueing: it has been applied
-  ASSERT_EQ(state_.ListSweeps(0, 10)->size(), 1u);
-  EXPECT_EQ(state_.ListSweeps(0, 10)->at(0).chain, grant.chain);
+  ASSERT_EQ(state_->ListSweeps(0, 10)->size(), 1u);
+  EXPECT_EQ(state_->ListSweeps(0, 10)->at(0).chain, grant.chain);
 }
 
 TEST_F(WorkerServiceTest, ObjectsThatAreNoCommittedSegmentsAreNotRead) {

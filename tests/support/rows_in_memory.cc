@@ -1,4 +1,4 @@
-#include "core/store/state_store/memory_state_store.h"
+#include "tests/support/rows_in_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -315,15 +315,6 @@ class MemoryRows final : public StateRows {
     return absl::OkStatus();
   }
 
-  bool MayHaveObjects() const {
-    return !jobs.empty() || !datasets.empty() || !models.empty() || !garbage.empty() || !held.empty();
-  }
-
-  void Restore() {
-    for (auto& [id, row] : chains) row.lease_epoch += kRestoredLeap;
-    for (auto& [id, job] : jobs) job.last_snapshot += kRestoredLeap;
-  }
-
   template <typename Matches>
   std::optional<EvaluationRow> FindEvaluationIf(Matches matches) const {
     for (const auto& [sequence, row] : evaluations) {
@@ -351,56 +342,28 @@ class MemoryRows final : public StateRows {
 
 }  // namespace
 
-struct MemoryDatabase::Tables {
+struct RowsInMemory::Tables {
   Mutex mutex;
-  std::vector<std::string> incarnations CHAINFLEET_GUARDED_BY(mutex);  // the present one is last
+  std::string incarnation;
   int64_t generation CHAINFLEET_GUARDED_BY(mutex) = 0;
-  ObjectHome home CHAINFLEET_GUARDED_BY(mutex);
   MemoryRows rows CHAINFLEET_GUARDED_BY(mutex);
 };
 
-MemoryDatabase::MemoryDatabase(std::string incarnation) : tables_(std::make_unique<Tables>()) {
-  MutexLock lock(&tables_->mutex);
-  tables_->incarnations.push_back(std::move(incarnation));
+RowsInMemory::RowsInMemory(std::string incarnation) : tables_(std::make_unique<Tables>()) {
+  tables_->incarnation = std::move(incarnation);
 }
-MemoryDatabase::~MemoryDatabase() = default;
+RowsInMemory::~RowsInMemory() = default;
 
-MemoryStateStore::MemoryStateStore(std::shared_ptr<MemoryDatabase> database) : database_(std::move(database)) {
+RowsInMemoryStore::RowsInMemoryStore(std::shared_ptr<RowsInMemory> database) : database_(std::move(database)) {
   MutexLock lock(&database_->tables_->mutex);
-  incarnation_ = database_->tables_->incarnations.back();
   generation_ = ++database_->tables_->generation;
 }
 
-absl::StatusOr<std::unique_ptr<MemoryStateStore>> MemoryStateStore::Open(std::shared_ptr<MemoryDatabase> database,
-                                                                         const ObjectHome& home) {
-  {
-    MutexLock lock(&database->tables_->mutex);
-    if (database->tables_->rows.MayHaveObjects()) {
-      CHAINFLEET_RETURN_IF_ERROR(CheckHome(database->tables_->home, home));
-    }
-    if (!home.id.empty()) database->tables_->home = home;
-  }
-  return std::make_unique<MemoryStateStore>(std::move(database));
-}
+std::string RowsInMemoryStore::incarnation() const { return database_->tables_->incarnation; }
 
-MemoryStateStore::MemoryStateStore(std::shared_ptr<MemoryDatabase> database, const std::string& fresh_incarnation)
-    : database_(std::move(database)), incarnation_(fresh_incarnation) {
-  MemoryDatabase::Tables& t = *database_->tables_;
-  MutexLock lock(&t.mutex);
-  t.incarnations.push_back(fresh_incarnation);
-  generation_ = t.generation += 1 + kRestoredLeap;
-  t.rows.Restore();
-}
-
-absl::StatusOr<std::vector<std::string>> MemoryStateStore::FormerIncarnations() {
-  MemoryDatabase::Tables& t = *database_->tables_;
-  MutexLock lock(&t.mutex);
-  return std::vector<std::string>(t.incarnations.begin(), t.incarnations.end() - 1);
-}
-
-absl::StatusOr<std::vector<ApplyResult>> MemoryStateStore::Apply(std::span<const StateChange> changes,
-                                                                 absl::Time wall) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<ApplyResult>> RowsInMemoryStore::Apply(std::span<const StateChange> changes,
+                                                                  absl::Time wall) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   CHAINFLEET_RETURN_IF_ERROR(CheckGeneration(generation_, t.generation));
   std::vector<ApplyResult> results;
@@ -411,8 +374,8 @@ absl::StatusOr<std::vector<ApplyResult>> MemoryStateStore::Apply(std::span<const
   return results;
 }
 
-absl::StatusOr<StoredState> MemoryStateStore::Load() {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<StoredState> RowsInMemoryStore::Load() {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   StoredState state;
   for (const auto& [id, job] : t.rows.jobs) {
@@ -432,8 +395,8 @@ absl::StatusOr<StoredState> MemoryStateStore::Load() {
   return state;
 }
 
-absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListSegments(const SegmentQuery& query) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<SegmentRecord>> RowsInMemoryStore::ListSegments(const SegmentQuery& query) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   std::vector<SegmentRecord> records;
   auto i = t.rows.segments.upper_bound({{query.job, query.after_chain}, query.after_first_index});
@@ -445,8 +408,8 @@ absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListSegments(const 
   return records;
 }
 
-absl::StatusOr<SegmentRecord> MemoryStateStore::FindSegment(const std::string& job, const std::string& object) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<SegmentRecord> RowsInMemoryStore::FindSegment(const std::string& job, const std::string& object) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   for (const auto& [key, record] : t.rows.segments) {
     if (key.first.job == job && record.segment.object.name == object) return record;
@@ -454,17 +417,17 @@ absl::StatusOr<SegmentRecord> MemoryStateStore::FindSegment(const std::string& j
   return absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object));
 }
 
-absl::StatusOr<Snapshot> MemoryStateStore::FindSnapshot(const std::string& job, int64_t number) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<Snapshot> RowsInMemoryStore::FindSnapshot(const std::string& job, int64_t number) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, t.rows.FindSnapshot(job, number));
   if (snapshot) return *std::move(snapshot);
   return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
 }
 
-absl::StatusOr<std::vector<Snapshot>> MemoryStateStore::ListSnapshots(const std::string& job, int64_t after,
-                                                                      int32_t limit) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<Snapshot>> RowsInMemoryStore::ListSnapshots(const std::string& job, int64_t after,
+                                                                       int32_t limit) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   std::vector<Snapshot> snapshots;
   const auto found = t.rows.jobs.find(job);
@@ -476,8 +439,8 @@ absl::StatusOr<std::vector<Snapshot>> MemoryStateStore::ListSnapshots(const std:
   return snapshots;
 }
 
-absl::StatusOr<std::vector<ExpiredObject>> MemoryStateStore::ListExpired(int64_t last, int32_t limit) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<ExpiredObject>> RowsInMemoryStore::ListExpired(int64_t last, int32_t limit) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   std::vector<ExpiredObject> objects;
   for (const auto& [ticket, expired] : t.rows.expired) {
@@ -487,14 +450,14 @@ absl::StatusOr<std::vector<ExpiredObject>> MemoryStateStore::ListExpired(int64_t
   return objects;
 }
 
-absl::StatusOr<int64_t> MemoryStateStore::LastExpired() {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<int64_t> RowsInMemoryStore::LastExpired() {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   return t.rows.expired.empty() ? 0 : t.rows.expired.rbegin()->first;
 }
 
-absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<SegmentRecord>> RowsInMemoryStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   std::vector<SegmentRecord> records;
   for (auto i = t.rows.segments.upper_bound({after.chain, after.first_index}); i != t.rows.segments.end(); ++i) {
@@ -504,15 +467,15 @@ absl::StatusOr<std::vector<SegmentRecord>> MemoryStateStore::ListCorrupt(const S
   return records;
 }
 
-absl::StatusOr<int64_t> MemoryStateStore::CountCorrupt() {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<int64_t> RowsInMemoryStore::CountCorrupt() {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   return std::ranges::count_if(t.rows.segments,
                                [](const auto& entry) { return entry.second.corrupt && !entry.second.deleted; });
 }
 
-absl::StatusOr<std::vector<EvaluationRow>> MemoryStateStore::ListEvaluations(const EvaluationQuery& query) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<EvaluationRow>> RowsInMemoryStore::ListEvaluations(const EvaluationQuery& query) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   std::vector<EvaluationRow> rows;
   for (auto i = t.rows.evaluations.rbegin(); i != t.rows.evaluations.rend(); ++i) {
@@ -528,31 +491,31 @@ absl::StatusOr<std::vector<EvaluationRow>> MemoryStateStore::ListEvaluations(con
   return rows;
 }
 
-absl::StatusOr<EvaluationRow> MemoryStateStore::FindEvaluation(const std::string& id) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<EvaluationRow> RowsInMemoryStore::FindEvaluation(const std::string& id) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<EvaluationRow> row, t.rows.FindEvaluation(id));
   if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
   return *row;
 }
 
-absl::StatusOr<std::string> MemoryStateStore::FindFinding(const std::string& job, const std::string& part) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::string> RowsInMemoryStore::FindFinding(const std::string& job, const std::string& part) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   const auto body = Find(t.rows.findings, std::pair(job, part));
   if (!body) return NoSuchFinding(job, part);
   return *body;
 }
 
-absl::StatusOr<bool> MemoryStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<bool> RowsInMemoryStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   const auto row = Find(t.rows.chains, chain);
   return row && !IsFinal(row->state) && row->lease_epoch <= lease_epoch && !t.rows.jobs.at(chain.job).purged;
 }
 
-absl::StatusOr<ChainReferences> MemoryStateStore::ReferencesOfChain(const ChainId& chain) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<ChainReferences> RowsInMemoryStore::ReferencesOfChain(const ChainId& chain) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   ChainReferences references;
   if (const auto row = Find(t.rows.chains, chain)) {
@@ -570,8 +533,8 @@ absl::StatusOr<ChainReferences> MemoryStateStore::ReferencesOfChain(const ChainI
   return references;
 }
 
-absl::StatusOr<std::vector<ChainSweep>> MemoryStateStore::ListSweeps(int64_t after, int32_t limit) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<ChainSweep>> RowsInMemoryStore::ListSweeps(int64_t after, int32_t limit) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   std::vector<ChainSweep> sweeps;
   for (auto i = t.rows.sweeps.upper_bound(after); i != t.rows.sweeps.end(); ++i) {
@@ -581,8 +544,8 @@ absl::StatusOr<std::vector<ChainSweep>> MemoryStateStore::ListSweeps(int64_t aft
   return sweeps;
 }
 
-absl::StatusOr<std::vector<std::string>> MemoryStateStore::ListGarbage(const std::string& after, int32_t limit) {
-  MemoryDatabase::Tables& t = *database_->tables_;
+absl::StatusOr<std::vector<std::string>> RowsInMemoryStore::ListGarbage(const std::string& after, int32_t limit) {
+  RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   std::vector<std::string> objects;
   for (auto i = t.rows.garbage.upper_bound(after); i != t.rows.garbage.end(); ++i) {

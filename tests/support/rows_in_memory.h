@@ -1,39 +1,34 @@
-// A StateStore in memory: for tests and the simulator, also with several coordinators on one database.
+// A StateStore over maps, for the simulation: a run takes half the time of one on SQL. Several coordinators may share
+// its rows.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "core/store/state_store/object_home.h"
 #include "core/store/state_store/state_store.h"
 
 namespace chainfleet {
 
 // What survives a coordinator. Thread-safe.
-class MemoryDatabase {
+class RowsInMemory {
  public:
-  explicit MemoryDatabase(std::string incarnation);
-  ~MemoryDatabase();
+  explicit RowsInMemory(std::string incarnation);
+  ~RowsInMemory();
 
  private:
-  friend class MemoryStateStore;
+  friend class RowsInMemoryStore;
   struct Tables;
   std::unique_ptr<Tables> tables_;
 };
 
-class MemoryStateStore final : public StateStore {
+class RowsInMemoryStore final : public StateStore {
  public:
   // Takes `database` over.
-  explicit MemoryStateStore(std::shared_ptr<MemoryDatabase> database);
-  // The same for who looks for its objects at `home`. OTHER_STORE of object_home.h: nothing was taken over.
-  static absl::StatusOr<std::unique_ptr<MemoryStateStore>> Open(std::shared_ptr<MemoryDatabase> database,
-                                                                const ObjectHome& home);
-  // The same as restored, under another name.
-  MemoryStateStore(std::shared_ptr<MemoryDatabase> database, const std::string& fresh_incarnation);
+  explicit RowsInMemoryStore(std::shared_ptr<RowsInMemory> database);
 
-  std::string incarnation() const override { return incarnation_; }
+  std::string incarnation() const override;
   int64_t generation() const override { return generation_; }
-  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override;
+  absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return std::vector<std::string>(); }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
   absl::StatusOr<StoredState> Load() override;
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
@@ -53,8 +48,7 @@ class MemoryStateStore final : public StateStore {
   absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) override;
 
  private:
-  const std::shared_ptr<MemoryDatabase> database_;
-  std::string incarnation_;
+  const std::shared_ptr<RowsInMemory> database_;
   int64_t generation_ = 0;
 };
 

@@ -1,0 +1,41 @@
+// A database of SQLite in this process's memory, and the state stores that tests open on it: the SQL that ships,
+// without a disk.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/store/state_store/sqlite_connection.h"
+#include "core/store/state_store/sqlite_state_store.h"
+
+namespace chainfleet {
+
+// Outlives the stores that are open on it, and they outlive it.
+class MemoryDatabase {
+ public:
+  explicit MemoryDatabase(std::string incarnation) : incarnation_(std::move(incarnation)) {}
+
+  // Takes the database over.
+  std::unique_ptr<StateStore> Open() { return OpenAt({}).value(); }
+  absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) {
+    return OpenSqliteStateStore(path_, incarnation_, Opening::kUsual, home);
+  }
+  // As a backup that was put back.
+  std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) {
+    return OpenSqliteStateStore(path_, fresh_incarnation, Opening::kRestored).value();
+  }
+
+ private:
+  static std::string NextPath() {
+    static std::atomic<int> made = 0;
+    return ":memory:" + std::to_string(++made);
+  }
+
+  const std::string incarnation_;
+  const std::string path_ = NextPath();
+  const std::unique_ptr<SqliteConnection> keeper_ = SqliteConnection::Open(path_).value();
+};
+
+}  // namespace chainfleet

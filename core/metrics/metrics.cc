@@ -124,11 +124,11 @@ struct MetricsRegistry::Impl {
 };
 
 MetricsRegistry::MetricsRegistry(const std::string& program) : impl_(std::make_unique<Impl>()) {
-  AddGauge("chainfleet_build_info", "Always 1; the labels say what runs.",
+  AddGauge("chainfleet_build_info", "Always 1; the labels name the program and its version.",
            {{"program", program}, {"version", kVersion}})
       .Set(1);
-  Counter& cpu = AddCounter("chainfleet_process_cpu_seconds_total", "CPU time of the process, user and system.");
-  Gauge& memory = AddGauge("chainfleet_process_resident_memory_bytes", "Resident memory of the process.");
+  Counter& cpu = AddCounter("chainfleet_process_cpu_seconds_total", "User and system CPU seconds of the process.");
+  Gauge& memory = AddGauge("chainfleet_process_resident_memory_bytes", "Resident memory of the process in bytes.");
   Gauge& descriptors = AddGauge("chainfleet_process_open_fds", "Open file descriptors of the process.");
   BeforeScrape([this, &cpu, &memory, &descriptors] {
     const double seconds = CpuSeconds();

@@ -34,17 +34,17 @@ def fleet():
         figure("Workers", "sum(chainfleet_workers)", "none", "Workers that synchronised within their lease.", "0, or fewer than were started.",
                below=[(1, BAD)]),
         figure("Slots in use", 'sum(chainfleet_chains{state="LEASED"}) / sum(chainfleet_chain_slots)', "percentunit",
-               "Chains that run, of all that the workers take.", "low while chains wait: their memory does not fit, or they rest between attempts.",
+               "Share of chain slots in use.", "low while chains wait: their memory does not fit, or they rest between attempts.",
                decimals=0),
-        figure("Waiting chains", "sum(chainfleet_waiting_chains)", "none", "Chains that want a worker.", "above 0 and not falling."),
-        figure("Longest wait", "max(chainfleet_waiting_seconds)", "s", "How long the chain that waits longest has waited.",
+        figure("Waiting chains", "sum(chainfleet_waiting_chains)", "none", "Chains of running jobs that wait for a worker.", "above 0 and not falling."),
+        figure("Longest wait", "max(chainfleet_waiting_seconds)", "s", "Time that the longest-waiting chain has waited.",
                "minutes where workers should be free; alert QueueAgeHigh above 15 minutes.", [(300, WARNING), (900, BAD)]),
         figure("Draws a second", per_second("chainfleet_committed_draws_total"), "cps", "Draws in accepted commits.",
                "0 while jobs run that are past their burn-in.", decimals=1)]
     work = [
         curves("Chains and slots", [('sum(chainfleet_chains{state="LEASED"})', "running"), ("sum(chainfleet_chain_slots)", "slots"),
                                     ("sum(chainfleet_waiting_chains)", "waiting")], "none",
-               "Chains that run and wait, and how many the workers take.", "waiting chains below free slots; slots that drop: workers are gone."),
+               "Running chains, waiting chains and chain slots.", "waiting chains below free slots; slots that drop: workers are gone."),
         curves("Draws committed", [(per_second("chainfleet_committed_draws_total"), "draws")], "cps", "Draws in accepted commits, a second.",
                "a fall to 0 while chains run: commits are refused or the store is full."),
         curves("Jobs by state", [("sum by (state) (chainfleet_jobs)", "{{state}}")], "none", "Jobs that are not deleted.",
@@ -54,10 +54,10 @@ def fleet():
         curves("Leases", [(per_second("chainfleet_leases_granted_total"), "granted"),
                           (per_second("chainfleet_leases_ended_total", by="cause"), "ended: {{cause}}")], "cps",
                "Leases granted, and those that ended before their chain did.", "ended: lost or hung above 0: workers die, hang or are cut off."),
-        curves("Scheduling delay", quantiles("chainfleet_scheduling_delay_seconds"), "s", "From when a chain wants a worker to its lease.",
+        curves("Scheduling delay", quantiles("chainfleet_scheduling_delay_seconds"), "s", "Time that a chain waited for its lease.",
                "a median of minutes: more chains than slots."),
         curves("Preemptions", [("sum(increase(chainfleet_preemptions_total[$__rate_interval]))", "chains")], "none",
-               "Chains that gave way to one of a higher tier.", "all the time: low tiers never get far.", width=12),
+               "Chains preempted by a chain of a higher tier.", "all the time: low tiers never get far.", width=12),
         curves("Beyond the cap of 512 series", [("sum(chainfleet_chains_without_series)", "chains"), ("sum(chainfleet_jobs_without_series)", "jobs"),
                                                 ("sum(chainfleet_means_without_series)", "means of chains"),
                                                 ("sum(chainfleet_points_without_series)", "points"),
@@ -81,21 +81,21 @@ def job():
     chain = "{{job}} {{chain}}"
     now = [
         figure("Progress", f"chainfleet_job_progress_ratio{mine}", "percentunit",
-               "Steps done of all steps of its chains, or draws of until.max_draws if that is more.", "it stands still.",
+               "Fraction of the job's steps that are done, or of until.max_draws if that is larger.", "it stands still.",
                legend="{{job}}"),
         figure("Draws", f"chainfleet_job_draws{mine}", "short", "Committed draws.", "0 past the burn-in.", legend="{{job}}"),
         figure("Running chains", f"chainfleet_job_running_chains{mine}", "none", "Chains that are leased.", "0: they wait, or the job is paused.",
                below=[(1, WARNING)], legend="{{job}}"),
         figure("Lost chains", f"chainfleet_job_diverged_chains{mine}", "none", "Chains that diverged or failed.", "above 0: lower the step size.",
                [(1, BAD)], legend="{{job}}"),
-        figure("R-hat", f"max by (job) (chainfleet_job_rhat_max{mine})", "none", "Largest rank-normalised split R-hat of the quantities that decide (a network: its predictions).",
+        figure("R-hat", f"max by (job) (chainfleet_job_rhat_max{mine})", "none", "Largest rank-normalised split R-hat of the deciding quantities (for a network: its predictions).",
                "above 1.01 chains have not mixed, above 1.1 they disagree.", [(1.01, WARNING), (1.1, BAD)], legend="{{job}}", decimals=3),
         figure("Bulk ESS", f"min by (job) (chainfleet_job_ess_bulk_min{mine})", "short", "Smallest effective sample size of means.",
                "below 100 averages are not worth much; 400 is a fair aim.", below=[(100, BAD), (400, WARNING)], legend="{{job}}"),
         figure("Tail ESS", f"min by (job) (chainfleet_job_ess_tail_min{mine})", "short", "Smallest effective sample size of 5 % and 95 % quantiles.",
                "below 100, or far below bulk ESS: the tails are not explored.", below=[(100, BAD), (400, WARNING)], legend="{{job}}"),
         figure("ESS a second", f"min by (job) (chainfleet_job_ess_per_second{mine})", "none",
-               "Smallest bulk ESS, of the newest 1,000 traced values of a chain, for each second in which these were made.",
+               "Smallest bulk ESS of a chain's newest 1,000 traced values, divided by the time that it took to produce them.",
                "it falls: the chains wait, or slow down.", legend="{{job}}", decimals=2)]
     convergence = [
         curves("R-hat", [(f"chainfleet_job_rhat_max{mine}", "{{job}} {{point}}")], "none", "Largest R-hat, of each point of a sweep.",
@@ -104,11 +104,11 @@ def job():
                                          (f"chainfleet_job_ess_tail_min{mine}", "{{job}} {{point}} tail")], "short",
                "Smallest effective sample sizes, of each point of a sweep.", "flat while draws grow: the chain is stuck."),
         curves("ESS a second", [(f"chainfleet_job_ess_per_second{mine}", "{{job}} {{point}}")], "none",
-               "What a second brings now: over the time in which the newest 1,000 traced values of a chain were made.",
+               "Smallest bulk ESS divided by the time that it took to produce a chain's newest 1,000 traced values.",
                "it falls: the chains wait, or slow down.", log=True),  # of small jobs thousands
         curves("Draws", [(f"chainfleet_job_draws{mine}", "{{job}}")], "short", "Committed draws.", "flat while chains run and the burn-in is over."),
         curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit",
-               "Steps done of all steps, or draws of until.max_draws if that is more.",
+               "Fraction of the job's steps that are done, or of until.max_draws if that is larger.",
                "flat while chains run and no draws come; alert NoDrawProgress after 20 minutes.", highest=1),
         curves("Chains", [(f"chainfleet_job_running_chains{mine}", "{{job}} running"), (f"chainfleet_job_diverged_chains{mine}", "{{job}} lost")],
                "none", "Chains that are leased, and that diverged or failed.", "lost chains above 0; running chains that come and go.")]
@@ -131,7 +131,7 @@ def job():
                "one chain stays behind: its worker is slow or gone."),
         curves("Step of chains", [(f"chainfleet_chain_step{mine}", chain)], "short", "Newest known step.",
                "a curve that falls back often: leases are lost."),
-        curves("Speed of chains", [(f"chainfleet_chain_steps_per_second{mine}", chain)], "ops", "Steps a second, as the worker says.",
+        curves("Speed of chains", [(f"chainfleet_chain_steps_per_second{mine}", chain)], "ops", "Steps per second, measured by the worker.",
                "one far below the others: look at its worker.")]
     return dashboard("chainfleet-job", "chainfleet / Job", "Do the chains of a job agree, and how fast does it get there?", EVENTS, [JOB],
                      [*now, section("Convergence"), *convergence, section("Chains that run now, at most 512"), *chains])
@@ -145,8 +145,8 @@ def workers():
         figure("Draining", f"sum(chainfleet_fleet_worker_draining{mine}) or vector(0)", "none", "Workers that hand their chains back.",
                "for longer than 5 minutes."),
         figure("Chains", f"sum(chainfleet_fleet_worker_chains{mine}) or vector(0)", "none", "Chains leased to them.", "0 while chains wait."),
-        figure("Slots", f"sum(chainfleet_fleet_worker_slots{mine}) or vector(0)", "none", "Chains that they take in all.", "fewer than the devices could hold."),
-        figure("Longest silence", f"max(chainfleet_fleet_worker_last_sync_seconds{mine})", "s", "Since a worker last synchronised.",
+        figure("Slots", f"sum(chainfleet_fleet_worker_slots{mine}) or vector(0)", "none", "Total chain slots of the workers.", "fewer than the devices could hold."),
+        figure("Longest silence", f"max(chainfleet_fleet_worker_last_sync_seconds{mine})", "s", "Time since a worker last synchronised.",
                "above 10 s: twice the usual interval. At 15 s (--lease) it is not listed any more: alert WorkerLost.", SILENCES, decimals=1),
         figure("Chain steps a second", per_second("chainfleet_worker_chain_steps_total", mine) + " or vector(0)", "ops",
                "Sampler steps, one for each chain of a batch.",
@@ -159,7 +159,7 @@ def workers():
     listed = table("Workers", ["worker", "host"], [
         (f"max by (worker, host) (chainfleet_fleet_worker_{name}{mine})", heading, unit) for name, heading, unit in (
             ("chains", "chains", "none"), ("slots", "slots", "none"), ("last_sync_seconds", "last sync", "s"), ("draining", "draining", "none"))],
-        "As the coordinator sees them; at most 512.", "a host that is missing; a last sync of more than 10 s.", width=12)
+        "Workers that the coordinator knows; at most 512.", "a host that is missing; a last sync of more than 10 s.", width=12)
     device = curves("Device time", [(per_second("chainfleet_worker_step_duration_seconds_sum", mine, "worker"), "{{worker}} steps"),
                     (per_second("chainfleet_worker_shard_unit_duration_seconds_sum", mine, "worker"), "{{worker}} predictions")], "percentunit",
                "Share of the time in which the device steps chains, or answers shards of predictions.",
@@ -170,12 +170,12 @@ def workers():
         curves("Time of a step", quantiles("chainfleet_worker_step_duration_seconds", mine, ("worker",), legend="{{worker}}"), "s",
                "One step of a batch of chains.", "p99 far above the median: something else uses the device.", log=True),
         curves("Gradients", [(per_second("chainfleet_worker_gradient_evaluations_total", mine, "worker, device"), "{{worker}} {{device}}")], "ops",
-               "Gradients of a chain's potential that samplers took, each over one batch.", "far fewer for each chain step than the sampler needs."),
+               "Gradient evaluations of a chain's potential, each over one batch.", "far fewer for each chain step than the sampler needs."),
         curves("Proposals", [(per_second("chainfleet_worker_proposals_total", mine, "worker, outcome"), "{{worker}} {{outcome}}")], "ops",
                "Proposals of Metropolis chains.", "accepted at 0: the step size is too large.", stacked=True),
         curves("Chains held", [(f"chainfleet_worker_chains{mine}", "{{worker}}")], "none", "As the worker says.",
                "not what the coordinator leased to it for longer than a lease."),
-        curves("Silence", [(f"chainfleet_fleet_worker_last_sync_seconds{mine}", "{{worker}}")], "s", "Since the worker last synchronised.",
+        curves("Silence", [(f"chainfleet_fleet_worker_last_sync_seconds{mine}", "{{worker}}")], "s", "Time since the worker last synchronised.",
                "above 10 s: its network, or a host that swaps or hangs. A curve that ends there: it was silent for its lease of 15 s.", limits=SILENCES),
         curves("Draws", [(per_second("chainfleet_worker_draws_committed_total", mine, "worker"), "{{worker}}")], "cps",
                "Draws in commits that the server accepted.",
@@ -198,10 +198,10 @@ def workers():
                "File descriptors and sockets.", "it grows without end.")]
     gpu = "{{worker}} GPU {{gpu}}"
     gpus = [
-        curves("GPU use", [(f"chainfleet_gpu_utilization_ratio{mine}", gpu)], "percentunit", "Share of the time in which a kernel ran, as NVML says.",
+        curves("GPU use", [(f"chainfleet_gpu_utilization_ratio{mine}", gpu)], "percentunit", "Share of the time in which a kernel ran, measured by NVML.",
                "low while the worker holds chains: its batches are small, or it waits for commits.", highest=1),
         curves("GPU memory", [(f"chainfleet_gpu_memory_used_bytes{mine}", gpu), (f"chainfleet_gpu_memory_size_bytes{mine}", gpu + " size")], "bytes",
-               "In use by all processes, and what there is.", "used at size: the next batch is split in half."),
+               "Memory in use by all processes, and total memory.", "used at size: the next batch is split in half."),
         curves("GPU power", [(f"chainfleet_gpu_power_watts{mine}", gpu)], "watt", "Power that it draws.",
                "far below its neighbours' at the same work: it is throttled.")]
     return dashboard("chainfleet-workers", "chainfleet / Workers", "Are the devices busy, and does what they make arrive?", EVENTS, [WORKER],
@@ -237,9 +237,9 @@ def predictions():
                "Predict of the command line and ModelInfer of the Open Inference Protocol.", "a fall to 0: clients do not get through."),
         curves("Requests by code", [(per_second(handled, asked, "code"), "{{code}}")], "reqps", "Status of the answers.",
                "anything but OK: INVALID_ARGUMENT and NOT_FOUND are the client's, the rest is ours.", stacked=True),
-        curves("Share of errors", [(errors, "errors")], "percentunit", "Failed for a reason that is not the client's, of all.",
+        curves("Share of errors", [(errors, "errors")], "percentunit", "Share of calls that failed for a reason that is not the client's.",
                "above 0 for long.", limits=[(0.01, WARNING), (0.05, BAD)], highest=0.1),
-        curves("Latency", quantiles(took, asked, shares=(0.5, 0.9, 0.99)), "s", "From the start of the call to its status.",
+        curves("Latency", quantiles(took, asked, shares=(0.5, 0.9, 0.99)), "s", "Time from the start of the call to its status.",
                "p99 grows while p50 stays: shards wait for steps of large networks, or are retried."),
         curves("Latency by method", quantiles(took, asked, ("method",), shares=(0.99,), legend="{{method}}"), "s", "One of a hundred takes longer.",
                "one far above the other: its clients send larger batches."),
@@ -255,10 +255,10 @@ def predictions():
                                                  "{{stage}}")], "s",
                "Mean of each stage of a shard: load (draws and data), wait (for steps of chains and other shards), compute.",
                "load above compute: caches are cold or too small; wait: chains take the device, see --serve-share.", stacked=True),
-        curves("Requests in a pass", mean_and_p99(batch + "_requests"), "none", "Requests that shared a pass over the draws.",
+        curves("Requests in a pass", mean_and_p99(batch + "_requests"), "none", "Requests in one batch of predictions.",
                "1 while many ask for the same draws: their shapes or versions differ."),
-        curves("Rows of a pass", mean_and_p99(batch + "_rows"), "none", "Rows of the requests that shared it.", "at --predict-max-rows while requests queue up."),
-        curves("Draws averaged", mean_and_p99("chainfleet_prediction_draws"), "none", "Members: draws that a pass averaged.",
+        curves("Rows of a pass", mean_and_p99(batch + "_rows"), "none", "Rows in one batch of predictions.", "at --predict-max-rows while requests queue up."),
+        curves("Draws averaged", mean_and_p99("chainfleet_prediction_draws"), "none", "Draws averaged for one batch of predictions.",
                "it falls for a job whose draws grow: workers are lost, or calls end by their deadline.")]
     devices = [
         curves("Draws asked of the caches", [(per_second("chainfleet_worker_draw_cache_requests_total", by="outcome"), "{{outcome}}")], "cps",
@@ -274,7 +274,7 @@ def predictions():
         curves("Workers", [("sum(chainfleet_serving_workers)", "serving"), ("sum(chainfleet_workers)", "all")], "none",
                "Workers with an open stream for predictions, of all.", "serving below all for more than seconds.", width=12),
         curves("Damaged draws met", [("sum(increase(chainfleet_corrupt_draws_total[$__rate_interval]))", "times")], "none",
-               "Times that a stored draw was found damaged or missing by whoever read it.", "above 0: look at the disk; alert DrawsCorrupt.", width=12)]
+               "Stored draws that a reader found damaged or missing.", "above 0: look at the disk; alert DrawsCorrupt.", width=12)]
     return dashboard("chainfleet-predictions", "chainfleet / Predictions", "Are predictions answered, rightly and in time?", EVENTS, [],
                      [*now, section("Requests"), *asked_panels, section("Stages"), *stages, section("In the workers"), *devices])
 
@@ -287,7 +287,7 @@ def store():
     refused = '{outcome!~"OK|REPLAYED"}'
     free = "min(chainfleet_data_free_bytes / chainfleet_data_size_bytes)"
     now = [
-        figure("Disk free", free, "percentunit", "Of the disk that holds the data directory.", "below 10 %; at 0 commits fail and chains wait.",
+        figure("Disk free", free, "percentunit", "Free share of the disk that holds the data directory.", "below 10 %; at 0 commits fail and chains wait.",
                below=[(0.1, BAD), (0.2, WARNING)], decimals=1),
         figure("Free bytes", "min(chainfleet_data_free_bytes)", "bytes", "Of the same disk.", "less than a day's draws."),
         figure("Corrupt segments", "sum(chainfleet_corrupt_segments)", "none", "Segments whose draws are left out because their bytes are wrong.",
@@ -299,7 +299,7 @@ def store():
                "Commits that changed nothing, and uploads for commits that were not taken.", "above 0 for long: workers are too slow for their leases, or the disk is full.",
                [(0.1, WARNING), (1, BAD)]),
         figure("p99 of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.99,))[0][0], "s",
-               "From its arrival to the store's answer.",
+               "Time from the arrival of a commit to the store's answer.",
                "above 0.5 s: the disk or the database is slow.", [(0.5, WARNING), (2, BAD)]),
         figure("Calls", per_second(handled) + " or vector(0)", "reqps", "Finished RPCs of all methods.", "0: nobody gets through.", below=[(1e-6, BAD)],
                decimals=1),
@@ -307,9 +307,9 @@ def store():
     commits = [
         curves("Commits by outcome", [(per_second("chainfleet_commits_total", by="outcome"), "{{outcome}}"),
                                       (per_second("chainfleet_uploads_refused_total", by="outcome"), "upload: {{outcome}}")], "cps",
-               "OK, REPLAYED (it was there already), or why they or the uploads for them were refused.", "LEASE_FENCED again and again; DISK_FULL at all.", stacked=True),
+               "OK, REPLAYED (the commit was there already), or the reason why the commit or its upload was refused.", "LEASE_FENCED again and again; DISK_FULL at all.", stacked=True),
         curves("Time of a commit", quantiles("chainfleet_commit_duration_seconds", shares=(0.5, 0.9, 0.99)), "s",
-               "From its arrival to the store's answer.",
+               "Time from the arrival of a commit to the store's answer.",
                "it grows with the load: the disk or the database is at its limit."),
         curves("Bytes committed", [(per_second("chainfleet_committed_bytes_total"), "bytes")], "binBps",
                "Segments and resume points in accepted commits.",
@@ -320,7 +320,7 @@ def store():
                "The disk that holds the data directory.", "free goes to 0; alert StoreNearlyFull below 10 %."),
         curves("Damaged draws", [("sum(chainfleet_corrupt_segments)", "segments left out"),
                                  ("sum(increase(chainfleet_corrupt_draws_total[$__rate_interval]))", "times met")], "none",
-               "Segments that are marked corrupt, and times that damage was met.", "above 0: look at the disk and put the bytes back.")]
+               "Segments marked corrupt, and damaged objects found.", "above 0: look at the disk and put the bytes back.")]
     calls = [
         curves("Calls by method", [(per_second(handled, by="method"), "{{method}}")], "reqps", "Finished RPCs.",
                "one method far above what it was: a client in a loop."),
@@ -338,7 +338,7 @@ def store():
         curves("Open files of the servers", [(f"chainfleet_process_open_fds {server}", "{{instance}}")], "none", "File descriptors and sockets.",
                "near the limit of the process (ulimit -n)."),
         table("Versions", ["program", "version"], [("count by (program, version) (chainfleet_build_info)", "processes", "none")],
-              "What runs where Prometheus looks.", "two versions of a program for longer than an upgrade takes.", width=16)]
+              "Program versions that Prometheus scrapes.", "two versions of a program for longer than an upgrade takes.", width=16)]
     return dashboard("chainfleet-store", "chainfleet / Store and RPC", "Is what was sampled kept, and does the server answer?", EVENTS, [],
                      [*now, section("Commits and objects"), *commits, section("Calls"), *calls, section("Servers"), *process])
 

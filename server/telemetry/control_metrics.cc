@@ -14,37 +14,37 @@ const std::vector<double>& CommitBounds() {
 }
 
 Counter& CommitCounter(MetricsRegistry* registry, const std::string& outcome) {
-  return registry->AddCounter("chainfleet_commits_total", "Commits of workers by what became of them.",
-                              {{"outcome", outcome}});
+  return registry->AddCounter("chainfleet_commits_total", "Commits of workers by outcome.", {{"outcome", outcome}});
 }
 
 }  // namespace
 
 ControlMetrics::ControlMetrics(MetricsRegistry* registry)
     : registry_(registry),
-      granted_(registry->AddCounter("chainfleet_leases_granted_total", "New leases.")),
+      granted_(registry->AddCounter("chainfleet_leases_granted_total", "Leases granted.")),
       scheduling_delay_(registry->AddHistogram("chainfleet_scheduling_delay_seconds",
-                                               "From when a chain wants a worker to its lease.", DelayBounds())),
+                                               "Seconds that a chain waited for its lease.", DelayBounds())),
       workers_lost_(registry->AddCounter("chainfleet_workers_lost_total",
-                                         "Workers that fell silent for a lease term without a drain.")),
-      preemptions_(registry->AddCounter("chainfleet_preemptions_total",
-                                        "Chains that workers were told to hand back for one of a higher tier.")),
+                                         "Workers lost: silent for a lease term without a drain.")),
+      preemptions_(
+          registry->AddCounter("chainfleet_preemptions_total", "Chains preempted by a chain of a higher tier.")),
       accepted_(CommitCounter(registry, "OK")),
       draws_(registry->AddCounter("chainfleet_committed_draws_total", "Draws in accepted commits.")),
       bytes_(registry->AddCounter("chainfleet_committed_bytes_total",
                                   "Bytes of segments and resume points in accepted commits.")),
       commit_seconds_(registry->AddHistogram("chainfleet_commit_duration_seconds",
-                                             "From the arrival of a commit to the store's answer.", CommitBounds())) {
+                                             "Seconds from the arrival of a commit to the store's answer.",
+                                             CommitBounds())) {
   for (const LeaseOutcome outcome : {LeaseOutcome::kLost, LeaseOutcome::kHung, LeaseOutcome::kOrdered,
                                      LeaseOutcome::kGivenBack, LeaseOutcome::kHopeless}) {
-    ended_[outcome] = &registry->AddCounter("chainfleet_leases_ended_total",
-                                            "Leases that ended without a commit that ended them, by cause.",
-                                            {{"cause", ToString(outcome)}});
+    ended_[outcome] =
+        &registry->AddCounter("chainfleet_leases_ended_total", "Leases that ended without a final commit, by cause.",
+                              {{"cause", ToString(outcome)}});
   }
   for (int i = 0; i <= static_cast<int>(ChainState::kCancelled); ++i) {
     const auto state = static_cast<ChainState>(i);
     if (!IsFinal(state)) continue;
-    chains_ended_[state] = &registry->AddCounter("chainfleet_chains_ended_total", "Chains that ended, by their state.",
+    chains_ended_[state] = &registry->AddCounter("chainfleet_chains_ended_total", "Chains that ended, by final state.",
                                                  {{"state", ToString(state)}});
   }
   for (const char* reason : {"REPLAYED", "LEASE_FENCED", "CHAIN_FINAL", "PATH_CONFLICT"}) {

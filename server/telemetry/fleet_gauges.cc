@@ -129,12 +129,12 @@ std::vector<double> Measured(const ChainStats& s) {
 }
 
 Kind ChainsThatRun(const FleetSummary& fleet) {
-  Kind chains({{"chainfleet_chain_energy", "U at the last step's batch, full-data scale."},
-               {"chainfleet_chain_step_size", "Step size alpha of the last step."},
+  Kind chains({{"chainfleet_chain_energy", "Energy U of the last step's batch, scaled to the full data set."},
+               {"chainfleet_chain_step_size", "Step size of the last step."},
                {"chainfleet_chain_temperature", "Temperature of the chain."},
                {"chainfleet_chain_acceptance_ratio", "Share of a Metropolis chain's proposals accepted."},
-               {"chainfleet_chain_anchor_distance", "|theta - theta_a|; 0 without an anchor."},
-               {"chainfleet_chain_steps_per_second", "Steps per second, as its worker says."},
+               {"chainfleet_chain_anchor_distance", "Distance |theta - theta_a| from the anchor; 0 without an anchor."},
+               {"chainfleet_chain_steps_per_second", "Steps per second, measured by the chain's worker."},
                {"chainfleet_chain_draws", "Committed draws of the chain."},
                {"chainfleet_chain_step", "Newest known step of the chain."}});
   for (const ChainSummary& chain : fleet.running) {
@@ -161,14 +161,14 @@ double Progress(const JobSummary& job) {
 // Over the chains of a job, also of those without series.
 Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
   Kind families({{"chainfleet_job_draws", "Committed draws of the job."},
-                 {"chainfleet_job_steps", "Newest known steps of its chains, their sum."},
+                 {"chainfleet_job_steps", "Sum of the newest known steps of the job's chains."},
                  {"chainfleet_job_progress_ratio",
-                  "Steps done of all steps of its chains, or draws of until.max_draws if that is more."},
+                  "Fraction of the job's steps that are done, or of until.max_draws if that is larger."},
                  {"chainfleet_job_chains", "Chains of the job, in any state."},
                  {"chainfleet_job_running_chains", "Chains of the job that are leased."},
                  {"chainfleet_job_diverged_chains", "Chains of the job that diverged or failed."},
-                 {"chainfleet_job_energy_mean", "Mean energy of its running chains."},
-                 {"chainfleet_job_energy_max", "Largest energy of its running chains."}});
+                 {"chainfleet_job_energy_mean", "Mean energy of the job's running chains."},
+                 {"chainfleet_job_energy_max", "Largest energy of the job's running chains."}});
   for (const JobSummary* job : jobs) {
     double chains = 0;
     for (const auto& [state, count] : job->chains) chains += static_cast<double>(count);
@@ -183,10 +183,11 @@ Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
 
 // What its chains would show one by one.
 Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
-  Kind families({{"chainfleet_job_step_size_mean", "Mean step size of its running chains."},
-                 {"chainfleet_job_temperature_mean", "Mean temperature of its running chains."},
-                 {"chainfleet_job_acceptance_ratio_mean", "Mean acceptance of its running Metropolis chains."},
-                 {"chainfleet_job_anchor_distance_mean", "Mean |theta - theta_a| of its running chains."}});
+  Kind families(
+      {{"chainfleet_job_step_size_mean", "Mean step size of the job's running chains."},
+       {"chainfleet_job_temperature_mean", "Mean temperature of the job's running chains."},
+       {"chainfleet_job_acceptance_ratio_mean", "Mean acceptance ratio of the job's running Metropolis chains."},
+       {"chainfleet_job_anchor_distance_mean", "Mean |theta - theta_a| of the job's running chains."}});
   for (const JobSummary* job : jobs) {
     families.Add({{"job", job->id}},
                  {MeanOf(job->step_size_sum, job->stepped), MeanOf(job->temperature_sum, job->stepped),
@@ -219,12 +220,12 @@ Points PointsOf(const std::vector<const JobSummary*>& jobs,
                 const std::function<std::vector<Diagnostic>(const std::string&)>& diagnostics) {
   Points points{Kind(
       {{"chainfleet_job_rhat_max",
-        "Largest rank-normalised split R-hat of the quantities that decide; +Inf for one that has none."},
-       {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the quantities that decide."},
-       {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the quantities that decide."},
+        "Largest rank-normalised split R-hat of the job's deciding quantities; +Inf if one has no R-hat."},
+       {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the job's deciding quantities."},
+       {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the job's deciding quantities."},
        {"chainfleet_job_ess_per_second",
-        "Smallest bulk ESS for each second in which the values that it is of were made."},
-       {"chainfleet_job_trace_values", "Traced values of each chain that these figures look at, 1,000 at most."}})};
+        "Smallest bulk ESS divided by the seconds that it took to produce the traced values."},
+       {"chainfleet_job_trace_values", "Traced values per chain that the job's diagnostics read, at most 1,000."}})};
   int64_t count = 0;
   for (const JobSummary* job : jobs) {
     std::map<int32_t, Worst> worst;
@@ -243,10 +244,10 @@ Points PointsOf(const std::vector<const JobSummary*>& jobs,
 }
 
 Kind Workers(std::span<const WorkerView> workers) {
-  Kind families({{"chainfleet_fleet_worker_last_sync_seconds", "Time since the worker last synchronised."},
+  Kind families({{"chainfleet_fleet_worker_last_sync_seconds", "Seconds since the worker last synchronised."},
                  {"chainfleet_fleet_worker_chains", "Chains leased to the worker."},
-                 {"chainfleet_fleet_worker_slots", "Chains that the worker takes in all."},
-                 {"chainfleet_fleet_worker_draining", "1 while the worker hands its chains back."}});
+                 {"chainfleet_fleet_worker_slots", "Chain slots of the worker."},
+                 {"chainfleet_fleet_worker_draining", "1 while the worker drains."}});
   for (const WorkerView& worker : workers) {
     families.Add({{"worker", worker.id}, {"host", worker.host}},
                  {Rounded(absl::ToDoubleSeconds(worker.since_sync)), static_cast<double>(worker.chains),
@@ -278,19 +279,19 @@ std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
   const int64_t of_means = std::min(means.bytes(), left - of_chains);
   std::vector<GaugeFamily> all;
   const int64_t chains_dropped = std::move(chains).MoveTo(left - of_means, &all);
-  AddDropped("chainfleet_chains_without_series", "Running chains that have no series of their own.",
+  AddDropped("chainfleet_chains_without_series", "Running chains without series of their own.",
              RunningBeyond(fleet) + chains_dropped, &all);
   const int64_t jobs_dropped = std::move(jobs).MoveTo(rooms[0], &all);
-  AddDropped("chainfleet_jobs_without_series", "Jobs that are not over and have no series of their own.",
+  AddDropped("chainfleet_jobs_without_series", "Unfinished jobs without series of their own.",
              jobs_beyond + jobs_dropped, &all);
   const int64_t means_dropped = std::move(means).MoveTo(of_means, &all);
-  AddDropped("chainfleet_means_without_series", "Jobs whose chains have no series of their means.",
+  AddDropped("chainfleet_means_without_series", "Jobs without series of their chains' means.",
              jobs_beyond + means_dropped, &all);
   const int64_t points_dropped = std::move(points.kind).MoveTo(rooms[1], &all);
-  AddDropped("chainfleet_points_without_series", "Points of such jobs that have no series of their own.",
+  AddDropped("chainfleet_points_without_series", "Sweep points of unfinished jobs without series of their own.",
              points.beyond + points_dropped, &all);
   const int64_t workers_dropped = std::move(listed).MoveTo(rooms[2], &all);
-  AddDropped("chainfleet_workers_without_series", "Workers that have no series of their own.",
+  AddDropped("chainfleet_workers_without_series", "Workers without series of their own.",
              std::ssize(workers) - shown_workers + workers_dropped, &all);
   return all;
 }

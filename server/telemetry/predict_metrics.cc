@@ -10,7 +10,7 @@ Histogram& Stage(MetricsRegistry* registry, const std::string& stage) {
   static const auto* const bounds = new std::vector<double>{
       0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
   return registry->AddHistogram("chainfleet_prediction_stage_seconds",
-                                "Time of answered predictions by what it was spent on.", *bounds, {{"stage", stage}});
+                                "Seconds spent on answered predictions, by stage.", *bounds, {{"stage", stage}});
 }
 
 std::vector<double> PowersOfTwo(int highest) {
@@ -28,9 +28,11 @@ PredictMetrics::PredictMetrics(MetricsRegistry* registry)
       reduce_(Stage(registry, "reduce")),
       total_(Stage(registry, "total")),
       batch_requests_(registry->AddHistogram("chainfleet_prediction_batch_requests",
-                                             "Requests that shared a pass over the draws.", PowersOfTwo(8))),
-      batch_rows_(registry->AddHistogram("chainfleet_prediction_batch_rows", "Rows of such a pass.", PowersOfTwo(16))),
-      draws_(registry->AddHistogram("chainfleet_prediction_draws", "Draws that a pass averaged.", PowersOfTwo(16))) {}
+                                             "Requests in one batch of predictions.", PowersOfTwo(8))),
+      batch_rows_(registry->AddHistogram("chainfleet_prediction_batch_rows", "Rows in one batch of predictions.",
+                                         PowersOfTwo(16))),
+      draws_(registry->AddHistogram("chainfleet_prediction_draws", "Draws averaged for one batch of predictions.",
+                                    PowersOfTwo(16))) {}
 
 void PredictMetrics::OnRequest(absl::Duration total, absl::Duration queue) {
   total_.Observe(absl::ToDoubleSeconds(total));

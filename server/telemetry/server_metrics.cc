@@ -10,34 +10,36 @@ const std::vector<double>& LatencyBounds() {
 }
 
 Counter& RefusedUploads(MetricsRegistry* registry, const std::string& outcome) {
-  return registry->AddCounter("chainfleet_uploads_refused_total", "Objects of chains that were not taken, by why.",
-                              {{"outcome", outcome}});
+  return registry->AddCounter("chainfleet_uploads_refused_total",
+                              "Uploads of chain objects that were refused, by reason.", {{"outcome", outcome}});
 }
 
 }  // namespace
 
 Gauge& AddLeaderGauge(MetricsRegistry* registry) {
-  return registry->AddGauge("chainfleet_leader", "1 for the coordinator that leads, 0 for a standby.");
+  return registry->AddGauge("chainfleet_leader", "1 on the leading coordinator, 0 on a standby.");
 }
 
 ServerMetrics::ServerMetrics(MetricsRegistry* registry)
     : registry_(registry),
       draws_(registry->AddGauge("chainfleet_draws", "Committed draws of all jobs that are not deleted.")),
-      corrupt_draws_(registry->AddCounter("chainfleet_corrupt_draws_total",
-                                          "Times that a committed draw object was found damaged or missing.")),
-      refused_tokens_(registry->AddCounter("chainfleet_tokens_refused_total",
-                                           "Calls whose token was missing or wrong.")),
-      corrupt_segments_(registry->AddGauge("chainfleet_corrupt_segments",
-                                           "Segments whose draws are left out because they are marked corrupt.")),
+      corrupt_draws_(
+          registry->AddCounter("chainfleet_corrupt_draws_total", "Committed draw objects found damaged or missing.")),
+      refused_tokens_(registry->AddCounter("chainfleet_tokens_refused_total", "Calls with a missing or wrong token.")),
+      corrupt_segments_(
+          registry->AddGauge("chainfleet_corrupt_segments", "Segments marked corrupt, whose draws are not served.")),
       workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),
       serving_workers_(
           registry->AddGauge("chainfleet_serving_workers", "Workers with an open stream for predictions.")),
-      chain_slots_(registry->AddGauge("chainfleet_chain_slots", "Chains that the workers take in all.")),
-      waiting_chains_(registry->AddGauge("chainfleet_waiting_chains", "Chains of running jobs that want a worker.")),
+      chain_slots_(registry->AddGauge("chainfleet_chain_slots", "Total chain slots of connected workers.")),
+      waiting_chains_(
+          registry->AddGauge("chainfleet_waiting_chains", "Chains of running jobs that wait for a worker.")),
       waiting_seconds_(
-          registry->AddGauge("chainfleet_waiting_seconds", "How long the chain that waits longest has waited.")),
-      data_size_(registry->AddGauge("chainfleet_data_size_bytes", "Size of the disk that holds the data directory.")),
-      data_free_(registry->AddGauge("chainfleet_data_free_bytes", "What is free of it.")) {
+          registry->AddGauge("chainfleet_waiting_seconds", "Seconds that the longest-waiting chain has waited.")),
+      data_size_(
+          registry->AddGauge("chainfleet_data_size_bytes", "Size in bytes of the disk that holds the data directory.")),
+      data_free_(
+          registry->AddGauge("chainfleet_data_free_bytes", "Free bytes on the disk that holds the data directory.")) {
   AddLeaderGauge(registry).Set(1);
   for (int state = 0; state <= static_cast<int>(JobState::kDeleting); ++state) {
     const auto value = static_cast<JobState>(state);
@@ -62,8 +64,9 @@ void ServerMetrics::CountRpc(const std::string& method, const std::string& code,
     }
     Histogram*& h = durations_[method];
     if (h == nullptr) {
-      h = &registry_->AddHistogram("chainfleet_grpc_handling_seconds", "From the start of an RPC to its status.",
-                                   LatencyBounds(), {{"method", method}});
+      h = &registry_->AddHistogram("chainfleet_grpc_handling_seconds",
+                                   "Seconds from the start of an RPC to its status.", LatencyBounds(),
+                                   {{"method", method}});
     }
     counter = c;
     histogram = h;
@@ -103,14 +106,13 @@ void ServerMetrics::ShowScale(const ScaleShown& shown) {
   const std::initializer_list<std::pair<const char*, int64_t>> states = {
       {"desired", shown.desired}, {"pending", shown.pending}, {"running", shown.running}, {"ending", shown.ending}};
   for (const auto& [state, count] : states) {
-    registry_->AddGauge("chainfleet_scale_workers", "Workers of the cluster by state.", {{"state", state}})
+    registry_->AddGauge("chainfleet_scale_workers", "Workers managed by the scaler, by state.", {{"state", state}})
         .Set(static_cast<double>(count));
   }
   MutexLock lock(&mutex_);
-  registry_->AddCounter("chainfleet_scale_errors_total", "Calls of the cluster that failed.")
+  registry_->AddCounter("chainfleet_scale_errors_total", "Cluster commands that failed.")
       .Add(static_cast<double>(shown.errors - scale_shown_.errors));
-  registry_
-      ->AddCounter("chainfleet_scale_lost_jobs_total", "Jobs of the cluster that ended before their worker joined.")
+  registry_->AddCounter("chainfleet_scale_lost_jobs_total", "Cluster jobs that ended before their worker joined.")
       .Add(static_cast<double>(shown.lost_jobs - scale_shown_.lost_jobs));
   scale_shown_ = shown;
 }

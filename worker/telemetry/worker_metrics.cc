@@ -16,9 +16,8 @@ std::vector<double> DurationBounds() {
 }
 
 Histogram& StageHistogram(MetricsRegistry* registry, const std::string& stage) {
-  return registry->AddHistogram("chainfleet_worker_shard_stage_seconds",
-                                "Time of prediction shards by what it was spent on", DurationBounds(),
-                                {{"stage", stage}});
+  return registry->AddHistogram("chainfleet_worker_shard_stage_seconds", "Seconds spent on prediction shards, by stage",
+                                DurationBounds(), {{"stage", stage}});
 }
 Counter& ProposalCounter(MetricsRegistry* registry, const std::string& outcome) {
   return registry->AddCounter("chainfleet_worker_proposals_total", "Proposals of Metropolis chains by outcome",
@@ -26,7 +25,7 @@ Counter& ProposalCounter(MetricsRegistry* registry, const std::string& outcome) 
 }
 Counter& CacheCounter(MetricsRegistry* registry, const std::string& outcome) {
   return registry->AddCounter("chainfleet_worker_draw_cache_requests_total",
-                              "Segments of draws that predictions asked the cache for, by outcome",
+                              "Segments that predictions read through the draw cache, by outcome",
                               {{"outcome", outcome}});
 }
 
@@ -37,12 +36,13 @@ struct WorkerMetrics::Steps {
       : chain_steps(registry->AddCounter("chainfleet_worker_chain_steps_total",
                                          "Sampler steps, one per chain of a batch", {{"device", device_kind}})),
         gradients(registry->AddCounter("chainfleet_worker_gradient_evaluations_total",
-                                       "Gradients of a chain's potential that samplers took, each over one batch",
+                                       "Gradient evaluations of a chain's potential, each over one batch",
                                        {{"device", device_kind}})),
         accepted(ProposalCounter(registry, "accepted")),
         rejected(ProposalCounter(registry, "rejected")),
         seconds(registry->AddHistogram("chainfleet_worker_step_duration_seconds",
-                                       "Time of one step of a batch of chains", bounds, {{"device", device_kind}})) {}
+                                       "Seconds for one step of a batch of chains", bounds,
+                                       {{"device", device_kind}})) {}
 
   void Add(const StepCounts& step) {
     const int64_t took = absl::ToInt64Nanoseconds(step.took);
@@ -93,22 +93,23 @@ struct WorkerMetrics::Steps {
 };
 
 WorkerMetrics::WorkerMetrics(MetricsRegistry* registry, const std::string& device_kind)
-    : commits_(registry->AddCounter("chainfleet_worker_commits_total", "Commits the server accepted")),
+    : commits_(registry->AddCounter("chainfleet_worker_commits_total", "Commits that the server accepted")),
       draws_(registry->AddCounter("chainfleet_worker_draws_committed_total", "Draws in accepted commits")),
       upload_bytes_(registry->AddCounter("chainfleet_worker_upload_bytes_total",
                                          "Bytes of segments and resume points in accepted commits")),
       shard_seconds_(registry->AddHistogram("chainfleet_worker_shard_unit_duration_seconds",
-                                            "Device time of one part of a prediction shard", DurationBounds(),
-                                            {{"device", device_kind}})),
+                                            "Seconds of device time for one part of a prediction shard",
+                                            DurationBounds(), {{"device", device_kind}})),
       load_seconds_(StageHistogram(registry, "load")),
       wait_seconds_(StageHistogram(registry, "wait")),
       compute_seconds_(StageHistogram(registry, "compute")),
       cache_hits_(CacheCounter(registry, "hit")),
       cache_misses_(CacheCounter(registry, "miss")),
-      cache_bytes_(registry->AddGauge("chainfleet_worker_draw_cache_bytes", "Draws kept for predictions")),
-      chains_(registry->AddGauge("chainfleet_worker_chains", "Chains this worker holds")),
-      upload_queue_bytes_(
-          registry->AddGauge("chainfleet_worker_upload_queue_bytes", "Draws and resume points not yet committed")),
+      cache_bytes_(
+          registry->AddGauge("chainfleet_worker_draw_cache_bytes", "Bytes of decoded draws cached for predictions")),
+      chains_(registry->AddGauge("chainfleet_worker_chains", "Chains that this worker holds")),
+      upload_queue_bytes_(registry->AddGauge("chainfleet_worker_upload_queue_bytes",
+                                             "Bytes of draws and resume points not yet committed")),
       steps_(std::make_shared<Steps>(registry, device_kind)) {
   registry->BeforeScrape([steps = steps_] { steps->Show(); });
 }

@@ -93,7 +93,7 @@ void AddPredictFlags(CLI::App* app, Flags* flags) {
 
 void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--insecure", flags->insecure,
-                "Without tokens, serve other hosts too: whoever reaches the port may do all");
+                "Without tokens, serve other hosts too: anyone who reaches the port has full access");
   app->add_flag("--allow-modules", flags->server.access.allow_modules,
                 "Take TorchScript models, programs that workers run, from operators and tokens marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,

@@ -55,7 +55,7 @@ void AddAlias(CLI::App* program, Invocation* run) {
                           [=] { return Set(run, options->name, options->job, options->version); });
   set->add_option("NAME", options->name, "Name of the alias, not that of a job")->required();
   AddJobArgument(set, &options->job);
-  set->add_option("--version", options->version, "Which version; default: the newest, with all draws there are")
+  set->add_option("--version", options->version, "Version to name; default: the newest, with all committed draws")
       ->check(CountAtLeast(1))
       ->option_text("NUMBER");
   CLI::App* list = AddVerb(alias, run, "list", "All aliases", "  chainfleet alias list", [=] { return List(run); });

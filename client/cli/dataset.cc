@@ -80,7 +80,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
          "and s3://BUCKET/KEY are read by the server, below its --dataset-root")
       ->required()
       ->check([](const std::string& file) { return IsUri(file) ? std::string() : CLI::ExistingPath(file); });
-  put->add_option("--target", options->target, "Column of a CSV to learn, by name or number from 0; default the last");
+  put->add_option("--target", options->target, "Target column of a CSV, by name or number from 0; default: the last");
   put->add_option("--target-type", options->target_type, "label (classes 0, 1, ...) or float32 (numbers)")
       ->check(CLI::IsMember({"label", "float32"}));
   CLI::App* list =

@@ -55,9 +55,10 @@ void AddDrain(CLI::App* program, Invocation* run) {
                            "  chainfleet drain gpu-7                    # before maintenance; then stop the process\n"
                            "  chainfleet drain gpu-7 --deadline 30s     # what it holds then goes on elsewhere",
                            [=] { return Drain(run, *worker, *deadline); });
-  verb->add_option("WORKER", *worker, "Its id, as `get workers` has it")->required();
-  AddDurationOption(verb, "--deadline", deadline.get(),
-                    "Take from it what it has not handed back after this long, to go on from the last commit [5m]");
+  verb->add_option("WORKER", *worker, "Worker id, as `get workers` prints it")->required();
+  AddDurationOption(
+      verb, "--deadline", deadline.get(),
+      "Take chains back that the worker still holds after this time; they continue from their last commit [5m]");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

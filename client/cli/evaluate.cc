@@ -200,26 +200,29 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
       ->required(false)
       ->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point)
-      ->description("Of a job with a sweep: the posterior meant, by number or values; all: a row each");
+      ->description("Point of the job's sweep, by number or values; all prints one row for each point");
   verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->option_text("NAME");
-  verb->add_option("--ood", options->ood, "Data set of other inputs: AUROC of telling them apart by entropy")
+  verb->add_option("--ood", options->ood,
+                   "Data set of other inputs; reports the AUROC of telling them apart by entropy")
       ->option_text("NAME");
   verb->add_option("--calibrate", options->calibrate,
-                   "Held-out data set to fit temperatures to: calibrated scores beside")
+                   "Held-out data set to fit temperatures to; reports calibrated scores as well")
       ->option_text("NAME");
   verb->add_option("--corruptions", options->corruptions,
-                   "Scores of changed images too, at severities 1 to 5: all, or names such as fog,pixelate")
+                   "Also score corrupted images at severities 1 to 5: all, or names such as fog,pixelate")
       ->delimiter(',')
       ->option_text("NAMES");
   verb->add_flag("--flatness", options->flatness,
-                 "How sharply the likelihood bends around each chain's newest draw, on the first 1,024 rows");
-  verb->add_option("--curve", options->curve, "Of jobs with labels: scores over so many numbers of draws averaged")
+                 "Also report the curvature of the likelihood at each chain's newest draw, on the first 1,024 rows");
+  verb->add_option("--curve", options->curve,
+                   "Also score averages over fewer draws, at this many numbers of draws (only for jobs with labels)")
       ->option_text("POINTS");
   verb->add_option("--ece-bins", options->ece_bins, "Bins of the expected calibration error; default 15")
       ->check(CountAtLeast(1))
       ->option_text("BINS");
-  verb->add_flag("--include-failed", options->include_failed, "Also the draws of chains that FAILED or DIVERGED");
-  verb->add_flag("--detach", options->detach, "Start it, print its id and leave: it goes on by itself");
+  verb->add_flag("--include-failed", options->include_failed, "Also use the draws of chains that FAILED or DIVERGED");
+  verb->add_flag("--detach", options->detach,
+                 "Start the evaluation, print its id and exit; the evaluation runs on the server");
   verb->add_option("--attach", options->attach, "Wait for an evaluation that was started before")->option_text("ID");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

@@ -269,10 +269,9 @@ void AddExport(CLI::App* program, Invocation* run) {
   verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
       ->delimiter(',')
       ->option_text("LIST");
-  verb->add_flag("--weighted", options->weighted,
-                 "Each draw once, with its weight beside, not as often as it was held");
+  verb->add_flag("--weighted", options->weighted, "Write each draw once with its weight, instead of repeating it");
   verb->add_flag("--skip-corrupt", options->skip_corrupt,
-                 "Leave out draws whose bytes do not have their checksum (those marked corrupt always are)");
+                 "Leave out draws whose checksum does not match (draws marked corrupt are always left out)");
   AddServerOptions(verb, run);
 }
 

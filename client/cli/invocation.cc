@@ -87,8 +87,7 @@ CLI::Option* AddJobArgument(CLI::App* verb, std::string* job) {
 
 CLI::Option* AddPointOption(CLI::App* verb, std::string* point) {
   return verb
-      ->add_option("--point", *point,
-                   "Of a job with a sweep: the posterior meant, by number (3) or values (temperature=1,eta=0.001)")
+      ->add_option("--point", *point, "Point of the job's sweep, by number (3) or values (temperature=1,eta=0.001)")
       ->option_text("POINT");
 }
 

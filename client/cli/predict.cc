@@ -227,7 +227,7 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
 }
 
 void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
-  verb->add_option("--kinds", options->kinds, "theta, theta_a or both with a comma; default: all the job keeps")
+  verb->add_option("--kinds", options->kinds, "theta, theta_a or both with a comma; default: all that the job keeps")
       ->delimiter(',')
       ->check(CLI::IsMember({"theta", "theta_a"}))
       ->option_text("KINDS");
@@ -238,19 +238,20 @@ void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
   verb->add_option("--members", options->members, "Only the newest K draws of each chain")
       ->check(CountAtLeast(1))
       ->option_text("K");
-  verb->add_option("--every", options->every, "Of those only every K-th, counted back from the newest")
+  verb->add_option("--every", options->every, "Only every K-th of the selected draws, counted back from the newest")
       ->check(CountAtLeast(1))
       ->option_text("K");
-  verb->add_option("--max-draws", options->max_draws, "Of those at most N in all, the newest, evenly over the chains")
+  verb->add_option("--max-draws", options->max_draws,
+                   "At most the newest N of the selected draws, evenly over the chains")
       ->check(CountAtLeast(1))
       ->option_text("N");
-  verb->add_option("--version", options->version, "Snapshot of the draws; default: the newest")
+  verb->add_option("--version", options->version, "Version of the job's draws; default: the newest")
       ->check(CountAtLeast(1))
       ->option_text("V");
-  verb->add_flag("--include-failed", options->include_failed, "Also the draws of chains that FAILED or DIVERGED");
+  verb->add_flag("--include-failed", options->include_failed, "Also use the draws of chains that FAILED or DIVERGED");
   verb->add_flag("--anytime", options->anytime,
-                 "As many draws as fit into --timeout of each request, of each chain the newest first; the errors "
-                 "do not count where chains still drift");
+                 "Average as many draws as fit into --timeout, the newest of each chain first; the reported errors "
+                 "do not cover drift of the chains");
   verb->add_option("--min-draws", options->min_draws,
                    "Accept an average over at least N draws if time or workers run out")
       ->check(CountAtLeast(1))
@@ -291,12 +292,12 @@ void AddPredict(CLI::App* program, Invocation* run) {
           ""))
       ->option_text("FILE.npz");
   AddChoiceOfDraws(verb, options.get());
-  verb->add_option("--quantiles", options->quantiles, "Also these quantiles of the numbers, such as 0.05,0.5,0.95")
+  verb->add_option("--quantiles", options->quantiles,
+                   "Also report these quantiles of predicted numbers, such as 0.05,0.5,0.95")
       ->delimiter(',')
       ->option_text("LEVELS");
-  verb->add_flag("--member-probabilities", options->members_too, "Also what each draw says by itself");
-  verb->add_option("--priority", options->priority,
-                   "low, normal or high: who goes first where requests wait; default: normal")
+  verb->add_flag("--member-probabilities", options->members_too, "Also report the probabilities of each single draw");
+  verb->add_option("--priority", options->priority, "low, normal or high: order of requests that wait; default: normal")
       ->check(CLI::IsMember({"low", "normal", "high"}))
       ->option_text("PRIORITY");
   verb->add_option("--rows", options->rows, "Rows to print")->check(CountAtLeast(1))->option_text("N");

@@ -29,7 +29,7 @@ void AddScale(CLI::App* program, Invocation* run) {
               "  chainfleet scale @latest --chains 8      # eight in all",
               [=] { return AddChains(run, options->job, options->chains); });
   AddJobArgument(verb, &options->job);
-  verb->add_option("--chains", options->chains, "How many in all")->required()->check(CountAtLeast(1));
+  verb->add_option("--chains", options->chains, "Total number of chains")->required()->check(CountAtLeast(1));
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

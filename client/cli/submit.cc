@@ -71,7 +71,9 @@ void AddSubmit(CLI::App* program, Invocation* run) {
               [=] { return Submit(run, *options); });
   verb->add_option("-f,--file", options->file, "Job file; - reads standard input")->required()->option_text("FILE");
   verb->add_flag("--follow", options->follow, "Show progress until the job is final; exit code 1 if it FAILED");
-  verb->add_option("--request-id", options->request_id, "The same id again returns the same job")->option_text("ID");
+  verb->add_option("--request-id", options->request_id,
+                   "Repeat the same id to get the same job instead of a second one")
+      ->option_text("ID");
   verb->add_flag("--dry-run", options->dry_run, "Validate on the server only");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

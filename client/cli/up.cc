@@ -209,7 +209,7 @@ void AddUp(CLI::App* program, Invocation* run) {
       ->option_text("HOST:PORT");
   verb->add_option("--metrics-listen", options->metrics_listen, "Address of the server's metrics, or off")
       ->option_text("HOST:PORT");
-  verb->add_option("--workers", options->workers, "Number of workers [2 on cpu, else one a device]")
+  verb->add_option("--workers", options->workers, "Number of workers [2 on cpu, else one for each device]")
       ->check(CLI::Range(0, 256))
       ->option_text("N");
   verb->add_option("--threads", options->threads, "Threads of each worker [cores / workers]")
@@ -219,9 +219,10 @@ void AddUp(CLI::App* program, Invocation* run) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->option_text("DEVICE");
-  verb->add_flag("--allow-modules", options->allow_modules, "Take TorchScript models, programs that the workers run");
+  verb->add_flag("--allow-modules", options->allow_modules,
+                 "Accept TorchScript models, which are programs that the workers run");
   verb->add_flag("--insecure", options->insecure,
-                 "Serve other hosts without a token: whoever reaches the port may do all");
+                 "Serve other hosts without a token: anyone who reaches the port has full access");
   AddDurationOption(verb, "--lease", &options->lease, "How long a chain stays with a silent worker [15s]");
   AddDurationOption(verb, "--timeout", &run->timeout, "Give up waiting after this long [60s]");
 }

@@ -16,8 +16,8 @@ constexpr absl::Duration kElectionInterval = absl::Seconds(1);
 void TellOfOutage(const absl::Status& asked, bool* away) {
   if (asked.ok() != *away) return;
   *away = !asked.ok();
-  if (*away) return Log(LogLevel::kWarning, "standby cannot ask who leads", {{"error", asked.ToString()}});
-  Log(LogLevel::kInfo, "standby can ask again who leads");
+  if (*away) return Log(LogLevel::kWarning, "standby cannot read the leader, retrying", {{"error", asked.ToString()}});
+  Log(LogLevel::kInfo, "standby reads the leader again");
 }
 
 // The one of its flags that says what is wrong of a store on which others write; null: none.
@@ -73,7 +73,7 @@ LeadKeeper::LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration te
 
 LeadKeeper::~LeadKeeper() {
   if (const absl::Status status = leader_->Resign(); !status.ok()) {
-    Log(LogLevel::kWarning, "the lead was not given up: a standby takes over when its term ends",
+    Log(LogLevel::kWarning, "leadership not resigned: a standby takes over when the term ends",
         {{"error", status.ToString()}});
   }
 }
@@ -105,7 +105,7 @@ void LeadKeeper::Lose(const absl::Status& status) {
     const MutexLock lock(&mutex_);
     if (std::exchange(lost_, true)) return;
   }
-  Log(LogLevel::kError, "the lead is lost: this process must end", {{"error", status.ToString()}});
+  Log(LogLevel::kError, "leadership lost: this process must end", {{"error", status.ToString()}});
   on_lost_(status);
 }
 

@@ -78,7 +78,8 @@ void HideFromOthers(const std::string& folder) {
     std::filesystem::permissions(path, std::filesystem::perms::group_all | std::filesystem::perms::others_all,
                                  std::filesystem::perm_options::remove, error);
     if (error)
-      Log(LogLevel::kWarning, "other users may read the data", {{"path", path.string()}, {"error", error.message()}});
+      Log(LogLevel::kWarning, "data directory permissions not restricted, other users may read it",
+          {{"path", path.string()}, {"error", error.message()}});
   }
 }
 
@@ -157,7 +158,7 @@ absl::Status Server::OpenSqlite(const ServerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(opened.status());
   state_ = *std::move(opened);
   if (!reserve.Fill()) {
-    Log(LogLevel::kError, "the disk is full: nothing can be stored until there is room, all else is answered",
+    Log(LogLevel::kError, "disk full: writes are refused until there is room, reads are answered",
         {{"data", options.data_directory}});
   }
   return absl::OkStatus();
@@ -325,7 +326,7 @@ absl::Status Server::StartScaling(const SlurmOptions& options, const std::string
   scaler_ = std::make_unique<SlurmScaler>(state_->incarnation(), former, options.script, run);
   scale_loop_ = std::make_unique<ScaleLoop>(
       options.scale, scaler_.get(), [this] { return coordinator_->dispatcher().Demand(); }, &clock_, threads_.get());
-  Log(LogLevel::kInfo, "workers are asked of Slurm when chains wait",
+  Log(LogLevel::kInfo, "scaling workers with Slurm",
       {{"job_name", SlurmJobName(state_->incarnation())},
        {"workers_dial", address},
        {"min", options.scale.min_workers},

@@ -140,7 +140,7 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
     if (!session.status().ok()) return Fail(session.status());
     if (session.drained()) return 0;
     if (session.stuck()) {
-      Log(LogLevel::kError, "a step or pass does not end: every chain was handed back, this process ends");
+      Log(LogLevel::kError, "a step or a prediction does not end: every chain was handed back, this process exits");
       std::_Exit(kFailed);
     }
     const absl::Duration left = deadline - clock.Monotonic();

@@ -37,7 +37,7 @@ int64_t GpuMemoryBytes(const std::string& device) {
   const absl::StatusOr<Device> parsed = ParseDevice(device);
   const absl::StatusOr<int64_t> free = parsed.ok() ? FreeDeviceBytes(*parsed) : parsed.status();
   if (free.ok()) return *free - *free / 10;
-  Log(LogLevel::kWarning, "the GPU does not tell its memory: chains are placed by slots alone",
+  Log(LogLevel::kWarning, "GPU memory unknown: chains are placed by slots alone",
       {{"device", device}, {"error", free.status().ToString()}});
   return 0;
 }

@@ -15,7 +15,7 @@ absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& text)
     const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
     if (!parsed.ok()) return Annotate(parsed.status(), "server address");
     if (parsed->port == 0)
-      return absl::InvalidArgumentError(absl::StrCat("server address ", address, ": port 0 is none"));
+      return absl::InvalidArgumentError(absl::StrCat("server address ", address, ": port 0 is not allowed"));
     addresses.push_back(std::move(address));
   }
   return addresses;

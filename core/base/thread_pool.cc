@@ -44,7 +44,7 @@ struct ThreadPool::State {
         try {
           node.mapped()();
         } catch (const std::bad_alloc&) {  // of one task, which is given up; the others go on
-          Log(LogLevel::kError, "task given up", {{"reason", "out of memory"}});
+          Log(LogLevel::kError, "task failed", {{"reason", "out of memory"}});
         }
         node.mapped() = nullptr;  // captures die outside the lock
         lock.lock();

@@ -73,8 +73,8 @@ void ValidateCollect(const JobSpec& spec, Violations* violations) {
                                                         " cycles of the schedule, is ", *spec.num_epochs)});
     } else if (cycles >= 1 && *collect.last_epochs_of_cycle > *spec.num_epochs / cycles) {
       violations->push_back({"collect.last_epochs_of_cycle",
-                             absl::StrCat("a cycle has ", *spec.num_epochs / cycles, " epochs, asked are the last ",
-                                          *collect.last_epochs_of_cycle)});
+                             absl::StrCat("a cycle has ", *spec.num_epochs / cycles,
+                                          " epochs, the job asks for the last ", *collect.last_epochs_of_cycle)});
     }
   }
   constexpr size_t kNumKinds = 2;
@@ -243,9 +243,9 @@ void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violat
   const double scale = spec.schedule.scale == StepScale::kLearningRate ? static_cast<double>(num_examples) : 1;
   const double noise = spec.schedule.largest_value() / scale * sgld->gradient_noise;
   if (noise > 2 * spec.temperature) {
-    violations->push_back(
-        {"sampler.sgld.gradient_noise",
-         absl::StrCat("more noise than a step may have: alpha V = ", noise, " is above 2 T = ", 2 * spec.temperature)});
+    violations->push_back({"sampler.sgld.gradient_noise",
+                           absl::StrCat("the noise to subtract exceeds the noise of a step: alpha V = ", noise,
+                                        " is above 2 T = ", 2 * spec.temperature)});
   }
 }
 

@@ -12,7 +12,8 @@ using Violations = std::vector<FieldViolation>;
 
 void ValidateList(const LayerList& layers, const std::string& path, int depth, int64_t* count, Violations* violations) {
   if (depth > limits::kMaxLayerDepth) {
-    violations->push_back({path, absl::StrCat("lists of layers lie at most ", limits::kMaxLayerDepth, " deep")});
+    violations->push_back(
+        {path, absl::StrCat("lists of layers may be nested at most ", limits::kMaxLayerDepth, " deep")});
     return;
   }
   *count += static_cast<int64_t>(layers.size());

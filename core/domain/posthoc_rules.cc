@@ -38,7 +38,7 @@ Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
   }
   Violations violations;
   if (spec.model.is_network() && !spec.model.has_layers()) {
-    violations.push_back({"sampler.mc_dropout", "drops inputs of layers, which a stored module does not tell"});
+    violations.push_back({"sampler.mc_dropout", "drops inputs of layers, which a stored module does not expose"});
   } else if (weights < 2) {
     violations.push_back({"sampler.mc_dropout",
                           "drops the inputs of linear and convolution layers but the first: the model has no second"});
@@ -68,7 +68,8 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
     violations.push_back({"prior", "laplace needs a Gaussian prior with precisions above 0"});
   }
   if (spec.model.is_network() && !spec.model.has_layers()) {
-    violations.push_back({"sampler.laplace", "needs the curvature of each layer, which a stored module does not tell"});
+    violations.push_back(
+        {"sampler.laplace", "needs the curvature of each layer, which a stored module does not expose"});
     return violations;
   }
   if (spec.model.is_network()) {

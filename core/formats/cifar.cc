@@ -30,7 +30,7 @@ absl::Status ReadCifar(const std::string& bytes, int64_t record_bytes, CifarImag
 
 absl::StatusOr<std::string> WriteCifar(const CifarImages& images) {
   if (images.num_classes != 10) {
-    return absl::InvalidArgumentError(absl::StrCat("records of CIFAR-10 are written only, with 10 classes, not ",
+    return absl::InvalidArgumentError(absl::StrCat("only CIFAR-10 records can be written, with 10 classes, not ",
                                                    images.num_classes, ": those of CIFAR-100 need coarse labels"));
   }
   const int64_t count = static_cast<int64_t>(images.labels.size());

@@ -47,7 +47,7 @@ absl::StatusOr<Array> ReadIdx(std::string bytes) {
 
 absl::StatusOr<std::string> WriteIdx(const Array& array) {
   if (array.type != ArrayType::kUint8)
-    return absl::InvalidArgumentError("IDX files of unsigned bytes are written only");
+    return absl::InvalidArgumentError("only IDX files of unsigned bytes can be written");
   if (array.shape.empty() || array.shape.size() > 4) {
     return absl::InvalidArgumentError(
         absl::StrCat("IDX files have 1 to 4 dimensions, the array has ", array.shape.size()));

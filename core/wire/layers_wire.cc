@@ -25,7 +25,8 @@ LayerList Parse(const LayersProto& proto, const std::string& path, int depth, in
                 std::vector<FieldViolation>* violations) {
   LayerList layers;
   if (depth > limits::kMaxLayerDepth) {
-    violations->push_back({path, absl::StrCat("lists of layers lie at most ", limits::kMaxLayerDepth, " deep")});
+    violations->push_back(
+        {path, absl::StrCat("lists of layers may be nested at most ", limits::kMaxLayerDepth, " deep")});
     return layers;
   }
   *count += proto.size();

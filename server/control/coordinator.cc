@@ -10,7 +10,7 @@ namespace {
 
 std::function<void(const absl::Status&)> Lost(std::function<void(const absl::Status&)> then) {
   return [then = std::move(then)](const absl::Status& status) {
-    Log(LogLevel::kError, "the state store is lost: this process must end", {{"error", status.ToString()}});
+    Log(LogLevel::kError, "state store lost: this process must end", {{"error", status.ToString()}});
     CHAINFLEET_CHECK(then != nullptr) << status.ToString();
     then(status);
   };

@@ -44,7 +44,7 @@ void Dispatcher::Core::StopPoint(JobEntry* job, int32_t point, const std::string
            entry->stopping.erase(point);  // refused by a full disk, most likely: another try with the next commit
            if (!result.status.ok()) return;
            core.log_lines.push_back(
-               {LogLevel::kInfo, "enough is drawn", {{"job", id}, {"point", point}, {"why", why}}});
+               {LogLevel::kInfo, "stop rule met", {{"job", id}, {"point", point}, {"why", why}}});
          });
 }
 

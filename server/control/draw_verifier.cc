@@ -65,7 +65,7 @@ struct DrawVerifier::State {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ApplyResult> results,
                                 writer->Commit({change::MarkCorrupt{record.chain.job, object.name, false}}));
     CHAINFLEET_RETURN_IF_ERROR(results.front().status);
-    Log(LogLevel::kInfo, "a draw marked corrupt reads back correctly: it counts again",
+    Log(LogLevel::kInfo, "corrupt mark removed: the draw reads back correctly",
         {{"job", record.chain.job},
          {"chain", record.chain.index},
          {"lease_epoch", record.lease_epoch},

@@ -174,7 +174,7 @@ class StockTaking {
     ++result_.objects;
     if (!absent_.contains(content.object)) return;
     ++result_.missing;
-    Log(LogLevel::kError, "an object is missing: put the same file again under the same name",
+    Log(LogLevel::kError, "object missing: upload the same file again under the same name",
         {{content.kind, content.name}, {"object", content.object}});
   }
 

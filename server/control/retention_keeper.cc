@@ -78,7 +78,7 @@ struct RetentionKeeper::State {
       if (expired == 0) break;
     }
     CHAINFLEET_ASSIGN_OR_RETURN(pass.released, Release());
-    if (pass.expired > 0) Log(LogLevel::kInfo, "retention lets draws go", {{"segments", pass.expired}});
+    if (pass.expired > 0) Log(LogLevel::kInfo, "draws expired by retention", {{"segments", pass.expired}});
     if (pass.released > 0 && released) released();
     return pass;
   }

@@ -384,12 +384,12 @@ absl::StatusOr<std::vector<TracedChain>> TraceTable::TracesOf(const std::string&
   const TracedJob none, &traced = found == state_->jobs.end() ? none : found->second;
   const auto column = std::ranges::find(traced.quantities, quantity);
   if (column == traced.quantities.end()) {
-    return WithReason(
-        absl::NotFoundError(absl::StrCat("job ", job, " has no traces of \"", quantity, "\": ",
-                                         traced.quantities.empty()
-                                             ? "none have come since the server started"
-                                             : absl::StrCat("traced are ", absl::StrJoin(traced.quantities, ", ")))),
-        "NOT_TRACED");
+    return WithReason(absl::NotFoundError(absl::StrCat(
+                          "job ", job, " has no traces of \"", quantity, "\": ",
+                          traced.quantities.empty()
+                              ? "none have come since the server started"
+                              : absl::StrCat("the traced quantities are ", absl::StrJoin(traced.quantities, ", ")))),
+                      "NOT_TRACED");
   }
   const size_t q = traced.quantities.size(), offset = static_cast<size_t>(column - traced.quantities.begin());
   std::vector<TracedChain> chains;

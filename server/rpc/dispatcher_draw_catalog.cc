@@ -189,7 +189,7 @@ void MarkCorruptDraw(const ServiceParts& parts, const std::string& job, const st
     fields.emplace_back("chain", name->chain.index);
     fields.emplace_back("lease_epoch", name->lease_epoch);
   }
-  Log(LogLevel::kError, "a stored draw is missing or does not match its digest: it is left out from now on", fields);
+  Log(LogLevel::kError, "stored draw is missing or does not match its digest: it is no longer served", fields);
   parts.metrics->CountCorruptDraw();
   parts.versions->MarkCorrupt(job, object, [fields](absl::StatusOr<bool> marked) mutable {
     if (marked.ok()) return;

@@ -141,7 +141,7 @@ class FrontDoor::Connections {
     const int descriptor = DescriptorOf(peer);
     if (descriptor < 0) return;
     ::shutdown(descriptor, SHUT_RDWR);
-    Log(LogLevel::kWarning, "connection cut: its client cancels too many calls", {{"peer", peer}});
+    Log(LogLevel::kWarning, "connection closed: the client cancels too many calls", {{"peer", peer}});
   }
 
   // Any thread.

@@ -28,8 +28,8 @@ size_t ReceivingCalls::Watch(absl::Duration now) {
   {
     const MutexLock lock(&mutex_);
     while (!calls_.empty() && now - calls_.begin()->second.began > limits::kReceiveDeadline) {
-      cancelled.push_back(
-          Drop(calls_.begin(), absl::DeadlineExceededError("the request was not whole in time: send it faster")));
+      cancelled.push_back(Drop(calls_.begin(), absl::DeadlineExceededError(
+                                                   "the request did not arrive completely in time: send it faster")));
     }
     KeepToBudget(now, &cancelled);
     last_watched_ = last_id_;

@@ -124,7 +124,7 @@ bool ScaleLoop::State::Worked(const char* call, const absl::Status& status) {
   }
   ++errors;
   if (broken.insert(call).second) {
-    Log(LogLevel::kError, scaler->name() + " fails; this is tried again and told once",
+    Log(LogLevel::kError, scaler->name() + " command failed, retrying; further failures are not logged",
         {{"call", call}, {"error", std::string(status.message())}});
   }
   return false;
@@ -206,14 +206,15 @@ void ScaleLoop::State::GiveUp(const std::vector<ClusterJob>& jobs) {
   if (!strangers.empty()) {
     Log(LogLevel::kWarning,
         scaler->name() +
-            " jobs ran and their workers never joined: ended; see the jobs' output files, and whether "
+            " jobs ended because their workers never joined: see the jobs' output files, and check that "
             "their nodes reach the address that workers dial",
         {{"cluster_jobs", absl::StrJoin(strangers, ",")},
          {"waited", absl::FormatDuration(settings.join_within)},
          next_in});
   }
   if (!held.empty()) {
-    Log(LogLevel::kWarning, scaler->name() + " holds jobs, which never start so: withdrawn; see why it holds them",
+    Log(LogLevel::kWarning,
+        scaler->name() + " holds jobs that will never start: jobs withdrawn; see the reason of each job",
         {{"cluster_jobs", absl::StrJoin(held, ",")}, next_in});
   }
 }
@@ -234,10 +235,10 @@ void ScaleLoop::State::LetGo(const std::string& job) {
   Tracked& seen = tracked[job];
   // Without a worker there is nothing to hand back, and perhaps nobody to hear a signal.
   const absl::Status status = seen.live ? scaler->Drain(job) : scaler->Kill(job);
-  if (!Worked("let a worker go", status)) return;
+  if (!Worked("drain a worker", status)) return;
   seen.let_go_at = now;
   seen.unwanted = true;
-  Log(LogLevel::kInfo, "let an idle worker of " + scaler->name() + " go",
+  Log(LogLevel::kInfo, "draining an idle worker of " + scaler->name(),
       {{"cluster_job", job},
        {"idle_for", absl::FormatDuration(absl::Trunc(Since(seen.idle_since, now), absl::Seconds(1)))}});
 }
@@ -246,7 +247,7 @@ void ScaleLoop::State::EndOverdue(const std::vector<ClusterJob>& jobs) {
   for (const ClusterJob& job : jobs) {
     Tracked& seen = tracked[job.id];
     if (job.state != ClusterJob::State::kRunning || !seen.let_go_at || now - *seen.let_go_at < kLetGoTime) continue;
-    Log(LogLevel::kWarning, "a worker does not end: ending its job", {{"cluster_job", job.id}});
+    Log(LogLevel::kWarning, "worker did not end in time, ending its job", {{"cluster_job", job.id}});
     if (Worked("end a job", scaler->Kill(job.id))) seen.let_go_at = now;
   }
 }

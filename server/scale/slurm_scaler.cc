@@ -42,7 +42,7 @@ bool IsJobId(const std::string& text) {
 absl::StatusOr<std::string> ParseSubmitted(const std::string& output) {
   const std::string job = output.substr(0, output.find_first_of(";\n"));
   if (IsJobId(job)) return job;
-  return absl::InternalError(absl::StrCat("sbatch --parsable printed no job: ", output.substr(0, 200)));
+  return absl::InternalError(absl::StrCat("sbatch --parsable printed no job id: ", output.substr(0, 200)));
 }
 
 // gRPC would go through https_proxy as well, which is there for the bucket: these hosts it dials by itself.
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<ClusterJob>> SlurmScaler::List() {
   for (std::string line; std::getline(lines, line);) {
     const std::vector<std::string> words = absl::StrSplit(line, absl::MaxSplits('|', 2));
     if (words.size() != 3 || !IsJobId(words[0])) {
-      return absl::InternalError(absl::StrCat("squeue printed what is no job: ", line.substr(0, 200)));
+      return absl::InternalError(absl::StrCat("squeue printed a line that is not a job: ", line.substr(0, 200)));
     }
     ClusterJob& job = jobs.emplace_back(ClusterJob{words[0], StateOf(words[1]), absl::StrCat("slurm-", words[0], "-")});
     if (job.state == ClusterJob::State::kPending && IsHeld(words[2])) job.held = words[2];

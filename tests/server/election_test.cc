@@ -116,8 +116,8 @@ TEST(WaitToLead, TellsOnceOfADatabaseThatIsAwayAndOnceThatItIsBack) {
     for (size_t at = logged.find(text); at != std::string::npos; at = logged.find(text, at + 1)) ++count;
     return count;
   };
-  EXPECT_EQ(times("standby cannot ask who leads"), 1) << logged;
-  EXPECT_EQ(times("standby can ask again who leads"), 1) << logged;
+  EXPECT_EQ(times("standby cannot read the leader, retrying"), 1) << logged;
+  EXPECT_EQ(times("standby reads the leader again"), 1) << logged;
 }
 
 }  // namespace

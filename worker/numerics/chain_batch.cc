@@ -388,7 +388,7 @@ class KernelBatch final : public ChainBatch {
     for (const DrawKind kind : KindsOf(plan_->spec)) kinds.push_back(&ArenaOf(kind));
     auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
     if (!traces.ok()) {
-      Log(LogLevel::kWarning, "values of traces are left out",
+      Log(LogLevel::kWarning, "trace values not recorded",
           {{"job", plan_->job}, {"chains", ChainsForLog()}, {"error", traces.status().ToString()}});
       return;
     }

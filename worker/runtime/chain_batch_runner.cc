@@ -284,8 +284,7 @@ absl::Duration ChainBatchRunner::ResumePointInterval() const {
   for (const auto& part : parts_) {
     for (const auto& [index, row] : part->rows) saving += row.saving.value_or(absl::ZeroDuration());
   }
-  return std::clamp(limits::kResumePointFactor * saving, limits::kResumePointInterval,
-                    limits::kMaxResumePointInterval);
+  return std::clamp(limits::kResumePointFactor * saving, limits::kResumePointInterval, limits::kMaxResumePointInterval);
 }
 
 void ChainBatchRunner::Diverge(Part* part, Row* row) {
@@ -353,7 +352,7 @@ void ChainBatchRunner::Fail(Part* part, Row* row, const std::string& reason) {
 
 void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
   const std::string leases = LeasesOf(part->rows, [](const Row& row) { return !row.leaving; });
-  Log(LogLevel::kError, "the batch failed: its chains are given back",
+  Log(LogLevel::kError, "batch failed: its chains are handed back",
       {{"job", plan_->job}, {"chains", leases}, {"error", status.ToString()}});
   part->batch.reset();
   if (ReasonOf(status) == kDeviceLost) {

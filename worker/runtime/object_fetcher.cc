@@ -85,7 +85,7 @@ void ObjectFetcher::WriteToDisk(const BlobRef& ref, const std::string& bytes) {
   absl::Status status = disk_.files->CreateFolders(disk_.folder);
   if (status.ok()) status = disk_.files->WriteSynced(disk_.folder + "/" + ref.sha256, bytes);
   if (status.ok()) return;
-  Log(LogLevel::kWarning, "the data set is not cached on disk", {{"error", status.ToString()}});
+  Log(LogLevel::kWarning, "data set not cached on disk", {{"error", status.ToString()}});
   disk_.files->Remove(disk_.folder + "/" + ref.sha256).IgnoreError();  // what of it was written takes room
   MutexLock lock(&mutex_);
   disk_bytes_ -= size;

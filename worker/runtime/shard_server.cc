@@ -37,17 +37,18 @@ int64_t NumRows(const ShardRequest& request) {
 // CANCELLED is for whoever cancelled the shard, and told to nobody: a fetch that something on its way gave up is news.
 absl::Status LoadStatus(const absl::Status& status) {
   if (!absl::IsCancelled(status)) return status;
-  return absl::UnavailableError("a fetch was cut off on its way, ask again: " + std::string(status.message()));
+  return absl::UnavailableError("a fetch was interrupted, ask again: " + std::string(status.message()));
 }
 
 // Flatness is asked instead of predictions, and needs labels or targets; what is corrupted has to be stored rows.
 absl::Status CheckAsked(const ShardRequest& request) {
   const bool rows = request.rows.has_value();
-  if (request.corruption && !rows) return absl::InvalidArgumentError("corruption: is of rows of a stored data set");
+  if (request.corruption && !rows)
+    return absl::InvalidArgumentError("corruption: applies only to rows of a stored data set");
   if (!request.flatness) return absl::OkStatus();
-  if (!rows) return absl::InvalidArgumentError("flatness: is measured over rows of a stored data set");
+  if (!rows) return absl::InvalidArgumentError("flatness: applies only to rows of a stored data set");
   if (request.corruption || request.members) {
-    return absl::InvalidArgumentError("flatness: is measured by itself, without corruption or members");
+    return absl::InvalidArgumentError("flatness: cannot be combined with corruption or members");
   }
   return absl::OkStatus();
 }

@@ -25,7 +25,7 @@ absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, cons
   absl::Status status = blobs->Put(name, bytes);
   // STORE_FAULT: what is there may be unreadable, as a bad sector is.
   if (!absl::IsAlreadyExists(status) && !absl::IsInternal(status) && ReasonOf(status) != kStoreFault) return status;
-  Log(LogLevel::kWarning, "a damaged object is put again", {{"object", name}, {"error", status.ToString()}});
+  Log(LogLevel::kWarning, "replacing a damaged object", {{"object", name}, {"error", status.ToString()}});
   return blobs->Replace(name, bytes);
 }
 

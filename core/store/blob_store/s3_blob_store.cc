@@ -146,7 +146,7 @@ void S3BlobStore::Abort(const std::string& key, const std::string& upload) const
   const absl::Status aborted =
       client_->Succeed({.method = "DELETE", .key = key, .query = {{"uploadId", upload}}}).status();
   if (aborted.ok() || absl::IsNotFound(aborted)) return;
-  Log(LogLevel::kWarning, "an upload in parts could not be aborted and costs storage until the bucket's rule ends it",
+  Log(LogLevel::kWarning, "multipart upload not aborted: it uses storage until the bucket's lifecycle rule removes it",
       {{"object", key}, {"upload", upload}, {"error", aborted.ToString()}});
 }
 
@@ -219,7 +219,7 @@ absl::Status S3BlobStore::ListPages(const std::string& prefix, const PageVisitor
     if (listing.continuation_token.empty()) return absl::OkStatus();
     std::string& token = call.query["continuation-token"];
     if (token == listing.continuation_token) {
-      return absl::InternalError(absl::StrCat("S3 does not get on with its list of what is below ", own, prefix,
+      return absl::InternalError(absl::StrCat("S3 repeats a page of its list of objects below ", own, prefix,
                                               ": it gives the continuation token ", token, " twice"));
     }
     token = listing.continuation_token;

@@ -207,7 +207,7 @@ void ShardPredictStream::Forget() {
 
 void ShardPredictStream::OnEnd(bool was_open, const absl::Status& status) {
   shards_->CancelAll();
-  Log(was_open ? LogLevel::kInfo : LogLevel::kDebug, "prediction stream ended: opening it again",
+  Log(was_open ? LogLevel::kInfo : LogLevel::kDebug, "prediction stream ended, reopening",
       {{"worker", options_.worker}, {"error", status.ToString()}});
   MutexLock lock(&mutex_);
   open_ = false;

@@ -205,7 +205,7 @@ void DrawUploader::OnFailure(const std::shared_ptr<Flight>& flight, const absl::
   const LeaseRef& lease = flight->lease;
   const bool ends_lease = EndsLease(status);
   Log(ends_lease ? LogLevel::kWarning : LogLevel::kError,
-      ends_lease ? "chain lost: another epoch or its end stands" : "upload refused: the chain is given back",
+      ends_lease ? "commit rejected: lease is stale or chain is final" : "upload refused: chain handed back",
       {{"job", lease.chain.job},
        {"chain", lease.chain.index},
        {"lease_epoch", lease.epoch},
@@ -230,7 +230,7 @@ void DrawUploader::NoteOutage(const absl::Status& status) {
     MutexLock lock(&mutex_);
     if (std::exchange(full ? store_full_ : server_away_, true)) return;
   }
-  Log(LogLevel::kWarning, full ? "the store is full: chains wait until there is room" : "uploads wait for the server",
+  Log(LogLevel::kWarning, full ? "store full: chains wait until there is room" : "uploads wait for the server",
       {{"worker", options_.worker}, {"error", status.ToString()}});
 }
 
@@ -240,7 +240,7 @@ void DrawUploader::NoteSuccess() {
     if (!server_away_ && !store_full_) return;
     server_away_ = store_full_ = false;
   }
-  Log(LogLevel::kInfo, "uploads go on", {{"worker", options_.worker}});
+  Log(LogLevel::kInfo, "uploads resumed", {{"worker", options_.worker}});
 }
 
 void DrawUploader::OnCommitted(const std::shared_ptr<Flight>& flight) {

@@ -128,7 +128,7 @@ void HeldChains::LoseDevice(const std::string& why) {
     if (!lost_.empty()) return;
     lost_ = why;
   }
-  Log(LogLevel::kError, "the device is lost: every chain is given back", {{"error", why}});
+  Log(LogLevel::kError, "device lost: every chain handed back", {{"error", why}});
   on_change_();
 }
 

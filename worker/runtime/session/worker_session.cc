@@ -94,7 +94,7 @@ bool WorkerSession::connected() const {
 
 void WorkerSession::RunOnce() {
   for (const LeaseRef& lease : held_->ReleaseHung()) {
-    Log(LogLevel::kError, "chain hangs in its step: given back",
+    Log(LogLevel::kError, "chain hangs in its step: chain handed back",
         {{"job", lease.chain.job},
          {"chain", lease.chain.index},
          {"lease_epoch", lease.epoch},
@@ -134,7 +134,7 @@ void WorkerSession::OnReply(const HeldChains::Report& report, absl::Duration sen
                             const absl::StatusOr<SynchronizeReply>& reply) {
   if (!reply.ok()) return OnFailure(report.number, reply.status());
   if (!TakeIdentity(*reply)) {
-    return OnFailure(report.number, absl::UnavailableError("the reply is of a coordinator that leads no more"));
+    return OnFailure(report.number, absl::UnavailableError("the reply comes from a coordinator that no longer leads"));
   }
   {
     MutexLock lock(&mutex_);
@@ -186,7 +186,7 @@ void WorkerSession::OnFailure(uint64_t call, const absl::Status& status) {
     }
   }
   if (first && !refused && !absl::IsCancelled(status)) {  // cancelled by our own end
-    Log(LogLevel::kWarning, "the server does not answer: trying on",
+    Log(LogLevel::kWarning, "server unreachable, retrying",
         {{"worker", options_.worker}, {"error", status.ToString()}});
   }
   if (refused) DropAll();
@@ -204,8 +204,7 @@ bool WorkerSession::TakeIdentity(const SynchronizeReply& reply) {
     store_incarnation_ = reply.store_incarnation;
   }
   if (other_store) {
-    Log(LogLevel::kWarning, "the store was put back or replaced: all chains are dropped",
-        {{"worker", options_.worker}});
+    Log(LogLevel::kWarning, "store restored or replaced: all chains dropped", {{"worker", options_.worker}});
     DropAll();
   }
   return true;
@@ -218,7 +217,7 @@ void WorkerSession::TakeDrainOrder() {
     if (std::exchange(told_to_drain_, true)) return;
     again_ = true;
   }
-  Log(LogLevel::kInfo, "an operator drains this worker: it hands its chains back and takes none until it is restarted",
+  Log(LogLevel::kInfo, "drained by an operator: chains are handed back, and none are taken until this worker restarts",
       {{"worker", options_.worker}});
   held_->OrderHandBackAll();
 }

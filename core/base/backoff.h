@@ -1,4 +1,4 @@
-// How long to wait before a repeated call: doubling, bounded, with jitter from a key.
+// The wait before a retry: doubling, bounded, with jitter from a key.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Backoff {
     return std::min(wait, limits::kRetryMax) * (0.5 + 0.5 * UniformDouble(block.word[0], block.word[1]));
   }
 
-  // The call went through: the next failure starts small again.
+  // Call after a success: the next wait is the initial one again.
   void Reset() { failures_ = 0; }
 
   int failures() const { return failures_; }

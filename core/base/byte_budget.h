@@ -1,4 +1,4 @@
-// Bytes of memory that several holders may have between them, and no more.
+// A bound on the memory that several holders have together.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,13 @@
 
 namespace chainfleet {
 
-// Thread-safe. Copies are the same budget; it lives as long as one of them or of its shares.
+// Thread-safe. Copies share one budget, which lives as long as any copy or share of it.
 class ByteBudget {
  public:
   explicit ByteBudget(int64_t max_bytes) : pool_(std::make_shared<Pool>(max_bytes)) {}
 
   int64_t max_bytes() const { return pool_->max_bytes; }
-  // Of all shares.
+  // Bytes held by all shares together.
   int64_t held_bytes() const { return pool_->held_bytes; }
 
  private:
@@ -26,7 +26,7 @@ class ByteBudget {
   std::shared_ptr<Pool> pool_;
 };
 
-// What one holder has of it, given back when this is destroyed, by any thread. Add by one thread at a time.
+// The bytes of one holder, given back by the destructor (on any thread). Only one thread at a time may call Add.
 class ByteShare {
  public:
   explicit ByteShare(const ByteBudget& budget) : pool_(budget.pool_) {}
@@ -34,7 +34,7 @@ class ByteShare {
   ByteShare(const ByteShare&) = delete;
   ByteShare& operator=(const ByteShare&) = delete;
 
-  // False if all shares would hold more than the budget then: nothing is added.
+  // Returns false and adds nothing if all shares together would exceed the budget.
   [[nodiscard]] bool Add(int64_t bytes);
 
  private:

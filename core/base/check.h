@@ -1,5 +1,5 @@
 // CHAINFLEET_CHECK(condition) << "context": a broken invariant ends the process, in every build. The lease expires and
-// another worker resumes, which is safer than going on. Never for input: that is absl::Status.
+// another worker resumes, which is safer than going on. Never use it for input: return absl::Status.
 #pragma once
 
 #include <sstream>

@@ -10,10 +10,10 @@ class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Since an arbitrary origin, never backwards: leases, deadlines, backoff.
+  // Time since an arbitrary origin; never goes backwards. For leases, deadlines, backoff.
   virtual absl::Duration Monotonic() const = 0;
 
-  // Of the calendar, may jump: display and retention only.
+  // Calendar time; may jump. For display and retention only.
   virtual absl::Time Wall() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// How full a disk is.
+// The size and free space of a disk.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace chainfleet {
 
 struct DiskSpace {
   int64_t size_bytes = 0;
-  int64_t free_bytes = 0;  // for this user
+  int64_t free_bytes = 0;  // available to this user
 };
 
-// Of the disk that holds `folder`. NOT_FOUND, INTERNAL.
+// The space on the disk that holds `folder`. Errors: NOT_FOUND, INTERNAL.
 absl::StatusOr<DiskSpace> DiskSpaceOf(const std::string& folder);
 
 }  // namespace chainfleet

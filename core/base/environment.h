@@ -1,4 +1,4 @@
-// What the environment of the process says, read once by mains: where data live, and the token that calls carry.
+// Settings from the process's environment, read once by mains: the data directory and the token of calls.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace chainfleet {
 // The value of a variable, "" if it is not set.
 std::string EnvironmentVariable(const std::string& name);
 
-// Of this machine, as other machines may know it; "localhost" if it has none.
+// This machine's host name, as other machines may know it; "localhost" if it has none.
 std::string HostName();
 
 // CHAINFLEET_DATA, else $XDG_DATA_HOME/chainfleet, else ~/.local/share/chainfleet.
@@ -24,7 +24,7 @@ inline constexpr char kCallerToken[] = "CHAINFLEET_TOKEN", kWorkerToken[] = "CHA
 // one is set and empty. NOT_FOUND or PERMISSION_DENIED naming the variable and the file.
 absl::StatusOr<std::optional<std::string>> TokenText(const std::string& variable);
 
-// The first word of TokenText, "" if there is none: what a call carries.
+// The first word of TokenText, "" if there is none. Calls carry this word.
 absl::StatusOr<std::string> BearerToken(const std::string& variable = kCallerToken);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// Where work runs, as a parameter: threads in production, one seeded loop in the simulator.
+// Runs tasks. A parameter below floor 6: threads in production, one seeded loop in the simulator.
 #pragma once
 
 #include <functional>
@@ -20,9 +20,9 @@ class Executor {
   virtual void ScheduleAfter(absl::Duration delay, std::function<void()> task) = 0;
 };
 
-// At most `width` tasks at a time on another executor, begun in the order they came: work that may block leaves the
-// other threads to the rest. Thread-safe. Tasks hold a shared state, so it may be destroyed while some still wait;
-// those still run.
+// Runs at most `width` tasks at a time on another executor, started in order of arrival, so that blocking work leaves
+// threads to other work. Thread-safe. Tasks own the shared state: the object may be destroyed while tasks wait, and
+// these tasks still run.
 class BoundedExecutor : public Executor {
  public:
   // `width` >= 1.
@@ -35,7 +35,7 @@ class BoundedExecutor : public Executor {
   std::shared_ptr<Queue> queue_;
 };
 
-// Runs its tasks one at a time in the order they came: a lock without a lock.
+// Runs its tasks one at a time in order of arrival, so tasks need no lock against each other.
 class Strand final : public BoundedExecutor {
  public:
   explicit Strand(Executor* executor) : BoundedExecutor(executor, 1) {}

@@ -13,7 +13,7 @@ namespace chainfleet {
 
 using FileVisitor = std::function<absl::Status(const std::string& file)>;
 
-// Reason of an UNAVAILABLE that is the fault of a disk, a mount or the host, and passes without any change to the call.
+// Reason of an UNAVAILABLE caused by a disk, a mount or the host: the same call may succeed later.
 inline constexpr char kStoreFault[] = "STORE_FAULT";
 
 // Thread-safe. Errors: NOT_FOUND, ALREADY_EXISTS, RESOURCE_EXHAUSTED (full disk or quota), PERMISSION_DENIED,
@@ -38,8 +38,8 @@ class FileSystem {
   virtual absl::Status Remove(const std::string& path) = 0;
   // INTERNAL if the folder is not empty.
   virtual absl::Status RemoveEmptyFolder(const std::string& path) = 0;
-  // Calls `visit` for each file below `folder`, relative to it, until it returns an error, which is returned. What is
-  // below one folder comes together, in no other order, and is not held. Nothing if `folder` does not exist.
+  // Calls `visit` with the relative path of each file below `folder`. Stops at and returns the first error of `visit`.
+  // Files of one folder come together; there is no other order. A missing `folder` has no files.
   virtual absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const = 0;
   // The same, in byte order.
   absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const;
@@ -48,7 +48,7 @@ class FileSystem {
 // The process's one view of the real disk.
 FileSystem* RealFileSystem();
 
-// On the real disk, with every folder above that is missing, so that a power cut takes none of them away again.
+// Creates the folder and its missing parents on the real disk, durably: a power cut does not remove them.
 absl::Status CreateFoldersSynced(const std::string& path);
 
 // An exclusive advisory lock on `path`, held until destroyed. FAILED_PRECONDITION / IN_USE if another process holds it.

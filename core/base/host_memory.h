@@ -1,4 +1,4 @@
-// How much memory this process may take before the kernel takes its life.
+// The memory that this process may use before the kernel kills it.
 #pragma once
 
 #include <cstdint>

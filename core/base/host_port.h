@@ -13,7 +13,7 @@ struct HostPort {
   int port = 0;
 
   std::string BareHost() const;  // without brackets, as name look-ups want it
-  // Whether it stands for every interface of its host: nobody can dial it.
+  // True for a wildcard address (every interface of the host), which nobody can dial.
   bool is_any_host() const { return host == "0.0.0.0" || host == "[::]"; }
 };
 

@@ -15,65 +15,65 @@ inline constexpr int64_t kMiB = 1024 * kKiB;
 
 // Messages.
 inline constexpr int64_t kMaxMessageBytes = 16 * kMiB;          // any gRPC message
-inline constexpr int64_t kChunkBytes = 512 * kKiB;              // of a streamed blob or partial prediction
-inline constexpr int64_t kInlineResumePointBytes = 64 * kKiB;   // below this it travels in CommitProgress
+inline constexpr int64_t kChunkBytes = 512 * kKiB;              // one chunk of a streamed blob or partial prediction
+inline constexpr int64_t kInlineResumePointBytes = 64 * kKiB;   // smaller resume points travel in CommitProgress
 inline constexpr int64_t kMaxDatasetUploadBytes = 2048 * kMiB;  // all files of one PutDataset
-inline constexpr int32_t kMaxDatasetFiles = 1000;               // of one PutDataset
-inline constexpr size_t kMaxFileNameBytes = 255;                // of a file of PutDataset
+inline constexpr int32_t kMaxDatasetFiles = 1000;               // files of one PutDataset
+inline constexpr size_t kMaxFileNameBytes = 255;                // name of one file of PutDataset
 inline constexpr int64_t kMaxModelBytes = 1024 * kMiB;          // a TorchScript file
-inline constexpr int64_t kMaxUploadsBytes = 4096 * kMiB;        // what all uploads of a server hold at once
-inline constexpr int kWaitingDatasetReads = 16;                 // of data sets named by URI, beside those that run
+inline constexpr int64_t kMaxUploadsBytes = 4096 * kMiB;        // memory of all uploads to a server together
+inline constexpr int kWaitingDatasetReads = 16;                 // queued reads of data sets named by URI
 inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
 
-// Segments (protocol 1): closed at the first of these.
+// Segments: closed when the first of these bounds is reached.
 inline constexpr int64_t kSegmentBytes = 4 * kMiB;
 inline constexpr absl::Duration kSegmentAge = absl::Seconds(1);
 
-// Leases (protocol 4).
+// Leases.
 inline constexpr absl::Duration kLeaseTtl = absl::Seconds(15);
 inline constexpr absl::Duration kSyncInterval = absl::Seconds(5);
 inline constexpr absl::Duration kLeaseGrace = absl::Seconds(5);
 inline constexpr absl::Duration kLeaseMargin = absl::Seconds(2);  // a worker stops this long before its lease ends
 inline constexpr int kMaxAttemptsWithoutProgress = 6;
-inline constexpr int kCrashesUntilAlone = 2;  // of workers that held the chain, since its last commit
-inline constexpr absl::Duration kAttemptDelay = absl::Milliseconds(500);  // after the first; doubles with each further
+inline constexpr int kCrashesUntilAlone = 2;  // crashes of workers that held the chain, since its last commit
+inline constexpr absl::Duration kAttemptDelay = absl::Milliseconds(500);  // after one attempt; doubles with each more
 inline constexpr absl::Duration kMaxAttemptDelay = absl::Seconds(30);
-// A worker's rest between two chains that ran alone on it: a chain that comes there meanwhile makes its first resume
-// point, see kResumePointInterval.
+// Pause of a worker between two chains that ran alone on it. A chain that is granted to it during the pause has time
+// to make its first resume point, see kResumePointInterval.
 inline constexpr absl::Duration kSoloRest = absl::Seconds(30);
 inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
 inline constexpr int kHungStepFactor = 20;
 
 // Server.
-inline constexpr int64_t kServerRpcMemoryBytes = 4096 * kMiB;  // of gRPC's own buffers
+inline constexpr int64_t kServerRpcMemoryBytes = 4096 * kMiB;  // gRPC's own buffers
 inline constexpr int kMaxConcurrentStreams = 1024;             // per connection
 inline constexpr int kStateWriterBatch = 256;
 inline constexpr int kStateWriterQueue = 65536;
 inline constexpr absl::Duration kPolicyInterval = absl::Milliseconds(50);
-inline constexpr int kMaxChainsPerJob = 4096;  // of all points of a sweep
+inline constexpr int kMaxChainsPerJob = 4096;  // chains of all sweep points together
 inline constexpr int kMaxSweepPoints = 256;
 inline constexpr int64_t kMaxChainBytes = int64_t{64} * 1024 * kMiB;  // estimated memory of one chain
-inline constexpr int64_t kMaxStepsPerChain = 1'000'000'000'000'000;   // of all epochs together, far from overflow
+inline constexpr int64_t kMaxStepsPerChain = 1'000'000'000'000'000;   // steps of all epochs together, far from overflow
 inline constexpr int64_t kMaxEpochs = 1'000'000;
 inline constexpr int64_t kMaxCycles = 1'000'000;
-inline constexpr int64_t kMaxLayers = 4096;  // of a network, however deep
-inline constexpr int kMaxLayerDepth = 8;     // of lists of layers inside layers
+inline constexpr int64_t kMaxLayers = 4096;  // layers of a network at all depths together
+inline constexpr int kMaxLayerDepth = 8;     // nesting of layer lists
 inline constexpr int kMaxPageSize = 1000;
-inline constexpr int64_t kVerifyBytes = 256 * kMiB;                  // of draws marked corrupt, in one pass
-inline constexpr int kMaxAliases = 1000;                             // of one tenant
-inline constexpr int64_t kKeptVersions = 1000;                       // of a job, beside those that aliases name
-inline constexpr absl::Duration kUpkeepInterval = absl::Seconds(5);  // between looks for what retention lets go
+inline constexpr int64_t kVerifyBytes = 256 * kMiB;                  // draws marked corrupt that one pass reads again
+inline constexpr int kMaxAliases = 1000;                             // aliases of one tenant
+inline constexpr int64_t kKeptVersions = 1000;                       // versions of a job that no alias names
+inline constexpr absl::Duration kUpkeepInterval = absl::Seconds(5);  // time between two retention passes
 inline constexpr int kRetentionBatch = 64;                           // segments that become tombstones in one change
 
 // Worker.
 inline constexpr int64_t kUploadQueueBytes = 64 * kMiB;
-inline constexpr int kUploadAttempts = 8;  // of bytes that arrive wrong or go missing; outages have no count
+inline constexpr int kUploadAttempts = 8;  // attempts when bytes arrive wrong or go missing; outages are not counted
 inline constexpr absl::Duration kRetryInitial = absl::Milliseconds(100);
 inline constexpr absl::Duration kRetryMax = absl::Seconds(5);
-// A chain's first resume point at a worker comes after kResumePointInterval, with or without draws. Later ones come so
-// seldom that they take 1/kResumePointFactor of the time, but never further apart than kMaxResumePointInterval, which
-// is the most that a lost worker costs a chain.
+// A chain's first resume point at a worker comes after kResumePointInterval, with or without draws. Later ones are
+// spaced so that they take 1/kResumePointFactor of the time, but at most kMaxResumePointInterval apart, which bounds
+// the work that a chain loses with its worker.
 inline constexpr absl::Duration kResumePointInterval = absl::Seconds(30);
 inline constexpr absl::Duration kMaxResumePointInterval = absl::Minutes(10);
 inline constexpr int kResumePointFactor = 100;
@@ -87,29 +87,29 @@ inline constexpr int kMaxPredictors = 8;  // networks kept ready for shards
 
 // Predictions.
 inline constexpr absl::Duration kPredictDeadline = absl::Seconds(60);
-inline constexpr int64_t kCountedVersions = 1000;  // whose inferences are counted
+inline constexpr int64_t kCountedVersions = 1000;  // versions whose inferences are counted
 inline constexpr absl::Duration kEvaluateDeadline = absl::Minutes(30);
-inline constexpr int64_t kMaxMemberBytes = 256 * kMiB;  // what single draws say, of one call
+inline constexpr int64_t kMaxMemberBytes = 256 * kMiB;  // predictions of single draws in one call
 inline constexpr int kMaxQuantiles = 32;
-inline constexpr int64_t kMaxPredictBytes = 1024 * kMiB;  // of the inputs of all predictions that a server has
-inline constexpr int kRunningEvaluations = 8;             // further ones wait
+inline constexpr int64_t kMaxPredictBytes = 1024 * kMiB;  // inputs of all predictions that a server holds
+inline constexpr int kRunningEvaluations = 8;             // evaluations above this number wait
 inline constexpr int kWaitingEvaluations = 64;
-inline constexpr int kKeptEvaluations = 100;  // newest ones of a job
+inline constexpr int kKeptEvaluations = 100;  // newest evaluations kept for each job
 inline constexpr int kMaxExampleRows = 100;
 inline constexpr int kMaxCurvePoints = 64;
 inline constexpr int kMaxCorruptionSeverity = 5;
 inline constexpr int kEntropyBins = 30;
 inline constexpr int kMaxFisherPoints = 1024;
 inline constexpr int kMaxLinePoints = 201;
-inline constexpr int64_t kMaxShardResultBytes = 256 * kMiB;  // of one shard, reassembled
+inline constexpr int64_t kMaxShardResultBytes = 256 * kMiB;  // reassembled result of one shard
 inline constexpr int kMaxShardsInFlightPerWorker = 4;
 inline constexpr int kShardAttempts = 3;
-inline constexpr size_t kMaxWaitingShards = 1024;  // in the server, of all predictions
-inline constexpr size_t kRowBlocksInFlight = 2;    // of one call: one runs while the next waits on the worker
+inline constexpr size_t kMaxWaitingShards = 1024;  // waiting shards of all predictions in the server
+inline constexpr size_t kRowBlocksInFlight = 2;  // row blocks of one call: one runs while the next waits on the worker
 inline constexpr int64_t kMinShardRows = 16;
 inline constexpr int64_t kMaxShardRows = 1024;
-inline constexpr int64_t kShardBytes = 4 * kMiB;         // of its inputs, and of the sums of one chain and kind
-inline constexpr int64_t kShardForwardPasses = 1 << 15;  // rows x draws x kinds: how long it may hold up sampling
+inline constexpr int64_t kShardBytes = 4 * kMiB;         // a shard's inputs, and its sums of one chain and kind
+inline constexpr int64_t kShardForwardPasses = 1 << 15;  // rows x draws x kinds: bounds the delay of sampling
 
 // Bounds that rest on others.
 static_assert(kChunkBytes < kMaxMessageBytes && kInlineResumePointBytes < kMaxMessageBytes,

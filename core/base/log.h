@@ -37,13 +37,14 @@ struct LogField {
   }
 };
 
-// Once, at the start of main, before any thread. `level`: debug, info, warning or error; anything else is info.
+// Call once, at the start of main, before any thread starts. `level`: debug, info, warning or error; anything else is
+// info.
 void InitLog(const std::string& program, const std::string& level);
 
-// Fields of every later line that does not have them itself. After InitLog, before another thread logs.
+// Adds these fields to every later line that does not set them. Call after InitLog and before another thread logs.
 void AddToEveryLine(const std::vector<LogField>& fields);
 
-// Whether lines of this level are written at all: where they are many, ask before their fields are put together.
+// True if lines of this level are written. Check it before building the fields of frequent lines.
 // Thread-safe, as Log is.
 bool IsLogged(LogLevel level);
 

@@ -18,8 +18,8 @@
   } while (false)
 #endif
 
-// What clang's -Wthread-safety checks and gcc ignores: a member that is read and written under `x` alone; a function
-// that its callers enter with these mutexes held.
+// Annotations that clang's -Wthread-safety checks and gcc ignores: a member that is read and written only under `x`; a
+// function whose callers hold these mutexes.
 #define CHAINFLEET_GUARDED_BY(x) ABSL_GUARDED_BY(x)
 #define CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(...) ABSL_EXCLUSIVE_LOCKS_REQUIRED(__VA_ARGS__)
 
@@ -63,8 +63,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waits may wake without a signal: always wait in a loop over the condition. Thread-safe; all who wait at one time name
-// the same mutex.
+// Waits may wake without a signal: always wait in a loop over the condition. Thread-safe; all concurrent waiters must
+// pass the same mutex.
 class CondVar {
  public:
   // Releases `mutex`, sleeps, and holds it again on return.
@@ -75,7 +75,7 @@ class CondVar {
     CHAINFLEET_TSAN(__tsan_mutex_pre_lock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
   }
-  // The same, for at most `timeout` of real time. True if it passed: look at the condition all the same.
+  // The same, for at most `timeout` of real time. Returns true on a timeout; check the condition in both cases.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_unlock(mutex, 0));
@@ -84,7 +84,7 @@ class CondVar {
     CHAINFLEET_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
     return timed_out;
   }
-  // Wake one of those who wait, or all; the mutex may be held or not.
+  // Wake one waiter, or all waiters; the caller may hold the mutex or not.
   void Signal() { condition_.Signal(); }
   void SignalAll() { condition_.SignalAll(); }
 

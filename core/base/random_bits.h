@@ -1,4 +1,4 @@
-// Where fresh randomness enters the system: ids, incarnations and the keys of jitter begin here; all else is a function
+// The source of fresh randomness for ids, incarnations and the keys of jitter. All other random numbers are functions
 // of an RngKey.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace chainfleet {
 
-// 64 bits from the operating system, another value on each call. Thread-safe. For composition roots and the command
-// line alone: what lies below is given a key, so that tests and the simulator can repeat it.
+// Returns 64 new random bits from the operating system. Thread-safe. Only composition roots and the command line call
+// it: all other code takes a key, so that tests and the simulator can repeat a run.
 uint64_t RandomBits();
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// A regular file that is open for reading: what was looked at is what is read, whatever happens to its name meanwhile.
+// A regular file that is open for reading. The checked file is the file that is read, even if its name changes.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace chainfleet {
 // Errors say what is wrong with the file and leave its name to the caller.
 class RegularFile {
  public:
-  // `path` is absolute. No link on the way is followed, so that a path which was resolved and judged stays what it was.
+  // `path` is absolute. No link in it is followed, so that a path which was resolved and checked names the same file.
   // NOT_FOUND, also for a link where a folder must be; PERMISSION_DENIED; INVALID_ARGUMENT: a link, a folder, a device,
   // a pipe; else INTERNAL.
   static absl::StatusOr<std::unique_ptr<RegularFile>> Open(const std::string& path);
   ~RegularFile();
 
-  // When it was opened.
+  // The size when the file was opened.
   int64_t size_bytes() const { return size_bytes_; }
 
-  // size_bytes() bytes. ABORTED: it has become shorter. INTERNAL.
+  // Reads size_bytes() bytes. Errors: ABORTED if the file has become shorter, INTERNAL.
   absl::StatusOr<std::string> Read() const;
 
  private:

@@ -17,7 +17,7 @@
 
 namespace chainfleet {
 
-// What a number is for. The values are part of the format of resume points: append, never renumber.
+// The purpose of a number. The values are part of the format of resume points: append, never renumber.
 enum class RngStream : uint32_t {
   kThetaNoise = 0,
   kThetaANoise = 1,
@@ -68,10 +68,11 @@ CHAINFLEET_HD inline RngKey Fold(RngKey key, uint64_t label) {
   return {(static_cast<uint64_t>(b.word[1]) << 32) | b.word[0]};
 }
 
-// In (0, 1], never 0: the 24 high bits, plus one, over 2^24.
+// A number in (0, 1], never 0: the 24 high bits, plus one, over 2^24.
 CHAINFLEET_HD inline float UniformFloat(uint32_t word) { return static_cast<float>((word >> 8) + 1) * 0x1p-24f; }
 
-// In (0, 1), 52 bits of two words, centred (a 53rd would round up to 1): for accept decisions and other single draws.
+// A number in (0, 1) from 52 bits of two words, centred (a 53rd would round up to 1): for accept decisions and other
+// single draws.
 CHAINFLEET_HD inline double UniformDouble(uint32_t high, uint32_t low) {
   const uint64_t bits = (static_cast<uint64_t>(high) << 32 | low) >> 12;
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;

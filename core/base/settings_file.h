@@ -5,8 +5,8 @@
 
 namespace chainfleet {
 
-// `said`, what a parser that keeps no line numbers found wrong, behind "FILE:LINE: " of the line that it names: that
-// with its name and its value, or with its name alone if no flag has it. `said` alone if no line is meant.
+// Puts "FILE:LINE: " before `said`, the error of a parser that keeps no line numbers. The line is found by the flag's
+// name and value, or by the name alone if no such flag exists. Returns `said` unchanged if no line matches.
 std::string WithLineOfSettings(const std::string& path, const std::string& said);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// One caller's list of blocking calls, done by several threads.
+// Spreads one caller's list of blocking calls over several threads.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace chainfleet {
 
-// Runs item(i) for each i in [0, count), once, in no promised order: here, and on up to `helpers` threads that the
-// executor has to spare. Returns when all have ended; waits for no thread that has not begun, so an executor that is
-// busy, or that nobody runs, holds nothing up.
+// Runs item(i) once for each i in [0, count), in no promised order, on the calling thread and on up to `helpers`
+// threads of the executor. Returns when all items have ended. It does not wait for a thread that has not begun, so a
+// busy or stopped executor does not delay the caller.
 void ShareWork(Executor* executor, int helpers, int64_t count, std::function<void(int64_t)> item);
 
 }  // namespace chainfleet

@@ -33,7 +33,7 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 // The attached violations, empty if none.
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 
-// The same status with `context` + ": " before its message, payloads kept.
+// The same status with `context` + ": " before its message; payloads are kept.
 absl::Status Annotate(const absl::Status& status, const std::string& context);
 
 }  // namespace chainfleet

@@ -16,10 +16,10 @@ class ThreadPool final : public Executor {
 
   ~ThreadPool() override;
 
-  // Runs what is due, drops what is still delayed and all that comes later, joins the threads. Idempotent.
+  // Runs due tasks, drops delayed and later tasks, and joins the threads. Idempotent.
   void Stop();
 
-  // A task that throws std::bad_alloc is logged and given up.
+  // A task that throws std::bad_alloc is logged and dropped.
   void Schedule(std::function<void()> task) override;
   void ScheduleAfter(absl::Duration delay, std::function<void()> task) override;
 
@@ -28,7 +28,7 @@ class ThreadPool final : public Executor {
   std::unique_ptr<State> state_;
 };
 
-// Blocks the calling thread: composition roots hand it to what waits between two attempts.
+// Blocks the calling thread. Composition roots pass it to code that waits between two attempts.
 void PauseThread(absl::Duration duration);
 
 }  // namespace chainfleet

@@ -38,7 +38,7 @@ class Histogram {
   virtual void ObserveCounted(const std::vector<double>& counts, double sum) = 0;
 };
 
-// A gauge with all its series as they are at one scrape.
+// A gauge with all the series that it has at one scrape.
 struct GaugeFamily {
   struct Sample {
     Labels labels;
@@ -68,17 +68,17 @@ class MetricsRegistry {
   // callbacks.
   void BeforeScrape(std::function<void()> refresh);
 
-  // Adds what `collect` returns to each scrape: series that it leaves out are gone. Names are no others'. It may set
-  // gauges, too.
+  // Adds what `collect` returns to each scrape: series that it leaves out disappear. No other metric may use
+  // its names. It may also set gauges.
   void AtScrape(std::function<std::vector<GaugeFamily>()> collect);
 
   // Another page on the same port, by its path. Before Serve.
   void AddPage(const std::string& path, TextPage page);
 
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: a free one) and returns it with the port that was
-  // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an address that is none.
+  // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
   absl::StatusOr<std::string> Serve(const std::string& address);
-  // No refresh or collect function runs any more: what they look at may go.
+  // After this call no refresh or collect function runs, so the objects that they read may be destroyed.
   void StopServing();
 
  private:

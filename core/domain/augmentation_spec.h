@@ -7,9 +7,9 @@
 
 namespace chainfleet {
 
-// Of an image whose values are standardised already: with `crop_padding` p a window of its own size, moved by a uniform
-// number of pixels from -p to p each way and zero where it leaves the image; then, with `flip`, mirrored left to right
-// with probability 1/2.
+// Changes of one image, after its values were standardised. `crop_padding` p: the image is replaced by a window of the
+// same size, moved by a uniform number of pixels from -p to p each way, and zero where it leaves the image. `flip`: the
+// result is then mirrored left to right with probability 1/2.
 struct AugmentationSpec {
   int64_t crop_padding = 0;
   bool flip = false;

@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-// How a convolutional network meets its images: one 3x3 convolution, or the 7x7 one with stride 2 and a pool.
+// The first layers of a convolutional network: one 3x3 convolution, or a 7x7 one with stride 2 and a pool.
 enum class Stem { kCifar, kImagenet };
 inline std::initializer_list<const char*> EnumNames(Stem) {
   static constexpr std::initializer_list<const char*> kNames = {"cifar", "imagenet"};

@@ -1,5 +1,5 @@
-// What one chain takes on its device, for packing chains into batches and for refusing those that no machine holds; and
-// what a job's draws take in their store.
+// Estimates of the memory that one chain takes on its device, used to pack chains into batches and to refuse chains
+// that no machine can hold; and of the bytes that a job's draws take in the store.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-// At least as many as there are tensors of theta's size in a chain's state: theta itself, momenta, averages,
+// An upper bound on the tensors of theta's size in a chain's state: theta itself, momenta, averages,
 // deviations.
 int64_t StateCopies(const SamplerSpec& sampler);
 
@@ -21,10 +21,10 @@ int64_t StateCopies(const SamplerSpec& sampler);
 int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,
                            int64_t module_bytes = 0);
 
-// Of one draw with all its kinds, float32. Of a stored module all that is in it counts; 0 if shapes do not fit.
+// Bytes of one draw with all its kinds, float32. A stored module counts with its whole size. 0 if shapes do not fit.
 int64_t EstimateDrawBytes(const JobPlan& plan);
 
-// Of all draws that the job keeps at a time at most; a stop rule or a time to live may leave fewer. Saturates.
+// Bytes of the most draws that the job keeps at a time; a stop rule or a time to live may leave fewer. Saturates.
 int64_t EstimateStoredBytes(const JobPlan& plan);
 
 }  // namespace chainfleet

@@ -19,12 +19,12 @@ std::string ToString(ChainState state);  // "PENDING", ...
 // OK, or FAILED_PRECONDITION naming both states.
 absl::Status CheckMove(ChainState from, ChainState to);
 
-// What the user wants of a job (protocol 6). FINISH: stop, keep and serve the draws. CANCEL: stop and leave serving,
-// draws kept until deleted. DELETE: all of it goes.
+// The state that the user requested for a job. FINISH: stop, keep the draws and serve them. CANCEL: stop, serve no
+// more, keep the draws until the job is deleted. DELETE: remove the job and its draws.
 enum class JobIntent { kRun = 0, kPause = 1, kFinish = 2, kCancel = 3, kDelete = 4 };
 std::string ToString(JobIntent intent);
 
-// Derived, never stored.
+// Derived from intent and chains, never stored.
 enum class JobState {
   kPending = 0,
   kRunning = 1,
@@ -41,8 +41,8 @@ bool IsFinal(JobState state);
 // Intents only tighten: RUN <-> PAUSE -> FINISH -> CANCEL -> DELETE. FAILED_PRECONDITION names both.
 absl::Status CheckIntentMove(JobIntent from, JobIntent to);
 
-// A job succeeds when all chains are final and every one succeeded, or as many as it asked for (`enough`); it fails
-// when all are final, that is not so, and at least one FAILED or DIVERGED.
+// A job succeeds when all chains are final and every one succeeded, or as many as it asked for (`enough`). It fails
+// when all are final, too few succeeded, and at least one FAILED or DIVERGED.
 JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains, bool enough = false);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// Scalar quantities of a chain at a few of its steps: what R-hat and effective sample sizes are made of.
+// Scalar quantities of a chain at some of its steps, from which R-hat and effective sample sizes are computed.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace chainfleet {
 
-inline constexpr int64_t kTraceWindow = 1000;      // values of a quantity that are looked at, of each chain: the newest
-inline constexpr int64_t kMostTracedChains = 128;  // of a point: the first that come
+inline constexpr int64_t kTraceWindow = 1000;      // newest values of each quantity and chain that diagnostics read
+inline constexpr int64_t kMostTracedChains = 128;  // chains of a point that are traced: the first to commit
 inline constexpr size_t kMostTraceQuantities = 32;
 
 // Names of the quantities that are a network's predictions at a row of the data set: "theta.probability[7]" of labels,
@@ -20,9 +20,10 @@ inline bool IsOfPredictions(std::string_view quantity) {
   return quantity.find(kProbabilityTrace) != quantity.npos || quantity.find(kLogDensityTrace) != quantity.npos;
 }
 
-// Of the steps that one commit adds. Names what it holds, so that a server needs no more than a trace to diagnose.
+// The traced values of the steps that one commit adds. It names its quantities, so a server needs only traces to
+// diagnose.
 struct ChainTrace {
-  int32_t point = 0;                    // of the job's sweep: chains of different points sample different laws
+  int32_t point = 0;                    // point of the job's sweep: chains of different points sample different laws
   std::vector<std::string> quantities;  // Q names, the same of all chains of a job
   std::vector<int64_t> steps;           // [n], rising
   std::vector<double> values;           // [n, Q], row-major

@@ -1,4 +1,4 @@
-// What a chain's numbers say is wrong with the settings of its job.
+// Warnings about a job's settings, derived from the numbers of its chains.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace chainfleet {
 
-// Noise of a step below so many float32 ulp of theta heats the chain.
+// Below this many float32 ulp of theta, the noise of a step heats the chain.
 inline constexpr double kLeastNoiseUlps = 4;
-// A larger share of steps whose noise was beyond correction bends the law of a Metropolis chain.
+// Above this share of steps whose noise could not be corrected, a Metropolis chain samples a biased law.
 inline constexpr double kMostGuarded = 0.01;
 
 // A sentence each, empty if nothing is wrong: a step size above the bound of linear stability, noise that rounding

@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-// What worker/numerics/dataset/corrupted_images.h says of each. Its value names random numbers: append, never renumber.
+// Described in worker/numerics/dataset/corrupted_images.h. The values key random numbers: append, never renumber.
 enum class CorruptionKind {
   kGaussianNoise,
   kShotNoise,
@@ -32,7 +32,7 @@ inline std::initializer_list<const char*> EnumNames(CorruptionKind) {
   return kNames;
 }
 
-// Of rows of a stored data set, before they are normalised.
+// One change of the rows of a stored data set, applied before they are normalised.
 struct Corruption {
   std::string name;
   int32_t severity = 1;  // 1 to 5

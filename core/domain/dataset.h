@@ -14,7 +14,7 @@ namespace chainfleet {
 // Inputs of a shard are stored as they came; uint8 counts as x / 255 wherever it is used as a number.
 enum class InputType { kUint8 = 0, kFloat32 = 1 };
 
-// What a row is to be predicted as: a class, or a number.
+// The type of target that a row has: a class, or a number.
 enum class TargetType { kLabels = 0, kFloat32 = 1 };
 
 // Rows [first_row, first_row + num_rows) in one safetensors object: "inputs" [rows, input_shape...] and "labels" int32
@@ -50,14 +50,14 @@ struct Dataset {
   int64_t num_rows = 0;
   TargetType target_type = TargetType::kLabels;
   int64_t num_classes = 0;      // 0 for float32 targets
-  Normalisation normalisation;  // of its own rows; a job records that of its training set
+  Normalisation normalisation;  // of this data set's rows; a job records that of its training set
   TargetUnits target_units;     // likewise
   std::vector<DatasetShard> shards;
   absl::Time created_at;
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
 };
 
-// The bytes of all its shards.
+// The bytes of all shards of the data set.
 int64_t StoredBytes(const Dataset& dataset);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// How sharply the likelihood bends around a draw: the diagonal Fisher spectrum, and the loss along lines.
+// Curvature of the likelihood around a draw: the diagonal Fisher spectrum, and the loss along lines.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct FlatnessPlan {
 // Violations at "flatness.fisher_points", ... of what is out of bounds.
 std::vector<FieldViolation> Validate(const FlatnessPlan& plan);
 
-// Of one chain's newest draw of theta, over n rows with labels or targets. Batch norm goes by that draw's statistics,
-// on the lines too. Values that are not finite are data.
+// The measurement at one chain's newest draw of theta, over n rows with labels or targets. Batch norm uses that draw's
+// statistics, on the lines too. Values that are not finite are valid results.
 struct Flatness {
   ChainId chain;
   double fisher_trace = 0;            // sum of the diagonal E[(g - E g)^2], g: gradient of a row's -log likelihood

@@ -1,4 +1,4 @@
-// Where the chains of a job start, in place of the random start of a network or of zero.
+// The start of a job's chains, if it is not the default: random for networks, zero for analytic potentials.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// theta_a starts at theta, momentum at 0, whatever is said here.
+// theta_a always starts at theta, and momentum at 0.
 struct InitSpec {
   // In layout order: one number for every coordinate, [D] for every chain, or [K, D] row by row: chain i starts at row
   // i mod K. Empty: the model's own start.

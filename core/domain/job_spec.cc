@@ -181,7 +181,7 @@ bool StepIsALength(const SamplerSpec& sampler) {
       sampler.kind);
 }
 
-// What a sampler asks of the rest of the job.
+// Checks the requirements that a sampler has on the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   if (spec.schedule.scale == StepScale::kLearningRate && StepIsALength(spec.sampler)) {
     violations->push_back({"learning_rate", absl::StrCat(spec.sampler.name(),
@@ -218,13 +218,13 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   }
 }
 
-// Of one whole chain.
+// The traced values of one whole chain.
 int64_t NumTraced(StepPlan plan) {
   plan.collect_every = plan.trace_every;
   return plan.trace_every > 0 ? plan.NumDraws() : 0;
 }
 
-// What no run of so many traced values of a chain can reach would be waited for to the end of its steps.
+// Reject ESS targets that the traced values cannot reach; such a job would always run to its last step.
 void ValidateEssAbove(const JobSpec& spec, int64_t traced, Violations* violations) {
   if (!spec.until.ess_above) return;
   const int64_t of_chain = std::min(traced, kTraceWindow);
@@ -236,7 +236,7 @@ void ValidateEssAbove(const JobSpec& spec, int64_t traced, Violations* violation
                                                          std::floor(most), ": ask for less, or add chains")});
 }
 
-// The noise-corrected form cannot take away more than there is.
+// The noise-corrected form cannot subtract more variance than a step injects.
 void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violations) {
   const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
   if (sgld == nullptr) return;

@@ -29,8 +29,8 @@ namespace chainfleet {
 // replacement.
 enum class Minibatches { kReshuffle, kIndependent };
 
-// How a GPU multiplies in products and convolutions: kTf32 rounds their inputs to 10 bits of mantissa. A CPU does not
-// know it.
+// Precision of products and convolutions on a GPU: kTf32 rounds their inputs to 10 bits of mantissa. A CPU ignores
+// it.
 enum class Precision { kFloat32, kTf32 };
 inline std::initializer_list<const char*> EnumNames(Precision) {
   static constexpr std::initializer_list<const char*> kNames = {"float32", "tf32"};
@@ -87,16 +87,16 @@ std::vector<FieldViolation> Validate(const JobSpec& spec);
 // The same with N, the number of stored examples: batch_size <= N, epochs divisible by cycles, ...
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
 
-// The same with the data set itself (null for potentials without data): its targets are those the model learns, the
-// shapes fit, each layer that the prior names is there, a chain fits a machine. Of a stored module only a worker can
-// say the latter two.
+// The same with the data set itself (null for potentials without data): its targets are those that the model learns,
+// the shapes fit, each layer that the prior names exists, a chain fits a machine. For a stored module only a worker can
+// check the last two.
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
 
-// Inputs [input_shape...] are no images, or too small for the crop; paths below "augmentation".
+// Violations if inputs [input_shape...] are not images, or are too small for the crop; paths below "augmentation".
 std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
                                               const std::vector<int64_t>& input_shape);
 
-// What the model learns from is not what the data set holds; path dataset.name, of a network that of its likelihood.
+// Violations if the data set's targets do not fit the model; path dataset.name, for a network that of its likelihood.
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset);
 
 // Steps counted from 1: step t is the t-th update of a chain. Pure function of spec and N (N = 1 for analytic

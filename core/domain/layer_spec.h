@@ -1,6 +1,6 @@
 // A network as a list of layers: plain values that a job file spells out or a built-in model makes.
 //
-// A layer says what it does, never what it is fed: shapes and parameters follow from the data set
+// A layer describes its operation, not its inputs: shapes and parameters follow from the data set
 // (core/domain/network_shape.h). Images are [channels, height, width], all else is flat.
 #pragma once
 
@@ -166,7 +166,7 @@ std::string NameOf(const LayerKind& kind);
 // True if any layer, however deep, normalises by the mini-batch.
 bool HasBatchNorm(const LayerList& layers);
 
-// What can be said without shapes: bounds, and limits::kMaxLayers and kMaxLayerDepth. Paths below `path`:
+// The checks that need no shapes: bounds, limits::kMaxLayers and kMaxLayerDepth. Paths below `path`:
 // "model.layers[3].residual.branch[0].conv.kernel".
 std::vector<FieldViolation> Validate(const LayerList& layers, const std::string& path);
 

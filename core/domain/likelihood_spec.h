@@ -1,4 +1,4 @@
-// What the outputs of a network say of an example's target: p(target | outputs).
+// The likelihood p(target | outputs) of an example's target, given a network's outputs.
 #pragma once
 
 #include <optional>
@@ -50,10 +50,10 @@ struct BernoulliLikelihood {
 using LikelihoodKind =
     std::variant<CategoricalLikelihood, GaussianLikelihood, HeteroscedasticGaussianLikelihood, BernoulliLikelihood>;
 
-// Outputs that a network has for it.
+// The number of outputs that a network needs for this likelihood.
 int64_t NumOutputs(const LikelihoodKind& likelihood, int64_t num_classes);
 
-// The parameters it has beside the network's, offsets from 0.
+// The parameters that a likelihood adds to the network's; offsets start at 0.
 std::vector<ParameterShape> ParametersOf(const LikelihoodKind& likelihood);
 
 // Paths below "likelihood".

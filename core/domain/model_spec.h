@@ -1,4 +1,4 @@
-// What is sampled: a network, built in, a job's own list of layers or a stored module, or an analytic potential.
+// The model that is sampled: a built-in network, a job's list of layers, a stored module, or an analytic potential.
 // Shapes, parameter counts and memory are inferred here, without torch, so that a bad model is refused at submit.
 #pragma once
 
@@ -24,8 +24,8 @@ struct LayeredModel {
   bool operator==(const LayeredModel&) const = default;
 };
 
-// A module that was stored under this name (stored_model.h). What it is made of, and whether it fits the data, only a
-// worker that loads it can say.
+// A module that was stored under this name (stored_model.h). Only a worker that loads the module can tell its
+// layers and whether they fit the data.
 struct TorchScriptModel {
   std::string name;
   bool operator==(const TorchScriptModel&) const = default;
@@ -41,13 +41,13 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-// Of a network.
+// The likelihood of a network: categorical unless the model names another.
 LikelihoodKind LikelihoodOf(const ModelSpec& model);
 
 // The layers of a network that has them and has passed Validate.
 LayerList LayersOf(const ModelSpec& model);
 
-// True for a network whose U(theta) on a mini-batch is no function of theta alone.
+// True for a network whose U(theta) on a mini-batch depends on more than theta.
 bool HasBatchNorm(const ModelSpec& model);
 
 // A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and the outputs of its likelihood, whose own

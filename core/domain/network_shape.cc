@@ -17,7 +17,7 @@ constexpr int64_t kMaxActivation = int64_t{1} << 31;  // values of one example a
 
 std::string Text(const Shape& shape) { return "[" + absl::StrJoin(shape, ", ") + "]"; }
 
-// What tensors and messages call a layer of this kind.
+// The name of a layer kind in tensors and messages.
 const char* ShortName(const LayerKind& kind) {
   if (std::holds_alternative<LinearLayer>(kind)) return "fc";
   if (std::holds_alternative<BatchNormLayer>(kind)) return "bn";

@@ -1,4 +1,4 @@
-// A layer list held against the inputs it is fed: shapes, parameters and statistics of every layer, without torch.
+// A layer list checked against its inputs: shapes, parameters and statistics of every layer, without torch.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-// A layer in its place. Shapes are those of one example.
+// A layer at its position in a network. Shapes are those of one example.
 struct PlacedLayer {
   LayerKind kind;    // lists inside it left empty: see below
   std::string name;  // "residual2.branch.conv1": of its tensors, and in messages

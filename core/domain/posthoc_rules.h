@@ -1,4 +1,4 @@
-// What the samplers that make networks of a trained one (mc_dropout, laplace) ask of the rest of a job.
+// Requirements on the rest of a job by the samplers that derive networks from a trained one (mc_dropout, laplace).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Analytic potentials: densities with closed forms that are sampled like any model. What every kernel is held to.
+// Analytic potentials: densities with closed forms that are sampled like any model. Every kernel is tested on them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a Bayesian model average says of each row.
+// The scores that a Bayesian model average gives each row.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace chainfleet {
 
 // Rows-major float64, entropies in nats, of n rows and K classes. p: class probabilities of a draw; m, v: mean and
-// variance of a draw for float32 targets. Means over draws count their weights. Arrays that the kind of target has not
-// are empty.
+// variance of a draw for float32 targets. Means over draws count their weights. Arrays that do not exist for
+// the kind of target are empty.
 struct PredictiveScores {
   std::vector<double> mean_probability;    // [n, K]
   std::vector<double> log_probability;     // [n, K] its logarithm
@@ -46,7 +46,7 @@ inline constexpr ScoreField kNumberScores[] = {
     {"variance_epistemic", &PredictiveScores::variance_epistemic, false},
 };
 
-// Of a network with K classes, or of one that learns numbers (0).
+// The scores of a network with K classes, or of one that learns numbers (num_classes 0).
 inline std::vector<ScoreField> ScoresOfTarget(int64_t num_classes) {
   if (num_classes > 0) return {std::begin(kClassScores), std::end(kClassScores)};
   return {std::begin(kNumberScores), std::end(kNumberScores)};

@@ -1,4 +1,4 @@
-// How it is sampled: the samplers and their settings, as values. Formulas and papers: docs/sampling.md and the kernels
+// The samplers and their settings, as values. Formulas and papers: docs/sampling.md and the kernels
 // in worker/numerics/samplers.
 //
 // A spec may say of its sampler: kAnchor, it keeps theta_a beside theta; kMetropolis, it stays where it is when a
@@ -149,7 +149,7 @@ struct BsamSpec {
 };
 
 // Sampling with gradient uncertainty (Park et al.): noise where the gradients of a batch disagree. Without a threshold
-// the `quantile` of the values seen in burn-in is taken. `scale_free`: the value over sum |X_i|^2.
+// the `quantile` of the values seen in burn-in is used. `scale_free`: the value over sum |X_i|^2.
 struct GradientUncertaintySpec {
   static constexpr char kName[] = "gradient_uncertainty";
   static constexpr bool kFullData = true;

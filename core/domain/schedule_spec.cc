@@ -24,7 +24,7 @@ std::vector<FieldViolation> Validate(const ScheduleSpec& schedule) {
   const std::string root = schedule.scale == StepScale::kLearningRate ? "learning_rate." : "step_size.";
   std::visit([&](const auto& kind) { Check(kind, root + kind.kName, &violations); }, schedule.kind);
   const auto* cyclical = std::get_if<CyclicalSchedule>(&schedule.kind);
-  // What is out of its own bounds is named once.
+  // A value outside its own bounds is reported only once.
   if (cyclical != nullptr && cyclical->initial > 0 && std::isfinite(cyclical->final) &&
       cyclical->final > cyclical->initial) {
     violations.push_back(

@@ -1,4 +1,4 @@
-// What a job asks of the scheduler: who goes first, and how many chains are enough.
+// Scheduling settings of a job: its tier, and the number of chains that must succeed.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ inline std::initializer_list<const char*> EnumNames(Priority) {
 
 struct SchedulingSpec {
   Priority priority = Priority::kNormal;
-  // Of each point, the job's success: the point's other chains then end where they are, as SUCCEEDED, their draws
-  // served. None: all chains must succeed.
+  // Chains of each point that must succeed. The point's other chains then end at their current step, as SUCCEEDED, and
+  // their draws are served. Not set: all chains must succeed.
   std::optional<int64_t> success_chains;
   static void Fields(auto& self, auto&& visit) {
     visit("priority", self.priority);

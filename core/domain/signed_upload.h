@@ -1,4 +1,4 @@
-// Leave to put one object into the store of objects without credentials of one's own.
+// Permission to put one object into the blob store without own credentials.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace chainfleet {
 namespace limits {
 
 inline constexpr absl::Duration kSignedUploadTerm = absl::Minutes(1);  // to begin
-// Of the whole upload: a slow line still gets 1 MiB a second through.
+// Time limit of the whole upload: 10 s plus 1 s for each MiB, enough for a line of 1 MiB/s.
 inline absl::Duration UploadTimeout(int64_t bytes) {
   return absl::Seconds(10) + absl::Seconds(static_cast<double>(bytes) / static_cast<double>(kMiB));
 }
@@ -20,8 +20,8 @@ inline absl::Duration UploadTimeout(int64_t bytes) {
 }  // namespace limits
 
 struct SignedUpload {
-  std::string url;                             // empty: there is no such way, the object goes through the server
-  std::map<std::string, std::string> headers;  // that the request must carry, as they are
+  std::string url;                             // empty: the store signs no uploads, send the object through the server
+  std::map<std::string, std::string> headers;  // headers that the request must carry unchanged
 };
 
 }  // namespace chainfleet

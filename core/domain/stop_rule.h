@@ -1,4 +1,4 @@
-// When a job has drawn enough, before its steps are over.
+// The rule that ends a job early, once it has enough draws.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace chainfleet {
 
-// Of each point of a sweep by itself, over every traced quantity of its chains: enough is when both of the first two
-// that are set hold, or when max_draws are committed. None set: the steps alone decide.
+// Applies to each point of a sweep by itself, over every traced quantity of its chains. The rule is met when those of
+// the first two that are set hold, or when max_draws are committed. Without any the chains run all their steps.
 struct StopRuleSpec {
   std::optional<double> rhat_below;  // the largest R-hat; needs two chains or more
   std::optional<double> ess_above;   // the smallest bulk or tail effective sample size
@@ -24,7 +24,7 @@ struct StopRuleSpec {
   bool operator==(const StopRuleSpec&) const = default;
 };
 
-// Fewer traced values of each chain say nothing (protocol 8).
+// With fewer traced values of each chain the rule is not evaluated.
 inline constexpr int64_t kFewestValuesToStop = 100;
 
 }  // namespace chainfleet

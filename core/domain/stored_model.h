@@ -1,4 +1,4 @@
-// A TorchScript file that a user stored under a name; content-addressed, read by workers alone.
+// A TorchScript file that a user stored under a name; content-addressed, read only by workers.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace chainfleet {
 
 struct StoredModel {
   std::string name;
-  BlobRef object;  // its SHA-256 tells two models of one name apart
+  BlobRef object;  // its SHA-256 distinguishes two models of one name
   absl::Time created_at;
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
 };

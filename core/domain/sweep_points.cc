@@ -76,7 +76,7 @@ JobSpec WithoutSweep(const JobSpec& spec) {
   return one;
 }
 
-// What is wrong with one list, each value taken alone with the rest of the job.
+// Checks one list of values: each value alone, together with the rest of the job.
 void ValidateAxis(const JobSpec& base, const SweepAxis& axis, Violations* violations) {
   JobSpec one = base;  // each value takes the place of the one before
   for (size_t i = 0; i < axis.values.size(); ++i) {

@@ -34,7 +34,7 @@ absl::Status NoSuchPoint(const std::string& message) {
   return WithReason(absl::InvalidArgumentError(message), "NO_SUCH_POINT");
 }
 
-// Whether a point has all the numbers of `text`, NAME=VALUE with commas.
+// True if a point has all the values of `text`, NAME=VALUE with commas.
 class Conditions {
  public:
   static absl::StatusOr<Conditions> Parse(const std::vector<SweepAxis>& axes, const std::string& text) {

@@ -46,9 +46,9 @@ std::vector<double> ValuesAt(const SweepSpec& sweep, int32_t point);
 // "temperature=0.0001,eta=0.001", each number with as many digits as tell it from every other; empty without a sweep.
 std::string PointName(const SweepSpec& sweep, int32_t point);
 
-// The point that `text` says: its number, or NAME=VALUE for as many axes as single it out, with commas. Empty: the only
-// one. INVALID_ARGUMENT / POINT_REQUIRED if it is empty and there are several, INVALID_ARGUMENT / NO_SUCH_POINT if none
-// or more than one fits; both list the points there are.
+// The point that `text` names: its number, or NAME=VALUE with commas for enough axes to select one point. Empty: the
+// only point. INVALID_ARGUMENT / POINT_REQUIRED if it is empty and there are several, INVALID_ARGUMENT / NO_SUCH_POINT
+// if none or more than one fits; both list the points there are.
 absl::StatusOr<int32_t> FindPoint(const SweepSpec& sweep, const std::string& text);
 
 }  // namespace chainfleet

@@ -82,7 +82,7 @@ double AutocorrelationTime(Traces chains) {
   return 2 * sum - 1 + rho[last + 1];
 }
 
-// Of chains as they are.
+// Effective sample size of the chains as given, not split or transformed.
 double EffectiveSize(Traces chains) {
   constexpr double kConstant = 1e-15;  // ArviZ' bound
   const auto [least, most] = std::minmax_element(chains.values.begin(), chains.values.end());

@@ -1,5 +1,6 @@
-// How many independent draws are correlated ones worth? Effective sample sizes over all chains, from autocovariances
-// cut off by Geyer's initial monotone sequence (Geyer 1992; Vehtari et al., Bayesian Analysis 16 (2021), eq. 10-13).
+// The number of independent draws that correlated draws are worth. Effective sample sizes over all chains, from
+// autocovariances cut off by Geyer's initial monotone sequence (Geyer 1992; Vehtari et al., Bayesian Analysis 16
+// (2021), eq. 10-13).
 //
 // Equal to ArviZ' ess() of the same name: of split chains, so that chains which disagree count for little; at most
 // S log10 S for S draws in all; S for a quantity that never changes; NaN for traces that are not Usable.

@@ -6,14 +6,14 @@
 
 namespace chainfleet {
 
-// Of the mean of all draws: their standard deviation over the root of EssMean.
+// Error of the mean of all draws: their standard deviation over the root of EssMean.
 double McseMean(Traces traces);
 
-// Of the standard deviation of all draws, by the delta method; NaN for a quantity that never changes.
+// Error of the standard deviation of all draws, by the delta method; NaN for a quantity that never changes.
 double McseSd(Traces traces);
 
-// Of the `probability` quantile, 0 < probability < 1: half the width between the order statistics one normal standard
-// deviation to either side, found from a Beta law with EssQuantile draws.
+// Error of the `probability` quantile, 0 < probability < 1: half the width between the order statistics one normal
+// standard deviation to either side, found from a Beta law with EssQuantile draws.
 double McseQuantile(Traces traces, double probability);
 
 // x with I_x(a, b) = `probability`, the regularised incomplete beta function; a, b >= 1, to an absolute 1e-14.

@@ -13,8 +13,8 @@ namespace {
 
 using Coefficients = std::array<double, 8>;
 
-// Of Wichura, Applied Statistics 37 (1988), AS 241: numerator and denominator around the median, in the tails (up to
-// about 1e-11) and beyond.
+// Coefficients of Wichura, Applied Statistics 37 (1988), AS 241: numerator and denominator around the median, in the
+// tails (up to about 1e-11) and beyond.
 constexpr Coefficients kMiddleOver = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
                                       1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
                                       3.3430575583588128105e+4, 2.5090809287301226727e+3};

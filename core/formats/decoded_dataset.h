@@ -19,7 +19,7 @@ struct UploadedFile {
   std::string bytes;
 };
 
-// What to learn from the files.
+// The target to read from the files.
 struct DecodeOptions {
   std::string target;            // column of a CSV, by its name or, without a header, its number from 0; "": the last
   bool float32_targets = false;  // numbers to predict, else classes

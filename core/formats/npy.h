@@ -19,7 +19,7 @@ const char* DescrOf(ArrayType type);
 // None for all that an Array does not hold.
 std::optional<ArrayType> TypeOf(const std::string& descr);
 
-// What stands before the content of a file: version 1.0, padded to 64 bytes.
+// The header of a file: version 1.0, padded to 64 bytes.
 std::string NpyHeader(ArrayType type, const std::vector<int64_t>& shape);
 
 std::string WriteNpy(const Array& array);

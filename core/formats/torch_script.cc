@@ -10,7 +10,7 @@ namespace {
 
 bool IsInName(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Whether `code` has `name` as a whole word, wherever: an operator may be called by another name that it was given.
+// True if `code` has `name` as a whole word anywhere: code may call an operator through another name for it.
 bool Names(const std::string& code, const std::string& name) {
   for (size_t at = 0; (at = code.find(name, at)) != std::string::npos; at += name.size()) {
     const size_t end = at + name.size();

@@ -1,4 +1,4 @@
-// What can be said of a TorchScript file without LibTorch.
+// Checks of a TorchScript file that need no LibTorch.
 #pragma once
 
 #include <string>

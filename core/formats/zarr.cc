@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// How an array is cut: `chunk` is 1 along the axes before `axis`, rows of it along that, and whole along the others.
+// The chunks of an array: `chunk` is 1 along the axes before `axis`, rows of it along that, and whole along the others.
 struct Cut {
   std::vector<int64_t> chunk;
   size_t axis = 0;

@@ -1,4 +1,4 @@
-// How the chunks of a Zarr array are compressed: the compressors of numcodecs that we read, by zlib, libblosc and
+// Compression of the chunks of a Zarr array: the compressors of numcodecs that we read, by zlib, libblosc and
 // libzstd.
 #pragma once
 

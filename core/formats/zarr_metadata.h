@@ -1,4 +1,4 @@
-// What a .zarray says: the description of an array of Zarr version 2.
+// The content of a .zarray file: the description of an array of Zarr version 2.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ constexpr int64_t kMaxChunkBytes = INT32_MAX - 16;               // Blosc's own
 constexpr int64_t kMaxChunks = 1 << 22;                          // each is asked for by its key
 constexpr int64_t kMaxDecodedBytes = 4 * limits::kMaxBlobBytes;  // of all chunks, padding and all
 
-// What a chunk may have as it is stored: no compressor adds so much.
+// The largest stored size of a chunk: no compressor adds more.
 int64_t MaxStoredBytes(int64_t chunk_bytes) { return chunk_bytes + chunk_bytes / 8 + limits::kKiB; }
 
 // `count` times all of `sizes`; none above `limit`.
@@ -123,7 +123,7 @@ class ChunkedArray {
     return bytes;
   }
 
-  // What of `chunk` is inside the array: at the edges the rest is padding.
+  // Copies the part of `chunk` inside the array: at the edges the rest is padding.
   void Copy(const std::string& chunk, const Sizes& position, std::string* bytes) const {
     const size_t axes = position.size();
     Sizes rows(axes), first(axes), row(axes, 0);

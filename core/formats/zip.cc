@@ -67,7 +67,7 @@ absl::StatusOr<std::string> ReadBack(zip_source_t* written) {
   return bytes;
 }
 
-// What libzip reads a member through.
+// The handle through which libzip reads a member.
 struct MemberSource {
   const ZipMember* member = nullptr;
   int64_t at = 0;

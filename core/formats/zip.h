@@ -29,7 +29,7 @@ class ZipReader {
   // The content of member names()[index]. INVALID_ARGUMENT if it does not match its CRC, RESOURCE_EXHAUSTED, before
   // anything is decoded, if it is over `max_bytes`; errors of `admit`.
   absl::StatusOr<std::string> Read(size_t index, int64_t max_bytes, const AdmitBytes& admit = AdmitAll) const;
-  // Of the first with this name; NOT_FOUND if there is none.
+  // Reads the first member with this name; NOT_FOUND if there is none.
   absl::StatusOr<std::string> Read(const std::string& name, int64_t max_bytes,
                                    const AdmitBytes& admit = AdmitAll) const;
 

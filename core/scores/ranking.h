@@ -1,4 +1,4 @@
-// How well a score separates a positive class (out of distribution, misclassified) from a negative one.
+// Measures of how well a score separates a positive class (out of distribution, misclassified) from a negative one.
 #pragma once
 
 #include <span>

@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-inline constexpr size_t kListPage = 1000;  // as S3 has it
+inline constexpr size_t kListPage = 1000;  // the page size of S3
 using PageVisitor = std::function<absl::Status(const std::vector<std::string>& names)>;
 
 // Thread-safe. Names are relative paths of [A-Za-z0-9._-] parts that are neither "." nor ".."; others are
@@ -20,11 +20,11 @@ class BlobStore {
  public:
   virtual ~BlobStore() = default;
 
-  // Creates the object; durable when it returns OK. The same bytes under the same name again are OK; other bytes are
-  // ALREADY_EXISTS, what is there is never overwritten. RESOURCE_EXHAUSTED / DISK_FULL leaves nothing behind.
+  // Creates the object; durable when it returns OK. The same bytes under the same name again are OK. Other bytes are
+  // ALREADY_EXISTS: an object is never overwritten. RESOURCE_EXHAUSTED / DISK_FULL leaves nothing behind.
   virtual absl::Status Put(const std::string& name, const std::string& bytes) = 0;
 
-  // Puts `bytes` in the place of whatever is there, whole or not at all, and durable: only for PutContentAddressed.
+  // Replaces the object atomically and durably. Only PutContentAddressed calls it.
   virtual absl::Status Replace(const std::string& name, const std::string& bytes) = 0;
 
   // NOT_FOUND.
@@ -36,12 +36,12 @@ class BlobStore {
   // Names below `prefix` (a folder: ends with '/', or empty for all), in byte order. For garbage collection only.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const = 0;
 
-  // The same names for `visit`, at most kListPage at a time, until it returns an error, which is returned. What is
-  // below one folder comes together, in no other order. Stores that may have more than fits into memory hold one page;
-  // this one cuts List.
+  // The same names for `visit`, at most kListPage at a time, until it returns an error, which is returned. Names
+  // below one folder come together; there is no other order. Stores that may hold more names than fit into memory keep
+  // one page; this default cuts the result of List.
   virtual absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const;
 
-  // OK also if it is not there.
+  // OK also if the object does not exist.
   virtual absl::Status Delete(const std::string& name) = 0;
 };
 

@@ -18,7 +18,7 @@ class ObjectPlace {
   const std::string& folder() const { return folder_; }
 
   // `url`: empty for the folder. FAILED_PRECONDITION / OTHER_STORE naming where the objects are and both ways out.
-  // What begins with a dot is no object.
+  // Names that begin with a dot are not objects.
   absl::Status Check(const std::string& url) const;
 
   // The random id that the folder keeps in itself, so that it is known again under another path: `fresh` if it has none

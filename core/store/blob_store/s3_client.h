@@ -27,7 +27,7 @@ struct S3Call {
   absl::Duration patience = limits::kS3Timeout;  // on top of the time that body and answer take on the way
 };
 
-// What lets somebody without credentials send one request: it must carry these headers, as they are.
+// A URL that permits one request without credentials. The request must carry these headers unchanged.
 struct S3SignedUrl {
   std::string url;
   std::map<std::string, std::string> headers;

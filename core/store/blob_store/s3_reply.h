@@ -1,4 +1,4 @@
-// What S3 says in XML, read. Pure functions; a body that is no XML of the kind expected is INTERNAL.
+// Reads the XML replies of S3. Pure functions; a body that is not the expected XML is INTERNAL.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct S3Listing {
 };
 absl::StatusOr<S3Listing> ReadS3Listing(const std::string& body);
 
-// Of CreateMultipartUpload.
+// Reads the upload id from the reply to CreateMultipartUpload.
 absl::StatusOr<std::string> ReadS3UploadId(const std::string& body);
 
 // The body of CompleteMultipartUpload: the parts' ETags, the first part first.

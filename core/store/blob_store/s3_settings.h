@@ -1,5 +1,5 @@
-// Where objects live in S3 and as whom they are asked for: from s3://BUCKET/PREFIX and the environment that other S3
-// clients read too.
+// The S3 location of objects and the credentials to reach them, from s3://BUCKET/PREFIX and the environment that other
+// S3 clients read too.
 #pragma once
 
 #include <functional>

@@ -35,7 +35,7 @@ struct Safetensors {
 // overlaps, sizes that do not agree with the shape, bytes after the last tensor, metadata that are not strings.
 absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes);
 
-// What stands before the tensors' bytes in a file; `data` is not looked at.
+// The part of a file before the tensors' bytes; `data` is not read.
 std::string SafetensorsHeader(const std::vector<TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata);
 

@@ -117,7 +117,7 @@ def main(arguments):
     for unit in differ:
         print(f"{unit}: its object differs")
     for name in left:
-        print(f"{name}: no compiled file includes it")
+        print(f"{name}: in none of the compiled files")
     print(f"{len(chosen) - len(differ)} of {len(chosen)} objects are the same, for {len(changed)} changed files")
     return 1 if differ or (left and options.sample == sys.maxsize) else 0
 

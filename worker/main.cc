@@ -33,7 +33,7 @@ struct Flags {
   std::string log_level = "info";
 };
 
-// "auto" becomes the number that stands for it. Says what is wrong with any other `text` that is no port.
+// Replaces "auto" by the number that encodes it. Returns an error text for any other `text` that is not a port.
 std::string PortOrAuto(std::string& text) {
   int port = 0;
   if (text == "auto") {

@@ -141,7 +141,7 @@ void Worker::WatchGpus(const WorkerOptions& options) {
 
 Worker::~Worker() {
   metrics_.StopServing();
-  // What calls comes to rest first: the device, the network, the pool. Then the parts may go in any order.
+  // Stop all callers first: the device, the network, the pool. Then the parts may be destroyed in any order.
   {
     MutexLock lock(&mutex_);
     stopping_ = true;

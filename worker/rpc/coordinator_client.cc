@@ -63,7 +63,7 @@ void CoordinatorClient::Left() {
   idle_.SignalAll();
 }
 
-// What the reactors have in common. They own themselves from Begin to End.
+// The common part of the reactors. They own themselves from Begin to End.
 template <typename Reactor>
 class CoordinatorClient::Call : public Reactor {
  protected:

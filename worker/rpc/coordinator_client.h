@@ -16,23 +16,23 @@
 namespace chainfleet {
 
 // Thread-safe; callbacks come from gRPC's threads. Objects travel on a connection of their own, in chunks of
-// limits::kChunkBytes. Errors carry reasons as the server gave them; what the server sent and cannot be read is
+// limits::kChunkBytes. Errors carry the reasons that the server gave; a reply that cannot be parsed is
 // INTERNAL.
 class CoordinatorClient final : public CoordinatorPort {
  public:
   struct Options {
     std::string address;  // of the server; a comma list of several coordinators
     std::string token;    // of the bearer; empty: none is sent
-    // What the record of a segment says of its making.
+    // The origin that the record of a segment names.
     std::string host;
     std::string device_kind;  // "cpu" or "cuda"
     int32_t numerics_version = 0;
-    // The session that calls about chains and objects name; empty: none.
+    // The session id sent with calls about chains and objects; empty: none.
     std::string worker = {}, incarnation = {};
   };
   explicit CoordinatorClient(Options options);
 
-  // Stops, if that was not done.
+  // Calls Stop unless it was called.
   ~CoordinatorClient() override;
 
   // Cancels what is in flight and waits until each `done` has run; the `done` of later calls never runs. For the end of
@@ -45,7 +45,7 @@ class CoordinatorClient final : public CoordinatorPort {
   void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
                Done<bool> done) override;
   void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override;
-  // Of DirectUploads. LEASE_FENCED; UNIMPLEMENTED: an older server.
+  // Implements DirectUploads. Errors: LEASE_FENCED; UNIMPLEMENTED from an older server.
   void SignUpload(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done);
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kCreated = 200, kExists = 412, kFull = 507;
 
-// The signature stays out of logs: whoever has it may put the object.
+// The signature stays out of logs: anyone who has it may put the object.
 std::string WithoutQuery(const std::string& url) { return url.substr(0, url.find('?')); }
 
 }  // namespace

@@ -21,15 +21,15 @@ int64_t BytesOf(const SegmentDraw& draw) {
   return bytes;
 }
 
-// What another worker may be able to do is refused; what fails everywhere has failed; with wrong fields no attempt is
-// worth while.
+// The reason to release a chain: kRefused if another worker may be able to run it, kFailed if it fails everywhere,
+// kInvalid if the job's fields are wrong, so that a retry cannot succeed.
 ReleasedChain::Why WhyOf(const absl::Status& status) {
   if (!FieldViolationsOf(status).empty()) return ReleasedChain::Why::kInvalid;
   return absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status) ? ReleasedChain::Why::kRefused
                                                                              : ReleasedChain::Why::kFailed;
 }
 
-// What is looked at: a job may have every step traced, and a commit must not grow with it.
+// Keeps the values that diagnostics read: a job may trace every step, and a commit must not grow with it.
 void KeepNewest(ChainTrace* trace) {
   const int64_t surplus = static_cast<int64_t>(trace->steps.size()) - kTraceWindow;
   if (surplus <= 0) return;
@@ -84,7 +84,7 @@ void ChainBatchRunner::Join(const LoadedChain& loaded) {
   for (const auto& part : parts_) {
     const auto old = part->rows.find(index);
     if (old == part->rows.end()) continue;
-    // Granted anew while the old epoch's row waited for its boundary: that row is fenced.
+    // Granted again while the old epoch's row waited for its step boundary: that row is fenced.
     Guarded(part.get(), [&] {
       LeaveBatch(part.get(), &old->second);
       part->rows.erase(old);

@@ -1,4 +1,4 @@
-// Gets a granted chain ready to step: its data set in memory, its module and its resume point at hand.
+// Prepares a granted chain to step: loads its data set, its module and its resume point into memory.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace chainfleet {
 
-// The chains of a job read these beside its plan.
+// The data that the chains of a job read, in addition to the plan.
 struct JobInputs {
   std::shared_ptr<const ResidentDataset> dataset;  // null for analytic potentials
   std::shared_ptr<const std::string> module;       // bytes of a TorchScript file; null for models that are none

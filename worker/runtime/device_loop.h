@@ -1,4 +1,4 @@
-// What the one compute thread of a worker does: steps batches in turn and serves prediction shards between steps.
+// The work of a worker's one compute thread: it steps batches in turn and serves prediction shards between steps.
 #pragma once
 
 #include <deque>
@@ -30,11 +30,11 @@ class DeviceLoop {
   // Called, from any thread, when a chain has been loaded. Set once, before RunOnce.
   void SetListener(std::function<void()> on_loaded) { on_loaded_ = std::move(on_loaded); }
 
-  // Takes chains in, settles those that end, runs a part of a shard if it is their turn, steps one batch.
-  // False: nothing could be done.
+  // Accepts loaded chains, settles ended ones, runs a part of a shard if predictions are due, and steps one batch.
+  // Returns false if there was nothing to do.
   bool RunOnce();
 
-  // The longest wait after a RunOnce that found nothing: drafts age and leases come back without a wake.
+  // The longest wait after a RunOnce that returned false: drafts age and leases are renewed without a wake.
   absl::Duration IdleWait() const;
 
  private:
@@ -48,7 +48,7 @@ class DeviceLoop {
   void Admit(const LoadedChain& loaded);
   bool ServeShard();
   absl::Duration& DebtFor(ShardServer::Kind kind) { return debts_[static_cast<int>(kind)]; }
-  void PayDebts(absl::Duration time);  // with time of the chains
+  void PayDebts(absl::Duration time);  // pays with time that the chains got
   bool StepBatch();
   absl::Duration UsualStep() const;
 

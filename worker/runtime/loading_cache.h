@@ -1,4 +1,4 @@
-// Values loaded once and kept by key: a byte-limited LRU whose misses are shared by all who wait for them.
+// A byte-limited LRU cache of loaded values by key; concurrent requests for one key share one load.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace chainfleet {
 
-// Thread-safe. Values in use stay alive with their users; the limit counts what the cache itself holds. Errors are told
-// to those who wait and not kept: the next Get loads again. Outlives the loads under way and the tasks it scheduled.
+// Thread-safe. Values in use stay alive with their users; the limit counts what the cache itself holds. Errors go to
+// the waiting callers and are not kept: the next Get loads again. REQUIRES: outlives its loads and scheduled tasks.
 template <typename T>
 class LoadingCache {
  public:
-  // What a load yields: the value, shared from then on, and what it counts against the limit.
+  // The result of a load: the value, which is then shared, and the bytes that it counts against the limit.
   struct Loaded {
     std::shared_ptr<const T> value;
     int64_t bytes = 0;
@@ -33,14 +33,14 @@ class LoadingCache {
   // A value larger than the whole capacity is handed out but not kept. `executor` is not owned.
   LoadingCache(int64_t capacity_bytes, Executor* executor) : capacity_bytes_(capacity_bytes), executor_(executor) {}
 
-  // Since the start: keys asked for that were here or on their way, and those that had to be loaded.
+  // Counts since the start: requested keys that were cached or being loaded, and keys that had to be loaded.
   struct Counts {
     int64_t hits = 0, misses = 0;
   };
 
   // `done` runs once, never inside this call: on the executor if the value is here, else where `load` calls back.
-  // `load` runs if the value is neither here nor being loaded, so all who ask for one key must bring loads that mean
-  // the same. The load's error, as it is, to each who waits for it.
+  // `load` runs if the value is neither here nor being loaded, so all callers for one key must pass equivalent
+  // loads. Each waiting caller gets the load's error unchanged.
   void Get(const std::string& key, const Load& load, Done<std::shared_ptr<const T>> done) {
     {
       MutexLock lock(&mutex_);
@@ -64,7 +64,7 @@ class LoadingCache {
     return counts_;
   }
 
-  // Of the values kept here, at most the capacity; those that live on with their users alone are not counted.
+  // Bytes of the values in the cache, at most the capacity. Values that only their users still hold are not counted.
   int64_t held_bytes() const {
     MutexLock lock(&mutex_);
     return held_bytes_;

@@ -34,7 +34,7 @@ int64_t NumRows(const ShardRequest& request) {
   return request.inputs->shape.empty() ? 0 : request.inputs->shape.front();  // the predictor refuses none
 }
 
-// CANCELLED is for whoever cancelled the shard, and told to nobody: a fetch that something on its way gave up is news.
+// CANCELLED means that the shard was cancelled and is not reported. A fetch that was interrupted is a real failure.
 absl::Status LoadStatus(const absl::Status& status) {
   if (!absl::IsCancelled(status)) return status;
   return absl::UnavailableError("a fetch was interrupted, ask again: " + std::string(status.message()));

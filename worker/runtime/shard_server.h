@@ -1,4 +1,4 @@
-// Computes prediction shards between the steps of the chains: loads their draws aside, then runs on the device loop.
+// Computes prediction shards between the steps of chains: loads draws in the background, then runs on the device loop.
 #pragma once
 
 #include <atomic>
@@ -42,21 +42,21 @@ class ShardServer {
   void SetListener(std::function<void()> on_ready) { on_ready_ = std::move(on_ready); }
 
   // `done` runs once, on the executor. Corrupt segments are left out and named in the result. RESOURCE_EXHAUSTED: the
-  // queue is full. CANCELLED: by Cancel or CancelAll alone. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data
-  // could not be fetched. INVALID_ARGUMENT: inputs that do not fit the plan, or things asked at once that do not go
-  // together.
+  // queue is full. CANCELLED: only by Cancel or CancelAll. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data
+  // could not be fetched. INVALID_ARGUMENT: inputs that do not fit the plan, or requested results that cannot be
+  // combined.
   void Submit(ShardRequest request, Done<ShardResult> done);
 
-  // A shard that runs ends after the part it is at. Unknown ids are ignored: the result crossed with the
+  // A running shard ends after its current part. Unknown ids are ignored: the result crossed with the
   // cancel.
   void Cancel(uint64_t shard_id);
   void CancelAll();
 
   bool ready() const;
-  // The first status of a part that said that the device is lost; OK: none did. Of the device loop's thread.
+  // The first status that reported a lost device; OK if none did. Only for the device loop's thread.
   const absl::Status& device_fault() const { return device_fault_; }
 
-  enum class Kind { kPrediction, kEvaluation };  // the latter of rows of a data set
+  enum class Kind { kPrediction, kEvaluation };  // kEvaluation: reads rows of a data set
   // Runs a part of the first ready shard for which `may` is true: chains and kinds up to kUnitPasses, one at least, of
   // an evaluation's for kPartTime, or a part of a flatness. Shards go in the order in which they became ready, but
   // after each part of an evaluation's the predictions that are ready by then go before it, each to its end: a
@@ -96,7 +96,7 @@ class ShardServer {
   std::atomic<bool> prediction_waits_ = false;  // in `ready_`
 
   absl::Status device_fault_;
-  // Of the device loop's thread: networks by job, most recently used first.
+  // Networks by job, most recently used first. Only the device loop's thread uses them.
   std::list<std::pair<std::string, std::unique_ptr<Predictor>>> predictors_;
 };
 

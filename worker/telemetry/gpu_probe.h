@@ -1,5 +1,5 @@
-// What NVIDIA's management library (NVML) says of the GPUs, as gauges. Loaded when asked for: no build and no host
-// needs it.
+// Gauges of the GPUs from NVIDIA's management library (NVML), which is loaded on demand: neither build nor host needs
+// it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace chainfleet {
 
 inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
-// One device at one moment. What its driver does not tell is left out.
+// One device at one moment. Values that its driver does not report are absent.
 struct GpuReading {
   int index = 0;
   std::optional<double> utilization;  // share of the last sample period in which a kernel ran, 0..1

@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// From a 10-parameter potential to a large network.
+// From the step of a 10-parameter potential to that of a large network.
 std::vector<double> DurationBounds() {
   std::vector<double> bounds;
   for (double bound = 2e-5; bound < 100; bound *= 2.5) bounds.push_back(bound);
@@ -64,11 +64,11 @@ struct WorkerMetrics::Steps {
     seconds.ObserveCounted(counts, nanoseconds.Take() * 1e-9);
   }
 
-  // One thread adds, the others look: not even an atomic addition, of which a histogram and four counters take 0.1 us.
+  // One thread adds, others read. Plain stores suffice: atomic additions to a histogram and four counters take 0.1 us.
   class Tally {
    public:
     void Add(int64_t n) { sum_.store(sum_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-    // What was added since it was last taken.
+    // The sum of the additions since the last Take.
     double Take() {
       const int64_t sum = sum_.load(std::memory_order_relaxed);
       return static_cast<double>(sum - std::exchange(taken_, sum));
@@ -89,7 +89,7 @@ struct WorkerMetrics::Steps {
   Tally nanoseconds;
   std::vector<Tally> by_bucket{bounds.size() + 1};
   Histogram& seconds;
-  Mutex mutex;  // of those who look
+  Mutex mutex;  // held while the sums are shown
 };
 
 WorkerMetrics::WorkerMetrics(MetricsRegistry* registry, const std::string& device_kind)

@@ -11,13 +11,13 @@
 
 namespace chainfleet {
 
-// What a step of a batch of chains came to.
+// The counts of one step of a batch of chains.
 struct StepCounts {
   int64_t chains = 0, gradients = 0, accepted = 0, rejected = 0;
   absl::Duration took;
 };
 
-// Of the cache of decoded draws; hits and misses since the start.
+// Counts of the cache of decoded draws; hits and misses since the start.
 struct DrawCacheCounts {
   int64_t hits = 0, misses = 0, bytes = 0;
 };

@@ -189,7 +189,7 @@ void DrawUploader::OnAnswer(const std::shared_ptr<Flight>& flight, const absl::S
 void DrawUploader::OnFailure(const std::shared_ptr<Flight>& flight, const absl::Status& status) {
   if (flight->commit_may_have_landed && ReasonOf(status) == "PATH_CONFLICT" && !flight->encoded.commit.segment) {
     // Only this worker commits under this epoch, and a resume point alone has no index by which the server could know
-    // it again: the call whose answer was lost is what stands in the way.
+    // it again: the conflict is with the call whose answer was lost.
     return OnCommitted(flight);
   }
   if (IsOutage(status)) {

@@ -46,11 +46,11 @@ class DrawUploader {
   // Before the first Offer under a lease. `parameters`: the layout of its draws.
   void Open(const LeasedChain& chain, std::vector<ParameterShape> parameters);
 
-  // True: taken (moved from), or the chain is not open here any more. False: no room, nothing changed; offer it again.
-  // Anything is taken into an empty queue, however big.
+  // True: accepted (moved from), or the chain is no longer open here. False: no room, nothing changed; offer it again.
+  // An empty queue accepts an upload of any size.
   bool Offer(const LeaseRef& lease, ProgressUpload* upload);
 
-  // Gives the lease back once all that is queued for it is committed.
+  // Releases the lease once all its queued uploads are committed.
   void ReleaseAfter(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason);
 
   // Forgets the chain and what is queued for it.
@@ -59,13 +59,13 @@ class DrawUploader {
   int64_t queued_bytes() const;
 
  private:
-  struct Flight;  // one upload on its way
+  struct Flight;  // one upload in progress
 
   struct Lane {
-    uint64_t number = 0;  // a lease that is dropped and granted again, by a store that was put back, has another lane
+    uint64_t number = 0;  // a lease that is dropped and granted again after a restore of the store gets a new lane
     SegmentPlace place;   // of the next segment
     std::deque<ProgressUpload> queue;
-    bool busy = false;  // a flight is out
+    bool busy = false;  // an upload is in flight
     int64_t bytes = 0;  // of queue and flight
     std::optional<ReleasedChain> release;
   };

@@ -1,5 +1,5 @@
-// The chains this worker holds: the one meeting point of the session (leases, orders), the device loop (steps) and the
-// uploader (commits). All are on different threads, and none waits for another here.
+// The chains this worker holds: shared by the session (leases, orders), the device loop (steps) and the uploader
+// (commits). These run on different threads, and none of them waits for another here.
 #pragma once
 
 #include <compare>
@@ -31,7 +31,7 @@ struct LeasedChain {
   LeaseRef lease() const { return {grant.chain, grant.lease_epoch}; }
 };
 
-// What the device loop may do with a chain at a step boundary.
+// The permissions that the device loop has for a chain at a step boundary.
 struct Standing {
   bool held = false;       // false: fenced, dropped or superseded; forget its state
   bool may_step = false;   // the lease is good; if not, keep the state and wait
@@ -40,9 +40,9 @@ struct Standing {
 
 // Thread-safe; methods take one short lock and do no I/O. Listeners are called outside it.
 //
-// A chain's life: Add (new) -> TakeNew (running) -> MarkEnding -> End | Release | Drop. A chain that ended keeps its
-// epoch in memory until the coordinator has surely heard of it, so a grant that crossed with the end is not taken up
-// again.
+// A chain's life: Add (new) -> TakeNew (running) -> MarkEnding -> End | Release | Drop. The epoch of a
+// chain that ended is kept until the coordinator has certainly heard of the end, so a grant that crossed with the end
+// is not accepted again.
 class HeldChains {
  public:
   explicit HeldChains(const Clock* clock) : clock_(clock) {}
@@ -72,30 +72,31 @@ class HeldChains {
   void Acknowledge(uint64_t number);
 
   // Releases as HUNG every chain the device loop has not visited for its bound, and returns them. After a running
-  // chain of a module was dropped, by a cancelled job as a rule, the loop must show up within a second or twice its
-  // usual step: a module's code may never end, which is why somebody cancelled it.
+  // chain of a module was dropped, usually because its job was cancelled, the loop must return within a second or twice
+  // its usual step: the module's code may never end, and that may be the reason for the cancel.
   std::vector<LeaseRef> ReleaseHung();
-  // When the loop must show up after such a drop; none: nothing was dropped since it did.
+  // The time by which the loop must return after such a drop; nullopt if nothing was dropped since it last returned.
   std::optional<absl::Duration> loop_due() const;
-  // The device is lost for this process: every chain is given back as hung, none is taken up, and the process is stuck.
+  // The device is lost for this process: every chain is handed back as hung, no grant is accepted, and the process is
+  // stuck.
   void LoseDevice(const std::string& why);
-  // False from a hung release until the device loop shows up again: no slots meanwhile.
+  // False from a hung release until the device loop returns; the worker offers no slots during that time.
   bool device_responds() const;
-  // The device loop is stuck and the coordinator has every chain back: this process has no use any more.
+  // True if the device loop is stuck and the coordinator has every chain back: the process should end.
   bool stuck() const;
 
-  // Nothing is held and no release waits to be told.
+  // True if no chain is held and every release was reported.
   bool quiet() const;
   int num_chains() const;
 
   // --- The device loop.
 
   std::vector<LeasedChain> TakeNew();
-  // One standing per lease, and a sign of life for each: not seen for 20 times the `usual_step`, and for 5 minutes at
-  // least, it counts as hung.
+  // Returns one standing per lease, and marks each chain as alive: a chain not seen for 20 times the `usual_step`, and
+  // for at least 5 minutes, counts as hung.
   std::vector<Standing> Visit(const std::vector<LeaseRef>& leases, absl::Duration usual_step);
   void Stepped(const LeaseRef& lease, int64_t step, const ChainStats& stats);
-  // Its last bytes are with the uploader: no more visits are due.
+  // The uploader has the chain's last bytes: the device loop visits it no more.
   void MarkEnding(const LeaseRef& lease);
 
   // --- Anyone.
@@ -103,9 +104,9 @@ class HeldChains {
   bool Holds(const LeaseRef& lease) const;
   // The last commit under this lease was accepted.
   void End(const LeaseRef& lease);
-  // Given back without a commit; told at the next Synchronize.
+  // Hands the chain back without a commit; reported at the next Synchronize.
   void Release(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason);
-  // Lost: fenced, cancelled, or of another store. The coordinator knows. False if it was not held.
+  // Drops a lost chain: fenced, cancelled, or of another store. The coordinator knows it. False if it was not held.
   bool Drop(const LeaseRef& lease);
   std::vector<LeaseRef> DropAll();
 
@@ -144,7 +145,7 @@ class HeldChains {
   std::vector<Told> released_ CHAINFLEET_GUARDED_BY(mutex_);
   uint64_t reports_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   bool hung_ CHAINFLEET_GUARDED_BY(mutex_) = false;
-  std::string lost_ CHAINFLEET_GUARDED_BY(mutex_);  // why the device is; empty: it is not
+  std::string lost_ CHAINFLEET_GUARDED_BY(mutex_);  // why the device is lost; empty: it is not lost
   std::optional<absl::Duration> loop_due_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 

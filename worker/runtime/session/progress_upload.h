@@ -1,4 +1,4 @@
-// One step forward of a chain on its way to the store: draws, and the resume point that moves with them.
+// One upload of a chain's progress: draws, and the resume point that is committed with them.
 #pragma once
 
 #include <cstdint>

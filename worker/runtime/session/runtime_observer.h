@@ -1,4 +1,4 @@
-// What the runtime tells whoever keeps figures about it (metrics are a matter of other folders).
+// The interface through which the runtime reports counts and durations (worker/telemetry turns them into metrics).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The worker's side of Synchronize: its whole state up, grants and orders down, again and again.
+// The worker's side of Synchronize: each call sends the worker's whole state and returns grants and orders.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace chainfleet {
 
-// Thread-safe. One call is in flight at a time, and a second while the server may be holding the first although there
-// is news for it, which it answers then. Each carries the next seq, and a reply that was overtaken is ignored. It never
-// waits for a step, an fsync or an upload. It does not give up: an unreachable server is tried with backoff for ever,
-// and the chains stop by themselves when their leases run out. Before it is destroyed, executor and port must have
+// Thread-safe. One call is in flight at a time. If there is news while the server holds that call, a second one
+// follows, and the server then answers the first. Each call carries the next seq; a reply older than the newest one is
+// ignored. The session never waits for a step, an fsync or an upload. It retries an unreachable server with backoff and
+// no limit; the chains stop by themselves when their leases expire. Before it is destroyed, executor and port must have
 // stopped calling.
 class WorkerSession {
  public:
@@ -37,23 +37,23 @@ class WorkerSession {
   // Called when status() or drained() may have changed. Set once, before Start.
   void SetListener(std::function<void()> on_change) { on_change_ = std::move(on_change); }
 
-  // The first Synchronize, soon.
+  // Schedules the first Synchronize.
   void Start();
 
-  // The next Synchronize comes now, or soon beside the one in flight: a chain ended or was released.
+  // Sends the next Synchronize now, or soon if one is in flight. Call when a chain ended or was released.
   void Wake();
 
   // Hands every chain back and takes no more; drained() once the coordinator has them all. An operator's order in a
-  // reply hands back alike, but is no reason to end: drained() stays false.
+  // reply also hands all chains back, but does not end the process: drained() stays false.
   void Drain();
   bool drained() const;
-  // A step or pass does not end; every chain is handed back, and the process should end. May come true in any reply.
+  // True if a step or prediction does not end: every chain was handed back, and the process should end.
   bool stuck() const { return held_->stuck(); }
 
-  // Not OK: the server refuses this worker for good (VERSION_MISMATCH and the like); nothing is held any more.
+  // Not OK: the server refuses this worker permanently (for example VERSION_MISMATCH); no chain is held.
   absl::Status status() const;
 
-  // Whether the last call got through, for the exit status of a drain that did not finish.
+  // True if the last call succeeded; decides the exit status of a drain that did not finish.
   bool connected() const;
 
  private:
@@ -61,16 +61,16 @@ class WorkerSession {
   void ScheduleAfter(absl::Duration delay) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnReply(const HeldChains::Report& report, absl::Duration sent_at, const absl::StatusOr<SynchronizeReply>& reply);
   void OnFailure(uint64_t call, const absl::Status& status);
-  // False if a later call is in flight, which sees to the next.
+  // False if a later call is in flight; that call schedules the next one.
   bool EndCall(uint64_t call) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // False if the reply is of a deposed coordinator.
+  // False if the reply comes from a coordinator that no longer leads.
   bool TakeIdentity(const SynchronizeReply& reply);
   void TakeDrainOrder();
   void ApplyLeases(const HeldChains::Report& report, absl::Duration sent_at, const SynchronizeReply& reply);
-  // True if a chain was taken that the coordinator must hear of.
+  // True if a chain was accepted that the coordinator must hear of.
   bool ApplyGrants(absl::Duration sent_at, const SynchronizeReply& reply);
   void DropAll();
-  // Whoever wishes it: it takes no chain.
+  // True if the process or an operator drains this worker: it accepts no chain.
   bool drains() const CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return draining_ || told_to_drain_; }
 
   const Options options_;
@@ -83,18 +83,19 @@ class WorkerSession {
 
   mutable Mutex mutex_;
   Backoff backoff_ CHAINFLEET_GUARDED_BY(mutex_);
-  // Of the newest coordinator seen, by the store's incarnation: an older one's reply is of one that leads no more, one
-  // of a store that was left is taken only if a coordinator has begun on it anew.
+  // Generation of the newest coordinator seen, by the store's incarnation. A reply of an older generation comes from a
+  // coordinator that no longer leads. A reply of an earlier store is accepted only if its generation is newer than
+  // seen.
   std::map<std::string, int64_t> generations_ CHAINFLEET_GUARDED_BY(mutex_);
   std::string store_incarnation_ CHAINFLEET_GUARDED_BY(mutex_);
   absl::Duration lease_ttl_ CHAINFLEET_GUARDED_BY(mutex_) = limits::kLeaseTtl;
-  uint64_t timer_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // of the one that counts; older ones find another number
+  uint64_t timer_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // number of the current timer; older timers find another number
   int in_flight_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
-  uint64_t newest_call_ CHAINFLEET_GUARDED_BY(mutex_) = 0;    // sent, by the number of its report
-  uint64_t newest_reply_ CHAINFLEET_GUARDED_BY(mutex_) = 0;   // taken
+  uint64_t newest_call_ CHAINFLEET_GUARDED_BY(mutex_) = 0;    // number of the newest report sent
+  uint64_t newest_reply_ CHAINFLEET_GUARDED_BY(mutex_) = 0;   // number of the newest reply accepted
   bool again_ CHAINFLEET_GUARDED_BY(mutex_) = false;          // there is news since the newest call
   bool draining_ CHAINFLEET_GUARDED_BY(mutex_) = false;       // the process is to end
-  bool told_to_drain_ CHAINFLEET_GUARDED_BY(mutex_) = false;  // and stays
+  bool told_to_drain_ CHAINFLEET_GUARDED_BY(mutex_) = false;  // an operator drains the worker; the process goes on
   bool connected_ CHAINFLEET_GUARDED_BY(mutex_) = true;
   absl::Status status_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kWork[] = "a batch of chains";
 
-// What the chains of one point of a sweep have to themselves.
+// The settings that differ between the points of a sweep.
 struct Point {
   StepSizeSchedule schedule;
   RowSettings own;
@@ -74,7 +74,7 @@ class KernelBatch final : public ChainBatch {
 
   absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
     const std::string who = ToString(ChainId{plan_->job, index});
-    // Of a job without a sweep there may be more by now: chains are added to running jobs.
+    // A job without a sweep may have more chains than the plan says: chains are added to running jobs.
     if (index < 0 || PointOf(plan_->spec, index) >= NumPoints(plan_->spec.sweep))
       return absl::InvalidArgumentError("chain " + who + " does not exist");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
@@ -259,7 +259,7 @@ class KernelBatch final : public ChainBatch {
 
   static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
 
-  // Of the tensors in a resume point.
+  // The names of the tensors in a resume point.
   std::vector<std::string> SavedNames() const {
     std::vector<std::string> names = names_;
     if (held_) names.push_back("held");

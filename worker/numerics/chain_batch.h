@@ -1,7 +1,7 @@
 // A batch of chains of one job stepping on one device: what the runtime drives. No torch in this header.
 //
-// Rows may be at different steps. Every number of a row is a pure function of (job, chain index, step, build): who
-// shares the batch, and how often the chain was cut and resumed, never changes a bit on CPU. Not thread-safe: one
+// Rows may be at different steps. Every number of a row is a pure function of (job, chain index, step, build): on a
+// CPU the other chains of the batch, and interruptions of the chain, never change a bit. Not thread-safe: one
 // thread drives a batch.
 #pragma once
 
@@ -36,9 +36,9 @@ struct RowReport {
   int64_t gradients = 0;         // of its potential that the step took, each over one batch of examples
   std::optional<bool> accepted;  // of a Metropolis kernel: its proposal
   std::vector<double> trace;     // the values of trace_quantities() where the plan says so, else empty
-  bool finite = true;            // false: energy or theta is not finite; the row must be removed, its last draw stands
-  bool draw_due = false;         // a draw is to be taken after this step
-  bool done = false;             // step == total_steps
+  bool finite = true;     // false: energy or theta is not finite; the row must be removed, its last draw stays valid
+  bool draw_due = false;  // a draw is to be taken after this step
+  bool done = false;      // step == total_steps
 };
 
 // Functions without a status may throw as LibTorch does; the batch is unusable then.
@@ -81,7 +81,7 @@ class ChainBatch {
   // The tensors of one kind of a draw in order, for the draw codec: parameters, then statistics.
   virtual const std::vector<ParameterShape>& parameters() const = 0;
 
-  // What is traced of each chain (docs/sampling.md).
+  // The quantities that are traced of each chain (docs/sampling.md).
   virtual const std::vector<std::string>& trace_quantities() const = 0;
 };
 

@@ -163,7 +163,7 @@ class MeasuredFlatness final : public FlatnessRun {
 
   void Rank(std::vector<double> diagonal) {
     result_.fisher_trace = std::accumulate(diagonal.begin(), diagonal.end(), 0.0);
-    // What is no number comes first: it must not pass for flat.
+    // NaNs come first: they must not count as flat.
     std::sort(diagonal.begin(), diagonal.end(),
               [](double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; });
     result_.fisher_ranks = FisherRanks(size_, plan_.fisher_points);
@@ -202,7 +202,7 @@ class MeasuredFlatness final : public FlatnessRun {
     return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(num_rows_);
   }
 
-  // Of rows [first, first + count), counted from first_row_.
+  // Losses of rows [first, first + count), counted from first_row_.
   void LossesOf(const std::vector<float>& draw, int64_t first, int64_t count, Thread* thread, double* losses) const {
     thread->network->Read(rows_, first_row_ + first, count);
     const float* outputs = thread->network->Outputs(draw.data());

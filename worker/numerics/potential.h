@@ -16,7 +16,7 @@
 
 namespace chainfleet {
 
-// The examples each row looks at: ids of data-set rows, [C, n], on the host. Null and 0 for analytic potentials.
+// The examples that each row uses: ids of data-set rows, [C, n], on the host. Null and 0 for analytic potentials.
 struct BatchRows {
   const int64_t* ids = nullptr;
   int64_t size = 0;               // n
@@ -32,7 +32,7 @@ inline constexpr int64_t kStatisticsBatch = 128;
 
 struct Curvature;  // worker/numerics/curvature.h
 
-// What a row adds to its sum: examples [first, first + count) in stored order. Null: nothing.
+// The part that a row adds to its sum: examples [first, first + count) in stored order. Null sum: nothing.
 struct CurvatureSlice {
   Curvature* sum = nullptr;
   int64_t first = 0, count = 0;
@@ -63,8 +63,8 @@ class Potential {
   }
 
   // Evaluate, and squared_norms[C, n] = |X_i|^2 on the host, X_i the gradient of example i's -log likelihood: not
-  // scaled, no prior. Per-example gradients are never stored. False, and nothing done, if this potential knows no such
-  // way.
+  // scaled, no prior. Per-example gradients are never stored. Returns false and does nothing if this potential cannot
+  // compute them.
   virtual bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                                  double* squared_norms) {
     static_cast<void>(theta), static_cast<void>(batch), static_cast<void>(gradient), static_cast<void>(energy);
@@ -79,8 +79,8 @@ class Potential {
   virtual void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) = 0;
 
   // Adds to each row's sum, `slices` [C], the Gauss-Newton matrix of -log likelihood at its theta, units all in use; of
-  // an analytic potential, whose only example it is, the Hessian. False, and nothing done, if this potential knows no
-  // such way for the structure asked.
+  // an analytic potential, whose only example it is, the Hessian. Returns false and does nothing if this potential
+  // cannot compute the requested structure.
   virtual bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) {
     static_cast<void>(theta), static_cast<void>(slices);
     return false;
@@ -91,7 +91,7 @@ class Potential {
     return std::vector<double>(layout()->spans().size(), prior_precision());
   }
 
-  // What a draw carries beside its parameters, as tensors that follow them: means and variances of batch norm.
+  // The tensors that follow the parameters in a draw: means and variances of batch norm.
   virtual const std::vector<ParameterShape>& statistics() const {
     static const std::vector<ParameterShape> kNone;
     return kNone;

@@ -9,9 +9,10 @@
 
 namespace chainfleet {
 
-// Of one chain and kind. Distinct rows may be added by distinct threads; a row's draws come newest (last) first. The
-// sum of draws is that of their runs of 1, 2, 4, ... from the newest on, the last as long as is left, and the sum of a
-// run is made in the same way: so it is what a call over that run alone gives (Predictor::Predict says why).
+// The sums of one chain and kind. Distinct rows may be added by distinct threads; a row's draws come newest (last)
+// first. The sum of draws is that of their runs of 1, 2, 4, ... from the newest on, the last as long as is left, and
+// the sum of a run is made in the same way: so it is what a call over that run alone gives (Predictor::Predict says
+// why).
 class PredictionSums {
  public:
   // Sizes the arrays of `sums`, which has its number of rows and classes, for draws of these weights. `scores`: hold

@@ -18,7 +18,7 @@ class ResidentDataset;
 class StackCache;
 struct DeviceRows;
 
-// What the predictors of a device keep on it together; null for the CPU. INVALID_ARGUMENT for a device that is none.
+// The cache that the predictors of a device share on it; null for the CPU. INVALID_ARGUMENT for an unknown device.
 absl::StatusOr<std::shared_ptr<StackCache>> MakeStackCache(const std::string& device);
 
 // Stateless but for device buffers. Not thread-safe.

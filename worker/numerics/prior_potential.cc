@@ -14,7 +14,7 @@
 namespace chainfleet {
 namespace {
 
-// Of a row that one task takes: its cuts are those of the layout alone, so no sum depends on the threads.
+// The part of a row that one task takes. The layout alone decides the parts, so no sum depends on the threads.
 struct Stretch {
   const PriorDensity* density;
   int64_t first, count;  // padded positions, multiples of 16

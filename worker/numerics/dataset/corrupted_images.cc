@@ -152,7 +152,7 @@ double MeanOver(const double* line, int64_t stride, double begin, double end) {
   return sum / (end - begin);
 }
 
-// Of the `count` equal stretches of `size` pixels the one that pixel i's middle is in, and where it begins and ends.
+// One of the `count` equal stretches of `size` pixels: the one that contains the middle of pixel i, with its ends.
 struct Stretch {
   Stretch(int64_t i, int64_t count, int64_t size)
       : index((2 * i + 1) * count / (2 * size)),

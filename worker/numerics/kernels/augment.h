@@ -15,9 +15,9 @@ struct ImageChange {
   bool mirror = false;
 };
 
-// Of the image at `position` of the batch of a chain's step, a pure function of its arguments: `down` and `right`
-// uniform on -crop_padding .. crop_padding (up to 2^-32), from words 0 and 1 of block `position` of stream
-// kAugmentation, and with `flip` mirrored if the highest bit of word 2 is set.
+// The change of the image at `position` of the batch of a chain's step, a pure function of its arguments. `down` and
+// `right` are uniform on -crop_padding .. crop_padding (up to 2^-32), from words 0 and 1 of block `position` of stream
+// kAugmentation. With `flip` the image is mirrored if the highest bit of word 2 is set.
 ImageChange DrawImageChange(const AugmentationSpec& augmentation, RngKey key, uint64_t step, uint32_t position);
 
 // out[channels][height][width] from `in`, which it must not overlap; float32, one thread.

@@ -18,9 +18,9 @@ struct LaneSums {
   float check[kBlocks] = {};
 };
 
-// Of the 64 parameters of group q, at x[arena][0, 64), those in [first, first + count) are the span's; the others hold
-// what the op can bear. All loops have fixed bounds over arrays of their own: the compiler turns them into vectors, the
-// same for every group.
+// Applies the op to the 64 parameters of group q, at x[arena][0, 64). Those in [first, first + count) are the span's;
+// the others hold harmless values. All loops have fixed bounds over arrays of their own: the compiler turns them into
+// vectors, the same for every group.
 template <typename Op>
 void ApplyToGroup(const PassRow& row, RngStream stream, int64_t q, int64_t first, int64_t count, float (*x)[kGroup],
                   LaneSums* sums) {

@@ -1,4 +1,4 @@
-// What the passes of pass.h do to one parameter: the same source for CPU and GPU.
+// The operations that the passes of pass.h apply to one parameter: one source for CPU and GPU.
 //
 // Apply(s, x, z): `s` the row's scalars, `x` the parameter's value in each arena (in the order of kernels/pass.h),
 // `z` a standard normal (0 unless kNoises). Arenas whose bit is in kWritten get the new x. Returns the parameter's term

@@ -41,7 +41,7 @@ struct RowStep {
   bool active = true;          // false: the row is left as it is
 };
 
-// What the pass saw on its way.
+// Values that the pass computes for each row.
 struct RowOutcome {
   float theta_check = 0;       // 0 if all new theta and theta_a are finite, else NaN
   float anchor_distance2 = 0;  // |theta - theta_a|^2 before the step

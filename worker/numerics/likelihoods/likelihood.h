@@ -1,5 +1,5 @@
-// What a likelihood makes of the outputs of a network: losses and their gradients to sample by, and what a draw says of
-// an example. One file per likelihood (core/domain/likelihood_spec.h).
+// The functions of a network's outputs that a likelihood defines: losses and their gradients for sampling, and the
+// prediction of a draw for an example. One file per likelihood (core/domain/likelihood_spec.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -31,7 +31,7 @@ at::Tensor NormalLosses(const at::Tensor& gap, const at::Tensor& log_variance);
 // Column 0 or 1, [n, 2], of a root of the Fisher information diag(1/v, 1/2) of means and log variances [n, 2].
 at::Tensor NormalFisherColumn(const at::Tensor& outputs, int64_t column);
 
-// Of a logit; targets are 0 or 1.
+// The loss of a logit; targets are 0 or 1.
 struct LogisticLoss {
   double Loss(double prediction, double target, double* slope) const {
     *slope = 1 / (1 + std::exp(-prediction)) - target;

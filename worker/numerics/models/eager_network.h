@@ -13,7 +13,7 @@
 
 namespace chainfleet {
 
-// What a linear or convolution layer was given and gave, as it lies in the pass: images as [n, C * channels, height,
+// Input and output of a linear or convolution layer, in the layout of the pass: images as [n, C * channels, height,
 // width], else [C, n, features].
 struct LayerTap {
   const PlacedLayer* layer;
@@ -24,7 +24,7 @@ struct LayerTap {
 struct ForwardMode {
   // [C], one per chain: units drop out by stream kDropout. Null: all units are used.
   const StepKey* dropout = nullptr;
-  // [C, channels] each, mean and variance in turn: batch norm normalises by them. Null: by the batch at hand.
+  // [C, channels] each, mean and variance in turn: batch norm normalises by them. Null: by the current batch.
   const std::vector<at::Tensor>* statistics = nullptr;
   // If set, the batch's own means and (unbiased) variances are appended, [C, channels] each.
   std::vector<at::Tensor>* batch_statistics = nullptr;

@@ -170,7 +170,7 @@ class EagerPotential final : public Potential {
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
   }
 
-  // Of chains [first, first + count): [count] doubles on the device.
+  // -log prior of chains [first, first + count): [count] doubles on the device.
   at::Tensor MinusLogPrior(const ThetaArena& theta, const double* prior_precisions, int64_t first,
                            int64_t count) const {
     const at::Tensor rows = RowsView(theta).narrow(0, first, count);
@@ -216,7 +216,7 @@ class EagerPotential final : public Potential {
     });
   }
 
-  // What a backward pass leaves for the norms of each example's gradient.
+  // The tensors of a backward pass from which the norms of each example's gradient follow.
   struct Traces {
     std::vector<LayerTrace> layers;
     at::Tensor log_variance;  // [chains, n], one for each example; undefined if the likelihood has none
@@ -250,7 +250,7 @@ class EagerPotential final : public Potential {
     return (values * scale_ + shift_).view(shape);
   }
 
-  // Of the images of chains [first, first + count), [count * n].
+  // The changes of the images of chains [first, first + count), [count * n].
   std::vector<ImageChange> Changes(int64_t first, int64_t count, const BatchRows& batch) const {
     std::vector<ImageChange> changes;
     for (int64_t chain = first; chain < first + count; ++chain) {
@@ -262,7 +262,7 @@ class EagerPotential final : public Potential {
     return changes;
   }
 
-  // Of chains [first, first + count): [count, n] on the device.
+  // Losses of the examples of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
                          const BatchRows& batch, Traces* traces = nullptr) const {
     const at::Tensor ids = BatchIds(batch, first, count, device_);

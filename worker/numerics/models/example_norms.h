@@ -13,9 +13,10 @@ namespace chainfleet {
 // channels, height, width], all else as [C, n, features].
 struct LayerTrace {
   const PlacedLayer* layer = nullptr;
-  // Of conv and linear; the output keeps its gradient.
+  // For conv and linear layers; the output keeps its gradient.
   at::Tensor input, output;
-  // Of frn: scale, shift and threshold once for each example [n, C * channels, 1, 1]; they keep their gradients.
+  // For frn layers: scale, shift and threshold once for each example [n, C * channels, 1, 1]; they keep their
+  // gradients.
   std::vector<at::Tensor> of_example;
 };
 

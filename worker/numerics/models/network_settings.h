@@ -1,4 +1,4 @@
-// What a job says of its network's potential beside the layers.
+// A job's settings of its network's potential, except the layers.
 #pragma once
 
 #include "core/domain/augmentation_spec.h"

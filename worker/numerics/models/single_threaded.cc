@@ -15,8 +15,8 @@ void RunSingleThreaded(int64_t count, const std::function<void(int64_t)>& functi
     // Asked first by way of LibTorch: it sets a thread's number of threads when it first sees that thread, and later
     // would undo ours.
     const int threads = at::get_num_threads();
-    // Of this thread's part in the region alone. Kernels plan for that number, and one that planned for more threads
-    // than the region lets it have would wait for them for ever.
+    // Restores the thread number of this thread's part of the region. Kernels plan for that number; a kernel that
+    // planned for more threads than the region grants would never end.
     struct Restore {
       int threads;
       ~Restore() { omp_set_num_threads(threads); }

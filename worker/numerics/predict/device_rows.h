@@ -8,10 +8,11 @@
 
 namespace chainfleet {
 
-// Of the rows of one shard: 1024 images of [3, 148, 148].
+// Bound on the rows of one shard: 1024 images of [3, 148, 148].
 inline constexpr int64_t kMaxDeviceRowBytes = int64_t{256} << 20;
 
-// Belongs to whoever asks for these rows and goes with them: so it cannot be taken for that of others. Not thread-safe.
+// Rows kept on the device. The caller that asks for these rows owns them, so no other caller uses them. Not
+// thread-safe.
 struct DeviceRows {
   int64_t room = kMaxDeviceRowBytes;     // what may still be kept; a block that is larger is made again
   std::map<int64_t, at::Tensor> blocks;  // by their first row: [1, rows, input_shape...] float32 on the device

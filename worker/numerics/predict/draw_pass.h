@@ -34,8 +34,9 @@ struct PassProgress {
   std::atomic<int64_t> next = 0;  // the first part that no thread has taken
 };
 
-// What draw `s` of a stack says, `outputs` [groups of 16][K][16] (kernels/lanes.h), of rows [start, start + count) is
-// added to the stack's sums. `scratch` as PredictionSums::Add takes it. Threads may add distinct rows at once.
+// Adds the outputs of draw `s` of a stack for rows [start, start + count), `outputs` [groups of 16][K][16]
+// (kernels/lanes.h), to the stack's sums. `scratch` as PredictionSums::Add takes it. Threads may add distinct rows at
+// once.
 void AddOutputs(const ServedModel& model, const PassWork& work, size_t stack, int64_t s, int64_t start, int64_t count,
                 const float* outputs, float* scratch);
 

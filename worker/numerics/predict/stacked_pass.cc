@@ -17,7 +17,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kBlockRows = 512;
-// Of what the layers of a product put out, all together.
+// Bound on the outputs of all layers of a product together.
 constexpr int64_t kActivationBytes = int64_t{1} << 30;
 
 class StackedPass final : public DrawPass {

@@ -24,7 +24,7 @@ std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
   return rows;
 }
 
-// Of each row, whose padding is zero. By hand on the CPU: of a small potential the call costs more than the numbers.
+// The norm of each row, whose padding is zero. A loop on the CPU: for small potentials a LibTorch call costs more.
 std::vector<double> NormsOf(const ThetaArena& theta) {
   std::vector<double> norms;
   if (theta.device().is_cuda()) {

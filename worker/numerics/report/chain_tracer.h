@@ -1,4 +1,4 @@
-// Takes the scalar quantities that live diagnostics follow: weights are not identified, so none of them is a weight.
+// Takes the scalar quantities for live diagnostics. None of them is a weight, because weights are not identified.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-// Of each chain, in this order and by these names:
+// The quantities of each chain, in this order and with these names:
 //
 //   energy                      U at the step's batch, before the step
 //   anchor_distance             |theta - theta_a| before the step, of samplers that draw both
@@ -23,8 +23,8 @@ namespace chainfleet {
 //   KIND.log_density[ROW]       likewise, log p(y | x, theta) of the row's number, in nats
 //   KIND.log_likelihood[ROW]    likewise, of a linear or logistic regression, whose weights are identified
 //
-// A function of the state: takes no random number and changes nothing of a chain. Not thread-safe; `potential` must
-// outlive it.
+// A pure function of the state: it takes no random number and does not change a chain. Not thread-safe; `potential`
+// must outlive it.
 class ChainTracer {
  public:
   // `has_labels`: the data set's targets are classes, not numbers.

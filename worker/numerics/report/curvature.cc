@@ -13,10 +13,11 @@ namespace {
 
 constexpr double kTolerance = 0.005;  // relative, of the eigenvalue from one iterate to the next
 constexpr int kLeastSteps = 3;
-// Of |theta|: large against the float32 ulp of a coordinate, small against what a network's curvature changes over.
+// Relative to |theta|: large against the float32 ulp of a coordinate, small against what a network's curvature changes
+// over.
 constexpr double kReach = 1e-3;
 
-// The Lanczos recursion of all rows. Rows that are done are put to rest.
+// The Lanczos recursion of all rows. Rows that are done become inactive.
 class Iteration {
  public:
   Iteration(const StepInputs& inputs, ThetaArena* theta)

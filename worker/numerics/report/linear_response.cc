@@ -70,7 +70,7 @@ double BoundOf(const SwaSpec& sampler, double k, double) { return HeavyBallBound
 double BoundOf(const SwagSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
 double BoundOf(const McDropoutSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
 double BoundOf(const LaplaceSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
-// What the climb adds to a gradient is at most rho k: it moves where a chain ends up, not whether it stays.
+// The ascent step adds at most rho k to a gradient: it moves the point of convergence but does not change stability.
 double BoundOf(const SamSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
 double BoundOf(const HmcSpec&, double k, double) { return 2 / std::sqrt(k); }
 

@@ -8,13 +8,14 @@
 
 namespace chainfleet {
 
-// Of one row: M batches, d_j the difference of U that batch j estimates (likelihood scaled up, no prior).
+// The statistics of one row: M batches, d_j the difference of U that batch j estimates (likelihood scaled up, no
+// prior).
 struct BatchDifferences {
   double energy = 0;      // U where the row is, on all M batches
   double difference = 0;  // mean of d_j, and the prior's
   double variance =
       0;  // estimate of the variance of that mean: sum (d_j - mean)^2 / (M (M - 1)) (1 - nM / N); M = 1: 0
-  // Of d_j, without the bias a small M has for normal ones; 0 and 3 if M is too small to tell.
+  // Skew and kurtosis of d_j, without the bias a small M has for normal ones; 0 and 3 if M is too small to tell.
   double skew = 0, kurtosis = 3;
 };
 

@@ -15,7 +15,7 @@
 
 namespace chainfleet {
 
-// Of one row: U where it is, and how much more it is where it would go.
+// Energies of one row: U at its state, and the change of U to its proposal.
 struct EnergyChange {
   double energy = 0, change = 0;
 };

@@ -22,7 +22,7 @@ namespace {
 
 enum : size_t { kTheta, kMomentum, kDraw };
 
-// What a row derives from the end of its training.
+// The approximation that a row derives from the end of its training.
 struct Approximation {
   Curvature curvature;
   int64_t batches = 0;  // of the pass that `curvature` has seen; then it is given up for the Gaussian

@@ -17,7 +17,7 @@ struct TensorMask {
   at::Tensor factors;
 };
 
-// Of all weights but the first. A row at rest gets the factors of its last step, and so the draw it has.
+// The factors of all weights but the first. An inactive row gets the factors of its last step, and so the same draw.
 std::vector<TensorMask> DrawMasks(const StepInputs& inputs, double rate, const ThetaArena& theta) {
   const std::vector<ParameterShape>& parameters = theta.layout().parameters();
   std::vector<int64_t> weights;

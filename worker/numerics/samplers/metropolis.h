@@ -1,4 +1,4 @@
-// What the Metropolis kernels share: the decision, the choice by row, the counts behind the acceptance rate.
+// The shared parts of the Metropolis kernels: the decision, the choice by row, the counts behind the acceptance rate.
 //
 // Decisions are in units of energy, so that temperature 0 needs no case of its own: with the cost B = -T log(acceptance
 // ratio), a proposal is accepted iff B <= T e, e = -log u standard exponential, u uniform.
@@ -20,7 +20,7 @@ bool Accepts(const ChainStep& chain, double cost);
 // How a row's proposal fared.
 struct Verdict {
   double energy = 0;   // where the row is
-  bool finite = true;  // what the kernel knows of the row's state beside its energy
+  bool finite = true;  // the row's state, apart from its energy, is finite
   bool accept = false;
 };
 

@@ -89,7 +89,7 @@ std::vector<StepInfo> MinibatchMh::Step(const StepInputs& inputs, SamplerState* 
     const double x = variance == 0 ? 0 : variance / (chain.temperature * chain.temperature);
     const Decision decision = Decide(*this, chain, seen[row].difference + proposed.cost[row], x);
     verdicts[row] = {seen[row].energy, true, proposed.made[row].check == 0 && decision.accept};
-    // What a proposal that overflowed says of the noise is nothing, for good.
+    // A proposal that overflowed gives no information about the noise: never count it.
     std::vector<double>& numbers = state->numbers[row];
     if (std::isfinite(x)) numbers[kVarianceSum] += x;
     if (std::isfinite(seen[row].skew)) numbers[kSkewSum] += seen[row].skew;

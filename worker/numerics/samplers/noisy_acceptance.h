@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// What is to be added to the noisy difference so that Metropolis' rule keeps detailed balance on average (Ceperley &
+// The term to add to the noisy difference so that Metropolis' rule keeps detailed balance on average (Ceperley &
 // Dewing, "The penalty method for random walks with uncertain energies", 1999): u_B for a variance `x` of the mean of
 // `num_batches` estimates that was itself estimated from them,
 //

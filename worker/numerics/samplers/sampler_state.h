@@ -1,4 +1,4 @@
-// The values a kernel's step takes and gives.
+// Inputs and outputs of a kernel's step.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@
 
 namespace chainfleet {
 
-// All that a chain is at a step but for its step and key: C rows of theta, of whatever arenas the kernel keeps beside
-// it (kernel.h names them), and of its numbers. Arenas share layout, device and row order.
+// The whole state of the chains at a step, except step and key: C rows of theta, of the other arenas of the kernel
+// (kernel.h names them), and of its numbers. Arenas share layout, device and row order.
 struct SamplerState {
   std::vector<ThetaArena> arenas;
-  std::vector<std::vector<double>> numbers;  // [C], what each means is the kernel's own
+  std::vector<std::vector<double>> numbers;  // [C], the kernel defines their meaning
   // [C], what a kernel computed from the rest and computes again where it is null: no part of a resume point.
   std::vector<std::shared_ptr<void>> derived;
   ThetaArena& theta() { return arenas[0]; }
   const ThetaArena& theta() const { return arenas[0]; }
 };
 
-// Numbers that a row of a sweep has to itself; one that is not set is that of the kernel or the potential.
+// Numbers in which a row of a sweep differs; if one is not set, that of the kernel or the potential applies.
 struct RowSettings {
   std::optional<double> prior_precision, eta, friction, rho;
 };
@@ -38,18 +38,18 @@ struct ChainStep {
   int64_t t = 0;  // steps done before this one
   double step_size = 0;
   double temperature = 0;
-  bool active = true;  // false: the row rests
+  bool active = true;  // false: the step leaves the row unchanged
   RowSettings own = {};
 };
 
 struct StepInfo {
-  double energy = 0;           // U at the old theta, on the step's batch
-  bool finite = true;          // energy and all of the new state
-  double anchor_distance = 0;  // |theta - theta_a| before the step; 0 without an anchor
-  double gradient_uncertainty = 0;  // the statistic that GradientUncertainty compares with its threshold
-  bool moved = true;           // false: a Metropolis kernel refused its proposal
-  bool kept = true;            // false: the kernel keeps no draw of this step, whatever the job collects
-  MetropolisStats metropolis;  // of a Metropolis kernel
+  double energy = 0;                   // U at the old theta, on the step's batch
+  bool finite = true;                  // energy and all of the new state
+  double anchor_distance = 0;          // |theta - theta_a| before the step; 0 without an anchor
+  double gradient_uncertainty = 0;     // the statistic that GradientUncertainty compares with its threshold
+  bool moved = true;                   // false: a Metropolis kernel refused its proposal
+  bool kept = true;                    // false: the kernel keeps no draw of this step, whatever the job collects
+  MetropolisStats metropolis;          // of a Metropolis kernel
   std::optional<double> log_evidence;  // of a Laplace approximation once it is made
 };
 
@@ -69,7 +69,7 @@ struct StepScratch {
   int64_t gradients = 0;           // batches of examples whose gradient was taken, for each row
 };
 
-// What a step runs on: `chains` is [C], in row order.
+// The inputs of a step: `chains` is [C], in row order.
 struct StepInputs {
   Potential* potential;
   const MinibatchPlan* batches;
@@ -85,7 +85,7 @@ Late<double> Evaluate(const StepInputs& inputs, const ThetaArena& theta, const B
 // the next call.
 const double* PriorPrecisions(const StepInputs& inputs);
 
-// What the update adds to the gradient of a row: precision times theta.
+// The prior precision of a row: the update adds precision times theta to its gradient.
 inline double PriorPrecision(const StepInputs& inputs, int64_t row) {
   return inputs.chains[row].own.prior_precision.value_or(inputs.potential->prior_precision());
 }

@@ -1,5 +1,5 @@
-// What the stochastic-gradient kernels share: the mini-batch gradient, and the fused update on whichever device the
-// rows are.
+// The shared parts of the stochastic-gradient kernels: the mini-batch gradient, and the fused update on whichever
+// device the rows are.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta);
 // Gradient and energy at `theta`, each row on its own batch, into the scratch.
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta);
 
-// What a Langevin update may add to the plain one.
+// Optional terms of a Langevin update.
 struct LangevinTerms {
   double eta = 0;             // of the coupling of theta_a, where there is one
   bool anchor_decay = false;  // theta_a feels the Gaussian prior

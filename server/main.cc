@@ -60,34 +60,34 @@ void AddScaleFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--scale-script", flags->scale_script,
                   "The batch script of one worker, such as deploy/slurm/chainfleet-worker.sbatch");
-  app->add_option("--scale-min", flags->scale_settings.min_workers, "Workers to keep, idle or not")
+  app->add_option("--scale-min", flags->scale_settings.min_workers, "Least number of workers, idle or not")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
-  app->add_option("--scale-max", flags->scale_settings.max_workers, "Workers to have at most, waiting ones included")
+  app->add_option("--scale-max", flags->scale_settings.max_workers, "Largest number of workers, queued ones included")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   app->add_option("--scale-chains", flags->scale_settings.chains_per_worker, "Chains that one worker takes")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  app->add_option("--scale-join", flags->scale_join, "How long a job may run before its worker is known here")
+  app->add_option("--scale-join", flags->scale_join, "Time within which a started cluster job's worker must join")
       ->capture_default_str();
-  app->add_option("--scale-idle", flags->scale_idle, "How long a worker without a chain is kept")
+  app->add_option("--scale-idle", flags->scale_idle, "Time after which a worker without chains is drained")
       ->capture_default_str();
 }
 
 void AddPredictFlags(CLI::App* app, Flags* flags) {
-  app->add_option("--predict-max-rows", flags->server.batches.max_rows, "Rows of predictions that share a pass")
+  app->add_option("--predict-max-rows", flags->server.batches.max_rows, "Rows in one batch of predictions")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   app->add_option("--predict-max-delay", flags->predict_max_delay,
-                  "How long a prediction waits for others to share its pass while workers are free")
+                  "Time that a prediction waits for others to join its batch while workers are free")
       ->capture_default_str();
   app->add_option("--predict-max-waiting", flags->server.batches.max_waiting,
-                  "Predictions that wait at most; more are refused")
+                  "Largest number of waiting predictions; further ones are refused")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app->add_option("--longest-call", flags->longest_call,
-                  "How long a prediction or evaluation may take; draws that retention lets go stay readable so long")
+                  "Time limit of a prediction or evaluation; draws stay readable this long after they expire")
       ->capture_default_str();
 }
 
@@ -95,21 +95,21 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--insecure", flags->insecure,
                 "Without tokens, serve other hosts too: anyone who reaches the port has full access");
   app->add_flag("--allow-modules", flags->server.access.allow_modules,
-                "Take TorchScript models, programs that workers run, from operators and tokens marked `models`");
+                "Accept TorchScript models, which workers run as programs, from operators and tokens marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
-                  "Jobs that a tenant may have; deleted ones do not count")
+                  "Limit on the jobs of a tenant; deleted jobs do not count")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app->add_option("--tenant-chains", flags->server.tenant_limits.chains,
-                  "Chains of a tenant's jobs that have not ended")
+                  "Limit on the chains of a tenant that have not ended")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app->add_option("--tenant-stored-gib", flags->tenant_stored_gib,
-                  "GiB of draws, about, and of data sets and models, from which on a tenant can add nothing")
+                  "Limit on a tenant's draws (estimated), data sets and models, in GiB")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app->add_option("--tenant-calls", flags->server.access.tenant_calls,
-                  "Calls that a tenant may have in flight, streams included")
+                  "Limit on a tenant's calls in flight, streams included")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }
@@ -137,16 +137,16 @@ std::string WrongAddress(const std::string& text) {
 void AddFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory,
-                  "State lives here, and draws and data sets without --blobs")
+                  "Folder of the state, and without --blobs of draws and data sets")
       ->capture_default_str();
   app->add_option("--state", flags->server.state,
-                  "Where jobs and commits are kept: sqlite, in the data directory, or postgresql://USER@HOST/DATABASE")
+                  "Database of jobs and commits: sqlite, in the data directory, or postgresql://USER@HOST/DATABASE")
       ->envname("CHAINFLEET_STATE")
       ->capture_default_str();
   app->add_option("--advertise", flags->server.advertise,
-                  "HOST:PORT at which others reach this coordinator, told by standbys; default: --listen");
+                  "HOST:PORT at which others reach this coordinator; standbys announce it; default: --listen");
   app->add_option("--blobs", flags->blobs,
-                  "Where draws and data sets live: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
+                  "Store of draws and data sets: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
                   "data directory")
       ->envname("CHAINFLEET_BLOBS");
   app->add_option(
@@ -169,17 +169,17 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
   app->add_option("--lease", flags->lease,
-                  "How long a chain stays with a silent worker; also sets sync and grace, a third each")
+                  "Time that a silent worker keeps its chains; sync interval and grace period are a third of it each")
       ->capture_default_str();
   app->add_option("--port-file", flags->port_file, "Write {\"grpc\": PORT, \"metrics\": PORT} here once serving");
-  app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the cores")
+  app->add_option("--threads", flags->server.threads,
+                  "Threads for disk and bookkeeping; 0: chosen by the number of cores")
       ->capture_default_str();
   app->add_option("--tenant-weight", flags->tenant_weights,
-                  "NAME=WEIGHT, repeatable: a tenant's part of the fleet among those who wait; 1 for all others")
+                  "NAME=WEIGHT, repeatable: a tenant's share of the fleet among waiting tenants; 1 for all others")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app->add_option("--share-half-life", flags->share_half_life,
-                  "After so long what a tenant has used counts half against it")
+  app->add_option("--share-half-life", flags->share_half_life, "Time after which a tenant's past use counts half")
       ->capture_default_str();
   app->add_flag(
       "--restored", flags->restored,
@@ -189,7 +189,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "--objects-moved", flags->server.objects_moved,
       "Once, after all objects were copied under the same names to where this server looks for them: --blobs, "
       "or its data directory");
-  app->add_flag("--keep-objects", flags->keep_objects, "Delete no object, while a backup is taken");
+  app->add_flag("--keep-objects", flags->keep_objects, "Do not delete objects, for the time of a backup");
   AddPredictFlags(app, flags);
   AddScaleFlags(app, flags);
   const char* config = std::getenv("CHAINFLEET_CONFIG");

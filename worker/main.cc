@@ -76,8 +76,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Share of the device for predictions while chains run, and for evaluations")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  app->add_option("--draw-cache-mib", worker.draw_cache_mib,
-                  "Memory for draws between predictions, as large as stored; the least recently used go first")
+  app->add_option(
+         "--draw-cache-mib", worker.draw_cache_mib,
+         "Memory for draws kept between predictions, at their stored size; least recently used draws are evicted first")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app->add_option("--metrics-port", worker.metrics_port,
@@ -85,13 +86,13 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->transform(CLI::Validator(PortOrAuto, "0 to 65535 or auto"))
       ->capture_default_str();
   app->add_option("--metrics-listen", worker.metrics_listen,
-                  "Address of --metrics-port; 0.0.0.0: a Prometheus on another host may ask")
+                  "Address of --metrics-port; 0.0.0.0 lets a Prometheus on another host connect")
       ->capture_default_str();
   app->add_option("--nvml", worker.nvml,
-                  "Library that tells of GPUs for --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
+                  "NVML library for GPU metrics on --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
   app->add_option("--id", worker.id, "Name of this worker, unique in the fleet; empty: host name and process id");
   app->add_option("--host", worker.host,
-                  "The machine that chains are spread over, the node's name in a pod; empty: host name");
+                  "Name of the machine, over which chains are spread; in a pod the node's name; empty: host name");
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
                   "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");

@@ -49,17 +49,18 @@ void AddAlias(CLI::App* program, Invocation* run) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* alias = AddGroup(program, "alias", "Name versions of jobs; predictions take an alias in place of a job");
-  CLI::App* set = AddVerb(alias, run, "set", "Make a name mean a version, whatever it meant before",
-                          "  chainfleet alias set champion fashion-emcmc --version 3\n"
-                          "  chainfleet predict champion --input x.npy",
-                          [=] { return Set(run, options->name, options->job, options->version); });
+  CLI::App* set =
+      AddVerb(alias, run, "set", "Let a name refer to a version, and replace the version that it referred to",
+              "  chainfleet alias set champion fashion-emcmc --version 3\n"
+              "  chainfleet predict champion --input x.npy",
+              [=] { return Set(run, options->name, options->job, options->version); });
   set->add_option("NAME", options->name, "Name of the alias, not that of a job")->required();
   AddJobArgument(set, &options->job);
   set->add_option("--version", options->version, "Version to name; default: the newest, with all committed draws")
       ->check(CountAtLeast(1))
       ->option_text("NUMBER");
   CLI::App* list = AddVerb(alias, run, "list", "All aliases", "  chainfleet alias list", [=] { return List(run); });
-  CLI::App* remove = AddVerb(alias, run, "delete", "Forget a name; the version stays",
+  CLI::App* remove = AddVerb(alias, run, "delete", "Delete an alias; its version stays",
                              "  chainfleet alias delete champion", [=] { return Delete(run, options->name); });
   remove->add_option("NAME", options->name, "Name of the alias")->required();
   for (CLI::App* verb : {set, list, remove}) AddServerOptions(verb, run);

@@ -85,7 +85,7 @@ absl::Status GetDataset(Invocation* run, const DatasetGetOptions& options) {
 void AddDatasetGet(CLI::App* dataset, Invocation* run) {
   const auto options = std::make_shared<DatasetGetOptions>();
   CLI::App* verb =
-      AddVerb(dataset, run, "get", "Write a data set to files, such that `dataset put` of them gives the same content",
+      AddVerb(dataset, run, "get", "Write a data set to files; `dataset put` of these files gives the same content",
               "  chainfleet dataset get mine --format npz -o mine.npz\n"
               "  chainfleet dataset get fashion-mnist --format idx -o data/train\n\n"
               "npz: one file with arrays x [rows, ...] and y [rows]; any data set.\n"

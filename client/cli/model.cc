@@ -34,9 +34,10 @@ void AddModel(CLI::App* program, Invocation* run) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* model = AddGroup(program, "model", "Put and list TorchScript modules");
-  CLI::App* put = AddVerb(model, run, "put", "Send a module that torch.jit.save wrote; the same file again is fine",
-                          "  chainfleet model put mine mine.pt    # a job file then says  model: {torchscript: mine}",
-                          [=] { return Put(run, options->name, options->file); });
+  CLI::App* put =
+      AddVerb(model, run, "put", "Upload a module that torch.jit.save wrote; repeating the same file is allowed",
+              "  chainfleet model put mine mine.pt    # a job file then says  model: {torchscript: mine}",
+              [=] { return Put(run, options->name, options->file); });
   put->add_option("NAME", options->name, "Name of the model")->required();
   put->add_option("FILE", options->file, "The .pt file. Workers run its code: put only what you trust")
       ->required()

@@ -190,7 +190,7 @@ absl::Status Up(Invocation* run, UpOptions options) {
 
 void AddUp(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<UpOptions>();
-  CLI::App* verb = AddVerb(program, run, "up", "Start a server and workers on this machine; what already runs stays",
+  CLI::App* verb = AddVerb(program, run, "up", "Start a server and workers on this machine; running ones stay",
                            "  chainfleet up\n"
                            "  chainfleet up --device cuda:0,cuda:1\n"
                            "  chainfleet up --data-dir /tmp/try --listen 127.0.0.1:0 --workers 1 --threads 2",

@@ -44,7 +44,7 @@ std::string PortOrAuto(std::string& text) {
   return "";
 }
 
-// What is wrong with the name of a device; empty: nothing. Whether this host has it is found out later.
+// Returns the error of a device name, "" if it is valid. A later step checks that this host has the device.
 std::string WrongDevice(const std::string& text) {
   const bool known = ParseDevice(text).ok() || IsGpuName(text);
   return known ? "" : absl::StrCat(text, " is no device: give cpu or cuda:N, or GPU-UUID or MIG-UUID of nvidia-smi -L");

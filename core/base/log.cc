@@ -57,8 +57,8 @@ Character First(std::string_view text) {
   return {code, bytes};
 }
 
-// What a terminal obeys (C0, DEL and C1), breaks lines at or turns the order of letters with, so that a line shows
-// something else than it says; and what is not UTF-8, of which a terminal makes what it likes and JSON nothing.
+// True for terminal controls (C0, DEL and C1), line breaks and bidirectional characters, with which a line could show
+// something else than it says; and for bytes that are not UTF-8, which terminals show differently and JSON forbids.
 bool IsEscaped(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == kNoCharacter;

@@ -40,7 +40,7 @@ struct Corruption {
   bool operator==(const Corruption&) const = default;
 };
 
-// In the order of CorruptionKind.
+// Names in the order of CorruptionKind.
 std::vector<std::string> CorruptionNames();
 
 // Violations at "corruption.name" (with the names there are) and "corruption.severity".

@@ -3,7 +3,7 @@
 
 namespace chainfleet {
 
-// By mean and deviation of the training set.
+// Standardise by mean and deviation of the training set.
 struct StandardizeSpec {
   bool inputs = true;   // false: as stored, uint8 as x / 255
   bool targets = true;  // of float32 targets; false: learned in their own units

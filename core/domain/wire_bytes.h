@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// At least as many bytes as a message of the spec takes. Linear in its lists, cheap for numbers.
+// An upper bound on the bytes of a message with the spec. Linear in its lists, cheap for numbers.
 int64_t WireBytes(const JobSpec& spec);
 
 // The same of a data set with its shards, and of all that a worker is told of a job.

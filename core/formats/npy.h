@@ -14,7 +14,7 @@ namespace chainfleet {
 // The array takes over the memory of `bytes`.
 absl::StatusOr<Array> ReadNpy(std::string bytes);
 
-// As NumPy writes a type: "<f4".
+// A type in NumPy's notation: "<f4".
 const char* DescrOf(ArrayType type);
 // None for all that an Array does not hold.
 std::optional<ArrayType> TypeOf(const std::string& descr);

@@ -15,7 +15,7 @@
 
 namespace chainfleet {
 
-// By array name, ".npy" taken off: those of `names` that are there, others are not decoded; all if it is empty.
+// Arrays by name, without ".npy". Decodes only those of `names` that exist; all arrays if `names` is empty.
 // INVALID_ARGUMENT naming the member at fault; RESOURCE_EXHAUSTED if what is read is over `max_bytes` in all; errors of
 // `admit`.
 absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes,

@@ -26,7 +26,7 @@ struct StreamedArray {
   }
 };
 
-// Of an array that is held; takes it over.
+// Streams an array in memory, and takes ownership of it.
 StreamedArray Streamed(std::string name, Array array, std::vector<std::string> dimensions = {});
 
 }  // namespace chainfleet

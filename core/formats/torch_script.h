@@ -9,7 +9,7 @@ namespace chainfleet {
 
 // INVALID_ARGUMENT unless `bytes` are a zip archive whose members match their CRCs and are code and tensors, as
 // torch.jit.save writes them, and none of its code has the name of an operator that opens files (save, from_file).
-// That guards against mistakes, not against an enemy. Whether the code is a network, only a worker can say.
+// The check guards against mistakes, not against attackers. Only a worker can tell whether the code is a network.
 absl::Status CheckTorchScript(const std::string& bytes);
 
 }  // namespace chainfleet

@@ -24,7 +24,7 @@ using ZarrPut = std::function<absl::Status(const std::string& key, const std::st
 absl::Status WriteZarr(const std::vector<StreamedArray>& arrays, const std::string& attributes, int64_t chunk_bytes,
                        const ZarrPut& put);
 
-// By name, without dimensions.
+// Writes arrays by name, without dimensions.
 absl::Status WriteZarr(const std::map<std::string, Array>& arrays, int64_t chunk_bytes, const ZarrPut& put);
 
 }  // namespace chainfleet

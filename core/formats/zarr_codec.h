@@ -12,7 +12,7 @@ namespace chainfleet {
 
 enum class ZarrCompressor { kNone, kZlib, kGzip, kBlosc, kZstd };
 
-// By the "id" in .zarray: "blosc". None if we do not read it.
+// The codec with this "id" of a .zarray file, for example "blosc". None if this reader does not support it.
 std::optional<ZarrCompressor> ZarrCompressorOf(const std::string& id);
 
 // The content of a chunk, whose stored bytes decode to `size_bytes`, 0 to 2^31 - 17. INVALID_ARGUMENT if they are

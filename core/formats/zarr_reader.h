@@ -25,8 +25,8 @@ using ZarrGet = std::function<absl::StatusOr<std::string>(const std::string& key
 // of `get` end the reading. Source: Zarr storage specification, version 2.
 absl::StatusOr<Array> ReadZarrArray(const std::string& path, const ZarrGet& get);
 
-// Those of the group's arrays `names` that are there, together up to limits::kMaxBlobBytes. Errors of ReadZarrArray and
-// of `admit`, which is asked for the arrays and for the largest chunk.
+// Reads those of the group's arrays `names` that exist, together up to limits::kMaxBlobBytes. Errors of ReadZarrArray
+// and of `admit`, which is asked for the arrays and for the largest chunk.
 absl::StatusOr<std::map<std::string, Array>> ReadZarr(const std::vector<std::string>& names, const ZarrGet& get,
                                                       const AdmitBytes& admit = AdmitAll);
 

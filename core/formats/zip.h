@@ -23,7 +23,7 @@ class ZipReader {
   // `bytes` must outlive it. INVALID_ARGUMENT if they are no archive; `kind` names what was expected: ".npz".
   static absl::StatusOr<ZipReader> Open(const std::string& bytes, const std::string& kind);
 
-  // In the archive's order.
+  // Names in the archive's order.
   const std::vector<std::string>& names() const { return names_; }
 
   // The content of member names()[index]. INVALID_ARGUMENT if it does not match its CRC, RESOURCE_EXHAUSTED, before

@@ -89,12 +89,8 @@ class KernelBatch final : public ChainBatch {
       row.report = checkpoint->report;
     }
     const absl::Status added = CatchTorch(kWork, [&]() -> absl::Status {
-      for (ThetaArena& arena : state_.arenas) arena.AddRow();
-      const int64_t r = static_cast<int64_t>(rows_.size());
-      state_.numbers.resize(r + 1);
-      state_.numbers[r].clear();
-      state_.derived.resize(r + 1);
-      state_.derived[r].reset();
+      state_.AddRow();
+      const int64_t r = std::ssize(rows_);
       if (held_) held_->AddRow();
       if (checkpoint) {
         Restore(r, std::move(*checkpoint));
@@ -105,7 +101,10 @@ class KernelBatch final : public ChainBatch {
       rows_.push_back(std::move(row));
       return absl::OkStatus();
     });
-    if (!added.ok()) DropUnfinishedRow();
+    if (added.ok()) return added;
+    // A step must find as many rows as chains.
+    state_.Truncate(std::ssize(rows_));
+    if (held_) held_->Truncate(std::ssize(rows_));
     return added;
   }
 
@@ -208,15 +207,6 @@ class KernelBatch final : public ChainBatch {
   const std::vector<std::string>& trace_quantities() const override { return tracer_.quantities(); }
 
  private:
-  // A row whose chain could not be added: a step must find as many rows in the arenas as chains.
-  void DropUnfinishedRow() {
-    const size_t rows = rows_.size();
-    for (ThetaArena& arena : state_.arenas) arena.Truncate(static_cast<int64_t>(rows));
-    if (held_) held_->Truncate(static_cast<int64_t>(rows));
-    state_.numbers.resize(rows);
-    state_.derived.resize(rows);
-  }
-
   struct Row {
     int32_t chain = 0;
     int64_t step = 0;             // steps done

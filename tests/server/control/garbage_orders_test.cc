@@ -51,7 +51,6 @@ class World {
     AddUpload("old", Upload::kWhole);
     RunAlone();
   }
-
   enum class Upload { kWhole, kBreaksOff };
   void AddUpload(const std::string& name, Upload kind) {
     struct Put {
@@ -62,7 +61,7 @@ class World {
     auto put = std::make_shared<Put>();
     Actor actor;
     const auto look = [this, put, name] {
-      const absl::StatusOr<Dataset> known = catalog_.datasets().Get(name);
+      const absl::StatusOr<Dataset> known = coordinator_.catalog().datasets().Get(name);
       put->repairs = known.ok();
       put->objects.clear();
       ++uploads_;
@@ -75,7 +74,8 @@ class World {
     actor.steps.push_back(look);
     actor.steps.push_back([this, put, look] {
       const absl::StatusOr<std::string> begun = Wait<std::string>([&](auto done) {
-        return put->repairs ? catalog_.BeginRepair(put->objects, done) : catalog_.BeginUpload(put->objects, done);
+        Catalog& catalog = coordinator_.catalog();
+        return put->repairs ? catalog.BeginRepair(put->objects, done) : catalog.BeginUpload(put->objects, done);
       });
       if (!begun.ok()) return look() && false;
       put->upload = *begun;
@@ -87,9 +87,9 @@ class World {
     actor.steps.push_back([this, put, name, kind] {
       if (kind == Upload::kWhole) {
         const Dataset dataset = Named(name, put->objects);
-        return Wait<Dataset>([&](auto done) { catalog_.Put(dataset, put->upload, done); }).ok();
+        return Wait<Dataset>([&](auto done) { coordinator_.catalog().Put(dataset, put->upload, done); }).ok();
       }
-      catalog_.EndUpload(put->upload);
+      coordinator_.catalog().EndUpload(put->upload);
       executor_.RunUntilIdle();
       return true;
     });
@@ -106,7 +106,7 @@ class World {
   }
   void AddDeletion(const std::string& name) {
     actors_.push_back({{[this, name] {
-                         (void)Wait<bool>([&](auto done) { catalog_.DeleteDataset(name, done); });
+                         (void)Wait<bool>([&](auto done) { coordinator_.catalog().DeleteDataset(name, done); });
                          return true;
                        }},
                        false});
@@ -197,7 +197,6 @@ class World {
   RecordingStore store_{std::make_unique<RowsInMemoryStore>(std::make_shared<RowsInMemory>("incarnation-1"))};
   SteppedBlobs blobs_{[this] { LetOthersRun(); }};
   Coordinator coordinator_{&clock_, &executor_, &store_, store_.Load().value(), DispatcherOptions{.id_key = RngKey{1}}};
-  Catalog& catalog_ = coordinator_.catalog();
   GarbageCollector collector_{&executor_, &store_, &coordinator_.writer(), &blobs_};
 };
 

@@ -2,6 +2,18 @@
 
 namespace chainfleet {
 
+void SamplerState::AddRow() {
+  for (ThetaArena& arena : arenas) arena.AddRow();
+  numbers.emplace_back();
+  derived.emplace_back();
+}
+
+void SamplerState::Truncate(int64_t rows) {
+  for (ThetaArena& arena : arenas) arena.Truncate(rows);
+  numbers.resize(static_cast<size_t>(rows));
+  derived.resize(static_cast<size_t>(rows));
+}
+
 Late<double> Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient) {
   ++inputs.scratch->gradients;
   return inputs.potential->EvaluateLate(theta, batch, gradient);

@@ -23,6 +23,9 @@ struct SamplerState {
   std::vector<std::vector<double>> numbers;  // [C], the kernel defines their meaning
   // [C], what a kernel computed from the rest and computes again where it is null: no part of a resume point.
   std::vector<std::shared_ptr<void>> derived;
+  void AddRow();
+  // Keeps the first `rows` rows, also after an AddRow that threw.
+  void Truncate(int64_t rows);
   ThetaArena& theta() { return arenas[0]; }
   const ThetaArena& theta() const { return arenas[0]; }
 };

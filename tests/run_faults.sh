@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real faults against the real binaries: each of tests/fault once, then rounds of many from a seed, each judged as the
-# simulation is. docs/faults.md says what is promised. What needs mounts or networks of its own is skipped and counted
+# simulation is. docs/explanation/faults.md says what is promised. What needs mounts or networks of its own is skipped and counted
 # where neither root nor unprivileged namespaces are allowed.
 #   tests/run_faults.sh [ROUNDS [SEED]]     default: 20 rounds from a seed that is printed
 set -euo pipefail

@@ -387,7 +387,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
                                                gib(limits::kMaxChainBytes), " GiB")}});
 }
 
-// Tracing a step takes up to a sixth of it, so one of so many costs 1 % (docs/performance.md).
+// Tracing a step takes up to a sixth of it, so one of so many costs 1 % (docs/explanation/performance.md).
 constexpr int64_t kStepsPerTrace = 16;
 
 bool StepPlan::CollectsAfter(int64_t step) const {

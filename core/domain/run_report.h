@@ -8,9 +8,9 @@
 
 namespace chainfleet {
 
-// The newest measurements of one chain; docs/sampling.md has the formulas. An absent value was not measured: the
-// sampler has no such law, or the value was not finite. All are on the full-data scale of U. The struct holds only
-// numbers, so that a resume point and a message carry it alike.
+// The newest measurements of one chain; docs/explanation/sampling.md has the formulas. An absent value was not
+// measured: the sampler has no such law, or the value was not finite. All are on the full-data scale of U. The struct
+// holds only numbers, so that a resume point and a message carry it alike.
 struct RunReport {
   int64_t step = 0;                             // steps done when the newest of them was measured
   double step_size = 0;                         // alpha, and

@@ -1,4 +1,4 @@
-// The samplers and their settings, as values. Formulas and papers: docs/sampling.md and the kernels
+// The samplers and their settings, as values. Formulas and papers: docs/explanation/sampling.md and the kernels
 // in worker/numerics/samplers.
 //
 // A spec may say of its sampler: kAnchor, it keeps theta_a beside theta; kMetropolis, it stays where it is when a

@@ -1,4 +1,4 @@
-// Scores of predicted class probabilities against labels: one definition each (docs/sampling.md, "Scores").
+// Scores of predicted class probabilities against labels: one definition each (docs/explanation/sampling.md, "Scores").
 //
 // `probability` is row-major [n, K], each row a distribution; `labels` [n] in 0..K-1. All return 0 for n = 0, and NaN
 // if what they read of a row is NaN: the whole row, or p(label) alone for the likelihood.

@@ -1,4 +1,4 @@
-// Scores of predicted distributions of numbers against targets: one definition each (docs/sampling.md, "Scores").
+// Scores of predicted distributions of numbers against targets: one definition each (docs/explanation/sampling.md, "Scores").
 #pragma once
 
 #include <span>

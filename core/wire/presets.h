@@ -1,5 +1,5 @@
 // Settings of published scripts by name: `preset: emcmc-official` in a job file stands for every number of that script
-// but model and data set; what the file says itself goes before the preset. Sources: docs/sampling.md.
+// but model and data set; what the file says itself goes before the preset. Sources: docs/explanation/sampling.md.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the dashboards from what a Prometheus answers, without a Grafana: one SVG each.
 
-  deploy/grafana/preview.py URL [--last 3600] [--interval 15] [--output docs/pictures]
+  deploy/grafana/preview.py URL [--last 3600] [--interval 15] [--output docs/guides/pictures]
 
 --last: seconds to look back; --interval: seconds between scrapes, from which the range of rates follows.
 """
@@ -278,7 +278,7 @@ def main():
     parser.add_argument("url")
     parser.add_argument("--last", type=int, default=3600)
     parser.add_argument("--interval", type=int, default=15)
-    parser.add_argument("--output", default=os.path.join(HERE, "..", "..", "docs", "pictures"))
+    parser.add_argument("--output", default=os.path.join(HERE, "..", "..", "docs", "guides", "pictures"))
     given = parser.parse_args()
     draw_all(Prometheus(given.url), given.output, time.time(), given.last, given.interval)
 

@@ -14,7 +14,7 @@ namespace {
 
 int64_t NumExamples(const JobPlan& plan) { return plan.dataset ? plan.dataset->num_rows : 1; }
 
-// What is sampled, but for the numbers that a sweep may vary (docs/sampling.md).
+// What is sampled, but for the numbers that a sweep may vary (docs/explanation/sampling.md).
 v1::Job::Report CommonReport(const JobPlan& plan) {
   const int64_t num_examples = NumExamples(plan);
   const auto parameters =

@@ -1,4 +1,4 @@
-// The dispatcher's figures as metrics. docs/metrics.md has the table.
+// The dispatcher's figures as metrics. docs/reference/metrics.md has the table.
 #pragma once
 
 #include <map>

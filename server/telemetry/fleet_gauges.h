@@ -1,4 +1,4 @@
-// Gauges whose series come and go: of running chains, of jobs that are not over, of workers. docs/metrics.md has the
+// Gauges whose series come and go: of running chains, of jobs that are not over, of workers. docs/reference/metrics.md has the
 // table.
 #pragma once
 

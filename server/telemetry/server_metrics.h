@@ -1,4 +1,4 @@
-// Every metric of the server, and the only place of it that names one. docs/metrics.md has the table.
+// Every metric of the server, and the only place of it that names one. docs/reference/metrics.md has the table.
 #pragma once
 
 #include <map>

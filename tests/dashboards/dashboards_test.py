@@ -181,7 +181,7 @@ class Provisioning(unittest.TestCase):
         provider, = deployed.yaml.safe_load(deployed.read("deploy", "grafana", "provisioning", "dashboards", "chainfleet.yaml"))["providers"]
         self.assertEqual(provider["type"], "file")
         self.assertTrue(os.path.isabs(provider["options"]["path"]))
-        self.assertIn(provider["options"]["path"], deployed.read("docs", "dashboards.md"))
+        self.assertIn(provider["options"]["path"], deployed.read("docs", "guides", "dashboards.md"))
 
 
 def wrongs(value, hint, where):
@@ -261,7 +261,7 @@ class Schemas(unittest.TestCase):
 
 
 class Metrics(unittest.TestCase):
-    """Every metric and label that is asked for is in docs/metrics.md (which another test compares with real scrapes), or a rule's."""
+    """Every metric and label that is asked for is in docs/reference/metrics.md (which another test compares with real scrapes), or a rule's."""
 
     @classmethod
     def setUpClass(cls):
@@ -287,7 +287,7 @@ class Metrics(unittest.TestCase):
             self.assertNotEqual(promql.parse(expr).selected, (), where)
 
     def test_one_table_has_every_metric_once(self):
-        lines = deployed.read("docs", "metrics.md").splitlines()
+        lines = deployed.read("docs", "reference", "metrics.md").splitlines()
         rows = [i for i, line in enumerate(lines) if line.startswith("| `chainfleet_")]
         self.assertEqual(rows, list(range(rows[0], rows[0] + len(rows))), "Markdown shows a row after another line as text")
         self.assertEqual(lines[rows[0] - 2:rows[0]], ["| name | of | type | labels | what |", "| --- | --- | --- | --- | --- |"])

@@ -1,4 +1,4 @@
-"""deploy/prometheus, deploy/grafana and the table of docs/metrics.md, as the tests read them."""
+"""deploy/prometheus, deploy/grafana and the table of docs/reference/metrics.md, as the tests read them."""
 import glob
 import json
 import os
@@ -64,7 +64,7 @@ def records():
 
 
 class Metric(typing.NamedTuple):
-    """A row of the table of docs/metrics.md."""
+    """A row of the table of docs/reference/metrics.md."""
     name: str
     of: str  # "server", "worker" or "both"
     kind: str  # "counter", "gauge" or "histogram"
@@ -73,7 +73,7 @@ class Metric(typing.NamedTuple):
 
 
 def metrics():
-    rows = re.findall(r"^\| `(chainfleet_\w+)` \| (\w+) \| (\w+) \|([^|]*)\| (.*) \|$", read("docs", "metrics.md"), re.M)
+    rows = re.findall(r"^\| `(chainfleet_\w+)` \| (\w+) \| (\w+) \|([^|]*)\| (.*) \|$", read("docs", "reference", "metrics.md"), re.M)
     return [Metric(name, of, kind, frozenset(re.findall(r"`(\w+)`", labels)), what.startswith("with "))
             for name, of, kind, labels, what in rows]
 
@@ -89,11 +89,11 @@ def unconditional(rows):
 
 
 def types():
-    """Metric -> "counter", "gauge" or "histogram", as docs/metrics.md says."""
+    """Metric -> "counter", "gauge" or "histogram", as docs/reference/metrics.md says."""
     return {metric.name: metric.kind for metric in metrics()}
 
 
 def documented():
-    """Metric -> its labels, as docs/metrics.md says; the parts of histograms have names of their own."""
+    """Metric -> its labels, as docs/reference/metrics.md says; the parts of histograms have names of their own."""
     return {metric.name + part: metric.labels | more for metric in metrics()
             for part, more in (HISTOGRAM_PARTS if metric.kind == "histogram" else {"": set()}).items()}

@@ -22,7 +22,7 @@ from tritonclient.utils import InferenceServerException
 
 NVML_STUB = os.path.join(fleets.BIN, "..", "tests", "nvml_stub.so")  # this host's GPUs, if any, are not for tests
 PATIENCE = 150  # seconds with all at work until everything has been seen once
-KEPT_PREVIEWS = os.environ.get("CHAINFLEET_KEEP_PREVIEWS")  # docs/pictures, to draw those of the docs again
+KEPT_PREVIEWS = os.environ.get("CHAINFLEET_KEEP_PREVIEWS")  # docs/guides/pictures, to draw those of the docs again
 AT_LEAST = 90 if KEPT_PREVIEWS else 0  # seconds that pictures show
 SLOTS = 3  # of each of two workers
 NOTHING_WRONG_HERE = {"fleet: Targets down", "fleet: Alerts firing"}  # rightly without data
@@ -207,10 +207,10 @@ class Live(unittest.TestCase):
 
     def test_the_table_of_metrics_and_what_is_scraped_are_the_same(self):
         scraped = {name for name in self.prometheus.names() if name.startswith("chainfleet_")}
-        self.assertEqual(sorted(scraped - set(deployed.documented())), [], "not in docs/metrics.md")
+        self.assertEqual(sorted(scraped - set(deployed.documented())), [], "not in docs/reference/metrics.md")
         promised = deployed.unconditional(deployed.metrics())
         there = {name for name in promised if name in scraped or name + "_bucket" in scraped}
-        self.assertEqual(sorted(promised - there), [], "in docs/metrics.md, but never scraped")
+        self.assertEqual(sorted(promised - there), [], "in docs/reference/metrics.md, but never scraped")
 
     def test_server_and_workers_serve_what_the_table_says_is_theirs(self):
         for program, pages in (("server", [self.fleet.metrics()]), ("worker", list(map(page_of, self.worker_addresses())))):

@@ -139,10 +139,10 @@ class Preview(unittest.TestCase):
 
     def test_pictures_of_all_dashboards_are_in_the_docs(self):
         for name in deployed.dashboards():
-            self.assertIn(f"(pictures/{name}.svg)", deployed.read("docs", "dashboards.md"))
-            picture = xml.etree.ElementTree.fromstring(deployed.read("docs", "pictures", f"{name}.svg"))
+            self.assertIn(f"(pictures/{name}.svg)", deployed.read("docs", "guides", "dashboards.md"))
+            picture = xml.etree.ElementTree.fromstring(deployed.read("docs", "guides", "pictures", f"{name}.svg"))
             titles = {panel["title"] for panel in deployed.dashboards()[name]["panels"]}
-            self.assertLessEqual(titles, set(words(picture)), "draw it again: docs/dashboards.md says how")
+            self.assertLessEqual(titles, set(words(picture)), "draw it again: docs/guides/dashboards.md says how")
             self.assertNotIn("no data", words(picture), f"{name}: draw it again while all panels have data")
 
 

@@ -113,7 +113,7 @@ class Kubernetes(unittest.TestCase):
     def test_the_documented_commands_put_the_image_of_the_dockerfile_into_pods_that_it_can_run(self):
         import kubernetes_validate
         import yaml
-        section = read("docs", "operations.md").partition("\n## Kubernetes\n")[2].partition("\n## ")[0].replace("\\\n", "")
+        section = read("docs", "guides", "running.md").partition("\n## Kubernetes\n")[2].partition("\n## ")[0].replace("\\\n", "")
         commands = re.findall(r"^ +(IMAGE=\S+|sed .*kubectl apply -f -$)", section, re.M)
         applied = said("bash", "-c", "cd " + ROOT + "; kubectl() { cat; echo; echo ---; }; " + "; ".join(commands))
         documents = [document for document in yaml.safe_load_all(applied) if document]
@@ -201,7 +201,7 @@ class Kubernetes(unittest.TestCase):
             scrape = reply.read().decode()
         for rule in self.manifests.rules:
             for name in METRIC.findall(rule["metricsQuery"]):
-                self.assertTrue(f"| `{name}` | server |" in read("docs", "metrics.md"), f"{name} is not the server's in docs/metrics.md")
+                self.assertTrue(f"| `{name}` | server |" in read("docs", "reference", "metrics.md"), f"{name} is not the server's in docs/reference/metrics.md")
             for series in re.findall(r"chainfleet_[a-z_]+(?:{[^}]*})?", rule["metricsQuery"]):
                 self.assertTrue(f"\n{series} " in scrape, f"the server does not serve {series}")
         self.assertEqual(self.worker["livenessProbe"]["httpGet"], {"path": "/metrics", "port": "metrics"})
@@ -220,7 +220,7 @@ class Systemd(unittest.TestCase):
                     self.assertIn(argument, flags, unit)
 
     def test_programs_built_and_installed_as_documented_see_their_libraries(self):
-        section = read("docs", "operations.md").partition("\n## systemd\n")[2].partition("\n## ")[0]
+        section = read("docs", "guides", "running.md").partition("\n## systemd\n")[2].partition("\n## ")[0]
         deps = re.search(r"export CHAINFLEET_DEPS=(\S+)", section).group(1)
         programs, folder = re.search(r"install -m 755 (.*) (\S+)$", section, re.M).groups()
         for unit in self.UNITS:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs what a host with a GPU needs to build and measure chainfleet without any package or network: the sources of the
-# worker and its tests, the libraries that they are built with, and the binaries of the service. docs/gpu.md says how to
+# worker and its tests, the libraries that they are built with, and the binaries of the service. docs/explanation/gpu.md says how to
 # use the bundle.
 #   tests/gpu/pack.sh [--fake] TARGET     TARGET: a file NAME.tar.gz of at most 60 MiB, or a new folder
 #   --fake          the fake GPU takes the place of the CUDA module, for a rehearsal without a GPU

@@ -81,7 +81,7 @@ class ChainBatch {
   // The tensors of one kind of a draw in order, for the draw codec: parameters, then statistics.
   virtual const std::vector<ParameterShape>& parameters() const = 0;
 
-  // The quantities that are traced of each chain (docs/sampling.md).
+  // The quantities that are traced of each chain (docs/explanation/sampling.md).
   virtual const std::vector<std::string>& trace_quantities() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Draws in and out of segment objects: docs/store_format.md has the bytes.
+// Draws in and out of segment objects: docs/explanation/store_format.md has the bytes.
 #pragma once
 
 #include <cstdint>

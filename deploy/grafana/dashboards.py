@@ -30,7 +30,7 @@ def fleet():
         figure("Targets down", 'count(up{job=~"chainfleet-.*"} == 0) or vector(0)', "none", "Servers and workers that Prometheus does not reach.",
                "above 0.", [(1, BAD)]),
         figure("Alerts firing", 'count(ALERTS{alertstate="firing", component="chainfleet"}) or vector(0)', "none",
-               "Alerts of deploy/prometheus that fire.", "above 0; each has a section in docs/guides/running.md.", [(1, BAD)]),
+               "Alerts of deploy/prometheus that fire.", "above 0; each has a section in docs/guides/alerts.md.", [(1, BAD)]),
         figure("Workers", "sum(chainfleet_workers)", "none", "Workers that synchronised within their lease.", "0, or fewer than were started.",
                below=[(1, BAD)]),
         figure("Slots in use", 'sum(chainfleet_chains{state="LEASED"}) / sum(chainfleet_chain_slots)', "percentunit",

@@ -1,4 +1,4 @@
-// Bounds on what callers may take of the gRPC port before and while a call runs. docs/guides/running.md tells them to
+// Bounds on what callers may take of the gRPC port before and while a call runs. docs/reference/limits.md tells them to
 // operators.
 #pragma once
 

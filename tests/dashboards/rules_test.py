@@ -16,9 +16,9 @@ def promtool(*arguments, folder=None):
 
 
 def sections_of_alerts():
-    """Heading -> text of each section below "Alerts" in docs/guides/running.md."""
-    text = deployed.read("docs", "guides", "running.md").split("\n## Alerts\n")[1].split("\n## ")[0]
-    return dict(re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", text, re.M | re.S))
+    """Heading -> text of each section in docs/guides/alerts.md."""
+    text = deployed.read("docs", "guides", "alerts.md")
+    return dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
 
 
 class Rules(unittest.TestCase):
@@ -74,7 +74,7 @@ class Rules(unittest.TestCase):
         for rule in deployed.alerts():
             self.assertIn(rule["labels"]["severity"], ("warning", "critical"))
             self.assertEqual(rule["labels"]["component"], "chainfleet")
-            self.assertEqual(rule["annotations"]["runbook_url"], f"docs/guides/running.md#{rule['alert'].lower()}")
+            self.assertEqual(rule["annotations"]["runbook_url"], f"docs/guides/alerts.md#{rule['alert'].lower()}")
             for annotation in ("summary", "description"):
                 self.assertGreater(len(rule["annotations"][annotation]), 10)
             for part in ("**Means**", "**Look at**", "**Do**"):

@@ -113,7 +113,7 @@ class Kubernetes(unittest.TestCase):
     def test_the_documented_commands_put_the_image_of_the_dockerfile_into_pods_that_it_can_run(self):
         import kubernetes_validate
         import yaml
-        section = read("docs", "guides", "running.md").partition("\n## Kubernetes\n")[2].partition("\n## ")[0].replace("\\\n", "")
+        section = read("docs", "guides", "kubernetes.md").replace("\\\n", "")
         commands = re.findall(r"^ +(IMAGE=\S+|sed .*kubectl apply -f -$)", section, re.M)
         applied = said("bash", "-c", "cd " + ROOT + "; kubectl() { cat; echo; echo ---; }; " + "; ".join(commands))
         documents = [document for document in yaml.safe_load_all(applied) if document]

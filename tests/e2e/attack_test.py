@@ -21,7 +21,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file_
 MIB = 1 << 20
 TOKEN = "5f2c1e0b9a8d7c6f5e4d3c2b1a09f8e7"
 BEYOND_BUDGET = 64 * MIB
-RECEIVING = 256 * MIB  # docs/guides/running.md has these budgets
+RECEIVING = 256 * MIB  # docs/reference/limits.md has these budgets
 OF_A_CONNECTION = 512 * MIB
 OF_ROW_READS = 384 * MIB  # of the two that run at a time
 
@@ -209,7 +209,7 @@ class Attacks(AttackedServer):
 
 
 class Remaining(AttackedServer):
-    """What gRPC 1.51 has no mend for (docs/guides/running.md); not part of the test run: python3 -m unittest attack_test.Remaining"""
+    """What gRPC 1.51 has no mend for (docs/reference/limits.md); not part of the test run: python3 -m unittest attack_test.Remaining"""
 
     def test_endless_headers_delay_nobody(self):
         with running(Coordinator()) as server:

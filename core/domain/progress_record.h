@@ -44,7 +44,7 @@ struct ChainProgress {
   std::optional<ResumePoint> resume_point;
 };
 
-// One commit: resume point and segment move together or not at all (protocol 1-2).
+// One commit: resume point and segment move together or not at all.
 struct ProgressCommit {
   // Of the grant: a store that was put back twice may give the same epoch again. Empty from older workers.
   std::string store_incarnation;

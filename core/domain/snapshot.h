@@ -1,4 +1,4 @@
-// Versions of a job (protocol 7) and the names that tenants give them.
+// Versions of a job and the names that tenants give them.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The messages between worker and coordinator as plain values (protocol 4): the same structs on both sides of
+// The messages between worker and coordinator as plain values: the same structs on both sides of
 // CoordinatorPort.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Scores of predicted distributions of numbers against targets: one definition each (docs/explanation/sampling.md, "Scores").
+// Scores of predicted distributions of numbers against targets: one definition each (docs/explanation/sampling.md,
+// "Scores").
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // The objects of a chain as a coordinator takes them from its worker: who may put which, and what must be there before
-// a commit may name it (protocol 3).
+// a commit may name it.
 #pragma once
 
 #include <cstdint>

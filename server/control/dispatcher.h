@@ -125,7 +125,7 @@ class Dispatcher {
   // RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for so many bytes more.
   absl::Status CheckTenantRoom(const std::string& tenant, int64_t bytes);
 
-  // Workers (protocol 4). The call of a worker that is idle or has room for more chains is held up to half a sync
+  // Workers. The call of a worker that is idle or has room for more chains is held up to half a sync
   // interval while there is nothing to say; a next_sync_in of zero asks for the next at once.
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
   // `record` is what the segment's record says of its making; its chain and segment are those of `commit`. Errors:

@@ -1,4 +1,4 @@
-// Deletes objects that nothing references and nothing will (protocol 3); docs/explanation/store_format.md has the rules. No clock
+// Deletes objects that nothing references and nothing will; docs/explanation/store_format.md has the rules. No clock
 // decides, and a pass costs what there is to collect, not what there is.
 //
 // Garbage that the store names (superseded resume points, shards of deleted data sets) is never wanted again.

@@ -1,4 +1,4 @@
-// Which workers a server of this build talks to (protocol 9): those of its own protocol and of the one before.
+// Which workers a server of this build talks to: those of its own protocol and of the one before.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a store that was put back from a backup needs before a coordinator serves it (protocol 9).
+// What a store that was put back from a backup needs before a coordinator serves it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Lets the draws go that a job's retention says are too many or too old (protocol 6): their records become tombstones
+// Lets the draws go that a job's retention says are too many or too old: their records become tombstones
 // at once, their objects garbage when no call can be reading them any more.
 //
 // When draws were committed is told by the calendar, as users mean it; how long their objects stay by the monotonic

@@ -1,4 +1,4 @@
-// The workers that are kept for one suspect chain each (protocol 4): first its other chains are handed back, then the
+// The workers that are kept for one suspect chain each: first its other chains are handed back, then the
 // suspect runs there alone, until it commits or its lease ends. Plain data: no lock, clock or I/O; times are of the
 // monotonic clock. A restart of the server finds running turns in the leases and forgets the rest.
 #pragma once

@@ -1,4 +1,4 @@
-// Leave for a worker to put an object of its lease straight into the store of objects (protocol 3).
+// Leave for a worker to put an object of its lease straight into the store of objects.
 #pragma once
 
 #include <functional>

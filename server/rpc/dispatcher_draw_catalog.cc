@@ -108,7 +108,7 @@ absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobBrief& job, con
                     "NO_DRAWS");
 }
 
-// CANCEL and DELETE leave serving (protocol 6); the draws of a cancelled job can still be exported.
+// CANCEL and DELETE leave serving; the draws of a cancelled job can still be exported.
 absl::StatusOr<JobBrief> ServedJob(Dispatcher* dispatcher, const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(JobBrief job, dispatcher->GetBrief(id));
   if (job.intent < JobIntent::kCancel) return job;

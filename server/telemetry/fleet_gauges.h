@@ -1,5 +1,5 @@
-// Gauges whose series come and go: of running chains, of jobs that are not over, of workers. docs/reference/metrics.md has the
-// table.
+// Gauges whose series come and go: of running chains, of jobs that are not over, of workers. docs/reference/metrics.md
+// has the table.
 #pragma once
 
 #include <cstdint>

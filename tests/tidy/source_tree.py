@@ -7,6 +7,7 @@ import re
 
 ROOTS = ("core", "server", "worker", "client", "tests", "proto", "cmake", "deploy", "docs")
 CPP = (".h", ".cc", ".cu")
+TEXT = (".py", ".sh", ".proto", ".cmake", ".md", ".yml", ".yaml", ".service")
 
 _BLANKED = re.compile(
     r"""//[^\n]*|/\*.*?\*/|R"(?P<d>[^(\s]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'""", re.S)
@@ -59,12 +60,17 @@ class Violation:
 
 def load(root):
     sources = []
+
+    def add(full):
+        with open(full, encoding="utf-8") as file:
+            sources.append(Source(os.path.relpath(full, root).replace(os.sep, "/"), file.read()))
+
+    for name in ("README.md", "CMakeLists.txt"):
+        add(os.path.join(root, name))
     for top in ROOTS:
         for folder, folders, names in os.walk(os.path.join(root, top)):
             folders[:] = sorted(f for f in folders if f != "__pycache__")
             for name in sorted(names):
-                if name.endswith(CPP + (".py", ".sh", ".proto", ".cmake")) or name == "CMakeLists.txt":
-                    full = os.path.join(folder, name)
-                    with open(full, encoding="utf-8") as file:
-                        sources.append(Source(os.path.relpath(full, root).replace(os.sep, "/"), file.read()))
+                if name.endswith(CPP + TEXT) or name == "CMakeLists.txt":
+                    add(os.path.join(folder, name))
     return sources

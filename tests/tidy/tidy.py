@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the tree to its own rules. One check a call; says file:line and the rule, and exits 1 if one is broken.
 
-  tests/tidy/tidy.py floors|cycles|files|functions|classes|calls|names|headers|subjects|comments
+  tests/tidy/tidy.py floors|cycles|files|functions|classes|calls|names|headers|subjects|comments|width|references
   tests/tidy/tidy.py server BINARY
   tests/tidy/tidy.py locks BUILD_FOLDER CLANG
 """
@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 import binaries
+import documents
 import floors
 import habits
 import locks
@@ -27,6 +28,8 @@ CHECKS = {
     "names": habits.check_names,
     "headers": habits.check_headers,
     "subjects": habits.check_subjects,
+    "width": documents.check_width,
+    "references": documents.check_references,
 }
 
 

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import binaries
+import documents
 import floors
 import functions
 import habits
@@ -302,6 +303,36 @@ class Counter {
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "compile_commands.json").write_text("[]")
             self.assertEqual(len(locks.check([], folder, folder, "clang++")), 1)
+
+
+class Documents(unittest.TestCase):
+    HERE = Source("docs/guides/a.md", "# A\n\n## Who may, and `when`\n\n### [Linked](a.md) words\n")
+
+    def references(self, path, text):
+        return rules(documents.check_references, path, text, [self.HERE])
+
+    def test_refuses_wide_prose_only(self):
+        wide = "x" * 121
+        text = f"{'x' * 120}\n{wide}\n| {wide} |\n    {wide}\n```\n{wide}\n```\n- {wide}\n"
+        self.assertEqual(rules(documents.check_width, "docs/a.md", text), [(2, "prose-width"), (8, "prose-width")])
+        self.assertEqual(rules(documents.check_width, "docs/a.py", text), [])
+
+    def test_refuses_references_that_lead_nowhere(self):
+        for path, text in (("docs/b.md", "[a](guides/c.md)"), ("docs/b.md", "[a](guides/a.md#who-may)"),
+                           ("docs/b.md", "[a](#none)"), ("core/a.h", "// See docs/a.md."),
+                           ("core/a.h", "// docs/guides/a.md#nothing"), ("core/a.h", '// docs/guides/a.md, "Nothing".'),
+                           ("deploy/a.yml", "url: docs/guides/a.md#nothing"), ("core/a.h", "// Leases (protocol 4)."),
+                           ("core/a.h", "// Checks (protocol 1-2) first.")):
+            with self.subTest(path=path, text=text):
+                self.assertEqual(self.references(path, "\n" + text + "\n"), [(2, "reference")])
+
+    def test_follows_those_that_lead_somewhere(self):
+        for path, text in (("docs/b.md", "[a](guides/a.md#who-may-and-when)"), ("docs/guides/b.md", "[a](a.md#linked-words)"),
+                           ("docs/b.md", "# B\n[b](#b) [x](https://x.org/a.md#y)"), ("core/a.h", "// See docs/guides/a.md."),
+                           ("core/a.h", '// docs/guides/a.md, "Who may, and `when`".'), ("core/a.cc", '"speaks protocol 1, not"'),
+                           ("deploy/a.yml", "url: docs/guides/a.md#a")):
+            with self.subTest(path=path, text=text):
+                self.assertEqual(self.references(path, text + "\n"), [])
 
 
 class Binaries(unittest.TestCase):

@@ -1,7 +1,7 @@
 // What each StateChange means, over any store's rows: preconditions first, then writes, so that a refused change leaves
 // nothing behind.
 //
-// The checks of a commit, in this order (protocol 2; the generation was checked when the transaction began): the same
+// The checks of a commit, in this order (the generation was checked when the transaction began): the same
 // record is there: OK, replayed; epoch or holder not current: FAILED_PRECONDITION / LEASE_FENCED; chain final:
 // FAILED_PRECONDITION / CHAIN_FINAL; index not next, parent not last, step not above the committed one: ABORTED /
 // PATH_CONFLICT. A commit without a segment that repeats the committed resume point is a replay too, unless it ends the

@@ -97,7 +97,7 @@ struct EndLease {
   bool hopeless = false;  // its job is wrong, every attempt would end so
 };
 
-// protocol 2. `record` holds the worker's side of the segment's record; it is ignored without a segment.
+// `record` holds the worker's side of the segment's record; it is ignored without a segment.
 struct CommitProgress {
   ProgressCommit commit;
   std::string worker, incarnation;

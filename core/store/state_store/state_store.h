@@ -3,7 +3,7 @@
 //
 // Opening a store takes it over: the generation rises by one, and whoever opened it before can no longer write.
 //
-// A store that was put back from a backup is opened as restored, once (protocol 9): it gets another incarnation, and
+// A store that was put back from a backup is opened as restored, once: it gets another incarnation, and
 // the generation, all lease epochs and the last version number of each job rise by kRestoredLeap, beyond all that were
 // given out after the backup was taken.
 // Which objects nobody has any more the caller finds out (server/control/restored_store).

@@ -1,4 +1,4 @@
-// The checks of a commit, in their order (protocol 2), on every store.
+// The checks of a commit, in their order, on every store.
 #include "tests/core/state_store/state_store_fixture.h"
 
 namespace chainfleet {

@@ -1,4 +1,4 @@
-// A chain that brings its workers down fails by itself, and no other chain pays for it (protocol 4).
+// A chain that brings its workers down fails by itself, and no other chain pays for it.
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {

@@ -1,4 +1,4 @@
-// How leases end, and what that costs (protocol 2 and 4).
+// How leases end, and what that costs.
 #include "server/control/lease_table.h"
 #include "tests/server/control/dispatcher_fixture.h"
 

@@ -1,4 +1,4 @@
-// Synchronize, grants and stop orders (protocol 4).
+// Synchronize, grants and stop orders.
 #include <limits>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Objects that workers put by themselves (protocol 3).
+// Objects that workers put by themselves.
 #include "server/control/upload_signer.h"
 
 #include "core/store/blob_store/memory_blob_store.h"

@@ -18,12 +18,29 @@ import unittest
 import parts
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.realpath(os.path.join(HERE, "../.."))
+BUILD = os.path.realpath(os.environ["CHAINFLEET_BUILD"])
 TORCH = os.environ["CHAINFLEET_TORCH_ROOT"]
 RUN_TIMES = r"/lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|mvec)\.so|ld-linux"
 
 
 def clean_environment(**more):
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "CHAINFLEET_TORCH_ROOT": TORCH, "OMP_NUM_THREADS": "1", **more}
+
+
+def sources_of(unit):
+    if "/Unity/" not in unit:
+        return [unit]
+    with open(unit) as f:
+        return re.findall(r'^#include "(.*)"$', f.read(), re.M)
+
+
+def files_read(build):
+    """The files of this tree, from its root, that each object of `build` was made from."""
+    listed = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True).stdout
+    for block in re.sub(r"^ninja: .*\n", "", listed).split("\n\n"):
+        paths = (os.path.realpath(os.path.join(build, line.strip())) for line in block.splitlines()[1:])
+        yield {os.path.relpath(path, ROOT) for path in paths if path.startswith(ROOT + "/") and not path.startswith(BUILD + "/")}
 
 
 class Bundle(unittest.TestCase):
@@ -63,6 +80,23 @@ class Bundle(unittest.TestCase):
         outside = [path for path in re.findall(r"^\s+(/\S+)", read, re.M) if re.match("/usr/(local/)?include/(?!c\\+\\+|x86_64-linux-gnu/)", path)
                    and subprocess.run(["dpkg", "-S", path], capture_output=True, text=True).stdout.split(":")[0] not in ("libc6-dev", "linux-libc-dev")]
         self.assertEqual(outside, [])
+        self.assert_complete(os.path.join(built, "numerics"))
+
+    def assert_complete(self, configured):
+        """Each source that the bundle would compile finds the headers there that it includes in the build of this tree."""
+        bundled = os.path.realpath(os.path.join(self.bundle, "src"))
+        with open(os.path.join(configured, "compile_commands.json")) as f:
+            units = [entry["file"] for entry in json.load(f)]
+        sources = {os.path.relpath(os.path.realpath(path), bundled) for unit in units for path in sources_of(unit)}
+        sources = {path for path in sources if path.endswith(".cc")}
+        self.assertGreater(len(sources), 300)
+        seen, missing = set(), set()
+        for read in files_read(BUILD):
+            if not sources.isdisjoint(read):
+                seen |= sources.intersection(read)
+                missing |= {path for path in read if not os.path.exists(os.path.join(bundled, path))}
+        self.assertEqual(sources - seen, set(), "not compiled in this tree")
+        self.assertEqual(missing, set())
 
     def test_networks_step_on_the_device(self):
         done, result = self.run_stage("b")

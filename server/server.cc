@@ -231,9 +231,9 @@ void Server::SignUploads(const ServerOptions& options) {
     return SignedUpload{std::move(put.url), std::move(put.headers)};
   };
   StateWriter* const writer = &coordinator_->writer();
-  uploads_ = std::make_unique<UploadSigner>(
-      sign, ChainObjects(state_.get(), blobs_.get(), writer, coordinator_->dispatcher()), state_.get(), writer, &clock_,
-      store_calls_.get());
+  uploads_ =
+      std::make_unique<UploadSigner>(sign, ChainObjects(state_.get(), blobs_.get(), writer, coordinator_->dispatcher()),
+                                     state_.get(), writer, &clock_, store_calls_.get());
 }
 
 void Server::MakeThreads(const ServerOptions& options) {
@@ -338,8 +338,8 @@ absl::Status Server::StartScaling(const SlurmOptions& options, const std::string
 absl::Status Server::ServeMetrics(const std::string& address) {
   if (address == "off") return absl::OkStatus();
   registry_.AtScrape([this] { return ShowFleet(); });
-  registry_.AddPage("/sd",
-                    {"application/json", [this] { return HttpSdJson(ScrapeTargets(coordinator_->dispatcher().Demand().workers)); }});
+  registry_.AddPage("/sd", {"application/json",
+                            [this] { return HttpSdJson(ScrapeTargets(coordinator_->dispatcher().Demand().workers)); }});
   CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(address));
   return absl::OkStatus();
 }

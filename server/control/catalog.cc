@@ -29,8 +29,8 @@ absl::StatusOr<Item> Shelf<Item>::Get(const std::string& name) const {
   MutexLock lock(&mutex_);
   if (const auto found = items_.find(name); found != items_.end()) return found->second;
   constexpr Kind kKind = KindOf(static_cast<const Item*>(nullptr));
-  return WithReason(absl::NotFoundError(absl::StrCat("no ", kKind.name, " ", name, ": put it with `chainfleet ",
-                                                     kKind.name, " put`")),
+  return WithReason(absl::NotFoundError(
+                        absl::StrCat("no ", kKind.name, " ", name, ": put it with `chainfleet ", kKind.name, " put`")),
                     kKind.not_found);
 }
 

@@ -229,8 +229,8 @@ void Dispatcher::Core::TellOfEndedJobs() {
       entered->Change(change::KeepFindings{id, std::move(parts)}, [id, done](Core& core, const ApplyResult& result) {
         if (!result.status.ok()) {
           core.log_lines.push_back({LogLevel::kWarning,
-                                 "what the traces of an ended job say is not stored: it goes with this process",
-                                 {{"job", id}, {"error", result.status.ToString()}}});
+                                    "what the traces of an ended job say is not stored: it goes with this process",
+                                    {{"job", id}, {"error", result.status.ToString()}}});
         }
         core.Say(done);
       });

@@ -43,8 +43,7 @@ void Dispatcher::Core::StopPoint(JobEntry* job, int32_t point, const std::string
            if (entry == nullptr) return;
            entry->stopping.erase(point);  // refused by a full disk, most likely: another try with the next commit
            if (!result.status.ok()) return;
-           core.log_lines.push_back(
-               {LogLevel::kInfo, "stop rule met", {{"job", id}, {"point", point}, {"why", why}}});
+           core.log_lines.push_back({LogLevel::kInfo, "stop rule met", {{"job", id}, {"point", point}, {"why", why}}});
          });
 }
 
@@ -52,8 +51,8 @@ void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> 
   Entered core(impl_.get());
   if (const JobEntry* job = core->jobs.Find(id)) {
     const int64_t more = std::max<int64_t>(0, chains - static_cast<int64_t>(job->chains.size()));
-    const absl::Status room =
-        CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(job->row.tenant), {job->row.tenant, "", 0, more});
+    const absl::Status room = CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(job->row.tenant),
+                                                {job->row.tenant, "", 0, more});
     if (!room.ok()) return core->Say<JobView>(done, room);
   }
   core->Change(change::ScaleJob{id, chains}, [id, done](Core& self, const ApplyResult& result) {

@@ -178,7 +178,7 @@ struct Dispatcher::Core {
   Fleet fleet;
   FairShare shares;
   SoloTurns turns;
-  std::set<ChainId> preempted;  // leases that give way to a higher tier
+  std::set<ChainId> preempted;           // leases that give way to a higher tier
   std::map<std::string, HeldCall> held;  // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due

@@ -70,8 +70,8 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     view.plan = std::make_shared<const JobPlan>(std::move(plan));
     return core->Say<JobView>(done, std::move(view));
   }
-  const absl::Status room =
-      CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(tenant), {tenant, request_id, 1, NumChains(spec)});
+  const absl::Status room = CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(tenant),
+                                              {tenant, request_id, 1, NumChains(spec)});
   if (!room.ok()) return core->Say<JobView>(done, room);
   plan.job = MakeJobId(spec.name, Fold(core->options.id_key, ++core->ids_made).value);
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));
@@ -135,8 +135,7 @@ std::vector<RetainedJob> Dispatcher::RetainedJobs() {
 
 absl::Status Dispatcher::CheckTenantRoom(const std::string& tenant, int64_t bytes) {
   Entered core(impl_.get());
-  return CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(tenant),
-                           {.tenant = tenant, .bytes = bytes});
+  return CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(tenant), {.tenant = tenant, .bytes = bytes});
 }
 
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {

@@ -103,7 +103,7 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
   const WorkerEntry& worker = *seen->worker;
   if (const auto older = core->TakeHeld(worker.id)) {
     core->Say<SynchronizeReply>(older->done,
-                               WithReason(absl::AbortedError("a newer call of this worker came"), "STALE_SEQ"));
+                                WithReason(absl::AbortedError("a newer call of this worker came"), "STALE_SEQ"));
   }
   // Only the first of a wave of workers makes the policy wait.
   if (seen->is_new && core->now >= core->fleet_settles + kFleetSettles) core->fleet_settles = core->now + kFleetSettles;
@@ -173,8 +173,7 @@ bool Dispatcher::Core::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   if (verdict == Verdict::kLeaseAgain || verdict == Verdict::kHandBack) return true;
   Lease* lease = leases.Find(held_chain.chain);
   // Calls were lost, or this server does not know when the worker was last answered.
-  const bool pressing =
-      lease->ends + options.sync_interval < LeaseEndsAfter(now) || !lease->seen();
+  const bool pressing = lease->ends + options.sync_interval < LeaseEndsAfter(now) || !lease->seen();
   Hold(lease);
   if (measured > 0) lease->bytes = std::max(job.estimated_bytes, measured);
   if (lease->devices == 0) shares.Hold(lease->tenant, lease->devices = worker.devices_per_slot(), now);
@@ -405,8 +404,7 @@ void Dispatcher::Core::EndDrain(const std::string& id) {
   if (worker == nullptr || !worker->drain_ends || *worker->drain_ends > now) return;
   for (Lease* lease : leases.OfWorker(id)) {
     if (lease->ending) continue;
-    leases.EndAt(lease, now,
-                 Ordered(absl::StrCat("worker ", id, " drains and did not hand the chain back in time")));
+    leases.EndAt(lease, now, Ordered(absl::StrCat("worker ", id, " drains and did not hand the chain back in time")));
   }
 }
 

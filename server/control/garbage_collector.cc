@@ -49,7 +49,8 @@ struct GarbageCollector::State {
         status.Update(gone[i]);
       }
       pass->deleted += static_cast<int64_t>(deleted.size());
-      if (!deleted.empty()) CHAINFLEET_RETURN_IF_ERROR(writer->Commit({change::ForgetGarbage{std::move(deleted)}}).status());
+      if (!deleted.empty())
+        CHAINFLEET_RETURN_IF_ERROR(writer->Commit({change::ForgetGarbage{std::move(deleted)}}).status());
     }
   }
 

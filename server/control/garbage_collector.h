@@ -20,7 +20,8 @@ namespace chainfleet {
 
 // Objects are deleted by several threads of the executor, if it has them to spare.
 //
-// Thread-safe. Store, writer and blobs must outlive the executor's last task. Passes of two at once do no harm, only all twice.
+// Thread-safe. Store, writer and blobs must outlive the executor's last task. Passes of two at once do no harm, only
+// all twice.
 class GarbageCollector {
  public:
   GarbageCollector(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs);

@@ -30,14 +30,14 @@ struct ChainEntry {
 
 struct JobEntry {
   JobRow row;
-  std::vector<ChainEntry> chains;  // by index
-  int64_t num_draws = 0;                   // committed, of all chains
-  JobState state = JobState::kPending;     // derived
-  int64_t total_steps = 0;                 // of one chain
-  int64_t estimated_bytes = 0;             // of memory that one chain takes
-  int64_t measured_bytes = 0;              // likewise, what a worker said last; 0: none did
-  int64_t draw_bytes = 0;                  // of one draw with all its kinds, estimated
-  uint64_t version = 1;                    // rises with every change that shows
+  std::vector<ChainEntry> chains;       // by index
+  int64_t num_draws = 0;                // committed, of all chains
+  JobState state = JobState::kPending;  // derived
+  int64_t total_steps = 0;              // of one chain
+  int64_t estimated_bytes = 0;          // of memory that one chain takes
+  int64_t measured_bytes = 0;           // likewise, what a worker said last; 0: none did
+  int64_t draw_bytes = 0;               // of one draw with all its kinds, estimated
+  uint64_t version = 1;                 // rises with every change that shows
   // Indices of PENDING chains while the intent is RUN: those that may share a worker, those that may not, and those
   // that are not needed any more.
   std::set<int32_t> pending, suspects, surplus;

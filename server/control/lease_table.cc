@@ -29,8 +29,8 @@ bool Allows(LeaseState from, LeaseState to) {
 }  // namespace
 
 void LeaseTable::Move(Lease* lease, LeaseState to) {
-  CHAINFLEET_CHECK(Allows(lease->state, to)) << ToString(lease->chain) << " from " << static_cast<int>(lease->state)
-                                             << " to " << static_cast<int>(to);
+  CHAINFLEET_CHECK(Allows(lease->state, to))
+      << ToString(lease->chain) << " from " << static_cast<int>(lease->state) << " to " << static_cast<int>(to);
   lease->state = to;
   if (to == kHeld) lease->grant.reset();
 }

@@ -48,10 +48,10 @@ struct Lease {
   ChainId chain;
   int64_t epoch = 0;
   std::string worker, incarnation;
-  absl::Duration ends;                 // term and grace
-  int64_t bytes = 0;                   // memory of the chain, estimated or measured: the larger
-  std::string tenant;                  // of the chain's job
-  double devices = 0;                  // the chain's part of its worker's; 0 until that is known after a restart
+  absl::Duration ends;  // term and grace
+  int64_t bytes = 0;    // memory of the chain, estimated or measured: the larger
+  std::string tenant;   // of the chain's job
+  double devices = 0;   // the chain's part of its worker's; 0 until that is known after a restart
   LeaseState state = LeaseState::kGranting;
   bool in_company = false;             // some other chain was leased to the same process meanwhile
   bool preempted = false;              // a chain of a higher tier waits for its place

@@ -26,7 +26,7 @@ struct TenantRequest {
 };
 
 struct TenantHoldings {
-  const JobTable& jobs;        // of all tenants
+  const JobTable& jobs;       // of all tenants
   int64_t content_bytes = 0;  // of the data sets and models that the tenant has put
 };
 

@@ -22,12 +22,7 @@ class UploadSigner {
 
   UploadSigner(Sign sign, ChainObjects objects, StateStore* state, StateWriter* writer, const Clock* clock,
                Executor* executor)
-      : sign_(std::move(sign)),
-        objects_(objects),
-        state_(state),
-        writer_(writer),
-        clock_(clock),
-        executor_(executor) {}
+      : sign_(std::move(sign)), objects_(objects), state_(state), writer_(writer), clock_(clock), executor_(executor) {}
 
   // As ChainObjects::Admit, and what the store's signature wants. Does not block. The object may arrive after the lease
   // has passed, when nobody looks for it any more: once it can arrive no longer, such a chain is looked through again.

@@ -27,10 +27,10 @@ absl::Status CheckAlias(const Alias& alias) {
 struct JobVersions {
   Versions::JobProgress progress;
   std::optional<Snapshot> newest;
-  int64_t draws_at_last = 0;  // when the last version was made, which may be deleted by now
-  absl::Duration last_at;     // on the monotonic clock; or when the job appeared
-  bool making = false;        // by the job's own policy
-  bool watched = false;       // a timer looks at the policy
+  int64_t draws_at_last = 0;                    // when the last version was made, which may be deleted by now
+  absl::Duration last_at;                       // on the monotonic clock; or when the job appeared
+  bool making = false;                          // by the job's own policy
+  bool watched = false;                         // a timer looks at the policy
   std::map<std::string, NamedVersion> aliases;  // by name
 };
 
@@ -85,10 +85,9 @@ struct Versions::State : std::enable_shared_from_this<State> {
       if (wait > absl::ZeroDuration()) return LookAgain(job, wait);
     }
     job->making = true;
-    writer->Write(change::CreateSnapshot{job->progress.job},
-                  [self = shared_from_this(), id = job->progress.job](const ApplyResult& result) {
-                    self->OnMade(id, result);
-                  });
+    writer->Write(
+        change::CreateSnapshot{job->progress.job},
+        [self = shared_from_this(), id = job->progress.job](const ApplyResult& result) { self->OnMade(id, result); });
   }
 
   void OnMade(const std::string& id, const ApplyResult& result) {

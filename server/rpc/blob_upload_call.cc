@@ -33,8 +33,9 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
 
 void BlobUploadCall::TakeEnd() {
   if (ref_.name.empty()) return finisher()->Finish(absl::InvalidArgumentError("PutBlob ended before its header"));
-  parts_.executor->Schedule([objects = ChainObjects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher), ref = ref_,
-                             bytes = bytes_, share = share_, finisher = finisher(), metrics = parts_.metrics] {
+  parts_.executor->Schedule([objects = ChainObjects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher),
+                             ref = ref_, bytes = bytes_, share = share_, finisher = finisher(),
+                             metrics = parts_.metrics] {
     const absl::Status put = objects.Put(ref, *bytes);
     if (!put.ok()) metrics->CountRefusedUpload(put);
     finisher->Finish(put);

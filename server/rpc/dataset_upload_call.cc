@@ -55,11 +55,10 @@ void DatasetUploadCall::TakeEnd() {
                      .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
                      .put =
                          [cut, finisher, response, catalog = parts.catalog](const std::string& upload_name) {
-                           catalog->Put(cut->description, upload_name,
-                                        [finisher, response](absl::StatusOr<Dataset> registered) {
-                                          finisher->Finish(registered.status(),
-                                                           [&] { *response = RenderDataset(*registered); });
-                                        });
+                           catalog->Put(
+                               cut->description, upload_name, [finisher, response](absl::StatusOr<Dataset> registered) {
+                                 finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
+                               });
                          },
                      .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };

@@ -152,10 +152,10 @@ void DispatcherDrawCatalog::FindVersion(const std::string& job, int64_t number,
     return parts_.executor->Schedule([done = std::move(done), status = brief.status()] { done(status); });
   }
   parts_.versions->Pin(brief->id, number, /*refresh=*/false,
-                                 [done = std::move(done)](absl::StatusOr<Snapshot> version) {
-                                   if (!version.ok()) return done(version.status());
-                                   done(std::make_shared<const Snapshot>(*std::move(version)));
-                                 });
+                       [done = std::move(done)](absl::StatusOr<Snapshot> version) {
+                         if (!version.ok()) return done(version.status());
+                         done(std::make_shared<const Snapshot>(*std::move(version)));
+                       });
 }
 
 bool HasReadableDraws(const ServiceParts& parts, const std::string& job, const Snapshot* version) {

@@ -36,9 +36,8 @@ grpc::ServerUnaryReactor* JobService::CreateSnapshot(Context* context, const v1:
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     parts_.versions->Create(*job, [answer, versions = parts_.versions](absl::StatusOr<Snapshot> made) {
-      answer->Answer(made, [&](const Snapshot& snapshot) {
-        return RenderSnapshot(snapshot, versions->AliasesOf(snapshot.job));
-      });
+      answer->Answer(
+          made, [&](const Snapshot& snapshot) { return RenderSnapshot(snapshot, versions->AliasesOf(snapshot.job)); });
     });
   });
 }
@@ -64,11 +63,11 @@ grpc::ServerUnaryReactor* JobService::DeleteSnapshot(Context* context, const v1:
       return answer->Fail(InvalidFields({{"version", "must be the number of a version, from 1 on"}}));
     }
     parts_.versions->Delete(*job, request->version(),
-                                      [answer, statistics = parts_.statistics, job = *job,
-                                       version = request->version()](const absl::StatusOr<bool>& deleted) {
-                                        if (deleted.ok()) statistics->Forget(job, version);
-                                        answer->Answer(deleted, [](bool) { return v1::DeleteSnapshotResponse(); });
-                                      });
+                            [answer, statistics = parts_.statistics, job = *job,
+                             version = request->version()](const absl::StatusOr<bool>& deleted) {
+                              if (deleted.ok()) statistics->Forget(job, version);
+                              answer->Answer(deleted, [](bool) { return v1::DeleteSnapshotResponse(); });
+                            });
   });
 }
 
@@ -80,7 +79,7 @@ grpc::ServerUnaryReactor* JobService::SetAlias(Context* context, const v1::SetAl
     const absl::StatusOr<std::string> job = parts_.dispatcher->ResolveJob(*tenant, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     parts_.versions->SetAlias({*tenant, request->name(), *job, request->version()},
-                                [answer](const absl::StatusOr<Alias>& alias) { answer->Answer(alias, RenderAlias); });
+                              [answer](const absl::StatusOr<Alias>& alias) { answer->Answer(alias, RenderAlias); });
   });
 }
 

@@ -101,7 +101,8 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
   const auto session = SessionOf(parts_, *request);
   if (!session.ok()) return refuse(session.status());
   const std::string& object = request->blob().name();
-  if (*session && !Sessions(*parts_.dispatcher).NeedsObject(**session, object) && !shards_->NeedsObject(**session, object)) {
+  if (*session && !Sessions(*parts_.dispatcher).NeedsObject(**session, object) &&
+      !shards_->NeedsObject(**session, object)) {
     return refuse(WithReason(absl::UnavailableError(absl::StrCat("object ", object, ": worker ", (*session)->worker,
                                                                  " has no lease and no shard that needs it")),
                              "NOT_HELD"));

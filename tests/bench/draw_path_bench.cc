@@ -87,7 +87,8 @@ class Loopback {
     spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
     spec.num_steps = int64_t{1} << 40;
     spec.chains = kChains;
-    (void)Await<JobView>([&](auto done) { server_->coordinator().dispatcher().CreateJob(kDefaultTenant, spec, "", false, done); });
+    (void)Await<JobView>(
+        [&](auto done) { server_->coordinator().dispatcher().CreateJob(kDefaultTenant, spec, "", false, done); });
     SynchronizeRequest request{
         .worker = "bench", .incarnation = "1", .devices = {{.name = "cpu", .chain_slots = kChains}}};
     while (grants_.size() < kChains) {

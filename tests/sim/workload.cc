@@ -175,7 +175,8 @@ void Workload::NameVersion(Job* job) {
   if (job->named != nullptr || server == nullptr) return;
   server->Call<Alias>(
       [job](Coordinator* coordinator, Reply<Alias> done) {
-        coordinator->versions().SetAlias({job->tenant, absl::StrCat("best-", job->request_id), job->id, 0}, std::move(done));
+        coordinator->versions().SetAlias({job->tenant, absl::StrCat("best-", job->request_id), job->id, 0},
+                                         std::move(done));
       },
       [this, job](const absl::StatusOr<Alias>& alias) {
         if (!alias.ok() || job->named != nullptr) return;

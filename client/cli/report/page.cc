@@ -80,11 +80,11 @@ std::string ChainSection(const v1::Job& job, const ReportContents& contents) {
 }
 
 std::string Footer(const ReportContents& contents) {
-  return absl::StrCat(
-      "<footer>Made ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", contents.made_at, absl::UTCTimeZone()),
-      " by chainfleet ", kVersion, contents.server_version.empty() ? "" : ", server " + Escape(contents.server_version),
-      ". Scores and diagnostics, their formulas and sources: docs/reference/evaluation.md and "
-      "docs/explanation/sampling.md.</footer>\n");
+  return absl::StrCat("<footer>Made ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", contents.made_at, absl::UTCTimeZone()),
+                      " by chainfleet ", kVersion,
+                      contents.server_version.empty() ? "" : ", server " + Escape(contents.server_version),
+                      ". Scores and diagnostics, their formulas and sources: docs/reference/evaluation.md and "
+                      "docs/explanation/sampling.md.</footer>\n");
 }
 
 }  // namespace

@@ -308,7 +308,7 @@ TEST_F(ChainBatchRunnerTest, ReleasesTheChainsOfABatchThatFails) {
   ::testing::internal::CaptureStdout();
   Run(absl::Seconds(30));
   EXPECT_THAT(::testing::internal::GetCapturedStdout(),
-              HasSubstr("its chains are given back job=job-a chains=\"0:1 1:1\""));
+              HasSubstr("its chains are handed back job=job-a chains=\"0:1 1:1\""));
   for (int32_t i = 0; i < 2; ++i) {
     EXPECT_EQ(server_.chains[ChainId("job-a", i)].state, ChainState::kFailed);
     EXPECT_EQ(server_.chains[ChainId("job-a", i)].reason, "bad kernel");

@@ -141,12 +141,12 @@ class RunnerFaults : public ::testing::TestWithParam<SamplerSpec> {
     // Until all chains have ended, or the worker's device is lost and its chains are back.
     void Run(const std::string& name) {
       const ChainBatchFactory factory = [this](auto, auto) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-        CHAINFLEET_ASSIGN_OR_RETURN(
-            auto batch, map.Record("Create", [this] { return ChainBatch::Create(plan, data, "cuda:0"); }));
+        CHAINFLEET_ASSIGN_OR_RETURN(auto batch,
+                                    map.Record("Create", [this] { return ChainBatch::Create(plan, data, "cuda:0"); }));
         return std::make_unique<TightBatch>(std::make_unique<RecordedBatch>(std::move(batch), &map), kMostTogether, 1);
       };
-      workers.push_back(std::make_unique<FakeWorker>(&server, &executor, &clock, factory,
-                                                     FakeWorker::Options{name, name + "-1", 8}));
+      workers.push_back(
+          std::make_unique<FakeWorker>(&server, &executor, &clock, factory, FakeWorker::Options{name, name + "-1", 8}));
       FakeWorker& worker = *workers.back();
       worker.session.Start();
       for (int turn = 0; turn < 2000 && !AllEnded() && !(lost(worker) && NoneLeased()); ++turn) {
@@ -214,13 +214,15 @@ TEST_P(RunnerFaults, NoChainIsLostAndNoneStepsTwice) {
   for (const auto& [n, call] : map.allocations) {
     if (n % (call == "Step" ? kStepStride : kStride) != 0) continue;
     for (const Fault fault : {Fault::kOutOfMemory, Fault::kLost}) {
-      Try(absl::StrCat(call, " at allocation ", n, fault == Fault::kLost ? ", lost" : ", out of memory"), fault,
+      Try(
+          absl::StrCat(call, " at allocation ", n, fault == Fault::kLost ? ", lost" : ", out of memory"), fault,
           [n = n, fault](World*) { Fail(n, fault); }, expected);
       if (HasFailure()) return;
     }
   }
   for (size_t call = 0; call < map.calls.size(); ++call) {
-    Try(absl::StrCat("lost before call ", call, ", ", map.calls[call]), Fault::kLost,
+    Try(
+        absl::StrCat("lost before call ", call, ", ", map.calls[call]), Fault::kLost,
         [call](World* world) { world->map.breaks_before = call; }, expected);
     if (HasFailure()) return;
   }

@@ -79,7 +79,7 @@ class Repair(unittest.TestCase):
         self.fleet.up()
         self.assert_corrupt_segments_become(0)
         self.assertNotIn("left out", self.fleet.run(*export, check=True).stderr)
-        lines = [json.loads(line) for line in self.fleet.logged()["server.log"].splitlines() if '"a draw marked corrupt reads back' in line]
+        lines = [json.loads(line) for line in self.fleet.logged()["server.log"].splitlines() if '"corrupt mark removed' in line]
         self.assertEqual([(line["job"], line["chain"], line["lease_epoch"], line["worker"]) for line in lines], [(job, 0, 1, "worker-0")])
 
     def test_a_job_without_a_network_loses_the_draws_of_a_lost_object_and_no_other(self):

@@ -89,7 +89,7 @@ class Bundle(unittest.TestCase):
             units = [entry["file"] for entry in json.load(f)]
         sources = {os.path.relpath(os.path.realpath(path), bundled) for unit in units for path in sources_of(unit)}
         sources = {path for path in sources if path.endswith(".cc") and not path.startswith("..")}  # others are generated
-        self.assertGreater(len(sources), 300)
+        self.assertGreater(len(sources), 200)
         seen, missing = set(), set()
         for read in files_read(BUILD):
             if not sources.isdisjoint(read):

@@ -75,7 +75,9 @@ Grant RunningServer::Granted(const std::function<absl::StatusOr<SynchronizeReply
   for (int i = 0; i < 50; ++i) {
     const absl::StatusOr<SynchronizeReply> reply = synchronize();
     if (!reply.ok()) throw std::runtime_error(reply.status().ToString());
-    if (!reply->grants.empty()) return reply->grants.front();
+    if (reply->grants.empty()) continue;
+    // The next reply repeats the grant, and has those of the same decision that were committed too late for this one.
+    return synchronize()->grants.front();
   }
   throw std::runtime_error("no grant");
 }

@@ -1,5 +1,4 @@
 // Every sampler's chains on a fake GPU whose memory runs out, or which breaks, at each allocation in turn.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/fake_cuda/fake_gpu.h"
+#include "tests/support/fake_cuda/fake_gpu_calls.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/checkpoint_codec.h"
@@ -17,16 +16,11 @@
 namespace chainfleet {
 namespace {
 
+using fake_cuda::Fail;
 using fake_cuda::Fault;
 
 constexpr int kChains = 3;
 constexpr int64_t kMostAllocations = 5000;  // of any call here
-
-void Fail(int64_t at, Fault fault = Fault::kOutOfMemory) {
-  static const auto fail = reinterpret_cast<decltype(&FailAllocation)>(dlsym(RTLD_DEFAULT, "FailAllocation"));
-  ASSERT_NE(fail, nullptr);
-  fail(at, fault);
-}
 
 class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
  protected:

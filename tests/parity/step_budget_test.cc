@@ -1,6 +1,5 @@
 // This test counts on a fake GPU what one step of a batch of chains costs, and holds it to a table. More of anything is
 // slower on every GPU: whoever needs more, or has brought it down, changes the table.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include <ostream>
 #include <string>
 
-#include "tests/support/fake_cuda/fake_gpu.h"
+#include "tests/support/fake_cuda/fake_gpu_calls.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/device.h"
@@ -59,11 +58,11 @@ std::unique_ptr<ChainBatch> SteadyBatch(const ModelSpec& model, const SamplerSpe
 
 // Without its bytes.
 Counts CountOf(const std::function<void()>& call) {
-  static const auto counts = reinterpret_cast<decltype(&FakeGpuCounts)>(dlsym(RTLD_DEFAULT, "FakeGpuCounts"))();
-  const Counts before = *counts;
+  const Counts before = fake_cuda::GpuCounts();
   call();
-  return {counts->operators - before.operators, counts->launches - before.launches,
-          counts->allocations - before.allocations, counts->copies - before.copies, counts->blocking - before.blocking};
+  const Counts after = fake_cuda::GpuCounts();
+  return {after.operators - before.operators, after.launches - before.launches, after.allocations - before.allocations,
+          after.copies - before.copies, after.blocking - before.blocking};
 }
 
 Counts CountStep(ChainBatch* batch) {

@@ -2,7 +2,6 @@
 #include "worker/numerics/device_memory.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "tests/support/fake_coordinator.h"
-#include "tests/support/fake_cuda/fake_gpu.h"
+#include "tests/support/fake_cuda/fake_gpu_calls.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
 #include "tests/support/tight_batch.h"
@@ -19,11 +18,6 @@
 
 namespace chainfleet {
 namespace {
-
-fake_cuda::Counts Counts() {
-  static const auto counts = reinterpret_cast<decltype(&FakeGpuCounts)>(dlsym(RTLD_DEFAULT, "FakeGpuCounts"));
-  return *counts();
-}
 
 int64_t BytesInUse() { return fake_cuda::kMemoryBytes - FreeDeviceBytes({0}).value(); }
 
@@ -61,20 +55,21 @@ TEST_F(DeviceMemory, ABatchThatIsSplitTakesLessAndUploadsNoDataAgain) {
     server.AddChains(without_data, kChains);
     worker.session.Start();
     int64_t whole = 0;
-    fake_cuda::Counts counts = Counts();
+    fake_cuda::Counts counts = fake_cuda::GpuCounts();
     const auto one_turn = [&] {
       executor.RunUntilIdle();
       if (!worker.device.RunOnce()) executor.RunFor(absl::Milliseconds(50));
     };
     for (int turn = 0; turn < 100 && refused.empty(); ++turn) {
       whole = BytesInUse();
-      counts = Counts();
+      counts = fake_cuda::GpuCounts();
       one_turn();
     }
     ASSERT_EQ(refused, std::vector<size_t>{kChains});
     EXPECT_GT(whole, data_bytes_);
-    EXPECT_EQ(Counts().emptied, counts.emptied + 1);
-    EXPECT_LT(Counts().copied_bytes - counts.copied_bytes, data_bytes_) << "the data set was uploaded once more";
+    EXPECT_EQ(fake_cuda::GpuCounts().emptied, counts.emptied + 1);
+    EXPECT_LT(fake_cuda::GpuCounts().copied_bytes - counts.copied_bytes, data_bytes_)
+        << "the data set was uploaded once more";
     for (int turn = 0; turn < 4; ++turn) one_turn();  // both halves have the buffers of a step again
     EXPECT_LT(BytesInUse(), whole);
     EXPECT_EQ(refused.size(), 1u);

@@ -1,7 +1,6 @@
 // A whole worker on a fake GPU that runs out of memory, or breaks, at an allocation of any call of its runner: of a
 // step, a draw, a resume point, the last held draw, a chain that leaves, and of a batch that is split.
 #include <c10/core/Allocator.h>
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +13,7 @@
 #include <vector>
 
 #include "tests/support/fake_coordinator.h"
-#include "tests/support/fake_cuda/fake_gpu.h"
+#include "tests/support/fake_cuda/fake_gpu_calls.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
 #include "tests/support/tight_batch.h"
@@ -24,6 +23,7 @@
 namespace chainfleet {
 namespace {
 
+using fake_cuda::Fail;
 using fake_cuda::Fault;
 
 constexpr int32_t kChains = 5;
@@ -32,15 +32,7 @@ constexpr size_t kMostTogether = 2;  // the batch of five is split into three an
 // meet the same ones.
 constexpr int64_t kStride = 23, kStepStride = 797;
 
-int64_t Allocations() {
-  static const auto counts = reinterpret_cast<decltype(&FakeGpuCounts)>(dlsym(RTLD_DEFAULT, "FakeGpuCounts"));
-  return counts()->allocations;
-}
-
-void Fail(int64_t at, Fault fault = Fault::kOutOfMemory) {
-  static const auto fail = reinterpret_cast<decltype(&FailAllocation)>(dlsym(RTLD_DEFAULT, "FailAllocation"));
-  fail(at, fault);
-}
+int64_t Allocations() { return fake_cuda::GpuCounts().allocations; }
 
 // The calls of a run on its batches, and which of them makes the n-th allocation. A device may be told to break right
 // before one of them: some calls copy only.

@@ -94,7 +94,7 @@ absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> se
   }
 }
 
-// What whoever reads the draws must know of them: docs/guides/export.md.
+// The facts that a reader of the draws needs; docs/guides/export.md lists them.
 Json ManifestOf(const v1::Job& job, const ExportOptions& options, const DrawArrays& draws) {
   Json manifest = {{"format", "chainfleet-draws/2"}, {"job", job.id()}, {"weighted", options.weighted}};
   if (!options.point.empty()) manifest["point"] = options.point;

@@ -20,7 +20,7 @@
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
 #include "worker/module_check.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
 #include "worker/worker.h"
 
 namespace chainfleet {

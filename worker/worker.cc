@@ -15,8 +15,8 @@
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 #include "worker/module_check.h"
-#include "worker/numerics/device.h"
-#include "worker/numerics/device_memory.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/arena/device_memory.h"
 
 namespace chainfleet {
 namespace {

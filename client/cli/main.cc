@@ -5,7 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "client/cli/exit_code.h"
 #include "client/cli/terminal.h"
-#include "client/cli/verbs.h"
+#include "client/cli/verbs/verbs.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "server/rpc/content_registration.h"
+#include "server/intake/content_registration.h"
 #include "server/rpc/job_render.h"
 
 namespace chainfleet {
@@ -50,17 +50,18 @@ void DatasetUploadCall::TakeEnd() {
       if (!room.ok()) return finisher->Finish(room);
     }
     const auto cut = std::make_shared<const CutDataset>(*std::move(decoded));
-    Register(parts, {.objects = cut->ObjectNames(),
-                     .repairs = repairs,
-                     .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
-                     .put =
-                         [cut, finisher, response, catalog = parts.catalog](const std::string& upload_name) {
-                           catalog->Put(
-                               cut->description, upload_name, [finisher, response](absl::StatusOr<Dataset> registered) {
-                                 finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
-                               });
-                         },
-                     .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+    Register(parts.executor, parts.catalog,
+             {.objects = cut->ObjectNames(),
+              .repairs = repairs,
+              .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
+              .put =
+                  [cut, finisher, response, catalog = parts.catalog](const std::string& upload_name) {
+                    catalog->Put(
+                        cut->description, upload_name, [finisher, response](absl::StatusOr<Dataset> registered) {
+                          finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
+                        });
+                  },
+              .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };
   const auto take_in = [decode, finisher = finisher()] { finisher->Run(decode); };
   if (!upload_->HasUris()) return parts_.executor->Schedule(take_in);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "chainfleet/v1/jobs.pb.h"
-#include "server/rpc/dataset_intake.h"
+#include "server/intake/dataset_intake.h"
 #include "server/rpc/services.h"
 #include "server/rpc/upload_call.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "inference/grpc_service.grpc.pb.h"
-#include "server/predict/batcher.h"
-#include "server/predict/shard_port.h"
+#include "server/predict/serving/batcher.h"
+#include "server/predict/serving/shard_port.h"
 #include "server/rpc/services.h"
 
 namespace chainfleet {

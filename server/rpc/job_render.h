@@ -8,7 +8,7 @@
 #include "core/domain/snapshot.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
-#include "server/predict/row_reader.h"
+#include "server/predict/evaluation/row_reader.h"
 
 namespace chainfleet {
 

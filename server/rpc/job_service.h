@@ -7,7 +7,7 @@
 
 #include "chainfleet/v1/jobs.grpc.pb.h"
 #include "core/base/mutex.h"
-#include "server/predict/shard_port.h"
+#include "server/predict/serving/shard_port.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/services.h"
 

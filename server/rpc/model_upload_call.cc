@@ -9,7 +9,7 @@
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
 #include "core/wire/types_wire.h"
-#include "server/rpc/content_registration.h"
+#include "server/intake/content_registration.h"
 
 namespace chainfleet {
 
@@ -76,17 +76,18 @@ void ModelUploadCall::TakeEnd() {
     } else if (const absl::Status room = parts.dispatcher->CheckTenantRoom(tenant, size); !room.ok()) {
       return finisher->Finish(room);
     }
-    Register(parts, {.objects = {model.object.name},
-                     .repairs = repairs,
-                     .store = [blobs = parts.blobs, object = model.object.name, bytes,
-                               share] { return PutContentAddressed(blobs, object, *bytes); },
-                     .put =
-                         [model, finisher, response, catalog = parts.catalog](const std::string& upload) {
-                           catalog->Put(model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
-                             finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
-                           });
-                         },
-                     .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+    Register(parts.executor, parts.catalog,
+             {.objects = {model.object.name},
+              .repairs = repairs,
+              .store = [blobs = parts.blobs, object = model.object.name, bytes,
+                        share] { return PutContentAddressed(blobs, object, *bytes); },
+              .put =
+                  [model, finisher, response, catalog = parts.catalog](const std::string& upload) {
+                    catalog->Put(model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
+                      finisher->Finish(registered.status(), [&] { *response = ToProto(*registered); });
+                    });
+                  },
+              .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };
   parts_.executor->Schedule([take_in, finisher = finisher()] { finisher->Run(take_in); });
 }

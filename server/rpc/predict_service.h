@@ -2,8 +2,8 @@
 #pragma once
 
 #include "chainfleet/v1/predict.grpc.pb.h"
-#include "server/predict/batcher.h"
-#include "server/predict/evaluation_operations.h"
+#include "server/predict/evaluation/evaluation_operations.h"
+#include "server/predict/serving/batcher.h"
 #include "server/rpc/services.h"
 #include "server/rpc/unary_call.h"
 

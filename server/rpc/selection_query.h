@@ -5,8 +5,8 @@
 
 #include "chainfleet/v1/predict.pb.h"
 #include "core/base/status.h"
-#include "server/predict/draw_catalog.h"
-#include "server/predict/evaluation_operations.h"
+#include "server/predict/evaluation/evaluation_operations.h"
+#include "server/predict/serving/draw_catalog.h"
 
 namespace chainfleet {
 

@@ -12,15 +12,16 @@
 #include "core/base/rng_key.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
+#include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/control/dispatcher.h"
 #include "server/control/trace_table.h"
 #include "server/control/upload_signer.h"
-#include "server/predict/inference_statistics.h"
+#include "server/intake/dataset_roots.h"
+#include "server/intake/object_checks.h"
+#include "server/intake/upload_limits.h"
+#include "server/predict/serving/inference_statistics.h"
 #include "server/rpc/auth.h"
-#include "server/rpc/dataset_roots.h"
 #include "server/rpc/final_findings.h"
-#include "server/rpc/object_checks.h"
-#include "server/rpc/upload_limits.h"
 #include "server/telemetry/server_metrics.h"
 
 namespace chainfleet {
@@ -51,6 +52,16 @@ struct ServiceParts {
   AccessOptions access;
   std::string data_directory;
   absl::Time started_at;
+
+  // The parts that an adapter of a lower floor sees.
+  operator DrawCatalogParts() const {
+    return {.executor = executor,
+            .state = state,
+            .catalog = catalog,
+            .versions = versions,
+            .dispatcher = dispatcher,
+            .count_corrupt_draw = [metrics = metrics] { metrics->CountCorruptDraw(); }};
+  }
 };
 
 // The id of a job that the caller's tenant has. UNAUTHENTICATED, NOT_FOUND.

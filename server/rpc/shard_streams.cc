@@ -10,7 +10,7 @@
 #include "core/wire/grpc_status.h"
 #include "core/wire/predict_wire.h"
 #include "server/control/protocol_version.h"
-#include "server/predict/shard_result_check.h"
+#include "server/predict/serving/shard_result_check.h"
 #include "server/rpc/worker_claims.h"
 
 namespace chainfleet {

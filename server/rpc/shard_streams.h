@@ -13,7 +13,7 @@
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
 #include "server/control/dispatcher.h"
-#include "server/predict/shard_port.h"
+#include "server/predict/serving/shard_port.h"
 
 namespace chainfleet {
 

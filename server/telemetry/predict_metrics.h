@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/metrics/metrics.h"
-#include "server/predict/predict_observer.h"
+#include "server/predict/serving/predict_observer.h"
 
 namespace chainfleet {
 

@@ -9,10 +9,10 @@
 
 #include "core/base/check.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/minibatch.h"
+#include "worker/numerics/arena/tensor_view.h"
+#include "worker/numerics/batch/chain_batch.h"
 #include "worker/numerics/models/eager_potential.h"
-#include "worker/numerics/tensor_view.h"
+#include "worker/numerics/potentials/minibatch.h"
 
 namespace chainfleet {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/base/check.h"
 #include "tests/bench/in_turn.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 namespace {

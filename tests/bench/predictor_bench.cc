@@ -15,7 +15,7 @@
 #include "core/base/check.h"
 #include "core/domain/network_shape.h"
 #include "tests/bench/in_turn.h"
-#include "worker/numerics/predictor.h"
+#include "worker/numerics/predict/predictor.h"
 
 namespace chainfleet {
 namespace {

@@ -11,9 +11,9 @@
 #include "core/domain/model_spec.h"
 #include "tests/bench/in_turn.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/arena/theta_arena.h"
+#include "worker/numerics/batch/chain_batch.h"
 #include "worker/numerics/kernels/update.h"
-#include "worker/numerics/theta_arena.h"
 
 namespace chainfleet {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "tests/bench/in_turn.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 #include "worker/telemetry/worker_metrics.h"
 
 namespace chainfleet {

@@ -15,7 +15,7 @@
 
 #include "chainfleet/v1/jobs.grpc.pb.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/verbs.h"
+#include "client/cli/verbs/verbs.h"
 #include "core/formats/npz.h"
 #include "core/store/draw_codec/segment_codec.h"
 #include "core/store/draw_codec/sha256.h"
@@ -87,8 +87,11 @@ class ExportTest : public ::testing::Test {
   void AddDraw(int32_t chain, double weight) {
     const auto i = static_cast<int64_t>(next_[chain]++);
     const std::string parent = i == 0 ? FirstParentDigest() : service_.records.back().segment().digest();
-    const SegmentContent content{
-        {"toy-abcdef", chain}, i, parent, {DrawKind::kTheta}, {{10 * (i + 1), weight, {{1.0f * static_cast<float>(i), 2.0f}}}}};
+    const SegmentContent content{{"toy-abcdef", chain},
+                                 i,
+                                 parent,
+                                 {DrawKind::kTheta},
+                                 {{10 * (i + 1), weight, {{1.0f * static_cast<float>(i), 2.0f}}}}};
     const EncodedSegment encoded = EncodeSegment(content, {{"w", {2}, 0}});
     const std::string name = "object" + std::to_string(service_.records.size());
     service_.objects[name] = encoded.bytes;
@@ -162,7 +165,8 @@ TEST_F(ExportTest, RepeatsDrawsByTheirWeightsAndFillsShorterChains) {
   EXPECT_THAT(out_, HasSubstr("7 draws of toy-abcdef, repeated by weight to 9,"));
   EXPECT_THAT(ArrayInFile("theta/w").shape, ElementsAre(2, 5, 2));
   const std::vector<float> w = ValuesInFile<float>("theta/w");
-  EXPECT_THAT(std::vector<float>(w.begin(), w.begin() + 18), ElementsAre(0, 2, 1, 2, 2, 2, 3, 2, 4, 2, 0, 2, 1, 2, 1, 2, 1, 2));
+  EXPECT_THAT(std::vector<float>(w.begin(), w.begin() + 18),
+              ElementsAre(0, 2, 1, 2, 2, 2, 3, 2, 4, 2, 0, 2, 1, 2, 1, 2, 1, 2));
   EXPECT_TRUE(std::isnan(w[18]) && std::isnan(w[19])) << "the second chain is shorter";
   EXPECT_THAT(ValuesInFile<int64_t>("step"), ElementsAre(10, 20, 30, 40, 50, 10, 20, 20, 20, -1));
   EXPECT_THAT(ValuesInFile<int32_t>("chain"), ElementsAre(0, 3));

@@ -7,9 +7,9 @@
 
 #include "chainfleet/v1/jobs.pb.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/follow.h"
 #include "client/cli/job_file.h"
-#include "client/cli/job_view.h"
+#include "client/cli/verbs/follow.h"
+#include "client/cli/views/job_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

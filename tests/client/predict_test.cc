@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "chainfleet/v1/predict.grpc.pb.h"
-#include "client/cli/verbs.h"
+#include "client/cli/verbs/verbs.h"
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
 #include "gmock/gmock.h"

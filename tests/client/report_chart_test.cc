@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "client/cli/report/markup.h"
 #include "client/cli/report/plot.h"
 #include "client/cli/report/png.h"
 #include "client/cli/report/scale.h"
 #include "client/cli/report/trace_chart.h"
+#include "client/cli/views/markup.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

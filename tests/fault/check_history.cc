@@ -31,7 +31,7 @@
 #include "server/control/garbage_collector.h"
 #include "tests/sim/calm_run.h"
 #include "tests/sim/history_checker.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
 
 namespace chainfleet {
 namespace {

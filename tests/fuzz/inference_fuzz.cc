@@ -17,7 +17,7 @@
 
 #include "core/wire/inference_outputs.h"
 #include "core/wire/inference_wire.h"
-#include "server/predict/draw_selection.h"
+#include "server/predict/serving/draw_selection.h"
 
 namespace {
 

@@ -26,8 +26,8 @@
 #include "core/base/check.h"
 #include "core/base/clock.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 namespace {
@@ -71,7 +71,8 @@ void Step(ChainBatch* batch) {
 // Steps that the host has issued may still run on the device.
 void WaitFor(const Device& device) {
   if (!device.is_cuda()) return;
-  c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).synchronizeDevice(static_cast<c10::DeviceIndex>(device.cuda_index));
+  c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA)
+      .synchronizeDevice(static_cast<c10::DeviceIndex>(device.cuda_index));
 }
 
 double CpuSeconds() {

@@ -9,9 +9,9 @@
 #include "tests/support/fake_cuda/fake_gpu_calls.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/checkpoint_codec.h"
-#include "worker/numerics/device.h"
-#include "worker/numerics/torch_errors.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/checkpoint_codec.h"
+#include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
 namespace {

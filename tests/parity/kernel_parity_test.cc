@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "core/domain/model_spec.h"
-#include "worker/numerics/batch_ids.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/arena/layout.h"
 #include "worker/numerics/kernels/cuda_module.h"
 #include "worker/numerics/kernels/pass_list.h"
-#include "worker/numerics/layout.h"
-#include "worker/numerics/minibatch.h"
+#include "worker/numerics/potentials/batch_ids.h"
+#include "worker/numerics/potentials/minibatch.h"
 
 namespace chainfleet {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <optional>
 
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
 
 namespace chainfleet {
 namespace {

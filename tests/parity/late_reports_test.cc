@@ -11,8 +11,8 @@
 
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/checkpoint_codec.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/checkpoint_codec.h"
 
 namespace chainfleet {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "tests/support/network_fixture.h"
 #include "tests/support/regression_dataset.h"
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/eager_potential.h"
-#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/network_fixture.h"
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/eager_potential.h"
-#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {

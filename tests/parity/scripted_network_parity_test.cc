@@ -13,9 +13,9 @@
 #include "tests/support/one_stack.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/script_file.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 #include "worker/numerics/models/scripted_network.h"
-#include "worker/numerics/predictor.h"
+#include "worker/numerics/predict/predictor.h"
 
 namespace chainfleet {
 namespace {

@@ -12,9 +12,9 @@
 #include "tests/support/fake_cuda/fake_gpu_calls.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/device.h"
-#include "worker/numerics/report/chain_reporter.h"
-#include "worker/numerics/report/gradient_variance.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/tracing/chain_reporter.h"
+#include "worker/numerics/tracing/gradient_variance.h"
 
 namespace chainfleet {
 

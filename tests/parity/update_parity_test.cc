@@ -9,7 +9,7 @@
 
 #include "hwy/targets.h"
 #include "tests/support/update_reference.h"
-#include "worker/numerics/layout.h"
+#include "worker/numerics/arena/layout.h"
 
 namespace chainfleet {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/domain/sweep_points.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 

@@ -13,7 +13,7 @@
 #include "core/base/log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
 
 namespace chainfleet {
 namespace {

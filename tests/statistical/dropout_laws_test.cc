@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/checkpoint_codec.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/chain_batch.h"
+#include "worker/numerics/batch/checkpoint_codec.h"
 
 namespace chainfleet {
 namespace {

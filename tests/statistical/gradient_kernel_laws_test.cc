@@ -9,7 +9,7 @@
 
 #include "tests/support/langevin_law.h"
 #include "tests/support/linear_law.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 namespace {

@@ -11,9 +11,9 @@
 #include "core/domain/cholesky.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/checkpoint_codec.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/chain_batch.h"
+#include "worker/numerics/batch/checkpoint_codec.h"
 
 namespace chainfleet {
 namespace {

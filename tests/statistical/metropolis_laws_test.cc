@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/support/kernel_rows.h"
-#include "worker/numerics/gaussian_potential.h"
+#include "worker/numerics/potentials/gaussian_potential.h"
 #include "worker/numerics/samplers/noisy_acceptance.h"
 
 namespace chainfleet {

@@ -14,7 +14,7 @@
 
 #include "tests/support/kernel_rows.h"
 #include "tests/support/regression_dataset.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
 
 namespace chainfleet {
 namespace {

@@ -16,8 +16,8 @@
 #include "core/domain/sweep_points.h"
 #include "tests/support/estimate.h"
 #include "tests/support/regression_dataset.h"
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 namespace {

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/checkpoint_codec.h"
+#include "worker/numerics/batch/chain_batch.h"
+#include "worker/numerics/batch/checkpoint_codec.h"
 
 namespace chainfleet {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/diagnostics/ess.h"
 #include "tests/support/kolmogorov_smirnov.h"
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 namespace {

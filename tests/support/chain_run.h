@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 

@@ -16,9 +16,9 @@
 #include "core/domain/sweep_points.h"
 #include "tests/support/fake_cuda/fake_gpu.h"
 #include "tests/support/network_chains.h"
-#include "worker/numerics/checkpoint_codec.h"
-#include "worker/numerics/device.h"
-#include "worker/numerics/report/gradient_variance.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/checkpoint_codec.h"
+#include "worker/numerics/tracing/gradient_variance.h"
 
 namespace chainfleet {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/support/fake_clock.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/support/estimate.h"
-#include "worker/numerics/chain_batch.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
+#include "worker/numerics/batch/chain_batch.h"
 #include "worker/numerics/samplers/kernel.h"
 
 namespace chainfleet::testing {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 
 namespace chainfleet {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "worker/numerics/predictor.h"
+#include "worker/numerics/predict/predictor.h"
 
 namespace chainfleet {
 

@@ -9,10 +9,10 @@
 
 #include "core/base/check.h"
 #include "core/base/rng_key.h"
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/predict/draw_pass.h"
 #include "worker/numerics/predict/stack_cache.h"
-#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 

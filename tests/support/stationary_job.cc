@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/domain/sweep_points.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
 
 namespace chainfleet::testing {
 

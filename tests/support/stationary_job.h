@@ -7,7 +7,7 @@
 
 #include "core/domain/job_spec.h"
 #include "tests/support/langevin_law.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet::testing {
 

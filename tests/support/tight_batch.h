@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 
 namespace chainfleet {
 

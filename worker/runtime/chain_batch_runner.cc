@@ -9,8 +9,8 @@
 #include "core/base/log.h"
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
-#include "worker/numerics/device_memory.h"
-#include "worker/numerics/torch_errors.h"
+#include "worker/numerics/arena/device_memory.h"
+#include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "worker/numerics/chain_batch.h"
+#include "worker/numerics/batch/chain_batch.h"
 #include "worker/runtime/chain_loader.h"
 #include "worker/runtime/session/draw_uploader.h"
 #include "worker/runtime/session/held_chains.h"
@@ -28,9 +28,9 @@ using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatc
 //
 // Draws gather in a draft per chain. The draft is closed into one upload, with the resume point of that moment, when
 // the next draw would take it over limits::kSegmentBytes, at limits::kSegmentAge, at collect.segment_draws, or when the
-// chain ends or is handed back. Without draws a resume point alone goes up every resume_point_every_steps, or by time: a
-// chain's first here after limits::kResumePointInterval, each later one when so long has passed that saving all chains
-// of the job takes 1/limits::kResumePointFactor of it. No batch steps while one of its uploads waits for room.
+// chain ends or is handed back. Without draws a resume point alone goes up every resume_point_every_steps, or by time:
+// a chain's first here after limits::kResumePointInterval, each later one when so long has passed that saving all
+// chains of the job takes 1/limits::kResumePointFactor of it. No batch steps while one of its uploads waits for room.
 class ChainBatchRunner {
  public:
   ChainBatchRunner(std::shared_ptr<const JobPlan> plan, JobInputs inputs, ChainBatchFactory factory, HeldChains* held,

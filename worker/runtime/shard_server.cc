@@ -8,7 +8,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/log.h"
-#include "worker/numerics/torch_errors.h"
+#include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
 #include "core/domain/prediction.h"
-#include "worker/numerics/predictor.h"
+#include "worker/numerics/predict/predictor.h"
 #include "worker/runtime/chain_loader.h"
 #include "worker/runtime/draw_cache.h"
 #include "worker/runtime/session/runtime_observer.h"

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/report/markup.h"
 #include "client/cli/report/plot.h"
 #include "client/cli/report/score_charts.h"
-#include "client/cli/table.h"
+#include "client/cli/views/markup.h"
+#include "client/cli/views/table.h"
 #include "core/base/limits.h"
 
 namespace chainfleet {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/report/markup.h"
 #include "client/cli/report/png.h"
+#include "client/cli/views/markup.h"
 
 namespace chainfleet {
 namespace {

@@ -1,7 +1,7 @@
 #include "client/cli/report/figure.h"
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/report/markup.h"
+#include "client/cli/views/markup.h"
 
 namespace chainfleet {
 

@@ -4,17 +4,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "client/cli/evaluation_view.h"
-#include "client/cli/job_view.h"
 #include "client/cli/report/corruption_chart.h"
 #include "client/cli/report/example_pictures.h"
 #include "client/cli/report/figure.h"
 #include "client/cli/report/flatness_chart.h"
-#include "client/cli/report/markup.h"
 #include "client/cli/report/score_charts.h"
 #include "client/cli/report/style.h"
 #include "client/cli/report/summary.h"
 #include "client/cli/report/trace_chart.h"
+#include "client/cli/views/evaluation_view.h"
+#include "client/cli/views/job_view.h"
+#include "client/cli/views/markup.h"
 #include "core/base/version.h"
 
 namespace chainfleet {

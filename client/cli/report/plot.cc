@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/report/markup.h"
+#include "client/cli/views/markup.h"
 
 namespace chainfleet {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/report/plot.h"
-#include "client/cli/table.h"
+#include "client/cli/views/table.h"
 
 namespace chainfleet {
 namespace {

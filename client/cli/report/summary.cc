@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/evaluation_view.h"
-#include "client/cli/job_view.h"
 #include "client/cli/output.h"
-#include "client/cli/report/markup.h"
 #include "client/cli/report/scale.h"
 #include "client/cli/report/score_charts.h"
-#include "client/cli/report_view.h"
-#include "client/cli/table.h"
+#include "client/cli/views/evaluation_view.h"
+#include "client/cli/views/job_view.h"
+#include "client/cli/views/markup.h"
+#include "client/cli/views/report_view.h"
+#include "client/cli/views/table.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace chainfleet {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/report/markup.h"
-#include "client/cli/table.h"
+#include "client/cli/views/markup.h"
+#include "client/cli/views/table.h"
 
 namespace chainfleet {
 namespace {

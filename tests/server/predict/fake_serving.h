@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/executor.h"
 #include "core/base/rng_key.h"
-#include "server/predict/draw_catalog.h"
-#include "server/predict/shard_port.h"
+#include "server/predict/serving/draw_catalog.h"
+#include "server/predict/serving/shard_port.h"
 
 namespace chainfleet::testing {
 

@@ -1,4 +1,4 @@
-#include "server/rpc/object_checks.h"
+#include "server/intake/object_checks.h"
 
 #include <set>
 

@@ -6,7 +6,7 @@
 #include "core/store/draw_codec/segment_codec.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/worker_fixture.h"
-#include "worker/numerics/torch_errors.h"
+#include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
 namespace {

@@ -1,5 +1,5 @@
 // Memory of a GPU, on a fake one: what a batch that is split gives back, and what a worker says of it.
-#include "worker/numerics/device_memory.h"
+#include "worker/numerics/arena/device_memory.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "tests/support/synthetic_dataset.h"
 #include "tests/support/tight_batch.h"
 #include "tests/support/worker_fixture.h"
-#include "worker/numerics/device.h"
+#include "worker/numerics/arena/device.h"
 
 namespace chainfleet {
 namespace {

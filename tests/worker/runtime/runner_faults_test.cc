@@ -18,7 +18,7 @@
 #include "tests/support/synthetic_dataset.h"
 #include "tests/support/tight_batch.h"
 #include "tests/support/worker_fixture.h"
-#include "worker/numerics/torch_errors.h"
+#include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
 namespace {

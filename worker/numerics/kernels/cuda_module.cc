@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "worker/numerics/kernels/cuda_abi.h"
-#include "worker/numerics/late_copy.h"
+#include "worker/numerics/tensors/late_copy.h"
 
 namespace chainfleet {
 namespace {

@@ -8,7 +8,7 @@
 #include "worker/numerics/kernels/minibatch_ids.h"
 #include "worker/numerics/kernels/pass.h"
 #include "worker/numerics/kernels/update.h"
-#include "worker/numerics/late.h"
+#include "worker/numerics/tensors/late.h"
 
 namespace chainfleet {
 

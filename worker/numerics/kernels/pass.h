@@ -1,13 +1,13 @@
 // Elementwise passes over the rows of a few arenas: what samplers do between gradients. Each is one pass over memory
-// with its noise made on the way; the two hottest updates have an interface of their own (update.h). What a pass does to
-// one parameter is in pass_ops.h. Raw pointers and plain values only: the same contract for the CPU and for a GPU
+// with its noise made on the way; the two hottest updates have an interface of their own (update.h). What a pass does
+// to one parameter is in pass_ops.h. Raw pointers and plain values only: the same contract for the CPU and for a GPU
 // (cuda_abi.h).
 #pragma once
 
 #include <cstdint>
 
 #include "core/base/rng_key.h"
-#include "worker/numerics/tensor_span.h"
+#include "worker/numerics/tensors/tensor_span.h"
 
 namespace chainfleet {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "core/base/rng_key.h"
-#include "worker/numerics/tensor_span.h"
+#include "worker/numerics/tensors/tensor_span.h"
 
 namespace chainfleet {
 

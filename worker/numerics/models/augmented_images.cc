@@ -5,7 +5,7 @@
 #include <ATen/ops/where.h>
 
 #include "core/base/check.h"
-#include "worker/numerics/tensor_view.h"
+#include "worker/numerics/arena/tensor_view.h"
 
 namespace chainfleet {
 

@@ -14,7 +14,7 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/zeros.h>
 
-#include "worker/numerics/tensor_view.h"
+#include "worker/numerics/arena/tensor_view.h"
 
 namespace chainfleet {
 namespace {

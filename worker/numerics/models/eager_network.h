@@ -9,7 +9,7 @@
 
 #include "core/domain/network_shape.h"
 #include "worker/numerics/models/example_norms.h"
-#include "worker/numerics/potential.h"
+#include "worker/numerics/potentials/potential.h"
 
 namespace chainfleet {
 

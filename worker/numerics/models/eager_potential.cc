@@ -16,16 +16,16 @@
 #include <vector>
 
 #include "core/base/mutex.h"
-#include "worker/numerics/batch_ids.h"
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/dataset/input_rows.h"
-#include "worker/numerics/late_copy.h"
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/scripted_network.h"
-#include "worker/numerics/models/single_threaded.h"
-#include "worker/numerics/tensor_view.h"
+#include "worker/numerics/potentials/batch_ids.h"
+#include "worker/numerics/tensors/late_copy.h"
+#include "worker/numerics/tensors/single_threaded.h"
 
 namespace chainfleet {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/domain/network_shape.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/models/network_settings.h"
-#include "worker/numerics/potential.h"
+#include "worker/numerics/potentials/potential.h"
 
 namespace chainfleet {
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/kernels/square_sum.h"
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/fused_network.h"
 #include "worker/numerics/models/network_curvature.h"
-#include "worker/numerics/models/single_threaded.h"
-#include "worker/numerics/tensor_view.h"
+#include "worker/numerics/tensors/single_threaded.h"
 
 namespace chainfleet {
 namespace {

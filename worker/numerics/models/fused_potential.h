@@ -6,7 +6,7 @@
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/models/architecture.h"
 #include "worker/numerics/models/network_settings.h"
-#include "worker/numerics/potential.h"
+#include "worker/numerics/potentials/potential.h"
 
 namespace chainfleet {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/domain/network_shape.h"
-#include "worker/numerics/curvature.h"
 #include "worker/numerics/likelihoods/likelihood.h"
+#include "worker/numerics/potentials/curvature.h"
 
 namespace chainfleet {
 

@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/domain/worker_protocol.h"
-#include "worker/numerics/potential.h"
+#include "worker/numerics/potentials/potential.h"
 
 namespace chainfleet {
 

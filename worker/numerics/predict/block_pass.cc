@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "worker/numerics/models/fused_network.h"
-#include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/predict/draw_pass.h"
+#include "worker/numerics/tensors/single_threaded.h"
 
 namespace chainfleet {
 namespace {

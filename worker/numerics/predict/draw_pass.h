@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "worker/numerics/draw_stack.h"
+#include "worker/numerics/predict/draw_stack.h"
+#include "worker/numerics/predict/prediction_sums.h"
+#include "worker/numerics/predict/predictor.h"
 #include "worker/numerics/predict/row_source.h"
-#include "worker/numerics/prediction_sums.h"
-#include "worker/numerics/predictor.h"
-#include "worker/numerics/served_model.h"
+#include "worker/numerics/predict/served_model.h"
 
 namespace chainfleet {
 

@@ -7,7 +7,7 @@
 #include <list>
 #include <vector>
 
-#include "worker/numerics/draw_stack.h"
+#include "worker/numerics/predict/draw_stack.h"
 
 namespace chainfleet {
 

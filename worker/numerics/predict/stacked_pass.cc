@@ -8,10 +8,10 @@
 
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/fused_network.h"
-#include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/predict/device_rows.h"
 #include "worker/numerics/predict/draw_pass.h"
 #include "worker/numerics/predict/stack_cache.h"
+#include "worker/numerics/tensors/single_threaded.h"
 
 namespace chainfleet {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/samplers/full_data.h"
 #include "worker/numerics/samplers/known_gradient.h"
 #include "worker/numerics/samplers/row_pass.h"
-#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/kernels/square_sum.h"
-#include "worker/numerics/models/single_threaded.h"
 #include "worker/numerics/samplers/anchored_langevin.h"
 #include "worker/numerics/samplers/full_data.h"
 #include "worker/numerics/samplers/laplace_gaussian.h"
-#include "worker/numerics/tensor_view.h"
+#include "worker/numerics/tensors/single_threaded.h"
 
 namespace chainfleet {
 namespace {

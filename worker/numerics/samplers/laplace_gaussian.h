@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "worker/numerics/curvature.h"
-#include "worker/numerics/layout.h"
+#include "worker/numerics/arena/layout.h"
+#include "worker/numerics/potentials/curvature.h"
 
 namespace chainfleet {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/samplers/anchored_langevin.h"
-#include "worker/numerics/tensor_view.h"
 
 namespace chainfleet {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "core/base/rng_key.h"
 #include "core/domain/progress_record.h"
+#include "worker/numerics/arena/theta_arena.h"
 #include "worker/numerics/kernels/update.h"
-#include "worker/numerics/minibatch.h"
-#include "worker/numerics/potential.h"
-#include "worker/numerics/theta_arena.h"
+#include "worker/numerics/potentials/minibatch.h"
+#include "worker/numerics/potentials/potential.h"
 
 namespace chainfleet {
 

@@ -13,7 +13,7 @@
 #include "worker/numerics/kernels/lanes.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/scripted_network.h"
-#include "worker/numerics/models/single_threaded.h"
+#include "worker/numerics/tensors/single_threaded.h"
 
 namespace chainfleet {
 namespace {

@@ -1,0 +1,49 @@
+#include "client/cli/verbs/follow.h"
+
+#include <cstdio>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/terminal.h"
+#include "client/cli/views/job_view.h"
+
+namespace chainfleet {
+
+void DetachOnInterrupt(const std::string& job) {
+  ExitOnInterrupt(absl::StrCat("\ndetached, the job goes on; to re-attach: chainfleet watch ", job, "\n"));
+}
+
+absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::Duration timeout) {
+  LiveText text(stderr);
+  v1::Job newest;
+  std::string shown;
+  CHAINFLEET_RETURN_IF_ERROR(client->WatchJob(job, timeout, [&](const v1::Job& update) {
+    if (newest.id().empty()) DetachOnInterrupt(update.id());
+    newest = update;
+    text.Show(ProgressLine(update));
+    const int64_t tenth = update.steps_total() == 0 ? 0 : 10 * update.steps_done() / update.steps_total();
+    const std::string stage = absl::StrCat(v1::Job::State_Name(update.state()), tenth);
+    if (!text.live() && stage != shown) std::fprintf(stderr, "%s\n", ProgressLine(update).c_str());
+    shown = stage;
+  }));
+  return newest;
+}
+
+absl::Status OutcomeOf(const v1::Job& job) {
+  if (job.state() == v1::Job::SUCCEEDED || job.state() == v1::Job::SUCCEEDED_EARLY) return absl::OkStatus();
+  std::map<std::pair<v1::ChainState, std::string>, std::vector<int32_t>> failed;
+  for (const v1::Chain& chain : job.chains()) {
+    if (chain.state() != v1::FAILED && chain.state() != v1::DIVERGED) continue;
+    failed[{chain.state(), chain.reason()}].push_back(chain.id().index());
+  }
+  std::vector<std::string> reasons;
+  for (const auto& [why, chains] : failed) {
+    reasons.push_back(absl::StrCat(chains.size() == 1 ? "chain " : "chains ", absl::StrJoin(chains, ", "), " ",
+                                   v1::ChainState_Name(why.first), ": ", why.second));
+  }
+  return absl::AbortedError(absl::StrCat("job ", job.id(), " ended ", v1::Job::State_Name(job.state()),
+                                         reasons.empty() ? "" : ": ", absl::StrJoin(reasons, "; ")));
+}
+
+}  // namespace chainfleet

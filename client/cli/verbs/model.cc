@@ -1,0 +1,53 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/cli/verbs/named_content.h"
+#include "client/cli/verbs/verbs.h"
+
+namespace chainfleet {
+namespace {
+
+Table ModelTable(const std::vector<v1::StoredModel>& models) {
+  Table table({"MODEL", ">SIZE", "SHA-256"});
+  for (const v1::StoredModel& model : models) {
+    table.AddRow({model.name(), FormatBytes(model.object().size_bytes()), model.object().sha256().substr(0, 12)});
+  }
+  return table;
+}
+
+absl::Status Put(Invocation* run, const std::string& name, const std::string& file) {
+  return PutNamed<v1::StoredModel>(run, "model", name, ModelTable, [&](Client* client, const auto& on_sent) {
+    return client->PutModel(name, file, on_sent);
+  });
+}
+
+absl::Status ListModels(Invocation* run) {
+  return ListNamed<v1::StoredModel>(run, "models", ModelTable, &Client::ListModels);
+}
+
+}  // namespace
+
+void AddModel(CLI::App* program, Invocation* run) {
+  struct Options {
+    std::string name, file;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* model = AddGroup(program, "model", "Put and list TorchScript modules");
+  CLI::App* put =
+      AddVerb(model, run, "put", "Upload a module that torch.jit.save wrote; repeating the same file is allowed",
+              "  chainfleet model put mine mine.pt    # a job file then says  model: {torchscript: mine}",
+              [=] { return Put(run, options->name, options->file); });
+  put->add_option("NAME", options->name, "Name of the model")->required();
+  put->add_option("FILE", options->file, "The .pt file. Workers run its code: put only what you trust")
+      ->required()
+      ->check(CLI::ExistingFile);
+  CLI::App* list =
+      AddVerb(model, run, "list", "All stored modules", "  chainfleet model list", [=] { return ListModels(run); });
+  for (CLI::App* verb : {put, list}) {
+    AddServerOptions(verb, run);
+    AddOutputOption(verb, run);
+  }
+}
+
+}  // namespace chainfleet

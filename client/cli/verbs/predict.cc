@@ -1,0 +1,308 @@
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/input_array.h"
+#include "client/cli/output_file.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs/verbs.h"
+#include "client/cli/views/table.h"
+#include "core/base/limits.h"
+#include "core/domain/prediction_rows.h"
+#include "core/formats/npz.h"
+#include "core/wire/predict_wire.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kRequestBytes = limits::kMiB;  // of inputs
+constexpr int64_t kReplyBytes = limits::kMaxMessageBytes / 2;
+constexpr int64_t kFirstRows = 256;  // of the first request, which says how many classes there are
+constexpr int64_t kTableRows = 10;
+
+struct PredictOptions {
+  std::string job, point, input, output, priority;
+  std::vector<std::string> kinds;
+  std::vector<int32_t> chains;
+  int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
+  int64_t version = 0;
+  int64_t rows = kTableRows;
+  bool anytime = false, members_too = false, include_failed = false;
+  std::vector<double> quantiles;
+};
+
+v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs) {
+  v1::PredictRequest request;
+  request.set_job(options.job);
+  v1::DrawSelection* selection = request.mutable_selection();
+  selection->set_members(options.members);
+  selection->set_every(options.every);
+  selection->set_max_draws(options.max_draws);
+  selection->mutable_chains()->Add(options.chains.begin(), options.chains.end());
+  selection->set_version(options.version);
+  selection->set_point(options.point);
+  selection->set_include_failed(options.include_failed);
+  for (const std::string& kind : options.kinds) selection->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
+  request.set_min_draws(options.min_draws);
+  request.set_anytime(options.anytime);
+  request.set_member_probabilities(options.members_too);
+  request.set_priority(options.priority);
+  request.mutable_quantiles()->Add(options.quantiles.begin(), options.quantiles.end());
+  request.mutable_inputs()->set_type(inputs.type == ArrayType::kUint8 ? v1::UINT8 : v1::FLOAT32);
+  request.mutable_inputs()->mutable_shape()->Add(inputs.shape.begin(), inputs.shape.end());
+  return request;
+}
+
+// How many rows a request like that of `reply` may have.
+int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
+  int64_t reply_row_bytes = 0;
+  for (const ScoreField& field : ScoresOfTarget(reply.num_classes)) {
+    reply_row_bytes += 2 * static_cast<int64_t>(sizeof(double)) * (field.per_class ? reply.num_classes : 1);
+  }
+  reply_row_bytes += static_cast<int64_t>(2 * reply.quantiles.size() * sizeof(double)) / reply.num_rows;
+  for (const Members& members : reply.members) {
+    const size_t values = members.probabilities.size() + members.mean.size() + members.variance.size();
+    reply_row_bytes += static_cast<int64_t>(values * sizeof(float)) / reply.num_rows;
+  }
+  return std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
+}
+
+// All rows in requests below the message limit, every one on the version that the first reply names.
+absl::StatusOr<Prediction> PredictAll(Invocation* run, const PredictOptions& options, const Array& inputs) {
+  v1::PredictRequest request = RequestOf(options, inputs);
+  v1::Tensor* tensor = request.mutable_inputs();
+  const int64_t num_rows = inputs.shape[0];
+  const int64_t row_bytes = std::max<int64_t>(1, static_cast<int64_t>(inputs.bytes.size()) / num_rows);
+  int64_t rows_per_request = std::clamp<int64_t>(kRequestBytes / row_bytes, 1, options.members_too ? 1 : kFirstRows);
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  Prediction all;
+  LiveText text(stderr);
+  for (int64_t row = 0; row < num_rows;) {
+    const int64_t count = std::min(rows_per_request, num_rows - row);
+    tensor->set_shape(0, count);
+    tensor->set_data(inputs.bytes.substr(static_cast<size_t>(row * row_bytes), static_cast<size_t>(count * row_bytes)));
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse reply, client.Predict(request));
+    CHAINFLEET_ASSIGN_OR_RETURN(Prediction part, FromProto(reply));
+    rows_per_request = RowsPerRequest(part, row_bytes);
+    AppendRows(std::move(part), &all);
+    row += count;
+    // The same job and draws for all rows, whatever is committed or created meanwhile.
+    request.set_job(all.job);
+    request.mutable_selection()->set_version(all.version);
+    text.Show(absl::StrCat(row, " of ", num_rows, " rows"));
+  }
+  text.Clear();
+  return all;
+}
+
+template <typename T>
+Array ArrayOf(const std::vector<T>& values, std::vector<int64_t> shape) {
+  return {std::is_same_v<T, double> ? ArrayType::kFloat64 : ArrayType::kFloat32, std::move(shape),
+          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))};
+}
+
+bool LearnsNumbers(const Prediction& all) { return all.num_classes == 0; }
+bool HasErrors(const Prediction& all) { return !all.errors.mean_probability.empty() || !all.errors.mean.empty(); }
+
+// Every array of `scores` under its own name and `suffix`: [n], or [n, K].
+void AddArrays(const Prediction& all, const PredictiveScores& scores, const std::string& suffix,
+               std::map<std::string, Array>* arrays) {
+  for (const ScoreField& field : ScoresOfTarget(all.num_classes)) {
+    if ((scores.*field.values).empty()) continue;
+    std::vector<int64_t> shape = {all.num_rows};
+    if (field.per_class) shape.push_back(all.num_classes);
+    (*arrays)[field.name + suffix] = ArrayOf(scores.*field.values, shape);
+  }
+}
+
+// Of each chain and kind: member_KIND_CHAIN_weights [S], _probabilities [S, n, K] or _mean and _variance [S, n].
+void AddMembers(const Prediction& all, const Members& members, std::map<std::string, Array>* arrays) {
+  const std::string prefix = absl::StrCat("member_", ToString(members.kind), "_", members.chain.index, "_");
+  const auto draws = static_cast<int64_t>(members.weights.size());
+  (*arrays)[prefix + "weights"] = ArrayOf(members.weights, {draws});
+  if (LearnsNumbers(all)) {
+    (*arrays)[prefix + "mean"] = ArrayOf(members.mean, {draws, all.num_rows});
+    (*arrays)[prefix + "variance"] = ArrayOf(members.variance, {draws, all.num_rows});
+  } else {
+    (*arrays)[prefix + "probabilities"] = ArrayOf(members.probabilities, {draws, all.num_rows, all.num_classes});
+  }
+}
+
+absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) {
+  std::map<std::string, Array> arrays;
+  AddArrays(all, all.scores, "", &arrays);
+  AddArrays(all, all.errors, "_error", &arrays);
+  for (const Members& members : all.members) AddMembers(all, members, &arrays);
+  if (!options.quantiles.empty()) {
+    const auto levels = static_cast<int64_t>(options.quantiles.size());
+    arrays["quantiles"] = ArrayOf(all.quantiles, {all.num_rows, levels});
+    if (!all.quantile_errors.empty()) {
+      arrays["quantiles_error"] = ArrayOf(all.quantile_errors, {all.num_rows, levels});
+    }
+    arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
+  return WriteOutputFile(options.output, bytes);
+}
+
+Table NumberTable(const PredictOptions& options, const Prediction& all) {
+  std::vector<std::string> header = {">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"};
+  for (const double level : options.quantiles) {
+    header.push_back(absl::StrCat(">Q ", level));
+    header.emplace_back(">MC ERROR");
+  }
+  Table table(header);
+  for (size_t row = 0; row < static_cast<size_t>(std::min(options.rows, all.num_rows)); ++row) {
+    std::vector<std::string> cells = {absl::StrCat(row), absl::StrCat(all.scores.mean[row]),
+                                      HasErrors(all) ? absl::StrCat(all.errors.mean[row]) : "-",
+                                      absl::StrCat(all.scores.variance_aleatoric[row]),
+                                      absl::StrCat(all.scores.variance_epistemic[row])};
+    const size_t levels = options.quantiles.size();
+    for (size_t at = row * levels; at < (row + 1) * levels; ++at) {
+      cells.push_back(absl::StrCat(all.quantiles[at]));
+      cells.push_back(all.quantile_errors.empty() || std::isnan(all.quantile_errors[at])
+                          ? "-"
+                          : absl::StrCat(all.quantile_errors[at]));
+    }
+    table.AddRow(cells);
+  }
+  return table;
+}
+
+Table ClassTable(const PredictOptions& options, const Prediction& all) {
+  Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
+  const int64_t k = all.num_classes;
+  for (int64_t row = 0; row < std::min(options.rows, all.num_rows); ++row) {
+    const PredictiveScores& scores = all.scores;
+    const auto begin = scores.mean_probability.begin() + row * k;
+    const int64_t best = std::max_element(begin, begin + k) - begin;
+    const auto at = static_cast<size_t>(row);
+    const double error = HasErrors(all) ? all.errors.mean_probability[static_cast<size_t>(row * k + best)] : NAN;
+    table.AddRow({absl::StrCat(row), absl::StrCat(best), Fixed(begin[best], 4), Fixed(error, 4),
+                  Fixed(scores.predictive_entropy[at], 4), Fixed(scores.mutual_information[at], 4)});
+  }
+  return table;
+}
+
+std::string PredictionTable(const PredictOptions& options, const Prediction& all) {
+  std::string text = (LearnsNumbers(all) ? NumberTable(options, all) : ClassTable(options, all)).Render();
+  if (all.num_rows > options.rows) {
+    absl::StrAppend(&text, "... and ", all.num_rows - options.rows,
+                    " more rows: --rows, or --output FILE.npz for all\n");
+  }
+  return text;
+}
+
+// What the server would refuse only after the inputs were sent.
+absl::Status CheckOptions(const PredictOptions& options) {
+  for (const double level : options.quantiles) {
+    if (level > 0 && level < 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--quantiles: ", level, " is not a level above 0 and below 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Predict(Invocation* run, const PredictOptions& options) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options));
+  CHAINFLEET_ASSIGN_OR_RETURN(const Array inputs, ReadInputArray(options.input));
+  if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
+  CHAINFLEET_ASSIGN_OR_RETURN(const Prediction all, PredictAll(run, options, inputs));
+  std::cerr << all.job << " version " << all.version << (all.point.empty() ? "" : " at " + all.point) << ": average of "
+            << all.draws_used << " of " << all.draws_in_version << " draws\n";
+  if (options.output.empty()) {
+    PrintOne(std::cout, run->format, ToProto(all), all.job, [&] { return PredictionTable(options, all); });
+    return absl::OkStatus();
+  }
+  CHAINFLEET_RETURN_IF_ERROR(WriteNpzFile(options, all));
+  std::cerr << all.num_rows << " rows written to " << options.output << "\n";
+  return absl::OkStatus();
+}
+
+void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
+  verb->add_option("--kinds", options->kinds, "theta, theta_a or both with a comma; default: all that the job keeps")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"theta", "theta_a"}))
+      ->option_text("KINDS");
+  verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
+      ->delimiter(',')
+      ->check(CountAtLeast(0))
+      ->option_text("CHAINS");
+  verb->add_option("--members", options->members, "Only the newest K draws of each chain")
+      ->check(CountAtLeast(1))
+      ->option_text("K");
+  verb->add_option("--every", options->every, "Only every K-th of the selected draws, counted back from the newest")
+      ->check(CountAtLeast(1))
+      ->option_text("K");
+  verb->add_option("--max-draws", options->max_draws,
+                   "At most the newest N of the selected draws, evenly over the chains")
+      ->check(CountAtLeast(1))
+      ->option_text("N");
+  verb->add_option("--version", options->version, "Version of the job's draws; default: the newest")
+      ->check(CountAtLeast(1))
+      ->option_text("V");
+  verb->add_flag("--include-failed", options->include_failed, "Also use the draws of chains that FAILED or DIVERGED");
+  verb->add_flag("--anytime", options->anytime,
+                 "Average as many draws as fit into --timeout, the newest of each chain first; the reported errors "
+                 "do not cover drift of the chains");
+  verb->add_option("--min-draws", options->min_draws,
+                   "Accept an average over at least N draws if time or workers run out")
+      ->check(CountAtLeast(1))
+      ->option_text("N");
+}
+
+}  // namespace
+
+void AddPredict(CLI::App* program, Invocation* run) {
+  const auto options = std::make_shared<PredictOptions>();
+  CLI::App* verb = AddVerb(
+      program, run, "predict",
+      "Bayesian model average over a job's draws: class probabilities, or numbers, and how sure they are",
+      "  chainfleet predict @latest --input x.npy\n"
+      "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
+      "--kinds theta --members 2\n"
+      "  chainfleet predict wine --input x.npy --quantiles 0.05,0.5,0.95 --anytime --timeout 200ms\n\n"
+      "p.npz holds mean_probability and log_probability [rows, classes]; max_probability, predictive_entropy,\n"
+      "expected_entropy, mutual_information and variation_ratio [rows], in nats. Of a job that learns numbers: mean,\n"
+      "variance_aleatoric and variance_epistemic [rows], quantiles [rows, levels] and quantile_levels. The Monte "
+      "Carlo\n"
+      "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
+      "classes] or _mean and _variance [draws, rows]; draws oldest first.",
+      [=] { return Predict(run, *options); });
+  AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
+  AddPointOption(verb, &options->point);
+  verb->add_option("--input", options->input,
+                   "uint8, float32 or float64 .npy [rows, ...]; numeric CSV [rows, columns], inputs only; IDX images;\n"
+                   ".gz of these is fine; or a Zarr array, or x of a Zarr group, as a folder or zipped")
+      ->required()
+      ->check(CLI::ExistingPath)
+      ->option_text("FILE");
+  verb->add_option("--output", options->output, "Write an .npz instead of printing")
+      ->check(CLI::Validator(
+          [](const std::string& path) {
+            return path.ends_with(".npz") ? "" : "\"" + path + "\" does not end in .npz, the only format written";
+          },
+          ""))
+      ->option_text("FILE.npz");
+  AddChoiceOfDraws(verb, options.get());
+  verb->add_option("--quantiles", options->quantiles,
+                   "Also report these quantiles of predicted numbers, such as 0.05,0.5,0.95")
+      ->delimiter(',')
+      ->option_text("LEVELS");
+  verb->add_flag("--member-probabilities", options->members_too, "Also report the probabilities of each single draw");
+  verb->add_option("--priority", options->priority, "low, normal or high: order of requests that wait; default: normal")
+      ->check(CLI::IsMember({"low", "normal", "high"}))
+      ->option_text("PRIORITY");
+  verb->add_option("--rows", options->rows, "Rows to print")->check(CountAtLeast(1))->option_text("N");
+  AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
+}
+
+}  // namespace chainfleet

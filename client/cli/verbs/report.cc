@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/output_file.h"
+#include "client/cli/report/example_pictures.h"
+#include "client/cli/report/page.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs/verbs.h"
+#include "client/cli/views/table.h"
+#include "core/base/limits.h"
+#include "core/domain/sweep_spec.h"
+#include "core/wire/jobs_wire.h"
+#include "core/wire/types_wire.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kCurvePoints = 24;
+constexpr size_t kMostTraces = 8;                            // quantities, the first of them
+constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // of one call for rows
+
+struct ReportOptions {
+  std::string job, output, point, dataset, ood, evaluation;
+  std::vector<std::string> corruptions;
+  bool flatness = false;
+};
+
+absl::Status Usage(const std::string& message) { return WithReason(absl::InvalidArgumentError(message), kUsageReason); }
+
+// What -o of the other verbs takes, and what it means here is a file.
+absl::Status CheckOutput(const std::string& output) {
+  static const std::set<std::string> formats = {"table", "json", "jsonl", "yaml", "name"};
+  if (!formats.contains(output)) return absl::OkStatus();
+  return Usage(
+      absl::StrCat("-o of report is the file to write, such as report.html, not a format: `chainfleet evaluate "
+                   "JOB --dataset NAME -o ",
+                   output, "` prints the scores (a file of this name is ./", output, ")"));
+}
+
+// Its number; 0 without a sweep.
+absl::StatusOr<int32_t> PointAsked(const v1::Job& job, const std::string& point) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const JobSpec spec, FromProto(job.spec()));
+  auto found = FindPoint(spec.sweep, point);
+  if (!found.ok()) return Annotate(found.status(), "job " + job.id());
+  return found;
+}
+
+void Note(const std::string& text) { std::cerr << "report: " << text << "\n"; }
+
+// One that has its evaluation.
+absl::StatusOr<v1::EvaluationOperation> StoredEvaluation(Client* client, const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation operation, client->GetEvaluation(id));
+  if (operation.has_evaluation()) return operation;
+  return absl::FailedPreconditionError(
+      absl::StrCat("evaluation ", id, " is ", v1::EvaluationOperation::State_Name(operation.state()),
+                   operation.error().empty() ? "" : ": " + operation.error(),
+                   operation.state() == v1::EvaluationOperation::RUNNING
+                       ? ": report again when it is done, `chainfleet get evaluations` says when"
+                       : ": choose another, or make one with --dataset"));
+}
+
+// The newest that succeeded, of this point; nothing if there is none.
+absl::StatusOr<std::optional<v1::EvaluationOperation>> NewestEvaluation(Client* client, const v1::Job& job,
+                                                                        int32_t point) {
+  const auto operations = client->ListEvaluations(job.id());
+  if (absl::IsUnimplemented(operations.status())) return std::nullopt;  // a server of before
+  CHAINFLEET_RETURN_IF_ERROR(operations.status());
+  for (const v1::EvaluationOperation& operation : *operations) {
+    if (operation.state() != v1::EvaluationOperation::SUCCEEDED) continue;
+    const auto its_point = PointAsked(job, operation.request().selection().point());
+    if (!its_point.ok() || *its_point != point) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation stored, StoredEvaluation(client, operation.id()));
+    return stored;
+  }
+  return std::nullopt;
+}
+
+const v1::Dataset* Find(const std::vector<v1::Dataset>& datasets, const std::string& name) {
+  const auto found = std::ranges::find(datasets, name, &v1::Dataset::name);
+  return found == datasets.end() ? nullptr : &*found;
+}
+
+absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& options,
+                                        const std::vector<v1::Dataset>& datasets, const v1::Job& job) {
+  v1::EvaluateRequest request;
+  request.set_job(job.id());
+  request.set_dataset(options.dataset);
+  request.set_ood_dataset(options.ood);
+  request.mutable_selection()->set_point(options.point);
+  request.mutable_corruptions()->Add(options.corruptions.begin(), options.corruptions.end());
+  request.set_flatness(options.flatness);
+  const v1::Dataset* scored = Find(datasets, options.dataset);
+  if (scored != nullptr && scored->num_classes() > 0)
+    request.set_curve_points(kCurvePoints);  // its scores are of labels
+  LiveText text(stderr);
+  auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
+    text.Show(absl::StrCat("evaluating: ", progress.rows_done(), " of ", progress.rows_total(), " rows"));
+  });
+  text.Clear();
+  return evaluation;
+}
+
+// Returns when it was asked for if it is a stored one, else the end of time.
+absl::StatusOr<absl::Time> FillEvaluation(Client* client, const ReportOptions& options,
+                                          const std::vector<v1::Dataset>& datasets, ReportContents* contents) {
+  std::optional<v1::EvaluationOperation> stored;
+  if (!options.dataset.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, Evaluate(client, options, datasets, contents->job));
+  } else if (!options.evaluation.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(stored, StoredEvaluation(client, options.evaluation));
+    const v1::Evaluation& evaluation = stored->evaluation();
+    if (evaluation.job_id() != contents->job.id()) {
+      return Usage(absl::StrCat("evaluation ", options.evaluation, " is of job ", evaluation.job_id(), ", not of ",
+                                contents->job.id()));
+    }
+    if (contents->job.points_size() > 0) {
+      CHAINFLEET_ASSIGN_OR_RETURN(contents->point, PointAsked(contents->job, evaluation.point()));
+    }
+  } else {
+    CHAINFLEET_ASSIGN_OR_RETURN(stored, NewestEvaluation(client, contents->job, contents->point));
+    if (!stored && contents->job.spec().has_dataset()) {
+      Note("no evaluation of this job is stored, so the page is without scores: name a data set with --dataset");
+    }
+  }
+  if (!stored) return absl::InfiniteFuture();
+  contents->evaluation = std::move(*stored->mutable_evaluation());
+  return FromProto(stored->created_at());
+}
+
+absl::Status FillTraces(Client* client, ReportContents* contents) {
+  std::vector<std::string> quantities = {"energy"};
+  for (const v1::Job::Diagnostic& diagnostic : contents->job.diagnostics()) {
+    if (std::ranges::find(quantities, diagnostic.quantity()) == quantities.end()) {
+      quantities.push_back(diagnostic.quantity());
+    }
+  }
+  if (quantities.size() > kMostTraces) quantities.resize(kMostTraces);
+  for (const std::string& quantity : quantities) {
+    absl::StatusOr<v1::Traces> traces = client->GetTraces(contents->job.id(), quantity);
+    if (absl::IsNotFound(traces.status()) || absl::IsUnimplemented(traces.status())) continue;
+    CHAINFLEET_RETURN_IF_ERROR(traces.status());
+    const auto of_point = [&](const v1::Traces::Chain& chain) { return chain.point() == contents->point; };
+    if (std::ranges::any_of(traces->chains(), of_point)) contents->traces.push_back(*std::move(traces));
+  }
+  return absl::OkStatus();
+}
+
+// In calls of a size that one message carries.
+absl::StatusOr<v1::DatasetRowValues> ReadRows(Client* client, const v1::Dataset& dataset,
+                                              const std::vector<int64_t>& rows) {
+  int64_t row_bytes = dataset.input_type() == v1::UINT8 ? 1 : 4;
+  for (const int64_t side : dataset.input_shape()) row_bytes *= side;
+  const size_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 1, limits::kMaxExampleRows);
+  v1::DatasetRowValues all;
+  for (size_t begin = 0; begin < rows.size(); begin += most) {
+    const size_t end = std::min(rows.size(), begin + most);
+    const std::vector<int64_t> some(rows.begin() + static_cast<int64_t>(begin),
+                                    rows.begin() + static_cast<int64_t>(end));
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::DatasetRowValues read, client->ReadRows(dataset.name(), some));
+    all.mutable_inputs()->append(read.inputs());
+    all.set_type(read.type());
+    *all.mutable_shape() = read.shape();
+  }
+  if (all.shape_size() > 0) all.set_shape(0, static_cast<int64_t>(rows.size()));
+  return all;
+}
+
+// Pictures of what was evaluated, and the number of classes. The page does without a data set that is gone, or that has
+// been put since the evaluation was asked for: then another one had its name.
+void FillFromDatasets(Client* client, const std::vector<v1::Dataset>& datasets, absl::Time asked,
+                      ReportContents* contents) {
+  if (const v1::Dataset* trained_on = Find(datasets, contents->job.spec().dataset().name())) {
+    contents->num_classes = trained_on->num_classes();
+  }
+  if (!contents->evaluation || contents->evaluation->examples().empty()) return;
+  const v1::Dataset* shown = Find(datasets, contents->evaluation->dataset());
+  if (shown == nullptr || !IsPicture(shown->input_shape())) return;
+  if (FromProto(shown->created_at()) > asked) {
+    return Note(absl::StrCat("without pictures: data set ", shown->name(),
+                             " was put after the evaluation was asked for, which was of an earlier one of this name"));
+  }
+  std::vector<int64_t> rows;
+  for (const v1::ExampleRow& example : contents->evaluation->examples()) rows.push_back(example.row());
+  const auto read = ReadRows(client, *shown, rows);
+  if (read.ok()) {
+    contents->example_rows = *read;
+  } else {
+    Note(absl::StrCat("without pictures: ", std::string(read.status().message())));
+  }
+}
+
+absl::Status Write(const std::string& output, const std::string& html) {
+  if (output == "-") {
+    std::cout << html;
+    std::cout.flush();
+    return std::cout ? absl::OkStatus() : absl::FailedPreconditionError("cannot write to stdout");
+  }
+  CHAINFLEET_RETURN_IF_ERROR(WriteOutputFile(output, html));
+  Note(absl::StrCat("wrote ", output, " (", FormatBytes(static_cast<int64_t>(html.size())), ")"));
+  return absl::OkStatus();
+}
+
+// Also of an alias, by the job whose version it names.
+absl::StatusOr<v1::Job> JobNamed(Client* client, const std::string& name) {
+  absl::StatusOr<v1::Job> job = client->GetJob(name);
+  if (!absl::IsNotFound(job.status())) return job;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Alias> aliases, client->ListAliases());
+  const auto alias = std::ranges::find(aliases, name, &v1::Alias::name);
+  return alias == aliases.end() ? job : client->GetJob(alias->job_id());
+}
+
+absl::Status Report(Invocation* run, const ReportOptions& options) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckOutput(options.output));
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  ExitOnInterrupt("\ninterrupted: no report was written\n");
+  ReportContents contents;
+  CHAINFLEET_ASSIGN_OR_RETURN(contents.job, JobNamed(&client, options.job));
+  if (options.evaluation.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(contents.point, PointAsked(contents.job, options.point));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, client.ListDatasets());
+  CHAINFLEET_ASSIGN_OR_RETURN(const absl::Time asked, FillEvaluation(&client, options, datasets, &contents));
+  CHAINFLEET_RETURN_IF_ERROR(FillTraces(&client, &contents));
+  FillFromDatasets(&client, datasets, asked, &contents);
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo server, client.GetServerInfo());
+  contents.server_version = server.version();
+  contents.made_at = run->clock.Wall();
+  return Write(options.output, RenderReport(contents));
+}
+
+}  // namespace
+
+void AddReport(CLI::App* program, Invocation* run) {
+  const auto options = std::make_shared<ReportOptions>();
+  CLI::App* verb = AddVerb(
+      program, run, "report", "One HTML page of a job: scores, calibration, chains, certain and uncertain inputs",
+      "  chainfleet report @latest --dataset fashion-mnist-test --ood mnist-digits -o report.html\n"
+      "  chainfleet report @latest --dataset fashion-mnist-test --corruptions all --flatness -o report.html\n"
+      "  chainfleet report @latest -o report.html      # of the newest evaluation that is stored\n"
+      "  chainfleet report @latest -o - | gzip > report.html.gz",
+      [=] { return Report(run, *options); });
+  AddJobArgument(verb, &options->job);
+  verb->add_option("-o,--output", options->output, "The page to write, whole in itself; - for stdout")
+      ->required()
+      ->option_text("FILE");
+  CLI::Option* dataset =
+      verb->add_option("--dataset", options->dataset,
+                       "Evaluate on this data set with labels, or targets [the newest evaluation that is stored]")
+          ->option_text("NAME");
+  verb->add_option("--ood", options->ood, "Data set of other inputs: entropies beside, AUROC of telling them apart")
+      ->needs(dataset)
+      ->option_text("NAME");
+  verb->add_option("--corruptions", options->corruptions,
+                   "Also score rows changed by these, with commas between; or all")
+      ->delimiter(',')
+      ->needs(dataset)
+      ->option_text("NAMES");
+  verb->add_flag("--flatness", options->flatness,
+                 "Also the Fisher spectrum and the loss along lines, on the first 1,024 rows")
+      ->needs(dataset);
+  verb->add_option("--evaluation", options->evaluation, "Of this stored evaluation")
+      ->excludes(dataset)
+      ->option_text("ID");
+  AddPointOption(verb, &options->point);
+  AddServerOptions(verb, run);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,230 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/local_fleet.h"
+#include "client/cli/verbs/verbs.h"
+#include "core/base/file_system.h"
+#include "core/base/host_port.h"
+#include "core/base/random_bits.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kStartTimeout = absl::Seconds(60);
+constexpr int kFirstWorkerMetricsPort = 7410;
+constexpr absl::Duration kCallTimeout = absl::Seconds(5);
+
+struct UpOptions {
+  std::string data_folder = DefaultDataFolder();
+  std::string listen = kDefaultAddress;
+  bool listen_given = false;
+  std::string metrics_listen;
+  std::vector<std::string> devices = {"cpu"};
+  int workers = -1;  // two on the CPU, else one for each device
+  int threads = 0;   // of each worker; 0: cores / workers
+  absl::Duration lease = absl::ZeroDuration();
+  bool allow_modules = false, insecure = false;
+};
+
+// The well-known metrics ports go with the well-known port; several fleets on one machine must not collide.
+bool IsDefaultPort(const UpOptions& options) { return absl::EndsWith(options.listen, ":7400"); }
+
+// Where clients on this machine reach a server that listens at `listen`, once its port is known.
+std::string AddressOf(const std::string& listen, int port) {
+  const HostPort address = ParseHostPort(listen).value_or(HostPort{});
+  return absl::StrCat(address.is_any_host() ? "127.0.0.1" : address.host, ":", port);
+}
+
+bool AnyRuns(const std::vector<Daemon>& workers) {
+  return std::any_of(workers.begin(), workers.end(), [](const Daemon& worker) { return worker.Pid().has_value(); });
+}
+
+// Running workers keep dialling the address they were started with: a server that comes back takes its old port, unless
+// another is asked for by number.
+void KeepPort(const LocalFleet& fleet, UpOptions* options) {
+  const absl::StatusOr<int> port = fleet.Port();
+  const bool asked_by_number = options->listen_given && !absl::EndsWith(options->listen, ":0");
+  if (!port.ok() || asked_by_number || !AnyRuns(fleet.KnownWorkers())) return;
+  options->listen = absl::StrCat(ParseHostPort(options->listen).value_or(HostPort{}).host, ":", *port);
+}
+
+// What a daemon that should run said last, on stderr and as an error.
+absl::Status Ended(const Daemon& daemon) {
+  const std::vector<std::string> lines = daemon.LogTail();
+  for (const std::string& line : lines) std::cerr << daemon.name() << ": " << line << "\n";
+  return absl::FailedPreconditionError(absl::StrCat(
+      daemon.name(), " ended: ", lines.empty() ? "it said nothing" : lines.back(), "; its log is ", daemon.log_path()));
+}
+
+absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
+  std::error_code ignored;
+  std::filesystem::remove(fleet.ports_path(), ignored);  // of an earlier run
+  std::vector<std::string> arguments = {"--data-dir",   fleet.data_folder(), "--listen",
+                                        options.listen, "--port-file",       fleet.ports_path()};
+  std::string metrics = options.metrics_listen;
+  if (metrics.empty() && !IsDefaultPort(options)) metrics = "127.0.0.1:0";
+  if (!metrics.empty()) arguments.insert(arguments.end(), {"--metrics-listen", metrics});
+  if (options.lease > absl::ZeroDuration()) {
+    arguments.insert(arguments.end(), {"--lease", absl::FormatDuration(options.lease)});
+  }
+  if (options.allow_modules) arguments.push_back("--allow-modules");
+  if (options.insecure) arguments.push_back("--insecure");
+  return fleet.server().Start(arguments);
+}
+
+// The address of the server once it answers.
+absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& options, const LocalFleet& fleet) {
+  std::string address;
+  bool ended = false;
+  const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
+    ended = !fleet.server().Pid();
+    if (ended) return true;
+    const auto port = fleet.Port();
+    if (!port.ok()) return false;
+    address = AddressOf(options.listen, *port);
+    auto client = run.ConnectTo(address, kCallTimeout);
+    return client.ok() && client->GetServerInfo().ok();
+  });
+  if (ended) return Ended(fleet.server());
+  if (!up)
+    return absl::DeadlineExceededError(
+        absl::StrCat("the server does not answer; its log is ", fleet.server().log_path()));
+  return address;
+}
+
+absl::Status StartWorker(const UpOptions& options, int index, const std::string& address, const LocalFleet& fleet) {
+  const Daemon worker = fleet.worker(index);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = options.threads > 0 ? options.threads : std::max(1, cores / std::max(1, options.workers));
+  const int metrics_port = IsDefaultPort(options) ? kFirstWorkerMetricsPort + index : 0;  // 0: off
+  const std::string& device = options.devices[static_cast<size_t>(index) % options.devices.size()];
+  return worker.Start({"--server", address, "--id", worker.name(), "--device", device, "--threads",
+                       absl::StrCat(threads), "--cache-dir",
+                       absl::StrCat(fleet.data_folder(), "/cache/", worker.name()), "--metrics-port",
+                       absl::StrCat(metrics_port)});
+}
+
+// Until each of `workers` can take chains and shards.
+absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const std::vector<Daemon>& workers,
+                          const std::string& address) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run.ConnectTo(address, kCallTimeout));
+  std::optional<Daemon> ended;
+  const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
+    for (const Daemon& worker : workers) {
+      if (!worker.Pid()) ended.emplace(worker);
+    }
+    if (ended) return true;
+    const auto listed = client.ListWorkers();
+    return listed.ok() && std::all_of(workers.begin(), workers.end(), [&](const Daemon& worker) {
+             return std::any_of(listed->begin(), listed->end(),
+                                [&](const v1::Worker& w) { return w.id() == worker.name() && w.serving(); });
+           });
+  });
+  if (ended) return Ended(*ended);
+  if (!up)
+    return absl::DeadlineExceededError(
+        absl::StrCat("not all workers have reached the server; their logs are beside ", fleet.server().log_path()));
+  return absl::OkStatus();
+}
+
+// A server that asks callers for tokens asks workers for one of their own. Unless the environment has that, the fleet
+// keeps one for itself, as its workers may outlive its server.
+absl::Status GiveWorkersAToken(const LocalFleet& fleet) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto callers, TokenText(kCallerToken));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto workers, TokenText(kWorkerToken));
+  if (!callers || workers) return absl::OkStatus();
+  const std::string path = fleet.run_folder() + "/worker-token";
+  if (!RealFileSystem()->SizeBytes(path).ok()) {
+    const std::string token =
+        absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16), absl::Hex(RandomBits(), absl::kZeroPad16));
+    CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(path, token));
+  }
+  setenv("CHAINFLEET_WORKER_TOKEN_FILE", path.c_str(), 1);
+  return absl::OkStatus();
+}
+
+absl::Status Up(Invocation* run, UpOptions options) {
+  umask(S_IRWXG | S_IRWXO);  // logs and tokens are nobody else's to read
+  if (options.workers < 0) options.workers = options.devices[0] == "cpu" ? 2 : static_cast<int>(options.devices.size());
+  CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
+  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(fleet.run_folder()));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
+  CHAINFLEET_RETURN_IF_ERROR(GiveWorkersAToken(fleet));
+  const bool server_was_up = fleet.server().Pid().has_value();
+  if (!server_was_up) {
+    KeepPort(fleet, &options);
+    CHAINFLEET_RETURN_IF_ERROR(StartServer(options, fleet));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string address, AwaitServer(*run, options, fleet));
+
+  std::vector<Daemon> workers;
+  int started = 0;
+  for (int i = 0; i < options.workers; ++i) {
+    workers.push_back(fleet.worker(i));
+    if (workers.back().Pid()) continue;
+    CHAINFLEET_RETURN_IF_ERROR(StartWorker(options, i, address, fleet));
+    ++started;
+  }
+  CHAINFLEET_RETURN_IF_ERROR(AwaitWorkers(*run, fleet, workers, address));
+  const auto running = fleet.KnownWorkers();
+  std::cout << (server_was_up && started == 0 ? "already up" : "up") << ": server " << address << ", " << running.size()
+            << (running.size() == 1 ? " worker" : " workers") << ", data and logs in " << fleet.data_folder() << "\n";
+  if (address != kDefaultAddress) std::cerr << "export CHAINFLEET_ADDRESS=" << address << "\n";
+  std::cerr << "stop: chainfleet down --data-dir " << fleet.data_folder() << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddUp(CLI::App* program, Invocation* run) {
+  const auto options = std::make_shared<UpOptions>();
+  CLI::App* verb = AddVerb(program, run, "up", "Start a server and workers on this machine; running ones stay",
+                           "  chainfleet up\n"
+                           "  chainfleet up --device cuda:0,cuda:1\n"
+                           "  chainfleet up --data-dir /tmp/try --listen 127.0.0.1:0 --workers 1 --threads 2",
+                           [=] { return Up(run, *options); });
+  verb->add_option("--data-dir", options->data_folder,
+                   "State, draws, logs and pid files [" + options->data_folder + "]")
+      ->option_text("DIR");
+  verb->add_option_function<std::string>(
+          "--listen",
+          [=](const std::string& listen) {
+            options->listen = listen;
+            options->listen_given = true;
+          },
+          "Address of the server; port 0 takes a free one [127.0.0.1:7400]")
+      ->check([](const std::string& listen) { return std::string(ParseHostPort(listen).status().message()); })
+      ->option_text("HOST:PORT");
+  verb->add_option("--metrics-listen", options->metrics_listen, "Address of the server's metrics, or off")
+      ->option_text("HOST:PORT");
+  verb->add_option("--workers", options->workers, "Number of workers [2 on cpu, else one for each device]")
+      ->check(CLI::Range(0, 256))
+      ->option_text("N");
+  verb->add_option("--threads", options->threads, "Threads of each worker [cores / workers]")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N");
+  verb->add_option("--device", options->devices, "Device of the workers, or a comma list that they take in turn [cpu]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->option_text("DEVICE");
+  verb->add_flag("--allow-modules", options->allow_modules,
+                 "Accept TorchScript models, which are programs that the workers run");
+  verb->add_flag("--insecure", options->insecure,
+                 "Serve other hosts without a token: anyone who reaches the port has full access");
+  AddDurationOption(verb, "--lease", &options->lease, "How long a chain stays with a silent worker [15s]");
+  AddDurationOption(verb, "--timeout", &run->timeout, "Give up waiting after this long [60s]");
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,13 @@
+#include "client/cli/verbs/verbs.h"
+
+namespace chainfleet {
+
+void AddAllVerbs(CLI::App* program, Invocation* run) {
+  for (const auto add : {AddUp,      AddDown,     AddSubmit, AddGet,     AddDescribe, AddWatch,    AddWait,
+                         AddIntents, AddScale,    AddDelete, AddDataset, AddModel,    AddSnapshot, AddAlias,
+                         AddPredict, AddEvaluate, AddReport, AddExport,  AddDrain,    AddDoctor,   AddCompletion}) {
+    add(program, run);
+  }
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs/follow.h"
+#include "client/cli/verbs/verbs.h"
+#include "client/cli/views/job_view.h"
+
+namespace chainfleet {
+namespace {
+
+// How far the chains agree, in a third of the lines of a terminal at most, and the chains in those that are left.
+std::string LiveView(const v1::Job& job, int height) {
+  constexpr int kHeadAndRest = 2;        // of each table
+  int left = height - 2 - kHeadAndRest;  // the line above, and one for the cursor
+  std::string view = ProgressLine(job) + "\n";
+  if (job.diagnostics_size() > 0) {
+    const int rows = std::clamp(job.diagnostics_size(), 1, std::max(1, height / 3));
+    absl::StrAppend(&view, DiagnosticTable(job).Render(static_cast<size_t>(rows)));
+    left -= rows + kHeadAndRest;
+  }
+  return view + ChainTable(job).Render(static_cast<size_t>(std::max(3, left)));
+}
+
+absl::Status Watch(Invocation* run, const std::string& job) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  LiveText text(stdout);
+  const bool live = run->format == OutputFormat::kTable && text.live();
+  v1::Job newest;
+  CHAINFLEET_RETURN_IF_ERROR(client.WatchJob(job, run->timeout, [&](const v1::Job& update) {
+    if (newest.id().empty()) DetachOnInterrupt(update.id());
+    newest = update;
+    if (!live) {
+      // One record a line whatever the format: a stream of indented JSON or YAML is of no use to anyone.
+      const OutputFormat format = run->format == OutputFormat::kJson ? OutputFormat::kJsonl : run->format;
+      PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
+      return;
+    }
+    text.Show(LiveView(update, text.height()), PaintStates);
+  }));
+  return OutcomeOf(newest);
+}
+
+}  // namespace
+
+void AddWatch(CLI::App* program, Invocation* run) {
+  const auto job = std::make_shared<std::string>();
+  CLI::App* verb = AddVerb(program, run, "watch", "A live table of a job's chains until it is final",
+                           "  chainfleet watch @latest\n"
+                           "  chainfleet watch @latest -o jsonl | jq .num_draws   # one job record per change",
+                           [=] { return Watch(run, *job); });
+  AddJobArgument(verb, job.get());
+  AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,44 @@
+#include "client/cli/views/evaluation_view.h"
+
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace chainfleet {
+
+std::string NameOf(const v1::Scores& scores) {
+  if (scores.what() == "all") return "all draws";
+  if (!absl::StartsWith(scores.what(), "single")) return scores.what();
+  return "mean " + scores.what().substr(0, 6) + " draw" + scores.what().substr(6);
+}
+
+bool OfNumbers(const v1::Evaluation& evaluation) {
+  return evaluation.scores_size() > 0 && evaluation.scores(0).has_rmse();
+}
+
+Table ScoreTable(const std::string& first, bool numbers) {
+  if (numbers) return Table({first, ">DRAWS", ">RMSE", ">NLL", ">WITHIN 90 %"});
+  return Table({first, ">DRAWS", ">ACCURACY %", ">NLL", ">ECE", ">BRIER", ">OOD AUROC", ">TEMPERATURE"});
+}
+
+void AddScores(const std::string& first, const v1::Scores& scores, Table* table) {
+  const std::string draws = absl::StrCat(scores.num_draws());
+  if (scores.has_rmse()) {
+    // RMSE is in the target's units, whatever their size.
+    return table->AddRow({first, draws, absl::StrFormat("%.4g", scores.rmse()), Fixed(scores.nll(), 4),
+                          Fixed(scores.has_coverage_90() ? 100 * scores.coverage_90() : NAN, 2)});
+  }
+  table->AddRow({first, draws, Fixed(100 * scores.accuracy(), 2), Fixed(scores.nll(), 4), Fixed(scores.ece(), 4),
+                 Fixed(scores.brier(), 4), Fixed(scores.has_ood_auroc() ? scores.ood_auroc() : NAN, 4),
+                 Fixed(scores.has_temperature() ? scores.temperature() : NAN, 3)});
+}
+
+Table ScoresOf(const v1::Evaluation& evaluation) {
+  Table table = ScoreTable("", OfNumbers(evaluation));
+  for (const v1::Scores& scores : evaluation.scores()) AddScores(NameOf(scores), scores, &table);
+  return table;
+}
+
+}  // namespace chainfleet

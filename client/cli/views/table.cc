@@ -1,0 +1,90 @@
+#include "client/cli/views/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/views/markup.h"
+#include "core/base/check.h"
+
+namespace chainfleet {
+
+Table::Table(std::vector<std::string> headers) {
+  for (std::string& header : headers) {
+    const bool right = !header.empty() && header[0] == '>';
+    if (right) header.erase(0, 1);
+    const size_t width = header.size();
+    columns_.push_back({std::move(header), right, width});
+  }
+}
+
+void Table::AddRow(std::vector<std::string> cells) {
+  CHAINFLEET_CHECK(cells.size() == columns_.size());
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].empty()) cells[i].push_back('-');
+    columns_[i].width = std::max(columns_[i].width, cells[i].size());
+  }
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::Render(size_t max_rows) const {
+  std::string text;
+  const auto add_line = [&](const auto& cell_of) {
+    std::string line;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const std::string& cell = cell_of(i);
+      const std::string padding(columns_[i].width - cell.size(), ' ');
+      absl::StrAppend(&line, i == 0 ? "" : "  ",
+                      columns_[i].right ? absl::StrCat(padding, cell) : absl::StrCat(cell, padding));
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    absl::StrAppend(&text, line, "\n");
+  };
+  add_line([&](size_t i) -> const std::string& { return columns_[i].header; });
+  const size_t shown = max_rows == 0 ? rows_.size() : std::min(max_rows, rows_.size());
+  for (size_t row = 0; row < shown; ++row) {
+    add_line([&](size_t i) -> const std::string& { return rows_[row][i]; });
+  }
+  if (shown < rows_.size()) absl::StrAppend(&text, "... and ", rows_.size() - shown, " more\n");
+  return text;
+}
+
+std::string Table::RenderHtml() const {
+  const auto has_values = [&](size_t i) {
+    return rows_.empty() || std::any_of(rows_.begin(), rows_.end(), [i](const auto& row) { return row[i] != "-"; });
+  };
+  const auto line = [&](const std::string& tag, const auto& cell_of) {
+    std::string html = "<tr>";
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!has_values(i)) continue;
+      absl::StrAppend(&html, "<", tag, columns_[i].right ? " class=\"number\">" : ">", Escape(cell_of(i)), "</", tag,
+                      ">");
+    }
+    return html + "</tr>\n";
+  };
+  std::string html = "<table>\n<thead>";
+  html += line("th", [&](size_t i) { return columns_[i].header; });
+  html += "</thead>\n<tbody>\n";
+  for (const auto& row : rows_) html += line("td", [&](size_t i) { return row[i]; });
+  return html + "</tbody>\n</table>\n";
+}
+
+std::string Fixed(double value, int decimals) {
+  return std::isnan(value) ? "-" : absl::StrFormat("%.*f", decimals, value);
+}
+
+std::string Significant(double value, int digits) {
+  return std::isnan(value) ? "-" : absl::StrFormat("%.*g", digits, value);
+}
+
+std::string FormatBytes(int64_t bytes) {
+  if (bytes < 1000) return absl::StrCat(bytes, " B");
+  double value = static_cast<double>(bytes);
+  int unit = -1;
+  for (; value >= 999.95 && unit < 3; ++unit) value /= 1000;
+  return absl::StrFormat("%.1f %cB", value, "kMGT"[unit]);
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,201 @@
+#include "server/adapters/dispatcher_draw_catalog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/domain/sweep_points.h"
+#include "core/store/draw_codec/object_names.h"
+#include "server/predict/serving/draw_selection.h"
+
+namespace chainfleet {
+namespace {
+
+std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
+  auto plan = std::make_shared<PredictPlan>();
+  plan->job = job.id;
+  plan->model = job.plan->spec.model;
+  plan->normalisation = job.plan->normalisation;
+  plan->target_units = job.plan->target_units;
+  if (job.plan->module) plan->module = job.plan->module->object;
+  if (job.plan->dataset) {
+    plan->input_shape = job.plan->dataset->input_shape;
+    plan->num_classes = job.plan->dataset->num_classes;
+  }
+  return plan;
+}
+
+// The readable draws of one chain among its first `in_version`.
+ChainDraws ReadableDraws(const ChainId& chain, const std::vector<SegmentRecord>& records, int64_t in_version) {
+  ChainDraws draws{.chain = chain};
+  for (const SegmentRecord& record : records) {
+    const int64_t beyond = record.segment.first_index + record.segment.num_draws() - in_version;
+    if (beyond >= record.segment.num_draws()) break;
+    if (record.corrupt) continue;
+    draws.segments.push_back(record.segment);
+    draws.num_draws += record.segment.num_draws() - std::max<int64_t>(beyond, 0);
+  }
+  return draws;
+}
+
+// Live ones in order, until `take` says false.
+absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::function<bool(SegmentRecord)>& take) {
+  StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .live_only = true};
+  while (true) {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRecord> page, store->ListSegments(query));
+    const bool last = static_cast<int32_t>(page.size()) < query.limit;
+    if (!page.empty()) {
+      query.after_chain = chain.index;
+      query.after_first_index = page.back().segment.first_index;
+    }
+    for (SegmentRecord& record : page) {
+      if (!take(std::move(record))) return absl::OkStatus();
+    }
+    if (last) return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, const ChainId& chain) {
+  std::vector<SegmentRecord> records;
+  CHAINFLEET_RETURN_IF_ERROR(ReadSegments(store, chain, [&records](SegmentRecord record) {
+    records.push_back(std::move(record));
+    return true;
+  }));
+  return records;
+}
+
+bool Failed(ChainState state) { return state == ChainState::kFailed || state == ChainState::kDiverged; }
+
+// INVALID_ARGUMENT for a chain that the point, or the job without a sweep, has not.
+absl::Status CheckChains(const JobBrief& job, int32_t point, const std::vector<int32_t>& chains) {
+  const JobSpec& spec = job.plan->spec;
+  std::vector<int32_t> there;
+  for (int32_t chain = 0; chain < NumChains(spec); ++chain) {
+    if (PointOf(spec, chain) == point) there.push_back(chain);
+  }
+  for (const int32_t chain : chains) {
+    if (std::ranges::binary_search(there, chain)) continue;
+    const std::string name = PointName(spec.sweep, point);
+    return absl::InvalidArgumentError(absl::StrCat("job ", job.id, name.empty() ? "" : " at " + name, " has no chain ",
+                                                   chain, ": its chains are ", there.front(), " to ", there.back()));
+  }
+  return absl::OkStatus();
+}
+
+// Of `point` alone. `states` are those of the job's chains.
+absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobBrief& job, const std::vector<ChainState>& states,
+                                     int32_t point, const Snapshot& snapshot, const DrawQuery& query) {
+  const JobSpec& spec = job.plan->spec;
+  PinnedDraws pinned{
+      .plan = PlanOf(job), .version = snapshot.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
+  if (job.plan->dataset) pinned.learned = job.plan->dataset->input_type;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const ChainId chain{job.id, static_cast<int32_t>(i)};
+    if (PointOf(spec, chain.index) != point) continue;
+    const int64_t in_version = snapshot.DrawsOf(chain.index);
+    if (in_version == 0 || (Failed(states[i]) && !query.include_failed)) continue;
+    pinned.draws_in_version += in_version;
+    if (!query.chains.empty() && std::ranges::count(query.chains, chain.index) == 0) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, SegmentsOfChain(store, chain));
+    pinned.chains.push_back(ReadableDraws(chain, records, in_version));
+  }
+  SelectDraws(query, &pinned.chains);
+  if (!pinned.chains.empty()) return pinned;
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("version ", snapshot.number, " of job ", job.id,
+                                                               pinned.point.empty() ? "" : ", at " + pinned.point + ",",
+                                                               " has no readable draw of a chain that did not fail")),
+                    "NO_DRAWS");
+}
+
+// CANCEL and DELETE leave serving; the draws of a cancelled job can still be exported.
+absl::StatusOr<JobBrief> ServedJob(Dispatcher* dispatcher, const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(JobBrief job, dispatcher->GetBrief(id));
+  if (job.intent < JobIntent::kCancel) return job;
+  const char* hint = job.intent == JobIntent::kDelete ? "its draws are being deleted"
+                                                      : "its draws can be exported until it is deleted";
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is not served: its intent is ",
+                                                               ToString(job.intent), "; ", hint)),
+                    "NOT_SERVED");
+}
+
+}  // namespace
+
+void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) {
+  const absl::StatusOr<JobBrief> job = ServedJob(parts_.dispatcher, query.job);
+  absl::Status status = job.status();
+  int32_t point = 0;
+  if (job.ok()) {
+    const absl::StatusOr<int32_t> found = FindPoint(job->plan->spec.sweep, query.point);
+    status = Annotate(found.status(), "job " + job->id);
+    if (found.ok()) {
+      point = *found;
+      status = CheckChains(*job, point, query.chains);
+    }
+  }
+  if (!status.ok()) return parts_.executor->Schedule([done = std::move(done), status] { done(status); });
+  const auto pin = [parts = parts_, job = *job, point, query,
+                    done = std::move(done)](const absl::StatusOr<Snapshot>& snapshot) {
+    if (!snapshot.ok()) return done(snapshot.status());
+    const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job.id);
+    if (!states.ok()) return done(states.status());
+    done(PinnedBy(parts.state, job, *states, point, *snapshot, query));
+  };
+  if (query.pinned != nullptr) return parts_.executor->Schedule([pin, pinned = query.pinned] { pin(*pinned); });
+  parts_.versions->Pin(job->id, query.version, /*refresh=*/query.version == 0, pin);
+}
+
+void DispatcherDrawCatalog::FindVersion(const std::string& job, int64_t number,
+                                        std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) {
+  const absl::StatusOr<JobBrief> brief = ServedJob(parts_.dispatcher, job);
+  if (!brief.ok()) {
+    return parts_.executor->Schedule([done = std::move(done), status = brief.status()] { done(status); });
+  }
+  parts_.versions->Pin(brief->id, number, /*refresh=*/false,
+                       [done = std::move(done)](absl::StatusOr<Snapshot> version) {
+                         if (!version.ok()) return done(version.status());
+                         done(std::make_shared<const Snapshot>(*std::move(version)));
+                       });
+}
+
+bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, const Snapshot* version) {
+  const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job);
+  if (!states.ok()) return false;
+  bool found = false;
+  for (size_t i = 0; i < states->size() && !found; ++i) {
+    if (Failed((*states)[i])) continue;
+    const ChainId chain{job, static_cast<int32_t>(i)};
+    const absl::Status read = ReadSegments(parts.state, chain, [&](const SegmentRecord& record) {
+      const bool within = version == nullptr || record.segment.first_index < version->DrawsOf(chain.index);
+      found = within && !record.corrupt;
+      return within && !found;
+    });
+    if (!read.ok()) return false;
+  }
+  return found;
+}
+
+absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& name) {
+  return parts_.catalog->datasets().Get(name);
+}
+
+void DispatcherDrawCatalog::MarkCorrupt(const std::string& job, const std::string& object) {
+  MarkCorruptDraw(parts_, job, object);
+}
+
+void MarkCorruptDraw(const DrawCatalogParts& parts, const std::string& job, const std::string& object) {
+  std::vector<LogField> fields = {{"job", job}, {"object", object}};
+  if (const auto name = ParseChainObjectName(object)) {
+    fields.emplace_back("chain", name->chain.index);
+    fields.emplace_back("lease_epoch", name->lease_epoch);
+  }
+  Log(LogLevel::kError, "stored draw is missing or does not match its digest: it is no longer served", fields);
+  parts.count_corrupt_draw();
+  parts.versions->MarkCorrupt(job, object, [fields](absl::StatusOr<bool> marked) mutable {
+    if (marked.ok()) return;
+    fields.emplace_back("error", marked.status().ToString());
+    Log(LogLevel::kError, "marking a draw corrupt failed", fields);
+  });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,146 @@
+#include "server/intake/dataset_roots.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/base/regular_file.h"
+
+namespace chainfleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status NotBelow() {
+  return absl::PermissionDeniedError(
+      "not below any --dataset-root of the server: upload the file itself, or have its operator move it or add a root");
+}
+
+absl::Status TooLarge(int64_t size_bytes, int64_t max_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(size_bytes, " bytes are more than the ", max_bytes, " that are left of the ",
+                   limits::kMaxDatasetUploadBytes / limits::kMiB, " MiB of one data set: put fewer rows"));
+}
+
+// Part by part: /database is not below /data.
+bool IsBelow(const fs::path& path, const fs::path& folder) {
+  const fs::path prefix = folder.has_filename() ? folder : folder.parent_path();
+  return std::mismatch(prefix.begin(), prefix.end(), path.begin(), path.end()).first == prefix.end();
+}
+
+// What to do about it, where the words of the system do not say.
+absl::Status Advise(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound:
+      return absl::NotFoundError("not there on the server's host: check the path, or upload the file itself");
+    case absl::StatusCode::kInvalidArgument:
+      return absl::InvalidArgumentError("not a regular file: name files, one by one");
+    case absl::StatusCode::kPermissionDenied:
+      return absl::PermissionDeniedError("the server's user may not read it: have its operator allow it");
+    case absl::StatusCode::kAborted:
+      return absl::AbortedError("the file became shorter while it was read: put it again when it is whole");
+    default:
+      return status;
+  }
+}
+
+absl::StatusOr<std::string> ReadRegular(const std::string& path, int64_t max_bytes, const DatasetRoots::Admit& admit) {
+  const absl::StatusOr<std::unique_ptr<RegularFile>> file = RegularFile::Open(path);
+  if (!file.ok()) return Advise(file.status());
+  if ((*file)->size_bytes() > max_bytes) return TooLarge((*file)->size_bytes(), max_bytes);
+  CHAINFLEET_RETURN_IF_ERROR(admit((*file)->size_bytes()));
+  absl::StatusOr<std::string> bytes = (*file)->Read();
+  if (!bytes.ok()) return Advise(bytes.status());
+  return bytes;
+}
+
+// With what a user can do about an object that is not there.
+absl::StatusOr<HttpReply> RunFor(const S3Client& client, const S3Call& call) {
+  absl::StatusOr<HttpReply> reply = client.Succeed(call);
+  if (!absl::IsNotFound(reply.status())) return reply;
+  return absl::NotFoundError("there is no such object: check the bucket and the key");
+}
+
+}  // namespace
+
+absl::Status DatasetRoots::CheckFolder(const std::string& folder) {
+  if (folder.empty() || folder[0] != '/') {
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": give an absolute folder or s3://BUCKET/PREFIX"));
+  }
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(folder, ": ", error ? error.message() : "not a folder"));
+}
+
+void DatasetRoots::AddFolder(const std::string& folder) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(folder, error);
+  const std::string written = fs::path(folder).lexically_normal().string();
+  folders_.push_back({written, error ? written : real.string()});
+}
+
+absl::Status DatasetRoots::Check(const std::string& uri) const {
+  if (folders_.empty() && buckets_.empty()) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          uri,
+                          ": this server reads no data sets by URI, for it has no --dataset-root: upload the file "
+                          "itself, or have its operator give it a root")),
+                      "NO_DATASET_ROOT");
+  }
+  return ParseDatasetUri(uri).status();
+}
+
+absl::StatusOr<std::string> DatasetRoots::Read(const std::string& uri, int64_t max_bytes, const Admit& admit) const {
+  CHAINFLEET_RETURN_IF_ERROR(Check(uri));
+  CHAINFLEET_ASSIGN_OR_RETURN(const DatasetUri parsed, ParseDatasetUri(uri));
+  absl::StatusOr<std::string> bytes = parsed.scheme == DatasetUri::Scheme::kFile
+                                          ? ReadFile(parsed.path, max_bytes, admit)
+                                          : ReadObject(parsed, max_bytes, admit);
+  if (!bytes.ok()) return Annotate(bytes.status(), uri);
+  return bytes;
+}
+
+absl::StatusOr<std::string> DatasetRoots::ReadFile(const std::string& path, int64_t max_bytes,
+                                                   const Admit& admit) const {
+  const auto below = [this](const fs::path& judged, bool as_written) {
+    return std::any_of(folders_.begin(), folders_.end(), [&](const Folder& folder) {
+      return IsBelow(judged, folder.real) || (as_written && IsBelow(judged, folder.written));
+    });
+  };
+  // To resolve any path that a user names would tell what is there, and hang where a network drive does.
+  const fs::path written = fs::path(path).lexically_normal();
+  if (!below(written, true)) return NotBelow();
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  if (error) return ReadRegular(written.string(), max_bytes, admit);
+  if (!below(real, false)) return NotBelow();
+  return ReadRegular(real.string(), max_bytes, admit);
+}
+
+absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int64_t max_bytes,
+                                                     const Admit& admit) const {
+  const auto root = std::find_if(buckets_.begin(), buckets_.end(), [&](const auto& client) {
+    return client->settings().bucket == uri.bucket && uri.path.starts_with(client->settings().prefix);
+  });
+  if (root == buckets_.end()) return NotBelow();
+  const S3Client& client = **root;
+  CHAINFLEET_ASSIGN_OR_RETURN(HttpReply head, RunFor(client, {.method = "HEAD", .key = uri.path}));
+  int64_t size = 0;
+  if (!absl::SimpleAtoi(head.headers["content-length"], &size)) {
+    return absl::InternalError("S3 did not say how long the object is");
+  }
+  if (size > max_bytes) return TooLarge(size, max_bytes);
+  CHAINFLEET_RETURN_IF_ERROR(admit(size));
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      HttpReply reply,
+      RunFor(client, {.method = "GET", .key = uri.path, .max_reply_bytes = std::max(size, limits::kS3MaxReplyBytes)}));
+  const int64_t came = static_cast<int64_t>(reply.body.size());
+  if (came > max_bytes) return TooLarge(came, max_bytes);
+  return std::move(reply.body);
+}
+
+}  // namespace chainfleet

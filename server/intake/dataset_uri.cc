@@ -1,0 +1,77 @@
+#include "server/intake/dataset_uri.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr size_t kMaxUriBytes = 2048;  // an error that names it must fit into the trailing metadata of a call
+
+absl::Status Refuse(const std::string& uri, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat(uri, ": ", why));
+}
+
+// False for an escape that is not % and two hex digits, and for a zero byte, at which the system would cut a path off.
+bool PercentDecode(absl::string_view text, std::string* decoded) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      *decoded += text[i];
+      continue;
+    }
+    const absl::string_view digits = text.substr(i + 1, 2);
+    uint32_t byte = 0;
+    if (digits.size() != 2 || !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) return false;
+    if (!absl::SimpleHexAtoi(digits, &byte)) return false;
+    *decoded += static_cast<char>(byte);
+    i += 2;
+  }
+  return decoded->find('\0') == std::string::npos;
+}
+
+absl::Status CheckKey(const std::string& uri, const std::string& key) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(key, '/');
+  for (const absl::string_view part : parts) {
+    if (part == "." || part == "..") return Refuse(uri, "a key has no parts . and ..: write it out");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetUri> ParseDatasetUri(const std::string& uri) {
+  constexpr absl::string_view kFile = "file://", kS3 = "s3://";
+  if (uri.size() > kMaxUriBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a URI of a data set has at most ", kMaxUriBytes, " bytes"));
+  }
+  DatasetUri parsed;
+  const bool is_file = absl::StartsWith(uri, kFile);
+  if (!is_file && !absl::StartsWith(uri, kS3)) return Refuse(uri, "give file:///PATH or s3://BUCKET/KEY");
+  parsed.scheme = is_file ? DatasetUri::Scheme::kFile : DatasetUri::Scheme::kS3;
+  if (uri.find_first_of("?#") != std::string::npos) return Refuse(uri, "write ? as %3F and # as %23");
+  const absl::string_view rest = absl::string_view(uri).substr(is_file ? kFile.size() : kS3.size());
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string host(rest.substr(0, slash));
+  if (is_file && !host.empty() && !absl::EqualsIgnoreCase(host, "localhost")) {
+    return Refuse(uri, "the server reads files of its own host only: give file:///PATH, with three slashes");
+  }
+  if (!is_file && host.empty()) return Refuse(uri, "the bucket is missing: give s3://BUCKET/KEY");
+  if (!is_file) parsed.bucket = host;
+  // The slash belongs to a path, not to a key.
+  if (!PercentDecode(rest.substr(std::min(rest.size(), slash + (is_file ? 0 : 1))), &parsed.path)) {
+    return Refuse(uri, "a % must be followed by two hex digits other than 00; write % itself as %25");
+  }
+  if (parsed.path.empty() || parsed.path.back() == '/') return Refuse(uri, "this names a folder: name its files");
+  if (!is_file) CHAINFLEET_RETURN_IF_ERROR(CheckKey(uri, parsed.path));
+  return parsed;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,33 @@
+#include "server/intake/upload_limits.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+
+namespace chainfleet {
+
+absl::Status UploadShare::Add(int64_t bytes) {
+  if (share_.Add(bytes)) return absl::OkStatus();
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat("the uploads that this server takes at the moment fill the ",
+                                                max_bytes_ / limits::kMiB, " MiB it has for them: try again later")),
+      "UPLOADS_FULL");
+}
+
+absl::Status DatasetReads::Schedule(std::function<void()> read) {
+  if (++*unfinished_ > width_ + limits::kWaitingDatasetReads) {
+    --*unfinished_;
+    return WithReason(
+        absl::ResourceExhaustedError(absl::StrCat(limits::kWaitingDatasetReads,
+                                                  " data sets named by URI wait to be read already: try again later")),
+        "UPLOADS_FULL");
+  }
+  turns_.Schedule([read = std::move(read), unfinished = unfinished_] {
+    read();
+    --*unfinished;
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

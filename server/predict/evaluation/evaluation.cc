@@ -1,0 +1,297 @@
+#include "server/predict/evaluation/evaluation.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "server/predict/evaluation/evaluation_memory.h"
+#include "server/predict/evaluation/evaluation_options.h"
+#include "server/predict/evaluation/label_reader.h"
+#include "server/predict/evaluation/non_finite_rows.h"
+#include "server/predict/evaluation/score_curve.h"
+#include "server/predict/evaluation/scored_numbers.h"
+#include "server/predict/evaluation/scored_rows.h"
+#include "server/predict/serving/draw_selection.h"
+#include "server/predict/serving/fan_out.h"
+#include "server/predict/serving/pinned_call.h"
+
+namespace chainfleet {
+namespace {
+
+// Passes over each data set in turn, then over it as it is changed, then over chains. Everything runs on the strand but
+// the reading of labels.
+class EvaluateCall final : public PinnedCall<Evaluation> {
+ public:
+  using Progress = std::function<void(const EvaluationProgress&)>;
+
+  // Without `progress` it ends before its first row, with the job and version alone.
+  EvaluateCall(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue,
+               const ByteBudget& row_bytes, EvaluateQuery query, Progress progress, Done done)
+      : PinnedCall(executor, catalog, queue, query.draws, "evaluating job " + query.draws.job, std::move(done)),
+        executor_(executor),
+        blobs_(blobs),
+        query_(std::move(query)),
+        progress_(std::move(progress)),
+        max_row_bytes_(row_bytes.max_bytes()),
+        held_(row_bytes) {}
+
+ private:
+  // One data set: what it is, and its rows as they are scored.
+  struct Pass {
+    Dataset dataset;
+    bool labelled = true;  // its labels or targets are wanted
+    std::optional<Corruption> corruption = {};
+    NonFiniteRows non_finite = {};
+    std::optional<ScoredRows> rows = {};
+    std::optional<ScoredNumbers> numbers = {};  // instead, of float32 targets
+    std::optional<ScoreCurve> curve = {};
+  };
+  struct Stage {
+    std::function<void()> start;
+    std::function<void()> end;  // of its last row
+  };
+
+  absl::Status OnPinned() override {
+    CHAINFLEET_RETURN_IF_ERROR(Prepare());
+    const int64_t bytes = EvaluationBytes({.labelled = result_.num_rows,
+                                           .ood = result_.num_ood_rows,
+                                           .held_out = result_.num_calibration_rows,
+                                           .changed = !query_.corruptions.empty()},
+                                          kinds_.size(), draws().plan->num_classes);
+    CHAINFLEET_RETURN_IF_ERROR(CheckEvaluationBytes(bytes, max_row_bytes_));
+    if (progress_) {
+      CHAINFLEET_RETURN_IF_ERROR(HoldEvaluationBytes(bytes, &held_));
+      stages_.front().start();
+      return absl::OkStatus();
+    }
+    if (queue().WorkerIds().empty()) return NoServingWorker();
+    Finish(std::move(result_));
+    return absl::OkStatus();
+  }
+
+  absl::Status Prepare() {
+    CHAINFLEET_ASSIGN_OR_RETURN(kinds_, ChooseKinds(draws(), query_.kinds));
+    CHAINFLEET_RETURN_IF_ERROR(CheckOptions(query_, draws(), kinds_));
+    result_.job = draws().plan->job;
+    result_.version = draws().version;
+    result_.point = draws().point;
+    result_.draws_in_version = draws().draws_in_version;
+    CHAINFLEET_RETURN_IF_ERROR(Add(query_.dataset, &scored_, &result_.dataset, &result_.num_rows));
+    if (!query_.ood_dataset.empty()) {
+      ood_.emplace().labelled = false;
+      CHAINFLEET_RETURN_IF_ERROR(Add(query_.ood_dataset, &*ood_, &result_.ood_dataset, &result_.num_ood_rows));
+    }
+    if (!query_.calibration_dataset.empty()) {
+      CHAINFLEET_RETURN_IF_ERROR(Add(query_.calibration_dataset, &held_out_.emplace(), &result_.calibration_dataset,
+                                     &result_.num_calibration_rows));
+    }
+    for (const Corruption& corruption : CorruptionsOf(query_)) AddCorrupted(corruption);
+    if (query_.flatness) AddFlatness();
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const std::string& dataset, Pass* pass, std::string* name, int64_t* num_rows) {
+    CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(dataset));
+    CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, draws()));
+    *name = pass->dataset.name;
+    *num_rows = pass->dataset.num_rows;
+    rows_total_ += pass->dataset.num_rows;
+    stages_.push_back({[this, pass] { ReadTargets(pass); }, [] {}});
+    return absl::OkStatus();
+  }
+
+  // The same rows once more, with the labels that are there by then; scored at once, for there may be many.
+  void AddCorrupted(const Corruption& corruption) {
+    rows_total_ += scored_.dataset.num_rows;
+    stages_.push_back({[this, corruption] {
+                         corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
+                         if (scored_.numbers) return Run(&*corrupted_, scored_.numbers->targets());
+                         Run(&*corrupted_, scored_.rows->labels());
+                       },
+                       [this, corruption] {
+                         result_.corrupted.push_back({corruption.name, corruption.severity,
+                                                      corrupted_->numbers
+                                                          ? corrupted_->numbers->Table().back()
+                                                          : ScoreAll(*corrupted_->rows, query_.ece_bins)});
+                       }});
+  }
+
+  // One chain on each worker at a time.
+  void AddFlatness() {
+    const size_t width = std::max<size_t>(queue().WorkerIds().size(), 1);
+    for (size_t first = 0; first < draws().chains.size(); first += width) {
+      stages_.push_back({[this, first, width] { RunFlatness(first, width); }, [] {}});
+    }
+  }
+
+  bool LearnsNumbers() const { return draws().plan->num_classes == 0; }
+
+  // Reads the labels or targets of a pass, if they are wanted, and runs it.
+  void ReadTargets(Pass* pass) {
+    if (!pass->labelled) return Run(pass, std::vector<int32_t>());
+    executor_->Schedule([this, pass, self = shared_from_this()] {
+      if (LearnsNumbers()) return Deliver(pass, ReadNumbers(*blobs_, pass->dataset));
+      Deliver(pass, ReadLabels(*blobs_, pass->dataset, draws().plan->num_classes));
+    });
+  }
+
+  template <typename T>
+  void Deliver(Pass* pass, absl::StatusOr<std::vector<T>> targets) {
+    strand().Schedule([this, pass, self = shared_from_this(), targets = std::move(targets)]() mutable {
+      if (finished()) return;
+      if (!targets.ok()) return Finish(targets.status());
+      Run(pass, *std::move(targets));
+    });
+  }
+
+  void Run(Pass* pass, std::vector<int32_t> labels) {
+    const bool per_draw_scores = !labels.empty() && !pass->corruption;
+    pass->rows.emplace(kinds_, pass->dataset.num_rows, draws().plan->num_classes, std::move(labels));
+    if (pass == &scored_ && query_.curve_points > 0) {
+      std::vector<int64_t> steps;
+      for (const ChainDraws& chain : draws().chains) steps.push_back(NumDraws(chain));
+      pass->curve.emplace(std::move(steps), query_.curve_points, draws().plan->num_classes, pass->rows->labels(),
+                          query_.ece_bins);
+    }
+    Run(pass, per_draw_scores);
+  }
+
+  void Run(Pass* pass, std::vector<float> targets) {
+    pass->numbers.emplace(kinds_, std::move(targets));
+    Run(pass, /*per_draw_scores=*/true);
+  }
+
+  void Run(Pass* pass, bool per_draw_scores) {
+    FanOut::Plan plan;
+    plan.trace_id = query_.trace_id;
+    plan.kinds = kinds_;
+    plan.num_rows = pass->dataset.num_rows;
+    plan.set_rows = [pass, per_draw_scores](const RowBlock& rows, ShardRequest* request) {
+      request->rows = DatasetRows{pass->dataset, rows.first_row, rows.num_rows};
+      request->per_draw_scores = per_draw_scores;
+      request->corruption = pass->corruption;
+      request->members = pass->curve.has_value();
+    };
+    plan.rows_per_block = EvaluationRowsPerBlock(draws(), kinds_, pass->curve.has_value());
+    FanOutRows(std::move(plan),
+               {.block = [this, pass](const RowBlock& rows,
+                                      std::vector<PartialPrediction> partials) { OnBlock(pass, rows, partials); },
+                .end =
+                    [this, pass](const absl::Status& status) {
+                      if (!status.ok()) return OnEnd(status);
+                      NoteDrawsUsed(*pass);
+                      OnEnd(pass->non_finite.Check(Name(*pass), pass->dataset.num_rows));
+                    }});
+  }
+
+  void RunFlatness(size_t first, size_t count) {
+    FanOut::Plan plan;
+    plan.trace_id = query_.trace_id;
+    plan.draws = std::make_shared<const PinnedDraws>(NewestDraws(draws(), first, count));
+    plan.kinds = kinds_;
+    plan.num_rows = plan.rows_per_block = std::min(scored_.dataset.num_rows, limits::kMaxShardRows);
+    plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) {
+      request->rows = DatasetRows{scored_.dataset, rows.first_row, rows.num_rows};
+      request->flatness = FlatnessPlan();
+    };
+    FanOutRows(std::move(plan), {.block = [](const RowBlock&, const std::vector<PartialPrediction>&) {},
+                                 .end = [this](const absl::Status& status) { OnEnd(status); },
+                                 .flatness =
+                                     [this](std::vector<Flatness> found) {
+                                       std::ranges::move(found, std::back_inserter(result_.flatness));
+                                     }});
+  }
+
+  void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
+    pass->non_finite.Add(rows, partials);
+    if (pass->rows) pass->rows->Add(rows, partials);
+    if (pass->numbers) pass->numbers->Add(rows, partials);
+    if (pass->curve) pass->curve->Add(rows, partials);
+    rows_done_ += rows.num_rows;
+    progress_({rows_done_, rows_total_});
+  }
+
+  static std::string Name(const Pass& pass) {
+    if (!pass.corruption) return "data set " + pass.dataset.name;
+    return absl::StrCat("data set ", pass.dataset.name, " changed by ", pass.corruption->name, " ",
+                        pass.corruption->severity);
+  }
+
+  void NoteDrawsUsed(const Pass& pass) {
+    const int64_t used = pass.rows ? pass.rows->draws_used() : pass.numbers->draws_used();
+    result_.draws_used = draws_known_ ? std::min(result_.draws_used, used) : used;
+    draws_known_ = true;
+  }
+
+  void OnEnd(const absl::Status& status) {
+    if (!status.ok()) return Finish(Annotate(status, "evaluating job " + draws().plan->job));
+    stages_.front().end();
+    stages_.pop_front();
+    if (stages_.empty()) return Finish(Result());
+    // The FanOut that is calling is replaced, so not from within its call.
+    strand().Schedule([this, self = shared_from_this()] {
+      if (!finished()) stages_.front().start();
+    });
+  }
+
+  absl::StatusOr<Evaluation> Result() {
+    CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result_.draws_used, 1));
+    std::ranges::sort(result_.flatness, {}, &Flatness::chain);
+    if (scored_.numbers) {
+      result_.scores = scored_.numbers->Table();
+      return std::move(result_);
+    }
+    result_.scores = ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
+    if (held_out_) {
+      std::ranges::move(CalibratedScores(*scored_.rows, *held_out_->rows, query_.ece_bins),
+                        std::back_inserter(result_.scores));
+    }
+    if (scored_.curve) result_.curve = scored_.curve->Points();
+    result_.examples = ExampleRows(*scored_.rows, query_.example_rows);
+    return std::move(result_);
+  }
+
+  Executor* const executor_;
+  BlobStore* const blobs_;
+  const EvaluateQuery query_;
+  const Progress progress_;
+  const int64_t max_row_bytes_;
+  ByteShare held_;
+  std::vector<DrawKind> kinds_;
+  Pass scored_;
+  std::optional<Pass> ood_, held_out_;
+  std::optional<Pass> corrupted_;  // the one under way
+  std::deque<Stage> stages_;       // the one under way, and those after it
+  Evaluation result_;
+  bool draws_known_ = false;
+  int64_t rows_done_ = 0, rows_total_ = 0;
+};
+
+}  // namespace
+
+Evaluator::Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue,
+                     int64_t max_row_bytes)
+    : executor_(executor), catalog_(catalog), blobs_(blobs), queue_(queue), row_bytes_(max_row_bytes) {}
+
+void Evaluator::Check(EvaluateQuery query, absl::Duration timeout, std::function<void(absl::StatusOr<int64_t>)> done) {
+  std::make_shared<EvaluateCall>(executor_, catalog_, blobs_, queue_, row_bytes_, std::move(query), nullptr,
+                                 [done = std::move(done)](const absl::StatusOr<Evaluation>& checked) {
+                                   if (!checked.ok()) return done(checked.status());
+                                   done(checked->version);
+                                 })
+      ->Begin(timeout);
+}
+
+std::function<void()> Evaluator::Evaluate(EvaluateQuery query, absl::Duration timeout,
+                                          std::function<void(const EvaluationProgress&)> progress,
+                                          std::function<void(absl::StatusOr<Evaluation>)> done) {
+  return std::make_shared<EvaluateCall>(executor_, catalog_, blobs_, queue_, row_bytes_, std::move(query),
+                                        std::move(progress), std::move(done))
+      ->Begin(timeout);
+}
+
+}  // namespace chainfleet

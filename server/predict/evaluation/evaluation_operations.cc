@@ -1,0 +1,277 @@
+#include "server/predict/evaluation/evaluation_operations.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/backoff.h"
+#include "core/base/limits.h"
+#include "core/base/log.h"
+
+namespace chainfleet {
+namespace {
+
+using View = EvaluationOperations::View;
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsCancelled(status) || absl::IsAborted(status);
+}
+
+absl::Status QueueFull() {
+  return WithReason(absl::ResourceExhaustedError(
+                        absl::StrCat(limits::kRunningEvaluations, " evaluations run and ", limits::kWaitingEvaluations,
+                                     " wait already: start this one again when one of them has ended, or cancel one")),
+                    "QUEUE_FULL");
+}
+
+}  // namespace
+
+std::string MakeEvaluationId(RngKey key) {
+  constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+  std::string id = "eval-";
+  for (int i = 0; i < 10; ++i) id += kAlphabet[(key.value >> (5 * i)) & 31];
+  return id;
+}
+
+// Everything but the reads of the log runs on the strand.
+struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOperations::State> {
+  State(const Clock* clock, Executor* executor, Evaluator* evaluator, EvaluationLog* log, EvaluationCodec codec,
+        RngKey id_key, absl::Duration longest)
+      : clock(clock),
+        executor(executor),
+        evaluator(evaluator),
+        log(log),
+        codec(std::move(codec)),
+        id_key(id_key),
+        longest(longest),
+        strand(executor) {}
+
+  struct Watcher {
+    std::function<bool(const EvaluationProgress&)> progress;  // null: it wants no more
+    std::function<void(absl::StatusOr<EvaluationRow>)> ended;
+  };
+  struct Operation {
+    EvaluationRow row;
+    Backoff backoff;
+    bool running = false;  // or about to be run again
+    bool ending = false;   // its end is on the way to the log
+    bool waits_for_memory = false;
+    absl::Duration deadline;
+    EvaluationProgress progress = {};
+    std::function<void()> cancel = [] {};
+    std::vector<Watcher> watchers = {};
+  };
+
+  const Clock* const clock;
+  Executor* const executor;
+  Evaluator* const evaluator;
+  EvaluationLog* const log;
+  const EvaluationCodec codec;
+  const RngKey id_key;
+  const absl::Duration longest;
+  Strand strand;
+  std::map<int64_t, Operation> operations;  // under way, by sequence
+  int64_t creating = 0;                     // on their way to the log
+  uint64_t ids_made = 0;
+
+  Operation* Find(const std::string& id) {
+    const auto found = std::ranges::find_if(operations, [&](const auto& entry) { return entry.second.row.id == id; });
+    return found == operations.end() ? nullptr : &found->second;
+  }
+
+  // Only what may be stored is: `asked` was checked on `version`.
+  void Create(const Asked& asked, int64_t version, std::function<void(absl::StatusOr<View>)> done) {
+    const auto under_way = static_cast<int64_t>(operations.size()) + creating;
+    if (under_way >= limits::kRunningEvaluations + limits::kWaitingEvaluations) return done(QueueFull());
+    EvaluationRow row;
+    row.id = MakeEvaluationId(Fold(id_key, ++ids_made));
+    row.job = asked.job;
+    row.tenant = asked.tenant;
+    row.request_id = asked.request_id;
+    row.request = asked.request(version);
+    row.version = version;
+    ++creating;
+    log->Create(
+        row, [self = shared_from_this(), request = asked.trace_id, done](absl::StatusOr<EvaluationLog::Stored> stored) {
+          self->strand.Schedule([self, request, done, stored = std::move(stored)] {
+            --self->creating;
+            if (!stored.ok()) return done(stored.status());
+            Log(LogLevel::kInfo, "evaluation begun",
+                {{"request", request}, {"evaluation", stored->row.id}, {"job", stored->row.job}});
+            if (!stored->replayed) self->Admit(stored->row);
+            done(self->ViewOf(stored->row));
+          });
+        });
+  }
+
+  // What runs and is not known here has just been stored, and is on its way to the strand.
+  absl::StatusOr<EvaluationRow> FindEnded(const std::string& id) const {
+    CHAINFLEET_ASSIGN_OR_RETURN(EvaluationRow row, log->Find(id));
+    if (row.state != EvaluationState::kRunning) return row;
+    return absl::UnavailableError(absl::StrCat("evaluation ", id, " is about to begin: ask again"));
+  }
+
+  View ViewOf(const EvaluationRow& row) {
+    const Operation* operation = Find(row.id);
+    return {row, operation ? std::optional(operation->progress) : std::nullopt};
+  }
+
+  void Admit(const EvaluationRow& row) {
+    operations.emplace(row.sequence, Operation{.row = row,
+                                               .backoff = Backoff(Fold(id_key, static_cast<uint64_t>(row.sequence))),
+                                               .deadline = absl::InfiniteDuration()});
+    Advance();
+  }
+
+  void Advance() {
+    int64_t running = std::ranges::count_if(operations, [](const auto& entry) { return entry.second.running; });
+    for (auto& [sequence, operation] : operations) {
+      if (running >= limits::kRunningEvaluations) return;
+      if (operation.waits_for_memory) return;  // else smaller ones that come later would take it away for ever
+      if (operation.running) continue;
+      ++running;
+      operation.running = true;
+      operation.deadline = clock->Monotonic() + longest;
+      strand.Schedule([self = shared_from_this(), id = operation.row.id] { self->Run(id); });
+    }
+  }
+
+  void Run(const std::string& id) {
+    Operation* operation = Find(id);
+    if (operation == nullptr || operation->ending) return;
+    absl::StatusOr<EvaluateQuery> query = codec.query(operation->row.request);
+    if (!query.ok()) return OnRun(id, query.status());
+    query->trace_id = id;
+    const std::weak_ptr<State> weak = weak_from_this();
+    operation->cancel = evaluator->Evaluate(
+        *std::move(query), operation->deadline - clock->Monotonic(),
+        [weak, id](const EvaluationProgress& progress) {
+          const auto self = weak.lock();
+          if (self) self->strand.Schedule([self, id, progress] { self->OnProgress(id, progress); });
+        },
+        [weak, id](absl::StatusOr<Evaluation> result) {
+          const auto self = weak.lock();
+          if (!self) return;
+          self->strand.Schedule(
+              [self, id, result = std::move(result)]() mutable { self->OnRun(id, std::move(result)); });
+        });
+  }
+
+  void OnProgress(const std::string& id, const EvaluationProgress& progress) {
+    Operation* operation = Find(id);
+    if (operation == nullptr) return;
+    operation->progress = progress;
+    for (Watcher& watcher : operation->watchers) {
+      if (watcher.progress && !watcher.progress(progress)) watcher.progress = nullptr;
+    }
+    if (std::exchange(operation->waits_for_memory, false)) Advance();
+  }
+
+  void OnRun(const std::string& id, absl::StatusOr<Evaluation> result) {
+    Operation* operation = Find(id);
+    if (operation == nullptr || operation->ending) return;
+    if (result.ok()) return End({id, EvaluationState::kSucceeded, codec.result(*result), absl::OkStatus()});
+    const absl::Duration wait = operation->backoff.Next();
+    if (!MayPass(result.status()) || clock->Monotonic() + wait >= operation->deadline) {
+      return End({id, EvaluationState::kFailed, "", result.status()});
+    }
+    operation->waits_for_memory = absl::IsResourceExhausted(result.status());
+    strand.ScheduleAfter(wait, [weak = weak_from_this(), id] {
+      if (const auto self = weak.lock()) self->Run(id);
+    });
+  }
+
+  // Until the log has it: a full disk is waited for.
+  void End(const change::EndEvaluation& end) {
+    if (Operation* operation = Find(end.id)) operation->ending = true;
+    log->End(end, [weak = weak_from_this(), end](absl::StatusOr<EvaluationLog::Stored> stored) {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->strand.Schedule([self, end, stored = std::move(stored)] {
+        if (!absl::IsResourceExhausted(stored.status())) return self->Leave(end.id, stored);
+        self->strand.ScheduleAfter(limits::kRetryMax, [weak = self->weak_from_this(), end] {
+          if (const auto alive = weak.lock()) alive->End(end);
+        });
+      });
+    });
+  }
+
+  // It has ended in the log, or is gone from there.
+  void Leave(const std::string& id, const absl::StatusOr<EvaluationLog::Stored>& stored) {
+    Operation* operation = Find(id);
+    if (operation == nullptr) return;
+    operation->cancel();
+    const std::vector<Watcher> watchers = std::move(operation->watchers);
+    operations.erase(operation->row.sequence);
+    for (const Watcher& watcher : watchers) {
+      if (stored.ok()) {
+        watcher.ended(stored->row);
+      } else {
+        watcher.ended(stored.status());
+      }
+    }
+    Advance();
+  }
+};
+
+EvaluationOperations::EvaluationOperations(const Clock* clock, Executor* executor, Evaluator* evaluator,
+                                           EvaluationLog* log, EvaluationCodec codec, RngKey id_key,
+                                           absl::Duration longest)
+    : state_(std::make_shared<State>(clock, executor, evaluator, log, std::move(codec), id_key, longest)) {}
+
+absl::Status EvaluationOperations::Recover() {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> rows,
+                              state_->log->List({.state = EvaluationState::kRunning,
+                                                 .limit = limits::kRunningEvaluations + limits::kWaitingEvaluations}));
+  state_->strand.Schedule([state = state_, rows] {
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) state->Admit(*row);
+  });
+  return absl::OkStatus();
+}
+
+void EvaluationOperations::Start(Asked asked, absl::Duration timeout, std::function<void(absl::StatusOr<View>)> done) {
+  state_->executor->Schedule([state = state_, asked = std::move(asked), timeout, done = std::move(done)] {
+    if (!asked.request_id.empty()) {
+      const auto older = state->log->List({.tenant = asked.tenant, .request_id = asked.request_id, .limit = 1});
+      if (!older.ok()) return done(older.status());
+      if (!older->empty()) return EvaluationOperations(state).Get(older->front().id, done);
+    }
+    state->evaluator->Check(asked.query, timeout, [state, asked, done](const absl::StatusOr<int64_t>& version) {
+      if (!version.ok()) return done(version.status());
+      state->strand.Schedule([state, asked, version = *version, done] { state->Create(asked, version, done); });
+    });
+  });
+}
+
+void EvaluationOperations::Get(const std::string& id, std::function<void(absl::StatusOr<View>)> done) {
+  state_->executor->Schedule([state = state_, id, done = std::move(done)] {
+    const absl::StatusOr<EvaluationRow> row = state->log->Find(id);
+    if (!row.ok()) return done(row.status());
+    state->strand.Schedule([state, row = *row, done] { done(state->ViewOf(row)); });
+  });
+}
+
+void EvaluationOperations::Cancel(const std::string& id, std::function<void(absl::StatusOr<View>)> done) {
+  const auto taken = [state = state_, id, done](const absl::StatusOr<EvaluationLog::Stored>& stored) {
+    state->strand.Schedule([state, id, stored, done] {
+      if (!stored.ok()) return done(stored.status());
+      state->Leave(id, stored);
+      done(state->ViewOf(stored->row));
+    });
+  };
+  state_->log->End({id, EvaluationState::kCancelled, "", absl::OkStatus()}, taken);
+}
+
+void EvaluationOperations::Watch(const std::string& id, std::function<bool(const EvaluationProgress&)> progress,
+                                 std::function<void(absl::StatusOr<EvaluationRow>)> ended) {
+  state_->strand.Schedule([state = state_, id, progress = std::move(progress), ended = std::move(ended)] {
+    State::Operation* operation = state->Find(id);
+    if (operation == nullptr) return state->executor->Schedule([state, id, ended] { ended(state->FindEnded(id)); });
+    if (progress(operation->progress)) operation->watchers.push_back({progress, ended});
+  });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,91 @@
+#include "server/predict/evaluation/row_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "server/predict/evaluation/dataset_shard.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kMaxReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for frames
+constexpr int64_t kTargetBytes = 16;  // beside a row's inputs: its target, or its number in the request
+
+int64_t RowBytes(const Dataset& dataset) {
+  const int64_t values =
+      std::accumulate(dataset.input_shape.begin(), dataset.input_shape.end(), int64_t{1}, std::multiplies<>());
+  return dataset.input_type == InputType::kUint8 ? values : 4 * values;
+}
+
+absl::Status Check(const Dataset& dataset, const std::vector<int64_t>& rows) {
+  if (rows.empty()) return InvalidFields({{"rows", "missing: name the rows to read, from 0 on"}});
+  const int64_t bytes = RowBytes(dataset), most = kMaxReplyBytes / (bytes + kTargetBytes);
+  if (static_cast<int64_t>(rows.size()) > most) {
+    return absl::ResourceExhaustedError(absl::StrCat("of data set ", dataset.name, ", whose rows have ", bytes,
+                                                     " bytes, one call reads ", most, " rows, not ", rows.size()));
+  }
+  for (const int64_t row : rows) {
+    if (row >= 0 && row < dataset.num_rows) continue;
+    return absl::OutOfRangeError(
+        absl::StrCat("data set ", dataset.name, " has no row ", row, ": its rows are 0 to ", dataset.num_rows - 1));
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+void Take(const TensorView& from, int64_t row, std::vector<T>* to, size_t at) {
+  std::memcpy(to->data() + at, from.data + row * static_cast<int64_t>(sizeof(T)), sizeof(T));
+}
+
+// Those of the rows that are in this shard.
+absl::Status TakeShard(const BlobStore& blobs, const Dataset& dataset, const DatasetShard& shard,
+                       const std::vector<int64_t>& rows, RowValues* taken) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const DatasetShardFile file, DatasetShardFile::Read(blobs, dataset, shard));
+  const bool bytes = dataset.input_type == InputType::kUint8, labels = dataset.target_type == TargetType::kLabels;
+  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView inputs,
+                              file.Find("inputs", bytes ? TensorType::kUint8 : TensorType::kFloat32,
+                                        dataset.input_shape, bytes ? "uint8 inputs" : "float32 inputs"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView targets,
+                              labels ? file.Find("labels", TensorType::kInt32, {}, "int32 labels")
+                                     : file.Find("targets", TensorType::kFloat32, {}, "float32 targets"));
+  const int64_t row_bytes = RowBytes(dataset);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t row = rows[i] - shard.first_row;
+    if (row < 0 || row >= shard.num_rows) continue;
+    std::memcpy(taken->inputs.data() + static_cast<int64_t>(i) * row_bytes, inputs.data + row * row_bytes,
+                static_cast<size_t>(row_bytes));
+    if (labels) {
+      Take(targets, row, &taken->labels, i);
+    } else {
+      Take(targets, row, &taken->targets, i);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows) {
+  CHAINFLEET_RETURN_IF_ERROR(Check(dataset, rows));
+  RowValues taken{.type = dataset.input_type, .shape = {static_cast<int64_t>(rows.size())}};
+  taken.shape.insert(taken.shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
+  taken.inputs.resize(rows.size() * static_cast<size_t>(RowBytes(dataset)));
+  if (dataset.target_type == TargetType::kLabels) {
+    taken.labels.resize(rows.size());
+  } else {
+    taken.targets.resize(rows.size());
+  }
+  for (const DatasetShard& shard : dataset.shards) {
+    const auto inside = [&](int64_t row) { return row >= shard.first_row && row - shard.first_row < shard.num_rows; };
+    if (std::ranges::any_of(rows, inside)) {
+      CHAINFLEET_RETURN_IF_ERROR(TakeShard(blobs, dataset, shard, rows, &taken));
+    }
+  }
+  return taken;
+}
+
+}  // namespace chainfleet

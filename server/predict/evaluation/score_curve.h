@@ -1,0 +1,54 @@
+// How the scores of the average grow with the number of draws averaged.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/domain/evaluation.h"
+#include "core/domain/prediction.h"
+#include "core/scores/calibration.h"
+#include "server/predict/serving/fan_out.h"
+
+namespace chainfleet {
+
+// At most `points` >= 1 numbers of steps from 1 to `longest` >= 1, both among them (one point: `longest` alone), evenly
+// spaced in their logarithm and rounded; rising, none twice.
+std::vector<int64_t> CurveSteps(int64_t longest, int points);
+
+// The average over the first s steps of every chain, with all their kinds, for some s; a chain with fewer steps gives
+// all it has. Not thread-safe. Memory: sums of scores per block that came before its turn, no [rows] arrays.
+class ScoreCurve {
+ public:
+  // `labels` [n] outlive it. `chain_steps`: the steps of each chain.
+  ScoreCurve(std::vector<int64_t> chain_steps, int points, int64_t num_classes, std::span<const int32_t> labels,
+             int ece_bins);
+
+  // Blocks in any order, each row once; `partials` as FanOut delivers them, with members.
+  void Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials);
+
+  // Once all rows are in; rising num_draws.
+  std::vector<CurvePoint> Points() const;
+
+ private:
+  // Of one point, over rows.
+  struct Sums {
+    double hits = 0, nll = 0, rows = 0;
+    std::vector<ReliabilityBin> bins;  // equal width
+
+    void Add(const Sums& more);
+  };
+  Sums Score(const RowBlock& rows, std::span<const double> mean_probability) const;
+
+  const std::vector<int64_t> chain_steps_;
+  const std::vector<int64_t> steps_;  // s of each point
+  const int64_t num_classes_;
+  const std::span<const int32_t> labels_;
+  const int ece_bins_;
+  std::vector<Sums> sums_;                      // by point, rows below next_row_
+  std::map<int64_t, std::vector<Sums>> early_;  // by first row: added in row order, so that the bits are the same
+  int64_t next_row_ = 0;
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,78 @@
+#include "server/predict/serving/call_bounds.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/base/saturating.h"
+#include "core/domain/predictive_scores.h"
+#include "server/predict/serving/draw_selection.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for names and frames
+
+}  // namespace
+
+int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles) {
+  int64_t values = 2 * num_quantiles;
+  for (const ScoreField& field : ScoresOfTarget(num_classes)) values += 2 * (field.per_class ? num_classes : 1);
+  return values * static_cast<int64_t>(sizeof(double));
+}
+
+absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes) {
+  const int64_t rows = kReplyBytes / std::max<int64_t>(row_bytes, 1);
+  if (num_rows <= rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the answer for ", num_rows,
+                                                 " rows is more than a message holds: ask for ", rows,
+                                                 " rows at a time, or for fewer outputs"));
+}
+
+absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan) {
+  if (levels.empty()) return absl::OkStatus();
+  if (plan.num_classes > 0) {
+    return absl::InvalidArgumentError(absl::StrCat("job ", plan.job, " learns ", plan.num_classes,
+                                                   " classes: quantiles are of jobs that learn numbers"));
+  }
+  if (levels.size() > static_cast<size_t>(limits::kMaxQuantiles)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(levels.size(), " quantiles are asked: at most ", limits::kMaxQuantiles, " at a time"));
+  }
+  for (const double level : levels) {
+    if (level > 0 && level < 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat("quantile ", level, " is not a level above 0 and below 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
+  const int64_t num_draws = SaturatingMultiply(NumDraws(draws), static_cast<int64_t>(num_kinds));
+  const int64_t draw_bytes = std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t num_quantiles = draws.plan->num_classes > 0 ? 0 : limits::kMaxQuantiles;
+  const int64_t score_bytes = replied ? ScoreBytes(draws.plan->num_classes, num_quantiles) : 0;
+  const int64_t row_bytes = SaturatingAdd(SaturatingMultiply(num_draws, draw_bytes), score_bytes);
+  const int64_t weights = SaturatingMultiply(num_draws, static_cast<int64_t>(sizeof(double)));
+  const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
+  const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;
+  if (num_rows <= rows) return num_rows * row_bytes + weights;
+  return absl::InvalidArgumentError(
+      absl::StrCat("what ", num_draws, " single draws say of ", num_rows, " rows is more than ", bound / limits::kMiB,
+                   " MiB: ask for ", rows > 0 ? absl::StrCat("at most ", rows, " rows at a time, or for ") : "",
+                   "fewer draws (members, every, max_draws)"));
+}
+
+absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
+                                       int64_t num_parts) {
+  const auto sums = static_cast<int64_t>(draws.chains.size() * num_kinds);
+  const int64_t values = std::max<int64_t>(3 * draws.plan->num_classes + 1, 3);
+  const int64_t row_bytes =
+      std::max<int64_t>(SaturatingProduct(sums, num_parts, values, static_cast<int64_t>(sizeof(double))), 1);
+  const int64_t rows = limits::kMaxShardResultBytes / row_bytes;
+  if (num_rows <= rows) return num_rows * row_bytes;
+  return absl::InvalidArgumentError(absl::StrCat("the sums of ", num_rows, " rows over ", draws.chains.size(),
+                                                 " chains are too many to add to as time allows: ask for at most ",
+                                                 rows, " rows at a time, or for fewer chains"));
+}
+
+}  // namespace chainfleet

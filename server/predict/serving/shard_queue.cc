@@ -1,0 +1,390 @@
+#include "server/predict/serving/shard_queue.h"
+
+#include <algorithm>
+#include <atomic>
+#include <compare>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/base/log.h"
+#include "server/predict/serving/shard_result_check.h"
+
+namespace chainfleet {
+namespace {
+
+// The worker is away or full, or could not fetch what it needs: another may do better, and it may itself, later.
+bool IsLost(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsCancelled(status) || absl::IsAborted(status) || absl::IsNotFound(status);
+}
+
+// What a worker says of itself, of objects and of devices is nothing to whoever asked for a prediction: it is in the
+// log.
+absl::Status NoWorkerCould(const absl::Status& last) {
+  if (absl::IsResourceExhausted(last)) {
+    return WithReason(absl::ResourceExhaustedError("every worker that was asked is full: retry with backoff"),
+                      ReasonOf(last));
+  }
+  return WithReason(
+      absl::UnavailableError("every worker that was asked is full, went away or could not read its draws: "
+                             "retry with backoff (the server's log has what each said)"),
+      absl::IsUnavailable(last) ? ReasonOf(last) : "");
+}
+
+// One that must wait for workers: predictions before evaluations, then by urgency, then the oldest first.
+struct Place {
+  bool evaluation = false;
+  PredictPriority priority = PredictPriority::kHigh;
+  uint64_t ticket = 0;
+
+  auto operator<=>(const Place&) const = default;
+};
+
+// The worker is at fault: its answer does not fit the question, or its device or program is broken.
+bool IsFault(const absl::Status& status) { return !absl::IsInvalidArgument(status) && !IsLost(status); }
+
+absl::Status OnlyFaults(const absl::Status& last) {
+  const std::string reason = ReasonOf(last) == "BAD_SHARD_RESULT" ? "BAD_SHARD_RESULT" : "WORKER_FAILED";
+  return WithReason(
+      absl::InternalError("no worker gave an answer that can be used: the server's log names them and says "
+                          "what is wrong with each"),
+      reason);
+}
+
+}  // namespace
+
+absl::Status NoServingWorker() {
+  return WithReason(absl::UnavailableError("no worker serves predictions now: start one, or retry"),
+                    "NO_SERVING_WORKER");
+}
+
+// Everything but the ticket counter is touched on the strand alone.
+struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
+  State(const Clock* c, Executor* executor, ShardPort* p) : clock(c), strand(executor), port(p) {}
+
+  struct Attempt {
+    uint64_t id = 0;
+    std::string worker;
+    absl::Duration patience;   // after which the worker is slow
+    absl::Duration look_next;  // monotonic
+    bool late = false;
+  };
+  struct Shard {
+    ShardRequest request;
+    std::string preferred;
+    absl::Duration deadline;  // monotonic
+    PredictPriority priority;
+    Done done;
+    std::set<std::string> lost_by = {};   // workers of this round; when all have lost it the next round begins
+    std::set<std::string> not_to = {};    // workers that were at fault: of every round
+    absl::Status fault = {};              // the last one's
+    int attempts = 0;                     // but those beside a slow one
+    std::vector<Attempt> under_way = {};  // none while it waits; two while a worker is slow with it
+
+    bool evaluation() const { return request.rows.has_value(); }
+  };
+
+  const Clock* const clock;
+  Strand strand;
+  ShardPort* const port;
+  std::atomic<uint64_t> next_id = 1;  // of tickets and of attempts
+  std::map<uint64_t, Shard> shards;   // by ticket
+  std::set<Place> waiting;
+  std::map<std::string, int> evaluations;             // attempts under way, by worker
+  std::map<std::string, int> late;                    // late attempts under way, by worker
+  std::map<std::string, absl::Duration> slow_until;   // monotonic; of workers whose late attempts were cancelled
+  std::map<std::string, absl::Duration> doubted;      // monotonic: until when; of workers that were at fault
+  absl::Duration looking = absl::InfiniteDuration();  // when a timer looks for late ones
+
+  void Add(uint64_t ticket, Shard shard) {
+    if (!shard.evaluation() && NumWaitingPredictions() >= limits::kMaxWaitingShards) {
+      shard.done(WithReason(
+          absl::ResourceExhaustedError(absl::StrCat(
+              limits::kMaxWaitingShards, " shards of predictions wait for workers already: retry with backoff")),
+          "QUEUE_FULL"));
+      return;
+    }
+    Wait(ticket, shards.emplace(ticket, std::move(shard)).first->second);
+    Pump();
+  }
+
+  static Place PlaceOf(uint64_t ticket, const Shard& shard) {
+    return {shard.evaluation(), shard.evaluation() ? PredictPriority::kHigh : shard.priority, ticket};
+  }
+  void Wait(uint64_t ticket, const Shard& shard) { waiting.insert(PlaceOf(ticket, shard)); }
+
+  size_t NumWaitingPredictions() const {
+    if (waiting.size() < limits::kMaxWaitingShards) return waiting.size();
+    return static_cast<size_t>(std::distance(waiting.begin(), waiting.lower_bound(Place{.evaluation = true})));
+  }
+
+  // Of a worker's places one is not for evaluations, and one not for predictions while evaluations wait.
+  bool HasRoom(const Shard& shard, const ServingWorker& worker) const {
+    const auto it = evaluations.find(worker.id);
+    const int there = it == evaluations.end() ? 0 : it->second;
+    if (shard.evaluation() && there >= limits::kMaxShardsInFlightPerWorker - 1) return false;
+    const bool kept = !shard.evaluation() && there == 0 && !waiting.empty() && waiting.rbegin()->evaluation;
+    return worker.shards_in_flight + (kept ? 1 : 0) < limits::kMaxShardsInFlightPerWorker;
+  }
+
+  void Pump() {
+    if (waiting.empty() && late.empty()) return;
+    std::vector<ServingWorker> workers = port->Workers();
+    const auto is_over = [now = clock->Monotonic()](const auto& until) { return until.second <= now; };
+    std::erase_if(slow_until, is_over);
+    std::erase_if(doubted, is_over);
+    for (auto it = waiting.begin(); it != waiting.end();) {
+      const uint64_t ticket = it->ticket;
+      Shard& shard = shards.at(ticket);
+      if (const absl::Status status = AnyMayAnswer(shard, workers); !status.ok()) {
+        it = waiting.erase(it);
+        Finish(ticket, status);
+        continue;
+      }
+      ServingWorker* const worker = Choose(&shard, &workers);
+      if (worker == nullptr) {
+        ++it;
+        continue;
+      }
+      it = waiting.erase(it);
+      ++worker->shards_in_flight;
+      ++shard.attempts;
+      Send(ticket, &shard, worker->id);
+    }
+    if (late.empty()) return;
+    for (auto& [ticket, shard] : shards) {
+      if (shard.under_way.size() == 1 && shard.under_way.front().late) SendBeside(ticket, &shard, &workers);
+    }
+  }
+
+  static absl::Status AnyMayAnswer(const Shard& shard, const std::vector<ServingWorker>& workers) {
+    if (workers.empty()) return NoServingWorker();
+    const bool any = std::ranges::any_of(workers, [&](const auto& w) { return !shard.not_to.contains(w.id); });
+    return any ? absl::OkStatus() : OnlyFaults(shard.fault);
+  }
+
+  bool IsAvoided(const std::string& worker) const {
+    return late.contains(worker) || slow_until.contains(worker) || doubted.contains(worker);
+  }
+
+  // Null while no worker that may have it has room. Slow and doubted workers get it if there are no others.
+  ServingWorker* Choose(Shard* shard, std::vector<ServingWorker>* workers) {
+    const auto lost = [&](const ServingWorker& w) { return shard->lost_by.contains(w.id); };
+    if (std::all_of(workers->begin(), workers->end(), lost)) shard->lost_by = shard->not_to;
+    const auto passed_over = [&](const ServingWorker& w) { return lost(w) || IsAvoided(w.id); };
+    const bool all_avoided = std::all_of(workers->begin(), workers->end(), passed_over);
+    ServingWorker* best = nullptr;
+    for (ServingWorker& worker : *workers) {
+      if (lost(worker) || (IsAvoided(worker.id) && !all_avoided)) continue;
+      if (!HasRoom(*shard, worker)) continue;
+      if (worker.id == shard->preferred) return &worker;
+      if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
+    }
+    return best;
+  }
+
+  void Send(uint64_t ticket, Shard* shard, const std::string& worker) {
+    const uint64_t id = next_id++;
+    shard->request.shard_id = id;
+    shard->under_way.push_back({.id = id, .worker = worker});
+    BeginPatience(*shard, &shard->under_way.back());
+    if (shard->evaluation()) ++evaluations[worker];
+    LookAt(shard->under_way.back().look_next);
+    port->Send(worker, shard->request,
+               [weak = weak_from_this(), ticket, id](absl::StatusOr<ShardResult> result) mutable {
+                 const auto state = weak.lock();
+                 if (state == nullptr) return;
+                 state->strand.Schedule([state, ticket, id, result = std::move(result)]() mutable {
+                   state->OnReply(ticket, id, std::move(result));
+                 });
+               });
+  }
+
+  void BeginPatience(const Shard& shard, Attempt* attempt) const {
+    const absl::Duration now = clock->Monotonic();
+    attempt->patience = std::clamp((shard.deadline - now) / 3, kLeastSlowShard, kSlowShard);
+    attempt->look_next = now + attempt->patience;
+  }
+
+  // `worker` has answered attempt `id`, behind which others stood.
+  void RenewPatience(const std::string& worker, uint64_t id) {
+    for (auto& [ticket, shard] : shards) {
+      for (Attempt& attempt : shard.under_way) {
+        const bool stood_behind = attempt.worker == worker && (attempt.id > id || shard.evaluation());
+        if (stood_behind && !attempt.late) BeginPatience(shard, &attempt);
+      }
+    }
+  }
+
+  // One timer for all shards: those that are answered in time leave none behind.
+  void LookAt(absl::Duration time) {
+    if (time >= looking) return;
+    looking = time;
+    strand.ScheduleAfter(time - clock->Monotonic(), [weak = weak_from_this(), time] {
+      const auto state = weak.lock();
+      if (state == nullptr || state->looking != time) return;  // an earlier one was set after it
+      state->looking = absl::InfiniteDuration();
+      state->Look();
+    });
+  }
+
+  // Again after as long for what is late: workers may have come meanwhile.
+  void Look() {
+    const absl::Duration now = clock->Monotonic();
+    absl::Duration next = absl::InfiniteDuration();
+    for (auto& [ticket, shard] : shards) {
+      for (Attempt& attempt : shard.under_way) {
+        if (attempt.look_next <= now) {
+          if (!std::exchange(attempt.late, true)) ++late[attempt.worker];
+          attempt.look_next = now + attempt.patience;
+        }
+        next = std::min(next, attempt.look_next);
+      }
+    }
+    LookAt(next);
+    Pump();
+  }
+
+  // To the least loaded worker with room that is not avoided itself, if there is one: the first answer wins.
+  void SendBeside(uint64_t ticket, Shard* shard, std::vector<ServingWorker>* workers) {
+    if (shard->not_to.size() >= limits::kShardAttempts) return;
+    ServingWorker* best = nullptr;
+    for (ServingWorker& worker : *workers) {
+      if (!HasRoom(*shard, worker) || IsAvoided(worker.id)) continue;
+      if (shard->lost_by.contains(worker.id) || worker.id == shard->under_way.front().worker) continue;
+      if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
+    }
+    if (best == nullptr) return;
+    ++best->shards_in_flight;
+    Send(ticket, shard, best->id);
+  }
+
+  // Of an attempt that is over.
+  void Forget(const Shard& shard, const Attempt& attempt) {
+    if (shard.evaluation() && --evaluations[attempt.worker] == 0) evaluations.erase(attempt.worker);
+    if (attempt.late && --late[attempt.worker] == 0) late.erase(attempt.worker);
+  }
+
+  void OnReply(uint64_t ticket, uint64_t id, absl::StatusOr<ShardResult> result) {
+    const auto it = shards.find(ticket);
+    if (it != shards.end()) TakeReply(ticket, &it->second, id, std::move(result));
+    Pump();
+  }
+
+  void TakeReply(uint64_t ticket, Shard* shard, uint64_t id, absl::StatusOr<ShardResult> result) {
+    const auto it = std::find_if(shard->under_way.begin(), shard->under_way.end(),
+                                 [&](const Attempt& attempt) { return attempt.id == id; });
+    if (it == shard->under_way.end()) return;
+    const std::string worker = it->worker;
+    Forget(*shard, *it);
+    slow_until.erase(worker);
+    shard->under_way.erase(it);
+    RenewPatience(worker, id);
+    const absl::Status status = result.ok() ? CheckShardResult(shard->request, *result) : result.status();
+    if (status.ok()) return Finish(ticket, std::move(result));
+    if (absl::IsInvalidArgument(status)) {
+      Tell(*shard, worker, status);
+      return Finish(ticket, status);
+    }
+    const bool fault = IsFault(status);
+    if (fault) Doubt(shard, worker, status);
+    shard->lost_by.insert(worker);
+    if (!shard->under_way.empty()) return;
+    if (std::max(shard->attempts, static_cast<int>(shard->not_to.size())) < limits::kShardAttempts) {
+      return Retry(ticket, shard);
+    }
+    if (!fault) Tell(*shard, worker, status);
+    Finish(ticket, fault ? OnlyFaults(status) : NoWorkerCould(status));
+  }
+
+  // It never gets the shard again, and for a while no other one that somebody else can take.
+  void Doubt(Shard* shard, const std::string& worker, const absl::Status& status) {
+    Tell(*shard, worker, status);
+    shard->not_to.insert(worker);
+    shard->fault = status;
+    doubted[worker] = clock->Monotonic() + kDoubtedFor;
+  }
+
+  // The caller is told what happened, the operator where.
+  static void Tell(const Shard& shard, const std::string& worker, const absl::Status& status) {
+    Log(LogLevel::kWarning, "a worker failed a shard of a prediction",
+        {{"request", shard.request.trace_id},
+         {"job", shard.request.plan->job},
+         {"worker", worker},
+         {"attempts", shard.attempts},
+         {"error", status.ToString()}});
+  }
+
+  // At once if another worker is there or none may have it, after a pause if it must be one that has lost it before.
+  void Retry(uint64_t ticket, Shard* shard) {
+    const std::vector<ServingWorker> workers = port->Workers();
+    const auto lost = [&](const auto& w) { return shard->lost_by.contains(w.id); };
+    if (!std::ranges::all_of(workers, lost) || !AnyMayAnswer(*shard, workers).ok()) {
+      Wait(ticket, *shard);
+      return;
+    }
+    strand.ScheduleAfter(limits::kRetryInitial, [weak = weak_from_this(), ticket] {
+      const auto state = weak.lock();
+      if (state == nullptr) return;
+      const auto it = state->shards.find(ticket);
+      if (it == state->shards.end()) return;
+      state->Wait(ticket, it->second);
+      state->Pump();
+    });
+  }
+
+  void Finish(uint64_t ticket, absl::StatusOr<ShardResult> result) {
+    Shard shard = std::move(shards.extract(ticket).mapped());
+    Drop(shard);
+    shard.done(std::move(result));
+  }
+
+  void Cancel(uint64_t ticket) {
+    const auto node = shards.extract(ticket);
+    if (node.empty()) return;
+    waiting.erase(PlaceOf(ticket, node.mapped()));
+    Drop(node.mapped());
+  }
+
+  // What is under way of it is not wanted any more.
+  void Drop(const Shard& shard) {
+    for (const Attempt& attempt : shard.under_way) {
+      if (attempt.late) slow_until[attempt.worker] = clock->Monotonic() + std::min(10 * attempt.patience, kSlowFor);
+      Forget(shard, attempt);
+      port->Cancel(attempt.worker, attempt.id);
+    }
+  }
+};
+
+ShardQueue::ShardQueue(const Clock* clock, Executor* executor, ShardPort* port)
+    : state_(std::make_shared<State>(clock, executor, port)) {}
+
+uint64_t ShardQueue::Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline,
+                            PredictPriority priority, Done done) {
+  const uint64_t ticket = state_->next_id++;
+  state_->strand.Schedule(
+      [state = state_, ticket,
+       shard = State::Shard{.request = std::move(request),
+                            .preferred = preferred,
+                            .deadline = deadline,
+                            .priority = priority,
+                            .done = std::move(done)}]() mutable { state->Add(ticket, std::move(shard)); });
+  return ticket;
+}
+
+void ShardQueue::Cancel(uint64_t ticket) {
+  state_->strand.Schedule([state = state_, ticket] { state->Cancel(ticket); });
+}
+
+std::vector<std::string> ShardQueue::WorkerIds() const {
+  std::vector<std::string> ids;
+  for (const ServingWorker& worker : state_->port->Workers()) ids.push_back(worker.id);
+  return ids;
+}
+
+}  // namespace chainfleet

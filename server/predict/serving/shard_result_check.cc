@@ -1,0 +1,93 @@
+#include "server/predict/serving/shard_result_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/predict/serving/draw_selection.h"
+
+namespace chainfleet {
+namespace {
+
+bool MembersFit(const PartialPrediction& p, bool asked) {
+  if (!asked || !p.members) return asked == p.members.has_value();
+  const size_t draws = static_cast<size_t>(p.num_draws), rows = static_cast<size_t>(p.num_rows);
+  const size_t classes = static_cast<size_t>(p.num_classes), numbers = classes > 0 ? 0 : draws * rows;
+  return p.members->chain == p.chain && p.members->kind == p.kind && p.members->weights.size() == draws &&
+         p.members->probabilities.size() == draws * rows * classes && p.members->mean.size() == numbers &&
+         p.members->variance.size() == numbers;
+}
+
+bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
+  const size_t rows = static_cast<size_t>(NumRows(request)), classes = static_cast<size_t>(request.plan->num_classes);
+  const size_t scores = request.per_draw_scores ? static_cast<size_t>(p.num_draws) : 0;
+  const size_t labels = classes > 0 ? rows : 0, numbers = rows - labels;
+  const size_t held = request.per_draw_scores ? numbers : 0;
+  return p.num_rows == static_cast<int64_t>(rows) && p.num_classes == request.plan->num_classes &&
+         p.sum_wp.size() == rows * classes && p.sum_wp2.size() == rows * classes && p.votes.size() == rows * classes &&
+         p.sum_wh.size() == labels && p.draw_log_likelihood.size() == scores &&
+         (p.draw_weights.empty() || p.draw_weights.size() == scores) &&
+         p.draw_hits.size() == (classes > 0 ? scores : 0) && p.sum_wm.size() == numbers &&
+         p.sum_wm2.size() == numbers && p.sum_wv.size() == numbers && p.log_sum_wd.size() == held &&
+         p.sum_wc.size() == held && MembersFit(p, request.members);
+}
+
+// One for each chain asked for, in place of sums.
+absl::Status CheckFlatness(const ShardRequest& request, const ShardResult& result) {
+  std::set<ChainId> missing;
+  for (const ChainDraws& chain : request.chains) missing.insert(chain.chain);
+  for (const Flatness& f : result.flatness) {
+    const std::string name = "for the flatness of " + ToString(f.chain);
+    if (missing.erase(f.chain) == 0) return BadShardResult(name + " was not asked for, or came twice");
+    if (f.fisher_values.size() != f.fisher_ranks.size() || f.random_line.size() != f.line_positions.size() ||
+        (!f.anchor_line.empty() && f.anchor_line.size() != f.line_positions.size())) {
+      return BadShardResult(name + " has arrays of other shapes");
+    }
+  }
+  if (!result.partials.empty()) return BadShardResult("has sums that were not asked for");
+  if (missing.empty() || !result.corrupt_objects.empty()) return absl::OkStatus();
+  return BadShardResult(absl::StrCat("lacks the flatness of ", missing.size(), " chains"));
+}
+
+}  // namespace
+
+absl::Status BadShardResult(const std::string& what) {
+  return WithReason(absl::InternalError("a worker's result " + what), "BAD_SHARD_RESULT");
+}
+
+int64_t NumRows(const ShardRequest& request) {
+  return request.rows ? request.rows->num_rows : request.inputs->shape.front();
+}
+
+absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result) {
+  if (request.flatness) return CheckFlatness(request, result);
+  std::map<ChainId, std::vector<int64_t>> draws_of;  // of each entry
+  for (const ChainDraws& chain : request.chains) draws_of[chain.chain].push_back(NumDraws(chain));
+  const bool may_lack = !result.corrupt_objects.empty();
+  std::map<std::pair<ChainId, DrawKind>, size_t> seen;
+  for (const PartialPrediction& p : result.partials) {
+    const std::string name = absl::StrCat("for ", ToString(p.chain), " ", ToString(p.kind));
+    const auto entries = draws_of.find(p.chain);
+    const size_t at = seen[{p.chain, p.kind}]++;
+    if (entries == draws_of.end() || std::ranges::count(request.kinds, p.kind) == 0 || at >= entries->second.size()) {
+      return BadShardResult(name + " was not asked for, or came twice");
+    }
+    // Of an entry whose draws are all corrupt there is no sum: those that follow move up.
+    const int64_t asked = may_lack ? std::ranges::max(entries->second) : entries->second[at];
+    if (p.num_draws < 0 || p.num_draws > asked || (p.num_draws < asked && !may_lack)) {
+      return BadShardResult(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked));
+    }
+    if (!ArraysFit(p, request) || (p.num_draws > 0 && !(p.sum_w > 0)))
+      return BadShardResult(name + " has arrays of other shapes");
+  }
+  const size_t wanted = request.chains.size() * request.kinds.size();
+  if (result.partials.size() < wanted && !may_lack) {
+    return BadShardResult(absl::StrCat("has ", result.partials.size(), " sums instead of ", wanted));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace chainfleet

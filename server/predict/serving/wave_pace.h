@@ -1,0 +1,35 @@
+// How an anytime call cuts its draws into waves that fit its deadline.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace chainfleet {
+
+// A wave takes the next draws of every chain, counted back from the newest: 1, then 2, 4, 8, ..., so that a worker adds
+// a whole wave as one run (worker/numerics/predict/predictor.h) and the waves' sums have the bits of one call over all
+// their draws. The last wave may be shorter. Plain data: the caller measures.
+class WavePace {
+ public:
+  // `longest`: draws of the chain that has most.
+  explicit WavePace(int64_t longest) : longest_(longest) {}
+
+  // Draws of each chain in the next wave: as many of its 2^k as fit into `left`, by what a draw of the last wave took
+  // and a quarter more. The first wave is taken whatever is left. 0: no further wave fits, or a shorter one was the
+  // last.
+  int64_t Next(absl::Duration left) const;
+
+  // A wave of `count` draws of each chain, as Next gave it, took `time`.
+  void Took(int64_t count, absl::Duration time);
+
+  // Draws of each chain in the waves so far.
+  int64_t done() const { return done_; }
+
+ private:
+  const int64_t longest_;
+  int64_t done_ = 0;
+  absl::Duration per_draw_;
+};
+
+}  // namespace chainfleet

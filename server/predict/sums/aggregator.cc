@@ -1,0 +1,102 @@
+#include "server/predict/sums/aggregator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "server/predict/sums/score_sums.h"
+
+namespace chainfleet {
+namespace {
+
+// Per chain, in chain order; `partials` are sorted and have draws.
+std::vector<ScoreSums> SumByChain(const std::vector<const PartialPrediction*>& partials) {
+  std::vector<ScoreSums> chains;
+  const PartialPrediction* previous = nullptr;
+  for (const PartialPrediction* partial : partials) {
+    ScoreSums sums = SumsOf(*partial);
+    if (previous == nullptr || previous->chain != partial->chain) {
+      chains.push_back(std::move(sums));
+    } else {
+      chains.back().Add(sums);
+      chains.back().num_draws = std::min(chains.back().num_draws, partial->num_draws);
+    }
+    previous = partial;
+  }
+  return chains;
+}
+
+// Deviations of the leave-one-chain-out values from the value of all chains, which they are close to.
+struct Deviations {
+  std::vector<double> sum, squares;
+
+  void Add(const std::vector<double>& values, const std::vector<double>& of_all) {
+    sum.resize(of_all.size());
+    squares.resize(of_all.size());
+    for (size_t i = 0; i < of_all.size(); ++i) {
+      const double deviation = values[i] == of_all[i] ? 0 : values[i] - of_all[i];  // both may be -inf
+      sum[i] += deviation;
+      squares[i] += deviation * deviation;
+    }
+  }
+
+  std::vector<double> JackknifeError(double chains) const {
+    std::vector<double> error(sum.size());
+    for (size_t i = 0; i < sum.size(); ++i) {
+      const double spread = std::max(squares[i] - sum[i] * sum[i] / chains, 0.0);
+      error[i] = std::sqrt((chains - 1) / chains * spread);
+    }
+    return error;
+  }
+};
+
+PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const PredictiveScores& of_all,
+                                 int64_t classes) {
+  const std::vector<ScoreField> fields = ScoresOfTarget(classes);
+  std::vector<Deviations> deviations(fields.size());
+  // Added anew, from both sides: of a difference rounding would be left where nearly nothing is.
+  std::vector<ScoreSums> after(chains.size());
+  for (size_t c = chains.size() - 1; c > 0; --c) {
+    after[c - 1] = chains[c];
+    after[c - 1].Add(after[c]);
+  }
+  ScoreSums before;
+  for (size_t c = 0; c < chains.size(); ++c) {
+    ScoreSums others = std::move(after[c]);
+    others.Add(before);
+    before.Add(chains[c]);
+    const PredictiveScores without = ScoresOf(others, classes);
+    for (size_t f = 0; f < fields.size(); ++f) deviations[f].Add(without.*fields[f].values, of_all.*fields[f].values);
+  }
+  PredictiveScores errors;
+  for (size_t f = 0; f < fields.size(); ++f) {
+    errors.*fields[f].values = deviations[f].JackknifeError(static_cast<double>(chains.size()));
+  }
+  return errors;
+}
+
+}  // namespace
+
+Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors) {
+  std::erase_if(partials, [](const PartialPrediction* p) { return p->num_draws == 0; });
+  if (partials.empty()) return {};
+  std::ranges::sort(partials, {}, [](const PartialPrediction* p) { return std::tie(p->chain, p->kind); });
+  const std::vector<ScoreSums> chains = SumByChain(partials);
+  ScoreSums total;
+  for (const ScoreSums& chain : chains) {
+    total.num_draws += chain.num_draws;
+    total.Add(chain);
+  }
+  Prediction average;
+  average.draws_used = total.num_draws;
+  average.num_rows = partials.front()->num_rows;
+  average.num_classes = partials.front()->num_classes;
+  average.scores = ScoresOf(total, average.num_classes);
+  if (with_errors && chains.size() > 1) {
+    average.errors = JackknifeErrors(chains, average.scores, average.num_classes);
+  }
+  return average;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,70 @@
+#include "server/predict/sums/member_sums.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace chainfleet {
+namespace {
+
+void AddTo(const std::vector<double>& more, std::vector<double>* sum) {
+  for (size_t i = 0; i < more.size(); ++i) (*sum)[i] += more[i];
+}
+
+template <typename T>
+void PutInFront(const std::vector<T>& older, std::vector<T>* newer) {
+  newer->insert(newer->begin(), older.begin(), older.end());
+}
+
+}  // namespace
+
+std::vector<const Members*> OrderedMembers(const std::vector<const PartialPrediction*>& partials) {
+  std::vector<const Members*> members;
+  for (const PartialPrediction* partial : partials) {
+    if (partial->members && partial->num_draws > 0) members.push_back(&*partial->members);
+  }
+  std::ranges::sort(members, {}, [](const Members* m) { return std::tie(m->chain, m->kind); });
+  return members;
+}
+
+std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& partials) {
+  std::vector<Members> members;
+  for (const Members* one : OrderedMembers(partials)) members.push_back(*one);
+  return members;
+}
+
+void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {
+  sums->num_draws += older.num_draws;
+  sums->sum_w += older.sum_w;
+  sums->sum_w2 += older.sum_w2;
+  for (const auto values :
+       {&PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh, &PartialPrediction::votes,
+        &PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv}) {
+    AddTo(older.*values, &(sums->*values));
+  }
+  if (!older.members || !sums->members) return;
+  PutInFront(older.members->weights, &sums->members->weights);
+  for (const auto values : {&Members::probabilities, &Members::mean, &Members::variance}) {
+    PutInFront((*older.members).*values, &((*sums->members).*values));
+  }
+}
+
+void AddOlder(std::vector<PartialPrediction> older, std::vector<PartialPrediction>* sums) {
+  std::map<std::pair<ChainId, DrawKind>, PartialPrediction*> known;
+  for (PartialPrediction& sum : *sums) known[{sum.chain, sum.kind}] = &sum;
+  std::vector<PartialPrediction> fresh;
+  for (PartialPrediction& partial : older) {
+    const auto found = known.find({partial.chain, partial.kind});
+    if (found != known.end() && found->second->num_draws > 0) {
+      AddOlder(partial, found->second);
+    } else if (found != known.end()) {
+      *found->second = std::move(partial);
+    } else {
+      fresh.push_back(std::move(partial));
+    }
+  }
+  std::ranges::move(fresh, std::back_inserter(*sums));
+}
+
+}  // namespace chainfleet

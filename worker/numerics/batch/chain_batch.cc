@@ -1,0 +1,444 @@
+#include "worker/numerics/batch/chain_batch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/domain/sweep_points.h"
+#include "worker/numerics/arena/device_memory.h"
+#include "worker/numerics/arena/precision_scope.h"
+#include "worker/numerics/batch/checkpoint_codec.h"
+#include "worker/numerics/batch/holding_time.h"
+#include "worker/numerics/batch/potential_factory.h"
+#include "worker/numerics/batch/start_point.h"
+#include "worker/numerics/potentials/minibatch.h"
+#include "worker/numerics/samplers/kernel.h"
+#include "worker/numerics/samplers/step_size_schedule.h"
+#include "worker/numerics/tensors/torch_errors.h"
+#include "worker/numerics/tracing/chain_reporter.h"
+#include "worker/numerics/tracing/chain_tracer.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kWork[] = "a batch of chains";
+
+// The settings that differ between the points of a sweep.
+struct Point {
+  StepSizeSchedule schedule;
+  RowSettings own;
+};
+
+std::vector<Point> PointsOf(const JobSpec& spec, const StepPlan& steps, int64_t num_examples) {
+  std::vector<Point> points;
+  for (int32_t p = 0; p < NumPoints(spec.sweep); ++p) {
+    const std::vector<SweepAxis> axes = AxesOf(spec.sweep);
+    const std::vector<double> values = ValuesAt(spec.sweep, p);
+    RowSettings own;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i].name == "prior_precision") own.prior_precision = values[i];
+      if (axes[i].name == "eta") own.eta = values[i];
+      if (axes[i].name == "friction") own.friction = values[i];
+      if (axes[i].name == "rho") own.rho = values[i];
+    }
+    points.push_back({StepSizeSchedule(SpecAt(spec, p), steps, num_examples), own});
+  }
+  return points;
+}
+
+class KernelBatch final : public ChainBatch {
+ public:
+  KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device)
+      : plan_(std::move(plan)),
+        potential_(std::move(potential)),
+        kernel_(std::move(kernel)),
+        device_(device),
+        names_(ArenaNames(kernel_)),
+        steps_(PlanSteps(plan_->spec, potential_->num_examples())),
+        points_(PointsOf(plan_->spec, steps_, potential_->num_examples())),
+        batches_(plan_->spec.minibatches, potential_->num_examples(),
+                 plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
+        reporter_(&plan_->spec, &steps_, potential_.get(), &batches_),
+        tracer_(plan_->spec, plan_->dataset && plan_->dataset->num_classes > 0, potential_.get()),
+        draw_tensors_(layout().parameters()),
+        scratch_(ThetaArena(potential_->layout(), device)) {
+    for (const ParameterShape& statistic : potential_->statistics()) draw_tensors_.push_back(statistic);
+    for (size_t i = 0; i < names_.size(); ++i) state_.arenas.emplace_back(potential_->layout(), device);
+    if (plan_->spec.sampler.is_metropolis()) held_.emplace(potential_->layout(), device);
+  }
+
+  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
+    const std::string who = ToString(ChainId{plan_->job, index});
+    // A job without a sweep may have more chains than the plan says: chains are added to running jobs.
+    if (index < 0 || PointOf(plan_->spec, index) >= NumPoints(plan_->spec.sweep))
+      return absl::InvalidArgumentError("chain " + who + " does not exist");
+    if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
+    Row row;
+    row.chain = index;
+    row.first_report = FirstReportStep(index, layout().num_parameters(), device_, steps_.training_steps);
+    std::optional<Checkpoint> checkpoint;
+    if (resume_point) {
+      CHAINFLEET_ASSIGN_OR_RETURN(checkpoint, DecodeCheckpoint(*resume_point));
+      CHAINFLEET_RETURN_IF_ERROR(CheckFits(*checkpoint, plan_->job, index, SavedNames(), layout().num_parameters()));
+      row.step = checkpoint->step;
+      row.report = checkpoint->report;
+    }
+    const absl::Status added = CatchTorch(kWork, [&]() -> absl::Status {
+      state_.AddRow();
+      const int64_t r = std::ssize(rows_);
+      if (held_) held_->AddRow();
+      if (checkpoint) {
+        Restore(r, std::move(*checkpoint));
+      } else {
+        state_.theta().WriteRow(r, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index)));
+        std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
+      }
+      rows_.push_back(std::move(row));
+      return absl::OkStatus();
+    });
+    if (added.ok()) return added;
+    // A step must find as many rows as chains.
+    state_.Truncate(std::ssize(rows_));
+    if (held_) held_->Truncate(std::ssize(rows_));
+    return added;
+  }
+
+  void RemoveChain(int32_t index) override {
+    const auto row = Find(index);
+    if (row == rows_.end()) return;
+    ReadUnread();
+    const int64_t r = row - rows_.begin();
+    for (ThetaArena& arena : state_.arenas) arena.RemoveRow(r);
+    if (held_) held_->RemoveRow(r);
+    std::swap(state_.numbers[r], state_.numbers.back());
+    state_.numbers.pop_back();
+    std::swap(state_.derived[r], state_.derived.back());
+    state_.derived.pop_back();
+    if (row != std::prev(rows_.end())) *row = std::move(rows_.back());
+    rows_.pop_back();
+  }
+
+  std::vector<int32_t> chains() const override {
+    std::vector<int32_t> indices;
+    for (const Row& row : rows_) indices.push_back(row.chain);
+    return indices;
+  }
+
+  absl::StatusOr<std::vector<RowReport>> Step() override {
+    std::vector<ChainStep> chains;
+    bool any_active = false;
+    for (const Row& row : rows_) {
+      ChainStep chain;
+      chain.key = KeyOf(row.chain);
+      chain.t = row.step;
+      const Point& point = PointOfRow(row);
+      chain.step_size = point.schedule.StepSize(row.step);
+      chain.temperature = point.schedule.Temperature(row.step);
+      chain.own = point.own;
+      chain.active = row.step < steps_.total_steps;
+      any_active |= chain.active;
+      chains.push_back(chain);
+    }
+    if (!any_active) return std::vector<RowReport>();
+    CHAINFLEET_RETURN_IF_ERROR(MeasureWhatIsDue(chains));
+    return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
+      const PrecisionScope precision(plan_->spec.precision, device_);
+      const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
+      scratch_.gradients = 0;
+      // The fullest step tells best how much a chain takes: less of its memory belongs to no chain.
+      const bool measures = device_.is_cuda() && rows_.size() > measured_rows_;
+      std::optional<WorkMemory> memory;
+      if (measures) memory.emplace(device_);
+      Late<StepInfo> info =
+          std::visit([&](const auto& kernel) -> Late<StepInfo> { return kernel.Step(inputs, &state_); }, kernel_);
+      if (measures) MeasureMemory(memory->Read());
+      for (size_t r = 0; r < rows_.size(); ++r) rows_[r].step += static_cast<int64_t>(chains[r].active);
+      // The host may have to wait for the step before. The GPU works on this step meanwhile.
+      ReadUnread();
+      unread_ = {std::move(info), {}};
+      for (const ChainStep& chain : chains) unread_.moved.push_back(chain.active);
+      if (IsDue()) ReadUnread();
+      return Report(chains);
+    });
+  }
+
+  DrawTensors TakeDraw(int32_t index) const override {
+    const int64_t row = RowOf(index);
+    if (held_) return Weighted(*rows_[row].due);
+    const PrecisionScope precision(plan_->spec.precision, device_);
+    DrawTensors draw;
+    draw.step = rows_[row].step;
+    for (const DrawKind kind : KindsOf(plan_->spec)) {
+      std::vector<float>& kept = draw.kinds.emplace_back(ArenaOf(kind).ReadRow(row));
+      const std::vector<float> statistics = StatisticsOf(kind, row);
+      kept.insert(kept.end(), statistics.begin(), statistics.end());
+    }
+    return draw;
+  }
+
+  std::optional<DrawTensors> GiveUpHeld(int32_t index) override {
+    if (!held_) return std::nullopt;
+    const std::optional<HeldDraw> held = held_->Release(RowOf(index));
+    return held ? std::optional(Weighted(*held)) : std::nullopt;
+  }
+
+  bool IsFinite(int32_t index) override {
+    ReadUnread();
+    return rows_[RowOf(index)].finite;
+  }
+
+  std::string SaveResumePoint(int32_t index) const override {
+    const int64_t row = RowOf(index);
+    Checkpoint checkpoint{plan_->job, index, rows_[row].step, SavedNames(), {}, state_.numbers[row], rows_[row].report};
+    for (const ThetaArena& arena : state_.arenas) checkpoint.arenas.push_back(arena.ReadRow(row));
+    if (held_) {
+      checkpoint.arenas.push_back(held_->arena().ReadRow(row));
+      for (const double number : held_->Save(row)) checkpoint.numbers.push_back(number);
+    }
+    return EncodeCheckpoint(checkpoint);
+  }
+
+  const std::vector<ParameterShape>& parameters() const override { return draw_tensors_; }
+  const std::vector<std::string>& trace_quantities() const override { return tracer_.quantities(); }
+
+ private:
+  struct Row {
+    int32_t chain = 0;
+    int64_t step = 0;             // steps done
+    std::optional<HeldDraw> due;  // of a Metropolis kernel: the state that the last step left
+    bool draw_due = false;        // after the last step
+    int64_t first_report = 0;     // the update before which it is measured first
+    std::optional<RunReport> report;
+    std::optional<StepInfo> seen;  // of its last step that was read
+    bool finite = true;            // after all of them
+  };
+
+  // The numbers of the last step until they are read, and the rows that the step moved.
+  struct Unread {
+    Late<StepInfo> info;
+    std::vector<bool> moved;
+  };
+
+  void MeasureMemory(int64_t step_bytes) {
+    int64_t bytes = step_bytes + scratch_.gradient.bytes() + (held_ ? held_->arena().bytes() : 0);
+    for (const ThetaArena& arena : state_.arenas) bytes += arena.bytes();
+    for (const ThetaArena& arena : scratch_.arenas) bytes += arena.bytes();
+    measured_rows_ = rows_.size();
+    chain_bytes_ = bytes / std::ssize(rows_);
+  }
+
+  // Chains whose draws are due share a pass over the data: those of the rows after this one, as long as the pass has no
+  // more examples at once than a step.
+  std::vector<float> StatisticsOf(DrawKind kind, int64_t row) const {
+    if (potential_->statistics().empty()) return {};
+    const auto known = statistics_.find({kind, rows_[row].chain});
+    if (known != statistics_.end()) return known->second;
+    const int64_t rows = std::ssize(rows_), of_row = std::min(kStatisticsBatch, potential_->num_examples());
+    const int64_t most = std::min(rows, row + rows * plan_->spec.batch_size / of_row);
+    int64_t end = row + 1;
+    while (end < most && rows_[end].draw_due) ++end;
+    std::vector<std::vector<float>> made = potential_->DrawStatistics(ArenaOf(kind), row, end - row);
+    for (int64_t r = row; r < end; ++r) statistics_[{kind, rows_[r].chain}] = std::move(made[r - row]);
+    return statistics_[{kind, rows_[row].chain}];
+  }
+
+  static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
+
+  // The names of the tensors in a resume point.
+  std::vector<std::string> SavedNames() const {
+    std::vector<std::string> names = names_;
+    if (held_) names.push_back("held");
+    return names;
+  }
+
+  void Restore(int64_t row, Checkpoint checkpoint) {
+    for (size_t i = 0; i < names_.size(); ++i) state_.arenas[i].WriteRow(row, checkpoint.arenas[i]);
+    state_.numbers[row] = std::move(checkpoint.numbers);
+    if (!held_) return;
+    std::vector<double>& numbers = state_.numbers[row];
+    const auto of_held = numbers.end() - std::min<int64_t>(HoldingTime::kNumbers, numbers.size());
+    held_->Restore(row, checkpoint.arenas.back(), {of_held, numbers.end()});
+    numbers.erase(of_held, numbers.end());
+  }
+
+  const Layout& layout() const { return *potential_->layout(); }
+  const ThetaArena& ArenaOf(DrawKind kind) const {
+    const auto name = std::find(names_.begin(), names_.end(), DrawArena(kernel_, kind));
+    CHAINFLEET_CHECK(name != names_.end()) << "the kernel keeps no " << ToString(kind);
+    return state_.arenas[name - names_.begin()];
+  }
+  RngKey KeyOf(int32_t chain) const { return Fold(RngKey{plan_->spec.seed}, static_cast<uint64_t>(chain)); }
+  const Point& PointOfRow(const Row& row) const { return points_[PointOf(plan_->spec, row.chain)]; }
+  std::vector<Row>::iterator Find(int32_t index) {
+    return std::find_if(rows_.begin(), rows_.end(), [index](const Row& row) { return row.chain == index; });
+  }
+  int64_t RowOf(int32_t index) const {
+    const auto row = std::find_if(rows_.begin(), rows_.end(), [index](const Row& r) { return r.chain == index; });
+    CHAINFLEET_CHECK(row != rows_.end()) << "chain " << index << " is not in this batch";
+    return row - rows_.begin();
+  }
+
+  std::string ChainsForLog() const {
+    return absl::StrJoin(rows_, " ", [](std::string* out, const Row& row) { absl::StrAppend(out, row.chain); });
+  }
+
+  // A chain is not held up by a measurement that finds no memory.
+  absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
+    bool any_due = false;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      any_due |= chains[r].active && reporter_.IsDue(chains[r].t, rows_[r].first_report);
+    }
+    if (!any_due) return absl::OkStatus();
+    std::vector<int64_t> firsts;
+    std::vector<std::optional<RunReport>*> reports;
+    std::vector<const StepSizeSchedule*> schedules;
+    for (Row& row : rows_) {
+      firsts.push_back(row.first_report);
+      reports.push_back(&row.report);
+      schedules.push_back(&PointOfRow(row).schedule);
+    }
+    const absl::Status status = CatchTorch("the measurements of a run report", [&] {
+      reporter_.Measure(firsts, chains, state_.theta(), schedules, reports);
+      return absl::OkStatus();
+    });
+    if (!absl::IsResourceExhausted(status)) return status;
+    Log(LogLevel::kWarning, "no memory to measure gradient variance and curvature",
+        {{"job", plan_->job}, {"chains", ChainsForLog()}});
+    return absl::OkStatus();
+  }
+
+  void ReadUnread() {
+    if (unread_.moved.empty()) return;
+    const std::vector<StepInfo>& info = unread_.info.get();
+    for (size_t r = 0; r < info.size(); ++r) {
+      if (!unread_.moved[r]) continue;
+      rows_[r].seen = info[r];
+      rows_[r].finite &= rows_[r].seen->finite;
+    }
+    unread_ = {};
+  }
+
+  // Whether the reports of the last step need its own numbers, or have them without a wait.
+  bool IsDue() const {
+    if (unread_.info.is_there() || !device_.is_cuda()) return true;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      const int64_t step = rows_[r].step;
+      const bool ends = step == steps_.total_steps || steps_.CollectsAfter(step) || steps_.TracesAfter(step);
+      if (unread_.moved[r] && (ends || !rows_[r].seen)) return true;
+    }
+    return false;
+  }
+
+  std::vector<RowReport> Report(const std::vector<ChainStep>& chains) {
+    std::vector<RowReport> reports;
+    statistics_.clear();
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      rows_[r].draw_due = false;
+      if (!chains[r].active) continue;
+      const StepInfo& seen = *rows_[r].seen;
+      RowReport report;
+      report.chain = rows_[r].chain;
+      report.step = rows_[r].step;
+      report.stats.energy = seen.energy;
+      report.stats.step_size = chains[r].step_size;
+      report.stats.temperature = chains[r].temperature;
+      report.stats.anchor_distance = seen.anchor_distance;
+      if (held_) report.stats.metropolis = seen.metropolis;
+      if (held_) report.accepted = seen.moved;
+      report.gradients = scratch_.gradients;
+      if (seen.log_evidence) {
+        if (!rows_[r].report) rows_[r].report.emplace();
+        rows_[r].report->log_evidence = seen.log_evidence;
+      }
+      report.stats.report = rows_[r].report;
+      report.stats.device_bytes = chain_bytes_;
+      report.finite = rows_[r].finite;
+      report.draw_due = report.finite && seen.kept && steps_.CollectsAfter(rows_[r].step);
+      if (held_) report.draw_due = Hold(static_cast<int64_t>(r), seen.moved, report.draw_due);
+      rows_[r].draw_due = report.draw_due;
+      report.done = rows_[r].step == steps_.total_steps;
+      reports.push_back(std::move(report));
+    }
+    AddTraces(&reports);
+    return reports;
+  }
+
+  // The rows have moved: what goes wrong here leaves values out and nothing else.
+  void AddTraces(std::vector<RowReport>* reports) {
+    const auto due = [&](const RowReport& report) { return report.finite && steps_.TracesAfter(report.step); };
+    if (std::none_of(reports->begin(), reports->end(), due)) return;
+    std::vector<StepInfo> info;
+    for (const Row& row : rows_) info.push_back(row.seen.value_or(StepInfo()));
+    std::vector<const ThetaArena*> kinds;
+    for (const DrawKind kind : KindsOf(plan_->spec)) kinds.push_back(&ArenaOf(kind));
+    auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
+    if (!traces.ok()) {
+      Log(LogLevel::kWarning, "trace values not recorded",
+          {{"job", plan_->job}, {"chains", ChainsForLog()}, {"error", traces.status().ToString()}});
+      return;
+    }
+    for (RowReport& report : *reports) {
+      if (due(report)) report.trace = std::move((*traces)[RowOf(report.chain)]);
+    }
+  }
+
+  // Counts the state of a kept step; true if another state was left for it.
+  bool Hold(int64_t row, bool moved, bool kept) {
+    if (moved) held_->Moved(row);
+    rows_[row].due.reset();
+    if (kept) rows_[row].due = held_->Keep(row, rows_[row].step, state_.theta());
+    return rows_[row].due.has_value();
+  }
+
+  const std::shared_ptr<const JobPlan> plan_;
+  const std::unique_ptr<Potential> potential_;
+  const Kernel kernel_;
+  const Device device_;
+  const std::vector<std::string> names_;  // of state_.arenas
+  const StepPlan steps_;
+  const std::vector<Point> points_;  // of the sweep, or the only one
+  const MinibatchPlan batches_;
+  ChainReporter reporter_;
+  ChainTracer tracer_;
+  std::vector<ParameterShape> draw_tensors_;
+  SamplerState state_;
+  std::optional<HoldingTime> held_;  // of Metropolis kernels
+  StepScratch scratch_;
+  std::vector<Row> rows_;
+  Unread unread_;
+  size_t measured_rows_ = 0;  // in the step that chain_bytes_ comes from
+  int64_t chain_bytes_ = 0;
+  mutable std::map<std::pair<DrawKind, int32_t>, std::vector<float>> statistics_;  // of draws after the last step
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<const JobPlan> plan,
+                                                               std::shared_ptr<const ResidentDataset> dataset,
+                                                               const std::string& device,
+                                                               std::shared_ptr<const std::string> module) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
+  CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
+  if (plan->spec.precision == Precision::kTf32 && !where.is_cuda()) {
+    Log(LogLevel::kWarning, "precision tf32 is for GPUs: this worker's CPU computes in float32", {{"job", plan->job}});
+  }
+  return CatchTorch(kWork, [&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
+    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where, module.get()));
+    std::vector<FieldViolation> violations = Validate(plan->spec);
+    const auto for_data = ValidateForData(plan->spec, potential->num_examples());
+    violations.insert(violations.end(), for_data.begin(), for_data.end());
+    const auto of_init = ValidateForSize(plan->spec.init, potential->layout()->num_parameters());
+    violations.insert(violations.end(), of_init.begin(), of_init.end());
+    CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
+    CHAINFLEET_ASSIGN_OR_RETURN(Kernel kernel, MakeKernel(plan->spec.sampler));
+    return std::unique_ptr<ChainBatch>(
+        new KernelBatch(std::move(plan), std::move(potential), std::move(kernel), where));
+  });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,22 @@
+// From a job's plan to its potential on a device.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+#include "core/domain/worker_protocol.h"
+#include "worker/numerics/potentials/potential.h"
+
+namespace chainfleet {
+
+class ResidentDataset;
+
+// Networks (models/network_potential.h) and regressions need `dataset`; other analytic potentials ignore it. `module`:
+// bytes of the TorchScript file of a model that is one. INVALID_ARGUMENT or UNIMPLEMENTED if this build lacks the
+// model.
+absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
+                                                         std::shared_ptr<const ResidentDataset> dataset, Device device,
+                                                         const std::string* module = nullptr);
+
+}  // namespace chainfleet

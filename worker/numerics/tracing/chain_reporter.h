@@ -1,0 +1,66 @@
+// Measures, at a few steps of a run, what a RunReport says of a chain.
+//
+// A measurement is a pure function of (job, chain key, step, theta): it takes no random number that a step takes and
+// changes nothing of a chain. It is made before the first update (FirstReportStep), and then
+//
+//   gradient variance, rounding   before the update that gives the middle draw of a cycle's collection window
+//   curvature                     before the last update of a cycle, held against the step size of the restart
+//
+// but not in so many cycles that they would cost more than a tenth of the steps: of cycles shorter than kStepsBetween
+// only every few, the last always among them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/domain/job_spec.h"
+#include "worker/numerics/samplers/sampler_state.h"
+#include "worker/numerics/samplers/step_size_schedule.h"
+
+namespace chainfleet {
+
+// The update before which chain `index` of a job is measured first. 0 on a CPU. On a GPU the chains of a network of
+// millions of parameters step together, and to measure all of them would hold up the first step for many seconds: they
+// are measured in turn, a group before each step.
+int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps);
+
+// Not thread-safe. What it points to must outlive it.
+class ChainReporter {
+ public:
+  static constexpr int64_t kStepsBetween = 640;
+
+  ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential, const MinibatchPlan* batches);
+
+  // Whether anything is to be measured before update `t` (from 0) of a chain that is measured first before `first`.
+  bool IsDue(int64_t t, int64_t first = 0) const { return VarianceIsDue(t, first) || CurvatureIsDue(t, first); }
+
+  // Brings reports[r] up to date where something is due at row r of `theta`, which follows schedules[r] and is measured
+  // first before firsts[r], before its step chains[r]; values that overflow are left out. Throws as a Potential does
+  // when memory is short, reports being as they were or newer.
+  void Measure(const std::vector<int64_t>& firsts, const std::vector<ChainStep>& chains, const ThetaArena& theta,
+               const std::vector<const StepSizeSchedule*>& schedules,
+               const std::vector<std::optional<RunReport>*>& reports);
+
+ private:
+  bool VarianceIsDue(int64_t t, int64_t first) const;
+  bool CurvatureIsDue(int64_t t, int64_t first) const;
+  bool CycleIsMeasured(int64_t cycle) const;
+  void ReportNoise(const ChainStep& chain, double variance, const std::vector<float>& theta, RunReport* report) const;
+  void ReportCurvature(const ChainStep& chain, const StepSizeSchedule& schedule, double curvature,
+                       RunReport* report) const;
+  // The job's sampler with the numbers that the chain has to itself.
+  SamplerSpec SamplerOf(const ChainStep& chain) const;
+
+  const JobSpec* const spec_;
+  const StepPlan* const plan_;
+  Potential* const potential_;
+  const MinibatchPlan* const batches_;
+  const bool has_mobility_, has_bound_;
+};
+
+// The standard deviation of a step's noise over the ulp of the rms of a tensor of `theta` [D], the smallest over
+// tensors that are not all zero; nothing if all are.
+std::optional<double> NoiseUlps(double noise, const Layout& layout, const std::vector<float>& theta);
+
+}  // namespace chainfleet

@@ -1,0 +1,95 @@
+#include "worker/numerics/tracing/chain_tracer.h"
+
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "core/domain/chain_trace.h"
+#include "worker/numerics/arena/tensor_view.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int64_t kProbes = 4;
+
+// In the middle of as many parts of the data set: files are often sorted by class.
+std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
+  std::vector<int64_t> rows;
+  const int64_t count = spec.model.has_data() ? std::min(kProbes, num_examples) : 0;
+  for (int64_t i = 0; i < count; ++i) rows.push_back((2 * i + 1) * num_examples / (2 * count));
+  return rows;
+}
+
+// The norm of each row, whose padding is zero. A loop on the CPU: for small potentials a LibTorch call costs more.
+std::vector<double> NormsOf(const ThetaArena& theta) {
+  std::vector<double> norms;
+  if (theta.device().is_cuda()) {
+    const at::Tensor on_device = at::linalg_vector_norm(RowsView(theta), 2, at::IntArrayRef{1}).cpu();
+    norms.assign(on_device.const_data_ptr<float>(), on_device.const_data_ptr<float>() + theta.rows());
+    return norms;
+  }
+  norms.reserve(static_cast<size_t>(theta.rows()));
+  for (int64_t row = 0; row < theta.rows(); ++row) {
+    std::array<double, Layout::kAlignmentBytes / sizeof(float)> sums{};  // added side by side
+    for (const float* x = theta.row(row); x < theta.row(row) + theta.row_stride(); x += sums.size()) {
+      for (size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += double{x[lane]} * double{x[lane]};
+    }
+    norms.push_back(std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0)));
+  }
+  return norms;
+}
+
+}  // namespace
+
+ChainTracer::ChainTracer(const JobSpec& spec, bool has_labels, Potential* potential)
+    : potential_(potential),
+      has_anchor_(KindsOf(spec).size() > 1),
+      has_uncertainty_(std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)),
+      are_probabilities_(spec.model.is_network() && has_labels),
+      probes_(ProbesOf(spec, potential->num_examples())) {
+  const char* const at_probe = are_probabilities_        ? kProbabilityTrace
+                               : spec.model.is_network() ? kLogDensityTrace
+                                                         : ".log_likelihood[";
+  quantities_.push_back("energy");
+  if (has_anchor_) quantities_.push_back("anchor_distance");
+  if (has_uncertainty_) quantities_.push_back("gradient_uncertainty");
+  for (const DrawKind kind : KindsOf(spec)) {
+    quantities_.push_back(absl::StrCat(ToString(kind), ".norm"));
+    for (const int64_t row : probes_) {
+      quantities_.push_back(absl::StrCat(ToString(kind), at_probe, row, "]"));
+    }
+  }
+}
+
+absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::vector<StepInfo>& info,
+                                                                    const std::vector<const ThetaArena*>& kinds) {
+  std::vector<std::vector<double>> values(info.size());
+  for (size_t row = 0; row < info.size(); ++row) {
+    values[row].reserve(quantities_.size());
+    values[row].push_back(info[row].energy);
+    if (has_anchor_) values[row].push_back(info[row].anchor_distance);
+    if (has_uncertainty_) values[row].push_back(info[row].gradient_uncertainty);
+  }
+  const size_t n = probes_.size();
+  std::vector<int64_t> ids;
+  for (size_t row = 0; row < info.size(); ++row) ids.insert(ids.end(), probes_.begin(), probes_.end());
+  std::vector<double> losses(ids.size());
+  for (const ThetaArena* theta : kinds) {
+    const std::vector<double> norms = NormsOf(*theta);
+    if (n > 0) potential_->Losses(*theta, {.ids = ids.data(), .size = static_cast<int64_t>(n)}, losses.data());
+    for (size_t row = 0; row < info.size(); ++row) {
+      values[row].push_back(norms[row]);
+      for (size_t i = 0; i < n; ++i) {
+        const double log_density = -losses[row * n + i];
+        values[row].push_back(are_probabilities_ ? std::exp(log_density) : log_density);
+      }
+    }
+  }
+  return values;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,48 @@
+// Takes the scalar quantities for live diagnostics. None of them is a weight, because weights are not identified.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/job_spec.h"
+#include "worker/numerics/potentials/potential.h"
+#include "worker/numerics/samplers/sampler_state.h"
+
+namespace chainfleet {
+
+// The quantities of each chain, in this order and with these names:
+//
+//   energy                      U at the step's batch, before the step
+//   anchor_distance             |theta - theta_a| before the step, of samplers that draw both
+//   gradient_uncertainty        GU or its scale-free form of the step's batch, of that sampler
+//   KIND.norm                   the Euclidean norm of all parameters; KIND is theta or theta_a, kinds that are kept
+//   KIND.probability[ROW]       of a few rows of the data set, spread over it: what a network says at fixed inputs,
+//                               the probability of the row's label. Without augmentation and dropout; batch norm by
+//                               those rows alone
+//   KIND.log_density[ROW]       likewise, log p(y | x, theta) of the row's number, in nats
+//   KIND.log_likelihood[ROW]    likewise, of a linear or logistic regression, whose weights are identified
+//
+// A pure function of the state: it takes no random number and does not change a chain. Not thread-safe; `potential`
+// must outlive it.
+class ChainTracer {
+ public:
+  // `has_labels`: the data set's targets are classes, not numbers.
+  ChainTracer(const JobSpec& spec, bool has_labels, Potential* potential);
+
+  const std::vector<std::string>& quantities() const { return quantities_; }
+
+  // The values of each row after its step `info`, [C, Q]; `kinds` are the arenas of KindsOf(spec). Throws as a
+  // Potential does when memory is short.
+  absl::StatusOr<std::vector<std::vector<double>>> Trace(const std::vector<StepInfo>& info,
+                                                         const std::vector<const ThetaArena*>& kinds);
+
+ private:
+  Potential* const potential_;
+  const bool has_anchor_, has_uncertainty_;
+  const bool are_probabilities_;  // the values at probes
+  std::vector<int64_t> probes_;   // rows of the data set
+  std::vector<std::string> quantities_;
+};
+
+}  // namespace chainfleet

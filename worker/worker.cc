@@ -84,7 +84,7 @@ Worker::Worker(const WorkerOptions& options)
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
       checks_(std::make_unique<ThreadPool>(kCheckThreads)),
       s3_(options.ca_bundle),
-      client_({options.server, options.token, Host(options), DeviceKind(options), kNumericsVersion, id_, incarnation_}),
+      client_({options.server, options.token, id_, incarnation_}),
       uploads_(
           &client_,
           [this](const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done) {
@@ -96,7 +96,11 @@ Worker::Worker(const WorkerOptions& options)
       inputs_(&fetcher_, pool_.get(), {checks_.get(), CheckModuleApart}),
       draws_(&fetcher_, pool_.get(), options.draw_cache_mib * limits::kMiB),
       loader_(&fetcher_, &inputs_, pool_.get()),
-      uploader_({id_, incarnation_, limits::kUploadQueueBytes, Fold(jitter_, 1)}, &uploads_, &held_, pool_.get(), this),
+      uploader_({{id_, Host(options), DeviceKind(options), kNumericsVersion},
+                 incarnation_,
+                 limits::kUploadQueueBytes,
+                 Fold(jitter_, 1)},
+                &uploads_, &held_, pool_.get(), this),
       shards_([device = options.device, stacks = MakeStackCache(options.device).value_or(nullptr)](
                   auto plan, auto module) { return Predictor::Create(std::move(plan), device, module, stacks); },
               &draws_, &inputs_, pool_.get(), &clock_, this),

@@ -149,7 +149,7 @@ absl::Status DrawArrays::Write(const Parameter& parameter, int64_t row, const ch
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<int64_t>> DrawArrays::CopiesOf(const std::vector<SegmentDraw>& draws) const {
+absl::StatusOr<std::vector<int64_t>> DrawArrays::CopiesOf(const std::vector<Draw>& draws) const {
   std::vector<int64_t> copies(draws.size(), 1);
   for (size_t i = 0; repeat_ && i < draws.size(); ++i) {
     const double weight = draws[i].weight;

@@ -52,7 +52,7 @@ class DrawArrays {
   DrawArrays(int spool, std::map<int32_t, int64_t> rows, bool repeat);
 
   absl::Status Plan(const std::vector<TensorView>& tensors);
-  absl::StatusOr<std::vector<int64_t>> CopiesOf(const std::vector<SegmentDraw>& draws) const;
+  absl::StatusOr<std::vector<int64_t>> CopiesOf(const std::vector<Draw>& draws) const;
   // From that row of the spool on: each of the rows in `data` so many times.
   absl::Status Write(const Parameter& parameter, int64_t row, const char* data, const std::vector<int64_t>& copies);
   StreamedArray RowsOfChain(const Parameter& parameter, int32_t chain) const;

@@ -12,6 +12,10 @@ namespace chainfleet {
 struct ChainId {
   std::string job;  // job id
   int32_t index = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("index", self.index);
+  }
   auto operator<=>(const ChainId&) const = default;
 };
 

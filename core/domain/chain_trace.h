@@ -28,8 +28,15 @@ struct ChainTrace {
   std::vector<int64_t> steps;           // [n], rising
   std::vector<double> values;           // [n, Q], row-major
 
+  bool any() const { return !steps.empty(); }
   bool well_formed() const {
     return quantities.size() <= kMostTraceQuantities && values.size() == steps.size() * quantities.size();
+  }
+  static void Fields(auto& self, auto&& visit) {
+    visit("point", self.point);
+    visit("quantities", self.quantities);
+    visit("steps", self.steps);
+    visit("values", self.values);
   }
   bool operator==(const ChainTrace&) const = default;
 };

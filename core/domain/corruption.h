@@ -37,6 +37,11 @@ struct Corruption {
   std::string name;
   int32_t severity = 1;  // 1 to 5
   uint64_t seed = 0;     // row r of the data set is changed by the key Fold(seed, r), whatever else is asked for
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name);
+    visit("severity", self.severity);
+    visit("seed", self.seed);
+  }
   bool operator==(const Corruption&) const = default;
 };
 

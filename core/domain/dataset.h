@@ -23,6 +23,11 @@ struct DatasetShard {
   int64_t first_row = 0;
   int64_t num_rows = 0;
   BlobRef object;
+  static void Fields(auto& self, auto&& visit) {
+    visit("first_row", self.first_row);
+    visit("num_rows", self.num_rows);
+    visit("object", self.object, Required());
+  }
   bool operator==(const DatasetShard&) const = default;
 };
 
@@ -32,6 +37,10 @@ struct Normalisation {
   std::vector<double> mean, stddev;
   // The same with numbers: an empty one changes nothing, as means of 0 and deviations of 1 do.
   Normalisation Spelled() const { return mean.empty() ? Normalisation{{0}, {1}} : *this; }
+  static void Fields(auto& self, auto&& visit) {
+    visit("mean", self.mean);
+    visit("stddev", self.stddev);
+  }
   bool operator==(const Normalisation&) const = default;
 };
 
@@ -39,6 +48,10 @@ struct Normalisation {
 // told in the targets' own units. 0 and 1 change nothing: labels, and targets that are learned as they are.
 struct TargetUnits {
   double mean = 0, stddev = 1;
+  static void Fields(auto& self, auto&& visit) {
+    visit("mean", self.mean);
+    visit("stddev", self.stddev);
+  }
   bool operator==(const TargetUnits&) const = default;
 };
 
@@ -55,6 +68,19 @@ struct Dataset {
   std::vector<DatasetShard> shards;
   absl::Time created_at;
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name, Required());
+    visit("digest", self.digest, Required());
+    visit("input_type", self.input_type);
+    visit("input_shape", self.input_shape);
+    visit("num_rows", self.num_rows);
+    visit("target_type", self.target_type, OrDefault());
+    visit("num_classes", self.num_classes);
+    visit("normalisation", self.normalisation, Required());
+    visit("target_units", self.target_units, OrDefault());
+    visit("shards", self.shards, Required());
+    visit("created_at", self.created_at);
+  }
 };
 
 // The bytes of all shards of the data set.

@@ -15,11 +15,8 @@ bool IsDigest(const std::string& text) {
 
 }  // namespace
 
-std::string ToString(DrawKind kind) { return kind == DrawKind::kTheta ? "theta" : "theta_a"; }
-
 absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text) {
-  if (text == "theta") return DrawKind::kTheta;
-  if (text == "theta_a") return DrawKind::kThetaA;
+  if (const auto kind = EnumFromName<DrawKind>(text)) return *kind;
   return absl::InvalidArgumentError(absl::StrCat("unknown kind \"", text, "\": use theta or theta_a"));
 }
 

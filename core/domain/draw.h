@@ -12,14 +12,26 @@
 #include "absl/time/time.h"
 #include "core/base/ids.h"
 #include "core/base/status.h"
+#include "core/domain/fields.h"
 
 namespace chainfleet {
 
 enum class DrawKind { kTheta = 0, kThetaA = 1 };
-
+inline std::initializer_list<const char*> EnumNames(DrawKind) {
+  static constexpr std::initializer_list<const char*> kNames = {"theta", "theta_a"};
+  return kNames;
+}
 // "theta", "theta_a".
-std::string ToString(DrawKind kind);
+inline std::string ToString(DrawKind kind) { return EnumName(kind); }
 absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text);
+
+// One draw on the host, float32: theta[k] are the values of kind k of its job or segment, the D parameters in layout
+// order, then the statistics of batch norm, if the network has any.
+struct Draw {
+  int64_t step = 0;
+  double weight = 1;
+  std::vector<std::vector<float>> theta;
+};
 
 // SHA-256 in 64 lower-case hex digits.
 using DigestHex = std::string;
@@ -29,6 +41,11 @@ struct BlobRef {
   std::string name;
   int64_t size_bytes = 0;
   DigestHex sha256;  // of the object's bytes
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name, Required());
+    visit("size_bytes", self.size_bytes, Required());
+    visit("sha256", self.sha256, Required());
+  }
   bool operator==(const BlobRef&) const = default;
 };
 
@@ -43,19 +60,48 @@ struct Segment {
   DigestHex digest;
   DigestHex parent_digest;  // of the chain's previous segment; 64 zeros for the first
   int64_t num_draws() const { return static_cast<int64_t>(steps.size()); }
+  static void Fields(auto& self, auto&& visit) {
+    visit("first_index", self.first_index, Required());
+    visit("steps", self.steps, Required());
+    visit("weights", self.weights, Required());
+    visit("kinds", self.kinds);
+    visit("object", self.object, Required());
+    visit("digest", self.digest, Required());
+    visit("parent_digest", self.parent_digest, Required());
+  }
   bool operator==(const Segment&) const = default;
 };
 
-// A committed segment with what the record says about its making; not part of the digest.
+// The worker that made a commit, and its device and build.
+struct Author {
+  std::string worker, host, device_kind;  // device_kind: "cpu" or "cuda"
+  int32_t numerics_version = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("worker", self.worker);
+    visit("host", self.host);
+    visit("device_kind", self.device_kind);
+    visit("numerics_version", self.numerics_version);
+  }
+};
+
+// A committed segment and how it was made; only the segment is part of the digest.
 struct SegmentRecord {
   ChainId chain;
   Segment segment;
   int64_t lease_epoch = 0;
-  std::string worker, host, device_kind;  // device_kind: "cpu" or "cuda"
-  int32_t numerics_version = 0;
+  Author author;
   absl::Time committed_at;
   bool corrupt = false;  // a read found other bytes: excluded from predictions
   bool deleted = false;  // tombstone: digest, steps and weights stay, the object is gone
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("segment", self.segment);
+    visit("lease_epoch", self.lease_epoch);
+    Author::Fields(self.author, visit);
+    visit("committed_at", self.committed_at);
+    visit("corrupt", self.corrupt);
+    visit("deleted", self.deleted);
+  }
 };
 
 // Full state of a chain at `step`: inline when small (limits::kInlineResumePointBytes), else an object. Bytes:
@@ -65,6 +111,12 @@ struct ResumePoint {
   std::string inline_bytes;
   std::optional<BlobRef> object;
   DigestHex sha256;  // of the bytes, wherever they are
+  static void Fields(auto& self, auto&& visit) {
+    visit("step", self.step);
+    visit("inline_bytes", self.inline_bytes);
+    visit("object", self.object);
+    visit("sha256", self.sha256);
+  }
   bool operator==(const ResumePoint&) const = default;
 };
 

@@ -15,6 +15,13 @@ struct CalibrationBin {
   double lower = 0, upper = 0;
   int64_t count = 0;
   double mean_confidence = 0, accuracy = 0;  // 0 when empty
+  static void Fields(auto& self, auto&& visit) {
+    visit("lower", self.lower);
+    visit("upper", self.upper);
+    visit("count", self.count);
+    visit("mean_confidence", self.mean_confidence);
+    visit("accuracy", self.accuracy);
+  }
 };
 
 // One row of the table. A score that does not exist for the row is NaN or unset.
@@ -45,12 +52,42 @@ struct Scores {
   std::vector<int64_t> entropy_histogram;   // rows by predictive entropy, bins of equal width over [0, log K]
   std::vector<int64_t> ood_entropy_histogram;
   std::optional<double> entropy_divergence;  // symmetrised KL of the two (SWAG, Table 1), nats
+  static void Fields(auto& self, auto&& visit) {
+    visit("what", self.what);
+    visit("num_draws", self.num_draws);
+    visit("accuracy", self.accuracy);
+    visit("nll", self.nll);
+    visit("brier", self.brier);
+    visit("ece", self.ece);
+    visit("ece_equal_mass", self.ece_equal_mass);
+    visit("mean_predictive_entropy", self.mean_predictive_entropy);
+    visit("mean_mutual_information", self.mean_mutual_information);
+    visit("ood_auroc", self.ood_auroc);
+    visit("ood_auroc_mutual_information", self.ood_auroc_mutual_information);
+    visit("ood_mean_predictive_entropy", self.ood_mean_predictive_entropy);
+    visit("rmse", self.rmse);
+    visit("coverage_90", self.coverage_90);
+    visit("temperature", self.temperature);
+    visit("misclassification_auroc", self.misclassification_auroc);
+    visit("misclassification_aupr", self.misclassification_aupr);
+    visit("ood_aupr", self.ood_aupr);
+    visit("reliability", self.reliability);
+    visit("entropy_histogram", self.entropy_histogram);
+    visit("ood_entropy_histogram", self.ood_entropy_histogram);
+    visit("entropy_divergence", self.entropy_divergence);
+  }
 };
 
 // The average over the first draws of each chain, so many in all.
 struct CurvePoint {
   int64_t num_draws = 0;  // steps
   double accuracy = 0, nll = 0, ece = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("num_draws", self.num_draws);
+    visit("accuracy", self.accuracy);
+    visit("nll", self.nll);
+    visit("ece", self.ece);
+  }
 };
 
 // "all", on changed rows.
@@ -58,6 +95,11 @@ struct CorruptedScores {
   std::string corruption;
   int32_t severity = 1;
   Scores scores;
+  static void Fields(auto& self, auto&& visit) {
+    visit("corruption", self.corruption);
+    visit("severity", self.severity);
+    visit("scores", self.scores);
+  }
 };
 
 // By predictive entropy of "all".
@@ -65,6 +107,14 @@ struct ExampleRow {
   int64_t row = 0;
   int32_t label = 0, predicted = 0;
   double max_probability = 0, predictive_entropy = 0, mutual_information = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("row", self.row);
+    visit("label", self.label);
+    visit("predicted", self.predicted);
+    visit("max_probability", self.max_probability);
+    visit("predictive_entropy", self.predictive_entropy);
+    visit("mutual_information", self.mutual_information);
+  }
 };
 
 struct Evaluation {
@@ -83,6 +133,24 @@ struct Evaluation {
   std::vector<CorruptedScores> corrupted;
   std::vector<Flatness> flatness;    // by chain
   std::vector<ExampleRow> examples;  // most certain first, then least certain
+  static void Fields(auto& self, auto&& visit) {
+    visit("job_id", self.job);
+    visit("version", self.version);
+    visit("point", self.point);
+    visit("dataset", self.dataset);
+    visit("ood_dataset", self.ood_dataset);
+    visit("calibration_dataset", self.calibration_dataset);
+    visit("num_rows", self.num_rows);
+    visit("num_ood_rows", self.num_ood_rows);
+    visit("num_calibration_rows", self.num_calibration_rows);
+    visit("draws_used", self.draws_used);
+    visit("draws_in_version", self.draws_in_version);
+    visit("scores", self.scores);
+    visit("curve", self.curve);
+    visit("corrupted", self.corrupted);
+    visit("flatness", self.flatness);
+    visit("examples", self.examples);
+  }
 };
 
 // Rows whose draws are averaged, of all data sets.

@@ -1,4 +1,4 @@
-// A settings struct says its fields once; validation, the wire and the stored record follow from that.
+// A struct lists its fields once; validation, the wire message and the stored record follow from the list.
 //
 //   struct EmcmcSpec {
 //     static constexpr char kName[] = "emcmc";
@@ -6,9 +6,9 @@
 //     static void Fields(auto& self, auto&& visit) { visit("eta", self.eta, Above(0)); }
 //   };
 //
-// `visit(name, value, bounds...)` is called for each field in order. A value is a double, int64_t, bool, std::string,
-// vector of doubles or of int64_t, an optional of the first four, a map of doubles by name, or an enum E with a name
-// table EnumNames(E()).
+// `visit(name, value, rules...)` is called for each field, the same ones in the same order each time. A value is a
+// number, bool, std::string, enum, absl::Time, absl::Duration or another struct with Fields; an optional or a vector of
+// these; or a map of doubles by name. An enum whose values have words lists them in EnumNames(E()).
 #pragma once
 
 #include <cmath>
@@ -27,11 +27,14 @@
 
 namespace chainfleet {
 
-// What a number may be; infinite and NaN values never are.
+// Rules for a value. Numbers: the bounds within which a valid one lies; infinite and NaN values are never valid.
 struct Bounds {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool open_least = false, open_most = false;
+  bool or_default = false;  // a message that leaves out the value means the default
+  bool if_any = false;      // a struct with any(): written only if that holds
+  bool required = false;    // a stored record without the value is damaged
 };
 constexpr Bounds Above(double value) { return {.least = value, .open_least = true}; }
 constexpr Bounds AtLeast(double value) { return {.least = value}; }
@@ -40,6 +43,21 @@ constexpr Bounds Between(double least, double most) { return {.least = least, .m
 constexpr Bounds Below(double least, double most) { return {.least = least, .most = most, .open_most = true}; }
 // least < value < most.
 constexpr Bounds Inside(double least, double most) { return {least, most, true, true}; }
+constexpr Bounds OrDefault() { return {.or_default = true}; }
+constexpr Bounds IfAny() { return {.if_any = true}; }
+constexpr Bounds Required() { return {.required = true}; }
+
+// A struct that lists its fields.
+template <typename T>
+concept HasFields = requires(T& value) {
+  T::Fields(value, [](auto&&...) {});
+};
+
+// An enum whose values have words.
+template <typename E>
+concept HasEnumNames = requires {
+  EnumNames(E());
+};
 
 // "must be finite and above 0, is -1", or "" if `value` is within.
 std::string OutOfBounds(double value, const Bounds& bounds);

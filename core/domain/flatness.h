@@ -14,6 +14,12 @@ struct FlatnessPlan {
   int32_t line_points = 21;     // on each line, evenly from -1 to 1
   double radius = 1;            // of the random direction, in units of |theta|
   uint64_t seed = 0;            // of that direction
+  static void Fields(auto& self, auto&& visit) {
+    visit("fisher_points", self.fisher_points);
+    visit("line_points", self.line_points);
+    visit("radius", self.radius);
+    visit("seed", self.seed);
+  }
   bool operator==(const FlatnessPlan&) const = default;
 };
 
@@ -30,6 +36,15 @@ struct Flatness {
   std::vector<double> line_positions;
   std::vector<double> random_line;  // mean NLL at theta + position x radius x |theta| x a random unit vector
   std::vector<double> anchor_line;  // at theta + position x (theta_a - theta); empty without theta_a
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("fisher_trace", self.fisher_trace);
+    visit("fisher_ranks", self.fisher_ranks);
+    visit("fisher_values", self.fisher_values);
+    visit("line_positions", self.line_positions);
+    visit("random_line", self.random_line);
+    visit("anchor_line", self.anchor_line);
+  }
   bool operator==(const Flatness&) const = default;
 };
 

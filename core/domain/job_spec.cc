@@ -306,7 +306,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
   const int32_t noisy_points = std::holds_alternative<SgldSpec>(spec.sampler.kind) ? NumPoints(spec.sweep) : 0;
   for (int32_t point = 0; point < noisy_points && violations.empty(); ++point) {
     ValidateNoise(SpecAt(spec, point), num_examples, &violations);
-    if (!violations.empty() && !spec.sweep.empty()) violations.back().message += " at " + PointName(spec.sweep, point);
+    if (!violations.empty() && spec.sweep.any()) violations.back().message += " at " + PointName(spec.sweep, point);
   }
   const StepPlan plan = PlanSteps(spec, num_examples);
   if (plan.training_steps < spec.schedule.cycles()) {

@@ -28,6 +28,10 @@ namespace chainfleet {
 // `reshuffle`: a keyed permutation per data epoch, the N mod n tail left out. `independent`: n indices with
 // replacement.
 enum class Minibatches { kReshuffle, kIndependent };
+inline std::initializer_list<const char*> EnumNames(Minibatches) {
+  static constexpr std::initializer_list<const char*> kNames = {"reshuffle", "independent"};
+  return kNames;
+}
 
 // Precision of products and convolutions on a GPU: kTf32 rounds their inputs to 10 bits of mantissa. A CPU ignores
 // it.
@@ -40,6 +44,12 @@ inline std::initializer_list<const char*> EnumNames(Precision) {
 // At most one is set; none means no burn-in. Draws and traces start after it.
 struct BurnIn {
   std::optional<int64_t> cycles, epochs, steps;
+  bool any() const { return cycles || epochs || steps; }
+  static void Fields(auto& self, auto&& visit) {
+    visit("cycles", self.cycles);
+    visit("epochs", self.epochs);
+    visit("steps", self.steps);
+  }
   bool operator==(const BurnIn&) const = default;
 };
 
@@ -49,6 +59,12 @@ struct Collect {
   std::optional<int64_t> every_steps;           // thinning
   std::vector<DrawKind> kinds;                  // empty: all the sampler has
   int64_t segment_draws = 0;                    // close a segment after so many draws; 0: by size and age alone
+  static void Fields(auto& self, auto&& visit) {
+    visit("last_epochs_of_cycle", self.last_epochs_of_cycle);
+    visit("every_steps", self.every_steps);
+    visit("kinds", self.kinds);
+    visit("segment_draws", self.segment_draws);
+  }
   bool operator==(const Collect&) const = default;
 };
 
@@ -78,6 +94,30 @@ struct JobSpec {
   SnapshotsSpec snapshots;
   StopRuleSpec until;
   std::optional<int64_t> trace_every;  // steps; none: so that the newest kTraceWindow values hold all of a run
+  // All but the choices of model, prior, sampler and schedule, and the data set.
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name);
+    visit("temperature", self.temperature);
+    visit("batch_size", self.batch_size);
+    visit("minibatches", self.minibatches);
+    visit("standardize", self.standardize);
+    visit("init", self.init, IfAny());
+    visit("augmentation", self.augmentation, IfAny());
+    visit("precision", self.precision);
+    visit("num_epochs", self.num_epochs);
+    visit("num_steps", self.num_steps);
+    visit("burn_in", self.burn_in, IfAny());
+    visit("chains", self.chains);
+    visit("sweep", self.sweep, IfAny());
+    visit("collect", self.collect);
+    visit("seed", self.seed);
+    visit("resume_point_every_steps", self.resume_point_every_steps);
+    visit("scheduling", self.scheduling);
+    visit("retention", self.retention, IfAny());
+    visit("snapshots", self.snapshots, IfAny());
+    visit("until", self.until, IfAny());
+    visit("trace_every", self.trace_every);
+  }
   bool operator==(const JobSpec&) const = default;
 };
 

@@ -22,6 +22,11 @@ struct InputTensor {
   InputType type = InputType::kFloat32;
   std::vector<int64_t> shape;  // [n, input_shape...]
   std::string bytes;           // little-endian, contiguous
+  static void Fields(auto& self, auto&& visit) {
+    visit("type", self.type);
+    visit("shape", self.shape);
+    visit("data", self.bytes);
+  }
 };
 
 // Which rows to predict: given inputs, or rows of a stored data set (with labels, for evaluation).
@@ -29,6 +34,11 @@ struct DatasetRows {
   Dataset dataset;
   int64_t first_row = 0;
   int64_t num_rows = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("dataset", self.dataset);
+    visit("first_row", self.first_row);
+    visit("num_rows", self.num_rows);
+  }
 };
 
 // Draws of one chain that a shard averages over, as committed segments; a chain is never split over two shards of a
@@ -39,6 +49,13 @@ struct ChainDraws {
   int64_t skip_draws = 0;  // so many draws at the start of `segments` are left out,
   int64_t num_draws = 0;   // and of the next so many
   int64_t every = 1;       // every so many-th averaged, counted back from the newest
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("segments", self.segments);
+    visit("skip_draws", self.skip_draws);
+    visit("num_draws", self.num_draws);
+    visit("every", self.every);
+  }
 };
 
 // What a worker needs to know of the network; shared by all shards of a job.
@@ -50,6 +67,15 @@ struct PredictPlan {
   Normalisation normalisation;
   TargetUnits target_units;
   std::optional<BlobRef> module;  // of a model that is a stored module
+  // All but `model`.
+  static void Fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("input_shape", self.input_shape);
+    visit("num_classes", self.num_classes);
+    visit("normalisation", self.normalisation);
+    visit("target_units", self.target_units, OrDefault());
+    visit("module", self.module);
+  }
 };
 
 struct ShardRequest {
@@ -64,6 +90,18 @@ struct ShardRequest {
   std::optional<Corruption> corruption;  // of dataset rows
   std::optional<FlatnessPlan> flatness;  // instead of predictions, of dataset rows
   std::string trace_id;                  // of the request that it is for, for logs; empty: none
+  // All but `plan` and `inputs`, which several shards share.
+  static void Fields(auto& self, auto&& visit) {
+    visit("shard_id", self.shard_id);
+    visit("chains", self.chains);
+    visit("kinds", self.kinds);
+    visit("rows", self.rows);
+    visit("per_draw_scores", self.per_draw_scores);
+    visit("members", self.members);
+    visit("corruption", self.corruption);
+    visit("flatness", self.flatness);
+    visit("trace_id", self.trace_id);
+  }
 };
 
 // What each of S draws says of n inputs; float32, draws-major.
@@ -73,6 +111,14 @@ struct Members {
   std::vector<double> weights;        // [S]
   std::vector<float> probabilities;   // [S, n, K]; empty for float32 targets
   std::vector<float> mean, variance;  // [S, n] of float32 targets; empty else
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("kind", self.kind);
+    visit("weights", self.weights);
+    visit("probabilities", self.probabilities);
+    visit("mean", self.mean);
+    visit("variance", self.variance);
+  }
 };
 
 // Sums over the draws of one chain and one kind, S draws, n inputs, K classes; rows-major float64. w: the draw's
@@ -101,6 +147,28 @@ struct PartialPrediction {
   std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target), empty unless asked
   std::vector<double> draw_weights;         // [S] beside it; empty from workers of older releases: then all alike
   std::optional<Members> members;           // if asked
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("kind", self.kind);
+    visit("num_draws", self.num_draws);
+    visit("num_rows", self.num_rows);
+    visit("num_classes", self.num_classes);
+    visit("sum_w", self.sum_w);
+    visit("sum_w2", self.sum_w2);
+    visit("sum_wp", self.sum_wp);
+    visit("sum_wp2", self.sum_wp2);
+    visit("sum_wh", self.sum_wh);
+    visit("votes", self.votes);
+    visit("draw_hits", self.draw_hits);
+    visit("sum_wm", self.sum_wm);
+    visit("sum_wm2", self.sum_wm2);
+    visit("sum_wv", self.sum_wv);
+    visit("log_sum_wd", self.log_sum_wd);
+    visit("sum_wc", self.sum_wc);
+    visit("draw_log_likelihood", self.draw_log_likelihood);
+    visit("draw_weights", self.draw_weights);
+    visit("members", self.members);
+  }
 };
 
 struct ShardResult {
@@ -108,6 +176,12 @@ struct ShardResult {
   std::vector<PartialPrediction> partials;   // by entry of the request, then kind; none where all draws are corrupt
   std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
   std::vector<Flatness> flatness;            // by chain, if asked
+  static void Fields(auto& self, auto&& visit) {
+    visit("shard_id", self.shard_id);
+    visit("partials", self.partials);
+    visit("corrupt_objects", self.corrupt_objects);
+    visit("flatness", self.flatness);
+  }
 };
 
 // The Bayesian model average over the draws of a version.
@@ -124,6 +198,20 @@ struct Prediction {
   std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions, if asked
   std::vector<double> quantile_errors;  // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
   std::vector<Members> members;         // by (chain, kind), if asked
+  static void Fields(auto& self, auto&& visit) {
+    visit("job_id", self.job);
+    visit("version", self.version);
+    visit("point", self.point);
+    visit("draws_used", self.draws_used);
+    visit("draws_in_version", self.draws_in_version);
+    visit("num_rows", self.num_rows);
+    visit("num_classes", self.num_classes);
+    visit("scores", self.scores);
+    visit("errors", self.errors, IfAny());
+    visit("quantiles", self.quantiles);
+    visit("quantile_errors", self.quantile_errors);
+    visit("members", self.members);
+  }
 };
 
 }  // namespace chainfleet

@@ -22,6 +22,19 @@ struct PredictiveScores {
   std::vector<double> mean;  // [n] mean of m
   std::vector<double> variance_aleatoric;  // [n] mean of v
   std::vector<double> variance_epistemic;  // [n] variance of m
+  bool any() const { return !mean_probability.empty() || !mean.empty(); }
+  static void Fields(auto& self, auto&& visit) {
+    visit("mean_probability", self.mean_probability);
+    visit("log_probability", self.log_probability);
+    visit("max_probability", self.max_probability);
+    visit("predictive_entropy", self.predictive_entropy);
+    visit("expected_entropy", self.expected_entropy);
+    visit("mutual_information", self.mutual_information);
+    visit("variation_ratio", self.variation_ratio);
+    visit("mean", self.mean);
+    visit("variance_aleatoric", self.variance_aleatoric);
+    visit("variance_epistemic", self.variance_epistemic);
+  }
 };
 
 // One score's name, as outputs and files call it, and its place.

@@ -21,6 +21,13 @@ struct MetropolisStats {
   // beyond what the correction can bear.
   double noise_variance = 0, skew = 0, kurtosis = 0;
   double guarded = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("acceptance", self.acceptance);
+    visit("noise_variance", self.noise_variance);
+    visit("skew", self.skew);
+    visit("kurtosis", self.kurtosis);
+    visit("guarded", self.guarded);
+  }
   bool operator==(const MetropolisStats&) const = default;
 };
 
@@ -34,6 +41,16 @@ struct ChainStats {
   std::optional<MetropolisStats> metropolis;
   std::optional<RunReport> report;  // none before the first measurement
   int64_t device_bytes = 0;         // of a GPU that the chain takes, measured in a step; 0: not measured
+  static void Fields(auto& self, auto&& visit) {
+    visit("energy", self.energy);
+    visit("step_size", self.step_size);
+    visit("temperature", self.temperature);
+    visit("steps_per_second", self.steps_per_second);
+    visit("anchor_distance", self.anchor_distance);
+    visit("metropolis", self.metropolis);
+    visit("report", self.report);
+    visit("device_bytes", self.device_bytes);
+  }
 };
 
 // The durable position of a chain: what the store holds and a grant carries.
@@ -42,10 +59,18 @@ struct ChainProgress {
   int64_t num_draws = 0;                        // committed: the next draw's index
   DigestHex last_digest = FirstParentDigest();  // the next segment's parent
   std::optional<ResumePoint> resume_point;
+  static void Fields(auto& self, auto&& visit) {
+    visit("step", self.step);
+    visit("num_draws", self.num_draws);
+    visit("last_digest", self.last_digest);
+    visit("resume_point", self.resume_point);
+  }
 };
 
 // One commit: resume point and segment move together or not at all.
 struct ProgressCommit {
+  Author author;
+  std::string incarnation;  // of the author's process
   // Of the grant: a store that was put back twice may give the same epoch again. Empty from older workers.
   std::string store_incarnation;
   ChainId chain;
@@ -57,6 +82,19 @@ struct ProgressCommit {
   // Set on the last commit under this lease: the chain is done, diverged, failed, or handed back (PENDING).
   std::optional<ChainState> ends_as;
   std::string reason;  // of FAILED or DIVERGED, for people
+  static void Fields(auto& self, auto&& visit) {
+    Author::Fields(self.author, visit);
+    visit("incarnation", self.incarnation);
+    visit("store_incarnation", self.store_incarnation);
+    visit("chain", self.chain);
+    visit("lease_epoch", self.lease_epoch);
+    visit("resume_point", self.resume_point);
+    visit("segment", self.segment);
+    visit("stats", self.stats);
+    visit("trace", self.trace, IfAny());
+    visit("ends_as", self.ends_as);
+    visit("reason", self.reason);
+  }
 };
 
 }  // namespace chainfleet

@@ -14,6 +14,11 @@ struct StoredModel {
   BlobRef object;  // its SHA-256 distinguishes two models of one name
   absl::Time created_at;
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name, Required());
+    visit("object", self.object, Required());
+    visit("created_at", self.created_at);
+  }
 };
 
 }  // namespace chainfleet

@@ -99,7 +99,7 @@ void ValidateAxis(const JobSpec& base, const SweepAxis& axis, Violations* violat
 
 int32_t NumChains(const JobSpec& spec) { return spec.chains * NumPoints(spec.sweep); }
 
-int32_t PointOf(const JobSpec& spec, int32_t chain) { return spec.sweep.empty() ? 0 : chain / spec.chains; }
+int32_t PointOf(const JobSpec& spec, int32_t chain) { return spec.sweep.any() ? chain / spec.chains : 0; }
 
 JobSpec SpecAt(const JobSpec& spec, int32_t point) {
   JobSpec one = WithoutSweep(spec);
@@ -113,7 +113,7 @@ JobSpec SpecAt(const JobSpec& spec, int32_t point) {
 }
 
 std::vector<FieldViolation> ValidateSweep(const JobSpec& spec) {
-  if (spec.sweep.empty()) return {};
+  if (!spec.sweep.any()) return {};
   if (NumPoints(spec.sweep) > limits::kMaxSweepPoints) {
     return {{"sweep", absl::StrCat("has more than ", limits::kMaxSweepPoints, " points: take fewer values")}};
   }

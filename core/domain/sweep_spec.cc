@@ -117,7 +117,7 @@ std::string PointName(const SweepSpec& sweep, int32_t point) {
 }
 
 absl::StatusOr<int32_t> FindPoint(const SweepSpec& sweep, const std::string& text) {
-  if (sweep.empty()) {
+  if (!sweep.any()) {
     if (text.empty() || text == "0") return 0;
     return NoSuchPoint("the job has no sweep, so no point " + text + ": leave it out");
   }

@@ -24,7 +24,7 @@ struct SweepSpec {
     visit("friction", self.friction);
     visit("rho", self.rho);
   }
-  bool empty() const { return *this == SweepSpec(); }
+  bool any() const { return *this != SweepSpec(); }
   bool operator==(const SweepSpec&) const = default;
 };
 

@@ -32,6 +32,14 @@ struct JobPlan {
   Normalisation normalisation;        // of the training set, recorded with the job
   TargetUnits target_units;           // likewise
   std::optional<StoredModel> module;  // of a model that is a stored module
+  // All but `spec`, which messages and records shape in their own ways.
+  static void Fields(auto& self, auto&& visit) {
+    visit("job", self.job, Required());
+    visit("dataset", self.dataset);
+    visit("normalisation", self.normalisation, Required());
+    visit("target_units", self.target_units, OrDefault());
+    visit("module", self.module);
+  }
 };
 
 // A chain leased to the worker, with all it needs to go on from the last commit.
@@ -40,6 +48,12 @@ struct Grant {
   int64_t lease_epoch = 0;              // one more with each lease of the chain; commits of a former one are refused
   std::shared_ptr<const JobPlan> plan;  // shared by the chains of a job
   ChainProgress progress;               // where to resume: step, next draw, digest to link to
+  // All but `plan`.
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("lease_epoch", self.lease_epoch);
+    ChainProgress::Fields(self.progress, visit);
+  }
 };
 
 // One device of the worker; repeated in every Synchronize.
@@ -47,6 +61,11 @@ struct DeviceReport {
   std::string name;          // "cpu", "cuda:0"
   int64_t memory_bytes = 0;  // in all; 0: unknown
   int32_t chain_slots = 0;   // how many chains it will take in all
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name);
+    visit("memory_bytes", self.memory_bytes);
+    visit("chain_slots", self.chain_slots);
+  }
 };
 
 // A chain that the worker has. Listing it renews its lease; a granted chain that is never listed runs out.
@@ -55,6 +74,12 @@ struct HeldChain {
   int64_t lease_epoch = 0;
   int64_t step = 0;  // reached in memory, for display
   ChainStats stats;  // as of that step
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("lease_epoch", self.lease_epoch);
+    visit("step", self.step);
+    visit("stats", self.stats);
+  }
 };
 
 // A lease given back without a commit: the worker cannot or must not go on. The lease ends at once. kRefused: not on
@@ -74,6 +99,12 @@ struct ReleasedChain {
     kStore = 6
   } why = Why::kRefused;  // as on the wire
   std::string reason;     // for people
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("lease_epoch", self.lease_epoch);
+    visit("why", self.why);
+    visit("reason", self.reason);
+  }
 };
 
 // The worker's whole state, each time: a lost or repeated call changes nothing that the next one does not mend.
@@ -89,6 +120,19 @@ struct SynchronizeRequest {
   std::vector<HeldChain> chains;
   std::vector<ReleasedChain> released;
   bool draining = false;  // takes no grants, hands back what it has
+  static void Fields(auto& self, auto&& visit) {
+    visit("protocol_version", self.protocol_version);
+    visit("worker", self.worker);
+    visit("incarnation", self.incarnation);
+    visit("seq", self.seq);
+    visit("host", self.host);
+    visit("metrics_address", self.metrics_address);
+    visit("store_incarnation", self.store_incarnation);
+    visit("devices", self.devices);
+    visit("chains", self.chains);
+    visit("released", self.released);
+    visit("draining", self.draining);
+  }
 };
 
 // Repeated until the worker no longer lists the chain under that epoch.
@@ -98,6 +142,11 @@ struct StopOrder {
   // kFenced: drop everything. kHandBack: commit a resume point with ends_as PENDING. kDrop: the job is cancelled, keep
   // nothing more.
   enum class How { kFenced, kHandBack, kDrop } how = How::kFenced;
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("lease_epoch", self.lease_epoch);
+    visit("how", self.how);
+  }
 };
 
 // What the worker is to have from now on. A chain that is neither kept nor stopped runs on until its lease ends.
@@ -110,6 +159,16 @@ struct SynchronizeReply {
   absl::Duration next_sync_in;  // at the latest; sooner when there is something to tell; 0: at once, it may be held
   absl::Duration lease_ttl;     // counted from before the request was sent, less limits::kLeaseMargin
   bool drain = false;           // by an operator: it drains from now on, whoever leads, and its process stays
+  // All but `grants`, whose plans a message tells once.
+  static void Fields(auto& self, auto&& visit) {
+    visit("generation", self.generation);
+    visit("store_incarnation", self.store_incarnation);
+    visit("keep", self.keep);
+    visit("stop", self.stop);
+    visit("next_sync_in", self.next_sync_in);
+    visit("lease_ttl", self.lease_ttl);
+    visit("drain", self.drain);
+  }
 };
 
 // A commit that is durable.

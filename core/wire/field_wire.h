@@ -1,117 +1,286 @@
-// Settings structs (core/domain/fields.h) <-> messages whose fields bear the same names, by reflection: a new setting
+// Structs with Fields (core/domain/fields.h) <-> messages whose fields bear the same names, by reflection: a new field
 // is one line in the struct and one in the .proto.
 //
-// A scalar field that is absent leaves the struct's default; `optional` in the .proto tells absent from zero. Enums are
-// strings. A variant is a oneof whose fields bear the alternatives' kName; an alternative with one setting alone may be
-// a scalar.
+// An absent field leaves the struct's default if it is `optional` in the .proto or in the struct, or repeated; any
+// other is zero, empty or a message of such fields. An enum is a string in job files (its word; none: the default),
+// else an enum of the .proto whose values are those of the struct, shifted by one if the .proto begins with an
+// UNSPECIFIED. A variant is a oneof whose fields bear the alternatives' kName; an alternative with one setting alone
+// may be a scalar.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "core/base/check.h"
+#include "core/base/status.h"
 #include "core/domain/fields.h"
 
 namespace chainfleet {
 
-// Sets the fields of `message` to the visited values.
-class FieldWriter {
- public:
-  explicit FieldWriter(google::protobuf::Message* message) : message_(message) {}
-  // Into the scalar field `field` instead of the one of the visited name.
-  FieldWriter(google::protobuf::Message* message, const google::protobuf::FieldDescriptor* field)
-      : message_(message), scalar_(field) {}
-
-  template <typename T>
-  void operator()(const char* name, const T& value, const Bounds& = {}) const {
-    if constexpr (std::is_enum_v<T>) {
-      Set(Field(name), EnumName(value));
-    } else {
-      Set(Field(name), value);
-    }
-  }
-  template <typename T>
-  void operator()(const char* name, const std::optional<T>& value, const Bounds& = {}) const {
-    if (value) Set(Field(name), *value);
-  }
-
- private:
-  const google::protobuf::FieldDescriptor* Field(const std::string& name) const;
-  void Set(const google::protobuf::FieldDescriptor* field, double value) const;
-  void Set(const google::protobuf::FieldDescriptor* field, int64_t value) const;
-  void Set(const google::protobuf::FieldDescriptor* field, bool value) const;
-  void Set(const google::protobuf::FieldDescriptor* field, const std::string& value) const;
-  void Set(const google::protobuf::FieldDescriptor* field, const std::vector<double>& value) const;
-  void Set(const google::protobuf::FieldDescriptor* field, const std::vector<int64_t>& value) const;
-  void Set(const google::protobuf::FieldDescriptor* field, const std::map<std::string, double>& value) const;
-
-  google::protobuf::Message* message_;
-  const google::protobuf::FieldDescriptor* scalar_ = nullptr;
+// Where a field lies in its message; becomes text only for a violation.
+struct FieldPath {
+  const FieldPath* above = nullptr;
+  std::string_view name;  // empty: the message itself
+  int index = -1;         // in a repeated field
+  std::string text() const;
+  std::string Below(std::string_view field, int at = -1) const { return FieldPath{this, field, at}.text(); }
 };
 
-// Sets the visited values from the fields of `message`; an unknown enum name is a violation at `path`.name.
-class FieldReader {
- public:
-  FieldReader(const google::protobuf::Message& message, std::string path, std::vector<FieldViolation>* violations)
-      : message_(message), path_(std::move(path)), violations_(violations) {}
-  FieldReader(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* field)
-      : message_(message), scalar_(field) {}
+namespace wire {
 
-  template <typename T>
-  void operator()(const char* name, T& value, const Bounds& = {}) const {
-    const google::protobuf::FieldDescriptor* field = Field(name);
-    if (!IsSet(field)) return;
-    if constexpr (std::is_enum_v<T>) {
-      std::string text;
-      Get(field, &text);
-      const std::optional<T> known = EnumFromName<T>(text);
-      if (known) value = *known;
-      if (!known)
-        violations_->push_back(
-            {path_.empty() ? name : path_ + "." + name, "\"" + text + "\"; allowed: " + AllEnumNames<T>()});
-    } else {
-      Get(field, &value);
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using Violations = std::vector<FieldViolation>;
+
+// The field called `name`, which the message must have (a checked invariant).
+const FieldDescriptor* Named(const google::protobuf::Descriptor* descriptor, const char* name);
+
+// The field is set; one without presence: it is not zero.
+bool IsSet(const Message& message, const FieldDescriptor* field);
+
+// The whole value of a field.
+void Set(Message* message, const FieldDescriptor* field, double value);
+void Set(Message* message, const FieldDescriptor* field, int32_t value);
+void Set(Message* message, const FieldDescriptor* field, int64_t value);
+void Set(Message* message, const FieldDescriptor* field, uint64_t value);
+void Set(Message* message, const FieldDescriptor* field, bool value);
+void Set(Message* message, const FieldDescriptor* field, const std::string& value);
+void Set(Message* message, const FieldDescriptor* field, absl::Time value);
+void Set(Message* message, const FieldDescriptor* field, absl::Duration value);
+void Set(Message* message, const FieldDescriptor* field, const std::vector<double>& value);
+void Set(Message* message, const FieldDescriptor* field, const std::vector<float>& value);
+void Set(Message* message, const FieldDescriptor* field, const std::vector<int64_t>& value);
+void Set(Message* message, const FieldDescriptor* field, const std::vector<std::string>& value);
+void Set(Message* message, const FieldDescriptor* field, const std::map<std::string, double>& value);
+void Get(const Message& message, const FieldDescriptor* field, double* value);
+void Get(const Message& message, const FieldDescriptor* field, int32_t* value);
+void Get(const Message& message, const FieldDescriptor* field, int64_t* value);
+void Get(const Message& message, const FieldDescriptor* field, uint64_t* value);
+void Get(const Message& message, const FieldDescriptor* field, bool* value);
+void Get(const Message& message, const FieldDescriptor* field, std::string* value);
+void Get(const Message& message, const FieldDescriptor* field, absl::Time* value);
+void Get(const Message& message, const FieldDescriptor* field, absl::Duration* value);
+void Get(const Message& message, const FieldDescriptor* field, std::vector<double>* value);
+void Get(const Message& message, const FieldDescriptor* field, std::vector<float>* value);
+void Get(const Message& message, const FieldDescriptor* field, std::vector<int64_t>* value);
+void Get(const Message& message, const FieldDescriptor* field, std::vector<std::string>* value);
+void Get(const Message& message, const FieldDescriptor* field, std::map<std::string, double>* value);
+
+// An enum's number as the struct counts; -1 and a violation for a number that this build does not know.
+void SetNumber(Message* message, const FieldDescriptor* field, int number);
+int GetNumber(const Message& message, const FieldDescriptor* field, int index, const FieldPath& path,
+              Violations* violations);
+// The word of an enum; `index`: of a repeated field, else -1.
+std::string GetWord(const Message& message, const FieldDescriptor* field, int index);
+void AddWord(Message* message, const FieldDescriptor* field, const std::string& word);
+
+template <typename T>
+inline constexpr bool kIsOptional = false;
+template <typename T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <typename T>
+inline constexpr bool kIsVector = false;
+template <typename T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+
+// The fields of a message in the order in which T visits them, looked up once.
+template <typename T>
+const std::vector<const FieldDescriptor*>& FieldsInOrder(const google::protobuf::Descriptor* descriptor) {
+  struct Table {
+    explicit Table(const google::protobuf::Descriptor* d) : descriptor(d) {
+      T value;
+      T::Fields(value, [&](const char* name, auto&&...) { fields.push_back(Named(d, name)); });
+    }
+    const google::protobuf::Descriptor* const descriptor;
+    std::vector<const FieldDescriptor*> fields;
+  };
+  static const Table table(descriptor);
+  CHAINFLEET_CHECK(table.descriptor == descriptor) << descriptor->full_name() << " is not the message of the struct";
+  return table.fields;
+}
+
+template <typename T>
+void WriteFields(const T& value, Message* message);
+template <typename T>
+void ReadFields(const Message& message, const FieldPath& path, T* value, Violations* violations);
+
+template <typename E>
+void WriteEnum(E value, Message* message, const FieldDescriptor* field) {
+  if constexpr (HasEnumNames<E>) {
+    if (field->cpp_type() == field->CPPTYPE_STRING) return AddWord(message, field, EnumName(value));
+  }
+  SetNumber(message, field, static_cast<int>(value));
+}
+
+template <typename E>
+void ReadEnum(const Message& message, const FieldDescriptor* field, int index, const FieldPath& path, E* value,
+              Violations* violations) {
+  if constexpr (HasEnumNames<E>) {
+    if (field->cpp_type() == field->CPPTYPE_STRING) {
+      const std::string word = GetWord(message, field, index);
+      const auto known = EnumFromName<E>(word);
+      if (known) *value = *known;
+      if (!known) violations->push_back({path.text(), "\"" + word + "\"; allowed: " + AllEnumNames<E>()});
+      return;
     }
   }
-  template <typename T>
-  void operator()(const char* name, std::optional<T>& value, const Bounds& = {}) const {
-    const google::protobuf::FieldDescriptor* field = Field(name);
-    if (IsSet(field)) Get(field, &value.emplace());
+  if (const int number = GetNumber(message, field, index, path, violations); number >= 0) {
+    *value = static_cast<E>(number);
   }
+}
 
- private:
-  const google::protobuf::FieldDescriptor* Field(const std::string& name) const;
-  bool IsSet(const google::protobuf::FieldDescriptor* field) const;
-  void Get(const google::protobuf::FieldDescriptor* field, double* value) const;
-  void Get(const google::protobuf::FieldDescriptor* field, int64_t* value) const;
-  void Get(const google::protobuf::FieldDescriptor* field, bool* value) const;
-  void Get(const google::protobuf::FieldDescriptor* field, std::string* value) const;
-  void Get(const google::protobuf::FieldDescriptor* field, std::vector<double>* value) const;
-  void Get(const google::protobuf::FieldDescriptor* field, std::vector<int64_t>* value) const;
-  void Get(const google::protobuf::FieldDescriptor* field, std::map<std::string, double>* value) const;
+template <typename T>
+void WriteValue(const T& value, Message* message, const FieldDescriptor* field) {
+  const auto* reflection = message->GetReflection();
+  if constexpr (std::is_enum_v<T>) {
+    WriteEnum(value, message, field);
+  } else if constexpr (HasFields<T>) {
+    WriteFields(value, reflection->MutableMessage(message, field));
+  } else if constexpr (kIsVector<T>) {
+    using Element = typename T::value_type;
+    if constexpr (std::is_enum_v<Element>) {
+      for (const Element element : value) WriteEnum(element, message, field);
+    } else if constexpr (HasFields<Element>) {
+      for (const Element& element : value) WriteFields(element, reflection->AddMessage(message, field));
+    } else {
+      Set(message, field, value);
+    }
+  } else {
+    Set(message, field, value);
+  }
+}
 
-  const google::protobuf::Message& message_;
-  std::string path_;
-  std::vector<FieldViolation>* violations_ = nullptr;
-  const google::protobuf::FieldDescriptor* scalar_ = nullptr;
-};
+template <typename T>
+void ReadList(const Message& message, const FieldDescriptor* field, const FieldPath& path, std::vector<T>* list,
+              Violations* violations) {
+  const auto* reflection = message.GetReflection();
+  const int size = reflection->FieldSize(message, field);
+  if constexpr (std::is_enum_v<T> || HasFields<T>) {
+    list->resize(static_cast<size_t>(size));
+    for (int i = 0; i < size; ++i) {
+      const FieldPath at{path.above, path.name, i};
+      T* element = &(*list)[static_cast<size_t>(i)];
+      if constexpr (std::is_enum_v<T>) {
+        ReadEnum(message, field, i, at, element, violations);
+      } else {
+        ReadFields(reflection->GetRepeatedMessage(message, field, i), at, element, violations);
+      }
+    }
+  } else {
+    Get(message, field, list);
+  }
+}
+
+template <typename T>
+void ReadValue(const Message& message, const FieldDescriptor* field, const FieldPath& path, T* value,
+               Violations* violations) {
+  if constexpr (std::is_enum_v<T>) {
+    ReadEnum(message, field, -1, path, value, violations);
+  } else if constexpr (HasFields<T>) {
+    ReadFields(message.GetReflection()->GetMessage(message, field), path, value, violations);
+  } else if constexpr (kIsVector<T>) {
+    ReadList(message, field, path, value, violations);
+  } else {
+    Get(message, field, value);
+  }
+}
+
+template <typename T>
+void WriteMember(const T& member, Message* message, const FieldDescriptor* field) {
+  if constexpr (!kIsOptional<T>) {
+    WriteValue(member, message, field);
+  } else if (member) {
+    WriteValue(*member, message, field);
+  }
+}
+
+template <typename T>
+void ReadMember(const Message& message, const FieldDescriptor* field, const FieldPath& path, T* member,
+                Violations* violations) {
+  if constexpr (kIsOptional<T>) {
+    ReadValue(message, field, path, &member->emplace(), violations);
+  } else {
+    ReadValue(message, field, path, member, violations);
+  }
+}
+
+template <typename T>
+void WriteFields(const T& value, Message* message) {
+  const auto* field = FieldsInOrder<T>(message->GetDescriptor()).data();
+  T::Fields(value, [&](const char*, const auto& member, const Bounds& rules = {}) {
+    const FieldDescriptor* const at = *field++;
+    if constexpr (requires { member.any(); }) {
+      if (rules.if_any && !member.any()) return;
+    }
+    WriteMember(member, message, at);
+  });
+}
+
+template <typename T>
+void ReadFields(const Message& message, const FieldPath& path, T* value, Violations* violations) {
+  const auto* field = FieldsInOrder<T>(message.GetDescriptor()).data();
+  T::Fields(*value, [&](const char* name, auto& member, const Bounds& rules = {}) {
+    const FieldDescriptor* const at = *field++;
+    using Member = std::decay_t<decltype(member)>;
+    const bool may_be_absent = kIsOptional<Member> || rules.or_default || at->is_repeated() ||
+                               (at->has_presence() && at->cpp_type() != at->CPPTYPE_MESSAGE) ||
+                               (std::is_enum_v<Member> && at->cpp_type() == at->CPPTYPE_STRING);
+    if (may_be_absent && !IsSet(message, at)) return;
+    ReadMember(message, at, FieldPath{&path, name}, &member, violations);
+  });
+}
 
 // The field of `message`'s one oneof called `name`, or the one that is set (null if none) for an empty name.
-const google::protobuf::FieldDescriptor* Choice(const google::protobuf::Message& message, const std::string& name);
+const FieldDescriptor* Choice(const Message& message, const std::string& name);
+
+}  // namespace wire
+
+// The message of a struct.
+template <typename Proto, typename T>
+Proto Written(const T& value) {
+  Proto proto;
+  wire::WriteFields(value, &proto);
+  return proto;
+}
+
+// The struct of a message. INVALID_ARGUMENT with the path of each value that this build does not know.
+template <typename T>
+absl::StatusOr<T> Parsed(const google::protobuf::Message& message) {
+  T value;
+  std::vector<FieldViolation> violations;
+  wire::ReadFields(message, FieldPath(), &value, &violations);
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
+  return value;
+}
+
+// The same for a struct in which nothing can be unknown, because it has no enum (a checked invariant).
+template <typename T>
+T ParsedPlain(const google::protobuf::Message& message) {
+  T value;
+  std::vector<FieldViolation> violations;
+  wire::ReadFields(message, FieldPath(), &value, &violations);
+  CHAINFLEET_CHECK(violations.empty()) << violations[0].path << ": " << violations[0].message;
+  return value;
+}
 
 // Sets the oneof to the alternative that `kind` holds.
 template <typename Variant>
 void ChoiceToProto(const Variant& kind, google::protobuf::Message* message) {
   std::visit(
       [message](const auto& spec) {
-        const auto* field = Choice(*message, spec.kName);
-        if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
-          spec.Fields(spec, FieldWriter(message->GetReflection()->MutableMessage(message, field)));
+        const auto* field = wire::Choice(*message, spec.kName);
+        if (field->cpp_type() == field->CPPTYPE_MESSAGE) {
+          wire::WriteFields(spec, message->GetReflection()->MutableMessage(message, field));
         } else {
-          spec.Fields(spec, FieldWriter(message, field));
+          spec.Fields(spec,
+                      [&](const char*, const auto& value, auto&&...) { wire::WriteMember(value, message, field); });
         }
       },
       kind);
@@ -119,20 +288,22 @@ void ChoiceToProto(const Variant& kind, google::protobuf::Message* message) {
 
 // The alternative that is set; a violation at `path` listing all if none is.
 template <typename Variant>
-void ChoiceFromProto(const google::protobuf::Message& message, const std::string& path, Variant* kind,
+void ChoiceFromProto(const google::protobuf::Message& message, const FieldPath& path, Variant* kind,
                      std::vector<FieldViolation>* violations) {
-  const auto* field = Choice(message, "");
+  const auto* field = wire::Choice(message, "");
   if (field == nullptr) {
-    violations->push_back({path, "empty; give one of " + AlternativeNames<Variant>()});
+    violations->push_back({path.text(), "empty; give one of " + AlternativeNames<Variant>()});
     return;
   }
   ForEachAlternative<Variant>([&](auto spec) {
     if (field->name() != spec.kName) return;
-    if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
-      const auto& part = message.GetReflection()->GetMessage(message, field);
-      spec.Fields(spec, FieldReader(part, path + "." + spec.kName, violations));
+    if (field->cpp_type() == field->CPPTYPE_MESSAGE) {
+      const FieldPath below{&path, spec.kName};
+      wire::ReadFields(message.GetReflection()->GetMessage(message, field), below, &spec, violations);
     } else {
-      spec.Fields(spec, FieldReader(message, field));
+      spec.Fields(spec, [&](const char*, auto& value, auto&&...) {
+        wire::ReadMember(message, field, path, &value, violations);
+      });
     }
     *kind = spec;
   });

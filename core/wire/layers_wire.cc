@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
-#include "core/wire/field_wire.h"
 
 namespace chainfleet {
 namespace {
@@ -21,25 +20,26 @@ LayersProto* MutableListOf(v1::JobSpec::Layer* layer, const std::string& name) {
 }
 
 // `count`: of the layers of the whole network so far. What is beyond the bounds is refused before it is read.
-LayerList Parse(const LayersProto& proto, const std::string& path, int depth, int64_t* count,
+LayerList Parse(const LayersProto& proto, const FieldPath& path, int depth, int64_t* count,
                 std::vector<FieldViolation>* violations) {
   LayerList layers;
   if (depth > limits::kMaxLayerDepth) {
     violations->push_back(
-        {path, absl::StrCat("lists of layers may be nested at most ", limits::kMaxLayerDepth, " deep")});
+        {path.text(), absl::StrCat("lists of layers may be nested at most ", limits::kMaxLayerDepth, " deep")});
     return layers;
   }
   *count += proto.size();
   if (*count > limits::kMaxLayers) {
-    violations->push_back({path, absl::StrCat("has too many layers, the most is ", limits::kMaxLayers)});
+    violations->push_back({path.text(), absl::StrCat("has too many layers, the most is ", limits::kMaxLayers)});
     return layers;
   }
   for (const v1::JobSpec::Layer& message : proto) {
-    const std::string at = absl::StrCat(path, "[", layers.size(), "]");
+    const FieldPath at{path.above, path.name, static_cast<int>(layers.size())};
     LayerSpec& layer = layers.emplace_back();
     ChoiceFromProto(message, at, &layer.kind, violations);
     ForEachList(layer, [&](const char* name, LayerList& list) {
-      const std::string below = absl::StrCat(at, ".", NameOf(layer.kind), ".", name);
+      const std::string kind = NameOf(layer.kind);
+      const FieldPath inside{&at, kind}, below{&inside, name};
       list = Parse(ListOf(message, name), below, depth + 1, count, violations);
     });
   }
@@ -58,7 +58,7 @@ void LayersToProto(const LayerList& layers, LayersProto* proto) {
   }
 }
 
-LayerList LayersFromProto(const LayersProto& proto, const std::string& path, std::vector<FieldViolation>* violations) {
+LayerList LayersFromProto(const LayersProto& proto, const FieldPath& path, std::vector<FieldViolation>* violations) {
   int64_t count = 0;
   return Parse(proto, path, 1, &count, violations);
 }

@@ -6,6 +6,7 @@
 
 #include "chainfleet/v1/jobs.pb.h"
 #include "core/domain/layer_spec.h"
+#include "core/wire/field_wire.h"
 
 namespace chainfleet {
 
@@ -14,6 +15,6 @@ using LayersProto = google::protobuf::RepeatedPtrField<v1::JobSpec::Layer>;
 void LayersToProto(const LayerList& layers, LayersProto* proto);
 
 // An empty layer, or lists deeper than limits::kMaxLayerDepth, are violations with paths below `path`.
-LayerList LayersFromProto(const LayersProto& proto, const std::string& path, std::vector<FieldViolation>* violations);
+LayerList LayersFromProto(const LayersProto& proto, const FieldPath& path, std::vector<FieldViolation>* violations);
 
 }  // namespace chainfleet

@@ -1,9 +1,10 @@
-// Shards and predictions of worker.proto and predict.proto <-> core/domain.
+// Shards, predictions and evaluations of worker.proto and predict.proto <-> core/domain.
 #pragma once
 
 #include "chainfleet/v1/predict.pb.h"
 #include "chainfleet/v1/worker.pb.h"
 #include "core/base/status.h"
+#include "core/domain/evaluation.h"
 #include "core/domain/prediction.h"
 
 namespace chainfleet {
@@ -21,5 +22,8 @@ absl::StatusOr<ShardResult> FromProto(const v1::ShardResult& proto);
 
 v1::PredictResponse ToProto(const Prediction& prediction);
 absl::StatusOr<Prediction> FromProto(const v1::PredictResponse& proto);
+
+v1::Evaluation ToProto(const Evaluation& evaluation);
+Evaluation FromProto(const v1::Evaluation& proto);
 
 }  // namespace chainfleet

@@ -20,17 +20,7 @@ absl::StatusOr<SynchronizeReply> FromProto(const v1::SynchronizeReply& proto);
 v1::JobPlan ToProto(const JobPlan& plan);
 absl::StatusOr<JobPlan> FromProto(const v1::JobPlan& proto);
 
-// A commit and who makes it.
-struct SignedCommit {
-  ProgressCommit commit;
-  std::string worker, incarnation;
-  std::string host, device_kind;
-  int32_t numerics_version = 0;
-};
-v1::CommitProgressRequest ToProto(const SignedCommit& commit);
-absl::StatusOr<SignedCommit> FromProto(const v1::CommitProgressRequest& proto);
-
-// What the segment's record says of its making; `committed_at` is the store's to fill in.
-SegmentRecord RecordOf(const SignedCommit& commit);
+v1::CommitProgressRequest ToProto(const ProgressCommit& commit);
+absl::StatusOr<ProgressCommit> FromProto(const v1::CommitProgressRequest& proto);
 
 }  // namespace chainfleet

@@ -130,8 +130,7 @@ class Dispatcher {
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
   // `record` is what the segment's record says of its making; its chain and segment are those of `commit`. Errors:
   // INVALID_ARGUMENT, those of change::CommitProgress and, unless it is refused by these, of CheckContent.
-  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                      const SegmentRecord& record, Reply<CommitReply> done);
+  void CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done);
   std::vector<WorkerView> ListWorkers();
   // Its chains come back as its calls do, and those that it still holds after `limit` are taken from it; they count no
   // attempt. Called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.

@@ -149,7 +149,7 @@ struct Dispatcher::Core {
   bool AddGrants(const WorkerEntry& worker, SynchronizeReply* reply);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
   // `content`: whether what it brings is the chain's own. Only a commit that has its lease is refused for that.
-  void Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done);
+  void Commit(ProgressCommit commit, const absl::Status& content, Reply<CommitReply> done);
   void Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result);
   std::vector<WorkerView> Workers() const;
   absl::Duration OldestWait() const;

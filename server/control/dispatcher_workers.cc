@@ -30,8 +30,8 @@ absl::Status CheckForm(const ProgressCommit& commit) {
 }
 
 // Whether the store would ask no more of it than that it goes on where the chain is.
-bool HasItsLease(const change::CommitProgress& c, const ChainRow& row) {
-  return HeldBy(row, c.commit.lease_epoch, c.worker, c.incarnation) && !IsFinal(row.state);
+bool HasItsLease(const ProgressCommit& commit, const ChainRow& row) {
+  return HeldBy(row, commit.lease_epoch, commit.author.worker, commit.incarnation) && !IsFinal(row.state);
 }
 
 CommitFigures FiguresOf(const ProgressCommit& commit) {
@@ -323,13 +323,12 @@ SynchronizeReply Dispatcher::Core::MakeReply(const WorkerEntry& worker, const He
   return reply;
 }
 
-void Dispatcher::CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                                const SegmentRecord& record, Reply<CommitReply> done) {
+void Dispatcher::CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done) {
   const absl::Status form = CheckForm(commit);
   const absl::Status content = form.ok() ? CheckContent(commit, impl_->store->incarnation()) : form;  // it may hash
   Entered core(impl_.get());
   if (!form.ok()) return core->Say<CommitReply>(done, form);
-  core->Commit({commit, worker, incarnation, record}, content, std::move(done));
+  core->Commit(commit, content, std::move(done));
 }
 
 void Dispatcher::Core::Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result) {
@@ -340,9 +339,9 @@ void Dispatcher::Core::Tell(CommitFigures figures, absl::Duration began, const A
   observer->OnCommit(figures);
 }
 
-void Dispatcher::Core::Commit(change::CommitProgress commit, const absl::Status& content, Reply<CommitReply> done) {
-  const ChainId id = commit.commit.chain;
-  const std::string& store_of = commit.commit.store_incarnation;
+void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content, Reply<CommitReply> done) {
+  const ChainId id = commit.chain;
+  const std::string& store_of = commit.store_incarnation;
   if (!store_of.empty() && store_of != store->incarnation()) {
     return Say<CommitReply>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(
                                                  "chain ", chainfleet::ToString(id),
@@ -367,8 +366,8 @@ void Dispatcher::Core::Commit(change::CommitProgress commit, const absl::Status&
   // With nothing in flight the row is what the store has: without its lease the commit writes nothing, and the store
   // says why, or that it was there already.
   if (!content.ok() && HasItsLease(commit, chain->row)) return Say<CommitReply>(done, content);
-  const ChainStats stats = commit.commit.stats;
-  CommitFigures figures = FiguresOf(commit.commit);
+  const ChainStats stats = commit.stats;
+  CommitFigures figures = FiguresOf(commit);
   ChangeChain(chain, std::move(commit), [id, stats, figures, began = now, done](Core& core, const ApplyResult& result) {
     core.Tell(figures, began, result);
     if (!result.status.ok()) return core.Say<CommitReply>(done, result.status);

@@ -69,7 +69,7 @@ struct DrawVerifier::State {
         {{"job", record.chain.job},
          {"chain", record.chain.index},
          {"lease_epoch", record.lease_epoch},
-         {"worker", record.worker},
+         {"worker", record.author.worker},
          {"object", object.name}});
     return true;
   }

@@ -115,7 +115,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
   }
   *job.mutable_report() = CommonReport(*view.plan);
   job.set_num_chains(NumChains(view.plan->spec));
-  if (view.plan->spec.sweep.empty()) {
+  if (!view.plan->spec.sweep.any()) {
     *job.mutable_report() = WithNumbers(job.report(), view.plan->spec);
   } else if (with_chains) {
     RenderPoints(view, &job);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/wire/evaluation_wire.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
 

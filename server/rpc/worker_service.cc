@@ -40,31 +40,26 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     if (const absl::Status claims = CheckClaims(*request); !claims.ok()) return answer->Fail(claims);
-    absl::StatusOr<SignedCommit> parsed = FromProto(*request);
+    absl::StatusOr<ProgressCommit> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
-    if (parsed->commit.segment) {
-      if (const absl::Status status = CheckSegment(*parsed->commit.segment); !status.ok()) return answer->Fail(status);
-    }
-    const auto commit = std::make_shared<const SignedCommit>(*std::move(parsed));
+    const auto commit = std::make_shared<const ProgressCommit>(*std::move(parsed));
     const auto make = [answer, commit, dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
-                       expected = parts_.traces->Expect(commit->commit.chain.job)] {
-      dispatcher->CommitProgress(commit->commit, commit->worker, commit->incarnation, RecordOf(*commit),
-                                 [answer, commit, traces, expected, clock](absl::StatusOr<CommitReply> reply) {
-                                   const ProgressCommit& made = commit->commit;
-                                   if (reply.ok() && !reply->replayed) {
-                                     traces->Add(made.chain, made.trace, made.ends_as, clock->Monotonic());
-                                   }
-                                   answer->Answer(reply, &ToReply);
-                                 });
+                       expected = parts_.traces->Expect(commit->chain.job)] {
+      dispatcher->CommitProgress(*commit, [answer, commit, traces, expected, clock](absl::StatusOr<CommitReply> reply) {
+        if (reply.ok() && !reply->replayed) {
+          traces->Add(commit->chain, commit->trace, commit->ends_as, clock->Monotonic());
+        }
+        answer->Answer(reply, &ToReply);
+      });
     };
     const ChainObjects objects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher);
-    if (!objects.MustLookFor(commit->commit)) return make();
+    if (!objects.MustLookFor(*commit)) return make();
     const auto check = [answer, commit, objects, make] {
-      const absl::Status status = objects.CheckPresent(commit->commit);
+      const absl::Status status = objects.CheckPresent(*commit);
       return status.ok() ? make() : answer->Fail(status);
     };
     const absl::Status taken = parts_.object_checks->Schedule([answer] { return answer->waits(); }, check);
-    if (!taken.ok()) answer->Fail(Annotate(taken, absl::StrCat("chain ", ToString(commit->commit.chain))));
+    if (!taken.ok()) answer->Fail(Annotate(taken, absl::StrCat("chain ", ToString(commit->chain))));
   });
 }
 

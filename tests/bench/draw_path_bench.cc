@@ -30,7 +30,7 @@ SegmentContent Content(const ChainId& chain, int64_t first_index, const DigestHe
   SegmentContent content{
       .chain = chain, .first_index = first_index, .parent_digest = parent, .kinds = std::move(kinds)};
   for (int64_t i = 0; i < draws; ++i) {
-    SegmentDraw draw{.step = first_index + i + 1};
+    Draw draw{.step = first_index + i + 1};
     for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
       draw.theta.emplace_back(static_cast<size_t>(dimension), static_cast<float>(first_index + i));
     }
@@ -63,10 +63,7 @@ class Loopback {
     CHAINFLEET_CHECK(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
     client_ = std::make_unique<CoordinatorClient>(
-        CoordinatorClient::Options{.address = "127.0.0.1:" + std::to_string(server_->port()),
-                                   .host = "bench",
-                                   .device_kind = "cpu",
-                                   .numerics_version = 1});
+        CoordinatorClient::Options{.address = "127.0.0.1:" + std::to_string(server_->port())});
     TakeLeases();
   }
   ~Loopback() {
@@ -165,9 +162,12 @@ void Commit(benchmark::State& state) {
     std::vector<std::promise<absl::StatusOr<CommitReply>>> replies(kChains);
     for (int c = 0; c < kChains; ++c) {
       const Grant& grant = loopback.grants()[static_cast<size_t>(c)];
-      ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
+      ProgressCommit commit{.author = Author{"bench", "bench", "cpu", 1},
+                            .incarnation = "1",
+                            .chain = grant.chain,
+                            .lease_epoch = grant.lease_epoch};
       commit.resume_point = ResumePointAt(step);
-      loopback.client().CommitProgress(commit, "bench", "1", [&, c](absl::StatusOr<CommitReply> reply) {
+      loopback.client().CommitProgress(commit, [&, c](absl::StatusOr<CommitReply> reply) {
         replies[static_cast<size_t>(c)].set_value(std::move(reply));
       });
     }
@@ -198,10 +198,13 @@ void SmallDraws(benchmark::State& state) {
                       static_cast<int64_t>(bytes->size()), Sha256Hex(*bytes)};
     Await<bool>(
         [&](auto done) { loopback.client().PutBlob(grant.chain, grant.lease_epoch, segment.object, bytes, done); });
-    ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
+    ProgressCommit commit{.author = Author{"bench", "bench", "cpu", 1},
+                          .incarnation = "1",
+                          .chain = grant.chain,
+                          .lease_epoch = grant.lease_epoch};
     commit.resume_point = ResumePointAt(index + kDraws);
     commit.segment = segment;
-    Await<CommitReply>([&](auto done) { loopback.client().CommitProgress(commit, "bench", "1", done); });
+    Await<CommitReply>([&](auto done) { loopback.client().CommitProgress(commit, done); });
     index += kDraws;
     parent = segment.digest;
   }

@@ -352,7 +352,7 @@ class DrawReaderTest : public ClientTest {
     Client client = MakeClient();
     steps_.clear();
     return ReadDraws(&client, records_, [this](const CheckedSegment& segment) {
-      for (const SegmentDraw& draw : segment.content.draws) steps_.push_back(draw.step);
+      for (const Draw& draw : segment.content.draws) steps_.push_back(draw.step);
       return absl::OkStatus();
     });
   }

@@ -118,7 +118,9 @@ void LoadWorker::Commit(const ChainId& id) {
     if (chain.hand_back) upload.ends_as = ChainState::kPending;
   }
   const absl::Duration began = clock_->Monotonic();
-  const EncodedUpload encoded = EncodeUpload(place, std::move(upload));
+  EncodedUpload encoded = EncodeUpload(place, std::move(upload));
+  encoded.commit.author.worker = options_.id;
+  encoded.commit.incarnation = options_.id + "-1";
   if (encoded.segment_bytes == nullptr) return Send(encoded.commit, began);
   port_->PutBlob(id, place.lease.epoch, encoded.commit.segment->object, encoded.segment_bytes,
                  [this, commit = encoded.commit, began](const absl::StatusOr<bool>& put) {
@@ -128,9 +130,9 @@ void LoadWorker::Commit(const ChainId& id) {
 }
 
 void LoadWorker::Send(const ProgressCommit& commit, absl::Duration began) {
-  port_->CommitProgress(
-      commit, options_.id, options_.id + "-1",
-      [this, commit, began](const absl::StatusOr<CommitReply>& reply) { OnCommitted(commit, began, reply.status()); });
+  port_->CommitProgress(commit, [this, commit, began](const absl::StatusOr<CommitReply>& reply) {
+    OnCommitted(commit, began, reply.status());
+  });
 }
 
 void LoadWorker::OnCommitted(const ProgressCommit& commit, absl::Duration began, const absl::Status& status) {

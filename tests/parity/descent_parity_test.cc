@@ -48,7 +48,7 @@ std::vector<float> RunKernel(const SamplerSpec& sampler) {
   (*batch)->RemoveChain(0);
   EXPECT_TRUE((*batch)->AddChain(0, EncodeCheckpoint(*start)).ok());
   for (int step = 0; step < kSteps; ++step) EXPECT_TRUE((*batch)->Step().ok());
-  return (*batch)->TakeDraw(0).kinds[0];
+  return (*batch)->TakeDraw(0).theta[0];
 }
 
 void ExpectSame(const std::vector<float>& found, const Values& wanted) {

@@ -95,7 +95,7 @@ TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
     EXPECT_TRUE(batch.ok()) << batch.status();
     EXPECT_TRUE((*batch)->AddChain(2, std::nullopt).ok());
     for (int step = 0; step < 5; ++step) EXPECT_TRUE((*batch)->Step().ok());
-    return (*batch)->TakeDraw(2).kinds[0];
+    return (*batch)->TakeDraw(2).theta[0];
   };
   const auto predict = [&](const ModelSpec& model, const std::vector<float>& draw) {
     const auto plan = std::make_shared<PredictPlan>(

@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-bool SameState(const SegmentDraw& a, const SegmentDraw& b) {
+bool SameState(const Draw& a, const Draw& b) {
   if (a.theta.size() != b.theta.size()) return false;
   for (size_t kind = 0; kind < a.theta.size(); ++kind) {
     const std::vector<float>&x = a.theta[kind], &y = b.theta[kind];
@@ -18,7 +18,7 @@ bool SameState(const SegmentDraw& a, const SegmentDraw& b) {
   return true;
 }
 
-void AppendDraw(const SegmentDraw& draw, DrawPath* path) {
+void AppendDraw(const Draw& draw, DrawPath* path) {
   if (path->empty() || !SameState(path->back(), draw)) return path->push_back(draw);
   path->back().step = draw.step;
   path->back().weight += draw.weight;
@@ -32,9 +32,7 @@ std::map<int32_t, DrawPath> CalmRun(const JobPlan& plan, std::shared_ptr<const R
     CHAINFLEET_CHECK((*batch)->AddChain(i, std::nullopt).ok()) << i;
     paths[i];
   }
-  const auto take = [&](int32_t chain, DrawTensors draw) {
-    AppendDraw({draw.step, draw.weight, std::move(draw.kinds)}, &paths[chain]);
-  };
+  const auto take = [&](int32_t chain, Draw draw) { AppendDraw(std::move(draw), &paths[chain]); };
   while (!(*batch)->chains().empty()) {
     const auto reports = (*batch)->Step();
     CHAINFLEET_CHECK(reports.ok()) << reports.status().ToString();

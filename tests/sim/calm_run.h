@@ -13,12 +13,12 @@ namespace chainfleet {
 
 // A chain's draws in order. Draws of one state beside each other are one: a Metropolis chain counts a state up to the
 // end of its lease, and the same state goes on counting under the next.
-using DrawPath = std::vector<SegmentDraw>;
+using DrawPath = std::vector<Draw>;
 
-bool SameState(const SegmentDraw& a, const SegmentDraw& b);  // to the byte
+bool SameState(const Draw& a, const Draw& b);  // to the byte
 
 // Appends, or adds to the last draw if the state is the same.
-void AppendDraw(const SegmentDraw& draw, DrawPath* path);
+void AppendDraw(const Draw& draw, DrawPath* path);
 
 // Every chain of `plan` stepped from start to end in one batch on the CPU, without worker, server or store. `dataset`:
 // the plan's; null for analytic potentials. Aborts if the plan cannot be run.

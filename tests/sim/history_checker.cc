@@ -21,7 +21,7 @@ struct HistoryChecker::Path {
   // With tombstones: where each readable draw stands, by the weight of all before it.
   struct Placed {
     double before = 0;
-    SegmentDraw draw;
+    Draw draw;
   };
   double weight = 0;
   bool has_tombstones = false;
@@ -171,7 +171,7 @@ bool HistoryChecker::ReadObject(const SegmentRecord& record, Path* path) {
   if (!agrees) return Complain(record.chain, object + " holds other draws than its record says");
   if (SegmentDigest(*content) != segment.digest) return Complain(record.chain, object + " has another digest");
   double before = path->weight;
-  for (const SegmentDraw& draw : content->draws) {
+  for (const Draw& draw : content->draws) {
     AppendDraw(draw, &path->draws);
     path->placed.push_back({before, draw});
     before += draw.weight;
@@ -191,7 +191,7 @@ void HistoryChecker::CheckDraws(const ChainId& chain, bool ended, const Path& pa
   for (size_t i = 0; i < draws.size(); ++i) {
     // The last state of a chain under way may go on counting.
     const bool open = !ended && i + 1 == draws.size();
-    const SegmentDraw &mine = draws[i], &theirs = (*calm)[i];
+    const Draw &mine = draws[i], &theirs = (*calm)[i];
     const bool same_count = open ? mine.weight <= theirs.weight && mine.step <= theirs.step
                                  : mine.weight == theirs.weight && mine.step == theirs.step;
     if (!SameState(mine, theirs) || !same_count) {
@@ -207,7 +207,7 @@ void HistoryChecker::CheckDraws(const ChainId& chain, bool ended, const Path& pa
 // Between tombstones: each draw is, to the byte, the state that a calm run has at its place. Weights are whole counts.
 void HistoryChecker::CheckPlacedDraws(const ChainId& chain, bool ended, const DrawPath& calm, const Path& path) {
   std::vector<double> ends;
-  for (const SegmentDraw& draw : calm) ends.push_back((ends.empty() ? 0 : ends.back()) + draw.weight);
+  for (const Draw& draw : calm) ends.push_back((ends.empty() ? 0 : ends.back()) + draw.weight);
   for (const auto& [before, draw] : path.placed) {
     const auto place = static_cast<size_t>(std::ranges::upper_bound(ends, before) - ends.begin());
     const double end = before + draw.weight;

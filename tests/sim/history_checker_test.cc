@@ -21,7 +21,7 @@ using Event = History::Event;
 const ChainId kChain{"job-aaaaaa", 0};
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
-SegmentDraw DrawAt(int64_t step) { return {step, 1, {{static_cast<float>(step), 0.5f}}}; }
+Draw DrawAt(int64_t step) { return {step, 1, {{static_cast<float>(step), 0.5f}}}; }
 
 // A chain of draws at steps 1, 2, ...; two to a segment, written as a store that checks nothing would.
 class HistoryCheckerTest : public testing::Test {
@@ -42,22 +42,21 @@ class HistoryCheckerTest : public testing::Test {
     ASSERT_TRUE(Apply(change::GrantLease{kChain, epoch, "w", "w-" + std::to_string(epoch)}).status.ok());
     history_.Add(kChain, {.lease_epoch = epoch, .holder = "w-" + std::to_string(epoch)});
   }
-  SegmentContent Content(std::vector<SegmentDraw> draws) const {
+  SegmentContent Content(std::vector<Draw> draws) const {
     return {kChain, num_draws_, last_digest_, {DrawKind::kTheta}, std::move(draws)};
   }
   // The next commit as a worker makes it.
   change::CommitProgress CommitOf(int64_t epoch, const SegmentContent& content) {
     const EncodedSegment encoded = EncodeSegment(content, {{"theta", {2}, 0, 0}});
-    change::CommitProgress change;
-    change.worker = "w";
-    change.incarnation = "w-" + std::to_string(epoch);
-    ProgressCommit& commit = change.commit;
+    change::CommitProgress commit;
+    commit.author.worker = "w";
+    commit.incarnation = "w-" + std::to_string(epoch);
     commit.chain = kChain;
     commit.lease_epoch = epoch;
     commit.resume_point = {content.draws.back().step, "state", std::nullopt, Sha256Hex("state")};
     Segment segment;
     segment.first_index = content.first_index;
-    for (const SegmentDraw& draw : content.draws) {
+    for (const Draw& draw : content.draws) {
       segment.steps.push_back(draw.step);
       segment.weights.push_back(draw.weight);
     }
@@ -68,26 +67,26 @@ class HistoryCheckerTest : public testing::Test {
                       static_cast<int64_t>(encoded.bytes.size()), Sha256Hex(encoded.bytes)};
     EXPECT_TRUE(blobs_.Put(segment.object.name, encoded.bytes).ok());
     commit.segment = std::move(segment);
-    return change;
+    return commit;
   }
   void Commit(const change::CommitProgress& change) {
     ASSERT_TRUE(Apply(change).status.ok());
     Remember(change, Event::Kind::kAccepted);
     Remember(change, Event::Kind::kAcknowledged);
-    num_draws_ += change.commit.segment->num_draws();
-    last_digest_ = change.commit.segment->digest;
-    last_object_ = change.commit.segment->object.name;
+    num_draws_ += change.segment->num_draws();
+    last_digest_ = change.segment->digest;
+    last_object_ = change.segment->object.name;
   }
   void Remember(const change::CommitProgress& change, Event::Kind kind) {
     history_.Add(kChain, {.kind = kind,
-                          .lease_epoch = change.commit.lease_epoch,
+                          .lease_epoch = change.lease_epoch,
                           .holder = change.incarnation,
-                          .step = change.commit.resume_point.step,
-                          .first_index = change.commit.segment->first_index,
-                          .digest = change.commit.segment->digest});
+                          .step = change.resume_point.step,
+                          .first_index = change.segment->first_index,
+                          .digest = change.segment->digest});
   }
   void CommitSteps(int64_t epoch, std::vector<int64_t> steps) {
-    std::vector<SegmentDraw> draws;
+    std::vector<Draw> draws;
     for (const int64_t step : steps) draws.push_back(DrawAt(step));
     Commit(CommitOf(epoch, Content(std::move(draws))));
   }
@@ -159,7 +158,7 @@ TEST_F(HistoryCheckerTest, FindsAFlippedBit) {
 TEST_F(HistoryCheckerTest, FindsARecordThatTellsOfOtherDraws) {
   Grant(1);
   change::CommitProgress commit = CommitOf(1, Content({DrawAt(1), DrawAt(2)}));
-  commit.commit.segment->weights[1] = 2;
+  commit.segment->weights[1] = 2;
   Commit(commit);
   EXPECT_THAT(Check(), ElementsAre(HasSubstr("holds other draws than its record says")));
 }
@@ -167,14 +166,14 @@ TEST_F(HistoryCheckerTest, FindsARecordThatTellsOfOtherDraws) {
 TEST_F(HistoryCheckerTest, FindsADigestThatDoesNotFollowFromTheDraws) {
   Grant(1);
   change::CommitProgress commit = CommitOf(1, Content({DrawAt(1)}));
-  commit.commit.segment->digest = DigestHex(64, 'a');
+  commit.segment->digest = DigestHex(64, 'a');
   Commit(commit);
   EXPECT_THAT(Check(), ElementsAre(HasSubstr("has another digest")));
 }
 
 TEST_F(HistoryCheckerTest, FindsDrawsThatAreNotThoseOfACalmRun) {
   Grant(1);
-  SegmentDraw other = DrawAt(2);
+  Draw other = DrawAt(2);
   other.theta[0][1] = 0.25f;
   Commit(CommitOf(1, Content({DrawAt(1), other})));
   EXPECT_THAT(Check(), ElementsAre(HasSubstr("state 1 at step 2 is not the one of a calm run")));
@@ -183,7 +182,7 @@ TEST_F(HistoryCheckerTest, FindsDrawsThatAreNotThoseOfACalmRun) {
 TEST_F(HistoryCheckerTest, FindsAChainThatEndsShortOfItsDraws) {
   Grant(1);
   change::CommitProgress commit = CommitOf(1, Content({DrawAt(1), DrawAt(2)}));
-  commit.commit.ends_as = ChainState::kSucceeded;
+  commit.ends_as = ChainState::kSucceeded;
   Commit(commit);
   EXPECT_THAT(Check(), ElementsAre(HasSubstr("ended with 2 draws, a calm run has 6")));
 }
@@ -193,12 +192,12 @@ TEST_F(HistoryCheckerTest, CountsAStateThatWasCutByAHandBackAsOne) {
   calm_[0].weight = 3;
   calm_[0].step = 3;
   Grant(1);
-  SegmentDraw first = DrawAt(1), further = DrawAt(1);
+  Draw first = DrawAt(1), further = DrawAt(1);
   further.weight = 2;
   further.step = 3;
   Commit(CommitOf(1, Content({first})));
   change::CommitProgress last = CommitOf(1, Content({further}));
-  last.commit.ends_as = ChainState::kSucceeded;
+  last.ends_as = ChainState::kSucceeded;
   Commit(last);
   EXPECT_THAT(Check(), IsEmpty());
 }
@@ -224,7 +223,7 @@ TEST_F(HistoryCheckerTest, FindsAStateBehindTombstonesThatIsNotThatOfACalmRun) {
 TEST_F(HistoryCheckerTest, CountsTombstonesOfAChainThatHasEnded) {
   LiveWell();
   change::CommitProgress last = CommitOf(2, Content({DrawAt(5)}));
-  last.commit.ends_as = ChainState::kSucceeded;
+  last.ends_as = ChainState::kSucceeded;
   Commit(last);
   Expire(0);
   EXPECT_THAT(Check(), ElementsAre(HasSubstr("its records count 5 kept steps, a calm run 6")));

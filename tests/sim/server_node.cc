@@ -65,18 +65,17 @@ void ServerNode::Synchronize(const SynchronizeRequest& request, absl::Duration, 
   process_.Schedule([this, request, done = Living(std::move(done))] { dispatcher().Synchronize(request, done); });
 }
 
-void ServerNode::CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                                Done<CommitReply> done) {
-  const auto acknowledge = Living<CommitReply>([this, commit, incarnation, done = std::move(done)](auto reply) {
-    if (reply.ok()) Acknowledge(commit, incarnation);
+void ServerNode::CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) {
+  const auto acknowledge = Living<CommitReply>([this, commit, done = std::move(done)](auto reply) {
+    if (reply.ok()) Acknowledge(commit);
     NoteRefusal(reply.status());
     done(std::move(reply));
   });
-  process_.Schedule([this, commit, worker, incarnation, acknowledge] {
+  process_.Schedule([this, commit, acknowledge] {
     if (objects_->MustLookFor(commit)) {
       if (const absl::Status status = objects_->CheckPresent(commit); !status.ok()) return acknowledge(status);
     }
-    dispatcher().CommitProgress(commit, worker, incarnation, {}, acknowledge);
+    dispatcher().CommitProgress(commit, acknowledge);
   });
 }
 
@@ -86,10 +85,10 @@ void ServerNode::NoteRefusal(const absl::Status& status) {
   site_->Note(absl::StrCat(process_.name(), " refuses: ", status.ToString()));
 }
 
-void ServerNode::Acknowledge(const ProgressCommit& commit, const std::string& incarnation) {
+void ServerNode::Acknowledge(const ProgressCommit& commit) {
   site_->history.Add(commit.chain, {.kind = History::Event::Kind::kAcknowledged,
                                     .lease_epoch = commit.lease_epoch,
-                                    .holder = incarnation,
+                                    .holder = commit.incarnation,
                                     .step = commit.resume_point.step,
                                     .first_index = commit.segment ? commit.segment->first_index : 0,
                                     .digest = commit.segment ? commit.segment->digest : ""});

@@ -33,8 +33,7 @@ class ServerNode final : public CoordinatorPort {
   }
 
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override;
-  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                      Done<CommitReply> done) override;
+  void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) override;
   void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
                Done<bool> done) override;
   void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override;
@@ -51,7 +50,7 @@ class ServerNode final : public CoordinatorPort {
     };
   }
   void NoteRefusal(const absl::Status& status);
-  void Acknowledge(const ProgressCommit& commit, const std::string& incarnation);
+  void Acknowledge(const ProgressCommit& commit);
 
   Site* const site_;
   Process process_;

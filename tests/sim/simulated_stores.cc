@@ -53,7 +53,7 @@ void SimulatedStateStore::Record(const StateChange& change, const ApplyResult& r
         grant->chain,
         {.kind = History::Event::Kind::kGranted, .lease_epoch = grant->lease_epoch, .holder = grant->incarnation});
   } else if (const auto* commit = std::get_if<change::CommitProgress>(&change)) {
-    const ProgressCommit& c = commit->commit;
+    const ProgressCommit& c = *commit;
     site_.Note(
         absl::StrCat("committed ", ToString(c.chain), " epoch ", c.lease_epoch, " step ", c.resume_point.step,
                      c.segment ? absl::StrCat(" draws ", c.segment->first_index, "+", c.segment->num_draws()) : "",

@@ -82,7 +82,7 @@ Workload::Job Workload::DrawJob(int number) {
   job.kind = static_cast<size_t>(dice.Between(0, static_cast<int64_t>(Catalogue().size()) - 1));
   job.spec = Catalogue()[job.kind];
   job.spec.name = absl::StrCat("job", number);
-  if (job.spec.sweep.empty()) job.spec.chains = static_cast<int32_t>(dice.Between(1, job.spec.chains));
+  if (!job.spec.sweep.any()) job.spec.chains = static_cast<int32_t>(dice.Between(1, job.spec.chains));
   job.spec.collect.segment_draws = dice.Pick<int64_t>({0, 1, 2, 7});
   job.spec.resume_point_every_steps = dice.Pick<int64_t>({0, 1, 5, 17});
   job.spec.scheduling.priority = dice.Pick<Priority>({Priority::kLow, Priority::kNormal, Priority::kHigh});
@@ -103,7 +103,7 @@ Workload::Job Workload::DrawJob(int number) {
     wish(JobIntent::kRun);
   }
   const int32_t most = Catalogue()[job.kind].chains;
-  if (job.spec.sweep.empty() && job.spec.chains < most && dice.OneIn(2)) {
+  if (!job.spec.sweep.any() && job.spec.chains < most && dice.OneIn(2)) {
     const auto chains = static_cast<int32_t>(dice.Between(job.spec.chains + 1, most));
     const auto place = dice.Between(0, static_cast<int64_t>(job.wishes.size()));
     job.wishes.insert(job.wishes.begin() + place,

@@ -17,11 +17,9 @@ class World::Line final : public CoordinatorPort {
         [&](ServerNode* server, auto reply) { server->Synchronize(request, deadline, std::move(reply)); },
         std::move(done));
   }
-  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                      Done<CommitReply> done) override {
-    Call<CommitReply>(
-        [&](ServerNode* server, auto reply) { server->CommitProgress(commit, worker, incarnation, std::move(reply)); },
-        std::move(done));
+  void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) override {
+    Call<CommitReply>([&](ServerNode* server, auto reply) { server->CommitProgress(commit, std::move(reply)); },
+                      std::move(done));
   }
   void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
                Done<bool> done) override {

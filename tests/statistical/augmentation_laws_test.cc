@@ -40,15 +40,15 @@ void ExpectUniform(const std::vector<int64_t>& counts) {
 }
 
 // `draw(i)` for image i of kImages.
-using Draw = std::function<ImageChange(int64_t i)>;
+using DrawnChange = std::function<ImageChange(int64_t i)>;
 
 TEST(AugmentationLaws, OffsetsAndMirrorsAreJointlyUniform) {
-  const Draw draws[] = {
+  const DrawnChange draws[] = {
       [](int64_t i) { return DrawImageChange(kCifar, RngKey{1}, 3, static_cast<uint32_t>(i)); },
       [](int64_t i) { return DrawImageChange(kCifar, RngKey{1}, static_cast<uint64_t>(i), 3); },
       [](int64_t i) { return DrawImageChange(kCifar, Fold(RngKey{1}, static_cast<uint64_t>(i)), 3, 3); },
   };
-  for (const Draw& draw : draws) {
+  for (const DrawnChange& draw : draws) {
     std::vector<int64_t> counts(kCells);
     for (int64_t i = 0; i < kImages; ++i) ++counts[CellOf(draw(i))];
     ExpectUniform(counts);
@@ -60,12 +60,12 @@ TEST(AugmentationLaws, NeighboursInBatchStepAndChainAreIndependent) {
   const auto at = [&](int64_t chain, int64_t step, int64_t position) {
     return DrawImageChange(kCifar, key(chain), static_cast<uint64_t>(step), static_cast<uint32_t>(position));
   };
-  const Draw neighbours[] = {
+  const DrawnChange neighbours[] = {
       [&](int64_t i) { return at(2, i / 128, i % 128 + 1); },
       [&](int64_t i) { return at(2, i / 128 + 1, i % 128); },
       [&](int64_t i) { return at(3, i / 128, i % 128); },
   };
-  for (const Draw& neighbour : neighbours) {
+  for (const DrawnChange& neighbour : neighbours) {
     std::vector<int64_t> counts(kOffsets * kOffsets * 4);
     for (int64_t i = 0; i < kImages; ++i) {
       const ImageChange one = at(2, i / 128, i % 128), other = neighbour(i);

@@ -39,7 +39,7 @@ TEST(DropoutLaws, UnitsFallOutIndependentlyAtTheirRateAndWeightsKeepTheirMean) {
   for (bool done = false; !done;) {
     const auto reports = (*batch)->Step();
     ASSERT_TRUE(reports.ok()) << reports.status();
-    if (reports->front().draw_due) draws.push_back((*batch)->TakeDraw(0).kinds[0]);
+    if (reports->front().draw_due) draws.push_back((*batch)->TakeDraw(0).theta[0]);
     done = reports->front().done;
   }
   ASSERT_EQ(draws.size(), static_cast<size_t>(kDraws));

@@ -46,10 +46,10 @@ Samples RunJob(const SamplerSpec& sampler, PriorSpec prior = {}) {
   for (int step = 0; step < kSteps; ++step) EXPECT_TRUE((*batch)->Step().ok());
   Samples samples;
   for (int chain = 0; chain < 2; ++chain) {
-    const DrawTensors draw = (*batch)->TakeDraw(chain);
-    samples.theta.insert(samples.theta.end(), draw.kinds[0].begin(), draw.kinds[0].end());
-    if (draw.kinds.size() == 1) continue;
-    samples.theta_a.insert(samples.theta_a.end(), draw.kinds[1].begin(), draw.kinds[1].end());
+    const Draw draw = (*batch)->TakeDraw(chain);
+    samples.theta.insert(samples.theta.end(), draw.theta[0].begin(), draw.theta[0].end());
+    if (draw.theta.size() == 1) continue;
+    samples.theta_a.insert(samples.theta_a.end(), draw.theta[1].begin(), draw.theta[1].end());
   }
   return samples;
 }

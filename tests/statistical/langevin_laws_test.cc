@@ -85,10 +85,10 @@ TEST(StandardErrors, OfTracesAndOfIndependentCoordinatesAgree) {
   std::vector<double> averages(job.chains * job.dimension);
   std::vector<double> moments(job.chains * job.draws);
   std::vector<int64_t> draws(job.chains);
-  testing::RunJob(job, [&](int32_t chain, const DrawTensors& draw) {
+  testing::RunJob(job, [&](int32_t chain, const Draw& draw) {
     double& moment = moments[chain * job.draws + draws[chain]++];
     for (int64_t i = 0; i < job.dimension; ++i) {
-      const double square = double{draw.kinds[0][i]} * draw.kinds[0][i];
+      const double square = double{draw.theta[0][i]} * draw.theta[0][i];
       averages[chain * job.dimension + i] += square / static_cast<double>(job.draws);
       moment += square / static_cast<double>(job.dimension);
     }

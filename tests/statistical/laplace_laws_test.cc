@@ -74,7 +74,7 @@ Outcome DrawFrom(
   for (bool done = false; !done;) {
     const auto reports = (*batch)->Step();
     EXPECT_TRUE(reports.ok() && reports->front().finite) << reports.status();
-    if (reports->front().draw_due) outcome.draws.push_back((*batch)->TakeDraw(0).kinds[0]);
+    if (reports->front().draw_due) outcome.draws.push_back((*batch)->TakeDraw(0).theta[0]);
     done = reports->front().done;
     if (const auto& report = reports->front().stats.report) outcome.log_evidence = report->log_evidence;
   }

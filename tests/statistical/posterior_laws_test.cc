@@ -84,7 +84,7 @@ class Quadrature {
 };
 
 // Of each chain its draws: states, and in how many kept steps they were held.
-using Samples = std::vector<std::vector<DrawTensors>>;
+using Samples = std::vector<std::vector<Draw>>;
 
 // Long enough for any start to be forgotten, and for neighbouring draws to be far apart.
 struct Trajectories {
@@ -137,10 +137,10 @@ Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* tab
 Samples ByCoordinate(const Samples& chains) {
   Samples samples;
   for (const auto& chain : chains) {
-    for (size_t i = 0; i < chain[0].kinds[0].size(); ++i) {
-      std::vector<DrawTensors>& one = samples.emplace_back();
-      for (const DrawTensors& draw : chain) {
-        one.push_back({.step = draw.step, .weight = draw.weight, .kinds = {{draw.kinds[0][i]}}});
+    for (size_t i = 0; i < chain[0].theta[0].size(); ++i) {
+      std::vector<Draw>& one = samples.emplace_back();
+      for (const Draw& draw : chain) {
+        one.push_back({.step = draw.step, .weight = draw.weight, .theta = {{draw.theta[0][i]}}});
       }
     }
   }
@@ -155,8 +155,8 @@ std::vector<std::string> Misfits(const Samples& samples, const Law& law) {
     std::vector<double> means;
     for (const auto& chain : samples) {
       double sum = 0, weight = 0;
-      for (const DrawTensors& draw : chain) {
-        sum += draw.weight * value_of(draw.kinds[0]);
+      for (const Draw& draw : chain) {
+        sum += draw.weight * value_of(draw.theta[0]);
         weight += draw.weight;
       }
       means.push_back(sum / weight);

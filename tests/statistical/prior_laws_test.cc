@@ -61,8 +61,8 @@ Moments Sample(const PriorSpec& prior) {
   EXPECT_TRUE(batch.ok()) << batch.status();
   for (int32_t chain = 0; chain < kChains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
   std::vector<double> sum(kChains), square(kChains);
-  const auto add = [&](int32_t chain, const DrawTensors& draw) {
-    for (const double w : draw.kinds[0]) {
+  const auto add = [&](int32_t chain, const Draw& draw) {
+    for (const double w : draw.theta[0]) {
       sum[chain] += draw.weight * w / (kSteps * kWeights);
       square[chain] += draw.weight * w * w / (kSteps * kWeights);
     }

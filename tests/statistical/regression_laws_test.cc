@@ -184,7 +184,7 @@ std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep
     if (look < kBurnIn) continue;
     for (int chain = 0; chain < kChains; ++chain) {
       std::vector<double>& sample = of_chain[chain].emplace_back();
-      for (const auto& kind : (*batch)->TakeDraw(chain).kinds) sample.insert(sample.end(), kind.begin(), kind.end());
+      for (const auto& kind : (*batch)->TakeDraw(chain).theta) sample.insert(sample.end(), kind.begin(), kind.end());
     }
   }
   for (int chain = 0; chain < kChains; ++chain) {

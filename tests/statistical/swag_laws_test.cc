@@ -70,7 +70,7 @@ std::vector<std::vector<float>> Draw(const SamplerSpec& sampler, int64_t dimensi
   for (bool done = false; !done;) {
     const auto reports = (*batch)->Step();
     EXPECT_TRUE(reports.ok()) << reports.status();
-    if (reports->front().draw_due) draws.push_back((*batch)->TakeDraw(0).kinds[0]);
+    if (reports->front().draw_due) draws.push_back((*batch)->TakeDraw(0).theta[0]);
     done = reports->front().done;
   }
   return draws;

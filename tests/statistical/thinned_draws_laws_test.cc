@@ -62,9 +62,9 @@ Kept RunJob(const Run& run) {
   for (int32_t chain = 0; chain < spec.chains; ++chain) EXPECT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
   Kept kept{.values = {}, .steps = {}, .rows = run.chains * run.dimension};
   std::vector<std::vector<double>> of_row(kept.rows);
-  const auto take = [&](int32_t chain, const DrawTensors& draw) {
+  const auto take = [&](int32_t chain, const Draw& draw) {
     for (int64_t i = 0; i < run.dimension; ++i) {
-      const float x = draw.kinds[0][i];
+      const float x = draw.theta[0][i];
       kept.values.push_back({x, draw.weight});
       std::vector<double>& row = of_row[chain * run.dimension + i];
       row.insert(row.end(), static_cast<size_t>(draw.weight), x);

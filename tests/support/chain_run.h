@@ -10,14 +10,14 @@
 
 namespace chainfleet {
 
-using Draws = std::vector<DrawTensors>;
+using Draws = std::vector<Draw>;
 
 inline std::vector<float> Flat(const Draws& draws) {
   std::vector<float> flat;
-  for (const DrawTensors& draw : draws) {
+  for (const Draw& draw : draws) {
     flat.push_back(static_cast<float>(draw.step));
     flat.push_back(static_cast<float>(draw.weight));
-    for (const auto& kind : draw.kinds) flat.insert(flat.end(), kind.begin(), kind.end());
+    for (const auto& kind : draw.theta) flat.insert(flat.end(), kind.begin(), kind.end());
   }
   return flat;
 }

@@ -123,7 +123,7 @@ class ChainsOnTheWay {
 
   void ShowDraw(int chain) {
     const auto held = batch_->GiveUpHeld(chain);
-    for (const auto& kind : (held ? *held : batch_->TakeDraw(chain)).kinds) {
+    for (const auto& kind : (held ? *held : batch_->TakeDraw(chain)).theta) {
       std::ranges::transform(kind, starts_[chain], std::back_inserter(shown_.moved), std::minus());
       shown_.beside.insert(shown_.beside.end(), kind.begin() + std::ssize(starts_[chain]), kind.end());
     }

@@ -86,19 +86,19 @@ class FakeChainBatch final : public ChainBatch {
     return reports;
   }
 
-  DrawTensors TakeDraw(int32_t index) const override {
+  Draw TakeDraw(int32_t index) const override {
     script_->on_call();
-    DrawTensors draw;
+    Draw draw;
     draw.step = rows_.at(index);
     for (size_t kind = 0; kind < num_kinds_; ++kind) {
-      auto& values = draw.kinds.emplace_back();
+      auto& values = draw.theta.emplace_back();
       for (int64_t i = 0; i < script_->dimension; ++i) {
         values.push_back(Coordinate(index, rows_.at(index), kind, i));
       }
     }
     return draw;
   }
-  std::optional<DrawTensors> GiveUpHeld(int32_t) override {
+  std::optional<Draw> GiveUpHeld(int32_t) override {
     script_->on_call();
     return std::nullopt;
   }

@@ -76,8 +76,7 @@ class FakeCoordinator final : public CoordinatorPort {
     Answer<SynchronizeReply>(&sync_failures, std::move(done), [this, request] { return Reply(request); });
   }
 
-  void CommitProgress(const ProgressCommit& commit, const std::string&, const std::string&,
-                      Done<CommitReply> done) override {
+  void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) override {
     max_commits_in_flight = std::max(max_commits_in_flight, ++in_flight_[commit.chain]);
     Answer<CommitReply>(
         &commit_failures,

@@ -39,11 +39,9 @@ class LossyPort final : public CoordinatorPort {
       target_->Synchronize(request, deadline, std::move(reply));
     });
   }
-  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                      Done<CommitReply> done) override {
-    Pass<CommitReply>(kCallDeadline, std::move(done), [this, commit, worker, incarnation](Done<CommitReply> reply) {
-      target_->CommitProgress(commit, worker, incarnation, std::move(reply));
-    });
+  void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) override {
+    Pass<CommitReply>(kCallDeadline, std::move(done),
+                      [this, commit](Done<CommitReply> reply) { target_->CommitProgress(commit, std::move(reply)); });
   }
   void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
                Done<bool> done) override {

@@ -26,7 +26,7 @@ JobSpec StationaryJob::Spec() const {
   return spec;
 }
 
-void RunJob(const StationaryJob& job, const std::function<void(int32_t chain, const DrawTensors&)>& take) {
+void RunJob(const StationaryJob& job, const std::function<void(int32_t chain, const Draw&)>& take) {
   (void)InitializeDevice("cpu", 1);  // rows as short as these only make threads wait for each other
   auto plan = std::make_shared<JobPlan>();
   plan->job = "law-aaaaaa";
@@ -52,15 +52,15 @@ std::vector<MomentTraces> RunForMoments(const StationaryJob& job) {
   const JobSpec spec = job.Spec();
   std::vector<MomentTraces> of_point(NumPoints(job.sweep), MomentTraces{.chains = job.chains});
   std::vector<MomentTraces> of_chain(NumChains(spec));
-  RunJob(job, [&](int32_t chain, const DrawTensors& draw) {
+  RunJob(job, [&](int32_t chain, const Draw& draw) {
     const auto mean = [&](const std::vector<float>& a, const std::vector<float>& b) {
       return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / static_cast<double>(a.size());
     };
-    const std::vector<float>& theta = draw.kinds[0];
+    const std::vector<float>& theta = draw.theta[0];
     of_chain[chain].theta.push_back(mean(theta, theta));
-    if (draw.kinds.size() == 1) return;
-    of_chain[chain].cross.push_back(mean(theta, draw.kinds[1]));
-    of_chain[chain].theta_a.push_back(mean(draw.kinds[1], draw.kinds[1]));
+    if (draw.theta.size() == 1) return;
+    of_chain[chain].cross.push_back(mean(theta, draw.theta[1]));
+    of_chain[chain].theta_a.push_back(mean(draw.theta[1], draw.theta[1]));
   });
   for (int32_t chain = 0; chain < NumChains(spec); ++chain) {
     MomentTraces& point = of_point[PointOf(spec, chain)];

@@ -23,7 +23,7 @@ struct StationaryJob {
 };
 
 // Shows `take` every kept draw: of all chains one step after the other.
-void RunJob(const StationaryJob& job, const std::function<void(int32_t chain, const DrawTensors&)>& take);
+void RunJob(const StationaryJob& job, const std::function<void(int32_t chain, const Draw&)>& take);
 
 // By point of the sweep.
 std::vector<MomentTraces> RunForMoments(const StationaryJob& job);

@@ -30,8 +30,8 @@ class TightBatch final : public ChainBatch {
     if (refused_ != nullptr) refused_->push_back(chains().size());
     return absl::ResourceExhaustedError("out of memory");
   }
-  DrawTensors TakeDraw(int32_t index) const override { return batch_->TakeDraw(index); }
-  std::optional<DrawTensors> GiveUpHeld(int32_t index) override { return batch_->GiveUpHeld(index); }
+  Draw TakeDraw(int32_t index) const override { return batch_->TakeDraw(index); }
+  std::optional<Draw> GiveUpHeld(int32_t index) override { return batch_->GiveUpHeld(index); }
   bool IsFinite(int32_t index) override { return batch_->IsFinite(index); }
   std::string SaveResumePoint(int32_t index) const override { return batch_->SaveResumePoint(index); }
   const std::vector<ParameterShape>& parameters() const override { return batch_->parameters(); }

@@ -126,7 +126,7 @@ class CoordinatorClient::Sync final : public Call<grpc::ClientUnaryReactor> {
 
 class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
  public:
-  Commit(CoordinatorClient* client, const SignedCommit& commit, Done<CommitReply> done)
+  Commit(CoordinatorClient* client, const ProgressCommit& commit, Done<CommitReply> done)
       : Call(client), request_(ToProto(commit)), done_(std::move(done)) {}
 
   void Start() {
@@ -192,11 +192,8 @@ void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Dur
   (new Sync(this, request, std::move(done)))->Start(deadline);
 }
 
-void CoordinatorClient::CommitProgress(const ProgressCommit& commit, const std::string& worker,
-                                       const std::string& incarnation, Done<CommitReply> done) {
-  const SignedCommit signed_commit{
-      commit, worker, incarnation, options_.host, options_.device_kind, options_.numerics_version};
-  (new Commit(this, signed_commit, std::move(done)))->Start();
+void CoordinatorClient::CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) {
+  (new Commit(this, commit, std::move(done)))->Start();
 }
 
 class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::PutBlobRequest>> {

@@ -23,10 +23,6 @@ class CoordinatorClient final : public CoordinatorPort {
   struct Options {
     std::string address;  // of the server; a comma list of several coordinators
     std::string token;    // of the bearer; empty: none is sent
-    // The origin that the record of a segment names.
-    std::string host;
-    std::string device_kind;  // "cpu" or "cuda"
-    int32_t numerics_version = 0;
     // The session id sent with calls about chains and objects; empty: none.
     std::string worker = {}, incarnation = {};
   };
@@ -40,8 +36,7 @@ class CoordinatorClient final : public CoordinatorPort {
   void Stop();
 
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override;
-  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                      Done<CommitReply> done) override;
+  void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) override;
   void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
                Done<bool> done) override;
   void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override;

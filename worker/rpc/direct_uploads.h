@@ -28,9 +28,8 @@ class DirectUploads final : public CoordinatorPort {
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override {
     server_->Synchronize(request, deadline, std::move(done));
   }
-  void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                      Done<CommitReply> done) override {
-    server_->CommitProgress(commit, worker, incarnation, std::move(done));
+  void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) override {
+    server_->CommitProgress(commit, std::move(done));
   }
   // S3 itself holds the bytes against their digest, or leaves that to the first reader. DATA_LOSS: they arrived wrong.
   // RESOURCE_EXHAUSTED / DISK_FULL. UNAVAILABLE, in S3's words: all else.

@@ -15,7 +15,7 @@
 namespace chainfleet {
 namespace {
 
-int64_t BytesOf(const SegmentDraw& draw) {
+int64_t BytesOf(const Draw& draw) {
   int64_t bytes = 0;
   for (const auto& theta : draw.theta) bytes += static_cast<int64_t>(theta.size() * sizeof(float));
   return bytes;
@@ -261,9 +261,9 @@ void ChainBatchRunner::AddTrace(const Part& part, const RowReport& report, Row* 
   if (trace.steps.size() >= 2 * kTraceWindow) KeepNewest(&trace);
 }
 
-void ChainBatchRunner::AddDraw(DrawTensors draw, Row* row) {
+void ChainBatchRunner::AddDraw(Draw draw, Row* row) {
   if (row->draft.empty()) row->draft_since = clock_->Monotonic();
-  row->draft.push_back({draw.step, draw.weight, std::move(draw.kinds)});
+  row->draft.push_back(std::move(draw));
 }
 
 bool ChainBatchRunner::SegmentIsFull(const Row& row) const {

@@ -62,7 +62,7 @@ class ChainBatchRunner {
     bool in_batch = true;
     bool leaving = false;
     std::optional<std::string> parked;
-    std::vector<SegmentDraw> draft;
+    std::vector<Draw> draft;
     absl::Duration draft_since;
     int64_t saved_step = 0;  // of the last resume point closed
     absl::Duration saved_at;
@@ -88,7 +88,7 @@ class ChainBatchRunner {
   void TakeReport(Part* part, const RowReport& report);
   void LogWarnings(const RowReport& report, const LeaseRef& lease) const;
   void AddTrace(const Part& part, const RowReport& report, Row* row) const;
-  void AddDraw(DrawTensors draw, Row* row);
+  void AddDraw(Draw draw, Row* row);
   bool SegmentIsFull(const Row& row) const;
   bool ResumePointIsDue(const Row& row) const;
   void Diverge(Part* part, Row* row);

@@ -16,7 +16,7 @@ absl::StatusOr<LoadingCache<DecodedDraws>::Loaded> Decode(const std::string& byt
   auto decoded = std::make_shared<DecodedDraws>();
   decoded->kinds = content.kinds;
   decoded->draws.resize(content.kinds.size());
-  for (SegmentDraw& draw : content.draws) {
+  for (Draw& draw : content.draws) {
     for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
       decoded->draws[kind].push_back(std::make_shared<const std::vector<float>>(std::move(draw.theta[kind])));
     }

@@ -35,7 +35,7 @@ TensorView VectorTensor(const std::string& name, TensorType type, const std::vec
 std::string StackParameter(const SegmentContent& content, size_t kind, int64_t offset, int64_t size) {
   std::string stacked(content.draws.size() * static_cast<size_t>(size) * sizeof(float), '\0');
   char* to = stacked.data();
-  for (const SegmentDraw& draw : content.draws) {
+  for (const Draw& draw : content.draws) {
     CHAINFLEET_CHECK(draw.theta.size() == content.kinds.size() &&
                      static_cast<int64_t>(draw.theta[kind].size()) >= offset + size)
         << "draw at step " << draw.step << " of " << ToString(content.chain) << " lacks values";
@@ -92,7 +92,7 @@ absl::Status ReadParameter(const TensorView& tensor, SegmentContent* content) {
   if (content->kinds.back() != *kind) return Damaged("kinds are out of order");
   const int64_t size = NumValues(tensor.shape, 1);
   const float* values = reinterpret_cast<const float*>(tensor.data);
-  for (SegmentDraw& draw : content->draws) {
+  for (Draw& draw : content->draws) {
     draw.theta.resize(content->kinds.size());
     std::vector<float>& theta = draw.theta.back();
     const size_t begin = theta.size();
@@ -109,7 +109,7 @@ absl::Status ReadParameter(const TensorView& tensor, SegmentContent* content) {
 EncodedSegment EncodeSegment(const SegmentContent& content, const std::vector<ParameterShape>& parameters) {
   std::vector<int64_t> steps;
   std::vector<double> weights;
-  for (const SegmentDraw& draw : content.draws) {
+  for (const Draw& draw : content.draws) {
     steps.push_back(draw.step);
     weights.push_back(draw.weight);
   }
@@ -161,12 +161,12 @@ DigestHex SegmentDigest(const SegmentContent& content) {
   hash.UpdateInteger(content.chain.index);
   hash.UpdateInteger(content.first_index);
   hash.UpdateInteger(static_cast<int64_t>(content.draws.size()));
-  for (const SegmentDraw& draw : content.draws) hash.UpdateInteger(draw.step);
+  for (const Draw& draw : content.draws) hash.UpdateInteger(draw.step);
   hash.UpdateInteger(static_cast<int64_t>(content.kinds.size()));
   for (const DrawKind kind : content.kinds) hash.UpdateString(ToString(kind));
-  for (const SegmentDraw& draw : content.draws) hash.Update(&draw.weight, sizeof draw.weight);
+  for (const Draw& draw : content.draws) hash.Update(&draw.weight, sizeof draw.weight);
   for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
-    for (const SegmentDraw& draw : content.draws) {
+    for (const Draw& draw : content.draws) {
       hash.UpdateInteger(static_cast<int64_t>(draw.theta[kind].size()));
       hash.Update(draw.theta[kind].data(), draw.theta[kind].size() * sizeof(float));
     }

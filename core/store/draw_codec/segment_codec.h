@@ -14,20 +14,13 @@ namespace chainfleet {
 inline constexpr int32_t kSegmentFormatVersion = 1;
 inline constexpr int32_t kOldestSegmentFormatVersion = 1;
 
-// One draw: theta[k] are the D parameters of kind k of the segment, float32, in layout order.
-struct SegmentDraw {
-  int64_t step = 0;
-  double weight = 1;
-  std::vector<std::vector<float>> theta;
-};
-
 // 1..n consecutive draws of one chain; every draw has all kinds.
 struct SegmentContent {
   ChainId chain;
   int64_t first_index = 0;
   DigestHex parent_digest;
   std::vector<DrawKind> kinds;
-  std::vector<SegmentDraw> draws;
+  std::vector<Draw> draws;
 };
 
 struct EncodedSegment {

@@ -188,8 +188,7 @@ class Applier {
     return PutChain(*std::move(row));
   }
 
-  absl::StatusOr<ApplyResult> operator()(const change::CommitProgress& c) {
-    const ProgressCommit& commit = c.commit;
+  absl::StatusOr<ApplyResult> operator()(const change::CommitProgress& commit) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(commit.chain));
     CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(commit.chain.job));
     if (!row || !intent) return Refused(Fenced(commit.chain, commit.lease_epoch, 0));
@@ -203,7 +202,7 @@ class Applier {
       result.chains.push_back(*std::move(row));
       return result;
     }
-    if (!HeldBy(*row, commit.lease_epoch, c.worker, c.incarnation)) {
+    if (!HeldBy(*row, commit.lease_epoch, commit.author.worker, commit.incarnation)) {
       return Refused(Fenced(commit.chain, commit.lease_epoch, row->lease_epoch));
     }
     if (IsFinal(row->state)) {
@@ -212,7 +211,7 @@ class Applier {
                                 "CHAIN_FINAL"));
     }
     if (absl::Status path = CheckPath(commit, *row); !path.ok()) return Refused(std::move(path));
-    CHAINFLEET_RETURN_IF_ERROR(WriteProgress(c, *intent, &*row));
+    CHAINFLEET_RETURN_IF_ERROR(WriteProgress(commit, *intent, &*row));
     return PutChain(*std::move(row));
   }
 
@@ -307,16 +306,10 @@ class Applier {
     if (crash != Crash::kNone) ++row->crashes;
   }
 
-  absl::Status WriteProgress(const change::CommitProgress& c, JobIntent intent, ChainRow* row) {
-    const ProgressCommit& commit = c.commit;
+  absl::Status WriteProgress(const ProgressCommit& commit, JobIntent intent, ChainRow* row) {
     if (commit.segment) {
-      SegmentRecord record = c.record;
-      record.chain = commit.chain;
-      record.segment = *commit.segment;
-      record.lease_epoch = commit.lease_epoch;
-      record.worker = c.worker;
-      record.committed_at = wall_;
-      CHAINFLEET_RETURN_IF_ERROR(rows_->InsertSegment(record));
+      CHAINFLEET_RETURN_IF_ERROR(
+          rows_->InsertSegment({commit.chain, *commit.segment, commit.lease_epoch, commit.author, wall_}));
       row->num_draws += commit.segment->num_draws();
       row->last_digest = commit.segment->digest;
     }

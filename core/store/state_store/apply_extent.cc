@@ -14,7 +14,7 @@ namespace {
 // Why the job cannot have so many chains; empty if it can.
 std::string WhyNotScaled(const JobRow& job, int32_t chains) {
   const JobSpec& spec = job.plan->spec;
-  if (!spec.sweep.empty()) return "has a sweep: submit another for more chains of each point";
+  if (spec.sweep.any()) return "has a sweep: submit another for more chains of each point";
   if (chains < spec.chains) return absl::StrCat("has ", spec.chains, " chains, which only become more");
   if (chains > limits::kMaxChainsPerJob) return absl::StrCat("may have ", limits::kMaxChainsPerJob, " chains at most");
   if (job.finished_at) return "has ended: submit its file again with more chains";
@@ -55,7 +55,7 @@ absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* 
   if (!job) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
   ApplyResult result;
   const int32_t before = job->plan->spec.chains;
-  if (c.chains != before || !job->plan->spec.sweep.empty()) {
+  if (c.chains != before || job->plan->spec.sweep.any()) {
     if (const std::string why = WhyNotScaled(*job, c.chains); !why.empty()) {
       return Refused(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " ", why)));
     }

@@ -39,9 +39,8 @@ std::optional<Wanted> WantedBy(const StateChange& change) {
   if (const auto* grant = std::get_if<change::GrantLease>(&change)) return Wanted{grant->chain, -1, true};
   if (const auto* end = std::get_if<change::EndLease>(&change)) return Wanted{end->chain};
   if (const auto* retire = std::get_if<change::RetireChain>(&change)) return Wanted{retire->chain};
-  if (const auto* progress = std::get_if<change::CommitProgress>(&change)) {
-    const ProgressCommit& commit = progress->commit;
-    return Wanted{commit.chain, commit.segment ? commit.segment->first_index : -1};
+  if (const auto* commit = std::get_if<change::CommitProgress>(&change)) {
+    return Wanted{commit->chain, commit->segment ? commit->segment->first_index : -1};
   }
   return std::nullopt;
 }

@@ -97,12 +97,7 @@ struct EndLease {
   bool hopeless = false;  // its job is wrong, every attempt would end so
 };
 
-// `record` holds the worker's side of the segment's record; it is ignored without a segment.
-struct CommitProgress {
-  ProgressCommit commit;
-  std::string worker, incarnation;
-  SegmentRecord record;
-};
+using CommitProgress = ProgressCommit;
 
 // A PENDING chain ends where it is: SUCCEEDED, for it is not needed any more, or FAILED, for it cannot go on.
 // FAILED_PRECONDITION in any other state.

@@ -71,7 +71,7 @@ TEST(Sweep, PutsThePointsNumbersIntoTheJob) {
   SweepSpec sweep = {.temperature = {0.5}, .prior_precision = {1, 7}, .eta = {0.2}};
   sweep.learning_rate = {0.05, 0.1};
   const JobSpec one = SpecAt(SweptJob(sweep), 3);
-  EXPECT_TRUE(one.sweep.empty());
+  EXPECT_FALSE(one.sweep.any());
   EXPECT_EQ(one.schedule.kind, ScheduleKind(CyclicalSchedule{.initial = 0.1, .final = 0.01, .cycles = 2}));
   EXPECT_EQ(one.temperature, 0.5);
   EXPECT_EQ(one.prior.precision(), 7);

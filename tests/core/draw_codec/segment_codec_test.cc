@@ -56,7 +56,7 @@ TEST(SegmentCodec, TheDigestCoversEverythingThatMatters) {
   EXPECT_TRUE(changed([](SegmentContent& c) { c.draws.pop_back(); }));
   EXPECT_TRUE(changed([](SegmentContent& c) {
     c.kinds.pop_back();
-    for (SegmentDraw& draw : c.draws) draw.theta.pop_back();
+    for (Draw& draw : c.draws) draw.theta.pop_back();
   }));
 }
 

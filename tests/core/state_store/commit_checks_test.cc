@@ -18,8 +18,8 @@ class CommitChecks : public StateStoreTest {
   }
   ApplyResult CommitEnding(int64_t step, ChainState state) {
     change::CommitProgress c = CommitAt(row_, step);
-    c.commit.ends_as = state;
-    c.commit.reason = "as told";
+    c.ends_as = state;
+    c.reason = "as told";
     return Apply(c);
   }
   ChainRow row_;
@@ -34,8 +34,8 @@ TEST_P(CommitChecks, MovesSegmentAndResumePointTogether) {
   const auto records = store_->ListSegments({.job = chain_.job}).value();
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[1].segment.parent_digest, records[0].segment.digest);
-  EXPECT_EQ(records[1].worker, "w1");
-  EXPECT_EQ(records[1].host, "host");
+  EXPECT_EQ(records[1].author.worker, "w1");
+  EXPECT_EQ(records[1].author.host, "host");
   EXPECT_EQ(records[1].lease_epoch, 1);
   EXPECT_EQ(records[1].committed_at, wall_);
   EXPECT_EQ(Grant(chain_, 1).resume_point->step, 20);
@@ -69,14 +69,14 @@ TEST_P(CommitChecks, ReplayIsFoundBeforeTheFence) {
 
 TEST_P(CommitChecks, ReplayIsFoundWhenTheChainIsFinal) {
   change::CommitProgress last = CommitAt(row_, 10);
-  last.commit.ends_as = ChainState::kSucceeded;
+  last.ends_as = ChainState::kSucceeded;
   EXPECT_TRUE(Apply(last).status.ok());
   EXPECT_TRUE(Apply(last).replayed);
 }
 
 TEST_P(CommitChecks, ReplayWithoutASegmentIsKnownByItsResumePoint) {
   change::CommitProgress c = CommitAt(row_, 10);
-  c.commit.segment.reset();
+  c.segment.reset();
   EXPECT_FALSE(Apply(c).replayed);
   EXPECT_TRUE(Apply(c).replayed);
 }
@@ -92,17 +92,17 @@ TEST_P(CommitChecks, RefusesCommitFromOldEpoch) {
 
 TEST_P(CommitChecks, RefusesAForgedEpoch) {
   change::CommitProgress future = CommitAt(row_, 10);
-  future.commit.lease_epoch = 2;
+  future.lease_epoch = 2;
   EXPECT_EQ(ReasonOf(Apply(future).status), "LEASE_FENCED");
   change::CommitProgress stranger = CommitAt(row_, 10);
-  stranger.worker = "w2";
+  stranger.author.worker = "w2";
   EXPECT_EQ(ReasonOf(Apply(stranger).status), "LEASE_FENCED");
 }
 
 TEST_P(CommitChecks, FenceComesBeforeFinality) {
   ASSERT_TRUE(CommitEnding(10, ChainState::kDiverged).status.ok());
   change::CommitProgress old = CommitAt(row_, 20);
-  old.commit.lease_epoch = 0;
+  old.lease_epoch = 0;
   EXPECT_EQ(ReasonOf(Apply(old).status), "LEASE_FENCED");
 }
 
@@ -118,18 +118,18 @@ TEST_P(CommitChecks, RefusesCommitToAFinalChain) {
 TEST_P(CommitChecks, FinalityComesBeforeThePath) {
   ASSERT_TRUE(CommitEnding(10, ChainState::kSucceeded).status.ok());
   change::CommitProgress off = CommitAt(row_, 20);
-  off.commit.segment->first_index = 7;
+  off.segment->first_index = 7;
   EXPECT_EQ(ReasonOf(Apply(off).status), "CHAIN_FINAL");
 }
 
 TEST_P(CommitChecks, RefusesWhatIsNotTheNextOfThePath) {
   CommitTo(10);
   change::CommitProgress gap = CommitAt(row_, 20), fork = gap, back = gap, ahead = gap, other = gap;
-  gap.commit.segment->first_index = 2;
-  fork.commit.segment->parent_digest = FirstParentDigest();
-  back.commit.resume_point.step = back.commit.segment->steps[0] = 10;
-  ahead.commit.segment->steps[0] = 21;
-  other.commit.segment->first_index = 0;  // recorded with another digest
+  gap.segment->first_index = 2;
+  fork.segment->parent_digest = FirstParentDigest();
+  back.resume_point.step = back.segment->steps[0] = 10;
+  ahead.segment->steps[0] = 21;
+  other.segment->first_index = 0;  // recorded with another digest
   for (const change::CommitProgress& c : {gap, fork, back, ahead, other}) {
     const ApplyResult result = Apply(c);
     EXPECT_TRUE(absl::IsAborted(result.status)) << result.status;
@@ -209,8 +209,8 @@ TEST_P(CommitChecks, HandedBackChainIsPendingAndItsHolderGone) {
 TEST_P(CommitChecks, ChainMayBeHandedBackAtItsCommittedStep) {
   CommitTo(10);
   change::CommitProgress c = CommitAt(row_, 10);
-  c.commit.segment.reset();
-  c.commit.ends_as = ChainState::kPending;
+  c.segment.reset();
+  c.ends_as = ChainState::kPending;
   const ApplyResult result = Apply(c);
   EXPECT_TRUE(result.status.ok()) << result.status;
   EXPECT_FALSE(result.replayed);
@@ -220,18 +220,18 @@ TEST_P(CommitChecks, ChainMayBeHandedBackAtItsCommittedStep) {
 
 TEST_P(CommitChecks, RefusesCommitToAnUnknownChain) {
   change::CommitProgress c = CommitAt(row_, 10);
-  c.commit.chain.job = "nowhere-bbbbbb";
+  c.chain.job = "nowhere-bbbbbb";
   EXPECT_EQ(ReasonOf(Apply(c).status), "LEASE_FENCED");
 }
 
 TEST_P(CommitChecks, SupersededResumePointBecomesGarbageInTheSameTransaction) {
   change::CommitProgress c = CommitAt(row_, 10);
-  c.commit.resume_point.object = BlobRef{"resume-10", 5, DigestOf(1)};
+  c.resume_point.object = BlobRef{"resume-10", 5, DigestOf(1)};
   row_ = Apply(c).chains.at(0);
   EXPECT_TRUE(Garbage().empty());
   EXPECT_THAT(store_->ReferencesOfChain(chain_)->objects, testing::Contains("resume-10"));
   change::CommitProgress next = CommitAt(row_, 20);
-  next.commit.resume_point.object = BlobRef{"resume-20", 5, DigestOf(2)};
+  next.resume_point.object = BlobRef{"resume-20", 5, DigestOf(2)};
   ASSERT_TRUE(Apply(next).status.ok());
   EXPECT_THAT(Garbage(), testing::ElementsAre("resume-10"));
   Apply(change::ForgetGarbage{{"resume-10"}});

@@ -189,7 +189,7 @@ TEST_P(ObjectChanges, AChainIsQueuedWhenItsEpochRisesAndWhenItEnds) {
   EXPECT_TRUE(Grant(chain_, 2).status.ok());
   EXPECT_THAT(Queued(), IsEmpty()) << "the same grant again";
   change::CommitProgress last = CommitAt(RowOf(chain_), 10);
-  last.commit.ends_as = ChainState::kSucceeded;
+  last.ends_as = ChainState::kSucceeded;
   Apply(last);
   EXPECT_THAT(Queued(), ElementsAre(chain_));
 }
@@ -277,7 +277,7 @@ TEST_P(ObjectChanges, CorruptSegmentsAreListedUntilTheyAreClearedOrDeleted) {
     for (const int64_t step : {10, 20, 30}) {
       const change::CommitProgress commit = CommitAt(row, step);
       row = Apply(commit).chains.at(0);
-      if (step != 20) Apply(change::MarkCorrupt{job, commit.commit.segment->object.name});
+      if (step != 20) Apply(change::MarkCorrupt{job, commit.segment->object.name});
     }
   }
   EXPECT_EQ(*store_->CountCorrupt(), 4);

@@ -91,7 +91,7 @@ TEST(RecordJson, TheTargetsOfAnOlderReleaseAreNotStandardised) {
 
 TEST(RecordJson, HostNameThatIsNotUtf8DoesNotStopACommit) {
   SegmentRecord record;
-  record.host = "caf\xe9";
+  record.author.host = "caf\xe9";
   EXPECT_TRUE(DecodeSegmentRecord(EncodeSegmentRecord(record)).ok());
 }
 

@@ -105,7 +105,7 @@ TEST_P(AnyStateStore, EachChangeOfAGroupSeesThoseBeforeIt) {
   later.step = 10;
   later.num_draws = 1;
   const change::CommitProgress first = CommitAt(row, 10);
-  later.last_digest = first.commit.segment->digest;
+  later.last_digest = first.segment->digest;
   const change::CommitProgress second = CommitAt(later, 20);
   const ChainId other{chain_.job, 1};
   const std::vector<StateChange> changes{first,
@@ -123,7 +123,7 @@ TEST_P(AnyStateStore, EachChangeOfAGroupSeesThoseBeforeIt) {
   EXPECT_EQ(results[2].chains.at(0).num_draws, 2);
   EXPECT_TRUE(results[3].status.ok());
   ASSERT_TRUE(results[4].status.ok());
-  EXPECT_EQ(results[4].resume_point, second.commit.resume_point) << "with its bytes";
+  EXPECT_EQ(results[4].resume_point, second.resume_point) << "with its bytes";
   EXPECT_TRUE(results[6].status.ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(results[7].status)) << "its job pauses";
   EXPECT_EQ(RowOf(chain_).step, 20);
@@ -223,7 +223,7 @@ TEST_P(AnyStateStore, FinishEndsPendingChainsAtOnceAndLeasedOnesWhenHandedBack) 
   EXPECT_EQ(RowOf({"job-aaaaaa", 1}).state, ChainState::kCancelled);
   EXPECT_EQ(RowOf(chain_).state, ChainState::kLeased);
   change::CommitProgress back = CommitAt(row, 10);
-  back.commit.ends_as = ChainState::kPending;
+  back.ends_as = ChainState::kPending;
   const ApplyResult end = Apply(back);
   EXPECT_EQ(RowOf(chain_).state, ChainState::kCancelled);
   EXPECT_TRUE(end.job->finished_at.has_value());
@@ -275,7 +275,7 @@ TEST_P(AnyStateStore, ListsSegmentsByPageInOrder) {
 
 TEST_P(AnyStateStore, OnlyAPendingChainIsRetired) {
   Create("job-aaaaaa", 2);
-  Apply(change::CommitProgress{CommitAt(Grant(chain_, 1).chains.at(0), 10)});
+  Apply(CommitAt(Grant(chain_, 1).chains.at(0), 10));
   EXPECT_TRUE(absl::IsFailedPrecondition(Apply(change::RetireChain{chain_, "enough"}).status)) << "it is leased";
   Apply(change::EndLease{chain_, 1, /*ordered=*/true, /*given_back=*/false, "stopped"});
   const ApplyResult result = Apply(change::RetireChain{chain_, "enough"});
@@ -292,7 +292,7 @@ TEST_P(AnyStateStore, CorruptSegmentIsMarked) {
   Create("job-aaaaaa", 1);
   const change::CommitProgress c = CommitAt(Grant(chain_, 1).chains.at(0), 10);
   Apply(c);
-  const std::string object = c.commit.segment->object.name;
+  const std::string object = c.segment->object.name;
   EXPECT_TRUE(Apply(change::MarkCorrupt{"job-aaaaaa", object}).status.ok());
   EXPECT_TRUE(store_->FindSegment("job-aaaaaa", object)->corrupt);
   EXPECT_TRUE(absl::IsNotFound(Apply(change::MarkCorrupt{"job-aaaaaa", "other"}).status));
@@ -320,12 +320,12 @@ TEST_P(AnyStateStore, ReferencesComeWithEpochAndFinality) {
   EXPECT_EQ(store_->ReferencesOfChain(chain_)->lease_epoch, 1);
   EXPECT_FALSE(store_->ReferencesOfChain(chain_)->is_final);
   change::CommitProgress c = CommitAt(row, 10);
-  c.commit.resume_point.object = BlobRef{"resume", 1, DigestOf(1)};
-  c.commit.ends_as = ChainState::kSucceeded;
+  c.resume_point.object = BlobRef{"resume", 1, DigestOf(1)};
+  c.ends_as = ChainState::kSucceeded;
   Apply(c);
   const ChainReferences references = store_->ReferencesOfChain(chain_).value();
   EXPECT_TRUE(references.is_final);
-  EXPECT_THAT(references.objects, UnorderedElementsAre("resume", c.commit.segment->object.name));
+  EXPECT_THAT(references.objects, UnorderedElementsAre("resume", c.segment->object.name));
 }
 
 TEST_P(AnyStateStore, DatasetIsPutOnceAndDeletedWhenUnused) {

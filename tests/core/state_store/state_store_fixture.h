@@ -73,9 +73,9 @@ class StateStoreTest : public testing::TestWithParam<StoreKind> {
   // A commit of one draw at `step` that follows the chain as `row` says.
   static change::CommitProgress CommitAt(const ChainRow& row, int64_t step) {
     change::CommitProgress c;
-    c.commit.chain = row.id;
-    c.commit.lease_epoch = row.lease_epoch;
-    c.commit.resume_point = {step, "state", std::nullopt, DigestOf(1000 + step)};
+    c.chain = row.id;
+    c.lease_epoch = row.lease_epoch;
+    c.resume_point = {step, "state", std::nullopt, DigestOf(1000 + step)};
     Segment segment;
     segment.first_index = row.num_draws;
     segment.steps = {step};
@@ -84,11 +84,11 @@ class StateStoreTest : public testing::TestWithParam<StoreKind> {
     segment.object = {"segment-" + ToString(row.id) + "-" + std::to_string(step), 10, DigestOf(2000 + step)};
     segment.digest = DigestOf(3000 + step);
     segment.parent_digest = row.last_digest;
-    c.commit.segment = segment;
-    c.worker = row.worker;
+    c.segment = segment;
+    c.author.worker = row.worker;
     c.incarnation = row.incarnation;
-    c.record.host = "host";
-    c.record.device_kind = "cpu";
+    c.author.host = "host";
+    c.author.device_kind = "cpu";
     return c;
   }
   ChainRow RowOf(const ChainId& chain) {

@@ -125,20 +125,19 @@ class Writer {
     const int64_t step = row.step + 1;
     const std::string name = ToString(chain) + "-" + std::to_string(step);
     change::CommitProgress c;
-    c.commit.chain = chain;
-    c.commit.lease_epoch = row.lease_epoch;
-    c.commit.resume_point = {step, std::string("state\0\xff", 7), std::nullopt, DigestOf(1000 + step)};
-    if (step % 2 == 1) c.commit.resume_point = {step, "", BlobRef{"resume-" + name, 9, DigestOf(step)}, DigestOf(step)};
-    c.commit.segment =
-        Segment{row.num_draws,         {step},         {1.0 / 3}, {DrawKind::kTheta}, {name, 10, DigestOf(7)},
-                DigestOf(3000 + step), row.last_digest};
-    c.commit.ends_as = ends_as;
-    c.commit.reason = reason;
-    c.worker = row.worker;
+    c.chain = chain;
+    c.lease_epoch = row.lease_epoch;
+    c.resume_point = {step, std::string("state\0\xff", 7), std::nullopt, DigestOf(1000 + step)};
+    if (step % 2 == 1) c.resume_point = {step, "", BlobRef{"resume-" + name, 9, DigestOf(step)}, DigestOf(step)};
+    c.segment = Segment{row.num_draws,         {step},         {1.0 / 3}, {DrawKind::kTheta}, {name, 10, DigestOf(7)},
+                        DigestOf(3000 + step), row.last_digest};
+    c.ends_as = ends_as;
+    c.reason = reason;
+    c.author.worker = row.worker;
     c.incarnation = row.incarnation;
-    c.record.host = "host";
-    c.record.device_kind = "cpu";
-    c.record.numerics_version = 3;
+    c.author.host = "host";
+    c.author.device_kind = "cpu";
+    c.author.numerics_version = 3;
     Do(c);
   }
   void SampleAndServe() {

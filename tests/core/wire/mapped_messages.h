@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/wire/evaluation_wire.h"
+#include "core/wire/field_wire.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/types_wire.h"
@@ -19,6 +19,17 @@ using MappedMessages =
                      v1::Normalisation, v1::TargetUnits, v1::StoredModel, v1::Dataset, google::protobuf::Timestamp,
                      v1::JobSpec, v1::SynchronizeRequest, v1::SynchronizeReply, v1::JobPlan, v1::CommitProgressRequest,
                      v1::Tensor, v1::ShardRequest, v1::ShardResult, v1::PredictResponse, v1::Evaluation>;
+
+// Parts of messages that the product never maps by themselves.
+inline absl::StatusOr<Segment> FromProto(const v1::Segment& proto) { return Parsed<Segment>(proto); }
+inline absl::StatusOr<SegmentRecord> FromProto(const v1::SegmentRecord& proto) { return Parsed<SegmentRecord>(proto); }
+inline absl::StatusOr<ResumePoint> FromProto(const v1::ResumePoint& proto) { return Parsed<ResumePoint>(proto); }
+inline absl::StatusOr<Normalisation> FromProto(const v1::Normalisation& proto) { return Parsed<Normalisation>(proto); }
+inline absl::StatusOr<TargetUnits> FromProto(const v1::TargetUnits& proto) { return Parsed<TargetUnits>(proto); }
+inline absl::StatusOr<StoredModel> FromProto(const v1::StoredModel& proto) { return Parsed<StoredModel>(proto); }
+inline absl::StatusOr<Dataset> FromProto(const v1::Dataset& proto) { return Parsed<Dataset>(proto); }
+inline v1::Segment ToProto(const Segment& segment) { return Written<v1::Segment>(segment); }
+inline v1::ResumePoint ToProto(const ResumePoint& point) { return Written<v1::ResumePoint>(point); }
 
 template <typename T>
 absl::StatusOr<T> AsStatusOr(absl::StatusOr<T> value) {

@@ -130,9 +130,9 @@ TEST_F(CommitCheckTest, AReplayIsKnownAgainUnderLaterEpochsAndInARestoredStore) 
 TEST_F(CommitCheckTest, OneThatWaitedForAnotherIsRefusedAsWell) {
   const ProgressCommit first = worker_.NextCommit(chain_);
   Answer<CommitReply> accepted, refused;
-  dispatcher_->CommitProgress(first, worker_.id, worker_.incarnation, {}, accepted.reply());
+  dispatcher_->CommitProgress(worker_.Made(first), accepted.reply());
   worker_.Took(first);
-  dispatcher_->CommitProgress(Misnamed().front(), worker_.id, worker_.incarnation, {}, refused.reply());
+  dispatcher_->CommitProgress(worker_.Made(Misnamed().front()), refused.reply());
   executor_.RunUntilIdle();
   EXPECT_TRUE(accepted.get().ok());
   EXPECT_EQ(ReasonOf(refused.get().status()), "INVALID_FIELD");

@@ -202,8 +202,7 @@ TEST_F(DispatcherExtent, DrawsThatWereEnoughBeforeARestartAreEnough) {
   const std::string job = CreateUntil({.max_draws = 1}, 1);
   LeaseAll();
   // The server ends between the commit and what follows from it.
-  dispatcher_->CommitProgress(worker_.NextCommit({job, 0}), worker_.id, worker_.incarnation, {},
-                              [](const absl::StatusOr<CommitReply>&) {});
+  dispatcher_->CommitProgress(worker_.Made(worker_.NextCommit({job, 0})), [](const absl::StatusOr<CommitReply>&) {});
   executor_.RunOne();
   Start();
   executor_.RunUntilIdle();

@@ -112,6 +112,12 @@ struct FakeWorker {
     commit.stats.step_size = 0.1;
     return commit;
   }
+  // The commit as this worker sends it.
+  ProgressCommit Made(ProgressCommit commit) const {
+    commit.author.worker = id;
+    commit.incarnation = incarnation;
+    return commit;
+  }
   void Took(const ProgressCommit& commit) {
     ChainProgress& progress = chains.at(commit.chain).progress;
     progress.step = commit.resume_point.step;
@@ -203,8 +209,7 @@ class DispatcherTest : public testing::Test {
     return *answer.get();
   }
   absl::StatusOr<CommitReply> Commit(const FakeWorker& worker, const ProgressCommit& commit) {
-    return Wait<CommitReply>(
-        [&](auto done) { dispatcher_->CommitProgress(commit, worker.id, worker.incarnation, {}, done); });
+    return Wait<CommitReply>([&](auto done) { dispatcher_->CommitProgress(worker.Made(commit), done); });
   }
   // One draw further.
   void Advance(FakeWorker* worker, const ChainId& chain, std::optional<ChainState> ends_as = std::nullopt) {

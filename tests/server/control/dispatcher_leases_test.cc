@@ -117,7 +117,7 @@ TEST_F(DispatcherLeases, CommitsOfOneChainWaitForEachOther) {
   std::vector<Answer<CommitReply>> answers(3);
   for (Answer<CommitReply>& answer : answers) {
     const ProgressCommit commit = worker.NextCommit(chain);
-    dispatcher_->CommitProgress(commit, worker.id, worker.incarnation, {}, answer.reply());
+    dispatcher_->CommitProgress(worker.Made(commit), answer.reply());
     worker.Took(commit);
   }
   executor_.RunUntilIdle();
@@ -129,7 +129,7 @@ TEST_F(DispatcherLeases, ReplyLeavesOnlyAfterTheCommit) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
   Answer<CommitReply> answer;
-  dispatcher_->CommitProgress(worker.NextCommit(chain), worker.id, worker.incarnation, {}, answer.reply());
+  dispatcher_->CommitProgress(worker.Made(worker.NextCommit(chain)), answer.reply());
   EXPECT_EQ(Chain(chain).num_draws, 0) << "tables change only after the commit";
   EXPECT_TRUE(store_->ListSegments({.job = chain.job})->empty());
   executor_.RunUntilIdle();

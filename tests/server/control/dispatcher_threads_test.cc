@@ -69,9 +69,8 @@ class DispatcherThreads : public testing::Test {
       for (const auto& [chain, lease] : held) {
         ProgressCommit commit = worker.NextCommit(chain, kStepsPerCommit);
         if (commit.resume_point.step == 1000) commit.ends_as = ChainState::kSucceeded;
-        const auto committed = Await<CommitReply>([&](auto done) {
-          dispatcher_->CommitProgress(commit, worker.id, worker.incarnation, {}, std::move(done));
-        });
+        const auto committed =
+            Await<CommitReply>([&](auto done) { dispatcher_->CommitProgress(worker.Made(commit), std::move(done)); });
         ASSERT_TRUE(committed.ok()) << committed.status();
         worker.Took(commit);
       }

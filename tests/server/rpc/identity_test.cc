@@ -73,8 +73,8 @@ TEST_F(IdentityTest, OnlyTheSessionThatHasTheLeasePutsObjectsAndCommits) {
     EXPECT_EQ(ReasonOf(Put(grant.chain, grant.lease_epoch, ref, "draws", other)), "LEASE_FENCED");
   }
   ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws", Session("w1", "life")).ok());
-  SignedCommit forged = CommitOf(grant, ref);
-  forged.worker = "w2";
+  ProgressCommit forged = CommitOf(grant, ref);
+  forged.author.worker = "w2";
   EXPECT_EQ(ReasonOf(Commit(forged).status()), "LEASE_FENCED");
   EXPECT_TRUE(Commit(CommitOf(grant, ref)).ok());
 }

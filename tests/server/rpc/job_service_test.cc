@@ -47,11 +47,12 @@ class JobServiceTest : public RunningServer {
       segment.object = {SegmentObjectName("store", grant.chain, grant.lease_epoch, segment.digest), 10,
                         DigestHex(64, 'd')};
       segment.parent_digest = std::exchange(parent, segment.digest);
-      ProgressCommit commit{.chain = grant.chain, .lease_epoch = grant.lease_epoch};
+      ProgressCommit commit{
+          .author = {.worker = "w1"}, .incarnation = "life", .chain = grant.chain, .lease_epoch = grant.lease_epoch};
       commit.resume_point = {(i + 1) * draws, "state", std::nullopt, Sha256Hex("state")};
       commit.segment = std::move(segment);
       Waited<absl::StatusOr<CommitReply>> committed;
-      dispatcher_.CommitProgress(commit, "w1", "life", SegmentRecord{}, committed.Take());
+      dispatcher_.CommitProgress(commit, committed.Take());
       const auto done = committed.Get();
       ASSERT_TRUE(done && done->ok()) << done->status();
     }

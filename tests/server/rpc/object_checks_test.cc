@@ -138,7 +138,7 @@ class SilentStoreTest : public OneWorker {
     Waited<absl::Status> answer;
   };
   Sent& Send(
-      const SignedCommit& commit, std::function<void(const absl::Status&)> then = [](const absl::Status&) {}) {
+      const ProgressCommit& commit, std::function<void(const absl::Status&)> then = [](const absl::Status&) {}) {
     sent_.push_back(std::make_unique<Sent>());
     Sent& sent = *sent_.back();
     SetDeadline(&sent.context);
@@ -151,7 +151,7 @@ class SilentStoreTest : public OneWorker {
     return sent;
   }
   // The first draw of a chain, put already.
-  SignedCommit DrawOf(size_t chain) {
+  ProgressCommit DrawOf(size_t chain) {
     const std::string draw = "draw of " + std::to_string(chain);
     const BlobRef ref = RefOf(grants_[chain], draw);
     EXPECT_TRUE(silent_blobs_.Put(ref.name, draw).ok());
@@ -187,8 +187,8 @@ class SilentStoreTest : public OneWorker {
 TEST_F(SilentStoreTest, CommitsWithoutObjectsPass) {
   Send(DrawOf(0));
   silent_blobs_.WaitUntilAsked();
-  SignedCommit commit = CommitOf(grants_[1], {});
-  commit.commit.segment.reset();
+  ProgressCommit commit = CommitOf(grants_[1], {});
+  commit.segment.reset();
   const auto passed = Commit(commit);
   EXPECT_TRUE(passed.ok()) << passed.status();
   EXPECT_EQ(GetJob("walk")->num_draws(), 0);
@@ -222,7 +222,7 @@ TEST_F(SilentStoreTest, CancelledOnesNeverReachTheStoreAndLeaveTheirPlace) {
   silent_blobs_.LetGo();
   EXPECT_TRUE(again.answer.Get()->ok()) << *again.answer.Get();
   for (size_t call = 0; call < 4; ++call) EXPECT_EQ(IsOk(call), call != refused && call != cancelled) << call;
-  EXPECT_THAT(silent_blobs_.asked(), Not(Contains(DrawOf(cancelled).commit.segment->object.name)));
+  EXPECT_THAT(silent_blobs_.asked(), Not(Contains(DrawOf(cancelled).segment->object.name)));
   EXPECT_EQ(GetJob("walk")->num_draws(), 3);
   const auto repeated = Commit(DrawOf(cancelled));
   ASSERT_TRUE(repeated.ok()) << repeated.status();

@@ -59,26 +59,26 @@ class OneWorker : public RunningServer {
     return {SegmentObjectName("store", grant.chain, grant.lease_epoch, digest), static_cast<int64_t>(bytes.size()),
             digest};
   }
-  static SignedCommit CommitOf(const Grant& grant, const BlobRef& object) {
-    SignedCommit commit;
-    commit.worker = "w1";
+  static ProgressCommit CommitOf(const Grant& grant, const BlobRef& object) {
+    ProgressCommit commit;
+    commit.author.worker = "w1";
     commit.incarnation = "life";
-    commit.host = "host";
-    commit.device_kind = "cpu";
-    commit.numerics_version = 1;
-    commit.commit.chain = grant.chain;
-    commit.commit.lease_epoch = grant.lease_epoch;
-    commit.commit.resume_point = {10, "state", std::nullopt, Sha256Hex("state")};
-    commit.commit.segment = Segment{.first_index = 0,
-                                    .steps = {10},
-                                    .weights = {1},
-                                    .kinds = {DrawKind::kTheta},
-                                    .object = object,
-                                    .digest = object.sha256,  // as RefOf names it
-                                    .parent_digest = grant.progress.last_digest};
+    commit.author.host = "host";
+    commit.author.device_kind = "cpu";
+    commit.author.numerics_version = 1;
+    commit.chain = grant.chain;
+    commit.lease_epoch = grant.lease_epoch;
+    commit.resume_point = {10, "state", std::nullopt, Sha256Hex("state")};
+    commit.segment = Segment{.first_index = 0,
+                             .steps = {10},
+                             .weights = {1},
+                             .kinds = {DrawKind::kTheta},
+                             .object = object,
+                             .digest = object.sha256,  // as RefOf names it
+                             .parent_digest = grant.progress.last_digest};
     return commit;
   }
-  absl::StatusOr<v1::CommitProgressReply> Commit(const SignedCommit& commit) {
+  absl::StatusOr<v1::CommitProgressReply> Commit(const ProgressCommit& commit) {
     return Call(*workers_, &v1::WorkerService::Stub::CommitProgress, ToProto(commit));
   }
 

@@ -10,7 +10,7 @@
 #include "chainfleet/v1/predict.pb.h"
 #include "chainfleet/v1/worker.pb.h"
 #include "core/base/content_limits.h"
-#include "core/wire/evaluation_wire.h"
+#include "core/wire/field_wire.h"
 #include "core/wire/types_wire.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/job_render.h"
@@ -110,7 +110,7 @@ v1::Evaluation LargestEvaluation() {
     flatness.fisher_ranks.assign(256, int64_t{1} << 40);
     flatness.fisher_values.assign(256, 0.1);
     flatness.line_positions = flatness.random_line = flatness.anchor_line = std::vector<double>(21, 0.1);
-    *evaluation.add_flatness() = ToProto(flatness);
+    *evaluation.add_flatness() = Written<v1::Flatness>(flatness);
   }
   v1::Scores scores;
   for (int i = 0; i < 1000; ++i) {

@@ -109,7 +109,7 @@ void RunningServer::CommitADraw(std::optional<ChainState> ends_as) {
     dispatcher_.Synchronize(request, reply.Take());
     return *reply.Get();
   });
-  ProgressCommit commit;
+  ProgressCommit commit{.author = {.worker = "w1"}, .incarnation = "life"};
   commit.chain = grant.chain;
   commit.lease_epoch = grant.lease_epoch;
   commit.resume_point = {10, "state", std::nullopt, Sha256Hex("state")};
@@ -123,7 +123,7 @@ void RunningServer::CommitADraw(std::optional<ChainState> ends_as) {
                            .parent_digest = grant.progress.last_digest};
   commit.ends_as = ends_as;
   Waited<absl::StatusOr<CommitReply>> committed;
-  dispatcher_.CommitProgress(commit, "w1", "life", SegmentRecord{}, committed.Take());
+  dispatcher_.CommitProgress(commit, committed.Take());
   const auto done = committed.Get();
   ASSERT_TRUE(done && done->ok()) << done->status();
 }

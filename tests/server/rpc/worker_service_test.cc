@@ -44,9 +44,9 @@ TEST_F(WorkerServiceTest, RefusesAnotherProtocolWithBothNumbers) {
 // Of commits that were accepted, once.
 TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
   const Grant grant = Lease();
-  SignedCommit commit = CommitOf(grant, {});
-  commit.commit.segment.reset();
-  commit.commit.trace = {.point = 0, .quantities = {"energy"}, .steps = {6, 7, 8, 9, 10}, .values = {4, 1, 3, 2, 5}};
+  ProgressCommit commit = CommitOf(grant, {});
+  commit.segment.reset();
+  commit.trace = {.point = 0, .quantities = {"energy"}, .steps = {6, 7, 8, 9, 10}, .values = {4, 1, 3, 2, 5}};
   ASSERT_TRUE(Commit(commit).ok());
   WaitForDiagnostics();
   const auto job = GetJob("walk");
@@ -56,15 +56,15 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
   EXPECT_EQ(found.values(), 5);
   EXPECT_EQ(found.mean(), 3);
   EXPECT_FALSE(found.has_rhat()) << "of a single chain";
-  commit.commit.trace.steps = {16, 17, 18, 19, 20};
+  commit.trace.steps = {16, 17, 18, 19, 20};
   const auto again = Commit(commit);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(again->replayed());
-  commit.commit.resume_point.step = 20;
-  commit.commit.lease_epoch = 7;
+  commit.resume_point.step = 20;
+  commit.lease_epoch = 7;
   EXPECT_FALSE(Commit(commit).ok()) << "fenced";
-  commit.commit.lease_epoch = grant.lease_epoch;
-  commit.commit.store_incarnation = "another";
+  commit.lease_epoch = grant.lease_epoch;
+  commit.store_incarnation = "another";
   EXPECT_EQ(ReasonOf(Commit(commit).status()), "LEASE_FENCED");
   WaitForDiagnostics();
   EXPECT_EQ(GetJob("walk")->diagnostics(0).values(), 5);
@@ -72,10 +72,9 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
 
 TEST_F(WorkerServiceTest, TracesOfCommitsAreReadByQuantity) {
   const Grant grant = Lease();
-  SignedCommit commit = CommitOf(grant, {});
-  commit.commit.segment.reset();
-  commit.commit.trace = {
-      .point = 0, .quantities = {"energy", "theta.norm"}, .steps = {8, 10}, .values = {4, 0.5, 3, 0.75}};
+  ProgressCommit commit = CommitOf(grant, {});
+  commit.segment.reset();
+  commit.trace = {.point = 0, .quantities = {"energy", "theta.norm"}, .steps = {8, 10}, .values = {4, 0.5, 3, 0.75}};
   ASSERT_TRUE(Commit(commit).ok());
   WaitForDiagnostics();
   v1::GetTracesRequest request;
@@ -99,11 +98,11 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreReadByQuantity) {
 // "Final diagnostics and traces belong in the store."
 TEST_F(WorkerServiceTest, WhatAnEndedJobLeavesOutlivesTheMemoryOfTheServer) {
   const Grant grant = Lease();
-  SignedCommit commit = CommitOf(grant, {});
-  commit.commit.segment.reset();
-  commit.commit.trace = {.point = 0, .quantities = {"energy"}, .steps = {6, 7, 8, 9, 10}, .values = {4, 1, 3, 2, 5}};
-  commit.commit.stats.report = RunReport{.step = 10, .step_size = 0.25, .effective_temperature = 1.5};
-  commit.commit.ends_as = ChainState::kSucceeded;
+  ProgressCommit commit = CommitOf(grant, {});
+  commit.segment.reset();
+  commit.trace = {.point = 0, .quantities = {"energy"}, .steps = {6, 7, 8, 9, 10}, .values = {4, 1, 3, 2, 5}};
+  commit.stats.report = RunReport{.step = 10, .step_size = 0.25, .effective_temperature = 1.5};
+  commit.ends_as = ChainState::kSucceeded;
   ASSERT_TRUE(Commit(commit).ok());
   Waited<bool> kept;
   findings_.WhenKept(grant.chain.job, [take = kept.Take()] { take(true); });
@@ -258,11 +257,11 @@ TEST_F(WorkerServiceTest, SegmentsComePageByPage) {
     const std::string draw = "draw " + std::to_string(i);
     const BlobRef ref = RefOf(grant, draw);
     ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, draw).ok());
-    SignedCommit commit = CommitOf(grant, ref);
-    commit.commit.segment->first_index = i;
-    commit.commit.resume_point.step = 10 + i;
-    commit.commit.segment->steps = {10 + i};
-    commit.commit.segment->parent_digest = std::exchange(parent, commit.commit.segment->digest);
+    ProgressCommit commit = CommitOf(grant, ref);
+    commit.segment->first_index = i;
+    commit.resume_point.step = 10 + i;
+    commit.segment->steps = {10 + i};
+    commit.segment->parent_digest = std::exchange(parent, commit.segment->digest);
     ASSERT_TRUE(Commit(commit).ok());
   }
   v1::ListSegmentsRequest request;
@@ -379,16 +378,16 @@ TEST_F(WorkerServiceTest, RefusesACommitThatNamesAnothersObject) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draws");
   ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
-  SignedCommit commit = CommitOf(grant, ref);
+  ProgressCommit commit = CommitOf(grant, ref);
   const BlobRef shard{DatasetObjectName("store", Sha256Hex("rows"), 7), 4, Sha256Hex("rows")};
   ASSERT_TRUE(blobs_.Put(shard.name, "rows").ok());
-  commit.commit.resume_point = {10, "", shard, shard.sha256};
+  commit.resume_point = {10, "", shard, shard.sha256};
   const absl::Status refused = Commit(commit).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
   ASSERT_EQ(FieldViolationsOf(refused).size(), 1u);
   EXPECT_EQ(FieldViolationsOf(refused)[0].path, "resume_point.object.name");
   EXPECT_THAT(FieldViolationsOf(refused)[0].message, AllOf(HasSubstr(shard.name), HasSubstr(ToString(grant.chain))));
-  commit.commit.lease_epoch = 7;
+  commit.lease_epoch = 7;
   EXPECT_EQ(ReasonOf(Commit(commit).status()), "LEASE_FENCED");
 }
 
@@ -396,8 +395,8 @@ TEST_F(WorkerServiceTest, RefusesACommitOfAForgedEpoch) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draws");
   ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
-  SignedCommit commit = CommitOf(grant, ref);
-  commit.commit.lease_epoch = 7;
+  ProgressCommit commit = CommitOf(grant, ref);
+  commit.lease_epoch = 7;
   EXPECT_EQ(ReasonOf(Commit(commit).status()), "LEASE_FENCED");
 }
 
@@ -405,8 +404,8 @@ TEST_F(WorkerServiceTest, RefusesASegmentThatContradictsItself) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draws");
   ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
-  SignedCommit commit = CommitOf(grant, ref);
-  commit.commit.segment->weights = {1, 2};
+  ProgressCommit commit = CommitOf(grant, ref);
+  commit.segment->weights = {1, 2};
   EXPECT_EQ(Commit(commit).status().code(), absl::StatusCode::kInvalidArgument);
 }
 

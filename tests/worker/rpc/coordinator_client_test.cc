@@ -33,8 +33,8 @@ class FakeService final : public v1::WorkerService::Service {
                               v1::CommitProgressReply* reply) override {
     const auto commit = FromProto(*request);
     if (!commit.ok()) return ToGrpc(commit.status());
-    origin_ = commit->host + "/" + commit->device_kind + "/" + std::to_string(commit->numerics_version);
-    if (commit->commit.lease_epoch == 0) {
+    author_ = commit->author;
+    if (commit->lease_epoch == 0) {
       return ToGrpc(WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED"));
     }
     reply->set_replayed(true);
@@ -77,7 +77,8 @@ class FakeService final : public v1::WorkerService::Service {
   }
 
   std::map<std::string, std::string> blobs_;
-  std::string origin_, token_;
+  Author author_;
+  std::string token_;
   v1::WorkerSession session_;  // of the last call that named one
 
  private:
@@ -152,16 +153,18 @@ TEST_F(CoordinatorClientTest, BringsTheServersSignature) {
 TEST_F(CoordinatorClientTest, CarriesTheReasonOfARefusedCommit) {
   ProgressCommit commit;
   commit.chain = {"job-a", 0};
+  commit.author = {"w0", "host", "cpu", 3};
   commit.lease_epoch = 0;
   Mailbox<absl::StatusOr<CommitReply>> answer;
-  client_.CommitProgress(commit, "w0", "i", [&answer](auto reply) { answer.Put(std::move(reply)); });
+  client_.CommitProgress(commit, [&answer](auto reply) { answer.Put(std::move(reply)); });
   EXPECT_EQ(ReasonOf(answer.Take().status()), "LEASE_FENCED");
   commit.lease_epoch = 1;
-  client_.CommitProgress(commit, "w0", "i", [&answer](auto reply) { answer.Put(std::move(reply)); });
+  client_.CommitProgress(commit, [&answer](auto reply) { answer.Put(std::move(reply)); });
   const auto reply = answer.Take();
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_TRUE(reply->replayed);
-  EXPECT_EQ(service_.origin_, "host/cpu/3");
+  EXPECT_EQ(service_.author_.host, "host");
+  EXPECT_EQ(service_.author_.numerics_version, 3);
 }
 
 TEST_F(CoordinatorClientTest, MovesObjectsInChunksBothWays) {

@@ -51,7 +51,7 @@ class ChainBatchRunnerTest : public ::testing::Test {
       parent = segment.digest;
       const auto content = DecodeSegment(server_.blobs.at(segment.object.name));
       ASSERT_TRUE(content.ok()) << content.status();
-      for (const SegmentDraw& draw : content->draws) {
+      for (const Draw& draw : content->draws) {
         step += script_.collect_every;
         EXPECT_EQ(draw.step, step);
         for (size_t kind = 0; kind < 2; ++kind) {

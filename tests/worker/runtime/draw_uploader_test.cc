@@ -22,7 +22,7 @@ class DrawUploaderTest : public ::testing::Test {
   FakeCoordinator server_{&executor_};
   HeldChains held_{&clock_};
   CountingObserver observer_;
-  DrawUploader uploader_{{"w0", "w0-1", 4096, RngKey{1}}, &server_, &held_, &executor_, &observer_};
+  DrawUploader uploader_{{{.worker = "w0"}, "w0-1", 4096, RngKey{1}}, &server_, &held_, &executor_, &observer_};
   const LeaseRef lease_{{"job-a", 0}, 1};
 
   void SetUp() override { OpenChain(lease_); }

@@ -36,7 +36,7 @@ TEST_P(LossyLine, AJobEndsWithOnePathPerChain) {
       EXPECT_EQ(segment.first_index, index);
       const auto content = DecodeSegment(server.blobs.at(segment.object.name));
       ASSERT_TRUE(content.ok()) << content.status();
-      for (const SegmentDraw& draw : content->draws) {
+      for (const Draw& draw : content->draws) {
         step += script.collect_every;
         ++index;
         EXPECT_EQ(draw.theta[0][0], FakeChainBatch::Coordinate(id.index, step, 0, 0));

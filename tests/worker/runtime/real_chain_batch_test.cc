@@ -43,7 +43,7 @@ std::shared_ptr<JobPlan> GaussianPlan(const SamplerSpec& sampler, double step_si
 // What a job of real batches left at the coordinator.
 struct Left {
   std::vector<FakeCoordinator::Chain> chains;
-  std::vector<std::vector<SegmentDraw>> draws;  // [chains], committed
+  std::vector<std::vector<Draw>> draws;  // [chains], committed
   std::vector<ReleasedChain> released;
   std::vector<size_t> refused;  // chains of each batch that found no memory
 };
@@ -89,7 +89,7 @@ TEST(RealChainBatch, ThatDivergesEndsDivergedWithFiniteDrawsOnly) {
       if (step_size == 2) {
         EXPECT_GT(left.draws[i].size(), 5u);
       }
-      for (const SegmentDraw& draw : left.draws[i]) {
+      for (const Draw& draw : left.draws[i]) {
         for (const auto& kind : draw.theta) {
           for (const float x : kind) ASSERT_TRUE(std::isfinite(x)) << "step " << draw.step;
         }

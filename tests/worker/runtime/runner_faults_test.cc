@@ -81,10 +81,10 @@ class RecordedBatch final : public ChainBatch {
   absl::StatusOr<std::vector<RowReport>> Step() override {
     return map_->Record("Step", [&] { return batch_->Step(); });
   }
-  DrawTensors TakeDraw(int32_t index) const override {
+  Draw TakeDraw(int32_t index) const override {
     return map_->Record("TakeDraw", [&] { return batch_->TakeDraw(index); });
   }
-  std::optional<DrawTensors> GiveUpHeld(int32_t index) override {
+  std::optional<Draw> GiveUpHeld(int32_t index) override {
     return map_->Record("GiveUpHeld", [&] { return batch_->GiveUpHeld(index); });
   }
   bool IsFinite(int32_t index) override {

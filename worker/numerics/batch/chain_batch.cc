@@ -167,21 +167,21 @@ class KernelBatch final : public ChainBatch {
     });
   }
 
-  DrawTensors TakeDraw(int32_t index) const override {
+  Draw TakeDraw(int32_t index) const override {
     const int64_t row = RowOf(index);
     if (held_) return Weighted(*rows_[row].due);
     const PrecisionScope precision(plan_->spec.precision, device_);
-    DrawTensors draw;
+    Draw draw;
     draw.step = rows_[row].step;
     for (const DrawKind kind : KindsOf(plan_->spec)) {
-      std::vector<float>& kept = draw.kinds.emplace_back(ArenaOf(kind).ReadRow(row));
+      std::vector<float>& kept = draw.theta.emplace_back(ArenaOf(kind).ReadRow(row));
       const std::vector<float> statistics = StatisticsOf(kind, row);
       kept.insert(kept.end(), statistics.begin(), statistics.end());
     }
     return draw;
   }
 
-  std::optional<DrawTensors> GiveUpHeld(int32_t index) override {
+  std::optional<Draw> GiveUpHeld(int32_t index) override {
     if (!held_) return std::nullopt;
     const std::optional<HeldDraw> held = held_->Release(RowOf(index));
     return held ? std::optional(Weighted(*held)) : std::nullopt;
@@ -247,7 +247,7 @@ class KernelBatch final : public ChainBatch {
     return statistics_[{kind, rows_[row].chain}];
   }
 
-  static DrawTensors Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
+  static Draw Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
 
   // The names of the tensors in a resume point.
   std::vector<std::string> SavedNames() const {

@@ -18,14 +18,6 @@ namespace chainfleet {
 
 class ResidentDataset;  // worker/numerics/dataset/resident_dataset.h: a data set decoded in memory
 
-// The tensors of one draw on the host, float32 (no padding), one vector per kind of the job: the D parameters in layout
-// order, then the statistics of batch norm, if the network has any.
-struct DrawTensors {
-  int64_t step = 0;
-  double weight = 1;
-  std::vector<std::vector<float>> kinds;
-};
-
 // The report of one row after a step. On a GPU energy, anchor distance and `finite` may be those of the row's step
 // before: the host waits for a step's own only at a row's first step here, a draw, a trace, the chain's end, and where
 // the kernel itself needs its numbers.
@@ -66,11 +58,11 @@ class ChainBatch {
 
   // The draw that the row's last report said is due: its state after that step, or, of a Metropolis kernel, the state
   // it left, weighted by the kept steps it was held for. With batch norm this passes over the whole data set.
-  virtual DrawTensors TakeDraw(int32_t index) const = 0;
+  virtual Draw TakeDraw(int32_t index) const = 0;
 
   // At the end of a chain or of its lease: the state that a Metropolis kernel still holds, with its count so far; it is
   // a draw of its own. Nothing for other kernels. Before SaveResumePoint.
-  virtual std::optional<DrawTensors> GiveUpHeld(int32_t index) = 0;
+  virtual std::optional<Draw> GiveUpHeld(int32_t index) = 0;
 
   // Waits for the row's last step. False: energy or theta is not finite, so its state is none to go on from; the next
   // report says so. To be asked before SaveResumePoint.

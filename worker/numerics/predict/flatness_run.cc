@@ -23,7 +23,7 @@
 namespace chainfleet {
 namespace {
 
-using Draw = std::shared_ptr<const std::vector<float>>;
+using Theta = std::shared_ptr<const std::vector<float>>;
 
 constexpr int64_t kBlockGradientFloats = int64_t{1} << 22;  // of the examples that a thread goes through at once
 constexpr int64_t kMaxBlockExamples = 16;
@@ -84,8 +84,8 @@ std::vector<float> RandomDirection(const std::vector<float>& theta, int64_t size
 
 class MeasuredFlatness final : public FlatnessRun {
  public:
-  MeasuredFlatness(std::shared_ptr<const ServedModel> model, const FlatnessPlan& plan, ChainId chain, Draw theta,
-                   Draw theta_a, std::shared_ptr<const ResidentDataset> data, int64_t first_row, int64_t num_rows)
+  MeasuredFlatness(std::shared_ptr<const ServedModel> model, const FlatnessPlan& plan, ChainId chain, Theta theta,
+                   Theta theta_a, std::shared_ptr<const ResidentDataset> data, int64_t first_row, int64_t num_rows)
       : model_(std::move(model)),
         plan_(plan),
         theta_(std::move(theta)),
@@ -219,7 +219,7 @@ class MeasuredFlatness final : public FlatnessRun {
 
   const std::shared_ptr<const ServedModel> model_;
   const FlatnessPlan plan_;
-  const Draw theta_, theta_a_;  // the second may be null
+  const Theta theta_, theta_a_;  // the second may be null
   const std::shared_ptr<const ResidentDataset> data_;
   const int64_t first_row_, num_rows_;
   const std::vector<float> targets_;  // of all rows

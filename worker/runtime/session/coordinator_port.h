@@ -24,8 +24,7 @@ class CoordinatorPort {
   // May be held by the server up to a sixth of the lease term. `deadline` bounds the whole call.
   virtual void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) = 0;
 
-  virtual void CommitProgress(const ProgressCommit& commit, const std::string& worker, const std::string& incarnation,
-                              Done<CommitReply> done) = 0;
+  virtual void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) = 0;
 
   // Stores `bytes` under `ref.name`; the server checks size and digest on arrival. OK if the same object is there
   // already. The lease must be current: FAILED_PRECONDITION / LEASE_FENCED.

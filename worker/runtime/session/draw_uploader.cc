@@ -141,6 +141,8 @@ void DrawUploader::StartNext(const LeaseRef& lease) {
   executor_->Schedule([this, flight, upload = std::make_shared<ProgressUpload>(std::move(upload))] {
     if (!IsOpen(*flight)) return;
     flight->encoded = EncodeUpload(flight->place, std::move(*upload));
+    flight->encoded.commit.author = options_.author;
+    flight->encoded.commit.incarnation = options_.incarnation;
     Send(flight);
   });
 }
@@ -163,9 +165,9 @@ void DrawUploader::Send(const std::shared_ptr<Flight>& flight) {
       return port_->PutBlob(flight->lease.chain, flight->lease.epoch, *encoded.commit.resume_point.object,
                             encoded.resume_bytes, on_put);
     case Flight::Stage::kCommit:
-      return port_->CommitProgress(
-          encoded.commit, options_.worker, options_.incarnation,
-          [this, flight](const absl::StatusOr<CommitReply>& reply) { OnAnswer(flight, reply.status()); });
+      return port_->CommitProgress(encoded.commit, [this, flight](const absl::StatusOr<CommitReply>& reply) {
+        OnAnswer(flight, reply.status());
+      });
   }
 }
 
@@ -209,7 +211,7 @@ void DrawUploader::OnFailure(const std::shared_ptr<Flight>& flight, const absl::
       {{"job", lease.chain.job},
        {"chain", lease.chain.index},
        {"lease_epoch", lease.epoch},
-       {"worker", options_.worker},
+       {"worker", options_.author.worker},
        {"error", status.ToString()}});
   Drop(lease);
   if (ends_lease) {
@@ -231,7 +233,7 @@ void DrawUploader::NoteOutage(const absl::Status& status) {
     if (std::exchange(full ? store_full_ : server_away_, true)) return;
   }
   Log(LogLevel::kWarning, full ? "store full: chains wait until there is room" : "uploads wait for the server",
-      {{"worker", options_.worker}, {"error", status.ToString()}});
+      {{"worker", options_.author.worker}, {"error", status.ToString()}});
 }
 
 void DrawUploader::NoteSuccess() {
@@ -240,7 +242,7 @@ void DrawUploader::NoteSuccess() {
     if (!server_away_ && !store_full_) return;
     server_away_ = store_full_ = false;
   }
-  Log(LogLevel::kInfo, "uploads resumed", {{"worker", options_.worker}});
+  Log(LogLevel::kInfo, "uploads resumed", {{"worker", options_.author.worker}});
 }
 
 void DrawUploader::OnCommitted(const std::shared_ptr<Flight>& flight) {

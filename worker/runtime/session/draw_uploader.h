@@ -33,7 +33,7 @@ namespace chainfleet {
 class DrawUploader {
  public:
   struct Options {
-    std::string worker;
+    Author author;
     std::string incarnation;
     int64_t capacity_bytes = limits::kUploadQueueBytes;
     RngKey jitter_key;

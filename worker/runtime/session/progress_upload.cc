@@ -12,7 +12,7 @@ namespace {
 Segment DescribeSegment(const SegmentContent& content, const EncodedSegment& encoded, const SegmentPlace& place) {
   Segment segment;
   segment.first_index = content.first_index;
-  for (const SegmentDraw& draw : content.draws) {
+  for (const Draw& draw : content.draws) {
     segment.steps.push_back(draw.step);
     segment.weights.push_back(draw.weight);
   }
@@ -28,7 +28,7 @@ Segment DescribeSegment(const SegmentContent& content, const EncodedSegment& enc
 
 int64_t ProgressUpload::size_bytes() const {
   size_t bytes = resume_point.size();
-  for (const SegmentDraw& draw : draws) {
+  for (const Draw& draw : draws) {
     for (const auto& theta : draw.theta) bytes += theta.size() * sizeof(float);
   }
   return static_cast<int64_t>(bytes);

@@ -19,7 +19,7 @@ namespace chainfleet {
 struct ProgressUpload {
   int64_t step = 0;
   std::string resume_point;
-  std::vector<SegmentDraw> draws;  // one segment; empty: the resume point alone
+  std::vector<Draw> draws;  // one segment; empty: the resume point alone
   ChainStats stats;
   ChainTrace trace;                   // of the steps since the upload before
   std::optional<ChainState> ends_as;  // on the last one under the lease

@@ -86,12 +86,12 @@ struct World {
   void StoreAVersion() {
     Apply(change::GrantLease{{kJob, 0}, 1, "w", "life"});
     change::CommitProgress c;
-    c.commit.chain = {kJob, 0};
-    c.commit.lease_epoch = 1;
-    c.commit.resume_point = {1, "state", std::nullopt, {}};
-    c.commit.segment = Segment{.first_index = 0, .steps = {1}, .weights = {1}, .kinds = {DrawKind::kTheta}};
-    c.commit.segment->parent_digest = store->Load()->jobs.at(0).chains.at(0).last_digest;
-    c.worker = "w";
+    c.chain = {kJob, 0};
+    c.lease_epoch = 1;
+    c.resume_point = {1, "state", std::nullopt, {}};
+    c.segment = Segment{.first_index = 0, .steps = {1}, .weights = {1}, .kinds = {DrawKind::kTheta}};
+    c.segment->parent_digest = store->Load()->jobs.at(0).chains.at(0).last_digest;
+    c.author.worker = "w";
     c.incarnation = "life";
     Apply(c);
     Apply(change::CreateSnapshot{kJob});

@@ -47,11 +47,11 @@ void Advance(ChainBatch& batch, int steps) {
   for (int i = 0; i < steps; ++i) ASSERT_TRUE(batch.Step().ok());
 }
 
-bool SameBytes(const DrawTensors& a, const DrawTensors& b) {
-  if (a.kinds.size() != b.kinds.size()) return false;
-  for (size_t k = 0; k < a.kinds.size(); ++k) {
-    if (a.kinds[k].size() != b.kinds[k].size()) return false;
-    if (std::memcmp(a.kinds[k].data(), b.kinds[k].data(), a.kinds[k].size() * sizeof(float)) != 0) return false;
+bool SameBytes(const Draw& a, const Draw& b) {
+  if (a.theta.size() != b.theta.size()) return false;
+  for (size_t k = 0; k < a.theta.size(); ++k) {
+    if (a.theta[k].size() != b.theta[k].size()) return false;
+    if (std::memcmp(a.theta[k].data(), b.theta[k].data(), a.theta[k].size() * sizeof(float)) != 0) return false;
   }
   return true;
 }
@@ -198,8 +198,8 @@ TEST_P(ChainBatchTest, EnergyIsThatOfTheStateBeforeTheStep) {
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
   Advance(*batch, 3);
   double energy = 0;
-  const DrawTensors draw = batch->TakeDraw(0);
-  for (const double x : draw.kinds[0]) energy += x * x;  // precision 2, halved
+  const Draw draw = batch->TakeDraw(0);
+  for (const double x : draw.theta[0]) energy += x * x;  // precision 2, halved
   const auto reports = batch->Step();
   ASSERT_TRUE(reports.ok());
   EXPECT_NEAR(reports->front().stats.energy, energy, 1e-9 * energy);
@@ -308,19 +308,19 @@ TEST(ChainBatchOfNetworks, StartUniformWithinTheFanInBoundEachElsewhere) {
   ASSERT_TRUE(batch.ok()) << batch.status();
   ASSERT_TRUE((*batch)->AddChain(0, std::nullopt).ok());
   ASSERT_TRUE((*batch)->AddChain(1, std::nullopt).ok());
-  const DrawTensors start = (*batch)->TakeDraw(0);
+  const Draw start = (*batch)->TakeDraw(0);
   const double bound = 1 / std::sqrt(784.0);
   double sum = 0, sum2 = 0;
-  for (const double x : start.kinds[0]) {
+  for (const double x : start.theta[0]) {
     EXPECT_LE(std::abs(x), bound * (1 + 1e-6));
     sum += x;
     sum2 += x * x;
   }
-  const double n = static_cast<double>(start.kinds[0].size());
+  const double n = static_cast<double>(start.theta[0].size());
   EXPECT_NEAR(sum / n, 0, 4 * bound / std::sqrt(3 * n));
   EXPECT_NEAR(sum2 / n, bound * bound / 3, 4 * bound * bound * std::sqrt(4 / 45.0 / n));
-  EXPECT_EQ(start.kinds[0], start.kinds[1]);  // theta_a starts at theta
-  EXPECT_NE(start.kinds[0], (*batch)->TakeDraw(1).kinds[0]);
+  EXPECT_EQ(start.theta[0], start.theta[1]);  // theta_a starts at theta
+  EXPECT_NE(start.theta[0], (*batch)->TakeDraw(1).theta[0]);
 }
 
 TEST(ChainBatchCreate, RefusesABadPlanByItsFields) {
@@ -345,7 +345,7 @@ TEST(ChainBatchStart, OfAnAnalyticPotentialIsZero) {
   auto plan = GaussianPlan({SgldSpec{}});
   const auto batch = MakeBatch(plan);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
-  EXPECT_EQ(batch->TakeDraw(0).kinds[0], std::vector<float>(300, 0.0f));
+  EXPECT_EQ(batch->TakeDraw(0).theta[0], std::vector<float>(300, 0.0f));
 }
 
 // "start points of chains": rows of the job's points in turn, each chain as far from its own as `perturb` says.
@@ -356,7 +356,7 @@ TEST(ChainBatchStart, IsThatOfTheJob) {
   const auto start_of = [&](int chain, size_t kind) {
     const auto batch = MakeBatch(plan);
     EXPECT_TRUE(batch->AddChain(chain, std::nullopt).ok());
-    return batch->TakeDraw(chain).kinds[kind];
+    return batch->TakeDraw(chain).theta[kind];
   };
   EXPECT_EQ(start_of(2, 0), std::vector<float>(theta.begin(), theta.begin() + 300));
   EXPECT_EQ(start_of(3, 0), std::vector<float>(theta.begin() + 300, theta.end()));

@@ -67,8 +67,8 @@ SegmentContent TwoDraws(const std::shared_ptr<const ResidentDataset>& data) {
   content.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
   for (int i = 0; i < 2; ++i) {
     Advance(*batch, 3);
-    const DrawTensors draw = batch->TakeDraw(2);
-    content.draws.push_back({draw.step, 1.0 + i, draw.kinds});
+    const Draw draw = batch->TakeDraw(2);
+    content.draws.push_back({draw.step, 1.0 + i, draw.theta});
   }
   const auto decoded = DecodeSegment(EncodeSegment(content, batch->parameters()).bytes);
   CHAINFLEET_CHECK(decoded.ok()) << decoded.status().ToString();
@@ -87,7 +87,7 @@ std::unique_ptr<Predictor> MakePredictor(const std::shared_ptr<const ResidentDat
 
 DrawStack Stack(const SegmentContent& content, DrawKind kind) {
   DrawStack stack{content.chain, kind, {}, {}};
-  for (const SegmentDraw& draw : content.draws) {
+  for (const Draw& draw : content.draws) {
     stack.weights.push_back(draw.weight);
     const auto& theta = draw.theta[kind == DrawKind::kTheta ? 0 : 1];
     stack.theta.push_back(std::make_shared<const std::vector<float>>(theta));
@@ -110,14 +110,14 @@ TEST(LayerNetwork, ResumesByteForByteInOtherCompanyAndOnOtherThreads) {
   ASSERT_TRUE(after->AddChain(3, before->SaveResumePoint(3)).ok());
   Advance(*after, 3);
   EXPECT_EQ(after->SaveResumePoint(3), whole->SaveResumePoint(3));
-  EXPECT_EQ(after->TakeDraw(3).kinds, whole->TakeDraw(3).kinds);
+  EXPECT_EQ(after->TakeDraw(3).theta, whole->TakeDraw(3).theta);
 }
 
 TEST(LayerNetwork, ANormStartsAsTheIdentity) {
   const auto data = SyntheticImages(50, {3, 9, 9});
   const auto batch = MakeBatch(data);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
-  const std::vector<float> start = batch->TakeDraw(0).kinds[0];
+  const std::vector<float> start = batch->TakeDraw(0).theta[0];
   for (const ParameterShape& p : batch->parameters()) {
     const std::vector<float> values(start.begin() + p.offset, start.begin() + p.offset + NumValues(p.shape));
     if (p.name.ends_with(".scale")) {
@@ -134,17 +134,17 @@ TEST(LayerNetwork, EveryKindOfADrawCarriesStatisticsOfItsOwn) {
   const auto batch = MakeBatch(data);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
   Advance(*batch, 4);
-  const DrawTensors draw = batch->TakeDraw(0);
+  const Draw draw = batch->TakeDraw(0);
   std::vector<std::string> names;
   for (const ParameterShape& p : batch->parameters()) names.push_back(p.name);
   EXPECT_THAT(names, IsSupersetOf({"bn1.mean", "bn1.var", "residual1.branch.bn1.mean", "residual1.branch.bn1.var"}));
-  ASSERT_EQ(draw.kinds.size(), 2u);
-  for (const auto& kind : draw.kinds) {
+  ASSERT_EQ(draw.theta.size(), 2u);
+  for (const auto& kind : draw.theta) {
     ASSERT_EQ(static_cast<int64_t>(kind.size()), NumParameters(batch->parameters()));
     const ParameterShape& variance = batch->parameters().back();
     EXPECT_THAT(std::vector<float>(kind.begin() + variance.offset, kind.end()), Each(Gt(0)));
   }
-  EXPECT_NE(draw.kinds[0].back(), draw.kinds[1].back());
+  EXPECT_NE(draw.theta[0].back(), draw.theta[1].back());
 }
 
 // Means over draws of the plain network's probabilities, each draw with its own statistics.

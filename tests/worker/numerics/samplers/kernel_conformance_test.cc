@@ -95,10 +95,10 @@ TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
   const Draws draws = RunAlone(plan_, 0);
   const auto batch = Make(plan_);
   double weight = 0;
-  for (const DrawTensors& draw : draws) {
+  for (const Draw& draw : draws) {
     weight += draw.weight;
-    EXPECT_THAT(draw.kinds, SizeIs(GetParam().sampler.has_anchor() ? 2 : 1));
-    EXPECT_THAT(draw.kinds, Each(SizeIs(NumParameters(batch->parameters()))));
+    EXPECT_THAT(draw.theta, SizeIs(GetParam().sampler.has_anchor() ? 2 : 1));
+    EXPECT_THAT(draw.theta, Each(SizeIs(NumParameters(batch->parameters()))));
   }
   const auto planned = static_cast<double>(PlanSteps(plan_->spec, kExamples).NumDraws());
   const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
@@ -168,7 +168,7 @@ TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
     ASSERT_TRUE(before->AddChain(1, std::nullopt).ok());
     Draws draws = RunChain(*before, 1, cut);
     ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
-    for (DrawTensors& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
+    for (Draw& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
     EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
   }
 }
@@ -190,8 +190,8 @@ TEST_P(KernelConformance, DivergingSettingsEndWithoutANanDraw) {
   plan_->spec.schedule.kind = ConstantSchedule{1e30};
   const auto batch = Make(plan_);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
-  for (const DrawTensors& draw : RunChain(*batch, 0)) {
-    for (const auto& kind : draw.kinds) {
+  for (const Draw& draw : RunChain(*batch, 0)) {
+    for (const auto& kind : draw.theta) {
       for (const float value : kind) ASSERT_TRUE(std::isfinite(value));
     }
   }

@@ -92,7 +92,7 @@ TEST(McDropout, ADrawIsTheNetworkWithUnitsOfEachLayerButTheFirstDropped) {
   for (int i = 0; i < 20; ++i) {
     const auto reports = chain.batch->Step();
     ASSERT_TRUE(reports.ok() && reports->front().draw_due);
-    const std::vector<double> factors = Fixture::Factors(theta, chain.batch->TakeDraw(0).kinds[0]);
+    const std::vector<double> factors = Fixture::Factors(theta, chain.batch->TakeDraw(0).theta[0]);
     for (const ParameterShape& parameter : chain.batch->parameters()) {
       const double* factor = factors.data() + parameter.offset;
       const bool masked = parameter.shape.size() > 1 && parameter.offset > 0;

@@ -247,9 +247,9 @@ TEST(MetropolisKernels, DrawsWeighTheKeptStepsTheyWereHeldFor) {
   ASSERT_TRUE(batch.ok()) << batch.status();
   for (int chain = 0; chain < kChains; ++chain) ASSERT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
   std::vector<double> weight(kChains), square(kChains);
-  const auto take = [&](int chain, const DrawTensors& draw) {
+  const auto take = [&](int chain, const Draw& draw) {
     weight[chain] += draw.weight;
-    square[chain] += draw.weight * draw.kinds[0][0] * draw.kinds[0][0];
+    square[chain] += draw.weight * draw.theta[0][0] * draw.theta[0][0];
   };
   double accepted = 0;
   for (int step = 0; step < kSteps; ++step) {

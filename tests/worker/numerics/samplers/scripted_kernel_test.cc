@@ -75,7 +75,7 @@ TEST_P(KernelOnAModule, ResumeEqualsNoInterruption) {
     const auto before = BatchOf({1}), after = BatchOf({});
     Draws draws = RunChain(*before, 1, cut);
     ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
-    for (DrawTensors& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
+    for (Draw& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
     EXPECT_EQ(Flat(draws), Flat(whole)) << "cut after " << cut;
   }
 }

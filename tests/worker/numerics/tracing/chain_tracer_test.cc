@@ -90,13 +90,13 @@ TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {
       ASSERT_EQ(report.trace.size(), 12u) << step;
       EXPECT_EQ(report.trace[0], report.stats.energy);
       EXPECT_EQ(report.trace[1], report.stats.anchor_distance);
-      const DrawTensors draw = (*batch)->TakeDraw(report.chain);
+      const Draw draw = (*batch)->TakeDraw(report.chain);
       for (size_t kind = 0; kind < 2; ++kind) {
         const double* traced = report.trace.data() + 2 + 5 * kind;
-        EXPECT_NEAR(traced[0], Norm(draw.kinds[kind]), 1e-5);
+        EXPECT_NEAR(traced[0], Norm(draw.theta[kind]), 1e-5);
         ThetaArena theta((*potential)->layout(), Device{});
         theta.AddRow();
-        theta.WriteRow(0, draw.kinds[kind]);
+        theta.WriteRow(0, draw.theta[kind]);
         std::vector<double> losses(4);
         (*potential)->Losses(theta, {.ids = rows.data(), .size = 4}, losses.data());
         for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(traced[1 + i], -losses[i], 1e-9);
@@ -129,7 +129,7 @@ TEST(ChainTracer, GivesPredictionsOfANetworkAtFixedRows) {
     ASSERT_TRUE(potential.ok()) << potential.status();
     ThetaArena theta((*potential)->layout(), Device{});
     theta.AddRow();
-    theta.WriteRow(0, (*batch)->TakeDraw(0).kinds[0]);
+    theta.WriteRow(0, (*batch)->TakeDraw(0).theta[0]);
     std::vector<double> losses(4);
     (*potential)->Losses(theta, {.ids = rows.data(), .size = 4}, losses.data());
     for (size_t i = 0; i < 4; ++i) {

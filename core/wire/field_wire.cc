@@ -106,6 +106,9 @@ void Set(Message* message, const FieldDescriptor* field, const std::vector<doubl
 void Set(Message* message, const FieldDescriptor* field, const std::vector<float>& value) {
   SetNumbers(message, field, value);
 }
+void Set(Message* message, const FieldDescriptor* field, const std::vector<int32_t>& value) {
+  SetNumbers(message, field, value);
+}
 void Set(Message* message, const FieldDescriptor* field, const std::vector<int64_t>& value) {
   SetNumbers(message, field, value);
 }
@@ -149,6 +152,9 @@ void Get(const Message& message, const FieldDescriptor* field, std::vector<doubl
   GetNumbers(message, field, value);
 }
 void Get(const Message& message, const FieldDescriptor* field, std::vector<float>* value) {
+  GetNumbers(message, field, value);
+}
+void Get(const Message& message, const FieldDescriptor* field, std::vector<int32_t>* value) {
   GetNumbers(message, field, value);
 }
 void Get(const Message& message, const FieldDescriptor* field, std::vector<int64_t>* value) {

@@ -56,6 +56,7 @@ void Set(Message* message, const FieldDescriptor* field, absl::Time value);
 void Set(Message* message, const FieldDescriptor* field, absl::Duration value);
 void Set(Message* message, const FieldDescriptor* field, const std::vector<double>& value);
 void Set(Message* message, const FieldDescriptor* field, const std::vector<float>& value);
+void Set(Message* message, const FieldDescriptor* field, const std::vector<int32_t>& value);
 void Set(Message* message, const FieldDescriptor* field, const std::vector<int64_t>& value);
 void Set(Message* message, const FieldDescriptor* field, const std::vector<std::string>& value);
 void Set(Message* message, const FieldDescriptor* field, const std::map<std::string, double>& value);
@@ -69,6 +70,7 @@ void Get(const Message& message, const FieldDescriptor* field, absl::Time* value
 void Get(const Message& message, const FieldDescriptor* field, absl::Duration* value);
 void Get(const Message& message, const FieldDescriptor* field, std::vector<double>* value);
 void Get(const Message& message, const FieldDescriptor* field, std::vector<float>* value);
+void Get(const Message& message, const FieldDescriptor* field, std::vector<int32_t>* value);
 void Get(const Message& message, const FieldDescriptor* field, std::vector<int64_t>* value);
 void Get(const Message& message, const FieldDescriptor* field, std::vector<std::string>* value);
 void Get(const Message& message, const FieldDescriptor* field, std::map<std::string, double>* value);

@@ -163,17 +163,7 @@ absl::Status NoSuchJob(const std::string& name) {
 }
 
 JobView ViewOf(const JobEntry& job, VersionNames versions) {
-  JobView view;
-  view.id = job.row.id;
-  view.tenant = job.row.tenant;
-  view.plan = job.row.plan;
-  view.intent = job.row.intent;
-  view.state = job.state;
-  view.created_at = job.row.created_at;
-  view.finished_at = job.row.finished_at;
-  view.newest_version = versions.newest;
-  view.aliases = std::move(versions.aliases);
-  view.stopped = job.row.stopped;
+  JobView view{job.row, job.state, {}, versions.newest, std::move(versions.aliases)};
   view.chains.reserve(job.chains.size());
   for (const ChainEntry& chain : job.chains) {
     const ChainRow& row = chain.row;

@@ -31,6 +31,18 @@ struct Diagnostic {
   double mean = 0, mcse_mean = 0;
   double seconds = 0;        // in which these values were made, waiting between them too; 0: nobody knows yet
   bool descriptive = false;  // true: decides nothing, since the job's predictions do (core/domain/chain_trace.h)
+  // Of the message; `rhat` only if there is one.
+  static void Fields(auto& self, auto&& visit) {
+    visit("point", self.point);
+    visit("quantity", self.quantity);
+    visit("chains", self.chains);
+    visit("values", self.values);
+    visit("ess_bulk", self.ess_bulk);
+    visit("ess_tail", self.ess_tail);
+    visit("mean", self.mean);
+    visit("mcse_mean", self.mcse_mean);
+    visit("descriptive", self.descriptive);
+  }
   bool operator==(const Diagnostic&) const = default;
 };
 
@@ -48,6 +60,12 @@ struct TracedChain {
   int32_t chain = 0, point = 0;
   std::vector<int64_t> steps;  // [n], rising
   std::vector<double> values;  // [n]
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("point", self.point);
+    visit("steps", self.steps);
+    visit("values", self.values);
+  }
   bool operator==(const TracedChain&) const = default;
 };
 

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/domain/snapshot.h"
 #include "core/domain/worker_protocol.h"
+#include "core/store/state_store/state_change.h"
 
 namespace chainfleet {
 
@@ -28,21 +29,26 @@ struct ChainView {
   int64_t lease_epoch = 0;  // of the newest lease, ended or not; 0 before the first
   int32_t attempts = 0;     // leases ended without progress since the last commit
   std::string reason;       // of FAILED or DIVERGED, or of the last attempt that ended early; for people
+  static void Fields(auto& self, auto&& visit) {
+    visit("id", self.id);
+    visit("state", self.state);
+    visit("step", self.step);
+    visit("total_steps", self.total_steps);
+    visit("num_draws", self.num_draws);
+    visit("stats", self.stats);
+    visit("worker", self.worker);
+    visit("lease_epoch", self.lease_epoch);
+    visit("attempts", self.attempts);
+    visit("reason", self.reason);
+  }
 };
 
-// One job with all its chains. `plan` is shared and never changes.
-struct JobView {
-  std::string id;  // name and suffix, never used again
-  std::string tenant;
-  std::shared_ptr<const JobPlan> plan;
-  JobIntent intent = JobIntent::kRun;   // what users asked for, stored
-  JobState state = JobState::kPending;  // follows from intent and chains, derived
-  absl::Time created_at;
-  std::optional<absl::Time> finished_at;   // none while the state may still change
-  std::vector<ChainView> chains;           // by index
-  int64_t newest_version = 0;              // of the snapshots, 0 if none
-  std::vector<std::string> aliases;        // that name one of its versions, in order
-  std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, and why
+// One job as stored, with what follows from its chains and versions.
+struct JobView : JobRow {
+  JobState state = JobState::kPending;  // follows from intent and chains
+  std::vector<ChainView> chains;        // by index
+  int64_t newest_version = 0;           // 0 if none
+  std::vector<std::string> aliases;     // that name one of its versions, in order
 };
 
 // What every prediction must know of its job; costs the same however many chains it has.

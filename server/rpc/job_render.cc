@@ -6,6 +6,7 @@
 #include "core/domain/chain_memory.h"
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
+#include "core/wire/field_wire.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
 
@@ -54,17 +55,7 @@ void RenderPoints(const JobView& view, v1::Job* job) {
 
 // `spec`: of the chain's point.
 v1::Chain RenderChain(const ChainView& view, const JobPlan& plan, const JobSpec& spec) {
-  v1::Chain chain;
-  *chain.mutable_id() = ToProto(view.id);
-  chain.set_state(ToProto(view.state));
-  chain.set_step(view.step);
-  chain.set_total_steps(view.total_steps);
-  chain.set_num_draws(view.num_draws);
-  *chain.mutable_stats() = ToProto(view.stats);
-  chain.set_worker(view.worker);
-  chain.set_lease_epoch(view.lease_epoch);
-  chain.set_attempts(view.attempts);
-  chain.set_reason(view.reason);
+  auto chain = Written<v1::Chain>(view);
   chain.set_point(PointOf(plan.spec, view.id.index));
   for (const std::string& warning : WarningsOf(view.stats, spec, NumExamples(plan))) chain.add_warnings(warning);
   return chain;
@@ -126,17 +117,8 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
 
 void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job) {
   for (const Diagnostic& found : diagnostics) {
-    v1::Job::Diagnostic* diagnostic = job->add_diagnostics();
-    diagnostic->set_point(found.point);
-    diagnostic->set_quantity(found.quantity);
-    diagnostic->set_chains(found.chains);
-    diagnostic->set_values(found.values);
-    if (!std::isnan(found.rhat)) diagnostic->set_rhat(found.rhat);
-    diagnostic->set_ess_bulk(found.ess_bulk);
-    diagnostic->set_ess_tail(found.ess_tail);
-    diagnostic->set_mean(found.mean);
-    diagnostic->set_mcse_mean(found.mcse_mean);
-    diagnostic->set_descriptive(found.descriptive);
+    v1::Job::Diagnostic& diagnostic = *job->add_diagnostics() = Written<v1::Job::Diagnostic>(found);
+    if (!std::isnan(found.rhat)) diagnostic.set_rhat(found.rhat);
   }
 }
 
@@ -144,24 +126,12 @@ v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedCha
   v1::Traces traces;
   traces.set_quantity(quantity);
   for (const TracedChain& traced : chains) {
-    v1::Traces::Chain* chain = traces.add_chains();
-    chain->set_chain(traced.chain);
-    chain->set_point(traced.point);
-    chain->mutable_steps()->Add(traced.steps.begin(), traced.steps.end());
-    chain->mutable_values()->Add(traced.values.begin(), traced.values.end());
+    *traces.add_chains() = Written<v1::Traces::Chain>(traced);
   }
   return traces;
 }
 
-v1::DatasetRowValues RenderRows(const RowValues& rows) {
-  v1::DatasetRowValues values;
-  values.set_type(ToProto(rows.type));
-  values.mutable_shape()->Add(rows.shape.begin(), rows.shape.end());
-  values.set_inputs(rows.inputs);
-  values.mutable_labels()->Add(rows.labels.begin(), rows.labels.end());
-  values.mutable_targets()->Add(rows.targets.begin(), rows.targets.end());
-  return values;
-}
+v1::DatasetRowValues RenderRows(const RowValues& rows) { return Written<v1::DatasetRowValues>(rows); }
 
 v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases) {
   v1::Snapshot rendered;

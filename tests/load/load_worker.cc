@@ -21,8 +21,8 @@ bool MayRepeat(const absl::Status& status) {
 
 ProgressUpload NextUpload(int64_t step, int64_t draws) {
   ProgressUpload upload;
-  upload.step = step + std::max(kStepsPerCommit, draws);
-  upload.resume_point = std::string(kResumeBytes, static_cast<char>('a' + step % 26));
+  upload.commit.resume_point.step = step + std::max(kStepsPerCommit, draws);
+  upload.commit.resume_point.inline_bytes = std::string(kResumeBytes, static_cast<char>('a' + step % 26));
   for (int64_t i = 1; i <= draws; ++i) {
     upload.draws.push_back({step + i, 1, {std::vector<float>(kParameters, static_cast<float>(step + i))}});
   }
@@ -115,10 +115,10 @@ void LoadWorker::Commit(const ChainId& id) {
     place = {store_incarnation_, {id, chain.epoch}, {DrawKind::kTheta}, {{"theta", {kParameters}, 0}},
              chain.num_draws,    chain.last_digest};
     upload = NextUpload(chain.step, options_.draws);
-    if (chain.hand_back) upload.ends_as = ChainState::kPending;
+    if (chain.hand_back) upload.commit.ends_as = ChainState::kPending;
   }
   const absl::Duration began = clock_->Monotonic();
-  EncodedUpload encoded = EncodeUpload(place, std::move(upload));
+  ProgressUpload encoded = EncodeUpload(place, std::move(upload));
   encoded.commit.author.worker = options_.id;
   encoded.commit.incarnation = options_.id + "-1";
   if (encoded.segment_bytes == nullptr) return Send(encoded.commit, began);

@@ -309,15 +309,16 @@ void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> end
     if (auto held = part->batch->GiveUpHeld(row->lease.chain.index)) AddDraw(*std::move(held), row);
   }
   ProgressUpload upload;
-  upload.step = row->step;
+  ProgressCommit& commit = upload.commit;
+  commit.resume_point.step = row->step;
   row->saved_at = clock_->Monotonic();
-  upload.resume_point = row->parked ? *row->parked : part->batch->SaveResumePoint(row->lease.chain.index);
+  commit.resume_point.inline_bytes = row->parked ? *row->parked : part->batch->SaveResumePoint(row->lease.chain.index);
   upload.draws = std::exchange(row->draft, {});
-  upload.stats = row->stats;
-  upload.trace = std::exchange(row->trace, {});
-  KeepNewest(&upload.trace);
-  upload.ends_as = ends_as;
-  upload.reason = reason;
+  commit.stats = row->stats;
+  commit.trace = std::exchange(row->trace, {});
+  KeepNewest(&commit.trace);
+  commit.ends_as = ends_as;
+  commit.reason = reason;
   row->saved_step = row->step;
   row->unsent = std::move(upload);
   if (ends_as) {

@@ -45,13 +45,13 @@ inline bool HeldBy(const ChainRow& row, int64_t epoch, const std::string& worker
 
 struct JobRow {
   int64_t sequence = 0;  // by creation, never reused
-  std::string id;
+  std::string id;        // name and suffix, never used again
   std::string tenant = kDefaultTenant;
-  std::string request_id;  // empty: none
-  std::shared_ptr<const JobPlan> plan;
-  JobIntent intent = JobIntent::kRun;
+  std::string request_id;               // empty: none
+  std::shared_ptr<const JobPlan> plan;  // shared, never changes
+  JobIntent intent = JobIntent::kRun;   // as users asked
   absl::Time created_at;
-  std::optional<absl::Time> finished_at;
+  std::optional<absl::Time> finished_at;   // none while the state may still change
   std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, and why
   int32_t asked_chains = 0;                // of the job as it was created, if chains were added since
 };

@@ -18,6 +18,13 @@ struct RowValues {
   std::string inputs;           // dense, row-major, little-endian
   std::vector<int32_t> labels;  // [n]; or
   std::vector<float> targets;   // [n]
+  static void Fields(auto& self, auto&& visit) {
+    visit("type", self.type);
+    visit("shape", self.shape);
+    visit("inputs", self.inputs);
+    visit("labels", self.labels);
+    visit("targets", self.targets);
+  }
 };
 
 // At most as many rows as one message carries; the same row may be asked for twice. Reads each object that has one of

@@ -105,9 +105,9 @@ class ShardPredictStreamTest : public ::testing::Test {
     plan->model.kind = BuiltinModel{"mlp", {}};
     request.plan = plan;
     ProgressUpload upload;
-    upload.step = 1;
+    upload.commit.resume_point.step = 1;
     upload.draws.push_back({1, 1, {{1, 2}}});
-    const EncodedUpload encoded = EncodeUpload(
+    const ProgressUpload encoded = EncodeUpload(
         {"store", {{"job-a", 0}, 1}, {DrawKind::kTheta}, {{"theta", {2}, 0, 1}}, 0, FirstParentDigest()}, upload);
     coordinator_.blobs[encoded.commit.segment->object.name] = *encoded.segment_bytes;
     request.chains = {{{"job-a", 0}, {*encoded.commit.segment}, 0, 1}};

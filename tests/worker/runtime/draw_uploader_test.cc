@@ -40,8 +40,8 @@ class DrawUploaderTest : public ::testing::Test {
   // `count` draws, one a step, up to `step`.
   static ProgressUpload Upload(int64_t step, int64_t count) {
     ProgressUpload upload;
-    upload.step = step;
-    upload.resume_point = "state at " + std::to_string(step);
+    upload.commit.resume_point.step = step;
+    upload.commit.resume_point.inline_bytes = "state at " + std::to_string(step);
     for (int64_t s = step - count + 1; s <= step; ++s) {
       const std::vector<float> theta(8, static_cast<float>(s));
       upload.draws.push_back({s, 1, {theta, theta}});
@@ -229,7 +229,7 @@ TEST_F(DrawUploaderTest, CommitsSayWhichStoreTheirLeaseIsOf) {
 
 TEST_F(DrawUploaderTest, EndsTheLeaseWithItsLastCommit) {
   ProgressUpload last = Upload(4, 2);
-  last.ends_as = ChainState::kSucceeded;
+  last.commit.ends_as = ChainState::kSucceeded;
   uploader_.Offer(lease_, &last);
   executor_.RunUntilIdle();
   EXPECT_EQ(chain().state, ChainState::kSucceeded);

@@ -22,9 +22,9 @@ class ServingMemory : public ::testing::Test {
   ServingMemory() {
     for (int32_t index = 0; index < kChains; ++index) {
       ProgressUpload upload;
-      upload.step = 1;
+      upload.commit.resume_point.step = 1;
       upload.draws.push_back({1, 1, {{0.5f, -0.5f, 0.25f, 1.0f / static_cast<float>(index + 1)}}});
-      const EncodedUpload encoded = EncodeUpload(
+      const ProgressUpload encoded = EncodeUpload(
           {"store", {{"job", index}, 1}, {DrawKind::kTheta}, {{"theta", {4}, 0, 1}}, 0, FirstParentDigest()}, upload);
       chains_.push_back({{"job", index}, {*encoded.commit.segment}, 0, 1});
       server_.blobs[encoded.commit.segment->object.name] = *encoded.segment_bytes;

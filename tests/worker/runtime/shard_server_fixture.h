@@ -129,12 +129,12 @@ class ShardServerTest : public ::testing::Test {
     DigestHex parent = FirstParentDigest();
     for (int64_t first = 0; first < 4; first += 2) {
       ProgressUpload upload;
-      upload.step = first + 2;
+      upload.commit.resume_point.step = first + 2;
       for (int64_t i = first; i < first + 2; ++i) {
         const float step = static_cast<float>(i + 1);
         upload.draws.push_back({i + 1, 1, {{step, 0}, {10 * step, 0}}});
       }
-      const EncodedUpload encoded = EncodeUpload(
+      const ProgressUpload encoded = EncodeUpload(
           {"store", {chain.chain, 1}, {DrawKind::kTheta, DrawKind::kThetaA}, {{"theta", {2}, 0, 1}}, first, parent},
           upload);
       chain.segments.push_back(*encoded.commit.segment);

@@ -20,7 +20,7 @@ struct DrawUploader::Flight {
   const uint64_t lane;  // its number
   const SegmentPlace place;
   const int64_t queued_bytes;
-  EncodedUpload encoded;
+  ProgressUpload encoded;
   Stage stage = Stage::kSegment;
   int object_failures = 0;
   bool commit_may_have_landed = false;
@@ -149,7 +149,7 @@ void DrawUploader::StartNext(const LeaseRef& lease) {
 
 void DrawUploader::Send(const std::shared_ptr<Flight>& flight) {
   if (!IsOpen(*flight)) return;
-  const EncodedUpload& encoded = flight->encoded;
+  const ProgressUpload& encoded = flight->encoded;
   if (flight->stage == Flight::Stage::kSegment && encoded.segment_bytes == nullptr) {
     flight->stage = Flight::Stage::kResumePoint;
   }

@@ -27,48 +27,35 @@ Segment DescribeSegment(const SegmentContent& content, const EncodedSegment& enc
 }  // namespace
 
 int64_t ProgressUpload::size_bytes() const {
-  size_t bytes = resume_point.size();
+  size_t bytes = commit.resume_point.inline_bytes.size();
   for (const Draw& draw : draws) {
     for (const auto& theta : draw.theta) bytes += theta.size() * sizeof(float);
   }
-  return static_cast<int64_t>(bytes);
-}
-
-int64_t EncodedUpload::size_bytes() const {
-  size_t bytes = commit.resume_point.inline_bytes.size();
   if (segment_bytes) bytes += segment_bytes->size();
   if (resume_bytes) bytes += resume_bytes->size();
   return static_cast<int64_t>(bytes);
 }
 
-EncodedUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
-  EncodedUpload encoded;
-  ProgressCommit& commit = encoded.commit;
+ProgressUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
+  ProgressCommit& commit = upload.commit;
   commit.store_incarnation = place.store_incarnation;
   commit.chain = place.lease.chain;
   commit.lease_epoch = place.lease.epoch;
-  commit.stats = upload.stats;
-  commit.trace = std::move(upload.trace);
-  commit.ends_as = upload.ends_as;
-  commit.reason = std::move(upload.reason);
-  commit.resume_point.step = upload.step;
-  commit.resume_point.sha256 = Sha256Hex(upload.resume_point);
-  const auto resume_size = static_cast<int64_t>(upload.resume_point.size());
-  if (resume_size < limits::kInlineResumePointBytes) {
-    commit.resume_point.inline_bytes = std::move(upload.resume_point);
-  } else {
-    commit.resume_point.object = {
-        ResumeObjectName(place.store_incarnation, place.lease.chain, place.lease.epoch, commit.resume_point.sha256),
-        resume_size, commit.resume_point.sha256};
-    encoded.resume_bytes = std::make_shared<const std::string>(std::move(upload.resume_point));
+  ResumePoint& point = commit.resume_point;
+  point.sha256 = Sha256Hex(point.inline_bytes);
+  const auto resume_size = static_cast<int64_t>(point.inline_bytes.size());
+  if (resume_size >= limits::kInlineResumePointBytes) {
+    point.object = {ResumeObjectName(place.store_incarnation, commit.chain, commit.lease_epoch, point.sha256),
+                    resume_size, point.sha256};
+    upload.resume_bytes = std::make_shared<const std::string>(std::exchange(point.inline_bytes, {}));
   }
-  if (upload.draws.empty()) return encoded;
-  SegmentContent content{place.lease.chain, place.first_index, place.parent_digest, place.kinds,
-                         std::move(upload.draws)};
+  if (upload.draws.empty()) return upload;
+  SegmentContent content{commit.chain, place.first_index, place.parent_digest, place.kinds,
+                         std::exchange(upload.draws, {})};
   EncodedSegment segment = EncodeSegment(content, place.parameters);
   commit.segment = DescribeSegment(content, segment, place);
-  encoded.segment_bytes = std::make_shared<const std::string>(std::move(segment.bytes));
-  return encoded;
+  upload.segment_bytes = std::make_shared<const std::string>(std::move(segment.bytes));
+  return upload;
 }
 
 }  // namespace chainfleet

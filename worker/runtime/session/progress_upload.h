@@ -17,15 +17,14 @@ namespace chainfleet {
 // The resume point stands at `step`, at or after the last draw and before any later one: no worker re-runs a committed
 // draw.
 struct ProgressUpload {
-  int64_t step = 0;
-  std::string resume_point;
-  std::vector<Draw> draws;  // one segment; empty: the resume point alone
-  ChainStats stats;
-  ChainTrace trace;                   // of the steps since the upload before
-  std::optional<ChainState> ends_as;  // on the last one under the lease
-  std::string reason;
+  // Until it is encoded, resume_point.inline_bytes holds the whole state, however large, and there is no segment.
+  ProgressCommit commit;
+  std::vector<Draw> draws;  // of one segment; empty: the resume point alone
+  // Of an encoded one; the objects are put first, then the commit that names them.
+  std::shared_ptr<const std::string> segment_bytes;  // of commit.segment->object; null without a segment
+  std::shared_ptr<const std::string> resume_bytes;   // of commit.resume_point.object; null when inline
 
-  int64_t size_bytes() const;
+  int64_t size_bytes() const;  // of the draws or of everything sent
 };
 
 // Where the next segment of a chain goes: what the committed ones before it fix.
@@ -38,15 +37,7 @@ struct SegmentPlace {
   DigestHex parent_digest;
 };
 
-// Ready to send: the objects are put first, then the commit that names them.
-struct EncodedUpload {
-  ProgressCommit commit;
-  std::shared_ptr<const std::string> segment_bytes;  // of commit.segment->object; null without a segment
-  std::shared_ptr<const std::string> resume_bytes;   // of commit.resume_point.object; null when inline
-  int64_t size_bytes() const;                        // of everything sent
-};
-
 // Encodes and digests: as much work as the draws are long, so off the device's thread.
-EncodedUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload);
+ProgressUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload);
 
 }  // namespace chainfleet

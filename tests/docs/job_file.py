@@ -81,6 +81,8 @@ def _number(text, constants):
 def _bounds_in_words(text, constants):
     text = constants.get(text, text)
     name, inside = re.match(r"(\w+)[({](.*)[)}]$", text).groups()
+    if not inside:  # a rule of messages and records, no bound
+        return ""
     if name == "Bounds":
         parts = dict(re.findall(r"\.(\w+) = (\w+)", inside))
         return f"above {_number(parts['least'], constants)}, at most {_number(parts['most'], constants)}"

@@ -14,9 +14,9 @@ namespace chainfleet {
 namespace {
 
 constexpr size_t kFewestCharacters = 22, kFewestHexDigits = 32;  // 128 bits
-constexpr unsigned kNoToken = 0;                                 // health checks come without one
+constexpr unsigned kNoToken = 0;                                 // health checks need no token
 
-// The right that a method needs, by the longest beginning of its name. A method that is not here is refused.
+// The right that a method needs, by the longest prefix of its name. Methods that match no prefix are refused.
 constexpr std::pair<std::string_view, unsigned> kNeeds[] = {
     {"/grpc.health.v1.Health/", kNoToken},
     {"/chainfleet.v1.WorkerService/", kWork},
@@ -35,7 +35,7 @@ std::optional<unsigned> NeededBy(std::string_view method) {
   return found == nullptr ? std::nullopt : std::optional(found->second);
 }
 
-// In constant time: the answer must not tell how much of a guess was right.
+// Compares in constant time, so that the response time does not tell how much of a guess was right.
 bool SameSecret(const grpc::string_ref& given, const std::string& wanted) {
   if (given.size() != wanted.size()) return false;
   unsigned difference = 0;
@@ -71,7 +71,7 @@ bool IsStrong(const std::string& token) {
   return token.size() >= (hex ? kFewestHexDigits : kFewestCharacters);
 }
 
-// The words behind a token. INVALID_ARGUMENT.
+// Parses the words after a token. INVALID_ARGUMENT.
 absl::StatusOr<Principal> ReadRights(const std::vector<std::string>& words) {
   Principal principal;
   for (size_t i = 1; i < words.size(); ++i) {
@@ -140,7 +140,7 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
   return tokens;
 }
 
-// Looks at every token: the time taken must not tell which one was near.
+// Compares with every token, so that the response time does not tell which one nearly matched.
 absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, const CallMetadata& metadata) const {
   const std::optional<unsigned> needed = NeededBy(method);
   if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");

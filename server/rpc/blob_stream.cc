@@ -13,8 +13,8 @@
 namespace chainfleet {
 namespace {
 
-// Lives until OnDone; reads run on the executor and hold the shared part, so a cancelled call may be gone before they
-// end.
+// Lives until OnDone. Reads run on the executor and hold only the shared part, because a cancelled call may be gone
+// before a read ends.
 class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
  public:
   BlobStream(BlobStore* blobs, Executor* executor, std::string name, BlobExpectation expected)
@@ -37,7 +37,7 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
   struct Shared {
     Shared(BlobStore* b, std::string n, BlobExpectation e) : blobs(b), name(std::move(n)), expected(std::move(e)) {}
 
-    // The next bytes, empty at the end. One call at a time.
+    // Returns the next bytes, empty at the end. One call at a time.
     absl::StatusOr<std::string> Read(int64_t offset) {
       if (offset == 0 && expected.digest) {
         CHAINFLEET_ASSIGN_OR_RETURN(digest, expected.digest());
@@ -52,7 +52,7 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
                         "DIGEST_MISMATCH");
     }
 
-    // Whoever deletes an object deletes its record first, so a record that is still there has lost its object.
+    // Deletion removes an object's record before the object. If the record still exists, the object was lost.
     absl::Status Missing() const {
       CHAINFLEET_RETURN_IF_ERROR(expected.digest().status());
       expected.mismatch();

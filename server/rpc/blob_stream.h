@@ -1,4 +1,4 @@
-// The bytes of an object down a stream of chunks; the next is read from the store when the last one has left.
+// Streams the bytes of an object in chunks. The next chunk is read from the store when the last one has been sent.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -13,13 +13,14 @@
 
 namespace chainfleet {
 
-// What the bytes are held to. Both run on the executor.
+// The check of a streamed object. Both functions run on the executor.
 struct BlobExpectation {
-  std::function<absl::StatusOr<DigestHex>()> digest;  // first of all; its error ends the stream
-  std::function<void()> mismatch;  // before the stream ends with DATA_LOSS: other bytes, or no object
+  std::function<absl::StatusOr<DigestHex>()> digest;  // called before the first read; its error ends the stream
+  // called before the stream ends with DATA_LOSS: the bytes differ, or the object is gone
+  std::function<void()> mismatch;
 };
 
-// Stores outlive the call. Errors of BlobStore::GetRange end the stream.
+// `blobs` and `executor` outlive the call. Errors of BlobStore::GetRange end the stream.
 grpc::ServerWriteReactor<v1::Chunk>* StreamBlob(BlobStore* blobs, Executor* executor, const std::string& name,
                                                 BlobExpectation expected = {});
 

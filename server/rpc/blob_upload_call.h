@@ -1,5 +1,5 @@
-// PutBlob: checks the lease, collects the bytes, checks size and digest, stores the object off the RPC threads. If the
-// lease has passed meanwhile the chain's objects must be looked through once more.
+// PutBlob: checks the lease, collects the bytes, checks size and digest, and stores the object off the RPC threads. If
+// the lease expired meanwhile, the garbage collector must scan the chain's objects again.
 #pragma once
 
 #include <memory>

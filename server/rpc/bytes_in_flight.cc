@@ -39,7 +39,7 @@ class ReplyBound final : public grpc::experimental::Interceptor {
   void Hold(grpc::experimental::InterceptorBatchMethods* hooks) {
     const auto* message = static_cast<const google::protobuf::Message*>(hooks->GetSendMessage());
     if (message == nullptr) return;
-    const int64_t bytes = 2 * static_cast<int64_t>(message->ByteSizeLong());  // with its serialised copy
+    const int64_t bytes = 2 * static_cast<int64_t>(message->ByteSizeLong());  // with the serialised copy
     if (bytes <= limits::kFreeBytes) return;
     held_ = bytes_->Hold(call_->server_context()->peer(), bytes);
     if (held_ != nullptr) return;

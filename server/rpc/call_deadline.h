@@ -1,4 +1,4 @@
-// How long a call may take, and whether it has taken as long.
+// The time that a call has left, and whether the client's deadline has passed.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,18 +10,20 @@
 
 namespace chainfleet {
 
-// What is left until the client's deadline, at most `bound`.
+// Returns the time until the client's deadline, at most `bound`.
 inline absl::Duration TimeLeft(const grpc::CallbackServerContext& context, const Clock& clock, absl::Duration bound) {
   return std::clamp(absl::FromChrono(context.deadline()) - clock.Wall(), absl::ZeroDuration(), bound);
 }
 
-// The client's deadline of a call that has just begun, to tell a client that waited in vain from one that went away.
+// The client's deadline of a call that has just begun. It tells a client whose deadline passed from one that
+// disconnected.
 class ClientDeadline {
  public:
   ClientDeadline(const grpc::CallbackServerContext& context, const Clock& clock)
       : clock_(&clock), began_(clock.Monotonic()), given_(absl::FromChrono(context.deadline()) - clock.Wall()) {}
 
-  // Also when the client's own clock says so a little earlier: a deadline on the wire is rounded up, by 1 % at most.
+  // True also if the client's own clock reaches the deadline a little earlier: gRPC rounds a deadline up by at most 1
+  // %.
   bool HasPassed() const { return clock_->Monotonic() - began_ >= given_ - given_ / 100 - kSlack; }
 
  private:

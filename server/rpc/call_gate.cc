@@ -28,7 +28,7 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
   Parts(const Clock* c, Executor* e, const Authenticator* a, ServerMetrics* m, std::function<FrontDoor*()> d)
       : clock(c), executor(e), auth(a), metrics(m), door(std::move(d)) {}
 
-  // From now on as long as something is received.
+  // Watches, every kReceiveInterval, until no request is being received.
   void WatchRequests() {
     if (watching.exchange(true)) return;
     executor->ScheduleAfter(limits::kReceiveInterval, [gate = weak_from_this()] {
@@ -72,7 +72,7 @@ void Refuse(const HandlerParameter& call, const absl::Status& status) {
   refusing.RunHandler(call);
 }
 
-// A call that waits for its request. Made by new; it deletes itself when the request is there, or will not come.
+// A call that waits for its request. Created with new; it deletes itself when the request arrives or the call ends.
 class Receipt final : public grpc_completion_queue_functor {
  public:
   Receipt(Parts* gate, MethodHandler* method, const HandlerParameter& call)
@@ -101,7 +101,7 @@ class Receipt final : public grpc_completion_queue_functor {
     const std::unique_ptr<Receipt> self(this);
     const absl::Status dropped = gate_->receiving.End(id_);
     if (payload_ == nullptr) {
-      // The client of a dropped call has its status already. The call must not count as one that its client cancelled.
+      // The client of a dropped call already has its status. The call must not count as one that its client cancelled.
       return Refuse(call_,
                     dropped.ok() ? absl::CancelledError("the call ended before its request was whole") : dropped);
     }
@@ -116,7 +116,7 @@ class Receipt final : public grpc_completion_queue_functor {
     if (payload_->type == GRPC_BB_RAW && payload_->data.raw.compression != GRPC_COMPRESS_NONE) {
       return absl::UnimplementedError("this server takes no compressed requests: send them without compression");
     }
-    // With the message that is made of it.
+    // Twice the size: the bytes and the message that is parsed from them.
     room_ = gate_->bytes.Hold(peer_, 2 * static_cast<int64_t>(grpc_byte_buffer_length(payload_)));
     if (room_ != nullptr) return absl::OkStatus();
     return WithReason(
@@ -125,14 +125,14 @@ class Receipt final : public grpc_completion_queue_functor {
         "QUEUE_FULL");
   }
 
-  // Goes on as gRPC does with a request that it has read itself.
+  // Continues as gRPC does with a request that it has read itself.
   void Hand() {
     grpc::Status parsed;
     void* state = nullptr;
     void* const request = method_->Deserialize(call_.call->call(), payload_, &parsed, &state);
     if (!parsed.ok()) {
-      // A unary method has a state, which is left to us. Release is virtual and has the same place in the holder of any
-      // two messages.
+      // A unary method leaves its state to the caller. Release is virtual and has the same vtable slot in the holder of
+      // any two messages.
       using Holder = grpc::MessageHolder<google::protobuf::Message, google::protobuf::Message>;
       if (state != nullptr) static_cast<Holder*>(state)->Release();
       return Refuse(call_, absl::InvalidArgumentError("the request is no message of this method: check its bytes "
@@ -143,7 +143,7 @@ class Receipt final : public grpc_completion_queue_functor {
     hooks.SetReverse();
     hooks.AddInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::POST_RECV_MESSAGE);
     hooks.SetRecvMessage(request, nullptr);
-    hooks.RunInterceptors([] {});  // ours do not wait
+    hooks.RunInterceptors([] {});  // our interceptors finish synchronously
     method_->RunHandler({call_.call, call_.server_context, request, grpc::Status(), state,
                          [room = room_, end = call_.call_requester] { end(); }});
   }
@@ -192,7 +192,7 @@ class GuardedService final : public grpc::Service {
     for (int i = 0; i < contract.method_count(); ++i) {
       const google::protobuf::MethodDescriptor& method = *contract.method(i);
       paths_.push_back(absl::StrCat("/", contract.full_name(), "/", method.name()));
-      // gRPC leaves the reading to the methods that it takes for streams.
+      // gRPC lets streaming methods read their requests themselves.
       const auto type = method.client_streaming() && !method.server_streaming()
                             ? grpc::internal::RpcMethod::CLIENT_STREAMING
                             : grpc::internal::RpcMethod::BIDI_STREAMING;

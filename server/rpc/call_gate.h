@@ -1,4 +1,4 @@
-// The way into all services: headers and token come first, then room for the request, then the request.
+// Admission of calls to all services: first headers and token, then room for the request, then the request itself.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,27 +16,27 @@
 
 namespace chainfleet {
 
-// gRPC reads the whole request of a unary call before it asks the service. A guarded service is asked when the headers
-// are there: until the call is let in, the HTTP/2 window of its stream holds the client back.
+// gRPC reads the whole request of a unary call before it calls the service. A guarded service is called as soon as the
+// headers have arrived. Until the gate admits the call, the HTTP/2 window of its stream holds the client back.
 class CallGate {
  public:
-  // All outlive the gate, and the gate outlives the server. `door`: where the server's connections came in, if there is
-  // one by then; any thread asks.
+  // All arguments outlive the gate, and the gate outlives the server. `door` returns the FrontDoor of the server's
+  // connections, null until the server has one; any thread calls it.
   CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics,
            std::function<FrontDoor*()> door);
   ~CallGate();
 
-  // Returns the service to register instead of `service`, a callback service that outlives it. `name` is the full name
-  // of the service in its proto. Calls are refused
-  // - without a token that the server knows: UNAUTHENTICATED, before a byte of the request is read, and slowly for a
-  //   host that goes on;
-  // - whose request is compressed (UNIMPLEMENTED), is not whole in time (DEADLINE_EXCEEDED) or is no message of the
-  //   method (INVALID_ARGUMENT);
-  // - without room for their request: RESOURCE_EXHAUSTED / QUEUE_FULL.
+  // Returns the service to register instead of `service`, a callback service that outlives it. `name` is the full proto
+  // name of the service. A call is refused
+  // - without a known token: UNAUTHENTICATED, before a byte of the request is read, and ever more slowly for a host
+  //   that repeats it;
+  // - if its request is compressed (UNIMPLEMENTED), does not arrive in time (DEADLINE_EXCEEDED) or is not a message of
+  //   the method (INVALID_ARGUMENT);
+  // - if there is no room for its request: RESOURCE_EXHAUSTED / QUEUE_FULL.
   std::unique_ptr<grpc::Service> Guard(grpc::Service* service, const std::string& name);
 
-  // The first interceptor of the server: it bounds replies, and cuts the connection of a client that cancels calls in
-  // masses.
+  // The first interceptor of the server: it bounds replies and cuts the connection of a client that cancels too many
+  // calls.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> BoundReplies();
 
   struct Parts;

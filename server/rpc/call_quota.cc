@@ -15,7 +15,7 @@ class CallsInFlight {
  public:
   explicit CallsInFlight(int64_t most) : most_(most) {}
 
-  // False if the tenant has as many as it may.
+  // Counts a call. False if the tenant is over its bound.
   bool Enter(const std::string& tenant) {
     MutexLock lock(&mutex_);
     return ++calls_[tenant] <= most_;
@@ -32,7 +32,7 @@ class CallsInFlight {
   std::map<std::string, int64_t> calls_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
-// Of one call, until it is over.
+// Counts one call until it is over.
 class QuotaInterceptor final : public grpc::experimental::Interceptor {
  public:
   QuotaInterceptor(const char* method, const Authenticator* auth, std::shared_ptr<CallsInFlight> calls)

@@ -1,4 +1,4 @@
-// How many calls of one tenant a server has at a time, counted by an interceptor.
+// An interceptor that bounds the calls of one tenant in flight.
 #pragma once
 
 #include <grpcpp/support/server_interceptor.h>
@@ -10,10 +10,9 @@
 
 namespace chainfleet {
 
-// Marks every call of a tenant beyond the `most` that it has in flight; Authenticator::CallerOf refuses a marked call
-// as RESOURCE_EXHAUSTED / TENANT_LIMIT. Streams count until they end, calls of workers do not count; without
-// tokens nobody's do, because strangers would use up the one tenant's calls. `auth` outlives
-// the server.
+// Marks each call of a tenant that already has `most` calls in flight. Authenticator::CallerOf refuses a marked call as
+// RESOURCE_EXHAUSTED / TENANT_LIMIT. A stream counts until it ends. Calls of workers do not count. Without tokens no
+// call counts, because strangers would use up the calls of the only tenant. `auth` outlives the server.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallQuota(const Authenticator* auth,
                                                                                      int64_t most);
 

@@ -27,7 +27,7 @@ using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using grpc::experimental::InterceptionHookPoints;
 
-// For a user: what workers do changes something all the time.
+// Changes that users make. Workers change something with every call.
 bool ChangesSomething(const MethodDescriptor* method) {
   constexpr std::array kReads = {"Get", "List", "Watch", "Read", "Predict", "Evaluate"};
   if (method == nullptr || method->file()->package() != "chainfleet.v1") return false;
@@ -39,12 +39,12 @@ LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return ChangesSomething(method) ? LogLevel::kInfo : LogLevel::kDebug;
-    case absl::StatusCode::kUnauthenticated:  // the gate tells of them, with the peer and not each (call_gate.h)
-    case absl::StatusCode::kCancelled:        // clients and workers go away as they please
+    case absl::StatusCode::kUnauthenticated:  // call_gate.h logs these, by peer and at a limited rate
+    case absl::StatusCode::kCancelled:        // clients and workers may disconnect at any time
       return LogLevel::kDebug;
-    case absl::StatusCode::kAborted:  // a worker's newer call takes the place of one that is held
+    case absl::StatusCode::kAborted:  // a worker's newer call replaces a pending one
       return ReasonOf(status) == "STALE_SEQ" ? LogLevel::kDebug : LogLevel::kInfo;
-    case absl::StatusCode::kUnavailable: {  // a standby says it to all who ask, an ending server to all who listen
+    case absl::StatusCode::kUnavailable: {  // a standby and a server that shuts down send it to every caller
       const std::string reason = ReasonOf(status);
       return reason == "NOT_LEADER" ? LogLevel::kDebug : reason.empty() ? LogLevel::kInfo : LogLevel::kWarning;
     }
@@ -59,10 +59,10 @@ LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
   }
 }
 
-// What a request is about, by the names that the contracts use everywhere.
+// The ids that a request is about, under the field names that all logs use.
 class Subject {
  public:
-  // The later word counts: a reply has ids where its request may have names.
+  // Later values win: a reply has ids where its request may have names.
   void Take(const Message& message) {
     const Descriptor* type = message.GetDescriptor();
     if (type == v1::Job::descriptor()) Put("job", static_cast<const v1::Job&>(message).id());
@@ -91,7 +91,7 @@ class Subject {
   const std::vector<LogField>& fields() const { return fields_; }
 
  private:
-  // Null unless it is set.
+  // Null unless the field is set.
   static const FieldDescriptor* Field(const Message& message, const char* name, FieldDescriptor::CppType type) {
     const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
     const bool is_it = field != nullptr && !field->is_repeated() && field->cpp_type() == type;
@@ -106,7 +106,7 @@ class Subject {
   std::vector<LogField> fields_;
 };
 
-// Of one RPC. The hooks that write members are the first and the last of all.
+// Records one RPC. Its first and last hooks are the only ones that write members.
 class Interceptor final : public grpc::experimental::Interceptor {
  public:
   Interceptor(const char* path, const Clock* clock, std::string made_id, ServerMetrics* metrics)
@@ -120,7 +120,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* hooks) override {
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) Begin(hooks);
-    // A request comes after the headers were let in (call_gate.h). The parts of an upload are not looked at.
+    // The gate has let the headers in before a request arrives (call_gate.h). The parts of an upload are skipped.
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) && method_ != nullptr &&
         !method_->client_streaming()) {
       Take(hooks->GetRecvMessage());
@@ -137,7 +137,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
     CallMetadata* metadata = hooks->GetRecvInitialMetadata();
     if (std::string given = GivenRequestId(*metadata); !given.empty()) id_ = std::move(given);
     metadata->erase(kRequestIdHeader);
-    metadata->emplace(kRequestIdHeader, id_);  // refers to ours, which lives as long as the call
+    metadata->emplace(kRequestIdHeader, id_);  // refers to our copy, which lives as long as the call
     metadata->erase(kMethodHeader);
     metadata->emplace(kMethodHeader, path_);
   }
@@ -159,7 +159,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
     Log(level, status.ok() ? "call answered" : "call failed", fields);
   }
 
-  // Methods of our contracts have messages of generated classes, and those are Messages first of all. Null: none.
+  // Methods of our own protos have generated messages whose first base is Message. Null: no message.
   void Take(const void* message) {
     if (IsOurs(method_) && message != nullptr) subject_.Take(*static_cast<const Message*>(message));
   }

@@ -1,4 +1,4 @@
-// Gives every RPC its id, counts and logs how it ended, whatever its service, by an interceptor.
+// An interceptor that gives every RPC an id, and counts and logs how it ended.
 #pragma once
 
 #include <grpcpp/support/server_interceptor.h>
@@ -12,12 +12,13 @@
 
 namespace chainfleet {
 
-// What a ServerBuilder takes. The id is what the client gave (request_id.h) or made from `ids`; handlers find it by
-// RequestIdOf, clients in the initial and trailing metadata as x-request-id and in an error's RequestInfo.
+// Returns the interceptor for a ServerBuilder. A call's id is the one that the client gave (request_id.h), or is made
+// from `ids`. Handlers read it with RequestIdOf; clients find it in the initial and trailing metadata as x-request-id
+// and in an error's RequestInfo.
 //
-// Logged are {request, method, code, duration_ms} and what the messages name of job, chain, lease_epoch, worker and
-// evaluation: calls that fail for a reason of the server's as warnings, others that fail and those that change
-// something for a user as info, the rest as debug. `metrics` may be null; what is given outlives the server.
+// Each line has {request, method, code, duration_ms} and the job, chain, lease_epoch, worker and evaluation that the
+// messages name. Levels: warning for calls that fail because of the server; info for other failures and for calls that
+// change something for a user; debug for the rest. `metrics` may be null. The arguments outlive the server.
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
     const Clock* clock, RngKey ids, ServerMetrics* metrics);
 

@@ -1,4 +1,4 @@
-// Connections whose clients cancel calls in masses.
+// Finds connections whose clients cancel too many calls.
 #pragma once
 
 #include <map>
@@ -9,10 +9,10 @@
 
 namespace chainfleet {
 
-// Thread-safe. It remembers connections for one window.
+// Remembers connections for one window. Thread-safe.
 class CancelledCalls {
  public:
-  // At most `most` calls of a connection in each `window`.
+  // Allows `most` cancelled calls of a connection in each `window`.
   CancelledCalls(int most, absl::Duration window) : most_(most), window_(window) {}
 
   // Counts a call of `connection` that was cancelled at `now`. True for the first call beyond the bound.

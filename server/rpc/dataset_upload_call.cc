@@ -22,7 +22,7 @@ absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
       return upload_->Begin(message.header().name(), message.header().num_files(),
                             {message.header().target(), message.header().target_type() == v1::FLOAT32_TARGETS});
     case v1::PutDatasetRequest::kFile:
-      // Refused before the files that follow are sent.
+      // Refuse a URI before the client sends the files that follow.
       if (!message.file().uri().empty()) CHAINFLEET_RETURN_IF_ERROR(parts_.dataset_roots->Check(message.file().uri()));
       return upload_->StartFile(message.file().file_name(), message.file().size_bytes(), message.file().uri());
     case v1::PutDatasetRequest::kData:

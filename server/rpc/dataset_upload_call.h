@@ -1,5 +1,5 @@
-// PutDataset: collects the files, then reads those named by URI, decodes, stores and registers all off the RPC threads.
-// Whose client has gone meanwhile is neither read nor decoded.
+// PutDataset: collects the files, reads the files that are named by URI, then decodes, stores and registers the data
+// set off the RPC threads. Reading and decoding stop if the client has disconnected.
 #pragma once
 
 #include <memory>

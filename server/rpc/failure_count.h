@@ -1,4 +1,4 @@
-// A prediction that fails counts too, under a version that clients can name.
+// Counts failed predictions, under a version that clients can name.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace chainfleet {
 
-// Made when a call for `version` (0: the newest) of `job` arrives, and counted once if it is refused or fails, wherever
-// that is. Where none was asked for it counts under the newest there was; 0 while the job has none.
+// Created when a call for `version` of `job` arrives; counts the call once if it is refused or fails at any later
+// point. Version 0 counts under the newest version at arrival, or under 0 while the job has none.
 class FailureCount {
  public:
   FailureCount(const ServiceParts& parts, const JobBrief& job, int64_t version)
@@ -20,7 +20,7 @@ class FailureCount {
 
   void Count() const { statistics_->CountFailure(job_, version_, clock_->Wall(), clock_->Monotonic() - arrived_); }
 
-  // Counts, and ends the call with `status`.
+  // Counts the failure and ends the call with `status`.
   template <typename Answer>
   void Fail(const Answer& answer, const absl::Status& status) const {
     Count();

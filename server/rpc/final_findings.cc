@@ -10,8 +10,8 @@
 namespace chainfleet {
 namespace {
 
-// Names and texts of parts are part of the store's format: the first is a v1.Job of diagnostics and chains' statistics,
-// the others are a v1.Traces each.
+// The names and contents of parts belong to the store's format: the summary is a v1.Job with diagnostics and chain
+// statistics, and each other part is a v1.Traces.
 constexpr char kSummary[] = "summary";
 std::string TracesPart(const std::string& quantity) { return "traces of " + quantity; }
 

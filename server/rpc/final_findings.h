@@ -1,5 +1,5 @@
-// What an ended job leaves to be looked at: its diagnostics, its chains' last statistics and their traces. Kept in the
-// state store, so that a restart or another leader shows the same.
+// The findings of an ended job: its diagnostics, the last statistics of its chains and their traces. They are kept in
+// the state store, so that a restart or another leader shows the same.
 #pragma once
 
 #include <functional>
@@ -17,23 +17,23 @@
 
 namespace chainfleet {
 
-// Thread-safe. What it is made over outlives it and the tasks that it leaves on the executor.
+// Thread-safe. The arguments outlive this object and the tasks that it leaves on the executor.
 class FinalFindings {
  public:
   FinalFindings(Executor* executor, StateStore* store, TraceTable* traces)
       : executor_(executor), store_(store), traces_(traces) {}
 
-  // For DispatcherOptions::on_job_end: keeps what is known of the job once its traces are settled.
+  // For DispatcherOptions::on_job_end: stores the job's findings once its traces are settled.
   void OnJobEnd(const JobView& job, KeepFindings keep);
 
-  // Runs `kept` on the executor once nothing of the job is on its way to the store: soon, if nothing is.
+  // Runs `kept` on the executor once no findings of the job are being stored; at once if none are.
   void WhenKept(const std::string& job, std::function<void()> kept);
 
-  // The job with its chains and diagnostics; of an ended one as the store has them, and as memory has them if it ended
-  // under an older release. May block; the store's errors.
+  // Renders the job with its chains and diagnostics. The findings of an ended job come from the store, or from memory
+  // if the job ended under an older release. May block; returns the store's errors.
   absl::StatusOr<v1::Job> Render(JobView job) const;
 
-  // Likewise. As TraceTable::TracesOf.
+  // As TraceTable::TracesOf, from the store if the job has ended. May block.
   absl::StatusOr<v1::Traces> TracesOf(const JobView& job, const std::string& quantity) const;
 
  private:
@@ -44,7 +44,8 @@ class FinalFindings {
   StateStore* const store_;
   TraceTable* const traces_;
   Mutex mutex_;
-  std::map<std::string, std::vector<std::function<void()>>> waiting_ CHAINFLEET_GUARDED_BY(mutex_);  // of ended jobs
+  // callbacks by ended job
+  std::map<std::string, std::vector<std::function<void()>>> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace chainfleet

@@ -42,7 +42,7 @@ std::string NumericHost(const sockaddr_storage& address, socklen_t size) {
   return host;
 }
 
-// As gRPC writes it.
+// Formats an address as gRPC does.
 std::string PeerName(const sockaddr_storage& address, const std::string& host) {
   const auto& six = reinterpret_cast<const sockaddr_in6&>(address);  // the port has the same place in both
   const int port = ntohs(six.sin6_port);
@@ -51,13 +51,13 @@ std::string PeerName(const sockaddr_storage& address, const std::string& host) {
   return absl::StrCat("ipv6:%5B", host, "%5D:", port);
 }
 
-// Tells an open descriptor from a later one of the same number. 0: it is closed.
+// Tells an open descriptor from a later one with the same number. 0 means closed.
 uint64_t InodeOf(int descriptor) {
   struct stat file {};
   return ::fstat(descriptor, &file) == 0 ? file.st_ino : 0;
 }
 
-// A listening socket, or -1.
+// Returns a listening socket, or -1.
 int ListenOn(const addrinfo& address) {
   const int descriptor =
       ::socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
@@ -93,7 +93,7 @@ DoorLimits DoorLimitsOfProcess() {
           .silence = limits::kSilence};
 }
 
-// Used by one thread, but for what says otherwise.
+// Used by one thread, except where a comment says otherwise.
 class FrontDoor::Connections {
  public:
   Connections(const DoorLimits& limits, const Clock* clock)
@@ -103,13 +103,13 @@ class FrontDoor::Connections {
     for (const Silent& connection : silent_) ::close(connection.descriptor);
     ::close(stop_);
   }
-  // When Run does not run.
+  // Only while Run is not running.
   void CloseListeners() {
     for (const int descriptor : listeners_) ::close(descriptor);
     listeners_.clear();
   }
 
-  // `port` "0": the first address takes a free one and the others take the same.
+  // With `port` "0" the first address takes a free port and the others take the same one.
   bool Listen(const std::string& host, std::string port) {
     addrinfo wanted{};
     wanted.ai_socktype = SOCK_STREAM;
@@ -123,7 +123,7 @@ class FrontDoor::Connections {
       all = descriptor >= 0;
       if (!all) break;
       listeners_.push_back(descriptor);
-      SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);  // connections inherit both
+      SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);  // connections inherit both options
       SetOption(descriptor, SOL_SOCKET, SO_RCVBUF, limits::kReceiveBufferBytes);
       port_ = PortOf(descriptor);
     }
@@ -154,7 +154,7 @@ class FrontDoor::Connections {
     return static_cast<int64_t>(info.tcpi_bytes_received);
   }
 
-  // Any thread: Run returns.
+  // Makes Run return. Any thread.
   void Stop() { ::eventfd_write(stop_, 1); }
 
   void Run() {
@@ -188,7 +188,7 @@ class FrontDoor::Connections {
     bool closed() const { return InodeOf(descriptor) != inode; }
   };
 
-  // -1: gRPC has closed it.
+  // Returns -1 if gRPC has closed the connection.
   int DescriptorOf(const std::string& peer) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto connection = handed_.find(peer);
     return connection == handed_.end() || connection->second.closed() ? -1 : connection->second.descriptor;
@@ -203,7 +203,7 @@ class FrontDoor::Connections {
     }
   }
 
-  // `polled`: stop_, then silent_ in order.
+  // `polled`: stop_, then silent_, in order.
   void LookAtSilent(const std::vector<pollfd>& polled) {
     const absl::Duration now = clock_->Monotonic();
     std::vector<Silent> still;
@@ -219,7 +219,7 @@ class FrontDoor::Connections {
     silent_ = std::move(still);
   }
 
-  // SO_RCVLOWAT: there is a whole preface, or the connection ended.
+  // SO_RCVLOWAT wakes the poll when a whole preface has arrived or the connection has ended.
   void Look(const Silent& connection) {
     char bytes[kPreface.size()];
     const ssize_t got = ::recv(connection.descriptor, bytes, sizeof bytes, MSG_PEEK);
@@ -228,7 +228,7 @@ class FrontDoor::Connections {
     {
       const MutexLock lock(&mutex_);
       Handed& handed = handed_[connection.peer];
-      if (!handed.host.empty()) Leave(handed.host);  // an older connection of this name, closed since
+      if (!handed.host.empty()) Leave(handed.host);  // an older connection of this peer, closed since
       handed = {connection.descriptor, InodeOf(connection.descriptor), connection.host};
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
@@ -282,7 +282,7 @@ class FrontDoor::Connections {
     return handed_.size();
   }
 
-  // The oldest of the host with the most. False: there is none.
+  // Closes the oldest silent connection of the host with the most of them. False if there is none.
   bool CloseASilent() {
     if (silent_.empty()) return false;
     std::map<std::string, int> counts;
@@ -294,7 +294,7 @@ class FrontDoor::Connections {
     return true;
   }
 
-  // gRPC closes its connections without a word.
+  // gRPC does not report the connections that it closes.
   void ForgetClosed() {
     forgot_ = clock_->Monotonic();
     const MutexLock lock(&mutex_);
@@ -322,10 +322,10 @@ class FrontDoor::Connections {
   const int stop_;
   int port_ = 0;
   std::vector<int> listeners_;
-  std::vector<Silent> silent_;  // from the oldest
+  std::vector<Silent> silent_;  // oldest first
   Mutex mutex_;
   std::unordered_map<std::string, Handed> handed_ CHAINFLEET_GUARDED_BY(mutex_);  // by peer; only Run changes it
-  std::map<std::string, int> of_host_;                                            // silent and handed
+  std::map<std::string, int> of_host_;                                            // silent and handed connections
   absl::Duration said_ = -absl::InfiniteDuration(), paused_until_ = -absl::InfiniteDuration(), forgot_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
 };

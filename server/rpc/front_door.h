@@ -1,5 +1,5 @@
-// The listening sockets of a gRPC server. gRPC 1.51 stops listening for good after one accept that finds no descriptor,
-// and it takes any number of connections. The server therefore accepts connections itself.
+// The listening sockets of a gRPC server. gRPC 1.51 accepts any number of connections, and stops listening for good
+// after one accept that finds no free descriptor. The server therefore accepts connections itself.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,32 +16,32 @@ namespace chainfleet {
 
 struct DoorLimits {
   int connections = 0;     // at a time
-  int of_a_host = 0;       // of them from one address
-  int silent = 0;          // of them that have not begun HTTP/2
-  absl::Duration silence;  // until a silent connection is closed
+  int of_a_host = 0;       // of them, from one address
+  int silent = 0;          // of them, without HTTP/2 preface
+  absl::Duration silence;  // after which a silent connection is closed
 };
 
-// As many connections as this process may have descriptors for, with some kept for files and stores.
+// As many connections as the process has descriptors for, minus a reserve for files and stores.
 DoorLimits DoorLimitsOfProcess();
 
 // Hands a connection to gRPC when its first bytes are the HTTP/2 preface. If too many connections are silent, the host
-// with the most of them loses its oldest: silent connections never keep others out.
+// with the most of them loses its oldest one, so silent connections never keep others out.
 class FrontDoor {
  public:
-  // `address`: HOST:PORT, port 0 for a free one. ALREADY_EXISTS: the port is taken or not of this host. `clock`
-  // outlives the door.
+  // `address`: HOST:PORT; port 0 takes a free one. ALREADY_EXISTS: the port is taken, or the address is not one of this
+  // host. `clock` outlives the door.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const std::string& address, const DoorLimits& limits,
                                                          const Clock* clock);
   ~FrontDoor();
 
   int port() const;
-  // Once, when the server of `acceptor` serves.
+  // Begins to accept connections. Called once, when the server of `acceptor` serves.
   void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
-  // Frees the port. Connections that gRPC has stay open.
+  // Frees the port. Connections that gRPC has already stay open.
   void Close();
-  // Both take a gRPC peer such as "ipv4:10.0.0.1:4711", from any thread. Cut ends its connection, if it is there.
+  // Both take a gRPC peer such as "ipv4:10.0.0.1:4711"; any thread. Cut ends the peer's connection if it is open.
   void Cut(const std::string& peer);
-  int64_t BytesReceived(const std::string& peer);  // since it was accepted; 0: it is not there
+  int64_t BytesReceived(const std::string& peer);  // since the connection was accepted; 0 if it is closed
 
  private:
   class Connections;

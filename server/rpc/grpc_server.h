@@ -1,4 +1,4 @@
-// The gRPC server with everything on it: services behind one gate, health, reflection, keepalive, bounds.
+// The gRPC server: all services behind one gate, with health, reflection, keepalive and bounds.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -22,15 +22,15 @@ namespace chainfleet {
 
 class GrpcServer {
  public:
-  // Listens on `address` ("127.0.0.1:7400", port 0: a free one). ALREADY_EXISTS / PORT_TAKEN. What it is given outlives
-  // it.
+  // Listens on `address` ("127.0.0.1:7400"; port 0 takes a free one). ALREADY_EXISTS / PORT_TAKEN. The arguments
+  // outlive the server.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address, const ServiceParts& parts,
                                                            ShardStreams* shards, Batcher* batcher,
                                                            EvaluationOperations* evaluations, ServerMetrics* metrics);
 
   int port() const { return listening_.port; }
 
-  // Health NOT_SERVING, streams ended so that clients come back, then every call is cancelled at the deadline.
+  // Sets health to NOT_SERVING and ends the streams, so that clients reconnect; cancels every call at the deadline.
   void Shutdown(absl::Duration deadline);
 
  private:

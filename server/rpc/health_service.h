@@ -1,4 +1,4 @@
-// The standard health service, grpc.health.v1.Health, for everyone who reaches the port.
+// The standard health service, grpc.health.v1.Health. It needs no token.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,8 +10,8 @@
 
 namespace chainfleet {
 
-// Answers for the whole server, whatever service a request names, so that the request is never read: gRPC's own service
-// takes requests of any client into memory. Thread-safe; it outlives its server.
+// Answers for the whole server and never reads the request: gRPC's own service would take requests of any client into
+// memory. Thread-safe; it outlives its server.
 class HealthService final : public grpc::Service {
  public:
   explicit HealthService(bool is_serving);

@@ -1,4 +1,4 @@
-// Replies of predictions that their clients have not taken yet: a client that does not read keeps them here.
+// Bounds the memory of prediction replies that clients have not read yet.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -14,11 +14,11 @@
 
 namespace chainfleet {
 
-// Of all of them together, with their serialised copies. gRPC holds both until flow control lets the last byte go.
+// All held replies together, with their serialised copies. gRPC holds both until flow control lets the last byte go.
 inline constexpr int64_t kMaxHeldReplyBytes = 2048 * limits::kMiB;
 
-// Room for `reply` and its copy, until the last copy of what is returned is gone. RESOURCE_EXHAUSTED / QUEUE_FULL if
-// those of others leave too little.
+// Reserves room for `reply` and its serialised copy until the last copy of the returned pointer is gone.
+// RESOURCE_EXHAUSTED / QUEUE_FULL if other replies leave too little room.
 inline absl::StatusOr<std::shared_ptr<const void>> HoldReply(const google::protobuf::Message& reply,
                                                              const ByteBudget& budget) {
   auto share = std::make_shared<ByteShare>(budget);
@@ -33,7 +33,7 @@ inline absl::StatusOr<std::shared_ptr<const void>> HoldReply(const google::proto
                     "QUEUE_FULL");
 }
 
-// Ends the call with `reply`, held until the client has taken it; without room for it as a failure.
+// Ends the call with `reply`, which is held until the client has read it. Fails the call if there is no room.
 template <typename Answer, typename Reply>
 void SucceedHeld(const Answer& answer, const FailureCount& failure, const ByteBudget& budget, Reply reply) {
   absl::StatusOr<std::shared_ptr<const void>> held = HoldReply(reply, budget);

@@ -32,7 +32,7 @@ void SetDuration(uint64_t count, absl::Duration time, inference::StatisticDurati
   proto->set_ns(static_cast<uint64_t>(absl::ToInt64Nanoseconds(time)));
 }
 
-// InferStatistics or InferBatchStatistics.
+// `Proto` is InferStatistics or InferBatchStatistics.
 template <typename Proto>
 void SetCompute(uint64_t count, const ComputeTimes& times, Proto* proto) {
   SetDuration(count, times.input, proto->mutable_compute_input());
@@ -40,7 +40,7 @@ void SetCompute(uint64_t count, const ComputeTimes& times, Proto* proto) {
   SetDuration(count, times.output, proto->mutable_compute_output());
 }
 
-// `name`: by which the model was asked for; empty: its id.
+// `name` is the name that the client gave; empty means the model's id.
 inference::ModelStatistics Render(const InferenceCount& count, const std::string& name) {
   inference::ModelStatistics proto;
   proto.set_name(name.empty() ? count.model : name);
@@ -61,7 +61,7 @@ inference::ModelStatistics Render(const InferenceCount& count, const std::string
   return proto;
 }
 
-// Of a name that InferenceInputs or InferenceOutputs gives.
+// `datatype` is one that InferenceInputs or InferenceOutputs returns.
 inference::DataType TypeOf(const std::string& datatype) {
   inference::DataType type = inference::TYPE_INVALID;
   inference::DataType_Parse("TYPE_" + datatype, &type);
@@ -79,7 +79,7 @@ void Describe(const InferenceTensor& tensor, inference::ModelMetadataResponse::T
   proto->mutable_shape()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
 }
 
-// ModelInput or ModelOutput.
+// `Proto` is ModelInput or ModelOutput.
 template <typename Proto>
 void Configure(const InferenceTensor& tensor, Proto* proto) {
   proto->set_name(tensor.name);
@@ -87,8 +87,8 @@ void Configure(const InferenceTensor& tensor, Proto* proto) {
   proto->mutable_dims()->Add(tensor.row_shape.begin(), tensor.row_shape.end());
 }
 
-// How x becomes what the network sees, (x * scale - mean) / stddev, of each feature or channel, or all alike; and, of
-// float32 targets, what the network says of y: (y - mean) / stddev. Outputs of the service are in the units of y.
+// Describes how the network scales x, (x * scale - mean) / stddev, with one value for each feature or channel or one
+// for all; and how it scales float32 targets, (y - mean) / stddev. Outputs of the service are in the units of y.
 void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metadata) {
   auto& properties = *metadata->mutable_properties();
   const auto exactly = [](std::string* out, double value) { absl::StrAppendFormat(out, "%.17g", value); };
@@ -100,7 +100,7 @@ void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metada
   exactly(&properties["y.stddev"], plan.target_units.stddev);
 }
 
-// Levels count from 1, the most urgent.
+// Priority levels count from 1, the most urgent.
 void Configure(const BatchLimits& limits, inference::ModelDynamicBatching* proto) {
   proto->add_preferred_batch_size(static_cast<int32_t>(limits.max_rows));
   proto->set_max_queue_delay_microseconds(static_cast<uint64_t>(absl::ToInt64Microseconds(limits.max_delay)));
@@ -109,7 +109,7 @@ void Configure(const BatchLimits& limits, inference::ModelDynamicBatching* proto
   proto->mutable_default_queue_policy()->set_max_queue_size(static_cast<uint32_t>(limits.max_waiting));
 }
 
-// The newest versions that are there, in order, at most a page; of an alias its own.
+// The newest existing versions in ascending order, at most one page. An alias has only its own version.
 absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrief& job, const Snapshot* pinned) {
   std::vector<int64_t> numbers;
   if (pinned != nullptr) return numbers = {pinned->number};
@@ -121,14 +121,14 @@ absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrie
 }
 
 absl::Status CheckReply(const InferenceCall& call, int64_t num_classes) {
-  if (call.input.shape.empty()) return absl::OkStatus();  // refused for that
+  if (call.input.shape.empty()) return absl::OkStatus();  // refused as invalid later
   const std::vector<std::string> outputs =
       call.outputs.empty() ? UsualOutputs(num_classes, call.anytime, !call.quantiles.empty()) : call.outputs;
   return CheckReplyBytes(call.input.shape.front(),
                          RowBytes(outputs, num_classes, static_cast<int64_t>(call.quantiles.size())));
 }
 
-// The reply leaves out the batch sizes of versions that would not fit into a message.
+// Leaves out the batch sizes of versions that would not fit into one message.
 struct StatisticsReply {
   void Add(const InferenceCount& count, const std::string& name) {
     inference::ModelStatistics& added = *response.add_model_stats();
@@ -143,7 +143,7 @@ struct StatisticsReply {
   int64_t bytes = 0;
 };
 
-// Of each version in `known`, and of others that were asked for; only of `version` unless it is 0.
+// Counts for each version in `known` and each other version that was requested. `version` 0 means all.
 inference::ModelStatisticsResponse CountsOf(const InferenceStatistics& statistics, const std::string& job,
                                             int64_t version, const std::vector<int64_t>& known,
                                             const std::string& name) {
@@ -157,7 +157,7 @@ inference::ModelStatisticsResponse CountsOf(const InferenceStatistics& statistic
   return reply.response;
 }
 
-// Of all that a tenant's models were asked since the server started.
+// Counts of all requests to a tenant's models since the server started.
 auto AllCounts(const ServiceParts& parts) {
   return [&parts](const std::string& tenant) {
     StatisticsReply reply;

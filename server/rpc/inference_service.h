@@ -36,13 +36,14 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                            inference::ModelStatisticsResponse* response) override;
 
  private:
-  // A job of the caller's tenant that samples a network, by its name or by an alias, and the version that is meant.
-  // UNAUTHENTICATED; INVALID_ARGUMENT: an alias has a version of its own; NOT_FOUND, in the protocol's words.
+  // A job that samples a network and belongs to the caller's tenant, found by name or alias, and the version to serve.
+  // UNAUTHENTICATED. INVALID_ARGUMENT: a version was given with an alias, which has its own. NOT_FOUND, in the
+  // protocol's words.
   struct Model {
     JobBrief job;
     int64_t version = 0;
     int64_t num_classes = 0;
-    std::shared_ptr<const Snapshot> pinned;  // of an alias
+    std::shared_ptr<const Snapshot> pinned;  // version of the alias, if the name is one
   };
   absl::StatusOr<Model> Find(const Context& context, const std::string& name, const std::string& version) const;
 

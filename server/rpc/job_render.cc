@@ -15,7 +15,7 @@ namespace {
 
 int64_t NumExamples(const JobPlan& plan) { return plan.dataset ? plan.dataset->num_rows : 1; }
 
-// What is sampled, but for the numbers that a sweep may vary (docs/explanation/sampling.md).
+// The part of the report that is the same for all sweep points (docs/explanation/sampling.md).
 v1::Job::Report CommonReport(const JobPlan& plan) {
   const int64_t num_examples = NumExamples(plan);
   const auto parameters =
@@ -28,7 +28,7 @@ v1::Job::Report CommonReport(const JobPlan& plan) {
   return report;
 }
 
-// Adds those of one point.
+// Adds the numbers of one sweep point.
 v1::Job::Report WithNumbers(v1::Job::Report report, const JobSpec& spec) {
   const double value = spec.schedule.initial_value(), n = static_cast<double>(report.num_examples());
   const bool is_rate = spec.schedule.scale == StepScale::kLearningRate;
@@ -53,7 +53,7 @@ void RenderPoints(const JobView& view, v1::Job* job) {
   }
 }
 
-// `spec`: of the chain's point.
+// `spec` is the spec of the chain's sweep point.
 v1::Chain RenderChain(const ChainView& view, const JobPlan& plan, const JobSpec& spec) {
   auto chain = Written<v1::Chain>(view);
   chain.set_point(PointOf(plan.spec, view.id.index));
@@ -77,7 +77,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
   int32_t point = -1;
   for (const ChainView& chain : view.chains) {
     if (const int32_t own = PointOf(view.plan->spec, chain.id.index); with_chains && own != point) {
-      at_point = SpecAt(view.plan->spec, point = own);  // chains of a point are neighbours: one copy for all of them
+      at_point = SpecAt(view.plan->spec, point = own);  // chains of a point are adjacent: make one copy for all
     }
     draws += chain.num_draws;
     done += chain.step;

@@ -1,4 +1,4 @@
-// Views of the Dispatcher as messages of jobs.proto.
+// Renders views of the Dispatcher as messages of jobs.proto.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@
 
 namespace chainfleet {
 
-// With chains, or without them for lists.
+// Lists leave out the chains.
 v1::Job RenderJob(const JobView& view, bool with_chains);
 
-// Adds to `job`.
+// Adds the diagnostics to `job`.
 void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job);
 
 v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains);
 
 v1::DatasetRowValues RenderRows(const RowValues& rows);
 
-// `aliases` are those of its job.
+// `aliases` are the aliases of the snapshot's job.
 v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases);
 v1::Alias RenderAlias(const Alias& alias);
 
-// Shards left out.
+// Leaves out the shards.
 v1::Dataset RenderDataset(const Dataset& dataset);
 
 v1::Worker RenderWorker(const WorkerView& view, bool serving);

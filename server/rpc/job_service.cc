@@ -28,12 +28,12 @@ namespace {
 
 constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWatchInterval = absl::Milliseconds(500);
 
-// The tenant whose data sets and models the caller may delete; nullopt: all.
+// The tenant whose data sets and models the caller may delete; nullopt means all tenants.
 std::optional<std::string> OnlyOf(const Principal& caller) {
   return caller.may(kOperate) ? std::nullopt : std::optional(caller.tenant);
 }
 
-// The token of a page of segments is the job, chain filter, position it goes on after and point.
+// A page token of ListSegments holds the job, the chain filter, the position of the last segment and the point.
 std::string SegmentToken(const std::string& job, const v1::ListSegmentsRequest& request, const SegmentRecord& last) {
   return absl::StrCat(job, ":", request.has_chain() ? request.chain() : -1, ":", last.chain.index, ":",
                       last.segment.first_index, ":", request.point());
@@ -52,7 +52,7 @@ absl::Status ReadSegmentToken(const std::string& job, const v1::ListSegmentsRequ
   return absl::OkStatus();
 }
 
-// Chains [first, end).
+// Chains in [first, end).
 struct ChainRange {
   int32_t first = 0, end = 0;
 };
@@ -76,7 +76,7 @@ absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::
   for (size_t i = 0; i < records.size(); ++i) {
     if (records[i].chain.index >= chains.end) return response;
     v1::SegmentRecord segment = ToProto(records[i]);
-    if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {  // a segment of small draws lists many steps
+    if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {  // one segment of small draws lists many steps
       response.set_next_page_token(SegmentToken(job, request, records[i - 1]));
       return response;
     }
@@ -87,7 +87,7 @@ absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::
   return response;
 }
 
-// The bytes of a committed segment of the job; a mismatch leaves its draws out from now on.
+// Checks the bytes of a committed segment of the job. A mismatch excludes the segment's draws from then on.
 BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string& job, const std::string& object) {
   return {.digest = [store = parts.state, job, object]() -> absl::StatusOr<DigestHex> {
             CHAINFLEET_ASSIGN_OR_RETURN(const SegmentRecord record, store->FindSegment(job, object));
@@ -98,7 +98,7 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
           .mismatch = [parts, job, object] { MarkCorruptDraw(parts, job, object); }};
 }
 
-// What is known of the job, from the store if it has ended.
+// Answers with the job and its findings, which come from the store if the job has ended.
 void AnswerWithFindings(const ServiceParts& parts, const std::shared_ptr<PendingAnswer<v1::Job>>& answer,
                         const absl::StatusOr<JobView>& job) {
   if (!job.ok()) return answer->Fail(job.status());

@@ -15,11 +15,11 @@ namespace chainfleet {
 
 class JobService final : public v1::JobService::CallbackService {
  public:
-  // `shards` says which workers serve.
+  // `shards` tells which workers serve predictions.
   JobService(ServiceParts parts, ShardPort* shards)
       : parts_(std::move(parts)), shards_(shards), row_reads_(parts_.executor, kRowReads) {}
 
-  // Ends every WatchJob so that its client comes back: they would hold a shutdown to its deadline.
+  // Ends every WatchJob, so that clients reconnect. Open watches would delay a shutdown to its deadline.
   void EndWatches();
 
   using Context = grpc::CallbackServerContext;
@@ -69,10 +69,10 @@ class JobService final : public v1::JobService::CallbackService {
                                           v1::ServerInfo* response) override;
 
  private:
-  // The spec with its preset filled in. NOT_FOUND if that needs a data set that is not there.
+  // Parses the spec and fills in its preset. NOT_FOUND if the preset needs a data set that does not exist.
   absl::StatusOr<JobSpec> ReadSpec(const v1::JobSpec& proto) const;
 
-  static constexpr int kRowReads = 2;  // at a time: each holds a shard of the data set and a reply made of it
+  static constexpr int kRowReads = 2;  // at a time: each holds a data-set shard and the reply that is made from it
 
   const ServiceParts parts_;
   ShardPort* const shards_;

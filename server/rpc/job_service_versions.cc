@@ -1,4 +1,4 @@
-// Of the JobService: versions and aliases.
+// The methods of JobService for versions and aliases.
 #include <utility>
 
 #include "absl/strings/numbers.h"

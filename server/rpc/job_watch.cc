@@ -5,7 +5,7 @@
 namespace chainfleet {
 namespace {
 
-// The dispatcher or the timer owns it, whichever it waits for.
+// Owned by the dispatcher or by the timer, whichever it waits for.
 class Watch : public std::enable_shared_from_this<Watch> {
  public:
   Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, FinalFindings* findings, Executor* executor,
@@ -40,7 +40,7 @@ class Watch : public std::enable_shared_from_this<Watch> {
                                              version = changed->version] { watch->Next(id, version); });
   }
 
-  // The last message says what all commits' traces say, and what a restart would say.
+  // The last message has the traces of all commits, as a restarted server would show them.
   void Conclude(const JobView& job) {
     findings_->WhenKept(job.id, [watch = shared_from_this(), job] {
       const absl::StatusOr<v1::Job> rendered = watch->findings_->Render(job);
@@ -67,7 +67,7 @@ void WatchJobInto(const std::shared_ptr<StreamFeed<v1::Job>>& feed, Dispatcher* 
   feed->OnCancelled([weak = std::weak_ptr(watch)] {
     if (const auto watching = weak.lock()) watching->Cancel();
   });
-  // A version of 0 is always passed: the first message comes at once.
+  // Every job's version is above 0, so the first message is sent at once.
   watch->Next(name, 0);
 }
 

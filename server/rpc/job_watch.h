@@ -1,5 +1,5 @@
-// WatchJob: the job at once and after changes, no faster than asked, until it is final or the client leaves. The last
-// message has the diagnostics of all that was committed.
+// WatchJob: sends the job at once and after changes, at most once each interval, until the job is final or the client
+// leaves. The last message has the diagnostics of all commits.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,7 @@ void SetBounds(grpc::ServerBuilder* builder) {
   // A compressed message could be inflated to any size before it is checked.
   builder->AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  // What a client may send before a read asks for it. gRPC's own estimate of the bandwidth opens windows of 16 MiB.
+  // Bounds the bytes that a client may send before a read. gRPC's bandwidth estimate would open windows of 16 MiB.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(limits::kStreamWindowBytes));
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
@@ -29,7 +29,7 @@ void SetBounds(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits::kMaxConcurrentStreams);
   // A second server on the port must fail, not share it.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Clients ping every 12 s; more often than every 10 s is answered with GOAWAY.
+  // Clients ping every 12 s. gRPC answers pings more often than every 10 s with GOAWAY.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
@@ -40,7 +40,7 @@ void SetBounds(grpc::ServerBuilder* builder) {
 
 absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
                     ListeningServer* listening) {
-  // gRPC stays up until the process ends: its clean-up may wait 10 s for a connection that broke in an unlucky moment.
+  // Keep gRPC initialised until the process ends: its shutdown may wait 10 s for a connection that broke meanwhile.
   [[maybe_unused]] static const bool kept_up = (grpc_init(), true);
   SetBounds(builder);
   const absl::Status taken =
@@ -48,7 +48,7 @@ absl::Status Listen(const std::string& address, const Clock* clock, grpc::Server
                      absl::StrCat("cannot listen on ", address,
                                   ": the port is taken or the address is not of this host; give another with --listen")),
                  "PORT_TAKEN");
-  if (address.starts_with("unix:")) {  // only this host reaches it
+  if (address.starts_with("unix:")) {  // reachable from this host only
     builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &listening->port);
     listening->server = builder->BuildAndStart();
     return listening->server == nullptr ? taken : absl::OkStatus();

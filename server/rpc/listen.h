@@ -1,4 +1,4 @@
-// A gRPC server on a port, with the bounds that every server of this program has.
+// A gRPC server on a port, with the bounds that every server of this program shares.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,17 +14,18 @@
 namespace chainfleet {
 
 struct ListeningServer {
-  std::unique_ptr<FrontDoor> door;  // none for unix:
+  std::unique_ptr<FrontDoor> door;  // null for unix: addresses
   std::unique_ptr<grpc::Server> server;
   int port = 0;
 };
 
-// Builds `builder`, to which the services were added, and listens on `address` ("127.0.0.1:7400", port 0: a free one).
-// `clock` outlives the server. The door is in `listening` before the first call comes. ALREADY_EXISTS / PORT_TAKEN.
+// Builds `builder`, to which the services were added, and listens on `address` ("127.0.0.1:7400"; port 0 takes a free
+// one). `clock` outlives the server. `listening` has the door before the first call arrives. ALREADY_EXISTS /
+// PORT_TAKEN.
 absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
                     ListeningServer* listening);
 
-// Takes no new call, cancels those that are still open after `patience` and returns when all have ended.
+// Refuses new calls, cancels those still open after `patience`, and returns when all have ended.
 void ShutDown(ListeningServer* listening, absl::Duration patience);
 
 }  // namespace chainfleet

@@ -17,14 +17,14 @@
 
 namespace chainfleet {
 
-// The half that whoever feeds the stream holds; it may outlive the call. Thread-safe.
+// The producer's half of the stream; it may outlive the call. Thread-safe.
 template <typename Message>
 class StreamFeed {
  public:
   explicit StreamFeed(grpc::ServerWriteReactor<Message>* reactor) : reactor_(reactor) {}
 
-  // Queues `message`. With `replace`, it takes the place of one that still waits: a slow reader sees the newest state
-  // and the queue stays at one. False once the call is over, which a message that is too large ends.
+  // Queues `message`. With `replace`, it replaces a message that still waits, so that a slow reader sees the newest
+  // state and the queue holds at most one. False once the call is over; a message that is too large ends the call.
   bool Send(Message message, bool replace = false) {
     if (const absl::Status fits = CheckReplySize(message); !fits.ok()) {
       End(fits);
@@ -37,7 +37,7 @@ class StreamFeed {
     WriteNext();
     return true;
   }
-  // Finishes after what is queued.
+  // Finishes the stream after the queued messages.
   void End(const absl::Status& status) {
     MutexLock lock(&mutex_);
     if (over_ || end_) return;

@@ -1,4 +1,4 @@
-// Methods of services by the path that gRPC calls them by.
+// Finds the descriptor of a method by its gRPC path.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// "/chainfleet.v1.JobService/GetJob"; null for a name that a client made up.
+// `path`: "/chainfleet.v1.JobService/GetJob". Null if there is no such method; clients may send any path.
 inline const google::protobuf::MethodDescriptor* FindMethod(const char* path) {
   std::string name = path == nullptr ? "" : path;
   if (name.starts_with('/')) name.erase(0, 1);

@@ -32,7 +32,7 @@ bool SendProgress(Updates* feed, const EvaluationProgress& progress) {
   return feed->Send(std::move(update), /*replace=*/true);
 }
 
-// The end of a stream: what the operation came to.
+// Ends a stream with the outcome of the operation.
 void SendEnd(Updates* feed, const absl::StatusOr<EvaluationRow>& row) {
   if (!row.ok()) return feed->End(row.status());
   if (row->state == EvaluationState::kCancelled) {
@@ -80,7 +80,7 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
   return response;
 }
 
-// An alias has its version with it.
+// An alias brings its own version.
 DrawQuery PinnedQuery(const NamedDraws& draws, const v1::DrawSelection& selection) {
   DrawQuery query = QueryOf(draws.job.id, selection);
   if (draws.version != nullptr) query.version = draws.version->number;
@@ -163,7 +163,7 @@ grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* 
   return ServeStream<v1::EvaluateUpdate>([&](const std::shared_ptr<Updates>& feed) {
     absl::StatusOr<EvaluationOperations::Asked> asked = AskedBy(*context, *request);
     if (!asked.ok()) return feed->End(asked.status());
-    const bool alone = asked->request_id.empty();  // nobody can come back to it
+    const bool alone = asked->request_id.empty();  // no client can reconnect to it
     const auto started = [feed, alone, evaluations = evaluations_](const absl::StatusOr<View>& view) {
       if (!view.ok()) return feed->End(view.status());
       const std::string id = view->row.id;

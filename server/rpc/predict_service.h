@@ -34,7 +34,7 @@ class PredictService final : public v1::PredictService::CallbackService {
 
   absl::StatusOr<EvaluationOperations::Asked> AskedBy(const Context& context, const v1::EvaluateRequest& request) const;
   static Viewed Rendering(const OperationAnswer& answer);
-  // Other tenants' evaluations are NOT_FOUND.
+  // Finds an evaluation of the caller's tenant. Evaluations of other tenants are NOT_FOUND.
   void WithOwn(const Context& context, const std::string& id, const OperationAnswer& answer,
                std::function<void(const EvaluationOperations::View&)> then);
 

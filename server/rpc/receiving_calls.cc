@@ -45,8 +45,8 @@ void ReceivingCalls::KeepToBudget(absl::Duration now, std::vector<Cancelled>* ca
   };
   struct Candidate {
     Calls::iterator call;
-    int64_t freed;  // when it is dropped after the older ones of its connection
-    double weight;  // byte seconds of its connection since it began: the older the heavier, within a connection
+    int64_t freed;  // bytes freed if the older calls of its connection were dropped before
+    double weight;  // byte-seconds: bytes of its connection since it began, times its age
   };
   std::map<std::string, Connection> connections;
   std::vector<Candidate> candidates;

@@ -1,4 +1,4 @@
-// Calls whose request is still being received, within a budget of bytes.
+// Bounds the bytes of requests that are still being received.
 #pragma once
 
 #include <cstddef>
@@ -15,32 +15,32 @@
 
 namespace chainfleet {
 
-// Thread-safe. gRPC does not tell how much of a request is there. A call is therefore charged with what its connection
-// has brought since the call began, and with kReceivingCallBytes for itself: a fleet's burst of small requests costs
-// little, and whoever holds the server's memory with unfinished ones pays for all of it.
+// gRPC does not tell how much of a request has arrived. Each call is therefore charged with the bytes that its
+// connection has received since the call began, plus kReceivingCallBytes. A fleet's burst of small requests costs
+// little, and a client that holds the server's memory with unfinished requests pays for all of it. Thread-safe.
 class ReceivingCalls {
  public:
-  // `received`: bytes that a connection has brought since it was accepted, 0 if that is not known.
+  // `received`: bytes that a connection has received since it was accepted, 0 if unknown.
   ReceivingCalls(int64_t budget, std::function<int64_t(const std::string& connection)> received)
       : budget_(budget), received_(std::move(received)) {}
 
-  // Admits a call. `cancel` runs at most once, outside of the lock, until End.
+  // Registers a call. `cancel` runs at most once, outside the lock, before End.
   using Cancel = std::function<void(const absl::Status& why)>;
   uint64_t Begin(const std::string& connection, absl::Duration now, Cancel cancel);
 
-  // Once for each Begin. The reason, if the call was cancelled here.
+  // Called once for each Begin. Returns the reason if the call was cancelled here.
   absl::Status End(uint64_t id);
 
-  // To be called every kReceiveInterval while a call is received. Cancels the calls that took too long. If those that
-  // began before the last Watch are over the budget, it cancels the ones that hold the most for the longest. Returns
-  // the number of calls that are left.
+  // Called every kReceiveInterval while a call is being received. Cancels the calls that took too long. If the calls
+  // that began before the last Watch are over the budget, Watch cancels those with the highest product of bytes and
+  // age. Returns the number of calls left.
   size_t Watch(absl::Duration now);
 
  private:
   struct Call {
     std::string connection;
     absl::Duration began;
-    int64_t received;  // by the connection until then
+    int64_t received;  // by the connection, before the call began
     Cancel cancel;
   };
   using Calls = std::map<uint64_t, Call>;
@@ -56,9 +56,9 @@ class ReceivingCalls {
   const std::function<int64_t(const std::string&)> received_;
   Mutex mutex_;
   uint64_t last_id_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
-  uint64_t last_watched_ CHAINFLEET_GUARDED_BY(mutex_) = 0;                 // last_id_ when Watch was last called
-  Calls calls_ CHAINFLEET_GUARDED_BY(mutex_);                               // from the oldest
-  std::map<uint64_t, absl::Status> dropped_ CHAINFLEET_GUARDED_BY(mutex_);  // until their End
+  uint64_t last_watched_ CHAINFLEET_GUARDED_BY(mutex_) = 0;                 // last_id_ at the last Watch
+  Calls calls_ CHAINFLEET_GUARDED_BY(mutex_);                               // oldest first
+  std::map<uint64_t, absl::Status> dropped_ CHAINFLEET_GUARDED_BY(mutex_);  // cancelled here, until their End
 };
 
 }  // namespace chainfleet

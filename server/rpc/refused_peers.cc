@@ -41,7 +41,7 @@ absl::Duration RefusedPeers::Refuse(const std::string& host, absl::Duration now)
 
 void RefusedPeers::Forget(absl::Duration now) {
   std::erase_if(hosts_, [now](const auto& entry) { return now - entry.second.at > limits::kMaxRefusalDelay; });
-  // Only a flood from thousands of addresses gets here. Any of them makes room for the newest.
+  // Only a flood from thousands of addresses gets here. Evict any host to make room for the newest.
   if (hosts_.size() >= limits::kRefusedPeers) hosts_.erase(hosts_.begin());
 }
 

@@ -1,4 +1,4 @@
-// Addresses whose calls had no token, or a wrong one: they are logged, counted and answered later and later.
+// Addresses that sent no token or a wrong one: their calls are logged, counted and answered with growing delay.
 #pragma once
 
 #include <map>
@@ -9,19 +9,19 @@
 
 namespace chainfleet {
 
-// The host of a gRPC peer: "ipv4:10.0.0.1:4711" is "ipv4:10.0.0.1".
+// Returns the host of a gRPC peer: "ipv4:10.0.0.1" for "ipv4:10.0.0.1:4711".
 std::string HostOf(const std::string& peer);
 
-// Thread-safe. It remembers limits::kRefusedPeers hosts at most.
+// Remembers at most limits::kRefusedPeers hosts. Thread-safe.
 class RefusedPeers {
  public:
-  // A refused token of `host` at `now`: how long to wait with the answer. Logs a host's first refusal and then one line
-  // at most each 10 s, with the number of refusals since the last line.
+  // Counts a refused token of `host` at `now` and returns how long to delay the answer. Logs a host's first refusal,
+  // then at most one line each 10 s with the number of refusals since the last line.
   absl::Duration Refuse(const std::string& host, absl::Duration now);
 
  private:
   struct Host {
-    double refusals = 0;  // less one each second
+    double refusals = 0;  // decreases by one each second
     absl::Duration at, logged = -absl::InfiniteDuration();
     int unlogged = 0;
   };

@@ -1,4 +1,4 @@
-// A reply that is too large for a message ends its call with an error that says what to ask for instead.
+// Replaces a reply that is too large for a message with an error that says what to request instead.
 #pragma once
 
 #include <google/protobuf/message.h>

@@ -26,7 +26,7 @@ bool IsHexId(std::string_view text, size_t size) {
   return IsHex(text, size) && text.find_first_not_of('0') != text.npos;
 }
 
-// VERSION-TRACE-PARENT-FLAGS in lower-case hex; versions after 00 may have more fields behind.
+// VERSION-TRACE-PARENT-FLAGS in lower-case hex; versions after 00 may append more fields.
 std::string TraceId(const std::string& traceparent) {
   const std::vector<std::string> fields = absl::StrSplit(traceparent, '-');
   const bool well_formed = fields.size() >= 4 && IsHex(fields[0], 2) && fields[0] != "ff" &&

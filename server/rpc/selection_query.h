@@ -1,4 +1,4 @@
-// Which draws a request means, and what an evaluation is asked for.
+// Parses the selection of draws of a request, and evaluation requests.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace chainfleet {
 
-// INVALID_ARGUMENT with every field that no job could have.
+// INVALID_ARGUMENT lists every field that is invalid for any job.
 absl::Status CheckSelection(const v1::DrawSelection& selection);
 
-// `job` is an id.
+// `job` is a job id.
 DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection);
 
-// What `request` asks of request.job, an id. INVALID_ARGUMENT.
+// Parses `request`, whose `job` is an id. INVALID_ARGUMENT.
 absl::StatusOr<EvaluateQuery> QueryOf(const v1::EvaluateRequest& request);
 
-// Requests and results as the messages of predict.proto.
+// Encodes requests and results as the messages of predict.proto.
 EvaluationCodec ProtoEvaluationCodec();
 
-// `stored` with what it was asked and found. INTERNAL for bytes that are no such messages.
+// Renders an evaluation with its stored request and result. INTERNAL: the stored bytes do not parse.
 absl::StatusOr<v1::EvaluationOperation> RenderOperation(const EvaluationOperations::View& view);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// What the services are made over: everything of the server below floor 5, by reference.
+// The dependencies of the services, by reference: all parts of the server below floor 5.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@
 
 namespace chainfleet {
 
-// All outlive the services.
+// All members outlive the services.
 struct ServiceParts {
   const Clock* clock = nullptr;
   Executor* executor = nullptr;
@@ -36,19 +36,19 @@ struct ServiceParts {
   Catalog* catalog = nullptr;
   Versions* versions = nullptr;
   Dispatcher* dispatcher = nullptr;
-  UploadSigner* uploads = nullptr;  // none: objects go through the server
+  UploadSigner* uploads = nullptr;  // null: objects are uploaded through the server
   TraceTable* traces = nullptr;
   FinalFindings* findings = nullptr;
   const Authenticator* auth = nullptr;
   ServerMetrics* metrics = nullptr;
   InferenceStatistics* statistics = nullptr;
   const DatasetRoots* dataset_roots = nullptr;
-  DatasetReads* dataset_reads = nullptr;                    // of data sets named by URI
-  ObjectChecks* object_checks = nullptr;                    // before commits are made
-  const ByteBudget* upload_budget = nullptr;                // of data sets and models
-  const ByteBudget* reply_budget = nullptr;                 // of predictions, until clients have taken them
-  RngKey request_ids;                                       // of calls whose client gives them none
-  absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
+  DatasetReads* dataset_reads = nullptr;                    // reads of data sets named by URI
+  ObjectChecks* object_checks = nullptr;                    // checks before commits
+  const ByteBudget* upload_budget = nullptr;                // for data sets and models
+  const ByteBudget* reply_budget = nullptr;                 // for predictions, until clients have read them
+  RngKey request_ids;                                       // for calls whose client gives no id
+  absl::Duration longest_call = limits::kEvaluateDeadline;  // for calls that read draws
   AccessOptions access;
   std::string data_directory;
   absl::Time started_at;
@@ -64,15 +64,15 @@ struct ServiceParts {
   }
 };
 
-// The id of a job that the caller's tenant has. UNAUTHENTICATED, NOT_FOUND.
+// Returns the id of a job of the caller's tenant. UNAUTHENTICATED, NOT_FOUND.
 inline absl::StatusOr<std::string> ResolveJob(const ServiceParts& parts, const grpc::CallbackServerContext& context,
                                               const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string tenant, parts.auth->TenantOf(context));
   return parts.dispatcher->ResolveJob(tenant, name);
 }
 
-// The draws of a job or of an alias that the caller's tenant has. `version` is the one asked for, 0 for the newest; an
-// alias has its own, and any other with it is INVALID_ARGUMENT. UNAUTHENTICATED, NOT_FOUND.
+// Resolves the draws of a job or an alias of the caller's tenant. `version` 0 means the newest. An alias has its own
+// version; any other version with it is INVALID_ARGUMENT. UNAUTHENTICATED, NOT_FOUND.
 inline absl::StatusOr<NamedDraws> ResolveDraws(const ServiceParts& parts, const grpc::CallbackServerContext& context,
                                                const std::string& name, int64_t version) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string tenant, parts.auth->TenantOf(context));
@@ -92,8 +92,8 @@ inline absl::Status CheckModulesAllowed(const ServiceParts& parts) {
       "MODULES_OFF");
 }
 
-// The session that a worker's request names; nullopt if it names none, which only a server without tokens accepts.
-// PERMISSION_DENIED / SESSION_REQUIRED.
+// Returns the session that a worker's request names; nullopt if it names none, which only a server without tokens
+// accepts. PERMISSION_DENIED / SESSION_REQUIRED.
 template <typename Request>
 absl::StatusOr<std::optional<WorkerIdentity>> SessionOf(const ServiceParts& parts, const Request& request) {
   const auto& session = request.session();

@@ -58,7 +58,7 @@ class ShardStreams::Session {
 
   Session(Reactor* reactor, Executor* executor) : executor_(executor), reactor_(reactor) {}
 
-  // Before it is registered.
+  // Called before the session is registered.
   void SetWorker(const WorkerIdentity& session) {
     MutexLock lock(&mutex_);
     worker_ = session.worker;
@@ -69,7 +69,7 @@ class ShardStreams::Session {
     return worker_;
   }
 
-  // Its stream is ending: what registers it from now on must forget it. Returns worker().
+  // Marks the stream as ending: a later registration must remove it again. Returns worker().
   std::string BeginEnd() {
     MutexLock lock(&mutex_);
     ending_ = true;
@@ -156,7 +156,7 @@ class ShardStreams::Session {
     if (ok) WriteNext();
   }
 
-  // Finishes the stream once; its shards fail.
+  // Finishes the stream once and fails its shards.
   void End(const absl::Status& status) {
     MutexLock lock(&mutex_);
     if (reactor_ == nullptr) return;
@@ -168,15 +168,15 @@ class ShardStreams::Session {
  private:
   struct Shard {
     ShardDone done;
-    std::vector<std::string> objects;  // that it reads
-    std::string bytes;                 // of the result so far
+    std::vector<std::string> objects;  // objects that the shard reads
+    std::string bytes;                 // the result received so far
   };
 
   void Answer(ShardDone done, absl::Status status) {
     executor_->Schedule([done = std::move(done), status = std::move(status)] { done(status); });
   }
   void Queue(v1::ShardOrder order) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    waiting_.push_back(std::move(order));  // bounded: shards in flight, and a cancel for each that was written
+    waiting_.push_back(std::move(order));  // bounded: shards in flight, plus one cancel for each shard that was sent
     WriteNext();
   }
   void WriteNext() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -244,7 +244,7 @@ class ShardStreams::Stream final : public Session::Reactor {
     }
     return absl::InvalidArgumentError("an update of ServeShards is empty");
   }
-  // By OnReadDone or OnCancel, which may run beside each other: a stream can be cut while its hello is being taken.
+  // OnReadDone and OnCancel may call this concurrently: a stream can be cut while its hello is processed.
   void End(const absl::Status& status) {
     streams_->Forget(session_->BeginEnd(), session_.get());
     session_->End(status);
@@ -276,7 +276,7 @@ void ShardStreams::Register(const std::string& worker, const std::shared_ptr<Ses
     older = std::exchange(sessions_[worker], session);
   }
   if (older && older != session) older->End(absl::AbortedError("a newer stream of this worker took its place"));
-  if (session->ending()) return Forget(worker, session.get());  // it was cut meanwhile, when it was not yet to be found
+  if (session->ending()) return Forget(worker, session.get());  // the stream ended before it was registered
   Log(LogLevel::kInfo, "worker serves predictions", {{"worker", worker}});
 }
 

@@ -1,4 +1,4 @@
-// The ServeShards streams that workers have open: the production ShardPort.
+// The ServeShards streams of the workers: the production ShardPort.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,15 +23,15 @@ class ShardStreams final : public ShardPort {
   explicit ShardStreams(Executor* executor);
   ~ShardStreams() override;
 
-  // A new stream; it is registered when its hello arrives and `admit` is OK with the session that it names, and takes
-  // the place of an older one of the same worker.
+  // Opens a stream. It is registered when its hello arrives and `admit` accepts the session that the hello names; it
+  // then replaces an older stream of the same worker.
   using Admit = std::function<absl::Status(const WorkerIdentity& session)>;
   grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted, Admit admit);
 
-  // Whether a shard that the session has and has not answered yet reads the object.
+  // True if a shard that the session has not answered yet reads the object.
   bool NeedsObject(const WorkerIdentity& session, const std::string& object);
 
-  // Ends every stream: workers reconnect elsewhere or later.
+  // Ends every stream, so that the workers reconnect here or elsewhere.
   void Close();
 
   std::vector<ServingWorker> Workers() override;

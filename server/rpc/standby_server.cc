@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::s
 
 StandbyServer::~StandbyServer() {
   if (parts_->listening.server == nullptr) return;
-  // Streams that nobody ends, as of clients that watch its health, must not keep the one who now leads from leading.
+  // Open streams, such as a client's health watch, must not delay the start of the new leader's server.
   ShutDown(&parts_->listening, kLastCalls);
 }
 

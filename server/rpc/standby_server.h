@@ -1,4 +1,4 @@
-// What a coordinator that does not lead says to everyone: who does.
+// The server of a coordinator that does not lead: it tells callers the leader's address.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace chainfleet {
 // Answers every call but health (NOT_SERVING) with UNAVAILABLE / NOT_LEADER and the leader's address. Thread-safe.
 class StandbyServer {
  public:
-  // `ids`: of requests whose client gives them none. `clock` outlives it. ALREADY_EXISTS / PORT_TAKEN.
+  // `ids` makes ids for requests whose client gives none. `clock` outlives the server. ALREADY_EXISTS / PORT_TAKEN.
   static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const std::string& address, const Clock* clock,
                                                               RngKey ids);
-  // Frees the port, at the latest 200 ms from now.
+  // Frees the port within 200 ms.
   ~StandbyServer();
 
-  // "" while nobody leads.
+  // "" while there is no leader.
   void SetLeader(const std::string& address);
 
  private:

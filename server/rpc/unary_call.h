@@ -1,5 +1,5 @@
-// A unary call of the callback API whose answer comes later, from another thread: finished exactly once, by its answer
-// or by the client's cancel or deadline, whichever is first.
+// A unary call of the callback API that another thread answers later. It finishes exactly once: by its answer, or by
+// the client's cancel or deadline, whichever comes first.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,7 +16,7 @@
 
 namespace chainfleet {
 
-// Shared by the reactor and whoever answers. Thread-safe.
+// Shared by the reactor and the code that answers. Thread-safe.
 template <typename Response>
 class PendingAnswer {
  public:
@@ -25,13 +25,13 @@ class PendingAnswer {
   void Fail(const absl::Status& status) {
     Finish(status, [](Response*) {});
   }
-  // `held` is let go when the call is over: the response lives until the client has taken it.
+  // `held` is released when the call is over: the response lives until the client has read it.
   void Succeed(Response response, std::shared_ptr<const void> held = nullptr) {
     if (const absl::Status fits = CheckReplySize(response); !fits.ok()) return Fail(fits);
     Finish(
         absl::OkStatus(), [&](Response* out) { *out = std::move(response); }, std::move(held));
   }
-  // OK: the value through `render`; else the status.
+  // Succeeds with `render(*value)`, or fails with the status of `value`.
   template <typename T, typename Render>
   void Answer(const absl::StatusOr<T>& value, Render render) {
     if (value.ok()) {
@@ -41,13 +41,13 @@ class PendingAnswer {
     }
   }
 
-  // False once it has been given, or the client has gone away.
+  // False once the call is answered or its client has disconnected.
   bool waits() const {
     MutexLock lock(&mutex_);
     return reactor_ != nullptr;
   }
 
-  // Runs `cancel` if the client goes away before the answer; at once if it has gone already.
+  // Runs `cancel` if the client disconnects before the answer; at once if it has disconnected already.
   void OnCancelled(std::function<void()> cancel) {
     {
       MutexLock lock(&mutex_);
@@ -58,12 +58,12 @@ class PendingAnswer {
     }
     cancel();
   }
-  // The response is gone.
+  // Called when the response is gone.
   void Over() {
     MutexLock lock(&mutex_);
     held_.reset();
   }
-  // `status` says why there is nobody to answer.
+  // `status` says why the call can no longer be answered.
   void Cancel(const absl::Status& status) {
     std::function<void()> cancel;
     {
@@ -103,7 +103,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   UnaryCall(const ClientDeadline& deadline, Response* response)
       : deadline_(deadline), answer_(std::make_shared<PendingAnswer<Response>>(this, response)) {}
   const std::shared_ptr<PendingAnswer<Response>>& answer() const { return answer_; }
-  // gRPC cancels a call whose deadline has passed, too: those must be told apart, or nobody sees what comes too late.
+  // gRPC also cancels a call whose deadline has passed. Tell the two apart, so that late answers are visible.
   void OnCancel() override {
     answer_->Cancel(deadline_.HasPassed() ? absl::DeadlineExceededError("no answer within the client's deadline")
                                           : absl::CancelledError("the client went away"));
@@ -118,14 +118,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<PendingAnswer<Response>> answer_;
 };
 
-// A request, or a part of one, whose large fields are to be moved out: gRPC made the message for this call alone and
-// reads it no more.
+// Moves a request or a part of it. gRPC made the message for this call only and does not read it again.
 template <typename Message>
 Message Taken(const Message* request) {
   return std::move(*const_cast<Message*>(request));
 }
 
-// Serves a call: `start(answer)` must have the answer given once, now or later.
+// Serves a call. `start(answer)` must answer exactly once, now or later.
 template <typename Response, typename Start>
 grpc::ServerUnaryReactor* ServeUnary(const ClientDeadline& deadline, Response* response, Start start) {
   auto* call = new UnaryCall<Response>(deadline, response);

@@ -1,4 +1,4 @@
-// A client stream that is read to its end and then answered once, later, from another thread: the shape of all uploads.
+// A client stream that is read to its end and then answered once by another thread: the base of all uploads.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,15 +14,15 @@
 
 namespace chainfleet {
 
-// Derived classes take messages in Take and start the work in TakeEnd. Not issuing the next read is the flow control.
+// Derived classes take messages in Take and start the work in TakeEnd. A read that is not issued is the flow control.
 template <typename Message>
 class UploadCall : public grpc::ServerReadReactor<Message> {
  public:
-  // May be held by work that outlives the call. Thread-safe.
+  // Work that outlives the call may hold it. Thread-safe.
   class Finisher {
    public:
     explicit Finisher(UploadCall* call) : call_(call) {}
-    // Once; `fill` runs, before the call ends, only if the client still waits.
+    // Called once. `fill` runs before the call ends, and only if the client still waits.
     void Finish(const absl::Status& status, const std::function<void()>& fill = nullptr) {
       MutexLock lock(&mutex_);
       UploadCall* call = std::exchange(call_, nullptr);
@@ -31,7 +31,7 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
       call->grpc::template ServerReadReactor<Message>::Finish(ToGrpc(status));
     }
 
-    // Runs work of the call. If it asks for more memory than there is, the call ends, not the process.
+    // Runs work of the call. If memory runs out, the call fails and the process survives.
     void Run(const std::function<void()>& work) {
       try {
         work();
@@ -40,7 +40,7 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
       }
     }
 
-    // False once the call has ended, also because its client has gone: then no work for it is worth while.
+    // False once the call has ended, also if its client disconnected. Work for it is then pointless.
     bool waits() {
       MutexLock lock(&mutex_);
       return call_ != nullptr;

@@ -13,7 +13,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr size_t kLongestName = 253;  // of a host, by DNS
+constexpr size_t kLongestName = 253;  // of a host name in DNS
 constexpr size_t kLongestReason = 64 * 1024;
 constexpr int kMostDevices = 64, kMostChains = 16384;
 
@@ -31,7 +31,7 @@ bool IsHostPort(const std::string& text) {
 
 class Claims {
  public:
-  // `text` is not repeated: it is what must not reach a terminal.
+  // The error leaves out `text`: it must not reach a terminal.
   void Name(const char* field, const std::string& text) {
     if (IsName(text)) return;
     wrong_.push_back({field, absl::StrCat("has ", text.size(), " bytes: give up to ", kLongestName,

@@ -1,5 +1,5 @@
-// What a worker says of itself reaches other tenants' terminals, logs, dashboards and Prometheus: bounds and
-// characters.
+// Checks the strings that a worker reports about itself: they reach terminals of other tenants, logs, dashboards and
+// Prometheus.
 #pragma once
 
 #include "chainfleet/v1/worker.pb.h"

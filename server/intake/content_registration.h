@@ -1,5 +1,5 @@
-// The way of what users put, once its bytes were looked at, into the two stores: its objects are held so that they are
-// no garbage, written, and registered.
+// Stores and registers an upload after its bytes were checked: protects its objects from garbage collection, writes
+// them, and registers the content.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 
 namespace chainfleet {
 
-// Either `put` or `fail` is called, once.
+// Exactly one of `put` and `fail` is called, once.
 struct ContentRegistration {
-  std::vector<std::string> objects;  // names: new ones, or if it `repairs` those of what is there
+  std::vector<std::string> objects;  // names of the new objects, or with `repairs` of the existing ones
   bool repairs = false;
-  std::function<absl::Status()> store;                 // writes them; blocking
-  std::function<void(const std::string& upload)> put;  // registers them, which ends the upload in any case
+  std::function<absl::Status()> store;                 // writes the objects; blocks
+  std::function<void(const std::string& upload)> put;  // registers the content and ends the upload
   std::function<void(const absl::Status&)> fail;
 };
 
-// Returns at once; the work is done on the executor.
+// Returns at once; the work runs on the executor.
 void Register(Executor* executor, Catalog* catalog, ContentRegistration registration);
 
 }  // namespace chainfleet

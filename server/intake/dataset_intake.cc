@@ -22,7 +22,7 @@ int64_t ValuesPerRow(const std::vector<int64_t>& input_shape) {
   return values;
 }
 
-// x / 255 for bytes.
+// Bytes count as x / 255.
 double ValueAt(const DecodedDataset& data, int64_t index) {
   if (data.is_uint8) return static_cast<uint8_t>(data.inputs[static_cast<size_t>(index)]) / 255.0;
   float value;
@@ -30,7 +30,7 @@ double ValueAt(const DecodedDataset& data, int64_t index) {
   return value;
 }
 
-// Welford's update: the variance of millions of pixels without cancellation.
+// Welford's update: computes the variance of millions of pixels without cancellation.
 class Moments {
  public:
   void Add(double x) {
@@ -90,7 +90,7 @@ std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t firs
       {});
 }
 
-// Type, shape and shards: two data sets with one digest are the same.
+// Hashes type, shape and shards: data sets with equal digests are equal.
 DigestHex ContentDigest(const Dataset& dataset) {
   Sha256 hash;
   hash.UpdateString("chainfleet dataset 1");
@@ -217,7 +217,7 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
 
 absl::Status StoreShards(const CutDataset& cut, BlobStore* blobs) {
   for (const DatasetShard& shard : cut.description.shards) {
-    // Encoded a second time: all shards at once would be as much memory again as the data.
+    // Encode again: to keep all encoded shards would double the memory of the data.
     const std::string bytes = EncodeShard(cut.data, cut.description.input_type, shard.first_row, shard.num_rows);
     CHAINFLEET_RETURN_IF_ERROR(PutContentAddressed(blobs, shard.object.name, bytes));
   }

@@ -1,4 +1,4 @@
-// From uploaded files to a stored data set: decoded once, checked, cut into canonical shards, content-addressed.
+// Turns uploaded files into a stored data set: decoded once, checked, cut into canonical shards, content-addressed.
 #pragma once
 
 #include <functional>
@@ -15,30 +15,30 @@
 
 namespace chainfleet {
 
-// Collects the files of one upload within bounds, its own and that of all uploads. Not thread-safe.
+// Collects the files of one upload, within its own bounds and those of all uploads. Not thread-safe.
 class DatasetUpload {
  public:
   explicit DatasetUpload(const ByteBudget* budget) : share_(std::make_shared<UploadShare>(budget)) {}
 
-  // All refuse with INVALID_ARGUMENT what is out of order or place, and more files, bytes of a name or data than
-  // limits.h allows; RESOURCE_EXHAUSTED: over limits::kMaxDatasetUploadBytes; errors of UploadShare.
+  // INVALID_ARGUMENT for messages that are out of order, or for more files, bytes of a name or data than limits.h
+  // allows. RESOURCE_EXHAUSTED above limits::kMaxDatasetUploadBytes. Errors of UploadShare.
   absl::Status Begin(const std::string& name, int32_t num_files, const DecodeOptions& options = {});
-  // `uri`: of a file whose data do not follow, else "".
+  // `uri` names a file whose data does not follow in the upload; else "".
   absl::Status StartFile(const std::string& file_name, int64_t size_bytes, const std::string& uri = "");
   absl::Status AddData(const std::string& data);
 
-  // INVALID_ARGUMENT unless every announced file is there with its announced size: an upload that broke off is none.
+  // INVALID_ARGUMENT unless every announced file has its announced size: the upload may have broken off.
   absl::Status CheckComplete() const;
-  // Whether Fetch has anything to read.
+  // True if Fetch has files to read.
   bool HasUris() const;
-  // Reads the files that are named by URI, within the same bounds, each if `wanted`, else CANCELLED. Blocking. Errors
-  // of DatasetRoots::Read.
+  // Reads the files that are named by URI, within the same bounds. CANCELLED as soon as `wanted` returns false. Blocks.
+  // Errors of DatasetRoots::Read.
   absl::Status Fetch(const DatasetRoots& roots, const std::function<bool()>& wanted);
 
   const std::string& name() const { return name_; }
   const std::vector<UploadedFile>& files() const { return files_; }
   const DecodeOptions& options() const { return options_; }
-  // For whoever holds what was made of the files, which is as large.
+  // For the owner of the decoded data, which is as large as the files.
   const std::shared_ptr<UploadShare>& share() const { return share_; }
 
  private:
@@ -46,14 +46,14 @@ class DatasetUpload {
   int32_t num_files_ = 0;
   DecodeOptions options_;
   std::vector<int64_t> announced_bytes_;  // by file
-  std::vector<std::string> uris_;         // by file; "": its data come with the upload
+  std::vector<std::string> uris_;         // by file; "": the data is part of the upload
   std::vector<UploadedFile> files_;
   int64_t total_bytes_ = 0;
   const std::shared_ptr<UploadShare> share_;
 };
 
-// A data set that is decoded and cut into shards (up to 16 MiB: "inputs", "labels" int32 or "targets" float32), neither
-// stored nor registered. The same content gives the same digest.
+// A data set that is decoded and cut into shards of up to 16 MiB ("inputs", and "labels" int32 or "targets" float32),
+// neither stored nor registered. The same content gives the same digest.
 struct CutDataset {
   DecodedDataset data;
   Dataset description;
@@ -61,11 +61,10 @@ struct CutDataset {
   std::vector<std::string> ObjectNames() const;
 };
 
-// `nonce` as in object_names.h. Blocking. Errors of DecodeDataset.
+// `nonce` as in object_names.h. Blocks. Errors of DecodeDataset.
 absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation, uint64_t nonce);
 
-// Puts the shards; one that is there with other bytes is damaged and gets its own again. Blocking. Errors of
-// BlobStore::Put.
+// Writes the shards. A stored shard with different bytes is damaged and is replaced. Blocks. Errors of BlobStore::Put.
 absl::Status StoreShards(const CutDataset& cut, BlobStore* blobs);
 
 }  // namespace chainfleet

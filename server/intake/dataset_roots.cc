@@ -26,13 +26,13 @@ absl::Status TooLarge(int64_t size_bytes, int64_t max_bytes) {
                    limits::kMaxDatasetUploadBytes / limits::kMiB, " MiB of one data set: put fewer rows"));
 }
 
-// Part by part: /database is not below /data.
+// Compares path components: /database is not below /data.
 bool IsBelow(const fs::path& path, const fs::path& folder) {
   const fs::path prefix = folder.has_filename() ? folder : folder.parent_path();
   return std::mismatch(prefix.begin(), prefix.end(), path.begin(), path.end()).first == prefix.end();
 }
 
-// What to do about it, where the words of the system do not say.
+// Adds what to do, where the system's message does not say it.
 absl::Status Advise(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kNotFound:
@@ -58,7 +58,7 @@ absl::StatusOr<std::string> ReadRegular(const std::string& path, int64_t max_byt
   return bytes;
 }
 
-// With what a user can do about an object that is not there.
+// As S3Client::Succeed; a missing object's error says what the user can do.
 absl::StatusOr<HttpReply> RunFor(const S3Client& client, const S3Call& call) {
   absl::StatusOr<HttpReply> reply = client.Succeed(call);
   if (!absl::IsNotFound(reply.status())) return reply;
@@ -111,7 +111,7 @@ absl::StatusOr<std::string> DatasetRoots::ReadFile(const std::string& path, int6
       return IsBelow(judged, folder.real) || (as_written && IsBelow(judged, folder.written));
     });
   };
-  // To resolve any path that a user names would tell what is there, and hang where a network drive does.
+  // Do not resolve other paths: an answer would reveal which files exist, and a network drive might hang.
   const fs::path written = fs::path(path).lexically_normal();
   if (!below(written, true)) return NotBelow();
   std::error_code error;

@@ -1,4 +1,4 @@
-// Where the server reads data sets by itself: folders of its host and prefixes of buckets, all else is refused.
+// The places from which the server may read data sets: folders of its host and prefixes of buckets.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@
 
 namespace chainfleet {
 
-// Thread-safe once all roots are added. Without a root every URI is refused.
+// Without a root every URI is refused. Thread-safe once all roots are added.
 class DatasetRoots {
  public:
   // INVALID_ARGUMENT unless `folder` is absolute, NOT_FOUND unless there is such a folder.
   static absl::Status CheckFolder(const std::string& folder);
 
-  // Where its links lead is found here, once.
+  // Resolves the folder's links once, here.
   void AddFolder(const std::string& folder);
-  // Objects of its bucket below its prefix.
+  // Allows the objects of the client's bucket below its prefix.
   void AddBucket(std::unique_ptr<S3Client> client) { buckets_.push_back(std::move(client)); }
 
-  // What can be said of a URI without looking: FAILED_PRECONDITION / NO_DATASET_ROOT; errors of ParseDatasetUri.
+  // Checks a URI without a read. FAILED_PRECONDITION / NO_DATASET_ROOT; errors of ParseDatasetUri.
   absl::Status Check(const std::string& uri) const;
 
   using Admit = std::function<absl::Status(int64_t size_bytes)>;
 
-  // The whole file. Its size is asked first, and `admit` if it may be read. Of a path that is not below a root as it is
-  // written nothing is asked of the system. Blocking. Errors name the URI and say what to do; besides those of Check
-  // and `admit`: PERMISSION_DENIED: it does not lie below a root, as it is written and wherever links and `..` lead, or
-  // this process may not read it. NOT_FOUND. INVALID_ARGUMENT: not a regular file. RESOURCE_EXHAUSTED: over
-  // `max_bytes`. ABORTED: it became shorter meanwhile. Errors of S3Client::StatusOf.
+  // Returns the whole file. Asks for its size first, then `admit` whether it may be read. A path that is not literally
+  // below a root causes no system call. Blocks. Errors name the URI and say what to do; besides the errors of Check and
+  // `admit`: PERMISSION_DENIED: the path is not below a root, literally or after links and `..` are resolved, or this
+  // process may not read it. NOT_FOUND. INVALID_ARGUMENT: not a regular file. RESOURCE_EXHAUSTED: over `max_bytes`.
+  // ABORTED: the file became shorter meanwhile. Errors of S3Client::StatusOf.
   absl::StatusOr<std::string> Read(
       const std::string& uri, int64_t max_bytes, const Admit& admit = [](int64_t) { return absl::OkStatus(); }) const;
 
  private:
   struct Folder {
-    std::string written, real;  // real: with its links followed
+    std::string written, real;  // real: with links resolved
   };
   absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes, const Admit& admit) const;
   absl::StatusOr<std::string> ReadObject(const DatasetUri& uri, int64_t max_bytes, const Admit& admit) const;

@@ -14,13 +14,14 @@
 namespace chainfleet {
 namespace {
 
-constexpr size_t kMaxUriBytes = 2048;  // an error that names it must fit into the trailing metadata of a call
+constexpr size_t kMaxUriBytes = 2048;  // an error that names the URI must fit into a call's trailing metadata
 
 absl::Status Refuse(const std::string& uri, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(uri, ": ", why));
 }
 
-// False for an escape that is not % and two hex digits, and for a zero byte, at which the system would cut a path off.
+// False for an escape other than % and two hex digits, and for a zero byte, which would cut the path off in system
+// calls.
 bool PercentDecode(absl::string_view text, std::string* decoded) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
@@ -65,7 +66,7 @@ absl::StatusOr<DatasetUri> ParseDatasetUri(const std::string& uri) {
   }
   if (!is_file && host.empty()) return Refuse(uri, "the bucket is missing: give s3://BUCKET/KEY");
   if (!is_file) parsed.bucket = host;
-  // The slash belongs to a path, not to a key.
+  // The slash belongs to a file's path, but not to an S3 key.
   if (!PercentDecode(rest.substr(std::min(rest.size(), slash + (is_file ? 0 : 1))), &parsed.path)) {
     return Refuse(uri, "a % must be followed by two hex digits other than 00; write % itself as %25");
   }

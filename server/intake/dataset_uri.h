@@ -1,4 +1,4 @@
-// The name of a file that the server reads for a client.
+// The URI of a file that the server reads for a client.
 #pragma once
 
 #include <string>
@@ -10,13 +10,12 @@ namespace chainfleet {
 struct DatasetUri {
   enum class Scheme { kFile, kS3 };
   Scheme scheme = Scheme::kFile;
-  std::string bucket;  // of S3
-  std::string path;    // percent-decoded: absolute on this host, `..` and links as they came; of S3 the key
+  std::string bucket;  // S3 only
+  std::string path;    // percent-decoded; for files absolute, with `..` and links unresolved; for S3 the key
 };
 
-// file:///PATH, with the host left out or localhost, or s3://BUCKET/KEY. INVALID_ARGUMENT, naming the URI: another
-// scheme or host, a bad percent escape, a query or fragment, nothing or a folder where a file must be named, a key with
-// a part `.` or `..`.
+// Parses file:///PATH (host empty or localhost) or s3://BUCKET/KEY. INVALID_ARGUMENT, naming the URI: another scheme or
+// host, a bad percent escape, a query or fragment, an empty path or a folder, or a key with a component `.` or `..`.
 absl::StatusOr<DatasetUri> ParseDatasetUri(const std::string& uri);
 
 }  // namespace chainfleet

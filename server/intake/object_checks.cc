@@ -25,7 +25,7 @@ struct ObjectChecks::Queue {
   std::deque<Waiting> waiting CHAINFLEET_GUARDED_BY(mutex);
   int free_turns CHAINFLEET_GUARDED_BY(mutex);
 
-  // Those that nobody wants any more, to be destroyed without the lock.
+  // Removes unwanted checks. The caller destroys them without the lock.
   std::vector<Waiting> TakeUnwanted() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const auto first =
         std::stable_partition(waiting.begin(), waiting.end(), [](const Waiting& one) { return one.wanted(); });
@@ -34,7 +34,7 @@ struct ObjectChecks::Queue {
     return unwanted;
   }
 
-  // One a turn, so that a busy queue does not hold a thread of the pool for ever.
+  // Runs one check per task, so that a busy queue does not occupy a thread of the pool for ever.
   static void RunOne(const std::shared_ptr<Queue>& queue) {
     Waiting next;
     {

@@ -1,5 +1,5 @@
-// The turns at looking for the objects of commits. They may take as long as a store of objects that has fallen silent
-// keeps its callers waiting, and commits come again and again meanwhile: they have threads of their own, and a bound.
+// A queue of checks that look for the objects of commits. A check may block as long as an unresponsive object store
+// does, and commits keep arriving meanwhile. The checks therefore have their own threads and a bound.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace chainfleet {
 
-// Each holds its commit, of a few KiB and a resume point of at most limits::kInlineResumePointBytes.
+// Each waiting check holds its commit: a few KiB, and a resume point of at most limits::kInlineResumePointBytes.
 inline constexpr size_t kWaitingObjectChecks = 1024;
 
-// Thread-safe. Checks that were taken run even if this is destroyed meanwhile.
+// Scheduled checks run even if this object is destroyed meanwhile. Thread-safe.
 class ObjectChecks {
  public:
-  // At most `width` at a time, on `executor`, while `most_waiting` wait.
+  // Runs at most `width` checks at a time on `executor`, while at most `most_waiting` wait.
   ObjectChecks(Executor* executor, int width, size_t most_waiting = kWaitingObjectChecks);
 
-  // Runs `check` once, in the order in which they came, but if `wanted` says no by then: that one is dropped, and
-  // leaves its place as soon as another needs it. RESOURCE_EXHAUSTED / QUEUE_FULL: no place is free, `check` is
-  // dropped.
+  // Runs `check` once, in order of arrival, unless `wanted` returns false by then. An unwanted check is dropped, and
+  // gives up its place as soon as another check needs it. RESOURCE_EXHAUSTED / QUEUE_FULL: no place is free and `check`
+  // is dropped.
   absl::Status Schedule(std::function<bool()> wanted, std::function<void()> check);
 
  private:

@@ -1,4 +1,4 @@
-// What users' uploads may take of a server, all together: memory, and turns at reading data sets by URI.
+// Bounds on all uploads of users together: memory, and concurrent reads of data sets by URI.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@
 
 namespace chainfleet {
 
-// What one upload holds of the bytes that all of them may, given back when this is destroyed. Not thread-safe.
+// One upload's share of the bytes that all uploads may hold; the destructor returns it. Not thread-safe.
 class UploadShare {
  public:
   explicit UploadShare(const ByteBudget* budget) : max_bytes_(budget->max_bytes()), share_(*budget) {}
 
-  // RESOURCE_EXHAUSTED / UPLOADS_FULL: the others hold too much; nothing is added then.
+  // RESOURCE_EXHAUSTED / UPLOADS_FULL: other uploads hold too much, and nothing is added.
   absl::Status Add(int64_t bytes);
 
  private:
@@ -25,15 +25,15 @@ class UploadShare {
   ByteShare share_;
 };
 
-// Thread-safe. Work that was taken runs even if this is destroyed meanwhile.
+// Scheduled reads run even if this object is destroyed meanwhile. Thread-safe.
 class DatasetReads {
  public:
-  // At most `width` at a time, on `executor`.
+  // Runs at most `width` reads at a time on `executor`.
   DatasetReads(Executor* executor, int width) : width_(width), turns_(executor, width) {}
 
-  // RESOURCE_EXHAUSTED / UPLOADS_FULL: limits::kWaitingDatasetReads wait already, and `read` is dropped.
+  // RESOURCE_EXHAUSTED / UPLOADS_FULL: limits::kWaitingDatasetReads already wait, and `read` is dropped.
   absl::Status Schedule(std::function<void()> read);
-  // How many wait or run.
+  // Number of reads that wait or run.
   int unfinished() const { return *unfinished_; }
 
  private:

@@ -1,4 +1,4 @@
-// One stored object of a data set, held whole in memory and checked against its record.
+// One stored object of a data set, read whole into memory and checked against its record.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,16 @@
 
 namespace chainfleet {
 
-// Movable; the views that it gives live as long as it does.
+// Movable. The views that it returns live as long as it does.
 class DatasetShardFile {
  public:
-  // Blocks. DATA_LOSS naming data set and object if it is gone or is no tensor file. `dataset` is read here only.
+  // Blocks. DATA_LOSS, naming data set and object: the object is gone or is not a tensor file. `dataset` is used only
+  // during the call.
   static absl::StatusOr<DatasetShardFile> Read(const BlobStore& blobs, const Dataset& dataset,
                                                const DatasetShard& shard);
 
-  // The tensor [rows of the shard, row_shape...]. DATA_LOSS saying that `words` ("int32 labels") are not there.
+  // Returns the tensor [rows of the shard, row_shape...]. DATA_LOSS: there is no such tensor; the error calls it
+  // `words` ("int32 labels").
   absl::StatusOr<TensorView> Find(const std::string& tensor, TensorType type, const std::vector<int64_t>& row_shape,
                                   const std::string& words) const;
 

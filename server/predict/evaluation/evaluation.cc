@@ -22,13 +22,13 @@
 namespace chainfleet {
 namespace {
 
-// Passes over each data set in turn, then over it as it is changed, then over chains. Everything runs on the strand but
-// the reading of labels.
+// Passes over each data set in turn, then over each corruption of the scored data set, then over chains for flatness.
+// Everything runs on the strand except the reads of labels.
 class EvaluateCall final : public PinnedCall<Evaluation> {
  public:
   using Progress = std::function<void(const EvaluationProgress&)>;
 
-  // Without `progress` it ends before its first row, with the job and version alone.
+  // Without `progress` the call ends before its first row, with only the job and version.
   EvaluateCall(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue,
                const ByteBudget& row_bytes, EvaluateQuery query, Progress progress, Done done)
       : PinnedCall(executor, catalog, queue, query.draws, "evaluating job " + query.draws.job, std::move(done)),
@@ -40,19 +40,19 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
         held_(row_bytes) {}
 
  private:
-  // One data set: what it is, and its rows as they are scored.
+  // One pass over a data set, and the scores of its rows.
   struct Pass {
     Dataset dataset;
-    bool labelled = true;  // its labels or targets are wanted
+    bool labelled = true;  // reads its labels or targets
     std::optional<Corruption> corruption = {};
     NonFiniteRows non_finite = {};
     std::optional<ScoredRows> rows = {};
-    std::optional<ScoredNumbers> numbers = {};  // instead, of float32 targets
+    std::optional<ScoredNumbers> numbers = {};  // instead of `rows`, for float32 targets
     std::optional<ScoreCurve> curve = {};
   };
   struct Stage {
     std::function<void()> start;
-    std::function<void()> end;  // of its last row
+    std::function<void()> end;  // after its last row
   };
 
   absl::Status OnPinned() override {
@@ -104,7 +104,8 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     return absl::OkStatus();
   }
 
-  // The same rows once more, with the labels that are there by then; scored at once, for there may be many.
+  // Passes over the scored data set again, with the labels that are in memory by then. Scored at once, because there
+  // may be many corruptions.
   void AddCorrupted(const Corruption& corruption) {
     rows_total_ += scored_.dataset.num_rows;
     stages_.push_back({[this, corruption] {
@@ -120,7 +121,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
                        }});
   }
 
-  // One chain on each worker at a time.
+  // Each stage computes one chain on each worker.
   void AddFlatness() {
     const size_t width = std::max<size_t>(queue().WorkerIds().size(), 1);
     for (size_t first = 0; first < draws().chains.size(); first += width) {
@@ -130,7 +131,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   bool LearnsNumbers() const { return draws().plan->num_classes == 0; }
 
-  // Reads the labels or targets of a pass, if they are wanted, and runs it.
+  // Reads the labels or targets that the pass needs, then runs it.
   void ReadTargets(Pass* pass) {
     if (!pass->labelled) return Run(pass, std::vector<int32_t>());
     executor_->Schedule([this, pass, self = shared_from_this()] {
@@ -232,7 +233,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     stages_.front().end();
     stages_.pop_front();
     if (stages_.empty()) return Finish(Result());
-    // The FanOut that is calling is replaced, so not from within its call.
+    // The calling FanOut is replaced, so do not start the stage from within its call.
     strand().Schedule([this, self = shared_from_this()] {
       if (!finished()) stages_.front().start();
     });
@@ -264,8 +265,8 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   std::vector<DrawKind> kinds_;
   Pass scored_;
   std::optional<Pass> ood_, held_out_;
-  std::optional<Pass> corrupted_;  // the one under way
-  std::deque<Stage> stages_;       // the one under way, and those after it
+  std::optional<Pass> corrupted_;  // the running pass
+  std::deque<Stage> stages_;       // the running stage and those after it
   Evaluation result_;
   bool draws_known_ = false;
   int64_t rows_done_ = 0, rows_total_ = 0;

@@ -1,4 +1,4 @@
-// Evaluate: a job's averages and single draws, scored against stored data sets.
+// Evaluate: scores a job's averages and single draws on stored data sets.
 #pragma once
 
 #include <functional>
@@ -21,26 +21,26 @@ class BlobStore;
 
 struct EvaluateQuery {
   DrawQuery draws;
-  std::vector<DrawKind> kinds;  // empty: all the job keeps
+  std::vector<DrawKind> kinds;  // empty: all kinds that the job keeps
   std::string dataset;
   std::string ood_dataset = {};          // empty: none
   std::string calibration_dataset = {};  // temperatures are fitted to its labels; empty: none
   int ece_bins = 15;
-  std::vector<std::string> corruptions = {};  // of core/domain/corruption.h, or "all"
+  std::vector<std::string> corruptions = {};  // names from core/domain/corruption.h, or "all"
   bool flatness = false;
   int curve_points = 0;  // 0: none
   int example_rows = 12;
-  std::string trace_id = {};  // goes with the shards, for logs
+  std::string trace_id = {};  // sent with the shards, for logs
 };
 
-// Thread-safe. What it is given outlives it; a call under way may outlive the evaluator itself. Memory per call: a few
-// [rows, K] arrays of doubles, bounded over all calls, and the sums of the row blocks in flight, with single draws for
-// a curve in blocks of so few rows that all calls together stay below limits::kMaxMemberBytes.
+// Thread-safe. The constructor's arguments outlive the Evaluator, but a call may outlive it. Memory per call: a few
+// [rows, K] arrays of doubles, bounded over all calls, and the sums of the row blocks in flight. For a curve the blocks
+// also hold single draws; they are then cut so small that all calls together stay below limits::kMaxMemberBytes.
 class Evaluator {
  public:
   static constexpr int64_t kMaxRowBytes = 2048 * limits::kMiB;
 
-  // `max_row_bytes`: of the rows of all evaluations under way (EvaluationBytes).
+  // `max_row_bytes`: bound on the bytes for the rows of all running evaluations (EvaluationBytes).
   Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue,
             int64_t max_row_bytes = kMaxRowBytes);
 
@@ -48,11 +48,12 @@ class Evaluator {
   // any row or holding memory for it. Also UNAVAILABLE / NO_SERVING_WORKER. `done` runs once, on the executor.
   void Check(EvaluateQuery query, absl::Duration timeout, std::function<void(absl::StatusOr<int64_t>)> done);
 
-  // `progress` runs after each row block, `done` once, last, at most `timeout` from now; both on the executor, one at a
-  // time. Errors: as PredictRouter::Predict with all draws needed; NOT_FOUND and INVALID_ARGUMENT for the data sets,
-  // also if their rows take more than max_row_bytes; RESOURCE_EXHAUSTED / QUEUE_FULL while others hold too much of
-  // that; DATA_LOSS for stored labels that cannot be read; FAILED_PRECONDITION / NOT_FINITE, at the end of a pass, if
-  // draws said NaN or infinity of a row: no score means anything then. The returned function cancels, as there.
+  // `progress` runs after each row block. `done` runs once, last, at most `timeout` from now. Both run on the executor,
+  // one at a time. Errors: as PredictRouter::Predict with all draws needed; NOT_FOUND and INVALID_ARGUMENT for the data
+  // sets, also if their rows need more than max_row_bytes; RESOURCE_EXHAUSTED / QUEUE_FULL while other evaluations hold
+  // too much of max_row_bytes; DATA_LOSS for stored labels that cannot be read; FAILED_PRECONDITION / NOT_FINITE, at
+  // the end of a pass, if draws returned NaN or infinity for a row, which makes every score meaningless. The returned
+  // function cancels the call, as for PredictRouter::Predict.
   std::function<void()> Evaluate(EvaluateQuery query, absl::Duration timeout,
                                  std::function<void(const EvaluationProgress&)> progress,
                                  std::function<void(absl::StatusOr<Evaluation>)> done);

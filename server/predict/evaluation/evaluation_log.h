@@ -1,4 +1,4 @@
-// Where evaluations are kept. Implemented over the Dispatcher and the StateStore.
+// The store of evaluations. Implemented over the Dispatcher and the StateStore.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@ class EvaluationLog {
 
   struct Stored {
     EvaluationRow row;
-    bool replayed = false;  // it was there, or had ended, already
+    bool replayed = false;  // the row existed, or the evaluation had ended, already
   };
   using Done = std::function<void(absl::StatusOr<Stored>)>;
 
-  // As change::CreateEvaluation and change::EndEvaluation, committed when `done` runs: once, on an executor.
+  // As change::CreateEvaluation and change::EndEvaluation. `done` runs once, on an executor, after the commit.
   virtual void Create(const EvaluationRow& row, Done done) = 0;
   virtual void End(const change::EndEvaluation& end, Done done) = 0;
 

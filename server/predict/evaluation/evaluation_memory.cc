@@ -12,7 +12,7 @@ constexpr double kDouble = sizeof(double), kTarget = sizeof(int32_t);
 constexpr double kEntropyValues = 2,
                  kNumberValues = 3;  // beside the probabilities; mean, log density, distribution function
 
-// Of a row of classes, while it is ranked and put into bins: its confidence, its entropy by side, an order.
+// Per row of classes while rows are ranked and binned: confidence, entropy of right and wrong rows, and an order.
 constexpr double kSortedBytes = 64;
 
 constexpr double kMostBytes = 9e18;
@@ -28,7 +28,7 @@ int64_t EvaluationBytes(const EvaluatedRows& rows, size_t num_kinds, int64_t num
   const double values = num_classes == 0 ? kNumberValues : classes + kEntropyValues;
   double bytes = (kTarget + averages * values * kDouble) * (labelled * (rows.changed ? 2 : 1) + held_out);
   if (num_classes > 0) bytes += averages * kEntropyValues * kDouble * ood + kSortedBytes * (labelled + ood);
-  // The logits of the held-out rows; after that one average, scaled, beside what it was scaled from.
+  // The logits of the held-out rows; later one average and its scaled copy.
   if (held_out > 0) bytes += std::max(held_out * classes, labelled * (2 * classes + kEntropyValues)) * kDouble;
   return static_cast<int64_t>(std::min(bytes, kMostBytes));
 }

@@ -1,4 +1,4 @@
-// What the rows of an evaluation take of the server's memory, known before the first of them.
+// The server memory that the rows of an evaluation take, computed before it starts.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,23 @@
 
 namespace chainfleet {
 
-// Rows of each set that is scored.
+// Number of rows of each data set that is scored.
 struct EvaluatedRows {
   int64_t labelled = 0;
   int64_t ood = 0;
-  int64_t held_out = 0;  // that temperatures are fitted to
-  bool changed = false;  // the labelled ones also as corruptions change them
+  int64_t held_out = 0;  // for fitting temperatures
+  bool changed = false;  // the labelled rows are also scored under corruptions
 };
 
-// The most bytes that are held at once: targets and averages of each set and of one changed set, and what scores copy
-// and sort of them. `num_classes` 0: of numbers. Never overflows.
+// The most bytes held at once: targets and averages of each set and of one corrupted set, and the copies that scores
+// sort. `num_classes` 0 means float32 targets. Saturates instead of overflowing.
 int64_t EvaluationBytes(const EvaluatedRows& rows, size_t num_kinds, int64_t num_classes);
 
-// INVALID_ARGUMENT, with both and in how many parts it would do, if `bytes` are more than all evaluations may have.
+// INVALID_ARGUMENT if `bytes` are more than all evaluations may have. The error names both and the number of parts that
+// would fit.
 absl::Status CheckEvaluationBytes(int64_t bytes, int64_t max_bytes);
 
-// Puts `bytes` into `share`. RESOURCE_EXHAUSTED / QUEUE_FULL if other evaluations hold too many now.
+// Adds `bytes` to `share`. RESOURCE_EXHAUSTED / QUEUE_FULL if other evaluations hold too much now.
 absl::Status HoldEvaluationBytes(int64_t bytes, ByteShare* share);
 
 }  // namespace chainfleet

@@ -36,7 +36,7 @@ std::string MakeEvaluationId(RngKey key) {
   return id;
 }
 
-// Everything but the reads of the log runs on the strand.
+// Everything except reads of the log runs on the strand.
 struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOperations::State> {
   State(const Clock* clock, Executor* executor, Evaluator* evaluator, EvaluationLog* log, EvaluationCodec codec,
         RngKey id_key, absl::Duration longest)
@@ -50,14 +50,14 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
         strand(executor) {}
 
   struct Watcher {
-    std::function<bool(const EvaluationProgress&)> progress;  // null: it wants no more
+    std::function<bool(const EvaluationProgress&)> progress;  // null: wants no more progress
     std::function<void(absl::StatusOr<EvaluationRow>)> ended;
   };
   struct Operation {
     EvaluationRow row;
     Backoff backoff;
-    bool running = false;  // or about to be run again
-    bool ending = false;   // its end is on the way to the log
+    bool running = false;  // or waiting for its next retry
+    bool ending = false;   // its end is being stored
     bool waits_for_memory = false;
     absl::Duration deadline;
     EvaluationProgress progress = {};
@@ -73,8 +73,8 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
   const RngKey id_key;
   const absl::Duration longest;
   Strand strand;
-  std::map<int64_t, Operation> operations;  // under way, by sequence
-  int64_t creating = 0;                     // on their way to the log
+  std::map<int64_t, Operation> operations;  // running and waiting operations, by sequence
+  int64_t creating = 0;                     // operations that are being stored
   uint64_t ids_made = 0;
 
   Operation* Find(const std::string& id) {
@@ -82,7 +82,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     return found == operations.end() ? nullptr : &found->second;
   }
 
-  // Only what may be stored is: `asked` was checked on `version`.
+  // Stores only requests that were checked: `asked` was checked on `version`.
   void Create(const Asked& asked, int64_t version, std::function<void(absl::StatusOr<View>)> done) {
     const auto under_way = static_cast<int64_t>(operations.size()) + creating;
     if (under_way >= limits::kRunningEvaluations + limits::kWaitingEvaluations) return done(QueueFull());
@@ -107,7 +107,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
         });
   }
 
-  // What runs and is not known here has just been stored, and is on its way to the strand.
+  // A running operation that is not in `operations` was just stored, and the strand has not admitted it yet.
   absl::StatusOr<EvaluationRow> FindEnded(const std::string& id) const {
     CHAINFLEET_ASSIGN_OR_RETURN(EvaluationRow row, log->Find(id));
     if (row.state != EvaluationState::kRunning) return row;
@@ -130,7 +130,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     int64_t running = std::ranges::count_if(operations, [](const auto& entry) { return entry.second.running; });
     for (auto& [sequence, operation] : operations) {
       if (running >= limits::kRunningEvaluations) return;
-      if (operation.waits_for_memory) return;  // else smaller ones that come later would take it away for ever
+      if (operation.waits_for_memory) return;  // otherwise smaller, later ones would take the memory for ever
       if (operation.running) continue;
       ++running;
       operation.running = true;
@@ -184,7 +184,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     });
   }
 
-  // Until the log has it: a full disk is waited for.
+  // Retries until the log has stored the end, for example while the disk is full.
   void End(const change::EndEvaluation& end) {
     if (Operation* operation = Find(end.id)) operation->ending = true;
     log->End(end, [weak = weak_from_this(), end](absl::StatusOr<EvaluationLog::Stored> stored) {
@@ -199,7 +199,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     });
   }
 
-  // It has ended in the log, or is gone from there.
+  // The log has stored the end, or the operation was deleted.
   void Leave(const std::string& id, const absl::StatusOr<EvaluationLog::Stored>& stored) {
     Operation* operation = Find(id);
     if (operation == nullptr) return;

@@ -1,5 +1,5 @@
-// Evaluations as operations: stored before they are acknowledged, run a few at a time, run again after a restart, their
-// results stored before anyone is told.
+// Evaluations as operations: stored before they are acknowledged, run a few at a time, run again after a restart.
+// Results are stored before any client sees them.
 #pragma once
 
 #include <cstdint>
@@ -20,54 +20,53 @@
 
 namespace chainfleet {
 
-// What the log keeps as opaque bytes.
+// Encodes the parts that the log keeps as opaque bytes.
 struct EvaluationCodec {
   std::function<absl::StatusOr<EvaluateQuery>(const std::string& request)> query;
   std::function<std::string(const Evaluation& evaluation)> result;
 };
 
-// "eval-" and 10 characters of base32, from the key.
+// "eval-" and 10 characters of base32, derived from `key`.
 std::string MakeEvaluationId(RngKey key);
 
-// Thread-safe. What it is given outlives it; all callbacks run on the executor, which may block.
+// Thread-safe. The constructor's arguments outlive this object. All callbacks run on the executor, which may block.
 //
-// At most limits::kRunningEvaluations run, the oldest first, and limits::kWaitingEvaluations wait. A run that fails for
-// want of workers, room or an answer is begun again, with backoff, until `longest` after its first
-// start in this process: only then, or by an error that would come again, the operation FAILS. Every run of an
-// operation rests on the same version, so it has the same result (up to rounding, where some
-// workers compute on GPUs).
+// At most limits::kRunningEvaluations run, oldest first, and limits::kWaitingEvaluations wait. A run that fails for
+// lack of workers, memory or an answer is retried with backoff until `longest` after its first start in this process.
+// The operation FAILS only then, or after an error that a retry would repeat. Every run of an operation reads the same
+// version, so it has the same result (up to rounding, where some workers compute on GPUs).
 class EvaluationOperations {
  public:
   EvaluationOperations(const Clock* clock, Executor* executor, Evaluator* evaluator, EvaluationLog* log,
                        EvaluationCodec codec, RngKey id_key, absl::Duration longest = limits::kEvaluateDeadline);
 
-  // Goes on with what the log has under way; once, before any other call. The log's errors.
+  // Resumes the operations that the log has as running. Called once, before any other call. The log's errors.
   absl::Status Recover();
 
   struct Asked {
     std::string job, tenant;    // the job's id
     std::string request_id;     // empty: none
-    std::string trace_id = {};  // of the call, for the log line that says which operation it began
+    std::string trace_id = {};  // trace id of the call, for the log line that says which operation it started
     EvaluateQuery query;
-    std::function<std::string(int64_t version)> request;  // as the log keeps it: the query on that version
+    std::function<std::string(int64_t version)> request;  // encoded for the log: the query on that version
   };
   struct View {
     EvaluationRow row;
     std::optional<EvaluationProgress> progress;  // while it runs
   };
-  // The operation of the tenant's request_id if there is one. Errors: those of Evaluator::Check and of the log;
-  // RESOURCE_EXHAUSTED / QUEUE_FULL. Nothing is stored then.
+  // Starts an operation, or returns the existing one with the tenant's request_id. Errors: those of Evaluator::Check
+  // and of the log; RESOURCE_EXHAUSTED / QUEUE_FULL. Nothing is stored on an error.
   void Start(Asked asked, absl::Duration timeout, std::function<void(absl::StatusOr<View>)> done);
 
   // NOT_FOUND.
   void Get(const std::string& id, std::function<void(absl::StatusOr<View>)> done);
 
-  // Ends it as CANCELLED; one that has ended stays as it is. NOT_FOUND.
+  // Ends the operation as CANCELLED. An operation that has ended stays as it is. NOT_FOUND.
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<View>)> done);
 
-  // `progress` runs whenever there is some, until it says false; `ended` once, with the row as it was stored. At once
-  // if it has ended already. NOT_FOUND, also if it goes with its job meanwhile. UNAVAILABLE: it is stored, and about to
-  // begin.
+  // `progress` runs on each progress until it returns false. `ended` runs once, with the stored row, at once if the
+  // operation has ended already. NOT_FOUND, also if the operation is deleted with its job meanwhile. UNAVAILABLE: the
+  // operation is stored but has not started yet.
   void Watch(const std::string& id, std::function<bool(const EvaluationProgress&)> progress,
              std::function<void(absl::StatusOr<EvaluationRow>)> ended);
 

@@ -14,14 +14,14 @@ namespace {
 
 constexpr char kAll[] = "all";
 
-// A lone worker has shards of so many times limits::kShardForwardPasses; between its parts it steps and serves others.
+// A lone worker gets shards of kAssumedWorkers * limits::kShardForwardPasses; it steps and serves others between parts.
 constexpr size_t kAssumedWorkers = 4;
 
-// Of one block: all evaluations that run, with their blocks in flight, share limits::kMaxMemberBytes.
+// Per block: all running evaluations, with their blocks in flight, share limits::kMaxMemberBytes.
 constexpr int64_t kMemberBytesPerBlock =
     limits::kMaxMemberBytes / limits::kRunningEvaluations / static_cast<int64_t>(limits::kRowBlocksInFlight);
 
-// 4 KiB each.
+// 4 KiB of the result for each chain.
 constexpr size_t kMaxFlatnessChains = 2048;
 
 int64_t MemberBytesPerRow(const PinnedDraws& draws, const std::vector<DrawKind>& kinds) {
@@ -44,7 +44,7 @@ void CheckCorruptions(const EvaluateQuery& query, const PinnedDraws& draws, std:
   }
 }
 
-// What is asked of classes alone.
+// Refuses the options that need classes.
 void RefuseClasses(const EvaluateQuery& query, const std::string& job, std::vector<FieldViolation>* violations) {
   const auto refuse = [&](const char* field, const char* why) {
     violations->push_back({field, absl::StrCat(why, ": job ", job, " learns numbers")});
@@ -102,7 +102,7 @@ PinnedDraws NewestDraws(const PinnedDraws& draws, size_t first, size_t count) {
     ChainDraws chain = draws.chains[c];
     chain.skip_draws += chain.num_draws - 1;
     chain.num_draws = chain.every = 1;
-    size_t before = 0;  // segments that end before it
+    size_t before = 0;  // segments before that draw
     while (chain.segments[before].num_draws() <= chain.skip_draws) {
       chain.skip_draws -= chain.segments[before++].num_draws();
     }

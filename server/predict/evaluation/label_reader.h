@@ -1,4 +1,4 @@
-// The targets of a stored data set, read by the server itself: scores need no torch.
+// Reads the targets of a stored data set in the server: scores need no torch.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace chainfleet {
 
-// [num_rows], in row order. Blocks: run it on an Executor. INVALID_ARGUMENT for a label outside 0..num_classes-1 (of
-// the job, not the data set); DATA_LOSS for an object that is gone or is not what the record says.
+// int32 labels [num_rows], in row order. Blocks: run it on an Executor. INVALID_ARGUMENT: a label outside
+// 0..num_classes-1 (of the job, not of the data set). DATA_LOSS: an object is gone or does not match its record.
 absl::StatusOr<std::vector<int32_t>> ReadLabels(const BlobStore& blobs, const Dataset& dataset, int64_t num_classes);
 
-// Float32 targets, likewise.
+// float32 targets [num_rows]; otherwise as ReadLabels.
 absl::StatusOr<std::vector<float>> ReadNumbers(const BlobStore& blobs, const Dataset& dataset);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// The rows of a data set of which some draw says NaN or infinity: an evaluation with such rows has no scores.
+// Finds the rows for which a draw returns NaN or infinity. An evaluation with such rows has no scores.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,19 @@
 
 namespace chainfleet {
 
-// Whether what `partial` says of its row `row` is finite. A density of 0 at the target is, though its logarithm is not.
+// True if the sums of `partial` for row `row` are finite. A density of 0 at the target counts as finite, although its
+// logarithm is not.
 bool IsFinite(const PartialPrediction& partial, size_t row);
 
-// Of one pass over a data set. Not thread-safe. Memory: the chains, no rows.
+// For one pass over a data set. Memory grows with the chains, not with the rows. Not thread-safe.
 class NonFiniteRows {
  public:
-  // Blocks in any order, each row once; `partials` as FanOut delivers them.
+  // Takes each row once, blocks in any order; `partials` as FanOut delivers them.
   void Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials);
 
-  // OK if there was none. Else FAILED_PRECONDITION / NOT_FINITE, the same whatever block came first: how many of
-  // `num_rows`, the first of them, whose draws they are, and what to leave out. `rows`: what they are rows of.
+  // OK if all rows are finite. Else FAILED_PRECONDITION / NOT_FINITE, with the same text in whatever order blocks came:
+  // how many of `num_rows` rows are affected, the first of them, the chains and kinds of the draws, and what to leave
+  // out. `rows` names the data set.
   absl::Status Check(const std::string& rows, int64_t num_rows) const;
 
  private:

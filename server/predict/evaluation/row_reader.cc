@@ -13,7 +13,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kMaxReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for frames
-constexpr int64_t kTargetBytes = 16;  // beside a row's inputs: its target, or its number in the request
+constexpr int64_t kTargetBytes = 16;  // per row besides its inputs: its target, or its number in the request
 
 int64_t RowBytes(const Dataset& dataset) {
   const int64_t values =
@@ -41,7 +41,7 @@ void Take(const TensorView& from, int64_t row, std::vector<T>* to, size_t at) {
   std::memcpy(to->data() + at, from.data + row * static_cast<int64_t>(sizeof(T)), sizeof(T));
 }
 
-// Those of the rows that are in this shard.
+// Reads the requested rows that are in this shard.
 absl::Status TakeShard(const BlobStore& blobs, const Dataset& dataset, const DatasetShard& shard,
                        const std::vector<int64_t>& rows, RowValues* taken) {
   CHAINFLEET_ASSIGN_OR_RETURN(const DatasetShardFile file, DatasetShardFile::Read(blobs, dataset, shard));

@@ -1,4 +1,4 @@
-// Rows of a stored data set as they are stored: single ones to look at, or many to write to a file.
+// Reads rows of a stored data set as they are stored, to show single ones or to export many.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace chainfleet {
 
-// n rows in the order asked for, as they are stored: uint8 not divided by 255, nothing normalised.
+// n rows in the requested order, as stored: uint8 is not divided by 255, nothing is normalised.
 struct RowValues {
   InputType type = InputType::kUint8;
   std::vector<int64_t> shape;   // [n, input_shape...]
   std::string inputs;           // dense, row-major, little-endian
-  std::vector<int32_t> labels;  // [n]; or
-  std::vector<float> targets;   // [n]
+  std::vector<int32_t> labels;  // [n], or empty
+  std::vector<float> targets;   // [n], or empty
   static void Fields(auto& self, auto&& visit) {
     visit("type", self.type);
     visit("shape", self.shape);
@@ -27,10 +27,10 @@ struct RowValues {
   }
 };
 
-// At most as many rows as one message carries; the same row may be asked for twice. Reads each object that has one of
-// them once, one after the other. Blocks: run it on an Executor.
-// INVALID_ARGUMENT for no rows; RESOURCE_EXHAUSTED for too many, saying how many it may be; OUT_OF_RANGE for a row that
-// is not there; DATA_LOSS as DatasetShardFile says.
+// Reads at most as many rows as fit one message; `rows` may repeat a row. Reads each object that holds one of them
+// once, one after the other. Blocks: run it on an Executor.
+// INVALID_ARGUMENT: no rows. RESOURCE_EXHAUSTED: too many, and the error names the bound. OUT_OF_RANGE: a row does not
+// exist. DATA_LOSS as for DatasetShardFile.
 absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& dataset, const std::vector<int64_t>& rows);
 
 }  // namespace chainfleet

@@ -15,7 +15,7 @@ class RunningSum {
  public:
   explicit RunningSum(const PartialPrediction* partial) : partial_(partial), sum_wp_(partial->sum_wp.size()) {}
 
-  // Goes on to the first `steps` draws, or to all; never back.
+  // Advances to the first `steps` draws, or to all. Never goes back.
   void AdvanceTo(int64_t steps) {
     if (steps >= partial_->num_draws) return Complete();
     for (; draws_ < steps; ++draws_) {
@@ -31,7 +31,7 @@ class RunningSum {
   }
 
  private:
-  // Members are rounded to float32, the worker's own sums are not: the last point is the average of the table.
+  // Members are rounded to float32, but the worker's sums are not. Using the sums makes the last point equal the table.
   void Complete() {
     draws_ = partial_->num_draws;
     sum_wp_ = partial_->sum_wp;

@@ -1,4 +1,4 @@
-// scored_rows.h for float32 targets: averages of each kind and of all, and sums over single draws.
+// scored_rows.h for float32 targets: averages of each kind and of all kinds, and sums over single draws.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct NumberRows {
 // Not thread-safe.
 class ScoredNumbers {
  public:
-  // `targets` [n].
+  // `targets` has shape [n].
   ScoredNumbers(const std::vector<DrawKind>& kinds, std::vector<float> targets);
 
-  // Blocks in any order, each row once; `partials` as FanOut delivers them, held against the targets.
+  // Takes each row once, blocks in any order; `partials` as FanOut delivers them, compared with the targets.
   void Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials);
 
-  // The fewest steps that any row rests on; 0 if a block had none.
+  // The fewest steps averaged for any row; 0 if a block had none.
   int64_t draws_used() const;
 
   const std::vector<float>& targets() const { return targets_; }
@@ -40,7 +40,7 @@ class ScoredNumbers {
   std::vector<Scores> Table() const;
 
  private:
-  // As SingleDraws of scored_rows.h.
+  // Sums over single draws and rows, as SingleDraws of scored_rows.h.
   struct Singles {
     int64_t num_draws = 0;
     double weighted_rows = 0, log_likelihood = 0, squared_error = 0;
@@ -54,7 +54,7 @@ class ScoredNumbers {
   const std::vector<DrawKind> kinds_;
   const std::vector<float> targets_;
   std::vector<NumberRows> posteriors_;  // each kind, then all
-  // By kind, then first row: summed in row order whatever came first, so that the bits are the same.
+  // By kind, then first row: summed in row order in whatever order blocks came, so that the bits are the same.
   std::map<DrawKind, std::map<int64_t, Singles>> singles_;
 };
 

@@ -40,7 +40,7 @@ Scores ScoreSingles(const SingleDraws& single) {
 
 std::optional<double> IfKnown(double value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
 
-// What the labels say of the rows' confidence: calibration, and whether the uncertain rows are the wrong ones.
+// Scores confidence against the labels: calibration, and whether uncertain rows are the wrong ones.
 void ScoreConfidence(const PosteriorRows& posterior, const ScoredRows& rows, int ece_bins, Scores* scores) {
   std::vector<double> confidence, entropy_if_wrong, entropy_if_right;
   std::vector<bool> correct;
@@ -63,7 +63,8 @@ void ScoreConfidence(const PosteriorRows& posterior, const ScoredRows& rows, int
   scores->misclassification_aupr = IfKnown(Aupr(entropy_if_wrong, entropy_if_right));
 }
 
-// How far the shifted set is from the labelled one, which has its histogram already.
+// Scores how well entropy separates the shifted set from the labelled one. REQUIRES: `scores` has the labelled set's
+// histogram.
 void ScoreShift(const PosteriorRows& posterior, const PosteriorRows& ood, double top, Scores* scores) {
   scores->ood_auroc = Auroc(ood.predictive_entropy, posterior.predictive_entropy);
   scores->ood_aupr = Aupr(ood.predictive_entropy, posterior.predictive_entropy);
@@ -183,7 +184,7 @@ std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
   const auto entropy = [&](int64_t row) { return all.predictive_entropy[static_cast<size_t>(row)]; };
   std::vector<int64_t> order(rows.labels().size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::erase_if(order, [&](int64_t row) { return std::isnan(entropy(row)); });  // they have no place in an order
+  std::erase_if(order, [&](int64_t row) { return std::isnan(entropy(row)); });  // NaN has no rank
   const int64_t num_rows = static_cast<int64_t>(order.size());
   const int64_t certain = std::min(count, (num_rows + 1) / 2), uncertain = std::min(count, num_rows - certain);
   const auto rank = [](auto score) { return [score](int64_t row) { return std::pair(score(row), row); }; };

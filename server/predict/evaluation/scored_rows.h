@@ -1,4 +1,4 @@
-// The rows of one data set as an evaluation sees them: averages of each kind and of all, and sums over single draws.
+// The scored rows of one data set: averages of each kind and of all kinds, and sums over single draws.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct PosteriorRows {
   std::vector<double> mutual_information = {};  // [n]
 };
 
-// Sums over the single draws of one kind, by their weights, and over rows.
+// Sums over the single draws of one kind, weighted, and over rows.
 struct SingleDraws {
   DrawKind kind = DrawKind::kTheta;
   int64_t num_draws = 0;     // most of any block
@@ -35,13 +35,14 @@ struct SingleDraws {
 // Not thread-safe.
 class ScoredRows {
  public:
-  // `labels` [n] are kept; empty for a data set that only lends its inputs (out of distribution).
+  // `labels` has shape [n]; it is empty for a data set that only gives inputs (out of distribution).
   ScoredRows(const std::vector<DrawKind>& kinds, int64_t num_rows, int64_t num_classes, std::vector<int32_t> labels);
 
-  // Blocks in any order, each row once; `partials` as FanOut delivers them, with per-draw scores if there are labels.
+  // Takes each row once, blocks in any order; `partials` as FanOut delivers them, with per-draw scores if there are
+  // labels.
   void Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials);
 
-  // The fewest steps that any row rests on; 0 if a block had none.
+  // The fewest steps averaged for any row; 0 if a block had none.
   int64_t draws_used() const;
   const std::vector<PosteriorRows>& posteriors() const { return posteriors_; }
   std::vector<SingleDraws> Singles() const;  // each kind
@@ -57,23 +58,23 @@ class ScoredRows {
   const int64_t num_classes_;
   const std::vector<int32_t> labels_;
   std::vector<PosteriorRows> posteriors_;  // each kind, then all
-  // By kind, then first row: summed in row order whatever came first, so that the bits are the same.
+  // By kind, then first row: summed in row order in whatever order blocks came, so that the bits are the same.
   std::map<DrawKind, std::map<int64_t, SingleDraws>> singles_;
 };
 
-// The average over the draws of all kinds; `rows` have labels.
+// Scores of the average over the draws of all kinds. REQUIRES: `rows` have labels.
 Scores ScoreAll(const ScoredRows& rows, int ece_bins);
 
-// The `count` rows of lowest predictive entropy of "all", the lowest first, then as many of highest, the highest first;
-// equals in row order, no row twice, none whose entropy is NaN. `rows` have labels.
+// The `count` rows with the lowest predictive entropy of "all", lowest first, then `count` with the highest, highest
+// first. Ties are in row order, no row appears twice, rows with NaN entropy are left out. REQUIRES: `rows` have labels.
 std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count);
 
-// The table, in the order of Scores::what. `ood` may be null; it has the same kinds. Scores of rows that are NaN are
-// what core/scores says of them.
+// The score table, in the order of Scores::what. `ood` may be null; it has the same kinds as `rows`. core/scores
+// defines the scores of NaN rows.
 std::vector<Scores> ScoreTable(const ScoredRows& rows, const ScoredRows* ood, int ece_bins);
 
-// A further row for each average, calibrated by the temperature that fits `held_out` best. Both have labels and the
-// same kinds.
+// One more table row for each average, calibrated by the temperature that fits `held_out` best. REQUIRES: both have
+// labels and the same kinds.
 std::vector<Scores> CalibratedScores(const ScoredRows& rows, const ScoredRows& held_out, int ece_bins);
 
 }  // namespace chainfleet

@@ -10,7 +10,7 @@
 namespace chainfleet {
 namespace {
 
-// Per chain, in chain order; `partials` are sorted and have draws.
+// Sums per chain, in chain order. REQUIRES: `partials` are sorted and have draws.
 std::vector<ScoreSums> SumByChain(const std::vector<const PartialPrediction*>& partials) {
   std::vector<ScoreSums> chains;
   const PartialPrediction* previous = nullptr;
@@ -27,7 +27,7 @@ std::vector<ScoreSums> SumByChain(const std::vector<const PartialPrediction*>& p
   return chains;
 }
 
-// Deviations of the leave-one-chain-out values from the value of all chains, which they are close to.
+// Deviations of the leave-one-chain-out values from the value over all chains. The two are close.
 struct Deviations {
   std::vector<double> sum, squares;
 
@@ -55,7 +55,7 @@ PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Pre
                                  int64_t classes) {
   const std::vector<ScoreField> fields = ScoresOfTarget(classes);
   std::vector<Deviations> deviations(fields.size());
-  // Added anew, from both sides: of a difference rounding would be left where nearly nothing is.
+  // Leave-one-out sums are added up from both sides: subtraction from the total would leave rounding errors.
   std::vector<ScoreSums> after(chains.size());
   for (size_t c = chains.size() - 1; c > 0; --c) {
     after[c - 1] = chains[c];

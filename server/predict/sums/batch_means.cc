@@ -10,9 +10,9 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kMostBlocks = 8;  // few, so that each is long beside the time over which draws resemble each other
+constexpr int64_t kMostBlocks = 8;  // few, so that each is long compared to the autocorrelation time of the draws
 
-// The i-th parts of all kinds as one. Empty if kinds differ in their steps: some draws could not be read.
+// Adds up the i-th parts of all kinds. Empty if kinds differ in their steps, because some draws could not be read.
 std::vector<ScoreSums> SumByPart(const std::vector<PartialPrediction>& parts) {
   std::map<DrawKind, size_t> seen;
   std::vector<ScoreSums> sums;
@@ -49,10 +49,10 @@ std::vector<ScoreSums> JoinToBlocks(const std::vector<ScoreSums>& parts) {
   return blocks;
 }
 
-// Deleted one at a time.
+// The result without one block.
 struct Deletion {
   PredictiveScores scores;  // without the block
-  double odds = 0;          // weight of the other blocks by that of the block
+  double odds = 0;          // weight of the other blocks divided by the weight of this block
 };
 
 double JackknifeError(const std::vector<Deletion>& deletions, double of_all,
@@ -82,7 +82,7 @@ PredictiveScores BatchMeansErrors(const std::vector<PartialPrediction>& parts) {
   for (const ScoreSums& block : blocks) total.Add(block);
   std::vector<Deletion> deletions;
   for (const ScoreSums& block : blocks) {
-    ScoreSums others;  // added anew: of a difference rounding would be left where nothing is
+    ScoreSums others;  // added up anew: subtraction from the total would leave rounding errors
     for (const ScoreSums& other : blocks) {
       if (&other != &block) others.Add(other);
     }

@@ -1,5 +1,4 @@
-// What the aggregate of one block of rows needs from single draws: their answers in order, sums of several waves of
-// draws.
+// Sums and single draws of one block of rows: members in order, and sums of several waves of draws added.
 #pragma once
 
 #include <vector>
@@ -8,12 +7,12 @@
 
 namespace chainfleet {
 
-// Of partials that have members, in chain order, then kind order; draws in order, those without any left out. The
-// second points into `partials`.
+// The members of `partials`, in chain order, then kind order, draws in order; partials without members or draws are
+// left out. OrderedMembers points into `partials`.
 std::vector<Members> MembersOf(const std::vector<const PartialPrediction*>& partials);
 std::vector<const Members*> OrderedMembers(const std::vector<const PartialPrediction*>& partials);
 
-// Of what single draws of `partial` came to, [S], by their weights.
+// Weighted sum of one value per single draw of `partial`, [S].
 template <typename T>
 double WeightedSum(const std::vector<T>& values, const PartialPrediction& partial) {
   const bool alike = partial.draw_weights.empty() && partial.num_draws > 0;
@@ -25,8 +24,8 @@ double WeightedSum(const std::vector<T>& values, const PartialPrediction& partia
   return sum;
 }
 
-// Adds to `sums` those of older draws over the same rows; members go in front. Without per-draw scores. The second goes
-// by (chain, kind).
+// Adds the sums of older draws over the same rows to `sums`; older members go in front. Per-draw scores are not added.
+// The second overload matches by (chain, kind).
 void AddOlder(const PartialPrediction& older, PartialPrediction* sums);
 void AddOlder(std::vector<PartialPrediction> older, std::vector<PartialPrediction>* sums);
 

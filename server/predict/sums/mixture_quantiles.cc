@@ -13,7 +13,7 @@
 namespace chainfleet {
 namespace {
 
-// The draws of all partials, one row after the other.
+// The draws of all partials, read for one row at a time.
 struct RowMixture {
   explicit RowMixture(const std::vector<const PartialPrediction*>& partials) : ordered(OrderedMembers(partials)) {
     for (const Members* members : ordered) {
@@ -39,7 +39,7 @@ struct RowMixture {
   std::vector<double> weight, mean, variance;
 };
 
-// Draws [first, first + sums.num_draws) of a RowMixture, which are summed apart.
+// Draws [first, first + sums.num_draws) of a RowMixture, with a sum of their own.
 struct Stretch {
   PartialPrediction sums;
   size_t first = 0;
@@ -64,7 +64,7 @@ std::vector<Stretch> WholeStretches(const RowMixture& mixture) {
   return stretches;
 }
 
-// Parts come newest first, the draws of a chain and kind oldest first. Empty if they are not those of one chain.
+// Parts come newest first, but the draws of a chain and kind oldest first. Empty if `parts` are not of one chain.
 std::vector<Stretch> PartStretches(const RowMixture& mixture, const std::vector<PartialPrediction>& parts) {
   std::map<DrawKind, Stretch> left;
   for (Stretch& whole : WholeStretches(mixture)) left[whole.sums.kind] = std::move(whole);
@@ -80,7 +80,7 @@ std::vector<Stretch> PartStretches(const RowMixture& mixture, const std::vector<
   return stretches;
 }
 
-// Of what the Q levels of one row are the numbers in the rows of. Empty: unknown.
+// Errors of the tail shares at the Q levels of one row, which take the place of rows here. Empty if unknown.
 std::vector<double> MeanErrors(const std::vector<Stretch>& stretches, bool one_chain) {
   std::vector<PartialPrediction> sums;
   for (const Stretch& stretch : stretches) sums.push_back(stretch.sums);
@@ -105,7 +105,7 @@ std::vector<double> MixtureQuantiles(const std::vector<const PartialPrediction*>
   return quantiles;
 }
 
-// Row by row: all rows of all chains at once would be many times what their draws say.
+// Row by row: the tail shares of all rows and chains at once would need many times the memory of the draws.
 std::vector<double> MixtureQuantileErrors(const std::vector<const PartialPrediction*>& partials,
                                           const std::vector<PartialPrediction>& parts,
                                           const std::vector<double>& levels, const std::vector<double>& quantiles) {

@@ -1,4 +1,4 @@
-// Sums over draws as scores are made of them, whatever kind of target the job learns.
+// The sums over draws from which scores are computed, for either kind of target.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace chainfleet {
 
-// Of labels: the sums of wp, wh and the votes. Of numbers: of wm, wm^2 and wv; without the latter two there is no score
-// but the mean.
+// For labels `first`, `second` and `third` are the sums of wp, wh and the votes; for float32 targets of wm, wm^2 and
+// wv. Without the latter two, only the mean can be computed.
 struct ScoreSums {
   int64_t num_draws = 0;  // steps
   double w = 0;
   std::vector<double> first, second, third;
 
-  // num_draws is left alone: kinds of one step are not steps. Either may have no sums yet.
+  // Adds the sums but not num_draws, because kinds of one step are not steps. Either side may be empty.
   void Add(const ScoreSums& other);
 };
 
 ScoreSums SumsOf(const PartialPrediction& partial);
 
-// The scores of the average over draws whose weights sum to more than 0. `classes` 0: of numbers.
+// The scores of the average over draws whose weights sum to more than 0. `classes` 0 means float32 targets.
 PredictiveScores ScoresOf(const ScoreSums& sums, int64_t classes);
 
 }  // namespace chainfleet

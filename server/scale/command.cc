@@ -44,8 +44,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// In a process group of its own, so that all it started can be ended; with the signals as a new session has them, since
-// ours blocks some.
+// The program gets its own process group, so that all processes it starts can be killed, and default signal handling,
+// because this process blocks some signals.
 int Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& environment, Pipe* out, Pipe* error,
           pid_t* pid) {
   posix_spawn_file_actions_t files;
@@ -73,7 +73,7 @@ int Spawn(const std::vector<std::string>& argv, const std::vector<std::string>& 
   return failure;
 }
 
-// Appends what is there; closes the pipe at its end.
+// Appends the available bytes; closes the pipe at its end.
 void ReadSome(Pipe* pipe, std::string* into) {
   std::array<char, 16384> buffer;
   const ssize_t count = read(pipe->ends[0], buffer.data(), buffer.size());
@@ -88,7 +88,7 @@ struct Said {
   std::string out, error;
 };
 
-// OK once the process has ended and nobody writes any more. `process` is its descriptor.
+// OK once the process has ended and both pipes are closed. `process` is its descriptor.
 absl::Status ReadToEnd(const Clock& clock, const CommandLimits& limits, int process, Pipe* out, Pipe* error,
                        Said* said) {
   const absl::Duration end = clock.Monotonic() + limits.time;
@@ -110,7 +110,7 @@ absl::Status ReadToEnd(const Clock& clock, const CommandLimits& limits, int proc
   return absl::OkStatus();
 }
 
-// One line, for a log.
+// Makes one line for a log.
 std::string Tail(std::string text) {
   text = text.substr(text.size() - std::min(text.size(), kErrorTailBytes));
   std::ranges::replace(text, '\n', ' ');

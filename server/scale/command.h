@@ -1,4 +1,4 @@
-// Runs a program to its end and reads what it says.
+// Runs a program until it exits and reads its output.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@ struct CommandLimits {
   size_t output_bytes = size_t{1} << 20;
 };
 
-// What a caller may replace by a fake: `argv` to the standard output of a program that exited 0. `argv[0]` is looked up
-// in PATH; no shell reads anything.
+// Runs `argv` and returns the standard output of a program that exited 0; tests replace it by a fake. `argv[0]` is
+// looked up in PATH. No shell is involved.
 using CommandRunner = std::function<absl::StatusOr<std::string>(const std::vector<std::string>& argv)>;
 
-// Blocks. The program has `environment` (NAME=VALUE) and nothing else, an empty standard input and none of our
-// descriptors. NOT_FOUND if it is not there; DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED if it was killed for a limit;
-// UNAVAILABLE if it failed, with the exit status and the end of its standard error.
+// Blocks. The program gets only `environment` (NAME=VALUE), an empty standard input and no other descriptors.
+// NOT_FOUND: there is no such program. DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED: it was killed at a limit. UNAVAILABLE:
+// it failed; the error has its exit status and the end of its standard error.
 absl::StatusOr<std::string> RunCommand(const Clock& clock, const std::vector<std::string>& argv,
                                        const std::vector<std::string>& environment, const CommandLimits& limits = {});
 
-// Where PATH has the program; NOT_FOUND.
+// Finds the program in PATH. NOT_FOUND.
 absl::StatusOr<std::string> FindProgram(const std::string& program, const std::string& path);
 
 }  // namespace chainfleet

@@ -16,22 +16,22 @@
 namespace chainfleet {
 namespace {
 
-// One job, as far as this process has seen it.
+// The state of one job, as far as this process has seen it.
 struct Tracked {
-  bool joined = false;    // at some time
-  bool live = false;      // its worker synchronizes
-  bool draining = false;  // by whoever's order
-  bool unwanted = false;  // we ended it: its end is no surprise
+  bool joined = false;    // its worker synchronized at some time
+  bool live = false;      // its worker synchronizes now
+  bool draining = false;  // by any order
+  bool unwanted = false;  // this process ended it, so its end is no failure
   int64_t chains = 0;
   std::optional<absl::Duration> idle_since, let_go_at;
-  std::optional<absl::Duration> stranger_since;  // it runs, and its worker has not joined
+  std::optional<absl::Duration> stranger_since;  // since when it runs without its worker having joined
 };
 
 absl::Duration Since(const std::optional<absl::Duration>& start, absl::Duration now) {
   return start ? now - *start : absl::ZeroDuration();
 }
 
-// `since` is when `holds` began to be true without a break.
+// Updates `since`, the time since which `holds` has been true without interruption.
 void Keep(bool holds, absl::Duration now, std::optional<absl::Duration>* since) {
   if (!holds) {
     since->reset();
@@ -62,13 +62,13 @@ struct ScaleLoop::State {
   const std::function<FleetDemand()> demand;
   const Clock* const clock;
 
-  // Of the one pass that runs.
+  // Used only by the running pass.
   absl::Duration now;
   std::map<std::string, Tracked> tracked;  // by job
   std::optional<absl::Duration> calm_since, stuck_since;
   absl::Duration next_ask = -absl::InfiniteDuration();
-  int failures = 0;              // to get a worker, since one joined
-  std::set<std::string> broken;  // calls that failed the last time
+  int failures = 0;              // in a row, to get a worker
+  std::set<std::string> broken;  // calls that failed at their last attempt
   int64_t errors = 0, lost_jobs = 0;
 
   mutable Mutex mutex;
@@ -116,7 +116,7 @@ void ScaleLoop::State::Pass() {
   Publish(facts, decision.desired);
 }
 
-// An error is told when it begins and when it is over, not with each pass.
+// Logs when a call starts to fail and when it works again, not at each pass.
 bool ScaleLoop::State::Worked(const char* call, const absl::Status& status) {
   if (status.ok()) {
     if (broken.erase(call) > 0) Log(LogLevel::kInfo, scaler->name() + " works again", {{"call", call}});
@@ -130,7 +130,7 @@ bool ScaleLoop::State::Worked(const char* call, const absl::Status& status) {
   return false;
 }
 
-// A node that is broken takes many jobs at once: together they are one failure.
+// A broken node ends many jobs at once. They count as one failure.
 void ScaleLoop::State::NoteLost(const std::vector<ClusterJob>& jobs) {
   std::set<std::string> listed;
   for (const ClusterJob& job : jobs) listed.insert(job.id);
@@ -192,7 +192,7 @@ ScaleFacts ScaleLoop::State::FactsOf(const std::vector<ClusterJob>& jobs, const 
   return facts;
 }
 
-// Together they are one failure, as those are that ended by themselves.
+// Jobs given up in one pass count as one failure, as those that ended by themselves.
 void ScaleLoop::State::GiveUp(const std::vector<ClusterJob>& jobs) {
   std::vector<std::string> strangers, held;
   for (const ClusterJob& job : jobs) {
@@ -233,7 +233,7 @@ bool ScaleLoop::State::GiveUpOn(const ClusterJob& job) {
 
 void ScaleLoop::State::LetGo(const std::string& job) {
   Tracked& seen = tracked[job];
-  // Without a worker there is nothing to hand back, and perhaps nobody to hear a signal.
+  // Kill a job without a worker: there are no chains to hand back, and possibly no process that gets a signal.
   const absl::Status status = seen.live ? scaler->Drain(job) : scaler->Kill(job);
   if (!Worked("drain a worker", status)) return;
   seen.let_go_at = now;
@@ -262,7 +262,7 @@ void ScaleLoop::State::Ask(const ScaleDecision& decision, int64_t waiting) {
       DelayNextAsk();
       break;
     }
-    tracked[*job];  // should it be gone at the next List
+    tracked[*job];  // track it now, in case it has ended before the next List
   }
   if (asked == 0) return;
   Log(LogLevel::kInfo, "asked " + scaler->name() + " for workers",

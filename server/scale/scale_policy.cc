@@ -12,7 +12,7 @@ int64_t WorkersFor(int64_t chains, int32_t per_worker) {
   return (std::max<int64_t>(chains, 0) + per_worker - 1) / per_worker;
 }
 
-// Those of `workers` that will still be there, and the chains that the newcomers among them will take.
+// Workers that will stay, and the slots of those among them that have not joined yet.
 struct Present {
   int64_t workers = 0, slots_to_come = 0;
 };
@@ -28,7 +28,7 @@ Present CountPresent(const ScaleSettings& settings, const ScaleFacts& facts) {
 
 int64_t Desired(const ScaleSettings& settings, const ScaleFacts& facts, const Present& present) {
   int64_t wanted = WorkersFor(facts.waiting + facts.held - facts.other_slots, settings.chains_per_worker);
-  // Slots are counted where they are: a worker may have fewer than it was asked to have.
+  // Count the slots that workers really have: a worker may have fewer than it was started with.
   const int64_t free_slots = facts.stuck_for < kStuckAfter ? facts.free_slots : 0;
   const int64_t unserved = facts.waiting - free_slots - present.slots_to_come;
   if (unserved > 0) {
@@ -52,7 +52,7 @@ ScaleDecision DecideScale(const ScaleSettings& settings, const ScaleFacts& facts
   }
   int64_t surplus = present.workers - desired;
   if (facts.waiting > 0) return decision;
-  // The last in the queue have the longest to wait.
+  // Withdraw from the end of the queue: those jobs would wait longest.
   for (const ScaledWorker& worker : facts.workers | std::views::reverse) {
     if (surplus == 0 || facts.calm_for < settings.idle_after) break;
     if (worker.state != State::kPending) continue;

@@ -15,7 +15,7 @@
 namespace chainfleet {
 namespace {
 
-// What we do not know may still become a worker: it is counted as one.
+// An unknown state counts as a worker, because the job may still become one.
 ClusterJob::State StateOf(const std::string& word) {
   for (const char* running : {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING"}) {
     if (word == running) return ClusterJob::State::kRunning;
@@ -27,8 +27,8 @@ ClusterJob::State StateOf(const std::string& word) {
   return ClusterJob::State::kPending;
 }
 
-// JobHeldUser, JobHeldAdmin, JobHoldMaxRequeue, "launch failed requeued held", "job requeued in held state": all wait
-// until somebody releases them.
+// JobHeldUser, JobHeldAdmin, JobHoldMaxRequeue, "launch failed requeued held", "job requeued in held state": such a job
+// waits until a person releases it.
 bool IsHeld(const std::string& reason) {
   return absl::StrContains(reason, "held") || absl::StrContains(reason, "JobHeld") ||
          absl::StrContains(reason, "JobHold");
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> ParseSubmitted(const std::string& output) {
   return absl::InternalError(absl::StrCat("sbatch --parsable printed no job id: ", output.substr(0, 200)));
 }
 
-// gRPC would go through https_proxy as well, which is there for the bucket: these hosts it dials by itself.
+// gRPC would use https_proxy too, which is meant for the bucket. It must dial these hosts directly.
 std::string HostsOf(const std::string& addresses) {
   std::vector<std::string> hosts;
   for (const std::string& address : std::vector<std::string>(absl::StrSplit(addresses, ','))) {
@@ -93,7 +93,7 @@ absl::Status SlurmScaler::Withdraw(const std::string& job) {
   return run_({"scancel", "--state=PENDING", job}).status();
 }
 
-// To the tasks alone: the batch shell would pass it on, and a worker ends at once at the second.
+// Signals only the job's steps: the batch shell would pass the signal on, and a worker exits at once on a second one.
 absl::Status SlurmScaler::Drain(const std::string& job) { return run_({"scancel", "--signal=TERM", job}).status(); }
 
 absl::Status SlurmScaler::Kill(const std::string& job) { return run_({"scancel", job}).status(); }

@@ -1,4 +1,4 @@
-// Workers as Slurm jobs, through sbatch, squeue and scancel.
+// Runs workers as Slurm jobs, through sbatch, squeue and scancel.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace chainfleet {
 
-// "chainfleet-" and the incarnation of the store.
+// "chainfleet-" followed by the incarnation of the store.
 std::string SlurmJobName(const std::string& store_incarnation);
 
-// Jobs are known by their name: a coordinator that was started again, or took over, finds those of the one before it,
-// and one whose store was restored from a backup those of the incarnations before. Their worker's id begins with
-// "slurm-JOB-", as the batch script of deploy/slurm has it. Thread-compatible.
+// Jobs are identified by their name. A coordinator that was restarted, or took over, finds the jobs of the one before
+// it; one whose store was restored from a backup finds the jobs of former incarnations. The id of a worker begins with
+// "slurm-JOB-", set by the batch script in deploy/slurm. Thread-compatible.
 class SlurmScaler final : public Scaler {
  public:
-  // `script` is what sbatch gets; `run` is where the three programs run, see SlurmEnvironment.
+  // `script` is given to sbatch. `run` runs the three programs with the environment of SlurmEnvironment.
   SlurmScaler(const std::string& store_incarnation, const std::vector<std::string>& former_incarnations,
               std::string script, CommandRunner run);
 
@@ -30,19 +30,19 @@ class SlurmScaler final : public Scaler {
 
  private:
   const std::string job_name_;
-  std::string listed_names_;  // with commas between
+  std::string listed_names_;  // comma-separated
   const std::string script_;
   const CommandRunner run_;
 };
 
-// What a worker is told by its environment, which Slurm keeps with the job.
+// Settings that a worker gets through its environment, which Slurm keeps with the job.
 struct SlurmWorkerSettings {
-  std::string address;  // where the coordinators are, with commas between
+  std::string address;  // addresses of the coordinators, comma-separated
   int32_t chain_slots = 0;
 };
 
-// The environment of the three programs and, through sbatch, of the workers: what programs and Slurm need of `ours`
-// (NAME=VALUE) and what is meant for workers. Nothing else: `ours` holds the passwords of the stores.
+// The environment of the three programs and, through sbatch, of the workers: the variables of `ours` (NAME=VALUE) that
+// programs, Slurm and workers need, and nothing else, because `ours` holds the passwords of the stores.
 std::vector<std::string> SlurmEnvironment(const std::vector<std::string>& ours, const SlurmWorkerSettings& settings);
 
 }  // namespace chainfleet

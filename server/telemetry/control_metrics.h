@@ -1,4 +1,4 @@
-// The dispatcher's figures as metrics. docs/reference/metrics.md has the table.
+// Metrics of the dispatcher. docs/reference/metrics.md has the table.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ class ControlMetrics final : public ControlObserver {
   Counter& granted_;
   Histogram& scheduling_delay_;
   std::map<LeaseOutcome, Counter*> ended_;
-  std::map<ChainState, Counter*> chains_ended_;  // of the final ones
+  std::map<ChainState, Counter*> chains_ended_;  // by final state
   Counter& workers_lost_;
   Counter& preemptions_;
   Counter& accepted_;

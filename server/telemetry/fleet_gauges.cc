@@ -14,8 +14,8 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kPunctuation = 4, kPunctuationOfALabel = 4;  // of a series: braces, a space and a line break
-constexpr int64_t kMostDigits = 13;                            // of a value that is rounded: -1.234567e-08
+constexpr int64_t kPunctuation = 4, kPunctuationOfALabel = 4;  // of a series: braces, a space, a line break
+constexpr int64_t kMostDigits = 13;                            // of a rounded value: -1.234567e-08
 
 int64_t BytesOf(const Labels& labels) {
   int64_t bytes = kPunctuation;
@@ -26,20 +26,20 @@ int64_t BytesOf(const Labels& labels) {
   return bytes;
 }
 
-// At most, as the page writes it.
+// Upper bound on the bytes of a value on the page.
 int64_t BytesOf(double value) {
   const bool count = value == std::trunc(value) && std::fabs(value) < 1e15;
   return count ? std::ssize(absl::StrCat(static_cast<int64_t>(value))) : kMostDigits;
 }
 
-// One kind of thing: families that all have the same labels, their names and help once.
+// The families of one kind of thing. All have the same labels; names and help are given once.
 class Kind {
  public:
   explicit Kind(std::vector<std::pair<const char*, const char*>> names) {
     for (const auto& [name, help] : names) families_.push_back({name, help, {}});
   }
 
-  // The series of one thing, in the order of the names; NaN leaves a series out.
+  // Adds the series of one thing, in the order of the names. NaN leaves a series out.
   void Add(Labels labels, std::vector<double> values) {
     const int64_t of_labels = BytesOf(labels);
     Thing thing{std::move(labels), std::move(values), 0};
@@ -51,10 +51,10 @@ class Kind {
     things_.push_back(std::move(thing));
   }
 
-  // Of all series on the page, at most.
+  // Upper bound on the bytes of all series on the page.
   int64_t bytes() const { return bytes_; }
 
-  // Returns the number of things that `room` bytes have no room for.
+  // Moves the series that fit into `room` bytes to `all`. Returns the number of things left out.
   int64_t MoveTo(int64_t room, std::vector<GaugeFamily>* all) && {
     int64_t left_out = 0;
     for (const Thing& thing : things_) {
@@ -82,7 +82,7 @@ class Kind {
   int64_t bytes_ = 0;
 };
 
-// For each kind what it needs, or an equal share of what those that need less leave of `room`.
+// Each kind gets the bytes that it needs, or an equal share of the room that smaller kinds leave.
 std::vector<int64_t> ShareRoom(int64_t room, const std::vector<const Kind*>& kinds) {
   std::vector<size_t> order(kinds.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -96,7 +96,7 @@ std::vector<int64_t> ShareRoom(int64_t room, const std::vector<const Kind*>& kin
   return rooms;
 }
 
-// To 7 digits, which is what people read of a measured value; all 16 would be a tenth of a scrape.
+// Rounds to 7 digits, enough for a measured value. All 16 digits would take a tenth of a scrape.
 double Rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double power = std::floor(std::log10(std::fabs(value)));
@@ -105,7 +105,7 @@ double Rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
-// Without any there is no mean.
+// NaN if `count` is 0.
 double MeanOf(double sum, int64_t count) {
   return count > 0 ? Rounded(sum / static_cast<double>(count)) : std::nan("");
 }
@@ -121,7 +121,7 @@ void AddDropped(const char* name, const char* help, int64_t dropped, std::vector
   all->push_back({name, help, {{{}, static_cast<double>(dropped)}}});
 }
 
-// Of a chain that has stepped: what its worker measured, in the order of AddChains.
+// The values that the worker measured for a chain, in the order of AddChains; NaN before its first step.
 std::vector<double> Measured(const ChainStats& s) {
   if (!HasStepped(s)) return std::vector<double>(6, std::nan(""));
   return {Rounded(s.energy),      Rounded(s.step_size),       Rounded(s.temperature),
@@ -151,14 +151,14 @@ int64_t RunningBeyond(const FleetSummary& fleet) {
   return static_cast<int64_t>(running) - std::ssize(fleet.running);
 }
 
-// A rule that ends the job with its draws may do so long before its steps are over.
+// A stop rule on draws may end the job long before its last step.
 double Progress(const JobSummary& job) {
   const double steps = job.total_steps > 0 ? static_cast<double>(job.step) / static_cast<double>(job.total_steps) : 0;
   const double draws = job.max_draws > 0 ? static_cast<double>(job.num_draws) / job.max_draws : 0;
   return std::max(steps, std::min(draws, 1.0));
 }
 
-// Over the chains of a job, also of those without series.
+// Sums over all chains of a job, also those without series.
 Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
   Kind families({{"chainfleet_job_draws", "Committed draws of the job."},
                  {"chainfleet_job_steps", "Sum of the newest known steps of the job's chains."},
@@ -181,7 +181,7 @@ Kind OpenJobs(const std::vector<const JobSummary*>& jobs) {
   return families;
 }
 
-// What its chains would show one by one.
+// Means, over a job's chains, of the values that each chain shows.
 Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
   Kind families(
       {{"chainfleet_job_step_size_mean", "Mean step size of the job's running chains."},
@@ -196,8 +196,8 @@ Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
   return families;
 }
 
-// The worst of a point's quantities that decide: what a stop would wait for. One that cannot be judged is as bad as can
-// be; R-hat of a single chain is not a judgement.
+// The worst of a sweep point's deciding quantities, for which a stop rule would wait. A quantity without a judgement
+// counts as the worst possible; R-hat of a single chain is not a judgement.
 struct Worst {
   double rhat = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
   double seconds = 0;
@@ -213,7 +213,7 @@ struct Worst {
 
 struct Points {
   Kind kind;
-  int64_t beyond = 0;  // the most
+  int64_t beyond = 0;  // points above the bound
 };
 
 Points PointsOf(const std::vector<const JobSummary*>& jobs,
@@ -271,8 +271,8 @@ std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
   Kind chains = ChainsThatRun(fleet), jobs = OpenJobs(open), means = MeansOfChains(open);
   Points points = PointsOf(open, diagnostics);
   Kind listed = Workers(std::span(workers).first(static_cast<size_t>(shown_workers)));
-  // Alerts and tables ask for all but the chains, which are some of many anyhow, and their means: these take what is
-  // left.
+  // Alerts and tables use all series except those of chains, which are only some of many anyway, and of their means.
+  // These two get the room that the others leave.
   const int64_t of_chains = std::min(chains.bytes(), kMostSeriesBytes / 6);
   const std::vector<int64_t> rooms = ShareRoom(kMostSeriesBytes - of_chains, {&jobs, &points.kind, &listed});
   const int64_t left = kMostSeriesBytes - std::accumulate(rooms.begin(), rooms.end(), int64_t{0});

@@ -1,5 +1,5 @@
-// Gauges whose series come and go: of running chains, of jobs that are not over, of workers. docs/reference/metrics.md
-// has the table.
+// Gauges whose series come and go: one per running chain, unfinished job and worker. docs/reference/metrics.md has the
+// table.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace chainfleet {
 
-// Of chains, of jobs, of their points and of workers: further ones, in the order given, have no series and are counted
-// (chainfleet_..._without_series).
+// Bound on the series of each kind: chains, jobs, sweep points, workers. Further ones, in the order given, have no
+// series and are counted (chainfleet_..._without_series).
 inline constexpr int64_t kMostSeriesOfAKind = 512;
-// Of all these series on the page. Where names are long, first series of chains are left out, then of whatever needs
-// most, and counted as well.
+// Bound on all these series on the page. If long names exceed it, series of chains are left out first, then those of
+// the kind that needs most; they are counted as well.
 inline constexpr int64_t kMostSeriesBytes = 900'000;
 
-// Every family, in order, some of them without samples. `fleet` has kMostSeriesOfAKind running chains at most. A
-// chain's labels are its job and index, so that its series goes on when another worker takes it. `diagnostics`: what
-// TraceTable says of a job.
+// Returns every family, in order, some without samples. `fleet` has at most kMostSeriesOfAKind running chains. A
+// chain's labels are its job and index, so that its series continues when another worker takes it. `diagnostics`
+// returns TraceTable's diagnostics of a job.
 std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
                                      const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
                                      const std::vector<WorkerView>& workers);
 
-// Workers that serve metrics.
+// The workers that serve metrics.
 std::vector<ScrapeTarget> ScrapeTargets(const std::vector<WorkerView>& workers);
 
 }  // namespace chainfleet

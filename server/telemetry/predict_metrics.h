@@ -1,4 +1,4 @@
-// Predictions as metrics. docs/reference/metrics.md has the table.
+// Metrics of predictions. docs/reference/metrics.md has the table.
 #pragma once
 
 #include "core/metrics/metrics.h"

@@ -1,4 +1,4 @@
-// Every metric of the server, and the only place of it that names one. docs/reference/metrics.md has the table.
+// Every metric of the server is defined in this folder. docs/reference/metrics.md has the table.
 #pragma once
 
 #include <map>
@@ -15,26 +15,26 @@
 
 namespace chainfleet {
 
-// What the gauges show, counted by the caller at each scrape.
+// Values of the gauges; the caller counts them at each scrape.
 struct FleetCounts {
   std::map<JobState, int64_t> jobs;
   std::map<ChainState, int64_t> chains;
-  int64_t draws = 0;                        // committed, of all jobs there are
-  std::optional<int64_t> corrupt_segments;  // marked and not deleted; none if that could not be counted
+  int64_t draws = 0;                        // committed draws of all existing jobs
+  std::optional<int64_t> corrupt_segments;  // marked and not deleted; nullopt if the count failed
   int64_t workers = 0, serving_workers = 0;
-  int64_t chain_slots = 0;        // of workers that take chains
-  int64_t waiting_chains = 0;     // of jobs that run
-  absl::Duration oldest_wait;     // of the chain among them that waits longest
-  std::optional<DiskSpace> data;  // of the data directory's disk; none if it could not be asked
+  int64_t chain_slots = 0;        // of workers that accept chains
+  int64_t waiting_chains = 0;     // of running jobs
+  absl::Duration oldest_wait;     // wait of the chain that has waited longest
+  std::optional<DiskSpace> data;  // disk of the data directory; nullopt if the query failed
 };
 
-// What the elastic mode shows: workers of the cluster by state, and totals since the start.
+// Values of the elastic mode: workers of the cluster by state, and totals since the start.
 struct ScaleShown {
   int64_t desired = 0, pending = 0, running = 0, ending = 0;
   int64_t errors = 0, lost_jobs = 0;
 };
 
-// chainfleet_leader: a standby has this one alone.
+// Adds chainfleet_leader. A standby has only this gauge.
 Gauge& AddLeaderGauge(MetricsRegistry* registry);
 
 // Thread-safe.
@@ -42,17 +42,17 @@ class ServerMetrics {
  public:
   explicit ServerMetrics(MetricsRegistry* registry);
 
-  // One finished RPC: method "/chainfleet.v1.JobService/CreateJob", code "OK".
+  // Counts a finished RPC: method "/chainfleet.v1.JobService/CreateJob", code "OK".
   void CountRpc(const std::string& method, const std::string& code, absl::Duration duration);
-  // A committed draw object was found damaged or missing.
+  // Counts a committed draw object that was found damaged or missing.
   void CountCorruptDraw() { corrupt_draws_.Add(); }
-  // An object of a chain was not taken: by the reason of the error, or its code if it has none.
+  // Counts a rejected object of a chain by the error's reason, or by its code if it has no reason.
   void CountRefusedUpload(const absl::Status& why);
-  // A call whose token is missing or wrong.
+  // Counts a call whose token is missing or wrong.
   void CountRefusedToken() { refused_tokens_.Add(); }
-  // What `counts` has not stays as it was shown before: 0 would end an alert that holds.
+  // Values that `counts` lacks keep their last value: 0 would end an active alert.
   void Show(const FleetCounts& counts);
-  // These series are there from the first call on.
+  // These series exist from the first call on.
   void ShowScale(const ScaleShown& shown);
 
  private:

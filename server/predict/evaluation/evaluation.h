@@ -44,8 +44,8 @@ class Evaluator {
   Evaluator(Executor* executor, DrawCatalog* catalog, BlobStore* blobs, ShardQueue* queue,
             int64_t max_row_bytes = kMaxRowBytes);
 
-  // OK with the version that Evaluate would rest on, if it would begin now; else what it would answer, without reading
-  // any row or holding memory for it. Also UNAVAILABLE / NO_SERVING_WORKER. `done` runs once, on the executor.
+  // Returns the version that Evaluate would read if it started now, or the error that it would return, without reading
+  // or reserving memory for rows. Also UNAVAILABLE / NO_SERVING_WORKER. `done` runs once, on the executor.
   void Check(EvaluateQuery query, absl::Duration timeout, std::function<void(absl::StatusOr<int64_t>)> done);
 
   // `progress` runs after each row block. `done` runs once, last, at most `timeout` from now. Both run on the executor,

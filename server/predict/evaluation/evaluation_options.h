@@ -18,8 +18,8 @@ absl::Status CheckOptions(const EvaluateQuery& query, const PinnedDraws& draws, 
 // Each requested corruption at severities 1 to limits::kMaxCorruptionSeverity, in the order of CorruptionNames().
 std::vector<Corruption> CorruptionsOf(const EvaluateQuery& query);
 
-// Rows of a block: as many as RowsPerBlock has for a fixed number of workers, so that sums over blocks have the same
-// bits whoever serves; with single draws (`members`) fewer where those would be too many bytes.
+// Rows per block. Computed by RowsPerBlock for a fixed number of workers, so that sums over blocks have the same bits
+// whichever workers serve. With single draws (`members`) blocks are smaller if they would hold too many bytes.
 int64_t EvaluationRowsPerBlock(const PinnedDraws& draws, const std::vector<DrawKind>& kinds, bool members);
 
 // The chains [first, first + count), clipped to the chains there are, each with only its newest draw.

@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// A start takes some 100 KiB of it: enough for many, one after the other.
+// A start uses about 100 KiB: the reserve suffices for many starts in a row.
 constexpr int64_t kBytes = 8 * limits::kMiB, kPiece = 64 * limits::kKiB;
 
 }  // namespace

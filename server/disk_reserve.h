@@ -1,4 +1,4 @@
-// A file that holds a little room on a disk for a start on a full one: a store that was cut off amid a write must write
+// A file that reserves disk space for a start on a full disk: a store that was interrupted during a write must write
 // before it can be read.
 #pragma once
 
@@ -12,10 +12,10 @@ class DiskReserve {
  public:
   explicit DiskReserve(std::string path) : path_(std::move(path)) {}
 
-  // Makes the file as large as it should be, or as the disk permits: what a start used is missing from it until there
-  // is room again. False if it is smaller than it should be.
+  // Grows the file to its full size, as far as the disk permits. Space that a start has used stays missing until the
+  // disk has room again. False if the file is too small.
   bool Fill() const;
-  // Gives the room back.
+  // Deletes the file and so frees its space.
   void Release() const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::Duration kElectionInterval = absl::Seconds(1);
 
-// Once for an outage and once for its end: the database is asked every second.
+// Logs the start and the end of an outage only: the database is asked every second.
 void TellOfOutage(const absl::Status& asked, bool* away) {
   if (asked.ok() != *away) return;
   *away = !asked.ok();
@@ -20,7 +20,7 @@ void TellOfOutage(const absl::Status& asked, bool* away) {
   Log(LogLevel::kInfo, "standby reads the leader again");
 }
 
-// The one of its flags that says what is wrong of a store on which others write; null: none.
+// The flag that must not be used while another coordinator writes to the store; null if none is given.
 const char* AloneFlag(const PostgresOptions& options) {
   if (options.opening == Opening::kRestored) return "--restored";
   return options.home.moved ? "--objects-moved" : nullptr;

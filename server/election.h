@@ -1,4 +1,4 @@
-// Who leads, of several coordinators on one PostgreSQL store: waiting for the lead and keeping it.
+// Leader election among coordinators on one PostgreSQL store: waiting for the lead and keeping it.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace chainfleet {
 
-// True for what --state gives to PostgreSQL.
+// True if --state names a PostgreSQL database.
 bool IsPostgres(const std::string& state);
 
 struct Lead {
@@ -22,22 +22,21 @@ struct Lead {
   std::unique_ptr<StateStore> store;
 };
 
-// Returns when this coordinator leads; until then answers on `listen` as a standby does. `pause` waits between
-// attempts and is false when it is time to end: then nothing is returned. Errors of the first attempt and OTHER_STORE
-// end it, other later ones are logged, once for each outage: a database that is away comes back. FAILED_PRECONDITION if
-// it opens a restored store, or one whose objects were moved, while another coordinator leads. `request_ids`: of calls
-// that are told who leads.
+// Returns when this coordinator leads; until then it answers on `listen` as a standby. `pause` waits between attempts;
+// if it returns false, the process is ending and the result is nullopt. Returns errors of the first attempt and
+// OTHER_STORE. Other errors are logged once for each outage and retried, because the database may come back.
+// FAILED_PRECONDITION: this process opens a restored store, or one whose objects were moved, while another coordinator
+// leads. `request_ids` makes ids for the calls that the standby answers.
 absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
                                                RngKey request_ids, const std::function<bool(absl::Duration)>& pause);
 
-// Renews the lead every third of the term, and gives it up when it is destroyed: by then nothing may be written any
-// more.
+// Renews the lead every third of the term. The destructor gives the lead up: after it nothing may be written.
 class LeadKeeper {
  public:
-  // `on_lost` runs at most once, when another leads or the term has ended unrenewed, even while a renewal still waits
-  // for its answer: what commits is safe anyhow (the store's transactions check who leads), but whoever takes over
-  // needs what this process holds. `executor` has two threads for this alone and ends before this does; neither it nor
-  // `clock` is owned.
+  // `on_lost` runs at most once: when another coordinator leads, or when the term has ended without a renewal, even
+  // while a renewal still waits for its answer. Commits are safe anyway, because the store's transactions check the
+  // leader, but the new leader needs the resources that this process holds. `executor` has two threads for this object
+  // only and ends before it does. Neither `executor` nor `clock` is owned.
   LeadKeeper(std::unique_ptr<PostgresLeader> leader, absl::Duration term, const Clock* clock, Executor* executor,
              std::function<void(const absl::Status&)> on_lost);
   ~LeadKeeper();
@@ -53,7 +52,7 @@ class LeadKeeper {
   Executor* const executor_;
   const std::function<void(const absl::Status&)> on_lost_;
   Mutex mutex_;
-  absl::Duration renewed_ CHAINFLEET_GUARDED_BY(mutex_);  // on the monotonic clock
+  absl::Duration renewed_ CHAINFLEET_GUARDED_BY(mutex_);  // monotonic time
   bool lost_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 

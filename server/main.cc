@@ -1,4 +1,4 @@
-// chainfleet-server: parses its flags, runs the Server until a signal, ends in order.
+// chainfleet-server: parses its flags, runs the Server until a signal, shuts down in order.
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <signal.h>
@@ -129,7 +129,7 @@ absl::Status ReadPredictFlags(Flags* flags) {
   return absl::OkStatus();
 }
 
-// What is wrong with an address to listen on; empty: nothing.
+// Returns an error text for an invalid listen address, or "".
 std::string WrongAddress(const std::string& text) {
   return absl::StartsWith(text, "unix:") ? "" : std::string(ParseHostPort(text).status().message());
 }
@@ -204,7 +204,7 @@ bool IsPublicEndpoint(const std::string& text) {
   return text.empty() || text == "off" || absl::StartsWith(text, "http://") || absl::StartsWith(text, "https://");
 }
 
-// Whether only this host reaches `listen`.
+// True if only this host reaches `listen`.
 bool IsLoopback(const std::string& listen) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(listen);
   if (!parsed.ok()) return absl::StartsWith(listen, "unix:");
@@ -213,7 +213,7 @@ bool IsLoopback(const std::string& listen) {
   return parsed->host == "localhost" || parsed->host == "[::1]";
 }
 
-// Renamed into place: whoever sees the file sees all of it.
+// Renamed into place, so that readers never see a partial file.
 absl::Status WritePortFile(const std::string& path, const Server& server) {
   const std::string temp = path + ".new";
   std::ofstream(temp) << "{\"grpc\": " << server.port()
@@ -233,7 +233,7 @@ int WrongUsage(const std::string& what) {
   return kUsage;
 }
 
-// What --scale slurm needs, found wanting now and not when the first chain waits.
+// Checks the settings of --scale slurm at the start, not when the first chain waits.
 absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
   const auto bad = [](const std::string& what) { return absl::InvalidArgumentError(what); };
   SlurmOptions slurm{.scale = flags.scale_settings, .script = flags.scale_script};
@@ -284,7 +284,8 @@ absl::StatusOr<ShareSettings> ReadShares(const Flags& flags) {
   return shares;
 }
 
-// INVALID_ARGUMENT if one is malformed; else what keeps it from being read, found now and not at the first data set.
+// INVALID_ARGUMENT if a root is malformed, else the error that prevents reading it. Found at the start, not at the
+// first data set.
 absl::Status ReadDatasetRoots(Flags* flags) {
   for (const std::string& root : flags->dataset_roots) {
     if (absl::StartsWith(root, "s3://")) {
@@ -312,7 +313,7 @@ absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
       "or CHAINFLEET_TOKEN_FILE, and CHAINFLEET_WORKER_TOKEN for workers, or say --insecure"));
 }
 
-// What an operator should know of how open the server is.
+// Warns the operator if the server is open.
 void LogAccess(const TokenTable& tokens, const std::string& listen) {
   if (tokens.empty() && !IsLoopback(listen)) {
     Log(LogLevel::kWarning, "no tokens: every host that reaches the port may do everything", {{"listen", listen}});
@@ -328,24 +329,24 @@ int Run(const Flags& flags) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: only sigwait sees them
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread; only sigwait receives these signals
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);  // a closed terminal is no reason to end
+  signal(SIGHUP, SIG_IGN);  // a closed terminal must not end the server
   LogAccess(flags.server.tokens, flags.server.listen);
-  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // its errors reach us as statuses
+  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   RaiseDescriptorLimit();
 
   std::optional<Lead> lead;
   if (IsPostgres(flags.server.state)) {
     auto elected = WaitToLead(flags.server, [&](absl::Duration pause) {
       const timespec wait = absl::ToTimespec(pause);
-      return sigtimedwait(&signals, nullptr, &wait) < 0;  // a signal ends it
+      return sigtimedwait(&signals, nullptr, &wait) < 0;  // a signal ends the wait
     });
     if (!elected.ok()) return Fail(elected.status());
     if (!*elected) return 0;
     lead = *std::move(elected);
   }
-  // Losing the store is the end of this process: the next one loads the truth again.
+  // If the store is lost, exit: the next process loads the stored state again.
   auto server = Server::Start(flags.server, std::move(lead), [](const absl::Status&) { std::_Exit(kFailed); });
   if (!server.ok()) return Fail(server.status());
   if (!flags.port_file.empty()) {
@@ -365,9 +366,9 @@ int Run(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  umask(S_IRWXG | S_IRWXO);  // state, draws and data sets are nobody else's to read
-  // Large buffers go back to the system at once. By default glibc raises the threshold with each of them that is freed,
-  // and then keeps requests and replies of up to 32 MiB in its arenas.
+  umask(S_IRWXG | S_IRWXO);  // other users must not read state, draws and data sets
+  // Return large buffers to the system at once. By default glibc raises the threshold whenever one is freed, and then
+  // keeps requests and replies of up to 32 MiB in its arenas.
   mallopt(M_MMAP_THRESHOLD, kLargeBufferBytes);
   CLI::App app("The chainfleet coordinator: schedules chains, stores draws, serves predictions.");
   Flags flags;
@@ -383,7 +384,7 @@ int Main(int argc, char** argv) {
   }
   if (const absl::Status read = ReadPredictFlags(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
   if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
-    // What follows a mistyped scheme may be a password.
+    // The text after a mistyped scheme may contain a password.
     const auto end = std::ranges::find_if_not(flags.server.state, [](char c) { return absl::ascii_isalnum(c); });
     const std::string kind(flags.server.state.begin(), end);
     return WrongUsage(absl::StrCat("--state ", kind, ": give sqlite or postgresql://..."));

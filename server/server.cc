@@ -26,15 +26,15 @@ namespace {
 constexpr absl::Duration kCollectInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
 constexpr absl::Duration kRefusing = absl::Milliseconds(300);
-constexpr absl::Duration kDeposedLeaderEnds = absl::Seconds(10);  // and lets go of a folder that both have
+constexpr absl::Duration kDeposedLeaderEnds = absl::Seconds(10);  // after which it releases a folder that both use
 constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
-constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set, and a hung folder holds up nothing else
-constexpr int kControlThreads = 4;  // for leases and commits, however long a store of objects keeps its callers waiting
+constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set; a hung folder blocks nothing else
+constexpr int kControlThreads = 4;  // for leases and commits, however long an object store blocks its callers
 
 DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer, TraceTable* traces,
                             FinalFindings* findings, std::function<void(const absl::Status&)> on_store_lost) {
-  // Sync three times a term and wait a third of it after its end, as the defaults do (15 s, 5 s, 5 s).
+  // Sync three times a term and wait a third of a term after its end, as the defaults do (15 s, 5 s, 5 s).
   return {.lease_ttl = options.lease,
           .sync_interval = options.lease / 3,
           .lease_grace = options.lease / 3,
@@ -52,7 +52,7 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .on_store_lost = std::move(on_store_lost)};
 }
 
-// HOST:PORT for other hosts; 0.0.0.0 and [::] become the name of this one.
+// HOST:PORT for other hosts; 0.0.0.0 and [::] are replaced by the name of this host.
 std::string ReachableAddress(const std::string& listen, int port) {
   const absl::StatusOr<HostPort> address = ParseHostPort(listen);
   const bool named = address.ok() && !address->is_any_host();
@@ -69,7 +69,7 @@ absl::StatusOr<ObjectHome> HomeOf(const ServerOptions& options) {
   return ObjectHome{std::move(id), absl::StrCat(place.folder(), " on ", HostName()), options.objects_moved};
 }
 
-// An older release made these for everybody to read. The folder itself may hold other things, and keeps its mode.
+// Older releases made these readable for everybody. The folder itself may hold other files and keeps its mode.
 void HideFromOthers(const std::string& folder) {
   for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "blobs", "cache", "run"}) {
     const std::filesystem::path path = std::filesystem::path(folder) / name;
@@ -89,7 +89,7 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                                const std::function<bool(absl::Duration)>& pause) {
   MetricsRegistry registry("server");
   AddLeaderGauge(&registry).Set(0);
-  // Without the page Prometheus would keep the list of the leader that this process was.
+  // Without this page Prometheus would keep the target list of the time when this process led.
   registry.AddPage("/sd", {"application/json", [] { return HttpSdJson({}); }});
   if (options.metrics_listen != "off") {
     CHAINFLEET_RETURN_IF_ERROR(registry.Serve(options.metrics_listen).status());
@@ -123,8 +123,8 @@ Server::~Server() {
   registry_.StopServing();
 }
 
-// gRPC resets calls that arrive while it shuts down, and clients of other makes read CANCELLED. So calls are refused as
-// UNAVAILABLE first, for long enough that clients are between two attempts when the shutdown begins.
+// gRPC resets calls that arrive during its shutdown, and clients in other languages read CANCELLED. So calls are
+// refused as UNAVAILABLE first, long enough for every client to be between two attempts when the shutdown begins.
 void Server::Shutdown(absl::Duration deadline) {
   auth_->RefuseAll();
   PauseThread(kRefusing);
@@ -142,8 +142,8 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
-// If the disk is full, the server gives up the reserve to open the store. Every later write fails with DISK_FULL, and
-// the server answers every call that needs no write.
+// If the disk is full, the server gives up the reserve to open the store. Later writes fail with DISK_FULL, and calls
+// that need no write are answered.
 absl::Status Server::OpenSqlite(const ServerOptions& options) {
   const DiskReserve reserve(options.data_directory + "/reserve");
   CHAINFLEET_ASSIGN_OR_RETURN(const ObjectHome home, HomeOf(options));
@@ -237,11 +237,11 @@ void Server::SignUploads(const ServerOptions& options) {
 }
 
 void Server::MakeThreads(const ServerOptions& options) {
-  // Tasks wait for the disk more than they compute: more threads than cores.
+  // Tasks mostly wait for the disk, so use more threads than cores.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int store_calls = options.threads > 0 ? options.threads : options.s3 ? kS3Calls : std::max(8, 2 * cores);
-  const int scale_threads = options.slurm ? 1 : 0;  // its commands may take their time
-  // As many again for the objects of commits, which wait for no other call of that store.
+  const int scale_threads = options.slurm ? 1 : 0;  // its commands may take long
+  // As many again for the object checks of commits, which must not wait for other calls of the object store.
   threads_ = std::make_unique<ThreadPool>(2 * store_calls + kDatasetReads + kControlThreads + scale_threads);
   store_calls_ = std::make_unique<BoundedExecutor>(threads_.get(), store_calls);
   object_checks_ = std::make_unique<ObjectChecks>(threads_.get(), store_calls);
@@ -302,7 +302,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
   retention_ = std::make_unique<RetentionKeeper>(&clock_, store_calls_.get(), state_.get(), coordinator_.get(),
                                                  options.longest_call, [collector = *garbage_]() mutable {
-                                                   // What fails is tried again at the next round, which says so.
+                                                   // failures are retried and logged in the next round
                                                    collector.Collect().IgnoreError();
                                                  });
   if (options.collect_garbage) {

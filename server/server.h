@@ -1,5 +1,5 @@
-// The composition root of chainfleet-server: opens the stores, makes everything of the lower floors, and takes it down
-// in order.
+// The composition root of chainfleet-server: opens the stores, creates everything of the lower floors, and shuts it
+// down in order.
 #pragma once
 
 #include <atomic>
@@ -36,53 +36,53 @@
 
 namespace chainfleet {
 
-// Workers as Slurm jobs, asked for when chains wait.
+// Workers as Slurm jobs, submitted when chains wait.
 struct SlurmOptions {
   ScaleSettings scale;
-  std::string script;                    // what sbatch gets
-  std::string address;                   // where workers find the coordinators; empty: this one
-  std::vector<std::string> environment;  // of this process, NAME=VALUE
+  std::string script;                    // given to sbatch
+  std::string address;                   // where workers find the coordinators; empty: this coordinator
+  std::vector<std::string> environment;  // variables of this process, NAME=VALUE
 };
 
 struct ServerOptions {
   std::string data_directory;
-  std::string state = "sqlite";    // in the data directory, or postgresql://...
-  std::string advertise;           // where others reach this coordinator; empty: `listen`
-  std::optional<S3Settings> s3;    // where objects live; none: in the data directory
-  std::string s3_public_endpoint;  // of S3, as workers reach it; empty: as here; "off": objects come through the server
-  std::vector<std::string> dataset_folders;  // below which data sets may be named by file://, see DatasetRoots
-  std::vector<S3Settings> dataset_buckets;   // and by s3://, below their prefixes
+  std::string state = "sqlite";    // "sqlite" (in the data directory) or postgresql://...
+  std::string advertise;           // address at which others reach this coordinator; empty: `listen`
+  std::optional<S3Settings> s3;    // bucket of the objects; nullopt: the data directory
+  std::string s3_public_endpoint;  // endpoint for workers; empty: that of `s3`; "off": objects go through the server
+  std::vector<std::string> dataset_folders;  // file:// data sets must be below these, see DatasetRoots
+  std::vector<S3Settings> dataset_buckets;   // s3:// data sets must be below their prefixes
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
-  TokenTable tokens;                              // none: everyone may call
+  TokenTable tokens;                              // empty: every call is allowed
   TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
   ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
-  int threads = 0;                                          // of the executor; 0: by the cores
+  int threads = 0;                                          // of the executor; 0: by the number of cores
   BatchLimits batches;                                      // of predictions
-  absl::Duration longest_call = limits::kEvaluateDeadline;  // of those that read draws
-  std::optional<SlurmOptions> slurm;                        // none: workers come and go as others order them
+  absl::Duration longest_call = limits::kEvaluateDeadline;  // of calls that read draws
+  std::optional<SlurmOptions> slurm;                        // nullopt: workers are started by others
   Opening opening = Opening::kUsual;
-  bool objects_moved = false;   // once, after they were copied to where this server looks for them
+  bool objects_moved = false;   // true once, after the objects were copied to their new place
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 };
 
-// WaitToLead for --state postgresql://..., with metrics that say that this is a standby. Also ALREADY_EXISTS /
-// PORT_TAKEN, FAILED_PRECONDITION / OTHER_STORE: the objects of this database are elsewhere.
+// WaitToLead for --state postgresql://..., with metrics that show a standby. Also ALREADY_EXISTS / PORT_TAKEN;
+// FAILED_PRECONDITION / OTHER_STORE: the objects of this database are elsewhere.
 absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                                const std::function<bool(absl::Duration)>& pause);
 
 class Server {
  public:
-  // FAILED_PRECONDITION / IN_USE: another server has the data directory. ALREADY_EXISTS / PORT_TAKEN. DATA_LOSS,
+  // FAILED_PRECONDITION / IN_USE: another server uses the data directory. ALREADY_EXISTS / PORT_TAKEN. DATA_LOSS,
   // FAILED_PRECONDITION / SCHEMA_TOO_NEW, NO_CONDITIONAL_PUT or OTHER_STORE, UNAVAILABLE, RESOURCE_EXHAUSTED from the
-  // stores. `on_store_lost` runs once when the process must end and reload. `lead`: of WaitToLead if options.state is
-  // PostgreSQL.
+  // stores. `on_store_lost` runs once, when the process must end and reload the store. `lead` comes from WaitToLead if
+  // options.state is PostgreSQL.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, std::optional<Lead> lead,
                                                        std::function<void(const absl::Status&)> on_store_lost);
 
-  // Ends the RPCs within `deadline`, then what lies below them.
+  // Ends the RPCs within `deadline`, then everything below them.
   ~Server();
 
   int port() const { return grpc_->port(); }
@@ -105,18 +105,18 @@ class Server {
   absl::Status StartScaling(const SlurmOptions& options, const std::string& listen);
   std::vector<GaugeFamily> ShowFleet();
 
-  // Destroyed from the last to the first: RPCs, then the executor's threads with the tasks that are due, then what
-  // those use.
+  // Destroyed from last to first: RPCs, then the executor's threads with their due tasks, then the objects that these
+  // use.
   SystemClock clock_;
   std::unique_ptr<FileLock> lock_;
   std::unique_ptr<StateStore> state_;
-  // Ends right before the store, after all that writes: a standby leads as soon as the lead is given up, and the next
-  // write here would fail as a lost store does.
+  // Destroyed right before the store, after everything that writes. A standby leads as soon as the lead is given up; a
+  // write after that would fail like a lost store.
   std::unique_ptr<LeadKeeper> lead_;
   std::unique_ptr<ThreadPool> lead_thread_;
   std::unique_ptr<HttpTransport> s3_transport_;
   std::unique_ptr<BlobStore> blobs_;
-  std::unique_ptr<S3Client> s3_public_;  // signs, sends nothing
+  std::unique_ptr<S3Client> s3_public_;  // signs requests, sends none
   DatasetRoots dataset_roots_;
   const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
@@ -142,7 +142,7 @@ class Server {
   std::unique_ptr<EvaluationOperations> evaluations_;
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<ScaleLoop> scale_loop_;
-  std::unique_ptr<BoundedExecutor> store_calls_;  // the last tasks of `threads_` use it and what follows
+  std::unique_ptr<BoundedExecutor> store_calls_;  // the last tasks of `threads_` use it and the members below
   std::unique_ptr<DatasetReads> dataset_reads_;
   std::unique_ptr<ObjectChecks> object_checks_;
   std::unique_ptr<ThreadPool> threads_;

@@ -1,10 +1,10 @@
-// Weighted fair share of the fleet among tenants, by device-seconds that count less the longer they lie back.
+// Weighted fair share of the fleet among tenants, by device-seconds that decay with age.
 //
-// What a tenant has of the fleet is a mean number of devices: those it holds now, and its mean over the past in which
-// an hour ago weighs half as much as an hour that lies a half-life closer. Held constantly, n devices are n of each. A
-// slot goes to the tenant with the least of it for its weight. So shares follow the weights over a few half-lives, the
-// better the shorter chains are than one; a tenant that was idle has used nothing, which is as much as one that was
-// never there: it catches up for a half-life, and not for the months that it was away.
+// The load of a tenant is a number of devices: the devices that it holds now, plus its mean over the past, weighted so
+// that use counts half as much for each half-life of age. A constant n devices count as n in each of the two. A slot
+// goes to the tenant with the least load per weight. Shares therefore follow the weights over a few half-lives, the
+// better the shorter chains are than one. A tenant that was idle counts like a new one: it catches up for one
+// half-life, not for the months of its absence.
 #pragma once
 
 #include <cstdint>
@@ -24,37 +24,38 @@ struct ShareSettings {
   absl::Duration half_life = absl::Hours(24);
 };
 
-// Plain data: no lock and no clock; times are of the monotonic clock and never fall. Not thread-safe. What was used is
-// not stored: it begins at 0 with each start of a coordinator.
+// Plain data: no lock and no clock. Times are monotonic and never decrease. The use is not stored: it starts at 0 with
+// each start of a coordinator. Not thread-safe.
 class FairShare {
  public:
   explicit FairShare(ShareSettings settings) : settings_(std::move(settings)) {}
 
-  // From `now` on `tenant` holds so many devices more (a chain's part of its worker's), or less.
+  // Adds `devices` (a chain's share of its worker's devices) to those that `tenant` holds from `now` on; may be
+  // negative.
   void Hold(const std::string& tenant, double devices, absl::Duration now);
 
-  // Device-seconds up to `now`, decayed.
+  // Decayed device-seconds up to `now`.
   double UsedBy(const std::string& tenant, absl::Duration now) const;
 
-  // Chains of one tenant that wait.
+  // Waiting chains of one tenant.
   struct Claim {
     std::string tenant;
     int64_t chains = 0;
   };
-  // The claims in the order in which they are served, the tenant with the least for its weight first (then by name),
-  // each cut down to its part of `slots`. A slot that nobody else wants is anybody's.
+  // Returns the claims in the order in which they are served (least load per weight first, then by name), each reduced
+  // to its part of `slots`. A slot that no other tenant wants goes to any tenant.
   std::vector<Claim> Divide(std::vector<Claim> claims, int64_t slots, double devices_per_slot,
                             absl::Duration now) const;
 
  private:
   struct Account {
     double devices = 0;  // held since `as_of`
-    double used = 0;     // device-seconds up to `as_of`, decayed
+    double used = 0;     // decayed device-seconds up to `as_of`
     absl::Duration as_of;
   };
 
   double Used(const Account& account, absl::Duration now) const;
-  // Half past, half present, for one of weight.
+  // Load per weight: devices held, `more_devices`, and the decayed mean of the past.
   double LoadOf(const std::string& tenant, double more_devices, absl::Duration now) const;
 
   const ShareSettings settings_;

@@ -10,7 +10,7 @@ namespace {
 
 struct Place {
   FreeSlots free;
-  std::vector<size_t> running;  // that have not given way, the last to do so first
+  std::vector<size_t> running;  // indices of chains that have not yielded; the next to yield is last
 };
 
 class Yielding {
@@ -29,7 +29,7 @@ class Yielding {
     std::set<const Place*> in_vain;
     for (size_t i = 0; left > 0 && i < running_.size() && running_[i].tier < job.tier; ++i) {
       Place& place = places_.at(running_[i].worker);
-      // The others before it on its worker have given way, or it is one of them.
+      // Skip a chain that has yielded already, and a worker that cannot make room.
       if (place.running.empty() || place.running.back() != i || in_vain.contains(&place)) continue;
       if (Clear(job, &place)) {
         Occupy(job.chain_bytes, &place);
@@ -50,7 +50,7 @@ class Yielding {
     if (place->free.bytes) *place->free.bytes -= bytes;
   }
 
-  // Nobody gives way if all that may do not make room for one.
+  // No chain yields unless the chains that may yield make room for a waiting one.
   bool Clear(const WaitingChains& job, Place* place) {
     FreeSlots cleared = place->free;
     size_t kept = place->running.size();
@@ -71,7 +71,8 @@ class Yielding {
   const std::vector<RunningChain>& running_;
   std::map<std::string, Place> places_;  // by worker
   std::vector<ChainId> yielding_;
-  int64_t too_big_ = std::numeric_limits<int64_t>::max();  // found no room, and those after it may displace no more
+  // chains this large found no room, and later jobs may displace no more
+  int64_t too_big_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which running chains give way to waiting ones of a higher tier: a pure function.
+// Chooses running chains that yield to waiting ones of a higher tier: a pure function.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace chainfleet {
 
-// Chains of one job that found no place.
+// Chains of one job for which no worker has room.
 struct WaitingChains {
   Priority tier = Priority::kNormal;
   int32_t count = 0;
-  int64_t chain_bytes = 0;  // estimated memory of one
+  int64_t chain_bytes = 0;  // estimated memory of one chain
 };
 
 struct RunningChain {
@@ -25,9 +25,9 @@ struct RunningChain {
   int64_t bytes = 0;
 };
 
-// `waiting`: the highest tier first. `running`: in the order in which they have to give way, the lowest tier first;
-// their workers are in `fleet`, whose free slots and memory are taken before anybody gives way. A chain gives way only
-// if, with others of its worker that may have to, it makes room for a waiting one: a slot, and memory for it.
+// `waiting`: highest tier first. `running`: in the order in which chains must yield, lowest tier first; their workers
+// are in `fleet`, whose free slots and memory are used before any chain yields. A chain yields only if it, together
+// with other chains of its worker that may have to yield, makes room for a waiting chain: a slot, and memory.
 std::vector<ChainId> ChooseYielding(const std::vector<WaitingChains>& waiting, const std::vector<RunningChain>& running,
                                     const std::vector<FreeSlots>& fleet);
 

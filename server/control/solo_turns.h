@@ -1,6 +1,6 @@
-// The workers that are kept for one suspect chain each: first its other chains are handed back, then the
-// suspect runs there alone, until it commits or its lease ends. Plain data: no lock, clock or I/O; times are of the
-// monotonic clock. A restart of the server finds running turns in the leases and forgets the rest.
+// Reserves workers for one suspect chain each. The worker first hands its other chains back, then runs the suspect
+// alone, until it commits or its lease ends. Plain data: no lock, clock or I/O; times are monotonic. After a restart
+// the leases show running turns; other turns are forgotten.
 #pragma once
 
 #include <map>
@@ -19,16 +19,16 @@ class SoloTurns {
     bool began = false;  // the chain is leased to the worker
   };
 
-  // At most one for a worker and one for a chain.
+  // At most one turn for each worker and each chain.
   void Plan(const std::string& worker, const ChainId& chain) { turns_[worker] = {chain, false}; }
   void Begin(const std::string& worker, const ChainId& chain) { turns_[worker] = {chain, true}; }
-  // The worker is not cleared for another turn before `rested`: what runs there meanwhile gets on.
+  // The worker gets no other turn before `rested`, so that its other chains make progress.
   void End(const std::string& worker, absl::Duration rested);
 
-  // By worker.
+  // Turns by worker.
   const std::map<std::string, Turn>& turns() const { return turns_; }
   bool Keeps(const std::string& worker) const { return turns_.contains(worker); }
-  // Must `chain` make room for the one that `worker` is kept for?
+  // True if `chain` must leave `worker` for the suspect.
   bool Displaces(const std::string& worker, const ChainId& chain) const;
   bool HasTurn(const ChainId& chain) const;
 

@@ -1,4 +1,4 @@
-// The data sets and models that tenants have put, and the uploads that bring them.
+// The data sets and models that tenants have stored, and the uploads that store them.
 #pragma once
 
 #include <atomic>
@@ -23,15 +23,15 @@
 
 namespace chainfleet {
 
-// Thread-safe. What the store has of one kind, by name. Only the Catalog changes it.
+// The stored items of one kind, by name. Only the Catalog changes them. Thread-safe.
 template <typename Item>
 class Shelf {
  public:
   // NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND.
   absl::StatusOr<Item> Get(const std::string& name) const;
-  // By name. INVALID_ARGUMENT for the page token of another list.
+  // Items in order of name. INVALID_ARGUMENT: the page token belongs to another list.
   absl::StatusOr<Page<Item>> List(int32_t page_size, const std::string& page_token) const;
-  // Bytes of all objects that the tenant has put.
+  // Bytes of all objects of the tenant.
   int64_t StoredBytes(const std::string& tenant) const;
 
  private:
@@ -43,42 +43,42 @@ class Shelf {
   std::map<std::string, Item> items_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
-// Thread-safe. Its lock is below the Dispatcher's: it may be called with that one held.
+// Thread-safe. Its lock is below the Dispatcher's: it may be called while that lock is held.
 class Catalog {
  public:
-  // `state` is what the store loaded. `nonces` are drawn from the key: fresh random bits in production. The writer
-  // outlives the catalogue.
+  // `state` is the state that the store loaded. `nonces` seeds the nonces: fresh random bits in production. The writer
+  // outlives the catalog.
   Catalog(StateWriter* writer, const StateStore& store, const StoredState& state, RngKey nonces);
 
   const Shelf<Dataset>& datasets() const { return shelves_->datasets; }
   const Shelf<StoredModel>& models() const { return shelves_->models; }
 
-  // Adds the data set and the module that the plan's spec names to the plan. NOT_FOUND as Shelf::Get says, with the
+  // Adds the data set and the module that the plan's spec names to the plan. NOT_FOUND as for Shelf::Get, with the
   // field of the spec.
   absl::Status FindData(JobPlan* plan) const;
-  // Bytes of the data sets and models that the tenant has put.
+  // Bytes of the data sets and models of the tenant.
   int64_t StoredBytes(const std::string& tenant) const;
 
   // A number that makes the names of one upload's objects unique.
   uint64_t ObjectNonce();
   // BeginUpload protects `objects`, which are not written yet, from the garbage collector and answers with the upload's
-  // name. BeginRepair does so for the objects of a stored item whose content is put again; ABORTED / BEING_DELETED if
-  // that item was deleted. Both end with Put or EndUpload.
+  // name. BeginRepair does so for the objects of a stored item whose content is uploaded again; ABORTED / BEING_DELETED
+  // if that item was deleted. Both end with Put or EndUpload.
   void BeginUpload(std::vector<std::string> objects, const Reply<std::string>& done);
   void BeginRepair(std::vector<std::string> objects, const Reply<std::string>& done);
   void EndUpload(const std::string& upload);
 
-  // Putting the same content under the same name again is OK. ALREADY_EXISTS for other content.
+  // Storing the same content under the same name again is OK. ALREADY_EXISTS for other content.
   void Put(const Dataset& dataset, const std::string& upload, const Reply<Dataset>& done);
   void Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done);
-  // `tenant`: as change::DeleteDataset and DeleteModel say.
+  // `tenant` as in change::DeleteDataset and change::DeleteModel.
   void DeleteDataset(const std::string& name, const Reply<bool>& done,
                      const std::optional<std::string>& tenant = std::nullopt);
   void DeleteModel(const std::string& name, const Reply<bool>& done,
                    const std::optional<std::string>& tenant = std::nullopt);
 
  private:
-  // The callbacks of the writer keep it.
+  // Shared with the callbacks of the writer.
   struct Shelves {
     Shelf<Dataset> datasets;
     Shelf<StoredModel> models;

@@ -34,7 +34,7 @@ absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) con
                       "DIGEST_MISMATCH");
   }
   CHAINFLEET_RETURN_IF_ERROR(blobs_->Put(ref.name, bytes));
-  // The store is asked after the object was put: what ends the lease later queues the chain by itself.
+  // Ask after the object was written: a lease that ends later queues the chain itself.
   const auto name = ParseChainObjectName(ref.name);
   const absl::StatusOr<bool> current = state_->MayCommit(name->chain, name->lease_epoch);
   if (!current.ok() || !*current) writer_->Persist(change::QueueSweep{name->chain});

@@ -1,5 +1,5 @@
-// The objects of a chain as a coordinator takes them from its worker: who may put which, and what must be there before
-// a commit may name it.
+// The objects that workers write for chains: which worker may write which object, and which objects must exist before a
+// commit may name them.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@
 
 namespace chainfleet {
 
-// Thread-safe; all outlive it.
+// Thread-safe. The constructor's arguments outlive it.
 class ChainObjects {
  public:
   ChainObjects(StateStore* state, BlobStore* blobs, StateWriter* writer, const Dispatcher& dispatcher)
       : state_(state), blobs_(blobs), writer_(writer), sessions_(dispatcher) {}
 
-  // Before its bytes are accepted. INVALID_ARGUMENT: a worker writes below its own chain and its own epoch, nowhere
-  // else. FAILED_PRECONDITION / LEASE_FENCED: the lease is not current, was granted before the store was restored, or,
-  // if a session is given, is another's. Does not block.
+  // Checks an upload before its bytes are accepted. INVALID_ARGUMENT: the object is not below its own chain and lease
+  // epoch. FAILED_PRECONDITION / LEASE_FENCED: the lease is not current, was granted before the store was restored, or
+  // belongs to another session than `session`. Does not block.
   absl::Status Admit(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
                      const std::optional<WorkerIdentity>& session = std::nullopt) const;
 
-  // An admitted object, durable when it returns OK; if its lease has passed meanwhile the chain is looked through once
-  // more. Blocks. DATA_LOSS / DIGEST_MISMATCH: these are not the bytes of `ref`. Errors of BlobStore::Put.
+  // Stores an admitted object; it is durable when Put returns OK. If the lease expired meanwhile, Put queues the chain
+  // for the garbage collector. Blocks. DATA_LOSS / DIGEST_MISMATCH: the bytes do not match `ref`. Errors of
+  // BlobStore::Put.
   absl::Status Put(const BlobRef& ref, const std::string& bytes) const;
 
-  // Whether there are objects to look for before the commit is made. None by names that are not its own: the dispatcher
-  // has the answer to those. Does not block.
+  // True if objects must be checked with CheckPresent before the commit. False for names that are not the chain's own:
+  // the dispatcher rejects these. Does not block.
   bool MustLookFor(const ProgressCommit& commit) const;
 
-  // The objects that a commit names exist, with the sizes it says. Blocks. FAILED_PRECONDITION / BLOB_MISSING.
+  // Checks that the objects of a commit exist with their sizes. Blocks. FAILED_PRECONDITION / BLOB_MISSING.
   absl::Status CheckPresent(const ProgressCommit& commit) const;
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 absl::Status CheckObjectName(const ProgressCommit& commit, const std::string& field, const BlobRef& ref,
                              const std::string& expected) {
-  // Both: what is expected is made of the chain and the digest that the worker sent, which may be anything.
+  // Check both: the expected name is built from the worker's chain and digest, which may be arbitrary.
   if (ref.name == expected && ParseChainObjectName(ref.name)) return absl::OkStatus();
   return InvalidFields(
       {{absl::StrCat(field, ".name"),

@@ -1,5 +1,5 @@
-// Whether what a commit brings is its chain's own. A record may name nothing else: what the next one supersedes is
-// deleted by its name, and a sweep takes what is named with an older epoch.
+// Checks that a commit names only objects of its own chain. The store deletes superseded objects by name, and a garbage
+// sweep deletes objects of older epochs, so a record must never name anything else.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace chainfleet {
 
-// Each object is named as the chain's segment or resume point in this store, at the lease epoch of the commit, with the
-// digest that the commit has for it. INVALID_ARGUMENT / INVALID_FIELD. Pure, as is the one below.
+// Each object must have the name of the chain's segment or resume point in this store, at the commit's lease epoch,
+// with the commit's digest. INVALID_ARGUMENT / INVALID_FIELD. Pure, like CheckContent.
 absl::Status CheckObjectNames(const ProgressCommit& commit, const std::string& store_incarnation);
 
-// The names, and a resume point that is either inline or an object, with the digest of its bytes. DATA_LOSS /
-// DIGEST_MISMATCH for inline bytes that have another: they were damaged on their way, the worker sends them again. A
+// Checks the names, and that a resume point is either inline or an object, with the digest of its bytes. DATA_LOSS /
+// DIGEST_MISMATCH: inline bytes have another digest; they were damaged in transit and the worker sends them again. A
 // resume point without bytes passes.
 absl::Status CheckContent(const ProgressCommit& commit, const std::string& store_incarnation);
 

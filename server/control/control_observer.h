@@ -1,4 +1,4 @@
-// What the dispatcher tells whoever keeps figures about it (metrics are a matter of other folders).
+// The events that the dispatcher reports, for example to metrics, which live in other folders.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace chainfleet {
 
-// How a lease ended that no commit ended: the worker's process is gone or silent; the worker said that its device
-// hangs; the server ordered it; the worker gave the chain back; or it said that the job is wrong.
+// How a lease ended without a commit: kLost: the worker's process is gone or silent; kHung: the worker reported that
+// its device hangs; kOrdered: by order of the server; kGivenBack: the worker gave the chain back; kHopeless: the worker
+// reported that the job is wrong.
 enum class LeaseOutcome { kLost, kHung, kOrdered, kGivenBack, kHopeless };
 
-// As metrics and logs have it.
+// The name in metrics and logs.
 inline const char* ToString(LeaseOutcome outcome) {
   switch (outcome) {
     case LeaseOutcome::kLost:
@@ -32,25 +33,26 @@ inline const char* ToString(LeaseOutcome outcome) {
 }
 
 struct CommitFigures {
-  std::string refused;    // reason of the refusal, empty for an accepted one
-  bool replayed = false;  // it was there already
-  int64_t draws = 0;      // of an accepted one
+  std::string refused;    // reason of the rejection; empty if accepted
+  bool replayed = false;  // was committed before
+  int64_t draws = 0;      // 0 unless accepted
   int64_t bytes = 0;      // of its segment and resume point
   absl::Duration took;    // from the call to the store's answer
 };
 
-// Called under the dispatcher's lock: quick, a few counters, and never back into the dispatcher. This one listens to
-// nothing.
+// Called under the dispatcher's lock. Implementations must be fast and must not call the dispatcher. This base class
+// ignores every event.
 class ControlObserver {
  public:
   virtual ~ControlObserver() = default;
 
-  // A new lease is committed; the chain had wanted it for so long.
+  // A new lease is committed; the chain waited `waited` for it.
   virtual void OnGrant(absl::Duration /*waited*/) {}
   virtual void OnLeaseEnd(LeaseOutcome) {}
-  // A chain is final now, whoever ended it: its worker, the server or its user.
+  // A chain became final, by its worker, the server or its user.
   virtual void OnChainEnd(ChainState) {}
-  // A worker has not synchronised for a lease term and did not drain; once of each silence, with chains or without.
+  // A worker did not synchronize for a lease term and was not draining. Called once for each silence, also for workers
+  // without chains.
   virtual void OnWorkerSilent() {}
   // A worker is told to hand the chain back, for one of a higher tier.
   virtual void OnPreempt(const ChainId&) {}

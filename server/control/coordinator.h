@@ -1,4 +1,4 @@
-// The coordinator's owners over one store: who keeps what, and in which order they begin and end.
+// Composes the coordinator's owners over one store, and fixes the order in which they start and stop.
 #pragma once
 
 #include "core/base/clock.h"
@@ -13,7 +13,7 @@ namespace chainfleet {
 
 class Coordinator {
  public:
-  // `state` is what store->Load() returned just now. The pointers outlive the executor's last task.
+  // `state` is the result of store->Load(). The pointers outlive the executor's last task.
   Coordinator(const Clock* clock, Executor* executor, StateStore* store, StoredState state,
               const DispatcherOptions& options);
   // Waits for the change that is being written; later changes are refused.

@@ -16,7 +16,7 @@ namespace {
 constexpr int32_t kCorruptPage = 64;
 constexpr int64_t kReadBytes = 4 * limits::kMiB;
 
-// In pieces: an object may be larger than what one would hold in memory.
+// Reads in pieces: an object may be too large to hold in memory.
 bool ReadsBack(const BlobStore& blobs, const BlobRef& object) {
   const absl::StatusOr<int64_t> size = blobs.SizeBytes(object.name);
   if (!size.ok() || *size != object.size_bytes) return false;
@@ -58,7 +58,7 @@ struct DrawVerifier::State {
     return cleared;
   }
 
-  // A reader that finds the object damaged at this very time marks it again, before or after.
+  // A reader that finds the object damaged at the same time marks it again, before or after this.
   absl::StatusOr<bool> VerifyOne(const SegmentRecord& record) {
     const BlobRef& object = record.segment.object;
     if (!ReadsBack(*blobs, object)) return false;

@@ -1,5 +1,5 @@
-// Takes the mark from corrupt draws whose bytes are right again: their object was put back from a backup, or it was
-// read wrongly in the first place. Draws without a mark are verified by whoever reads them.
+// Clears the mark of corrupt draws whose bytes are right again: their object was restored from a backup, or the first
+// read was wrong. Draws without a mark are verified by their readers.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace chainfleet {
 
-// Thread-safe. Store, writer and blobs must outlive the executor's last task.
+// Thread-safe. `store`, `writer` and `blobs` outlive the executor's last task.
 class DrawVerifier {
  public:
   DrawVerifier(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs);
 
-  // A pass soon and then every `interval`, on the executor, until this is destroyed.
+  // Runs a pass soon and then every `interval`, on the executor, until this object is destroyed.
   void Start(absl::Duration interval);
 
-  // Reads marked objects until about `budget_bytes` were read, going on where the last pass ended and beginning again
-  // after the last of them; blocks. Returns how many marks it took. Errors of the store; an object that cannot be read
-  // keeps its mark.
+  // Reads marked objects until about `budget_bytes` were read. Continues after the last object of the previous pass,
+  // and starts over after the last one. Blocks. Returns the number of marks cleared. Errors of the store; an object
+  // that cannot be read keeps its mark.
   absl::StatusOr<int64_t> Verify(int64_t budget_bytes);
 
  private:

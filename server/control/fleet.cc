@@ -39,7 +39,7 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   worker.told_to_drain = worker.told_to_drain && !is_new;
   worker.draining = request.draining || worker.told_to_drain;
   if (is_new || !worker.draining) worker.drain_ends.reset();
-  // Perhaps an operator's word to a coordinator before this one, which knew another time.
+  // An operator may have ordered the drain at an earlier coordinator, with another deadline.
   if (worker.draining && !worker.drain_ends) worker.drain_ends = now + kDrainLimit;
   worker.last_sync = now;
   worker.silent = false;

@@ -19,16 +19,16 @@ struct WorkerEntry {
   std::string id, incarnation, host, device, metrics_address;
   uint64_t seq = 0;
   int32_t num_devices = 0, chain_slots = 0;
-  int64_t memory_bytes = 0;  // of all devices; 0: unknown
-  size_t chains_listed = 0;  // in its last call: what its process really has
+  int64_t memory_bytes = 0;  // of all devices; 0 if unknown
+  size_t chains_listed = 0;  // chains that its process reported in its last call
   bool draining = false;
-  bool told_to_drain = false;                   // by an operator; until its process ends
-  std::optional<absl::Duration> drain_ends;     // monotonic; while it drains
-  bool silent = false;                          // NewlySilent has named it since its last call
+  bool told_to_drain = false;                   // by an operator; true until its process ends
+  std::optional<absl::Duration> drain_ends;     // monotonic; set while it drains
+  bool silent = false;                          // NewlySilent has returned it since its last call
   absl::Duration last_sync;                     // monotonic
   std::deque<std::string> former_incarnations;  // the newest few
 
-  // What one chain is charged with.
+  // The share of a device that one chain is charged with.
   double devices_per_slot() const { return chain_slots == 0 ? 0 : static_cast<double>(num_devices) / chain_slots; }
 };
 
@@ -39,18 +39,18 @@ class Fleet {
     WorkerEntry* worker;
     bool is_new;  // worker or incarnation
   };
-  // Takes over what the worker says of itself. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
-  // the present one has been silent for `term`: after a restart of the server a belated call of a dead process may be
-  // taken for the newer one.
+  // Records the state that the worker reports. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
+  // the present one has been silent for `term`. Not for ever, because after a restart of the server a late call of a
+  // dead process may be mistaken for the newer incarnation.
   absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   WorkerEntry* Find(const std::string& id);
-  // From now on it drains, whatever it says, until its process ends; what it then still holds at `ends` is taken from
-  // it. False: no such worker.
+  // Drains the worker, whatever it reports, until its process ends. Chains that it still holds at `ends` are revoked.
+  // False if there is no such worker.
   bool Drain(const std::string& id, absl::Duration ends);
-  // Those that were last seen before `before`, each once in its silence.
+  // Workers last seen before `before`, each once for each silence.
   std::vector<WorkerEntry*> NewlySilent(absl::Duration before);
-  // Forgets workers not seen since `before`, but not those that wait for an answer.
+  // Forgets workers last seen before `before`, except those that wait for an answer.
   void ForgetSilent(absl::Duration before, const std::function<bool(const std::string&)>& waits);
   // By id.
   const std::map<std::string, WorkerEntry>& workers() const { return workers_; }

@@ -1,5 +1,5 @@
-// Jobs and running chains as dashboards show them: sums made under the dispatcher's lock, so that a scrape costs no
-// copy of all chains.
+// Jobs and running chains as dashboards show them. The sums are made under the dispatcher's lock, so that a scrape does
+// not copy all chains.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace chainfleet {
 
-// Over all chains of a job, whatever their state.
+// Sums over all chains of a job, whatever their state.
 struct JobSummary {
   std::string id;
   JobState state = JobState::kPending;
   std::map<ChainState, int64_t> chains;
   int64_t num_draws = 0;                  // committed
-  int64_t step = 0, total_steps = 0;      // sums; newest known
-  double max_draws = 0;                   // that the stop rule asks for, of all points; 0: no such rule
-  int64_t stepped = 0;                    // leased ones whose statistics are known, and
-  double energy_sum = 0, energy_max = 0;  // theirs; 0 without any
+  int64_t step = 0, total_steps = 0;      // sums over chains, newest known
+  double max_draws = 0;                   // that the stop rule requires, over all points; 0 without such a rule
+  int64_t stepped = 0;                    // number of leased chains with known statistics
+  double energy_sum = 0, energy_max = 0;  // over these chains; 0 without any
   double step_size_sum = 0, temperature_sum = 0, anchor_distance_sum = 0;
-  int64_t proposing = 0;  // those of them that run Metropolis samplers, and
+  int64_t proposing = 0;  // number of these chains with a Metropolis sampler
   double acceptance_sum = 0;
 };
 
@@ -35,12 +35,12 @@ struct ChainSummary {
   ChainStats stats;  // without its report
 };
 
-// Whether a chain has stepped since this server knows it: before that its statistics are zeros that nobody measured.
+// False until the chain has stepped since this server knows it: its statistics are then zeros, not measurements.
 inline bool HasStepped(const ChainStats& stats) { return stats.step_size > 0; }
 
 struct FleetSummary {
   std::vector<JobSummary> jobs;       // newest first
-  std::vector<ChainSummary> running;  // leased, in the order of the jobs, as many as were asked for
+  std::vector<ChainSummary> running;  // leased chains in the order of the jobs, up to the requested number
 };
 
 }  // namespace chainfleet

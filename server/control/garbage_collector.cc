@@ -14,7 +14,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int32_t kPage = 256;
-// Beside the pass's own thread: a store over a network removes few objects a second, one after the other.
+// Besides the pass's own thread. One thread removes only a few objects a second from a remote store.
 constexpr int kHelpers = 15;
 constexpr absl::Duration kFirstPass = absl::Seconds(10);  // a server that restarts often must collect, too
 
@@ -34,7 +34,7 @@ struct GarbageCollector::State {
     return pass;
   }
 
-  // What the store itself has declared garbage.
+  // Deletes the objects that the store has declared garbage.
   absl::Status DeleteGarbage(Pass* pass) {
     absl::Status status;
     for (std::string after;;) {
@@ -77,7 +77,7 @@ struct GarbageCollector::State {
     }
   }
 
-  // How many objects of the chain it deleted.
+  // Returns the number of the chain's objects that it deleted.
   absl::StatusOr<int64_t> SweepChain(const ChainId& chain, const std::vector<std::string>& incarnations) {
     std::vector<std::string> names;
     for (const std::string& incarnation : incarnations) {

@@ -1,10 +1,10 @@
-// Deletes objects that nothing references and nothing will; docs/explanation/store_format.md has the rules. No clock
-// decides, and a pass costs what there is to collect, not what there is.
+// Deletes objects that nothing references now or later; docs/explanation/store_format.md has the rules. No decision
+// depends on a clock. The cost of a pass depends on the garbage, not on the size of the store.
 //
-// Garbage that the store names (superseded resume points, shards of deleted data sets) is never wanted again.
-// A chain is looked through when its epoch has risen, when it has ended and when its job was purged: its objects are
-// listed first, then its epoch, finality and references are read at once; what is unreferenced goes if its epoch is
-// older or the chain is final or its job deleted. Epochs only rise, so an old read is still safe.
+// Garbage that the store names (superseded resume points, shards of deleted data sets) is never needed again. A chain
+// is swept when its epoch has risen, when it has ended and when its job was purged. The sweep lists the chain's objects
+// first, then reads epoch, finality and references at once. An unreferenced object is deleted if its epoch is older,
+// the chain is final or the job is deleted. Epochs only rise, so a stale read is still safe.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,24 @@
 
 namespace chainfleet {
 
-// Objects are deleted by several threads of the executor, if it has them to spare.
-//
-// Thread-safe. Store, writer and blobs must outlive the executor's last task. Passes of two at once do no harm, only
-// all twice.
+// Several threads of the executor delete objects, if it has free ones. Thread-safe. `store`, `writer` and `blobs`
+// outlive the executor's last task. Two concurrent passes are harmless but do all work twice.
 class GarbageCollector {
  public:
   GarbageCollector(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs);
 
-  // Before the first upload: what uploads of a process that died have left becomes garbage, whether this collector is
-  // started or not. Deletes nothing. Blocks. Errors of the store.
+  // Declares the unfinished uploads of a dead process garbage, whether or not this collector is started. Called before
+  // the first upload. Deletes nothing. Blocks. Errors of the store.
   absl::Status Recover();
 
-  // A pass soon and then every `interval`, on the executor, until this is destroyed.
+  // Runs a pass soon and then every `interval`, on the executor, until this object is destroyed.
   void Start(absl::Duration interval);
 
   struct Pass {
     int64_t chains = 0, deleted = 0;
   };
-  // One whole pass, here and now; blocks. What cannot be deleted is left to the next pass: the rest goes, then the
-  // first error is returned.
+  // Runs one whole pass; blocks. Objects that cannot be deleted are left to the next pass: the others are deleted, then
+  // the first error is returned.
   absl::StatusOr<Pass> Collect();
 
  private:

@@ -7,7 +7,7 @@
 namespace chainfleet {
 namespace {
 
-// Puts together what pages have cut.
+// Joins chains that page boundaries have split.
 class ChainGroups {
  public:
   explicit ChainGroups(const IncarnationVisitor& visitor) : visitor_(visitor) {}
@@ -29,7 +29,7 @@ class ChainGroups {
     return content.empty() ? absl::OkStatus() : visitor_.content(content);
   }
 
-  // Of the chain that came last.
+  // Reports the chain that was collected last.
   absl::Status End() {
     prefix_.clear();
     const std::set<std::string> objects = std::exchange(objects_, {});
@@ -39,7 +39,7 @@ class ChainGroups {
  private:
   const IncarnationVisitor& visitor_;
   ChainId chain_;
-  std::string prefix_;  // of its names
+  std::string prefix_;  // prefix of the chain's names
   std::set<std::string> objects_;
 };
 

@@ -1,4 +1,4 @@
-// What the blob store has under one incarnation of the state store, by one listing however many chains there are.
+// Lists the objects of one incarnation of the state store, with one listing for all chains.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,15 @@
 namespace chainfleet {
 
 struct IncarnationVisitor {
-  // All that is there of a chain, at once.
+  // Called once for each chain, with all its objects.
   std::function<absl::Status(const ChainId& chain, const std::set<std::string>& objects)> chain;
-  // Some objects of data sets and models, at most kListPage.
+  // Called with some objects of data sets and models, at most kListPage.
   std::function<absl::Status(const std::vector<std::string>& objects)> content;
 };
 
-// Calls `visitor` until it returns an error. Names of another form are passed over: they are not ours. Holds a page of
-// the listing and the names of one chain. Blocks. Errors of the visitor and of BlobStore::ListPages.
+// Calls `visitor` until it returns an error. Objects with other names are skipped, because this program did not write
+// them. Holds one page of the listing and the names of one chain. Blocks. Errors of the visitor and of
+// BlobStore::ListPages.
 absl::Status VisitIncarnation(const BlobStore& blobs, const std::string& incarnation,
                               const IncarnationVisitor& visitor);
 

@@ -49,7 +49,7 @@ void JobTable::Update(const ChainRow& row) {
   const bool moved = is_new || chain->row.state != row.state;
   job->num_draws += row.num_draws - chain->row.num_draws;
   chain->row = row;
-  // What the last holder had in memory is lost when its lease is.
+  // Steps that the last holder had in memory are lost with its lease.
   if (row.state != ChainState::kLeased || chain->reported_step < row.step) chain->reported_step = row.step;
   if (moved) Derive(job);
   ++job->version;
@@ -137,7 +137,7 @@ ChainEntry* JobTable::Find(const ChainId& id) {
 absl::StatusOr<JobEntry*> JobTable::Resolve(const std::string& tenant, const std::string& name) {
   if (JobEntry* job = Find(name); job != nullptr && job->row.tenant == tenant) return job;
   const auto retired = retired_.find({tenant, name});
-  bool deleted = false;  // the newest of this name
+  bool deleted = false;  // the newest job of this name
   for (auto entry = by_age_.rbegin(); entry != by_age_.rend(); ++entry) {
     JobEntry* const job = entry->second;
     if (job->row.tenant != tenant || (name != "@latest" && job->row.plan->spec.name != name)) continue;

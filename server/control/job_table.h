@@ -1,4 +1,4 @@
-// Jobs and chains as the store has them, and what workers last said of them. Plain data: no lock, clock or I/O.
+// Jobs and chains as the store has them, and the last reports of workers. Plain data: no lock, clock or I/O.
 #pragma once
 
 #include <algorithm>
@@ -20,42 +20,42 @@ namespace chainfleet {
 
 struct ChainEntry {
   ChainRow row;
-  int64_t reported_step = 0;  // of the lease holder's memory
+  int64_t reported_step = 0;  // in the lease holder's memory
   ChainStats stats;
-  std::string shunned_worker;  // gave the chain back unfinished: others are asked first
-  absl::Duration not_before;   // of the monotonic clock: no grant until then, after an attempt that failed
-  absl::Duration waits_since;  // of the monotonic clock: wants a lease, if it is PENDING
-  bool in_flight = false;      // a change of it is on the way to the store
+  std::string shunned_worker;  // gave the chain back unfinished; other workers are preferred
+  absl::Duration not_before;   // monotonic; after a failed attempt, no grant until then
+  absl::Duration waits_since;  // monotonic; since when a PENDING chain wants a lease
+  bool in_flight = false;      // a change of it is being stored
 };
 
 struct JobEntry {
   JobRow row;
   std::vector<ChainEntry> chains;       // by index
-  int64_t num_draws = 0;                // committed, of all chains
+  int64_t num_draws = 0;                // committed, over all chains
   JobState state = JobState::kPending;  // derived
   int64_t total_steps = 0;              // of one chain
-  int64_t estimated_bytes = 0;          // of memory that one chain takes
-  int64_t measured_bytes = 0;           // likewise, what a worker said last; 0: none did
+  int64_t estimated_bytes = 0;          // memory that one chain takes
+  int64_t measured_bytes = 0;           // as a worker last reported it; 0 if none has
   int64_t draw_bytes = 0;               // of one draw with all its kinds, estimated
-  uint64_t version = 1;                 // rises with every change that shows
-  // Indices of PENDING chains while the intent is RUN: those that may share a worker, those that may not, and those
-  // that are not needed any more.
+  uint64_t version = 1;                 // rises with every visible change
+  // Indices of PENDING chains while the intent is RUN: chains that may share a worker, chains that may not, and chains
+  // that are no longer needed.
   std::set<int32_t> pending, suspects, surplus;
   int32_t num_leased = 0;
-  std::vector<bool> enough;    // by point of the sweep: as many chains succeeded as the job asks for, or it is stopped
-  std::set<int32_t> stopping;  // points on the way to be stopped by the rule
+  std::vector<bool> enough;    // by sweep point: enough chains succeeded, or the point is stopped
+  std::set<int32_t> stopping;  // points for which a stop by the rule is being stored
 
   int64_t chain_bytes() const { return std::max(estimated_bytes, measured_bytes); }
   Priority priority() const { return row.plan->spec.scheduling.priority; }
-  // The chain's point has its successes, or its draws.
+  // True if the chain's point has enough successes or draws.
   bool HasEnough(int32_t index) const { return enough[static_cast<size_t>(PointOf(row.plan->spec, index))]; }
 };
 
-// Jobs that wait by tier, the highest first, tenant and age.
+// Waiting jobs by tier (highest first), tenant and age.
 using TenantQueue = std::map<std::string, std::map<int64_t, JobEntry*>>;
 using WaitingJobs = std::map<Priority, TenantQueue, std::greater<Priority>>;
 
-// Who goes first: the higher tier, then the older job.
+// Queue order: the higher tier first, then the older job.
 struct QueuePlace {
   Priority priority;
   int64_t sequence;
@@ -70,7 +70,7 @@ class JobTable {
  public:
   JobEntry* Add(StoredJob stored);
   void Update(const JobRow& row);
-  // One that the job has not yet, the next by index, is added.
+  // Adds the chain if it is the job's next by index.
   void Update(const ChainRow& row);
   void Remove(const std::string& id);
 
@@ -80,12 +80,12 @@ class JobTable {
   // that is not to be deleted answers). NOT_FOUND if there is no such job, or if the newest job of the name was
   // deleted: an older job holds another posterior, so callers must ask for it by its id.
   absl::StatusOr<JobEntry*> Resolve(const std::string& tenant, const std::string& name);
-  // Jobs of this name that are older than its sequence answer to their ids alone.
+  // Restricts jobs of this name older than its sequence to lookup by id.
   void Retire(const RetiredName& name);
 
-  // By age, oldest first.
+  // Oldest first.
   const std::map<int64_t, JobEntry*>& by_age() const { return by_age_; }
-  // Those with pending chains, with pending suspects, with chains to retire, and with leased chains.
+  // Jobs with pending chains, with pending suspects, with chains to retire, and with leased chains.
   const WaitingJobs& queue() const { return queue_; }
   const JobQueue& suspect_queue() const { return suspect_queue_; }
   const JobQueue& surplus_queue() const { return surplus_queue_; }
@@ -94,11 +94,11 @@ class JobTable {
 
  private:
   void Derive(JobEntry* job);
-  void Sort(JobEntry* job);  // its chains by what they wait for
+  void Sort(JobEntry* job);  // sorts its chains into the index sets
   void Queue(JobEntry* job, bool waits);
 
   std::map<std::string, JobEntry> jobs_;
-  std::map<std::pair<std::string, std::string>, int64_t> retired_;  // tenant and name, to a sequence
+  std::map<std::pair<std::string, std::string>, int64_t> retired_;  // sequence by tenant and name
   std::map<int64_t, JobEntry*> by_age_;
   WaitingJobs queue_;
   JobQueue suspect_queue_, surplus_queue_, running_;

@@ -10,7 +10,7 @@
 namespace chainfleet {
 namespace {
 
-// FNV-1a: a slip is to be found, not an attack.
+// FNV-1a: detects mistakes, not attacks.
 uint64_t Hash(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;

@@ -1,4 +1,4 @@
-// Pages of lists: how long they may be, and tokens bound to the arguments of the call that made them.
+// Page sizes of lists, and page tokens that are bound to the arguments of their call.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,20 @@
 
 namespace chainfleet {
 
-// `arguments`: every argument that must stay the same from page to page, as one text; `cursor`: where the next page
-// begins.
+// `arguments`: the arguments that must stay the same on every page, as one text. `cursor`: where the next page starts.
 std::string MakePageToken(const std::string& arguments, const std::string& cursor);
 
-// The cursor, or INVALID_ARGUMENT if the token is not of a call with these arguments. "" gives "".
+// Returns the cursor; "" for "". INVALID_ARGUMENT: the token belongs to a call with other arguments.
 absl::StatusOr<std::string> CursorOf(const std::string& arguments, const std::string& token);
 
-// What was asked, at least 1, at most limits::kMaxPageSize; 50 if nothing was.
+// Clamps the requested size to 1..limits::kMaxPageSize; 50 if none was requested.
 int32_t ClampPageSize(int32_t asked);
 
-// What still fits into one page or reply: `max_items`, and limits::kPageBytes beyond the first item.
+// The room that is left in a page or reply: `max_items`, and limits::kPageBytes beyond the first item.
 class PageRoom {
  public:
   explicit PageRoom(size_t max_items = SIZE_MAX) : max_items_(max_items) {}
-  // Counts an item of `bytes`, if it fits.
+  // Counts an item of `bytes`. False if it does not fit.
   bool Take(int64_t bytes);
 
  private:

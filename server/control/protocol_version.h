@@ -1,4 +1,4 @@
-// Which workers a server of this build talks to: those of its own protocol and of the one before.
+// Checks protocol versions: the server accepts workers of its own version and of the previous one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct SpokenVersions {
   int32_t oldest = kOldestProtocolVersion, newest = kProtocolVersion;
 };
 
-// FAILED_PRECONDITION / VERSION_MISMATCH with the numbers of both sides.
+// FAILED_PRECONDITION / VERSION_MISMATCH, with the versions of both sides.
 absl::Status CheckProtocolVersion(const std::string& worker, int32_t version, SpokenVersions spoken = {});
 
 }  // namespace chainfleet

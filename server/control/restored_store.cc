@@ -14,7 +14,7 @@
 namespace chainfleet {
 namespace {
 
-// Of one transaction: few beside a store's timeouts.
+// Changes per transaction, few compared to the store's timeouts.
 constexpr size_t kChangesAtOnce = 256;
 
 class StockTaking {
@@ -36,7 +36,7 @@ class StockTaking {
   }
 
  private:
-  // Of a data set or a model.
+  // An object of a data set or a model.
   struct Content {
     const char* kind;
     std::string name, object;
@@ -56,7 +56,7 @@ class StockTaking {
     return results.front().status;
   }
 
-  // With others, in one transaction.
+  // Queues a change; changes are committed many in one transaction.
   absl::Status Later(StateChange change) {
     changes_.push_back(std::move(change));
     return changes_.size() < kChangesAtOnce ? absl::OkStatus() : Flush();
@@ -97,7 +97,7 @@ class StockTaking {
     return absl::OkStatus();
   }
 
-  // `present` is all that there is of the chain under this incarnation.
+  // `present` are all objects of the chain under this incarnation.
   absl::Status CheckChain(const std::string& incarnation, const ChainId& chain, const std::set<std::string>& present) {
     const auto found = chains_.find(chain);
     if (found == chains_.end()) return QueueSweep(chain);
@@ -131,11 +131,11 @@ class StockTaking {
     }
     CHAINFLEET_RETURN_IF_ERROR(MarkSegments(chain.id, &missing));
     if (missing.empty() || is_final) return absl::OkStatus();
-    // What is left is the resume point. A chain that has failed never goes on: a listing alone does not decide that.
+    // The remaining object is the resume point. FAILED is final, so do not decide it by a listing alone.
     const std::string& point = *missing.begin();
     const absl::Status there = blobs_.SizeBytes(point).status();
     if (!absl::IsNotFound(there)) return there;
-    // Where its job was aborted the end of the lease has ended the chain.
+    // In an aborted job the end of the lease has already ended the chain.
     const absl::Status failed = Apply(change::RetireChain{
         chain.id, absl::StrCat("its resume point ", point, " is missing since the store was restored"), true});
     if (absl::IsFailedPrecondition(failed)) return absl::OkStatus();
@@ -143,7 +143,7 @@ class StockTaking {
     return failed;
   }
 
-  // Takes those of segments out of `missing`.
+  // Marks missing segments and removes them from `missing`.
   absl::Status MarkSegments(const ChainId& chain, std::set<std::string>* missing) {
     StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index};
     for (;;) {
@@ -184,7 +184,7 @@ class StockTaking {
   std::map<ChainId, ChainRow> chains_;
   std::set<std::string> absent_;  // of data sets and models, not seen so far
   std::set<ChainId> queued_;
-  std::vector<StateChange> changes_;  // to be made
+  std::vector<StateChange> changes_;  // not committed yet
   RestoredStore result_;
 };
 

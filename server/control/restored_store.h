@@ -1,4 +1,4 @@
-// What a store that was put back from a backup needs before a coordinator serves it.
+// Prepares a store that was restored from a backup, before a coordinator serves it.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@
 namespace chainfleet {
 
 struct RestoredStore {
-  int64_t objects = 0;           // that the store refers to
-  int64_t missing = 0;           // of them, each named in the log
-  int64_t corrupt_segments = 0;  // whose object is missing: left out of predictions until it is back
-  int64_t failed_chains = 0;     // that were not final and whose resume point is missing
-  int64_t swept_chains = 0;      // queued, for objects that no record of theirs names
-  int64_t garbage = 0;           // objects of data sets and models that none has
+  int64_t objects = 0;           // objects that the store references
+  int64_t missing = 0;           // missing objects among them; the log names each
+  int64_t corrupt_segments = 0;  // segments without object: left out of predictions until it is back
+  int64_t failed_chains = 0;     // chains that were not final and lost their resume point
+  int64_t swept_chains = 0;      // chains with unreferenced objects, queued for a garbage sweep
+  int64_t garbage = 0;           // unreferenced objects of data sets and models
 };
 
-// For a store opened as Opening::kRestored, before its state is loaded and before anybody uploads: chains that were
-// leased when the backup was taken are PENDING again, which costs them no attempt, and what there is under the former
-// incarnations is held against what the store refers to, by one listing of each.
+// Takes stock of a store that was opened as Opening::kRestored, before its state is loaded and before any upload.
+// Chains that were leased when the backup was taken become PENDING, which does not count as an attempt. The objects
+// under the former incarnations are compared with the store's references, by one listing of each incarnation.
 //
-// Missing: segments are marked corrupt, chains without their resume point are FAILED; shards of data sets and models
-// are only told: putting the same file again under the same name brings them back.
-// Too much, as it was written after the backup: chains with such objects, those that the store does not know included,
-// are queued for the sweep, objects of data sets and models are named garbage. Deletes nothing itself.
+// Missing objects: segments are marked corrupt, and chains without their resume point are FAILED. Missing shards of
+// data sets and models are only reported: uploading the same file under the same name restores them.
+// Unreferenced objects were written after the backup. Chains that have such objects, also unknown chains, are queued
+// for a garbage sweep; such objects of data sets and models are declared garbage. TakeStock deletes nothing itself.
 //
-// Holds the chains' rows, the names of one chain and a page of the listing. Blocks. Errors of both stores: the caller
-// may repeat it.
+// Holds the chains' records, the names of one chain and one page of the listing. Blocks. Errors of both stores; the
+// caller may then call it again.
 absl::StatusOr<RestoredStore> TakeStock(StateStore* store, StateWriter* writer, const BlobStore& blobs);
 
 }  // namespace chainfleet

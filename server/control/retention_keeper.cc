@@ -14,21 +14,21 @@
 namespace chainfleet {
 namespace {
 
-constexpr int kRounds = 16;  // of a pass: so many changes for a chain
+constexpr int kRounds = 16;  // per pass: the number of changes for one chain
 
-// What the look at a chain's oldest segment found, so that the next ones cost nothing until it may go.
+// The oldest segment of a chain at the last read. It saves reads until the segment may expire.
 struct Oldest {
-  int64_t end = 0;  // index behind its last draw
+  int64_t end = 0;  // index after its last draw
   absl::Time committed_at;
 };
 
 struct ChainPlace {
-  int64_t next = 0;              // all segments that begin before it are tombstones, or held
-  int64_t held = 0;              // as of the last look
-  std::optional<Oldest> oldest;  // of those from `next` on, as of the last look
+  int64_t next = 0;              // every segment before it is a tombstone, or held
+  int64_t held = 0;              // number of held draws at the last read
+  std::optional<Oldest> oldest;  // the first segment from `next` on, at the last read
 };
 
-// All tickets up to `last` were there at this time.
+// At time `at`, all tickets up to `last` existed.
 struct Mark {
   absl::Duration at;
   int64_t last = 0;
@@ -94,7 +94,7 @@ struct RetentionKeeper::State {
     places.swap(known);
   }
 
-  // One change at most for each chain. Returns how many segments became tombstones.
+  // Makes at most one change for each chain. Returns the number of segments that became tombstones.
   absl::StatusOr<int64_t> ExpireSome(const std::vector<RetainedJob>& jobs)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(running) {
     std::vector<StateChange> changes;
@@ -113,14 +113,14 @@ struct RetentionKeeper::State {
     return expired + rest;
   }
 
-  // The chain's next segments that may go.
+  // Returns the chain's next expired segments.
   absl::StatusOr<change::ExpireSegments> Look(const RetainedJob& job, int32_t index)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(running) {
     const auto chain = static_cast<size_t>(index);
     change::ExpireSegments change{{job.id, index}, {}};
     ChainPlace& place = places[change.chain];
     if (place.held != job.held[chain]) {
-      // What an alias let go begins at the latest where what is held still ends.
+      // Draws that an alias has released begin at or before the end of those still held.
       place.next = job.held[chain] < place.held ? job.held[chain] : std::max(place.next, job.held[chain]);
       place.held = job.held[chain];
       place.oldest.reset();
@@ -153,7 +153,7 @@ struct RetentionKeeper::State {
     return segments;
   }
 
-  // A call that looked its draws up before they became tombstones has ended `longest_call` after the mark.
+  // A call that looked up its draws before they became tombstones has ended `longest_call` after the mark.
   absl::StatusOr<int64_t> Release() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(running) {
     CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, store->LastExpired());
     const absl::Duration now = clock->Monotonic();

@@ -1,8 +1,8 @@
-// Lets the draws go that a job's retention says are too many or too old: their records become tombstones
-// at once, their objects garbage when no call can be reading them any more.
+// Expires draws that are too many or too old by their job's retention. Their records become tombstones at once. Their
+// objects become garbage as soon as no call can still be reading them.
 //
-// When draws were committed is told by the calendar, as users mean it; how long their objects stay by the monotonic
-// clock, in memory: after a restart all that waits does so for a whole term again.
+// The age of draws is wall time, as users mean it. The time for which objects stay is monotonic and kept in memory:
+// after a restart it starts again for all waiting objects.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,27 @@
 
 namespace chainfleet {
 
-// The first indices of those of `records` whose draws may all go. `records` are of one chain that has committed
-// `num_draws`; tombstones among them have gone.
+// Returns the first indices of those `records` whose draws have all expired. `records` belong to one chain that has
+// committed `num_draws`. Tombstones are skipped.
 std::vector<int64_t> ChooseExpired(const RetentionSpec& retention, int64_t num_draws,
                                    std::span<const SegmentRecord> records, absl::Time now);
 
-// Thread-safe. What it is given outlives the executor's last task. Memory: a few numbers for each chain of a job that
-// has a retention, and for each pass within `longest_call`.
+// Thread-safe. The constructor's arguments outlive the executor's last task. Memory: a few numbers for each chain of a
+// job with a retention, and for each pass within `longest_call`.
 class RetentionKeeper {
  public:
-  // No call reads draws for longer than `longest_call` after it has looked up which; `released` runs when objects have
-  // become garbage, so that nobody waits for the collector's next round.
+  // No call reads draws for longer than `longest_call` after it has looked them up. `released` runs when objects have
+  // become garbage, so that they do not wait for the collector's next pass.
   RetentionKeeper(const Clock* clock, Executor* executor, StateStore* store, Coordinator* coordinator,
                   absl::Duration longest_call, std::function<void()> released);
 
-  // A pass every `interval`, on the executor, until this is destroyed.
+  // Runs a pass every `interval`, on the executor, until this object is destroyed.
   void Start(absl::Duration interval);
 
   struct Pass {
     int64_t expired = 0, released = 0;  // segments
   };
-  // One pass, here and now; blocks. Of a chain it takes at most a bounded number of segments, the rest next time.
+  // Runs one pass; blocks. Takes a bounded number of segments of each chain and leaves the others to the next pass.
   // Errors of the store.
   absl::StatusOr<Pass> Run();
 

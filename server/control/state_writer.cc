@@ -24,7 +24,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
   CondVar changed;
   std::deque<std::pair<StateChange, Done>> queue CHAINFLEET_GUARDED_BY(mutex);
   bool scheduled CHAINFLEET_GUARDED_BY(mutex) = false;
-  bool draining CHAINFLEET_GUARDED_BY(mutex) = false;  // a group is written, or its callbacks run
+  bool draining CHAINFLEET_GUARDED_BY(mutex) = false;  // a group is being written, or its callbacks run
   int applying CHAINFLEET_GUARDED_BY(mutex) = 0;       // calls that the store has not answered
   absl::Status loss CHAINFLEET_GUARDED_BY(mutex);
 
@@ -75,7 +75,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
     return results;
   }
 
-  // Writes one group. The next group is a task of its own, so that a busy store does not keep a thread from others.
+  // Writes one group. The next group is a separate task, so that a busy store does not occupy a thread for long.
   void Drain() {
     std::vector<StateChange> changes;
     std::vector<Done> callbacks;

@@ -1,4 +1,4 @@
-// The only caller of StateStore::Apply: every change of the coordinator passes here.
+// The only caller of StateStore::Apply: every change of the coordinator goes through here.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ class StateWriter {
  public:
   using Done = std::function<void(ApplyResult)>;
 
-  // `on_lost` runs once when another coordinator took the store over or a commit's outcome is unknown. Nothing is
+  // `on_lost` runs once, when another coordinator took the store over or a commit's outcome is unknown. Nothing is
   // written after it. The pointers outlive the writer.
   StateWriter(const Clock* clock, Executor* executor, StateStore* store,
               std::function<void(const absl::Status&)> on_lost);
@@ -28,7 +28,7 @@ class StateWriter {
   StateWriter(const StateWriter&) = delete;
 
   // Waits for the group that is being written, drops the other changes with their callbacks, and refuses later ones
-  // (CANCELLED). The store may be destroyed after it. REQUIRES: not called by a `done`.
+  // (CANCELLED). The store may be destroyed afterwards. REQUIRES: not called by a `done`.
   void Close();
 
   // Queues a change. Changes are committed in the order of the calls, in groups of up to limits::kStateWriterBatch.
@@ -37,7 +37,7 @@ class StateWriter {
   // loss.
   void Write(StateChange change, const Done& done);
 
-  // The same for a caller that waits: `done` gets, as a task of its own, the error or what `take` makes of the result.
+  // As above; `done` gets the error, or the result of `take`, in a separate task.
   template <typename T, typename Take>
   void Write(StateChange change, const Reply<T>& done, Take take) {
     Write(std::move(change), [executor = executor_, done, take](const ApplyResult& result) {
@@ -45,7 +45,7 @@ class StateWriter {
     });
   }
 
-  // Queues a change whose result nobody needs. It is repeated while the disk is full.
+  // Queues a change whose result is not needed. It is retried while the disk is full.
   void Persist(const StateChange& change);
 
   // Commits the changes in one transaction and returns their results in order. Blocks.

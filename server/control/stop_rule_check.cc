@@ -30,7 +30,7 @@ std::optional<std::string> WhyEnough(const StopRuleSpec& rule, const PointEviden
   for (const Diagnostic& found : point.traces->diagnostics) {
     if (found.descriptive) continue;
     judged = true;
-    // Written so that a NaN holds for nothing.
+    // Written so that every comparison with NaN fails the rule.
     if (rule.rhat_below && !(found.rhat < *rule.rhat_below)) return std::nullopt;
     if (rule.ess_above && !(found.ess_bulk > *rule.ess_above && found.ess_tail > *rule.ess_above)) return std::nullopt;
     rhat = std::max(rhat, found.rhat);

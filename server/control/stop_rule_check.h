@@ -1,4 +1,4 @@
-// Whether a point has drawn enough by the stop rule of its job.
+// Decides whether a sweep point has enough draws by the stop rule of its job.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,18 @@
 
 namespace chainfleet {
 
-// What is known of one point.
+// The data about one point that the rule reads.
 struct PointEvidence {
-  std::vector<int32_t> chains;             // those that go on, by index
-  int64_t num_draws = 0;                   // committed, of all its chains
-  const PointDiagnosis* traces = nullptr;  // null: not known now
+  std::vector<int32_t> chains;             // chains that are not stopped, by index
+  int64_t num_draws = 0;                   // committed, over all its chains
+  const PointDiagnosis* traces = nullptr;  // null if unknown
 };
 
-// "R-hat 1.004 is below 1.01, ESS 412 above 400, over 250 values of each of 4 chains"; nothing while it has not enough.
-// A rule on traces holds over every quantity that changes and is not descriptive, and over every chain that goes on,
-// but for those that the trace table has no room for, and what it has of those that ended: after a restart that is
-// nothing, and nothing comes. Each has kFewestValuesToStop values or more. R-hat that is NaN is not below.
+// Returns the reason, or nullopt while the point does not have enough: "R-hat 1.004 is below 1.01, ESS 412 above 400,
+// over 250 values of each of 4 chains". A rule on traces must hold for every quantity that changes and is not
+// descriptive. It covers every continuing chain except those without room in the trace table, and the traces of ended
+// chains that the table still has; after a restart it has none. Each chain needs kFewestValuesToStop values or more. An
+// R-hat of NaN is not below any bound.
 std::optional<std::string> WhyEnough(const StopRuleSpec& rule, const PointEvidence& point);
 
 }  // namespace chainfleet

@@ -32,7 +32,7 @@ absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings&
   const std::string& tenant = request.tenant;
   CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", num_jobs, request.jobs, limits.jobs, "--tenant-jobs"));
   CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "chains", chains, request.chains, limits.chains, "--tenant-chains"));
-  // Draws come later: whoever is at the limit gets nothing that would make some.
+  // Draws come later: a tenant at the limit gets no job that would make more.
   return CheckLimit(tenant, "stored bytes", bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes,
                     "--tenant-stored-gib");
 }

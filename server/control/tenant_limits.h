@@ -1,4 +1,4 @@
-// Limits on the part that one tenant has of a shared server.
+// Limits on one tenant's share of a server.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@ namespace chainfleet {
 
 struct TenantLimits {
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  int64_t jobs = kNone;    // that are not deleted
-  int64_t chains = kNone;  // of jobs that have not ended
-  // Bytes of its committed draws, estimated by the parameters of their networks, and of the data and models it put.
+  int64_t jobs = kNone;    // jobs that are not deleted
+  int64_t chains = kNone;  // chains of jobs that have not ended
+  // Bytes of its committed draws, estimated from the parameters of their networks, and of its data sets and models.
   int64_t stored_bytes = kNone;
 };
 
-// A tenant asks for this on top of its holdings.
+// What a tenant requests in addition to its holdings.
 struct TenantRequest {
   std::string tenant;
-  std::string request_id;  // empty, or of the job that is asked for: what is there already is no more
+  std::string request_id;  // request id of the job, or empty; a job that exists already counts once
   int64_t jobs = 0, chains = 0, bytes = 0;
 };
 
 struct TenantHoldings {
   const JobTable& jobs;       // of all tenants
-  int64_t content_bytes = 0;  // of the data sets and models that the tenant has put
+  int64_t content_bytes = 0;  // of the tenant's data sets and models
 };
 
-// RESOURCE_EXHAUSTED / TENANT_LIMIT naming the limit, what the tenant has and what to do. Looks at everything held.
+// RESOURCE_EXHAUSTED / TENANT_LIMIT, naming the limit, the tenant's holdings and what to do. Reads all jobs.
 absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings& holdings,
                                const TenantRequest& request);
 

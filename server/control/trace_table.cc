@@ -15,25 +15,25 @@
 namespace chainfleet {
 namespace {
 
-using Commit = std::pair<int64_t, absl::Duration>;  // its newest step, and when it came
+using Commit = std::pair<int64_t, absl::Duration>;  // newest step, and time of the commit
 
 // The newest values of one chain.
 struct Window {
   std::vector<int64_t> steps;   // [n]
   std::vector<double> values;   // [n, Q]
-  std::vector<Commit> commits;  // those that brought them, and the one before them if there was one
+  std::vector<Commit> commits;  // the commits of these values, and the one before them if any
 };
 using Windows = std::map<int32_t, Window>;  // by chain
 
 struct TracedJob {
   std::vector<std::string> quantities;
   std::map<int32_t, Windows> points;
-  std::map<int32_t, std::set<int32_t>> without_room;  // chains, by point
+  std::map<int32_t, std::set<int32_t>> without_room;  // chains by point
   int64_t num_values = 0;
-  int64_t added = 0, added_before = 0;  // values in all, and when diagnostics were last computed
-  bool ended = false;                   // a chain, since then
+  int64_t added = 0, added_before = 0;  // total values now, and when diagnostics were last computed
+  bool ended = false;                   // a chain has ended since then
   bool computing = false;
-  uint64_t fed = 0;  // counts calls of Add
+  uint64_t fed = 0;  // number of the last call of Add
   std::shared_ptr<const std::vector<Diagnostic>> diagnostics = std::make_shared<std::vector<Diagnostic>>();
 
   bool IsStale() const { return added > added_before && (ended || (added - added_before) * 10 >= num_values); }
@@ -44,11 +44,11 @@ struct Matrix {
   int32_t point = 0;
   std::vector<int32_t> chains;
   int64_t values = 0;
-  double seconds = 0;  // in which they were made
+  double seconds = 0;  // that these values took
   std::vector<std::vector<double>> of_quantity;
 };
 
-// What diagnostics of a job are computed from.
+// The data from which a job's diagnostics are computed.
 struct Selection {
   std::vector<std::string> quantities;
   std::map<int32_t, std::set<int32_t>> without_room;
@@ -59,8 +59,8 @@ struct Span {
   absl::Duration begin = absl::InfiniteDuration(), end = -absl::InfiniteDuration();
 };
 
-// In which the newest `values` were made, from the commit before them on. When the first of all commits was begun
-// nobody saw: its values are taken to have come as the others did. Empty after one commit.
+// The time that the newest `values` took, starting at the commit before them. The start of a chain's first commit is
+// unknown: its values are assumed to have come at the rate of the later ones. Empty after one commit.
 Span MadeIn(const Window& window, int64_t values) {
   const int64_t oldest = window.steps[window.steps.size() - static_cast<size_t>(values)];
   auto before = std::ranges::lower_bound(window.commits, oldest, {}, &Commit::first);
@@ -71,7 +71,7 @@ Span MadeIn(const Window& window, int64_t values) {
   return {end - (end - before->second) * (static_cast<double>(values) / static_cast<double>(since)), end};
 }
 
-// 0 while nobody knows.
+// 0 while unknown.
 double SecondsOf(const std::vector<const Window*>& windows, int64_t values) {
   Span span;
   for (const Window* window : windows) {
@@ -132,18 +132,17 @@ std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::st
 struct TraceTable::State {
   State(Executor* executor, Renewed renewed) : executor(executor), renewed(std::move(renewed)) {}
 
-  // Null if there is no room for another chain. Adds the chain to its job.
+  // Returns the chain's window, and adds the chain to its job. Null if there is no room for another chain.
   Window* Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // A chain less for the point that has the most, if that is more than a chain more `than` another's. False if it is
-  // not.
+  // Drops a chain of the point that has the most, if it has at least two more than `than`. Otherwise returns false.
   bool TakeFromLargest(TracedJob* job, size_t than) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Drop(TracedJob* job, Windows* windows, Windows::iterator window) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Append(TracedJob* job, Window* window, const ChainTrace& trace, absl::Duration at)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Forget(TracedJob* job, const ChainId& chain) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // None of a job that was forgotten. What it has so far counts as looked at.
+  // nullopt for a forgotten job. Values up to now count as used.
   std::optional<Selection> SelectFrom(const std::string& id);
   void ComputeIfStale(const std::shared_ptr<State>& self, const std::string& id, TracedJob* job)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -157,7 +156,7 @@ struct TraceTable::State {
   const Renewed renewed;
   Mutex mutex;
   std::map<std::string, TracedJob> jobs CHAINFLEET_GUARDED_BY(mutex);
-  std::map<std::string, int> expected CHAINFLEET_GUARDED_BY(mutex);  // commits, by job
+  std::map<std::string, int> expected CHAINFLEET_GUARDED_BY(mutex);  // number of commits, by job
   std::map<std::string, std::vector<std::function<void()>>> waiting CHAINFLEET_GUARDED_BY(mutex);
   int64_t num_values CHAINFLEET_GUARDED_BY(mutex) = 0;
   uint64_t calls CHAINFLEET_GUARDED_BY(mutex) = 0;
@@ -184,7 +183,7 @@ Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const Cha
 bool TraceTable::State::TakeFromLargest(TracedJob* job, size_t than) {
   const auto largest = std::ranges::max_element(job->points, {}, [](const auto& of) { return of.second.size(); });
   auto& [point, windows] = *largest;
-  if (windows.size() < than + 2) return false;  // else the two would take from each other in turn
+  if (windows.size() < than + 2) return false;  // otherwise the two points would take from each other in turn
   const int32_t last = windows.rbegin()->first;
   job->without_room[point].insert(last);
   Drop(job, &windows, windows.find(last));
@@ -196,7 +195,7 @@ void TraceTable::State::Drop(TracedJob* job, Windows* windows, Windows::iterator
   job->num_values -= size;
   num_values -= size;
   windows->erase(window);
-  ++job->added;  // a change to be looked at
+  ++job->added;  // a change, so that diagnostics are computed again
 }
 
 void TraceTable::State::Append(TracedJob* job, Window* window, const ChainTrace& trace, absl::Duration at) {
@@ -277,7 +276,7 @@ std::optional<Selection> TraceTable::State::SelectFrom(const std::string& id) {
 
 void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::string& id) {
   std::optional<Selection> selection = state->SelectFrom(id);
-  if (!selection) return state->TellSettled(id);  // it was forgotten meanwhile
+  if (!selection) return state->TellSettled(id);  // forgotten meanwhile
   const auto found = std::make_shared<std::vector<Diagnostic>>();
   std::vector<PointDiagnosis> points;
   for (const Matrix& matrix : selection->matrices) {
@@ -308,7 +307,7 @@ TraceTable::TraceTable(Executor* executor, Renewed renewed)
     : state_(std::make_shared<State>(executor, std::move(renewed))) {}
 
 TraceTable::~TraceTable() {
-  // Who waits would look here, and what is expected may outlive this.
+  // Destroy the waiting callbacks here: the state may outlive this table.
   std::map<std::string, std::vector<std::function<void()>>> dropped;
   MutexLock lock(&state_->mutex);
   dropped.swap(state_->waiting);

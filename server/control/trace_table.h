@@ -1,7 +1,8 @@
-// The traces of running and lately ended jobs, and what they say: R-hat, effective sample sizes, Monte Carlo errors.
+// The traces of running and recently ended jobs, and their diagnostics: R-hat, effective sample sizes, Monte Carlo
+// errors.
 //
-// Numbers for people, dashboards and stop rules, kept in memory: of jobs that run, a server that comes back knows what
-// chains commit from then on; what ended jobs leave is kept by server/rpc/final_findings.
+// For people, dashboards and stop rules. Traces are kept in memory only: for running jobs they start empty after a
+// restart. server/rpc/final_findings keeps those of ended jobs.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +21,18 @@
 
 namespace chainfleet {
 
-// Of one quantity at one point of a job's sweep; core/diagnostics says what the numbers are. In the quantity's units.
+// Diagnostics of one quantity at one sweep point, in the quantity's units. core/diagnostics defines the numbers.
 struct Diagnostic {
   int32_t point = 0;
   std::string quantity;
-  int32_t chains = 0;  // looked at, and
-  int64_t values = 0;  // of each, the newest
+  int32_t chains = 0;  // number of chains used
+  int64_t values = 0;  // newest values of each chain that were used
   double rhat = 0;     // NaN for one chain
   double ess_bulk = 0, ess_tail = 0;
   double mean = 0, mcse_mean = 0;
-  double seconds = 0;        // in which these values were made, waiting between them too; 0: nobody knows yet
-  bool descriptive = false;  // true: decides nothing, since the job's predictions do (core/domain/chain_trace.h)
-  // Of the message; `rhat` only if there is one.
+  double seconds = 0;  // wall-clock time that these values took, including waiting; 0 if unknown
+  // true: no stop rule reads it, because the job's predictions decide (core/domain/chain_trace.h)
+  bool descriptive = false;
   static void Fields(auto& self, auto&& visit) {
     visit("point", self.point);
     visit("quantity", self.quantity);
@@ -46,16 +47,16 @@ struct Diagnostic {
   bool operator==(const Diagnostic&) const = default;
 };
 
-// What the traces of one point say.
+// Diagnostics of one sweep point.
 struct PointDiagnosis {
   int32_t point = 0;
-  std::vector<int32_t> looked_at;       // chains, in order
-  std::vector<int32_t> without_room;    // in order: chains with traces that are not kept
-  int64_t values = 0;                   // of each quantity and chain that is looked at, the newest
-  std::vector<Diagnostic> diagnostics;  // empty for too few values, and while all are equal
+  std::vector<int32_t> looked_at;       // chains used, in order
+  std::vector<int32_t> without_room;    // chains with traces that are not kept, in order
+  int64_t values = 0;                   // newest values used, of each quantity and chain
+  std::vector<Diagnostic> diagnostics;  // empty for too few values, and while all values are equal
 };
 
-// What is known of one quantity on one chain, in the quantity's units: the newest kTraceWindow values at most.
+// The trace of one quantity on one chain, in the quantity's units: at most the newest kTraceWindow values.
 struct TracedChain {
   int32_t chain = 0, point = 0;
   std::vector<int64_t> steps;  // [n], rising
@@ -69,47 +70,47 @@ struct TracedChain {
   bool operator==(const TracedChain&) const = default;
 };
 
-// Thread-safe. Diagnostics are computed on the executor, of each job by one task at a time: when its traces grew by a
-// tenth, and when a chain ended. Looked at are the chains of a point with at least half the values of its longest,
-// each with as many as the shortest of these has.
+// Thread-safe. The executor computes diagnostics, for each job in one task at a time: when its traces grew by a tenth,
+// and when a chain ended. They use the chains of a point that have at least half as many values as its longest, and of
+// each as many values as the shortest of these has.
 //
-// Bounded: a window of values of a chain, kMostChains chains of a point (the first that come), kMostValues of a job,
-// which its points share evenly (the last chain of the one with the most gives way); beyond kMostValuesInAll and
-// kMostJobs the job that has not been fed for longest is forgotten.
+// Bounds: a window of values for each chain; kMostChains chains of a point (the first that arrive); kMostValues values
+// of a job, shared evenly by its points (the point with the most chains drops its last one). Beyond kMostValuesInAll or
+// kMostJobs, the job that has got no values for longest is forgotten.
 class TraceTable {
  public:
   static constexpr size_t kMostChains = kMostTracedChains, kMostJobs = 4096;
   static constexpr int64_t kMostValues = int64_t{1} << 21, kMostValuesInAll = int64_t{1} << 24;
 
-  // Hears of a job what was just computed, of all its points; on the executor, outside of all locks.
+  // Called with the new diagnostics of all points of a job; on the executor, outside all locks.
   using Renewed = std::function<void(const std::string& job, const std::vector<PointDiagnosis>& points)>;
 
   explicit TraceTable(Executor* executor, Renewed renewed = nullptr);
   ~TraceTable();
 
-  // What a commit adds that was accepted at `at`, by the monotonic clock. Steps that the chain has already are left
-  // out, and traces of other quantities than its job's first; a chain that ends as DIVERGED or FAILED is forgotten.
+  // Adds the trace of a commit that was accepted at `at` (monotonic). Skips steps that the chain has already, and
+  // traces of other quantities than the job's first. A chain that ends as DIVERGED or FAILED is forgotten.
   void Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as, absl::Duration at);
 
-  // A chain that the server ends without its draws being averaged: what it left must not hold the others' rule back.
+  // Forgets a chain that the server ends without averaging its draws, so that it does not hold back the stop rule.
   void Forget(const ChainId& chain);
 
-  // A commit of `job` is on its way: until what is returned is destroyed, the job is not settled. It may outlive this.
+  // Announces a commit of `job`: the job is not settled until the returned object is destroyed, which may outlive this
+  // table.
   std::shared_ptr<void> Expect(const std::string& job);
 
-  // Runs `settled` once, when no commit is expected and the diagnostics are of the newest traces that they are computed
-  // of: at once, in this call, or from whoever brings it about, outside of all locks; not at all once this is
-  // destroyed.
+  // Runs `settled` once, when no commit is expected and no diagnostics are being computed: at once in this call, or
+  // later in the call that settles the job, outside all locks. Does not run after this table is destroyed.
   void WhenSettled(const std::string& job, std::function<void()> settled);
 
-  // By point, then in the order of the quantities; those whose values are all equal are left out.
+  // By point, then in the order of the quantities. Quantities whose values are all equal are left out.
   std::vector<Diagnostic> Of(const std::string& job) const;
 
-  // What is traced of the job; none before its first commit with traces.
+  // The job's traced quantities; none before its first commit with traces.
   std::vector<std::string> QuantitiesOf(const std::string& job) const;
 
-  // By point, then chain. NOT_FOUND / NOT_TRACED naming the quantities that are traced, or saying that none is: before
-  // the first commit after burn-in, and after a start of the server until chains commit again.
+  // By point, then chain. NOT_FOUND / NOT_TRACED: the error names the traced quantities, or says that there are none,
+  // as before the first commit after burn-in, or after a restart until chains commit again.
   absl::StatusOr<std::vector<TracedChain>> TracesOf(const std::string& job, const std::string& quantity) const;
 
  private:

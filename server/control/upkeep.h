@@ -1,4 +1,4 @@
-// Work that comes round again and again, without a thread or a timer of its own.
+// Periodic work without a thread or a timer of its own.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace chainfleet {
 
-// Runs `pass` on the executor, after `first` and then `interval` after the end of each, as long as `owner` is alive. An
-// error is logged under `name`, a literal, and does not end it.
+// Runs `pass` on the executor after `first`, and then `interval` after the end of each pass, while `owner` is alive.
+// Errors are logged under `name`, a literal, and do not end the repetition.
 template <typename Owner>
 void RunEvery(Executor* executor, absl::Duration first, absl::Duration interval, const char* name,
               std::weak_ptr<Owner> owner, std::function<absl::Status(std::type_identity_t<Owner>*)> pass) {

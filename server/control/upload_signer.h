@@ -1,4 +1,4 @@
-// Leave for a worker to put an object of its lease straight into the store of objects.
+// Signs requests with which a worker puts an object of its lease directly into the object store.
 #pragma once
 
 #include <functional>
@@ -14,26 +14,27 @@
 
 namespace chainfleet {
 
-// Thread-safe. All outlive the executor's tasks.
+// Thread-safe. The constructor's arguments outlive the executor's tasks.
 class UploadSigner {
  public:
-  // A request that puts `ref`, good for `valid_for`.
+  // Signs a request that puts `ref` and is valid for `valid_for`.
   using Sign = std::function<absl::StatusOr<SignedUpload>(const BlobRef& ref, absl::Duration valid_for)>;
 
   UploadSigner(Sign sign, ChainObjects objects, StateStore* state, StateWriter* writer, const Clock* clock,
                Executor* executor)
       : sign_(std::move(sign)), objects_(objects), state_(state), writer_(writer), clock_(clock), executor_(executor) {}
 
-  // As ChainObjects::Admit, and what the store's signature wants. Does not block. The object may arrive after the lease
-  // has passed, when nobody looks for it any more: once it can arrive no longer, such a chain is looked through again.
-  // That is forgotten with the process; the object then goes with the chain's next lease, its end or its job.
+  // Errors as ChainObjects::Admit, and those of `sign`. Does not block. An object may arrive after its lease has
+  // expired and its chain was swept. The signer therefore queues such a chain for another garbage sweep once no object
+  // can arrive any more. A restart forgets this; the object is then deleted after the chain's next lease, its end or
+  // its job's.
   absl::StatusOr<SignedUpload> SignUpload(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
                                           const std::optional<WorkerIdentity>& session = std::nullopt);
 
  private:
   struct Watch {
     int64_t lease_epoch = 0;
-    absl::Duration until;  // when the last of its objects has arrived
+    absl::Duration until;  // when its last object has arrived at the latest
   };
   void WatchOver(const ChainId& chain, int64_t lease_epoch, absl::Duration longest);
   void Look(const ChainId& chain);

@@ -27,10 +27,10 @@ absl::Status CheckAlias(const Alias& alias) {
 struct JobVersions {
   Versions::JobProgress progress;
   std::optional<Snapshot> newest;
-  int64_t draws_at_last = 0;                    // when the last version was made, which may be deleted by now
-  absl::Duration last_at;                       // on the monotonic clock; or when the job appeared
+  int64_t draws_at_last = 0;                    // when the last version was made, which may be deleted since
+  absl::Duration last_at;                       // monotonic; time of the last version, or of the job's appearance
   bool making = false;                          // by the job's own policy
-  bool watched = false;                         // a timer looks at the policy
+  bool watched = false;                         // a timer will check the policy
   std::map<std::string, NamedVersion> aliases;  // by name
 };
 
@@ -74,7 +74,7 @@ struct Versions::State : std::enable_shared_from_this<State> {
     Changed(version.job);
   }
 
-  // At a commit, and when the time for the next version has come.
+  // Called at commits and when the next version is due.
   void MakeIfDue(JobVersions* job) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const SnapshotsSpec& policy = job->progress.plan->spec.snapshots;
     const int64_t fresh = job->progress.num_draws - job->draws_at_last;
@@ -96,9 +96,9 @@ struct Versions::State : std::enable_shared_from_this<State> {
     JobVersions* job = Find(id);
     if (job == nullptr) return;
     job->making = false;
-    // The disk is full, most likely: another try at the next commit, or soon.
+    // Most likely the disk is full: retry at the next commit, or soon.
     if (!result.status.ok()) return LookAgain(job, limits::kUpkeepInterval);
-    MakeIfDue(job);  // commits may have come meanwhile
+    MakeIfDue(job);  // draws may have been committed meanwhile
   }
 
   void LookAgain(JobVersions* job, absl::Duration wait) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -119,7 +119,7 @@ struct Versions::State : std::enable_shared_from_this<State> {
     jobs[named.alias.job].aliases[named.alias.name] = named;
   }
 
-  // Returns the job that the alias named, "" if there was none.
+  // Returns the job that the alias named, "" if there was no such alias.
   std::string ForgetAlias(const std::string& tenant, const std::string& name)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const auto alias = aliases.extract({tenant, name});
@@ -139,7 +139,7 @@ struct Versions::State : std::enable_shared_from_this<State> {
     Changed(alias.job);
   }
 
-  // The answer of Pin if it is known. Otherwise the version is in the store, or has to be made.
+  // Returns Pin's answer if memory has it. Otherwise the version is in the store, or must be made.
   std::optional<absl::StatusOr<Snapshot>> Known(const std::string& id, int64_t number, bool refresh) {
     MutexLock lock(&mutex);
     const JobVersions* job = Find(id);
@@ -235,7 +235,7 @@ void Versions::Delete(const std::string& id, int64_t number, const Reply<bool>& 
                                 {
                                   MutexLock lock(&state->mutex);
                                   JobVersions* job = state->Find(id);
-                                  // One that was made meanwhile is newer than the result knows.
+                                  // A version that was made meanwhile is newer than the result.
                                   if (job != nullptr && job->newest && job->newest->number == number) {
                                     job->newest = result.snapshot;
                                   }

@@ -1,5 +1,5 @@
-// What the Dispatcher tells about jobs, chains and workers: copies made under its lock, each consistent in itself, safe
-// to keep and to hand to another thread. Nothing here follows later changes.
+// The Dispatcher's views of jobs, chains and workers: copies made under its lock, each consistent in itself. They may
+// be kept and passed to other threads, and do not follow later changes.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 namespace chainfleet {
 
-// One chain: what is durable (state, num_draws, attempts, lease_epoch) beside what its worker last reported (step,
-// stats), which a crash of the worker may take back.
+// One chain: its durable state (state, num_draws, attempts, lease_epoch) and its worker's last report (step, stats),
+// which a crash of the worker may undo.
 struct ChainView {
   ChainId id;
   ChainState state = ChainState::kPending;
   int64_t step = 0;         // newest known, committed or reported by the lease holder
-  int64_t total_steps = 0;  // of the job's plan
+  int64_t total_steps = 0;  // from the job's plan
   int64_t num_draws = 0;    // committed steps, each with all its kinds
   ChainStats stats;         // as of `step`
-  std::string worker;       // of the current lease, else empty
+  std::string worker;       // holder of the current lease, else empty
   int64_t lease_epoch = 0;  // of the newest lease, ended or not; 0 before the first
-  int32_t attempts = 0;     // leases ended without progress since the last commit
-  std::string reason;       // of FAILED or DIVERGED, or of the last attempt that ended early; for people
+  int32_t attempts = 0;     // leases that ended without progress since the last commit
+  std::string reason;       // for people: why the chain is FAILED or DIVERGED, or why its last attempt ended early
   static void Fields(auto& self, auto&& visit) {
     visit("id", self.id);
     visit("state", self.state);
@@ -51,48 +51,48 @@ struct JobView : JobRow {
   std::vector<std::string> aliases;     // that name one of its versions, in order
 };
 
-// What every prediction must know of its job; costs the same however many chains it has.
+// The part of a job that every prediction needs. Its cost does not depend on the number of chains.
 struct JobBrief {
   std::string id, tenant;
   std::shared_ptr<const JobPlan> plan;
   JobIntent intent = JobIntent::kRun;
-  int64_t num_draws = 0;       // committed, of all chains
+  int64_t num_draws = 0;       // committed, over all chains
   int64_t newest_version = 0;  // 0 if none
 };
 
-// What the name in a prediction stands for.
+// The draws that the name in a prediction refers to.
 struct NamedDraws {
   JobBrief job;
-  std::shared_ptr<const Snapshot> version;  // of an alias; none for a job
+  std::shared_ptr<const Snapshot> version;  // version of the alias; null for a job
 };
 
-// A job whose old draws may go.
+// A job with a retention.
 struct RetainedJob {
   std::string id;
   RetentionSpec retention;
   std::vector<int64_t> num_draws;  // committed, by chain index
-  std::vector<int64_t> held;       // of these so many first ones belong to versions that aliases name
+  std::vector<int64_t> held;       // number of first draws that belong to versions with aliases, by chain index
 };
 
-// A worker that has synchronized with this server process and was not silent for too long since.
+// A worker that has synchronized with this server process and has not been silent for too long since.
 struct WorkerView {
-  std::string id, host, device;  // several devices: their names with commas between
-  int32_t chain_slots = 0;       // chains it takes in all, over its devices
+  std::string id, host, device;  // device: names of the devices, comma-separated
+  int32_t chain_slots = 0;       // over all its devices
   int32_t chains = 0;            // leased to it now
-  absl::Duration since_sync;     // on the monotonic clock, since its last Synchronize
+  absl::Duration since_sync;     // monotonic, since its last Synchronize
   bool draining = false;         // hands its chains back and takes no others
-  std::string metrics_address;   // HOST:PORT of its GET /metrics; empty: none
+  std::string metrics_address;   // HOST:PORT of its GET /metrics; may be empty
 };
 
-// What the fleet is asked to do and who is there to do it, at one moment.
+// The demand for workers, and the workers there are, at one moment.
 struct FleetDemand {
-  int64_t waiting = 0;              // chains of running jobs that nobody holds
-  absl::Duration waiting_for;       // since when there is one without a break, whichever; 0 if there is none
-  absl::Duration oldest_wait;       // of the chain among them that waits longest; 0 if there is none
-  std::vector<WorkerView> workers;  // by id, those that synchronized within a lease
+  int64_t waiting = 0;              // chains of running jobs without a lease
+  absl::Duration waiting_for;       // time for which some chain has waited without interruption; 0 if none waits
+  absl::Duration oldest_wait;       // wait of the chain that has waited longest; 0 if none waits
+  std::vector<WorkerView> workers;  // by id; those that synchronized within a lease term
 };
 
-// One page of something; `next_page_token` is empty on the last.
+// One page of a list; `next_page_token` is empty on the last.
 template <typename T>
 struct Page {
   std::vector<T> items;

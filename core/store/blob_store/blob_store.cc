@@ -23,7 +23,7 @@ absl::Status BlobStore::ListPages(const std::string& prefix, const PageVisitor& 
 
 absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes) {
   absl::Status status = blobs->Put(name, bytes);
-  // STORE_FAULT: what is there may be unreadable, as a bad sector is.
+  // STORE_FAULT: the present object may be unreadable, for example because of a bad sector.
   if (!absl::IsAlreadyExists(status) && !absl::IsInternal(status) && ReasonOf(status) != kStoreFault) return status;
   Log(LogLevel::kWarning, "replacing a damaged object", {{"object", name}, {"error", status.ToString()}});
   return blobs->Replace(name, bytes);

@@ -18,7 +18,7 @@ class FileBlobStore::FolderSync {
  public:
   absl::Status Run(FileSystem* file_system, const std::string& path) {
     mutex_.Lock();
-    // A sync under way may have begun before our rename: only the next one is sure to hold it.
+    // A running sync may have begun before the caller's rename. Only the next one is sure to include it.
     if (next_ == nullptr) next_ = std::make_shared<Round>();
     const std::shared_ptr<Round> round = next_;
     while (!round->done && running_) changed_.Wait(&mutex_);
@@ -38,7 +38,7 @@ class FileBlobStore::FolderSync {
   }
 
  private:
-  // One sync and all that wait for it; constant once done.
+  // One sync and the calls that wait for it; constant once done.
   struct Round {
     bool done = false;
     absl::Status status;
@@ -46,7 +46,7 @@ class FileBlobStore::FolderSync {
 
   Mutex mutex_;
   CondVar changed_;
-  std::shared_ptr<Round> next_ CHAINFLEET_GUARDED_BY(mutex_);  // has not begun
+  std::shared_ptr<Round> next_ CHAINFLEET_GUARDED_BY(mutex_);  // not started yet
   bool running_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<FileBlobStore>> FileBlobStore::Open(FileSystem* f
   std::unique_ptr<FileBlobStore> store(new FileBlobStore(file_system, folder));
   const std::string temp = absl::StrCat(folder, "/", kTempFolder);
   CHAINFLEET_RETURN_IF_ERROR(file_system->CreateFolders(temp));
-  CHAINFLEET_RETURN_IF_ERROR(file_system->SyncFolder(FolderOf(folder)));  // of which our own folder is an entry
+  CHAINFLEET_RETURN_IF_ERROR(file_system->SyncFolder(FolderOf(folder)));  // it has the entry of the store's folder
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> leftovers, file_system->ListFiles(temp));
   for (const std::string& file : leftovers)
     CHAINFLEET_RETURN_IF_ERROR(file_system->Remove(absl::StrCat(temp, "/", file)));
@@ -91,9 +91,9 @@ absl::StatusOr<std::shared_ptr<FileBlobStore::FolderSync>> FileBlobStore::Ensure
     MutexLock lock(&mutex_);
     if (const auto known = folders_.find(path); known != folders_.end()) return known->second;
   }
-  CHAINFLEET_RETURN_IF_ERROR(CheckFolder());  // nothing must be created below a bare mount point
+  CHAINFLEET_RETURN_IF_ERROR(CheckFolder());  // never create anything below a bare mount point
   CHAINFLEET_RETURN_IF_ERROR(file_system_->CreateFolders(path));
-  // A new folder is an entry of each folder above it, up to ours.
+  // Sync every folder above the new one, up to the store's folder: each has a new entry.
   for (std::string parent = path; parent.size() > folder_.size();) {
     parent = FolderOf(parent);
     CHAINFLEET_RETURN_IF_ERROR(file_system_->SyncFolder(parent));
@@ -114,7 +114,7 @@ absl::Status FileBlobStore::Write(const std::string& path, const std::string& by
     (void)file_system_->Remove(temp);
     if (!absl::IsNotFound(status)) return Judge(status);
     CHAINFLEET_RETURN_IF_ERROR(CheckFolder());
-    // Delete has removed the folder, which was empty, since EnsureFolder.
+    // Delete may have removed the empty folder since EnsureFolder.
     if (attempt == kFolderAttempts) return WithReason(absl::UnavailableError(status.message()), kStoreFault);
     MutexLock lock(&mutex_);
     folders_.erase(folder);
@@ -128,7 +128,7 @@ absl::Status FileBlobStore::Put(const std::string& name, const std::string& byte
   const absl::StatusOr<std::string> present = file_system_->Read(path);
   if (!present.ok()) return Judge(present.status());
   if (*present != bytes) return absl::AlreadyExistsError(absl::StrCat("object ", name, " exists with other bytes"));
-  // The run that wrote it may have died before its sync.
+  // The process that wrote the object may have died before its sync.
   CHAINFLEET_ASSIGN_OR_RETURN(const std::shared_ptr<FolderSync> sync, EnsureFolder(FolderOf(path)));
   return sync->Run(file_system_, FolderOf(path));
 }
@@ -188,7 +188,7 @@ absl::Status FileBlobStore::Delete(const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
   const absl::Status status = Judge(file_system_->Remove(path));
   if (!status.ok() && !absl::IsNotFound(status)) return status;
-  // Also if it is gone: whoever removed it may have died before its folders.
+  // Also if the object is gone: the process that removed it may have died before it removed the folders.
   for (std::string folder = FolderOf(path); folder.size() > folder_.size(); folder = FolderOf(folder)) {
     const absl::Status removed = file_system_->RemoveEmptyFolder(folder);
     if (!removed.ok() && !absl::IsNotFound(removed)) break;  // it has other objects

@@ -1,4 +1,4 @@
-// Objects as files below a folder: temp file, fsync, rename, folder fsync (one for all puts that wait for it).
+// Objects as files below a folder: temp file, fsync, rename, fsync of the folder (shared by all puts that wait for it).
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@
 
 namespace chainfleet {
 
-// The caller keeps other processes off the folder (FileLock on the data directory). Several threads may put at once.
+// The caller keeps other processes out of the folder (FileLock on the data directory). Thread-safe.
 class FileBlobStore final : public BlobStore {
  public:
-  // Creates the folder and removes the temp files of a run that died. `file_system` outlives the store.
+  // Creates the folder and removes temp files of a process that died. `file_system` outlives the store.
   static absl::StatusOr<std::unique_ptr<FileBlobStore>> Open(FileSystem* file_system, const std::string& folder);
 
   absl::Status Put(const std::string& name, const std::string& bytes) override;
@@ -30,20 +30,20 @@ class FileBlobStore final : public BlobStore {
   absl::Status Delete(const std::string& name) override;
 
  private:
-  // Makes a rename in `folder` durable: waits for a sync that began after this call, or runs one for all that wait.
+  // Makes a rename in `folder` durable: waits for a sync that began after the call, or runs one for all waiting calls.
   class FolderSync;
 
   FileBlobStore(FileSystem* file_system, std::string folder);
   absl::StatusOr<std::string> PathOf(const std::string& name) const;
   std::string NextTemp();
-  // UNAVAILABLE / STORE_FAULT if the folder of the store itself is gone, as when its mount is lost.
+  // UNAVAILABLE / STORE_FAULT if the store's own folder is gone, for example because its mount was lost.
   absl::Status CheckFolder() const;
-  // An error of a call for one object. NOT_FOUND is an answer only while the store's own folder is there, and
-  // PERMISSION_DENIED is the fault of the store.
+  // Classifies an error for one object. NOT_FOUND is an answer only while the store's own folder exists.
+  // PERMISSION_DENIED is a fault of the store.
   absl::Status Judge(const absl::Status& status) const;
-  // Makes `path` durable, for renames into it.
+  // Creates `path` durably, for renames into it.
   absl::StatusOr<std::shared_ptr<FolderSync>> EnsureFolder(const std::string& path);
-  // Writes a temp file and has `rename` move it to `path`.
+  // Writes a temp file and moves it to `path` with `rename`.
   absl::Status Write(const std::string& path, const std::string& bytes,
                      absl::Status (FileSystem::*rename)(const std::string& from, const std::string& to));
 

@@ -13,7 +13,7 @@
 
 namespace chainfleet {
 
-// Not thread-safe; an easy handle keeps its connection open between calls.
+// An easy handle, which keeps its connection open between calls. Not thread-safe.
 struct CurlTransport::Connection {
   Connection() : curl(curl_easy_init()) { CHAINFLEET_CHECK(curl != nullptr); }
   ~Connection() { curl_easy_cleanup(curl); }
@@ -43,7 +43,7 @@ size_t ReceiveHeader(char* data, size_t, size_t size, void* user) {
   const absl::string_view line(data, size);
   const size_t colon = line.find(':');
   if (absl::StartsWith(line, "HTTP/")) {
-    receiver->reply.headers.clear();  // an interim reply may have come before this one
+    receiver->reply.headers.clear();  // an interim reply may have come first
   } else if (colon != absl::string_view::npos) {
     receiver->reply.headers[absl::AsciiStrToLower(line.substr(0, colon))] =
         std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
@@ -66,7 +66,7 @@ HeaderList HeadersOf(const HttpRequest& request) {
   };
   for (const auto& [name, value] : request.headers) append(absl::StrCat(name, ": ", value));
   append("Content-Type: application/octet-stream");
-  append("Expect:");  // else libcurl waits for a word of the server before each larger body
+  append("Expect:");  // otherwise libcurl waits for the server before each large body
   return list;
 }
 
@@ -74,7 +74,7 @@ void SetMethod(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   if (request.method == "HEAD") curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
   if (request.method != "PUT" && request.method != "POST") return;
-  // Set as the fields of a form, the body is not copied and is sent again on a new connection if the old one was dead.
+  // POSTFIELDS does not copy the body, and libcurl sends it again on a new connection if the old one was dead.
   curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
   curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
 }
@@ -113,7 +113,7 @@ std::unique_ptr<CurlTransport::Connection> CurlTransport::Take() {
 absl::StatusOr<HttpReply> CurlTransport::Send(const HttpRequest& request) {
   std::unique_ptr<Connection> connection = Take();
   CURL* const curl = connection->curl;
-  curl_easy_reset(curl);  // options only: the connection stays
+  curl_easy_reset(curl);  // resets options only: the connection stays open
   const HeaderList headers = HeadersOf(request);
   Receiver receiver{.max_bytes = request.max_reply_bytes};
   char words[CURL_ERROR_SIZE] = "";

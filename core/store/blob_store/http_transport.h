@@ -1,4 +1,4 @@
-// One HTTP request at a time, as a parameter of the S3 client: libcurl in production, a script of replies in tests.
+// Sends single HTTP requests for the S3 client: libcurl in production, scripted replies in tests.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ struct HttpRequest {
   std::string method;  // GET, HEAD, PUT, POST, DELETE
   std::string url;
   std::map<std::string, std::string> headers;
-  std::string_view body;         // of the caller, for the call
-  int64_t max_reply_bytes = 0;   // of the body
-  absl::Duration stall_timeout;  // without a sign of life
-  absl::Duration timeout;        // of the whole exchange
+  std::string_view body;         // borrowed for the call
+  int64_t max_reply_bytes = 0;   // limit on the body
+  absl::Duration stall_timeout;  // without any progress
+  absl::Duration timeout;        // for the whole exchange
 };
 
 struct HttpReply {
@@ -36,20 +36,20 @@ class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
 
-  // Whatever the server answered. UNAVAILABLE: no whole answer, in the network's own words; whether the request had its
-  // effect is unknown. RESOURCE_EXHAUSTED: the body is longer than asked for.
+  // Returns the server's reply, whatever its code. UNAVAILABLE: no complete reply; the message is the network's, and it
+  // is unknown whether the request took effect. RESOURCE_EXHAUSTED: the body is longer than max_reply_bytes.
   virtual absl::StatusOr<HttpReply> Send(const HttpRequest& request) = 0;
 };
 
-// libcurl, HTTP/1.1 with connections that stay open, one for each call in flight. Follows no redirects; http_proxy and
-// its family of environment variables hold.
+// libcurl with HTTP/1.1 and persistent connections, one for each call in flight. Follows no redirects. Honours
+// http_proxy and related environment variables.
 class CurlTransport final : public HttpTransport {
  public:
-  // `ca_bundle`: a file of trusted certificates, empty for the system's.
+  // `ca_bundle`: a file of trusted certificates; empty for the system's.
   explicit CurlTransport(std::string ca_bundle);
   ~CurlTransport() override;
   absl::StatusOr<HttpReply> Send(const HttpRequest& request) override;
-  // Calls in flight, and later ones, end UNAVAILABLE within a second or so: for the end of the process.
+  // Ends calls in flight, and later ones, as UNAVAILABLE within about a second: for the end of the process.
   void Stop() { stopped_ = true; }
 
  private:

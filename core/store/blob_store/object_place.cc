@@ -21,7 +21,7 @@ absl::Status ObjectPlace::Check(const std::string& url) const {
   if (!kept.ok()) {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, file_system_->ListFiles(folder_));
     const bool none = std::ranges::all_of(objects, [](const std::string& name) { return name.starts_with('.'); });
-    if (none) return absl::OkStatus();  // nothing is anywhere yet
+    if (none) return absl::OkStatus();  // there are no objects yet
   }
   if (place == url) return absl::OkStatus();
   return WithReason(absl::FailedPreconditionError(absl::StrCat(
@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ObjectPlace::FolderId(const std::string& fresh) cons
     const std::string temp = absl::StrCat(file, ".", fresh);
     CHAINFLEET_RETURN_IF_ERROR(file_system_->CreateFolders(folder_));
     CHAINFLEET_RETURN_IF_ERROR(file_system_->WriteSynced(temp, fresh + "\n"));
-    // The first of several stays.
+    // If several processes write an id, the first one wins.
     if (const absl::Status made = file_system_->RenameNew(temp, file); absl::IsAlreadyExists(made)) {
       CHAINFLEET_RETURN_IF_ERROR(file_system_->Remove(temp));
     } else {

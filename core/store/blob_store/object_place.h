@@ -1,4 +1,4 @@
-// Which store holds the objects of a data directory: a server started on another one would miss every draw.
+// Remembers which store holds the objects of a data directory: a server with another store would miss every draw.
 #pragma once
 
 #include <string>
@@ -8,24 +8,25 @@
 
 namespace chainfleet {
 
-// The folder blobs/ of the data directory, or the S3 address in its file `objects_in`. Not thread-safe: for the start
-// of a server, which has the directory to itself.
+// The folder blobs/ of the data directory, or the S3 address in its file `objects_in`. Used at the start of a server,
+// which has the directory to itself. Not thread-safe.
 class ObjectPlace {
  public:
-  // `file_system` outlives this.
+  // `file_system` outlives this object.
   ObjectPlace(FileSystem* file_system, const std::string& data_directory);
 
   const std::string& folder() const { return folder_; }
 
-  // `url`: empty for the folder. FAILED_PRECONDITION / OTHER_STORE naming where the objects are and both ways out.
-  // Names that begin with a dot are not objects.
+  // `url` is the S3 address; empty means the folder. FAILED_PRECONDITION / OTHER_STORE: the error names the place of
+  // the objects and both ways out. Names that begin with a dot are not objects.
   absl::Status Check(const std::string& url) const;
 
-  // The random id that the folder keeps in itself, so that it is known again under another path: `fresh` if it has none
-  // yet. Any number may ask at once, whoever has the data directory's lock. DATA_LOSS: its file is empty.
+  // The random id that the folder keeps in itself, so that it is recognised under another path; `fresh` becomes the id
+  // if there is none yet. Processes may call this concurrently, with or without the data directory's lock. DATA_LOSS:
+  // the id file is empty.
   absl::StatusOr<std::string> FolderId(const std::string& fresh) const;
 
-  // Writes the address down, once its store was opened.
+  // Stores the address; called after its store was opened.
   absl::Status Keep(const std::string& url) const;
 
  private:

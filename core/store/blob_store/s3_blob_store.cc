@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<S3BlobStore>> S3BlobStore::Open(std::unique_ptr<S
 absl::Status S3BlobStore::CheckConditionalPut() const {
   const S3Call probe{
       .method = "PUT", .key = client_->settings().prefix + kProbe, .headers = Condition(/*unless_present=*/true)};
-  // An earlier start may have put it, another server may do so now: the second answer is sure to find it.
+  // The object may exist from an earlier start or another server. The second put is sure to find it.
   for (int attempt = 0; attempt < 2; ++attempt) {
     CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply reply, client_->Run(probe));
     if (reply.code == kPreconditionFailed) return absl::OkStatus();
@@ -64,7 +64,7 @@ absl::Status S3BlobStore::Put(const std::string& name, const std::string& bytes)
   for (int attempt = 0; attempt < limits::kS3Attempts; ++attempt) {
     const absl::Status written = Write(key, bytes, IfPresent::kKeep);
     if (!absl::IsAlreadyExists(written)) return written;
-    // An attempt whose answer was lost may have put it.
+    // An attempt whose reply was lost may have written it.
     const absl::Status same = Compare(name, bytes);
     if (!absl::IsNotFound(same)) return same;
   }
@@ -76,7 +76,7 @@ absl::Status S3BlobStore::Replace(const std::string& name, const std::string& by
   return Write(key, bytes, IfPresent::kReplace);
 }
 
-// ALREADY_EXISTS only for kKeep, whatever the bytes.
+// ALREADY_EXISTS only for kKeep, whatever the bytes are.
 absl::Status S3BlobStore::Write(const std::string& key, const std::string& bytes, IfPresent if_present) const {
   if (static_cast<int64_t>(bytes.size()) > options_.multipart_bytes) return WriteParts(key, bytes, if_present);
   const S3Call put{.method = "PUT", .key = key, .headers = Condition(if_present == IfPresent::kKeep), .body = bytes};
@@ -133,10 +133,10 @@ absl::Status S3BlobStore::Complete(const std::string& key, const std::string& up
   }
   const S3Error error = ReadS3Error(reply.body);
   if (if_present == IfPresent::kKeep && (reply.code == kPreconditionFailed || error.code == "NoSuchUpload")) {
-    return Exists(key);  // no such upload any more: an attempt whose answer was lost may have completed it
+    return Exists(key);  // an attempt whose reply was lost may have completed the upload
   }
   CHAINFLEET_RETURN_IF_ERROR(client_->StatusOf(call, reply));
-  // S3 says 200 before it joins the parts, and what came of it in the body.
+  // S3 replies 200 before it joins the parts, and reports the outcome in the body.
   if (error.code.empty()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("S3 could not join the parts of s3://", client_->settings().bucket, "/",
                                              key, ": ", error.code, ": ", error.message));
@@ -150,7 +150,7 @@ void S3BlobStore::Abort(const std::string& key, const std::string& upload) const
       {{"object", key}, {"upload", upload}, {"error", aborted.ToString()}});
 }
 
-// OK, ALREADY_EXISTS for other bytes, NOT_FOUND.
+// OK for equal bytes, ALREADY_EXISTS for other bytes, NOT_FOUND.
 absl::Status S3BlobStore::Compare(const std::string& name, const std::string& bytes) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, SizeBytes(name));
   if (size != static_cast<int64_t>(bytes.size())) return Exists(name);
@@ -179,7 +179,7 @@ absl::StatusOr<std::string> S3BlobStore::GetRange(const std::string& name, int64
                    .headers = {{"range", absl::StrCat("bytes=", offset, "-", offset + length - 1)}},
                    .max_reply_bytes = std::max(length, limits::kS3MaxReplyBytes)};
   CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, client_->Run(get));
-  if (reply.code == kRangeNotSatisfiable) return std::string();  // it begins at the end or after it
+  if (reply.code == kRangeNotSatisfiable) return std::string();  // the range begins at or after the end
   CHAINFLEET_RETURN_IF_ERROR(client_->StatusOf(get, reply));
   return std::move(reply.body);
 }
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<std::string>> S3BlobStore::List(const std::string& pr
     names.insert(names.end(), page.begin(), page.end());
     return absl::OkStatus();
   }));
-  std::sort(names.begin(), names.end());  // a server that keeps folders lists a folder where its name stands
+  std::sort(names.begin(), names.end());  // servers that keep folders list a folder at its name's position
   return names;
 }
 
@@ -241,7 +241,8 @@ absl::StatusOr<S3SignedUrl> SignS3Put(const S3Client& client, const std::string&
   }
   return client.Presign({.method = "PUT",
                          .key = client.settings().prefix + name,
-                         .query = {{"X-Amz-Content-Sha256", sha256}},  // servers look for it here or in the header
+                         // some servers read it here, others in the header
+                         .query = {{"X-Amz-Content-Sha256", sha256}},
                          .headers = {{"content-length", absl::StrCat(size_bytes)},
                                      {"if-none-match", "*"},
                                      {"x-amz-content-sha256", sha256}}},

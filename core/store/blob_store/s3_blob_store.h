@@ -1,4 +1,4 @@
-// Objects in a bucket of S3, or of a server that speaks its protocol.
+// Objects in a bucket of S3 or of an S3-compatible server.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,29 @@
 
 namespace chainfleet {
 
-// Lets whoever has it create this one object, of this length and labelled with this digest, unless it exists. AWS holds
-// the bytes against the digest; a server that does not (SeaweedFS) leaves that to the first reader. The URL is of the
-// endpoint of `client`, which sends nothing itself. INVALID_ARGUMENT.
+// Signs a URL that creates this one object, with this length and digest label, unless it exists. AWS compares the bytes
+// with the digest; on servers that do not (SeaweedFS) the first reader finds a mismatch. The URL uses the endpoint of
+// `client`, which sends nothing itself. INVALID_ARGUMENT.
 absl::StatusOr<S3SignedUrl> SignS3Put(const S3Client& client, const std::string& name, const std::string& sha256,
                                       int64_t size_bytes, absl::Duration valid_for);
 
-// Any number of servers may share a bucket and a prefix: a put is conditional (If-None-Match: *). Holds the bytes of
-// the caller and the answer, nothing else. Besides what BlobStore says, the calls return what S3Client::StatusOf says.
+// Puts are conditional (If-None-Match: *), so any number of servers may share a bucket and a prefix. Holds only the
+// caller's bytes and the reply in memory. Besides BlobStore's errors, calls return those of S3Client::StatusOf.
 class S3BlobStore final : public BlobStore {
  public:
-  // Larger objects than `multipart_bytes` are put in parts (S3 wants at least 5 MiB of each but the last).
+  // Objects larger than `multipart_bytes` are written in parts. S3 needs at least 5 MiB for each part but the last.
   struct Options {
     int64_t multipart_bytes = limits::kS3MultipartBytes;
     int64_t part_bytes = limits::kS3PartBytes;
   };
 
-  // Asks the server whether it knows conditional puts, by an object `.conditional-put` below the prefix, which stays.
-  // FAILED_PRECONDITION / NO_CONDITIONAL_PUT. UNAVAILABLE. `client` is the store's own.
+  // Tests that the server supports conditional puts, by an object `.conditional-put` below the prefix, which remains.
+  // FAILED_PRECONDITION / NO_CONDITIONAL_PUT. UNAVAILABLE. The store owns `client`.
   static absl::StatusOr<std::unique_ptr<S3BlobStore>> Open(std::unique_ptr<S3Client> client, const Options& options);
 
-  // An upload in parts that fails is aborted; one whose process died stays invisible until the bucket's rule for
-  // incomplete uploads removes it. A server that ignores the condition when parts are completed is asked before.
+  // A multipart upload that fails is aborted. If the process dies, the upload stays invisible until the bucket's rule
+  // for incomplete uploads removes it. Some servers ignore the condition when parts are completed, so Put asks them
+  // first whether the object exists.
   absl::Status Put(const std::string& name, const std::string& bytes) override;
   absl::Status Replace(const std::string& name, const std::string& bytes) override;
   absl::StatusOr<std::string> Get(const std::string& name) const override;
@@ -43,12 +44,12 @@ class S3BlobStore final : public BlobStore {
   absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const override;
   absl::Status Delete(const std::string& name) override;
 
-  // SignS3Put by this store's client.
+  // SignS3Put with this store's client.
   absl::StatusOr<S3SignedUrl> SignPut(const std::string& name, const std::string& sha256, int64_t size_bytes,
                                       absl::Duration valid_for) const {
     return SignS3Put(*client_, name, sha256, size_bytes, valid_for);
   }
-  // Lets whoever has it read this one object. INVALID_ARGUMENT.
+  // Signs a URL that reads this one object. INVALID_ARGUMENT.
   absl::StatusOr<S3SignedUrl> SignGet(const std::string& name, absl::Duration valid_for) const;
 
  private:

@@ -17,7 +17,7 @@ bool IsOneOf(const std::string& code, std::initializer_list<const char*> codes) 
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 
-// Another attempt may fare better. 409: two conditional requests for one key met.
+// True if another attempt may succeed. 409: two conditional requests for one key collided.
 bool IsPassing(const HttpReply& reply) {
   if (reply.code >= 500 && reply.code != 501 && reply.code != 507) return true;
   if (reply.code == 408 || reply.code == 409 || reply.code == 429) return true;
@@ -25,7 +25,7 @@ bool IsPassing(const HttpReply& reply) {
          IsOneOf(ReadS3Error(reply.body).code, {"RequestTimeout", "XAmzContentSHA256Mismatch", "BadDigest"});
 }
 
-// No attempt will fare better until somebody mends a setting.
+// True if no attempt will succeed until a setting is corrected.
 bool IsRefusal(int code, const std::string& s3_code) {
   return code == 301 || code == 307 || code == 401 || code == 403 ||
          IsOneOf(s3_code, {"NoSuchBucket", "InvalidBucketName", "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
@@ -47,7 +47,7 @@ std::string Sha256Of(std::string_view body) {
 S3Client::S3Client(S3Settings settings, HttpTransport* transport, const Clock* clock, RngKey jitter, Pause pause)
     : settings_(std::move(settings)), transport_(transport), clock_(clock), jitter_(jitter), pause_(std::move(pause)) {
   const bool in_host =
-      settings_.endpoint.empty() && !absl::StrContains(settings_.bucket, '.');  // certificates: one dot
+      settings_.endpoint.empty() && !absl::StrContains(settings_.bucket, '.');  // certificates match one label
   const std::string endpoint =
       settings_.endpoint.empty() ? absl::StrCat("https://s3.", settings_.region, ".amazonaws.com") : settings_.endpoint;
   const size_t host = endpoint.find("://") + 3;

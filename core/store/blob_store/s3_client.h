@@ -1,4 +1,4 @@
-// Signed requests to one bucket, repeated a bounded number of times when the network or the server fails.
+// Signed requests to one bucket, retried a bounded number of times when the network or the server fails.
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,12 @@ namespace chainfleet {
 
 struct S3Call {
   std::string method;
-  std::string key;  // below the bucket, the settings' prefix included; empty: the bucket itself
+  std::string key;  // without the bucket, with the settings' prefix; empty: the bucket itself
   std::map<std::string, std::string> query = {};
   std::map<std::string, std::string> headers = {};  // lower-case names; signed
-  std::string_view body = {};                       // of the caller, for the call
+  std::string_view body = {};                       // borrowed for the call
   int64_t max_reply_bytes = limits::kS3MaxReplyBytes;
-  absl::Duration patience = limits::kS3Timeout;  // on top of the time that body and answer take on the way
+  absl::Duration patience = limits::kS3Timeout;  // in addition to the transfer time of body and reply
 };
 
 // A URL that permits one request without credentials. The request must carry these headers unchanged.
@@ -33,30 +33,30 @@ struct S3SignedUrl {
   std::map<std::string, std::string> headers;
 };
 
-// Thread-safe; blocks, at most limits::kS3Attempts times the timeout of a request.
+// Thread-safe. Calls block, at most limits::kS3Attempts times the timeout of a request.
 class S3Client {
  public:
   // Waits between two attempts.
   using Pause = std::function<void(absl::Duration)>;
 
-  // `transport` and `clock` outlive the client. `jitter` keeps several servers out of step.
+  // `transport` and `clock` outlive the client. `jitter` desynchronises the retries of several servers.
   S3Client(S3Settings settings, HttpTransport* transport, const Clock* clock, RngKey jitter, Pause pause);
 
   const S3Settings& settings() const { return settings_; }
 
-  // The last answer, whatever its code; 5xx, 429, a timeout of the request and a conflict of conditional requests were
-  // repeated. UNAVAILABLE, saying bucket, key and why: no answer.
+  // Returns the last reply, whatever its code. Retries 5xx, 429, request timeouts and conflicts of conditional
+  // requests. UNAVAILABLE: no reply; the error has bucket, key and reason.
   absl::StatusOr<HttpReply> Run(const S3Call& call) const;
 
-  // The answer as a status, with bucket, key and S3's own words. OK for 2xx. NOT_FOUND: no such object.
+  // Converts a reply to a status with bucket, key and S3's message. OK for 2xx. NOT_FOUND: no such object.
   // RESOURCE_EXHAUSTED / DISK_FULL. UNAVAILABLE / STORE_REFUSED: credentials, bucket or region are wrong, which the
-  // operator can mend without a loss. UNAVAILABLE: all else that may pass. INTERNAL.
+  // operator can repair without data loss. UNAVAILABLE: other errors that may pass. INTERNAL.
   absl::Status StatusOf(const S3Call& call, const HttpReply& reply) const;
 
-  // The answer, if it is a 2xx; errors of Run and of StatusOf.
+  // Returns the reply if it is a 2xx; else errors of Run and StatusOf.
   absl::StatusOr<HttpReply> Succeed(const S3Call& call) const;
 
-  // Valid from now by the wall clock. Of `call`, the body is left out: `payload_sha256` stands for it.
+  // The URL is valid from now, by the wall clock. The body of `call` is ignored: `payload_sha256` represents it.
   S3SignedUrl Presign(const S3Call& call, const std::string& payload_sha256, absl::Duration valid_for) const;
 
  private:

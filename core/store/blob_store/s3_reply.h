@@ -1,4 +1,4 @@
-// Reads the XML replies of S3. Pure functions; a body that is not the expected XML is INTERNAL.
+// Parses the XML replies of S3. Pure functions; a body that is not the expected XML is INTERNAL.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// "NoSuchKey" and S3's sentence about it; both empty when the body holds no error.
+// For example "NoSuchKey" and S3's message. Both are empty when the body holds no error.
 struct S3Error {
   std::string code;
   std::string message;
@@ -17,15 +17,15 @@ S3Error ReadS3Error(const std::string& body);
 
 // One page of ListObjectsV2.
 struct S3Listing {
-  std::vector<std::string> keys;   // as S3 orders them
-  std::string continuation_token;  // of the next page; empty: this was the last
+  std::vector<std::string> keys;   // in S3's order
+  std::string continuation_token;  // for the next page; empty on the last
 };
 absl::StatusOr<S3Listing> ReadS3Listing(const std::string& body);
 
 // Reads the upload id from the reply to CreateMultipartUpload.
 absl::StatusOr<std::string> ReadS3UploadId(const std::string& body);
 
-// The body of CompleteMultipartUpload: the parts' ETags, the first part first.
+// The body of CompleteMultipartUpload: the parts' ETags in order.
 std::string S3PartList(const std::vector<std::string>& etags);
 
 }  // namespace chainfleet

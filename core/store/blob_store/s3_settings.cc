@@ -60,7 +60,7 @@ absl::Status TakeEndpoint(const std::string& endpoint, S3Settings* settings) {
       absl::StrCat("AWS_ENDPOINT_URL is \"", endpoint, "\": give http://HOST:PORT or https://HOST:PORT"));
 }
 
-// The lines NAME = VALUE of one [section].
+// Reads the lines NAME = VALUE of one [section].
 std::map<std::string, std::string> SectionOf(const std::string& text, const std::string& section) {
   std::map<std::string, std::string> values;
   bool inside = false;

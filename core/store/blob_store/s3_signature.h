@@ -1,6 +1,6 @@
-// Signature Version 4 of AWS for S3: who asks, proved over what is asked. Pure functions; thread-safe.
+// AWS Signature Version 4 for S3, which authenticates a request. Pure functions; thread-safe.
 //
-// AWS, "Authenticating Requests (AWS Signature Version 4)", Amazon S3 API Reference: the vectors of the tests are its.
+// AWS, "Authenticating Requests (AWS Signature Version 4)", Amazon S3 API Reference; the tests use its vectors.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace chainfleet {
 
-// Never logged, never in a message.
+// Never logged, never part of a message.
 struct S3Credentials {
   std::string access_key_id;
   std::string secret_access_key;
   std::string session_token;  // of temporary credentials, else empty
 };
 
-// All that a signature covers. Whoever sends the request sends exactly this.
+// The signed parts of a request. The sender must send exactly these.
 struct S3SignedParts {
   std::string method;
   std::string path;                            // from "/", already encoded by UriEncode
@@ -26,28 +26,28 @@ struct S3SignedParts {
   std::string payload_sha256;                  // 64 hex digits of the body
 };
 
-// For whom and when it holds: a server takes a signature of 15 minutes before or after its own clock.
+// Scope and time of a signature: a server accepts one up to 15 minutes before or after its own clock.
 struct S3SigningScope {
   absl::Time time;
   std::string region;
   std::string service = "s3";
 };
 
-// %XX for every byte but A-Za-z0-9-._~; '/' stays if `keep_slash`.
+// Encodes every byte except A-Za-z0-9-._~ as %XX; keeps '/' if `keep_slash`.
 std::string UriEncode(const std::string& text, bool keep_slash);
 
-// name=value&..., encoded, in the order that signing wants.
+// Returns name=value&..., encoded, in signing order.
 std::string S3QueryString(const std::map<std::string, std::string>& query);
 
-// 20130524T000000Z: the value of x-amz-date.
+// The value of x-amz-date: 20130524T000000Z.
 std::string S3Timestamp(absl::Time time);
 
-// The value of the Authorization header. `parts.headers` holds x-amz-date, x-amz-content-sha256 and, with temporary
+// The value of the Authorization header. `parts.headers` must have x-amz-date, x-amz-content-sha256 and, with temporary
 // credentials, x-amz-security-token.
 std::string S3Authorization(const S3SignedParts& parts, const S3SigningScope& scope, const S3Credentials& credentials);
 
-// The query string that lets whoever holds it send this one request for `valid_for` (1 s to 7 days), with exactly the
-// headers of `parts`. A GET is signed with payload_sha256 "UNSIGNED-PAYLOAD".
+// A query string that permits this one request for `valid_for` (1 s to 7 days), with exactly the headers of `parts`. A
+// GET is signed with payload_sha256 "UNSIGNED-PAYLOAD".
 std::string S3PresignedQuery(S3SignedParts parts, const S3SigningScope& scope, const S3Credentials& credentials,
                              absl::Duration valid_for);
 

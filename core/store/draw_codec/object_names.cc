@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// Names come from workers, and std::regex recurses over what it reads. The names made here are shorter.
+// Names come from workers, and std::regex recurses over its input. Valid names are shorter than this.
 constexpr size_t kMaxNameBytes = 256;
 
 }  // namespace

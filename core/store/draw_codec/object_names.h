@@ -1,12 +1,12 @@
-// Names of the objects of the blob store; nothing else is ever stored or looked for.
+// Names of all objects in the blob store.
 //
 //   {store incarnation}/{job}/{chain}/segments/e{lease epoch}-{digest}
 //   {store incarnation}/{job}/{chain}/resume/e{lease epoch}-{digest}
 //   {store incarnation}/datasets/{digest}-{nonce}
 //   {store incarnation}/models/{digest}-{nonce}
 //
-// A chain's names hold its epoch, the others a number of their own: what was once given up is never wanted again under
-// its name, however late somebody deletes it.
+// A chain's object names contain the lease epoch, other names a nonce. A name that was given up is therefore never used
+// again, however late its object is deleted.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ std::string SegmentObjectName(const std::string& store_incarnation, const ChainI
                               const DigestHex& digest);
 std::string ResumeObjectName(const std::string& store_incarnation, const ChainId& chain, int64_t lease_epoch,
                              const DigestHex& sha256);
-// `nonce`: random, of one upload.
+// `nonce` is random, one for each upload.
 std::string DatasetObjectName(const std::string& store_incarnation, const DigestHex& sha256, uint64_t nonce);
 std::string ModelObjectName(const std::string& store_incarnation, const DigestHex& sha256, uint64_t nonce);
 
-// Everything of one chain starts with this: what garbage collection lists.
+// The prefix of all objects of one chain; garbage collection lists it.
 std::string ChainObjectPrefix(const std::string& store_incarnation, const ChainId& chain);
 
 struct ChainObjectName {
@@ -37,10 +37,10 @@ struct ChainObjectName {
   DigestHex digest;
 };
 
-// None for anything that the functions above do not make ("..", absolute paths, other folders).
+// nullopt for a name that the functions above do not make ("..", absolute paths, other folders).
 std::optional<ChainObjectName> ParseChainObjectName(const std::string& name);
 
-// True for any name the functions above make, and those without a nonce that older versions made.
+// True for any name that the functions above make, and for names without a nonce, which older versions made.
 bool IsObjectName(const std::string& name);
 
 }  // namespace chainfleet

@@ -28,9 +28,9 @@ absl::Status Bad(const std::string& what) {
   return absl::InvalidArgumentError("not a valid safetensors file: " + what);
 }
 
-// nlohmann keeps the last of duplicate keys silently; a strict reader must not.
+// nlohmann silently keeps the last of duplicate keys; a strict reader must reject them.
 absl::StatusOr<Json> ParseJson(const char* begin, const char* end) {
-  // It also takes a byte order mark and blanks at the start, and ends at a NUL.
+  // nlohmann also accepts a byte order mark and leading blanks, and stops at a NUL.
   if (begin == end || *begin != '{' || std::find(begin, end, '\0') != end)
     return Bad("the header is not a JSON object in UTF-8");
   std::vector<std::set<std::string>> keys;
@@ -57,7 +57,7 @@ absl::StatusOr<TensorType> ParseType(const Json& entry) {
   return Bad("unknown or missing dtype");
 }
 
-// Non-negative integers of array `key`.
+// Reads the non-negative integers of array `key`.
 absl::StatusOr<std::vector<int64_t>> ParseSizes(const Json& entry, const char* key) {
   const auto array = entry.find(key);
   if (array == entry.end() || !array->is_array()) return Bad(absl::StrCat(key, " is missing"));
@@ -104,7 +104,7 @@ absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>*
   return absl::OkStatus();
 }
 
-// Sets the data pointers; the tensors must cover [0, size) without holes or overlaps.
+// Sets the data pointers. The tensors must cover [0, size) without holes or overlaps.
 absl::Status PlaceTensors(std::vector<Entry> entries, const char* data, int64_t size,
                           std::vector<TensorView>* tensors) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

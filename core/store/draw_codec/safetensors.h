@@ -1,5 +1,5 @@
-// The safetensors format, strictly: 8 bytes little-endian header length, a JSON header, then the tensors' bytes without
-// holes.
+// The safetensors format, read strictly: 8 bytes little-endian header length, a JSON header, then the tensors' bytes
+// without holes.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,17 @@ struct Safetensors {
   const TensorView* Find(const std::string& name) const;  // null if absent
 };
 
-// Views into `bytes`, which must outlive the result. INVALID_ARGUMENT for anything a strict reader refuses: header
-// longer than 100,000,000 or than the file, bad UTF-8 or JSON, duplicate keys, unknown dtype, offsets with holes or
-// overlaps, sizes that do not agree with the shape, bytes after the last tensor, metadata that are not strings.
+// Returns views into `bytes`, which must outlive the result. INVALID_ARGUMENT: header longer than 100,000,000 bytes or
+// than the file, bad UTF-8 or JSON, duplicate keys, unknown dtype, offsets with holes or overlaps, sizes that do not
+// match the shape, bytes after the last tensor, metadata that are not strings.
 absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes);
 
-// The part of a file before the tensors' bytes; `data` is not read.
+// The bytes of a file before the tensors' bytes; does not read `data`.
 std::string SafetensorsHeader(const std::vector<TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata);
 
-// The file; tensors are written in the order given, the header padded with spaces to 8 bytes. Each size_bytes must be
-// right.
+// The whole file. Tensors are written in the given order; the header is padded with spaces to 8 bytes. REQUIRES: each
+// size_bytes matches shape and type.
 std::string WriteSafetensors(const std::vector<TensorView>& tensors,
                              const std::map<std::string, std::string>& metadata);
 

@@ -31,7 +31,7 @@ TensorView VectorTensor(const std::string& name, TensorType type, const std::vec
           static_cast<int64_t>(values.size() * sizeof(T))};
 }
 
-// [draws, shape...] of one parameter of one kind, stacked.
+// Stacks one parameter of one kind: [draws, shape...].
 std::string StackParameter(const SegmentContent& content, size_t kind, int64_t offset, int64_t size) {
   std::string stacked(content.draws.size() * static_cast<size_t>(size) * sizeof(float), '\0');
   char* to = stacked.data();

@@ -1,4 +1,4 @@
-// Draws in and out of segment objects: docs/explanation/store_format.md has the bytes.
+// Encodes and decodes segment objects; docs/explanation/store_format.md has the format.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace chainfleet {
 inline constexpr int32_t kSegmentFormatVersion = 1;
 inline constexpr int32_t kOldestSegmentFormatVersion = 1;
 
-// 1..n consecutive draws of one chain; every draw has all kinds.
+// One or more consecutive draws of one chain; every draw has all kinds.
 struct SegmentContent {
   ChainId chain;
   int64_t first_index = 0;
@@ -24,15 +24,16 @@ struct SegmentContent {
 };
 
 struct EncodedSegment {
-  std::string bytes;  // of the safetensors object
+  std::string bytes;  // a safetensors file
   DigestHex digest;   // of the content, chained to its parent
 };
 
-// Every theta[k] must have NumParameters(parameters) values (a checked invariant).
+// REQUIRES: every theta[k] has NumParameters(parameters) values (checked).
 EncodedSegment EncodeSegment(const SegmentContent& content, const std::vector<ParameterShape>& parameters);
 
-// The content of an object, parameters in the order of its bytes. DATA_LOSS if it is damaged, FAILED_PRECONDITION with
-// both numbers if its format is newer or too old. The digest is not checked here: compare SegmentDigest.
+// Returns the content of an object, with parameters in the order of its bytes. DATA_LOSS: the object is damaged.
+// FAILED_PRECONDITION, with both numbers: its format is newer, or too old. Does not check the digest: compare
+// SegmentDigest.
 absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes);
 
 // SHA-256(format, parent digest, job, chain, first index, steps, kinds, weights, tensor bytes).

@@ -1,4 +1,4 @@
-// SHA-256 by OpenSSL: the digest of objects, segments, data sets.
+// SHA-256 by OpenSSL: the digest of objects, segments and data sets.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace chainfleet {
 // 64 lower-case hex digits.
 std::string Sha256Hex(const std::string& bytes);
 
-// The same, piece by piece.
+// Hashes piece by piece.
 class Sha256 {
  public:
   Sha256();
@@ -24,13 +24,13 @@ class Sha256 {
 
   // 8 bytes little-endian.
   void UpdateInteger(int64_t value) { Update(&value, sizeof value); }
-  // Length in 8 bytes, then the bytes: two different lists of strings never give the same stream.
+  // Hashes the length in 8 bytes, then the bytes: different lists of strings never give the same stream.
   void UpdateString(const std::string& text) {
     UpdateInteger(static_cast<int64_t>(text.size()));
     Update(text);
   }
 
-  // Once, at the end.
+  // Call once, at the end.
   std::string Hex();
 
  private:

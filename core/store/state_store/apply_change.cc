@@ -27,7 +27,7 @@ absl::Status Conflict(const ChainId& chain, const std::string& what) {
                     "PATH_CONFLICT");
 }
 
-// A chain nobody works on any more is stopped for good when its job is to be finished.
+// The state of a chain without a lease: final if its job is to be finished.
 ChainState Rested(JobIntent intent) {
   return intent == JobIntent::kFinish ? ChainState::kCancelled : ChainState::kPending;
 }
@@ -154,7 +154,7 @@ class Applier {
           absl::StrCat("chain ", ToString(c.chain), " cannot be leased: it is ", ToString(row->state), " at epoch ",
                        row->lease_epoch, ", its job's intent ", ToString(*intent))));
     }
-    // The same process still has the chain: what ended that lease was no crash.
+    // The same process still has the chain, so the previous lease did not end with a crash.
     if (again && row->state == ChainState::kPending && !row->lease_committed && row->crashes > 0) --row->crashes;
     row->state = ChainState::kLeased;
     if (next) {
@@ -162,7 +162,7 @@ class Applier {
       row->worker = c.worker;
       row->incarnation = c.incarnation;
       row->lease_committed = false;
-      if (c.lease_epoch > 1) CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));  // for what older epochs left
+      if (c.lease_epoch > 1) CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));  // for objects of older epochs
     }
     ApplyResult result;
     CHAINFLEET_ASSIGN_OR_RETURN(result.resume_point, rows_->FindResumePoint(c.chain));
@@ -256,7 +256,7 @@ class Applier {
       result.purge = c;
       return result;
     }
-    // Not before the last page: what a sweep between two pages leaves is found by this one.
+    // Queue sweeps only after the last page, so that they also find objects that a sweep between two pages has left.
     CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows_->ListChains(c.job));
     for (const ChainRow& row : chains) CHAINFLEET_RETURN_IF_ERROR(SweepIfGranted(row));
     CHAINFLEET_RETURN_IF_ERROR(rows_->DeleteChains(c.job));
@@ -300,7 +300,7 @@ class Applier {
     if (crash != Crash::kInCompany) {
       ++row->attempts;
     } else if (!row->suspect()) {
-      // Another chain may have caused it: the last attempt is one that the chain fails by itself.
+      // Another chain may have caused the crash, so keep one attempt: only a crash alone may fail the chain.
       row->attempts = std::min(row->attempts + 1, limits::kMaxAttemptsWithoutProgress - 1);
     }
     if (crash != Crash::kNone) ++row->crashes;
@@ -330,14 +330,14 @@ class Applier {
     return absl::OkStatus();
   }
 
-  // The object of the superseded one has no reader any more: the epoch's holder wrote the new one.
+  // The superseded object has no reader any more: the holder of the epoch wrote the new one.
   absl::Status ReplaceResumePoint(const ProgressCommit& commit) {
     CHAINFLEET_ASSIGN_OR_RETURN(const auto old, rows_->FindResumeObject(commit.chain));
     if (old && old != commit.resume_point.object) CHAINFLEET_RETURN_IF_ERROR(rows_->AddGarbage(old->name));
     return rows_->PutResumePoint(commit.chain, commit.resume_point);
   }
 
-  // A chain that was never granted has no objects.
+  // A chain without any grant has no objects.
   absl::Status SweepIfGranted(const ChainRow& row) {
     return row.lease_epoch > 0 ? rows_->QueueSweep(row.id) : absl::OkStatus();
   }
@@ -355,7 +355,7 @@ class Applier {
     return result;
   }
 
-  // After `result->chains` were moved.
+  // Called after `result->chains` changed their states.
   absl::Status FinishJobIfDone(ApplyResult* result) {
     if (result->chains.empty() || !IsFinal(result->chains.front().state)) return absl::OkStatus();
     const std::string& id = result->chains.front().id.job;

@@ -1,5 +1,4 @@
-// The changes of apply_change that keep evaluations: of each job those under way and the newest
-// limits::kKeptEvaluations.
+// Applies the changes to evaluations. A job keeps its running evaluations and the newest limits::kKeptEvaluations.
 #pragma once
 
 #include "core/base/status.h"
@@ -8,7 +7,7 @@
 
 namespace chainfleet {
 
-// As ApplyChange: errors end the transaction, refusals are in ApplyResult::status.
+// As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
 absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c, absl::Time wall, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::EndEvaluation& c, absl::Time wall, StateRows* rows);
 

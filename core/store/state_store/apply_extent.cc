@@ -11,7 +11,7 @@
 namespace chainfleet {
 namespace {
 
-// Why the job cannot have so many chains; empty if it can.
+// The reason why the job cannot have `chains` chains; empty if it can.
 std::string WhyNotScaled(const JobRow& job, int32_t chains) {
   const JobSpec& spec = job.plan->spec;
   if (spec.sweep.any()) return "has a sweep: submit another for more chains of each point";

@@ -1,5 +1,4 @@
-// The changes of apply_change that say how much a job draws, after it was created: points that have enough, and more
-// chains.
+// Applies the changes to how much a job draws: sweep points that have enough, and added chains.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,10 @@
 
 namespace chainfleet {
 
-// Chains `first` to `end` - 1 of a job, PENDING, in the store and in the result.
+// Adds the PENDING chains [first, end) of a job to the store and to the result.
 absl::Status AddChains(const std::string& job, int32_t first, int32_t end, StateRows* rows, ApplyResult* result);
 
-// As ApplyChange: errors end the transaction, refusals are in ApplyResult::status.
+// As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* rows);
 

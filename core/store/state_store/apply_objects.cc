@@ -18,7 +18,7 @@ std::vector<std::string> ObjectsOf(const Dataset& dataset) {
 }
 std::vector<std::string> ObjectsOf(const StoredModel& model) { return {model.object.name}; }
 
-// The objects of a data set or a model.
+// The objects of all data sets and models.
 absl::StatusOr<std::set<std::string>> Referenced(StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Dataset> datasets, rows->ListDatasets());
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, rows->ListModels());
@@ -30,7 +30,7 @@ absl::StatusOr<std::set<std::string>> Referenced(StateRows* rows) {
   return objects;
 }
 
-// They become garbage, unless a data set, a model or an upload has them.
+// Makes the objects garbage, unless a data set, a model or an upload has them.
 absl::Status Condemn(const std::vector<std::string>& objects, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::set<std::string> referenced, Referenced(rows));
   for (const std::string& object : objects) {
@@ -53,7 +53,7 @@ absl::Status ExistsOtherwise(const char* kind, const std::string& name) {
       absl::StrCat(kind, " ", name, " exists with other content: delete it or choose another name"));
 }
 
-// OK if `upload` holds all of them.
+// OK if `upload` holds all `objects`.
 absl::Status CheckHeld(const std::string& what, const std::string& upload, const std::vector<std::string>& objects,
                        StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> held, rows->ListHeld(upload));
@@ -66,7 +66,7 @@ absl::Status CheckHeld(const std::string& what, const std::string& upload, const
   return absl::OkStatus();
 }
 
-// Registers what is put, or returns what is there.
+// Registers the data set, or returns the one that exists.
 absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(c.dataset.name, rows));

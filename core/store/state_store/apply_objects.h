@@ -1,8 +1,8 @@
-// The changes of apply_change that say which objects are wanted: those of data sets and models, and garbage.
+// Applies the changes to the objects of data sets and models, and to garbage.
 //
-// An object that a data set or a model has or an upload holds is no garbage, in every state that a transaction leaves
-// behind, and what was garbage once stays unwanted for ever: new objects have new names. So what a data set or a model
-// has, exists: its upload held the objects before it wrote them, and no collector, however late, deletes them.
+// After every transaction, an object that a data set or a model has, or that an upload holds, is not garbage. Garbage
+// is never wanted again, because new objects have new names. Therefore the objects of a data set or a model exist: its
+// upload held them before it wrote them, and no collector, however late, deletes them.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace chainfleet {
 
-// As ApplyChange: errors end the transaction, refusals are in ApplyResult::status.
+// As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::EndUpload& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Time wall, StateRows* rows);

@@ -18,7 +18,7 @@ absl::Status Taken(const std::string& name, const std::string& by) {
                     "NAME_TAKEN");
 }
 
-// Versions that aliases name or evaluations rest on.
+// Versions that aliases name or running evaluations read.
 absl::StatusOr<std::set<int64_t>> VersionsInUse(const std::string& job, StateRows* rows) {
   std::set<int64_t> versions;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Alias> aliases, rows->AliasesOfJob(job));
@@ -28,7 +28,7 @@ absl::StatusOr<std::set<int64_t>> VersionsInUse(const std::string& job, StateRow
   return versions;
 }
 
-// Draws of the chain that belong to versions in use: its first so many.
+// The number of first draws of the chain that belong to versions in use.
 absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::set<int64_t> versions, VersionsInUse(chain.job, rows));
   int64_t held = 0;
@@ -39,8 +39,8 @@ absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
   return held;
 }
 
-// One comes, one goes: so many are there at most beside those in use. Of these, too, those that came out of use since.
-// A restored store leaps over numbers that were given out after its backup; the leap is no age.
+// Keeps kKeptVersions versions besides those in use; versions that went out of use since are dropped, too. A restored
+// store skips numbers that were given out after its backup. The skipped numbers do not count as age.
 absl::Status DropOldVersions(const std::string& job, int64_t newest, StateRows* rows) {
   const int64_t last = newest % kRestoredLeap - limits::kKeptVersions;
   if (last <= 0) return absl::OkStatus();
@@ -54,7 +54,7 @@ absl::Status DropOldVersions(const std::string& job, int64_t newest, StateRows* 
   return absl::OkStatus();
 }
 
-// Refused if an evaluation that is under way rests on the version.
+// Refuses if a running evaluation reads the version.
 absl::StatusOr<ApplyResult> CheckUnevaluated(const std::string& job, int64_t version, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, rows->EvaluationsUnderWay(job));
   const auto found = std::ranges::find(evaluations, version, &EvaluationRow::version);
@@ -65,7 +65,7 @@ absl::StatusOr<ApplyResult> CheckUnevaluated(const std::string& job, int64_t ver
       "IN_USE"));
 }
 
-// Refused if it may not go: an alias names it, or an evaluation rests on it.
+// Refuses to delete a version that an alias names or a running evaluation reads.
 absl::StatusOr<ApplyResult> CheckUnused(const std::string& job, int64_t version, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult unnamed, CheckUnnamed(job, version, rows));
   return unnamed.status.ok() ? CheckUnevaluated(job, version, rows) : unnamed;

@@ -1,8 +1,7 @@
-// The changes of apply_change that say which draws are kept and served under which name: versions, aliases, retention.
+// Applies the changes to versions, aliases and retention.
 //
-// In every state that a transaction leaves behind, what an alias names is there: its job is not to be deleted, its
-// version is not deleted, and what was whole of it when it was named is whole. An alias and a job of one tenant never
-// have the same name.
+// After every transaction, the version that an alias names exists, its job is not to be deleted, and its draws are as
+// complete as when it was named. An alias and a job of one tenant never have the same name.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@
 
 namespace chainfleet {
 
-// As ApplyChange: errors end the transaction, refusals are in ApplyResult::status.
+// As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, absl::Time wall, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteSnapshot& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows* rows);
@@ -24,16 +23,17 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateR
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::ExpireSegments& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, StateRows* rows);
 
-// A version of the draws that are committed: the newest one if it has them all. None if the job has no draws.
+// Makes a version of the committed draws, or returns the newest one if it has them all. nullopt if the job has no
+// draws.
 absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, absl::Time wall, StateRows* rows);
 
 // NOT_FOUND.
 absl::Status NoSuchVersion(const std::string& job, int64_t number);
 
-// Parts of other changes' preconditions: an empty result, or a refusal. ALREADY_EXISTS / NAME_TAKEN if an alias of the
-// tenant has the job's name or its id.
+// Checks parts of the preconditions of other changes; the result is empty or a refusal. ALREADY_EXISTS / NAME_TAKEN: an
+// alias of the tenant has the job's name or id.
 absl::StatusOr<ApplyResult> CheckNoAlias(const std::string& tenant, const JobPlan& plan, StateRows* rows);
-// FAILED_PRECONDITION / IN_USE naming the aliases of the job, or of one version of it.
+// FAILED_PRECONDITION / IN_USE, naming the aliases of the job, or of one version of it.
 absl::StatusOr<ApplyResult> CheckUnnamed(const std::string& job, std::optional<int64_t> version, StateRows* rows);
 
 }  // namespace chainfleet

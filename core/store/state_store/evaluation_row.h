@@ -1,4 +1,4 @@
-// Evaluations as stored: what was asked and what came of it, in the words of whoever runs them.
+// Evaluations as stored. Request and result are opaque to the store.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,29 @@
 
 namespace chainfleet {
 
-// Stored by number.
+// The numbers are stored.
 enum class EvaluationState { kRunning = 1, kSucceeded = 2, kFailed = 3, kCancelled = 4 };
 
 struct EvaluationRow {
-  int64_t sequence = 0;  // by creation, never reused
+  int64_t sequence = 0;  // in order of creation, never reused
   std::string id, job, tenant;
-  std::string request_id;  // the tenant's own; empty: none
+  std::string request_id;  // chosen by the tenant; may be empty
   std::string request;     // opaque bytes
-  int64_t version = 0;     // of the job, that it rests on: kept, with its draws, while it runs; 0: of none
+  // ^// Job version that the evaluation reads; it is kept, with its draws, while the evaluation runs. 0 means none.
+  int64_t version = 0;
   EvaluationState state = EvaluationState::kRunning;
-  std::string result;  // opaque bytes, once it has succeeded; lists leave them out
-  absl::Status error;  // once it has failed: code, reason and message
+  std::string result;  // opaque bytes, set on success; lists leave them out
+  absl::Status error;  // set on failure: code, reason and message
   absl::Time created_at;
   std::optional<absl::Time> finished_at;
 };
 
-// Newest first; fields that are set must match.
+// Lists newest first. Fields that are set must match.
 struct EvaluationQuery {
   std::optional<std::string> tenant;
   std::string job, request_id;  // empty: any
   std::optional<EvaluationState> state;
-  int64_t before = 0;  // only sequences below it; 0: all
+  int64_t before = 0;  // only sequences below this; 0: all
   int32_t limit = 50;
 };
 

@@ -1,5 +1,5 @@
-// Structs with Fields (core/domain/fields.h) <-> JSON objects. Fields that a record lacks keep their default, so
-// records of older builds stay readable. A time NAME is NAME_ns, nanoseconds since 1970.
+// Converts structs with Fields (core/domain/fields.h) to and from JSON objects. Fields that a record lacks keep their
+// default, so records of older builds stay readable. A time NAME is NAME_ns, nanoseconds since 1970.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -117,13 +117,13 @@ void FromJson(const nlohmann::json& json, T* value) {
   }
 }
 
-// {"emcmc": {"eta": 0.0004}}.
+// For example {"emcmc": {"eta": 0.0004}}.
 template <typename Variant>
 nlohmann::json ChoiceToJson(const Variant& kind) {
   return std::visit([](const auto& spec) { return nlohmann::json{{spec.kName, ToJson(spec)}}; }, kind);
 }
 
-// Throws nlohmann::json::out_of_range if no alternative is there.
+// Throws nlohmann::json::out_of_range if the object names no alternative.
 template <typename Variant>
 void ChoiceFromJson(const nlohmann::json& json, Variant* kind) {
   bool found = false;

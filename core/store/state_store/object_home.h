@@ -1,4 +1,4 @@
-// Where the objects of a state store are: draws found in another place would be missing ones.
+// The place where the objects of a state store are. A server that looks elsewhere would report every draw as missing.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace chainfleet {
 
-// One place of objects. The state store keeps it from its first opening on, and whoever opens it later says where it
-// would look for them. As long as there are no jobs, data sets and models any place will do, the last one is kept: a
-// mistyped address is put right.
+// The place of a store's objects. The state store keeps it from its first opening on, and each later opening is
+// compared with it. While the store has no jobs, data sets or models, any place is accepted and kept, so that a
+// mistyped address can be corrected.
 struct ObjectHome {
-  std::string id;  // of the place, however it is reached: in S3 its address, of a folder what the folder itself keeps
+  std::string id;       // the same however the place is reached: the S3 address, or the id kept in the folder
   std::string address;  // for people, without credentials
-  bool moved = false;   // all objects were brought there: the store keeps this place from now on
+  bool moved = false;   // all objects were copied there: the store keeps this place from now on
 };
 
-// OK if they are the same place, if either is not said (an empty id) or `mine` is where they were moved.
-// FAILED_PRECONDITION / OTHER_STORE naming both places and the ways out.
+// OK if the places are the same, if either id is empty (unknown), or if the objects were moved to `mine`.
+// FAILED_PRECONDITION / OTHER_STORE, naming both places and the ways out.
 absl::Status CheckHome(const ObjectHome& kept, const ObjectHome& mine);
 
 }  // namespace chainfleet

@@ -19,9 +19,9 @@ namespace {
 constexpr char kTimeoutMillis[] = "3000";
 constexpr size_t kMaxLaterBytes = size_t{1} << 20;
 
-// The statement was right: the server's state stood in its way, and the same may succeed later. Classes: connection,
-// transaction rolled back, no resources, an operator or a timeout, the system below. 25006: a replica for now; 25P03: a
-// transaction that rested too long.
+// True if the statement was correct, but the server's state prevented it, so that a retry may succeed. Classes:
+// connection, transaction rollback, resources, operator or timeout, system error. 25006: the server is a replica for
+// now; 25P03: the transaction was idle for too long.
 bool IsPassing(const std::string& sqlstate) {
   return std::ranges::any_of(std::initializer_list<const char*>{"08", "40", "53", "57", "58", "25006", "25P03"},
                              [&](const char* prefix) { return absl::StartsWith(sqlstate, prefix); });
@@ -43,7 +43,7 @@ absl::Status StatusOf(const std::exception& error) {
   return passing ? WithReason(absl::UnavailableError(message), "STORE_UNREACHABLE") : absl::InternalError(message);
 }
 
-// libpqxx's exceptions end here.
+// Converts libpqxx's exceptions to a status.
 template <typename Call>
 absl::Status Caught(Call call) {
   try {
@@ -54,7 +54,7 @@ absl::Status Caught(Call call) {
   }
 }
 
-// Keepalives end a line that falls silent while an answer is awaited, where nothing of ours is left to time out.
+// Keepalives end a connection that falls silent while a reply is awaited; no other timeout covers this.
 std::string WithTimeouts(const std::string& uri) {
   const std::vector<std::string> settings = {"connect_timeout=3", absl::StrCat("tcp_user_timeout=", kTimeoutMillis),
                                              "keepalives_idle=1", "keepalives_interval=1", "keepalives_count=2"};
@@ -64,7 +64,7 @@ std::string WithTimeouts(const std::string& uri) {
   return absl::StrCat(uri, absl::StrContains(uri, '?') ? "&" : "?", absl::StrJoin(settings, "&"));
 }
 
-// PostgreSQL writes $1 where SQLite writes ? or ?1.
+// PostgreSQL uses $1 where SQLite uses ? or ?1.
 std::string WithDollars(const char* sql) {
   std::string text;
   int count = 0;
@@ -94,7 +94,7 @@ struct PostgresConnection::Line {
   }
 };
 
-// Binds as text; all rows are fetched at the first step.
+// Binds parameters as text. The first step fetches all rows.
 class PostgresCursor final : public SqlCursor {
  public:
   PostgresCursor(PostgresConnection* owner, const std::string& name) : owner_(owner), name_(name) {}
@@ -117,7 +117,7 @@ class PostgresCursor final : public SqlCursor {
     return ++row_ < static_cast<int>(result_.size());
   }
 
-  // Statements that nobody waits for travel together, in one message.
+  // Deferred statements are sent together, in one message.
   absl::Status RunLater() override {
     if (owner_->line_->transaction == nullptr) return Step().status();
     CHAINFLEET_RETURN_IF_ERROR(Caught([&] {

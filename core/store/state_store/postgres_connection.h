@@ -1,4 +1,4 @@
-// PostgreSQL as an SqlConnection, through libpqxx. No header of libpqxx is seen beyond its .cc.
+// PostgreSQL as an SqlConnection, through libpqxx, whose headers only the .cc includes.
 #pragma once
 
 #include <map>
@@ -9,15 +9,15 @@
 
 namespace chainfleet {
 
-// Every statement, idle transaction and silent line ends after a few seconds: a coordinator that waits longer could
-// hold up the one that replaces it. A line that broke is made anew by the next statement outside a transaction.
-// Errors: RESOURCE_EXHAUSTED / DISK_FULL, UNAVAILABLE / STORE_UNREACHABLE (no line, or it broke, or the server has no
-// time or room for the statement now: reads may be repeated, nothing is known of a commit), else INTERNAL.
+// Every statement, idle transaction and silent connection ends after a few seconds: a coordinator that waits longer
+// could block its successor. After a connection broke, the next statement outside a transaction reconnects. Errors:
+// RESOURCE_EXHAUSTED / DISK_FULL; UNAVAILABLE / STORE_UNREACHABLE (there is no connection, it broke, or the server has
+// no time or resources for the statement now; reads may be retried, the outcome of a commit is unknown); else INTERNAL.
 class PostgresConnection final : public SqlConnection {
  public:
-  // `uri`: postgresql://user@host/database?... or the keywords of libpq. `name` shows in pg_stat_activity.
-  // INVALID_ARGUMENT, without a word of it, if it cannot be read.
-  // FAILED_PRECONDITION if the server runs with synchronous_commit=off: a commit it answered could be lost.
+  // `uri`: postgresql://user@host/database?... or libpq keywords. `name` appears in pg_stat_activity. INVALID_ARGUMENT:
+  // the URI cannot be parsed; the error does not quote it. FAILED_PRECONDITION: the server runs with
+  // synchronous_commit=off, so it could lose a commit that it has confirmed.
   static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri, const std::string& name);
   ~PostgresConnection() override;
 
@@ -29,7 +29,7 @@ class PostgresConnection final : public SqlConnection {
   absl::Status Commit() override;
   void Rollback() override;
 
-  // The server process that serves this line now.
+  // Process id of the server backend of this connection.
   int backend_pid() const;
 
  private:
@@ -37,15 +37,15 @@ class PostgresConnection final : public SqlConnection {
   friend class PostgresCursor;
   PostgresConnection(std::string uri, std::string name);
   absl::Status Connect();
-  // Runs what was to run later.
+  // Runs the statements of RunLater.
   absl::Status CatchUp();
-  // Connects anew if the line broke and no transaction was lost with it.
+  // Reconnects if the connection broke and no transaction was lost with it.
   absl::Status EnsureLine();
 
   const std::string uri_, name_;
   const std::unique_ptr<Line> line_;
-  std::map<const char*, std::string> statements_;  // names by literal
-  std::string later_;                              // statements of the open transaction
+  std::map<const char*, std::string> statements_;  // statement names by address of the SQL literal
+  std::string later_;                              // deferred statements of the open transaction
   int64_t changes_ = 0;
 };
 

@@ -41,7 +41,7 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> writer,
                               PostgresConnection::Open(options_.uri, kWriterName));
   CHAINFLEET_RETURN_IF_ERROR(connection_->BeginWrite());
-  // All that may fail comes before the commit: nobody else leads while one without a store is taken for the leader.
+  // Do everything that may fail before the commit: a coordinator without a store must not block others as leader.
   absl::StatusOr<Outcome> outcome = Elect(writer->backend_pid());
   if (const absl::Status done = outcome.ok() ? connection_->Commit() : outcome.status(); !done.ok()) {
     connection_->Rollback();
@@ -59,7 +59,7 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
 absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
   Outcome outcome{.leader_address = options_.address};
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, LockPostgresSchema(connection_.get()));
-  // Before anything is taken from the leader: one that would miss the objects must not depose it.
+  // Check the place first: a coordinator that would miss the objects must not replace the leader.
   if (version == kPostgresSchemaVersion) {
     CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).CheckKeptHome(options_.home));
   }
@@ -70,7 +70,7 @@ absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
     CHAINFLEET_RETURN_IF_ERROR(EndWriter(leading.backend_pid));
     held = leading.generation;
   }
-  // Only who leads migrates: a newer standby must not change the tables below an older leader.
+  // Only the leader migrates: a newer standby must not change the tables of an older leader.
   CHAINFLEET_RETURN_IF_ERROR(MigratePostgresSchema(version, options_.fresh_incarnation, connection_.get()));
   CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).KeepHome(options_.home));
   CHAINFLEET_ASSIGN_OR_RETURN(
@@ -98,7 +98,7 @@ absl::StatusOr<PostgresLeader::Leading> PostgresLeader::FindLeader() {
 }
 
 absl::Status PostgresLeader::EndWriter(int64_t backend_pid) {
-  // By name too: after a restart of the database another process may have that number.
+  // Match the name, too: after a restart of the database another process may have this pid.
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement end,
                               connection_->Prepare("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
                                                    "pid = ? AND application_name = ?"));

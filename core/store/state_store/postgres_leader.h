@@ -1,8 +1,9 @@
-// Which of several coordinators on one PostgreSQL database leads, and the StateStore of the one that does.
+// Leader election among coordinators on one PostgreSQL database, and the StateStore of the leader.
 //
-// The row `leader` holds a generation. Every write transaction of a StateStore holds that row FOR KEY SHARE, a takeover
-// changes its key: it waits for open writers, and later ones of the old leader find another generation and fail. The
-// leader renews the row; a standby takes over when it is `timeout` old by the database's clock.
+// The row `leader` holds a generation. Every write transaction of a StateStore locks that row FOR KEY SHARE, and a
+// takeover changes its key. A takeover therefore waits for open writers, and later writers of the old leader find
+// another generation and fail. The leader renews the row; a standby takes over when the row is older than `timeout` by
+// the database's clock.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +17,37 @@
 
 namespace chainfleet {
 
-// A leader that has not renewed for so long may be replaced.
+// A leader that has not renewed for this long may be replaced.
 inline constexpr absl::Duration kLeaderTerm = absl::Seconds(6);
 
 struct PostgresOptions {
   std::string uri;
-  std::string address;            // where clients and workers reach this coordinator
-  std::string fresh_incarnation;  // random, used if the store is new or restored
+  std::string address;            // at which clients and workers reach this coordinator
+  std::string fresh_incarnation;  // random; used if the store is new or restored
   absl::Duration timeout = kLeaderTerm;
   Opening opening = Opening::kUsual;
-  ObjectHome home;  // where this coordinator looks for objects
+  ObjectHome home;  // place of this coordinator's objects
 };
 
-// Not thread-safe; every call may block for a few seconds. Errors as PostgresConnection's, SCHEMA_TOO_NEW, OTHER_STORE.
+// Not thread-safe; every call may block for a few seconds. Errors: PostgresConnection's, SCHEMA_TOO_NEW, OTHER_STORE.
 class PostgresLeader {
  public:
-  // Two connections: for electing and renewing, and for the writes of a store to come.
+  // Opens two connections: one for election and renewals, one for the writes of a later store.
   static absl::StatusOr<std::unique_ptr<PostgresLeader>> Connect(PostgresOptions options);
 
   struct Election {
     std::unique_ptr<StateStore> store;  // null: another coordinator leads
     std::string leader_address;
   };
-  // Takes over if nobody leads, and then makes or migrates the tables. The former leader's line is ended first, so that
-  // a transaction it left open ends too. OTHER_STORE of object_home.h comes before all that, also while another leads.
-  // After an error this coordinator does not lead, whatever it did before.
+  // Takes over if there is no leader, then creates or migrates the tables. First ends the former leader's connection,
+  // so that its open transaction ends too. OTHER_STORE (object_home.h) is checked before all this, also while another
+  // coordinator leads. After an error this coordinator does not lead, even if it did before.
   absl::StatusOr<Election> TakeOver();
 
-  // Before `timeout` has passed since the last. UNAVAILABLE / NOT_LEADER: another one has taken over.
+  // Called within `timeout` of the last renewal. UNAVAILABLE / NOT_LEADER: another coordinator has taken over.
   absl::Status Renew();
 
-  // Lets another take over at once. For the end of a process that writes no more.
+  // Lets another coordinator take over at once. For the end of a process that writes nothing more.
   absl::Status Resign();
 
  private:
@@ -55,9 +56,9 @@ class PostgresLeader {
     int64_t generation = 0;
     std::string address;
     int64_t backend_pid = 0;
-    bool alive = false;  // it renewed in time
+    bool alive = false;  // renewed in time
   };
-  // Leads with `generation`, or only knows who does.
+  // This coordinator leads with `generation`, or only knows the leader's address.
   struct Outcome {
     std::string leader_address;
     int64_t generation = -1;
@@ -70,7 +71,7 @@ class PostgresLeader {
 
   const PostgresOptions options_;
   std::unique_ptr<PostgresConnection> connection_;
-  int64_t generation_ = -1;  // led, since a takeover that succeeded
+  int64_t generation_ = -1;  // of the last successful takeover, or -1
 };
 
 }  // namespace chainfleet

@@ -5,8 +5,8 @@
 namespace chainfleet {
 namespace {
 
-// kMigrations[v] leads from version v to v + 1. Never edit one that was released: append. Texts that are walked in
-// order are compared by bytes, whatever the database's own collation.
+// kMigrations[v] leads from version v to v + 1. Never edit a released one: append. Text columns that are read in order
+// use byte order, whatever the database's collation.
 constexpr const char* kMigrations[kPostgresSchemaVersion] = {
     R"sql(
 CREATE TABLE store (incarnation TEXT NOT NULL, schema_version BIGINT NOT NULL);
@@ -62,7 +62,7 @@ CREATE TABLE evaluations (
   created_ns BIGINT NOT NULL, finished_ns BIGINT, result BYTEA, UNIQUE (tenant, request_id));
 CREATE INDEX evaluations_of_job ON evaluations (job, sequence);
 )sql",
-    // last_version: of deleted ones too. expired: objects of tombstones that predictions may be reading still.
+    // last_version: includes deleted versions. expired: objects of tombstones that predictions may still be reading.
     R"sql(
 ALTER TABLE jobs ADD COLUMN last_version BIGINT NOT NULL DEFAULT 0;
 UPDATE jobs SET last_version = COALESCE((SELECT MAX(number) FROM snapshots WHERE snapshots.job = jobs.id), 0);
@@ -78,21 +78,21 @@ CREATE INDEX expired_by_chain ON expired (job, chain);
 ALTER TABLE jobs ADD COLUMN stopped TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE jobs ADD COLUMN asked_chains BIGINT NOT NULL DEFAULT 0;
 )sql",
-    // Where the objects are; empty until a server has said so.
+    // The place of the objects; empty until a server has set it.
     R"sql(
 ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql",
     "ALTER TABLE evaluations ADD COLUMN version BIGINT NOT NULL DEFAULT 0;",
-    // No upload takes garbage back any more, so nobody claims it.
+    // Uploads no longer take garbage back, so the column is unused.
     "ALTER TABLE garbage DROP COLUMN deleting;",
-    // What ended jobs left to be looked at.
+    // Findings of ended jobs.
     R"sql(
 CREATE TABLE findings (
   job TEXT COLLATE "C" NOT NULL, part TEXT COLLATE "C" NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (job, part));
 )sql"};
 
-// 0: no tables yet.
+// 0 if there are no tables yet.
 absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {
   {
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT to_regclass('store') IS NULL"));
@@ -107,7 +107,7 @@ absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {
 }  // namespace
 
 absl::StatusOr<int64_t> LockPostgresSchema(PostgresConnection* connection) {
-  // Any number of our own: whoever prepares this database waits for whoever does so now.
+  // The key is arbitrary. It makes coordinators prepare this database one after the other.
   CHAINFLEET_RETURN_IF_ERROR(connection->Execute("SELECT pg_advisory_xact_lock(7400)"));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(connection));
   if (version > kPostgresSchemaVersion) {

@@ -1,4 +1,4 @@
-// The tables of the store in PostgreSQL and the steps from each schema version to the next.
+// The tables of the store in PostgreSQL and the migrations between schema versions.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace chainfleet {
 
 inline constexpr int kPostgresSchemaVersion = 11;
 
-// Inside a write transaction of `connection`, which makes coordinators that start together take turns: the version of
-// the tables; 0 before there are any. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote
-// them.
+// Returns the version of the tables, 0 if there are none. Runs in a write transaction of `connection` and takes a lock,
+// so that coordinators that start together take turns. FAILED_PRECONDITION / SCHEMA_TOO_NEW, with both versions: a
+// newer program wrote the tables.
 absl::StatusOr<int64_t> LockPostgresSchema(PostgresConnection* connection);
 
-// In the same transaction: from `version` to ours. `fresh_incarnation` names a new store.
+// Migrates from `version` to the current one, in the same transaction. `fresh_incarnation` names a new store.
 absl::Status MigratePostgresSchema(int64_t version, const std::string& fresh_incarnation,
                                    PostgresConnection* connection);
 

@@ -9,7 +9,7 @@
 namespace chainfleet {
 namespace {
 
-// An @ that is not the only one, or comes behind the authority, stands in or behind a password that is not encoded.
+// True if there is more than one @, or an @ after the authority: a password is then not encoded.
 bool MisplacesUser(std::string_view uri) {
   const size_t scheme = uri.find("://");
   if (scheme == std::string_view::npos) return false;

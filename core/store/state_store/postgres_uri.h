@@ -1,5 +1,4 @@
-// What --state says of a PostgreSQL database, looked at before libpq sees it: libpq quotes what it cannot read, and
-// that may be a part of the password.
+// Checks the PostgreSQL URI of --state before libpq sees it: libpq's errors quote text that may be part of a password.
 #pragma once
 
 #include <string>
@@ -8,8 +7,8 @@
 
 namespace chainfleet {
 
-// `uri`: postgresql://user@host/database?... or the keywords of libpq. INVALID_ARGUMENT, repeating nothing of it: libpq
-// cannot read it, or would take what is meant as user or password for a host, port or database.
+// `uri`: postgresql://user@host/database?... or libpq keywords. INVALID_ARGUMENT, quoting nothing of it: libpq cannot
+// parse it, or would take a part of user or password for a host, port or database.
 absl::Status CheckPostgresUri(const std::string& uri);
 
 }  // namespace chainfleet

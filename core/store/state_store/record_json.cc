@@ -111,7 +111,7 @@ Json RecordOf(const JobPlan& plan) {
 void ReadRecord(const Json& j, JobPlan* plan) {
   FromJson(j, plan);
   ReadRecord(j.at("spec"), &plan->spec);
-  if (!j.contains("target_units")) plan->spec.standardize.targets = false;  // an older release never did
+  if (!j.contains("target_units")) plan->spec.standardize.targets = false;  // older releases never did
   if (plan->dataset) JsonFieldReader{j["dataset"]}("tenant", plan->dataset->tenant);
   if (plan->module) JsonFieldReader{j["module"]}("tenant", plan->module->tenant);
 }
@@ -135,7 +135,7 @@ void ReadRecord(const Json& j, BlobRef* ref) { FromJson(j, ref); }
 void ReadRecord(const Json& j, std::vector<int64_t>* counts) { FromJson(j, counts); }
 void ReadRecord(const Json& j, std::map<int32_t, std::string>* texts) { FromJson(j, texts); }
 
-// The library reports by exceptions; they end here.
+// Converts the JSON library's exceptions to a status.
 template <typename T>
 absl::StatusOr<T> Decode(const std::string& text) {
   try {
@@ -147,7 +147,7 @@ absl::StatusOr<T> Decode(const std::string& text) {
   }
 }
 
-// Invalid UTF-8 (a host name) is replaced: encoding never fails.
+// Replaces invalid UTF-8 (for example in a host name), so that encoding never fails.
 std::string Dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the rows of a StateStore need of an SQL database: prepared statements and transactions. One dialect serves both
-// implementations: `?` and `?N` for parameters, ON CONFLICT, RETURNING, row values.
+// The interface of an SQL database for the rows of a StateStore: prepared statements and transactions. One dialect
+// serves both implementations: `?` and `?N` for parameters, ON CONFLICT, RETURNING, row values.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace chainfleet {
 
-// A statement being bound and stepped through, as one database does it.
+// A statement that is being bound and stepped, implemented for each database.
 class SqlCursor {
  public:
   virtual ~SqlCursor() = default;
@@ -41,24 +41,24 @@ class SqlStatement {
     return cursor_->BindNull(), *this;
   }
 
-  // True: a row is there.
+  // True if there is a row.
   absl::StatusOr<bool> Step() { return cursor_->Step(); }
-  // For statements without rows.
+  // For statements that return no rows.
   absl::Status Run() { return Step().status(); }
-  // The same, at the latest when another one runs or the transaction commits, which then may have this one's error. For
-  // a database to which each statement is a trip over the network.
+  // As Run, but may be deferred until the next statement or the commit, which then may return this one's error. Saves
+  // network round trips.
   absl::Status RunLater() { return cursor_->RunLater(); }
 
-  // Of the row that Step found; columns from 0.
+  // Columns (from 0) of the row that Step found.
   bool IsNull(int column) const { return cursor_->IsNull(column); }
   int64_t Int(int column) const { return cursor_->Int(column); }
-  std::string Text(int column) const { return cursor_->Text(column); }  // bytes, too
+  std::string Text(int column) const { return cursor_->Text(column); }  // also for bytes
 
  private:
   std::unique_ptr<SqlCursor> cursor_;
 };
 
-// Not thread-safe. Errors name the database and its own words: RESOURCE_EXHAUSTED / DISK_FULL, DATA_LOSS (damaged),
+// Not thread-safe. Errors name the database and have its message: RESOURCE_EXHAUSTED / DISK_FULL, DATA_LOSS (damaged),
 // else INTERNAL.
 class SqlConnection {
  public:
@@ -66,16 +66,16 @@ class SqlConnection {
 
   // `sql` must be a literal: statements are cached by its address.
   virtual absl::StatusOr<SqlStatement> Prepare(const char* sql) = 0;
-  // One or more statements without parameters and rows.
+  // Runs one or more statements without parameters or result rows.
   virtual absl::Status Execute(const std::string& sql) = 0;
-  // Rows the last statement changed.
+  // Number of rows that the last statement changed.
   virtual int64_t changes() const = 0;
 
-  // A transaction that writes, or one whose reads all see one state.
+  // BeginWrite starts a transaction that writes. BeginRead starts one whose reads all see the same state.
   virtual absl::Status BeginWrite() = 0;
   virtual absl::Status BeginRead() = 0;
   virtual absl::Status Commit() = 0;
-  // Ends the open transaction, if the database has not done so itself.
+  // Ends the open transaction, unless the database has done so itself.
   virtual void Rollback() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Of the rows of a store: evaluations, and what ended jobs left to be looked at.
+// The methods of SqlRows for evaluations and for the findings of ended jobs.
 #include <utility>
 
 #include "core/store/state_store/sql_rows.h"
@@ -33,7 +33,7 @@ absl::StatusOr<std::optional<EvaluationRow>> ReadOne(SqlStatement s) {
   return found ? std::optional(ReadEvaluation(s)) : std::nullopt;
 }
 
-// More than any coordinator begins.
+// More than any coordinator starts.
 constexpr int32_t kMostUnderWay = 1 << 20;
 
 std::optional<std::string> IfAny(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }

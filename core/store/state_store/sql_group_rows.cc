@@ -11,7 +11,7 @@
 namespace chainfleet {
 namespace {
 
-// Elements of an SQL array, in its text form.
+// The elements of an SQL array, in its text form.
 class ArrayText {
  public:
   void Add(const std::string& element) {
@@ -28,11 +28,11 @@ class ArrayText {
   std::string text_;
 };
 
-// A chain whose rows the change will ask for.
+// A chain whose rows the change will read.
 struct Wanted {
   ChainId chain;
   int64_t first_index = -1;  // of a segment
-  bool whole = false;        // its resume point, too
+  bool whole = false;        // with the bytes of its resume point
 };
 
 std::optional<Wanted> WantedBy(const StateChange& change) {

@@ -1,6 +1,5 @@
-// The rows of a group of changes: what the changes will ask of their chains is read by one statement before the first,
-// where each statement is a trip over the network. What is written of a chain goes to the database, and so is read
-// there again.
+// The rows of a group of changes. One statement before the first change reads the rows that the changes need, because
+// each statement costs a network round trip. Rows that a change has written are read from the database again.
 #pragma once
 
 #include <map>
@@ -14,10 +13,10 @@ namespace chainfleet {
 
 class SqlGroupRows final : public SqlRows {
  public:
-  // `fetch_sql` is of StoreOwnership; null: nothing is read ahead.
+  // `fetch_sql` comes from StoreOwnership; null: nothing is prefetched.
   SqlGroupRows(SqlConnection* connection, const char* fetch_sql) : SqlRows(connection), fetch_sql_(fetch_sql) {}
 
-  // Before the first change of a transaction.
+  // Called before the first change of a transaction.
   absl::Status Expect(std::span<const StateChange> changes);
 
   absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) override;
@@ -35,15 +34,15 @@ class SqlGroupRows final : public SqlRows {
   struct Ahead {
     ChainRow row;
     std::optional<ResumePoint> resume_point;
-    bool whole = false;        // the resume point has its bytes
+    bool whole = false;        // includes the bytes of the resume point
     int64_t first_index = -1;  // of the segment whose digest was read
     std::optional<DigestHex> digest;
   };
   const Ahead* Find(const ChainId& id) const;
 
   const char* const fetch_sql_;
-  std::map<ChainId, Ahead> chains_;           // none that was written since
-  std::map<std::string, JobIntent> intents_;  // none that may have changed since
+  std::map<ChainId, Ahead> chains_;           // without chains that were written since
+  std::map<std::string, JobIntent> intents_;  // without intents that may have changed since
 };
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// Of the rows of a store: data sets, models, garbage, uploads and sweeps.
+// The methods of SqlRows for data sets, models, garbage, uploads and garbage sweeps.
 #include <utility>
 
 #include "core/store/state_store/record_json.h"
@@ -97,7 +97,7 @@ absl::StatusOr<bool> SqlRows::IsHeld(const std::string& object) {
   return s.Bind(object).Step();
 }
 
-absl::Status SqlRows::QueueSweep(const ChainId& chain) {  // again is later: with a new ticket
+absl::Status SqlRows::QueueSweep(const ChainId& chain) {  // queueing again assigns a new, later ticket
   for (const char* sql :
        {"DELETE FROM sweeps WHERE job = ? AND chain = ?", "INSERT INTO sweeps (job, chain) VALUES (?, ?)"}) {
     CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(sql));

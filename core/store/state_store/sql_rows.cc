@@ -28,7 +28,7 @@ absl::StatusOr<JobRow> ReadJob(const SqlStatement& s) {
   return row;
 }
 
-// Columns job, chain, record, corrupt, deleted.
+// Reads the columns job, chain, record, corrupt, deleted.
 absl::StatusOr<SegmentRecord> ReadSegment(const SqlStatement& s) {
   CHAINFLEET_ASSIGN_OR_RETURN(SegmentRecord record, DecodeSegmentRecord(s.Text(2)));
   record.chain = {s.Text(0), static_cast<int32_t>(s.Int(1))};
@@ -158,7 +158,7 @@ absl::Status SqlRows::DeleteChains(const std::string& job) {
 }
 
 absl::StatusOr<bool> SqlRows::IsJobName(const std::string& tenant, const std::string& name) {
-  // An id is the name and 7 characters more.
+  // An id is a name with a suffix of 7 characters.
   CHAINFLEET_ASSIGN_OR_RETURN(
       SqlStatement s, connection_->Prepare("SELECT 1 FROM jobs WHERE tenant = ?1 AND purged = 0 AND intent != ?2 AND "
                                            "(id = ?3 OR substr(id, 1, length(id) - 7) = ?3) LIMIT 1"));

@@ -1,5 +1,5 @@
-// The rows of a StateStore in an SQL database, over one connection. Reading functions are shared by the writer and the
-// readers.
+// The rows of a StateStore in an SQL database, over one connection. The writer and the readers share the reading
+// functions.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace chainfleet {
 
-// Of a chain's row, as ReadChain wants them; `from` is the table with its dot, or empty.
+// The columns of a chain's row, in the order of ReadChain. `from` is the table name with its dot, or empty.
 #define CHAINFLEET_CHAIN_COLUMNS_OF(from)                                                                   \
   from "job, " from "chain, " from "state, " from "lease_epoch, " from "worker, " from "incarnation, " from \
        "lease_committed, " from "attempts, " from "step, " from "num_draws, " from "last_digest, " from     \
@@ -83,7 +83,7 @@ class SqlRows : public StateRows {
   absl::Status QueueSweep(const ChainId& chain) override;
   absl::Status RemoveSweep(int64_t ticket) override;
 
-  // Reads beyond what changes need.
+  // Reads that changes do not need.
   absl::StatusOr<std::vector<JobRow>> ListJobs();
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
@@ -102,27 +102,26 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit);
   absl::StatusOr<std::vector<std::string>> FormerIncarnations();
 
-  // OTHER_STORE of object_home.h if the store keeps another place and there may be objects of it.
+  // OTHER_STORE (object_home.h) if the store keeps another place and may have objects there.
   absl::Status CheckKeptHome(const ObjectHome& mine);
-  // The same, and keeps this one.
+  // As CheckKeptHome, then keeps `mine`.
   absl::Status KeepHome(const ObjectHome& mine);
 
-  // The part of Opening::kRestored that is the same in every database: all but the generation.
+  // The part of Opening::kRestored that is the same in every database: everything except the generation.
   absl::Status Restore(const std::string& fresh_incarnation);
 
  protected:
-  // The columns CHAINFLEET_CHAIN_COLUMNS, from the first; step, sha256, bytes and object of a resume point, from
-  // `column`.
+  // ReadChain reads the columns CHAINFLEET_CHAIN_COLUMNS, from the first. ReadResumePoint reads step, sha256, bytes and
+  // object, from `column` on.
   static ChainRow ReadChain(const SqlStatement& s);
   static absl::StatusOr<ResumePoint> ReadResumePoint(const SqlStatement& s, int column);
 
   SqlConnection* const connection_;
 
  private:
-  // All rows of the columns job, chain, record, corrupt, deleted.
+  // Reads all rows with the columns job, chain, record, corrupt, deleted.
   absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlStatement statement);
-  // The key of the last segment of the page; none if the page is not full.
-  // All rows of one text column.
+  // Reads all rows of one text column.
   absl::StatusOr<std::vector<std::string>> Texts(SqlStatement statement);
 };
 

@@ -10,7 +10,7 @@
 namespace chainfleet {
 namespace {
 
-// Reads on one connection see one state of the database.
+// All reads in `read` see one state of the database.
 template <typename Read>
 auto InOneRead(SqlConnection* connection, Read read) -> decltype(read()) {
   CHAINFLEET_RETURN_IF_ERROR(connection->BeginRead());
@@ -19,7 +19,7 @@ auto InOneRead(SqlConnection* connection, Read read) -> decltype(read()) {
   return result;
 }
 
-// UNAVAILABLE / NOT_LEADER if the store was taken over; else it is not until the transaction ends, if there is one.
+// UNAVAILABLE / NOT_LEADER if the store was taken over. In a transaction, also prevents a takeover until it ends.
 absl::Status CheckOwnership(const StoreOwnership& mine, SqlConnection* connection) {
   CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare(mine.generation_sql));
   CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
@@ -34,7 +34,7 @@ struct SqlStateStore::Side {
   Mutex mutex;
   const std::unique_ptr<SqlConnection> connection CHAINFLEET_GUARDED_BY(mutex);
   SqlGroupRows rows CHAINFLEET_GUARDED_BY(mutex);
-  absl::Status loss CHAINFLEET_GUARDED_BY(mutex);  // of the writer
+  absl::Status loss CHAINFLEET_GUARDED_BY(mutex);  // set for the writer
 };
 
 SqlStateStore::SqlStateStore(std::unique_ptr<SqlConnection> writer, std::unique_ptr<SqlConnection> reader,
@@ -46,8 +46,8 @@ SqlStateStore::~SqlStateStore() = default;
 
 absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const StateChange> changes, absl::Time wall) {
   MutexLock lock(&writer_->mutex);
-  // Whoever met it: the state in memory is not the stored one any more. Nor does the writer's line come back: a
-  // takeover ends the one that it knows.
+  // After a loss the state in memory differs from the stored one, so every later call fails. The writer must not
+  // reconnect either: a takeover ends only the connection that it knows.
   if (!writer_->loss.ok()) return writer_->loss;
   SqlConnection& connection = *writer_->connection;
   std::vector<ApplyResult> results;
@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
     for (ApplyResult& result : results) result.status = status;
     return results;
   }
-  // A line may have ended because another coordinator took over: that is the better word for it.
+  // The connection may have been closed by a takeover; report NOT_LEADER instead of the connection error.
   const absl::Status ownership = CheckOwnership(ownership_, &connection);
   return writer_->loss = ReasonOf(ownership) == "NOT_LEADER" ? ownership : WithReason(status, "OUTCOME_UNKNOWN");
 }

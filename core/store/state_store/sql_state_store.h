@@ -1,4 +1,4 @@
-// The StateStore over two connections to one SQL database: one writes, one reads.
+// A StateStore over two connections to one SQL database: one writes, one reads.
 #pragma once
 
 #include <memory>
@@ -9,22 +9,22 @@
 
 namespace chainfleet {
 
-// What a taken-over database said.
+// Facts about a database that this process has taken over.
 struct StoreOwnership {
   std::string incarnation;
   int64_t generation = 0;
-  // Reads the generation inside a write transaction, in a way that no one can raise it before the transaction's end.
+  // Reads the generation inside a write transaction, and prevents that it rises before the transaction ends.
   const char* generation_sql = nullptr;
-  // If statements cost a trip over the network: reads what a group of changes asks for. Parameters: arrays, in their
-  // text form, of job, chain, first index of a segment (-1: none) and whether the bytes of the resume point are wanted
-  // (1: yes). Rows: of each chain its columns, step, sha256, bytes and object of its resume point, the segment's
-  // digest, its job's intent.
+  // Prefetches the rows that a group of changes needs; set if statements cost a network round trip. Parameters: arrays,
+  // in text form, of job, chain, first index of a segment (-1: none) and whether the bytes of the resume point are
+  // needed (1: yes). Result rows: for each chain its columns; step, sha256, bytes and object of its resume point; the
+  // segment's digest; its job's intent.
   const char* fetch_sql = nullptr;
 };
 
 class SqlStateStore final : public StateStore {
  public:
-  // Both connections are to a database whose tables are there and that `ownership` took over.
+  // Both connections are to a database that has its tables and that `ownership` took over.
   SqlStateStore(std::unique_ptr<SqlConnection> writer, std::unique_ptr<SqlConnection> reader, StoreOwnership ownership);
   ~SqlStateStore() override;
 

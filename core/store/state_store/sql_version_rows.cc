@@ -1,4 +1,4 @@
-// Of the rows of a store: versions, aliases, and what retention has let go.
+// The methods of SqlRows for versions, aliases and expired draws.
 #include <utility>
 
 #include "core/store/state_store/record_json.h"
@@ -11,7 +11,7 @@ namespace {
 #define CHAINFLEET_ALIAS_COLUMNS "a.tenant, a.name, a.job, a.number"
 constexpr int kNumAliasColumns = 4;
 
-// From `column` on.
+// Reads the columns from `column` on.
 absl::StatusOr<Snapshot> ReadSnapshot(const SqlStatement& s, int column = 0) {
   Snapshot snapshot{s.Text(column), s.Int(column + 1), {}, absl::FromUnixNanos(s.Int(column + 3))};
   CHAINFLEET_ASSIGN_OR_RETURN(snapshot.draws_of_chain, DecodeCounts(s.Text(column + 2)));

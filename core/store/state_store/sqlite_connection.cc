@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kInMemory = ":memory:";
 
-// ENOSPC reaches us as SQLITE_FULL, or as an I/O error of the call that met it.
+// ENOSPC arrives as SQLITE_FULL, or as an I/O error of the failing call.
 bool IsFull(int extended_code) {
   switch (extended_code) {
     case SQLITE_FULL:
@@ -39,7 +39,7 @@ absl::Status ErrorOf(sqlite3* database) {
   return absl::InternalError(message);
 }
 
-// Reset when it goes out of scope: the statement stays prepared.
+// Resets the statement when it goes out of scope; the statement stays prepared.
 class SqliteCursor final : public SqlCursor {
  public:
   explicit SqliteCursor(sqlite3_stmt* statement) : statement_(statement) {}
@@ -82,7 +82,7 @@ class SqliteCursor final : public SqlCursor {
 absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path) {
   sqlite3* database = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  // SQLite's file system "memdb" shares a database whose name begins with a slash.
+  // SQLite's "memdb" file system shares a database whose name begins with a slash.
   const bool in_memory = path.starts_with(kInMemory);
   const std::string file = in_memory ? "/" + path.substr(kInMemory.size()) : path;
   if (const int code = sqlite3_open_v2(file.c_str(), &database, flags, in_memory ? "memdb" : nullptr);

@@ -1,4 +1,4 @@
-// SQLite as an SqlConnection: RAII, and its result codes as absl::Status.
+// SQLite as an SqlConnection, with RAII and absl::Status.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ struct sqlite3_stmt;
 
 namespace chainfleet {
 
-// Errors name the file. ":memory:NAME" is a database in this process's memory. All connections to NAME share it, and it
-// is gone with the last of them.
+// Errors name the file. ":memory:NAME" is a database in this process's memory. All connections to NAME share it; it is
+// deleted with the last of them.
 class SqliteConnection final : public SqlConnection {
  public:
   static absl::StatusOr<std::unique_ptr<SqliteConnection>> Open(const std::string& path);

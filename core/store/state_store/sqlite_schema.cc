@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// kMigrations[v] leads from version v to v + 1. Never edit one that was released: append.
+// kMigrations[v] leads from version v to v + 1. Never edit a released one: append.
 constexpr const char* kMigrations[kSqliteSchemaVersion] = {
     R"sql(
 CREATE TABLE store (incarnation TEXT NOT NULL, generation INTEGER NOT NULL);
@@ -51,7 +51,7 @@ ALTER TABLE jobs ADD COLUMN module TEXT;
 CREATE INDEX jobs_by_module ON jobs (module) WHERE module IS NOT NULL;
 )sql",
     "CREATE TABLE former_incarnations (incarnation TEXT NOT NULL);",
-    // A column's UNIQUE cannot be altered.
+    // SQLite cannot alter a column's UNIQUE, so copy the table.
     R"sql(
 CREATE TABLE jobs_of_tenants (
   sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, request_id TEXT, dataset TEXT, module TEXT,
@@ -72,7 +72,7 @@ CREATE TABLE evaluations (
   finished_ns INTEGER, result BLOB, UNIQUE (tenant, request_id));
 CREATE INDEX evaluations_of_job ON evaluations (job, sequence);
 )sql",
-    // last_version: of deleted ones too. expired: objects of tombstones that predictions may be reading still.
+    // last_version: includes deleted versions. expired: objects of tombstones that predictions may still be reading.
     R"sql(
 ALTER TABLE jobs ADD COLUMN last_version INTEGER NOT NULL DEFAULT 0;
 UPDATE jobs SET last_version = COALESCE((SELECT MAX(number) FROM snapshots WHERE snapshots.job = jobs.id), 0);
@@ -89,15 +89,15 @@ CREATE INDEX expired_by_chain ON expired (job, chain);
 ALTER TABLE jobs ADD COLUMN stopped TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE jobs ADD COLUMN asked_chains INTEGER NOT NULL DEFAULT 0;
 )sql",
-    // Where the objects are; empty until a server has said so.
+    // The place of the objects; empty until a server has set it.
     R"sql(
 ALTER TABLE store ADD COLUMN objects_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
 )sql",
     "ALTER TABLE evaluations ADD COLUMN version INTEGER NOT NULL DEFAULT 0;",
-    // No upload takes garbage back any more, so nobody claims it.
+    // Uploads no longer take garbage back, so the column is unused.
     "ALTER TABLE garbage DROP COLUMN deleting;",
-    // What ended jobs left to be looked at.
+    // Findings of ended jobs.
     R"sql(
 CREATE TABLE findings (
   job TEXT NOT NULL, part TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (job, part));

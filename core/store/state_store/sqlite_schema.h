@@ -1,4 +1,4 @@
-// The tables of the embedded store and the steps from each schema version to the next.
+// The tables of the embedded store and the migrations between schema versions.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace chainfleet {
 
 inline constexpr int kSqliteSchemaVersion = 13;
 
-// Makes or migrates the tables and takes the store over, in one transaction: `fresh_incarnation` names a new or
-// restored store. FAILED_PRECONDITION / SCHEMA_TOO_NEW with both versions if a newer program wrote it; OTHER_STORE of
-// object_home.h.
+// Creates or migrates the tables and takes the store over, in one transaction. `fresh_incarnation` names a new or
+// restored store. FAILED_PRECONDITION / SCHEMA_TOO_NEW, with both versions: a newer program wrote it. OTHER_STORE
+// (object_home.h).
 absl::Status PrepareSqliteSchema(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,
                                  SqliteConnection* connection);
 

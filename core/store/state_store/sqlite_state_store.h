@@ -1,4 +1,4 @@
-// The embedded StateStore: one SQLite file in WAL mode, synchronous=FULL. Tests open a database in memory instead.
+// The embedded StateStore: one SQLite file in WAL mode with synchronous=FULL. Tests open a database in memory instead.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace chainfleet {
 
-// Opens or makes the file at `path`, checks it, and takes the store over. `fresh_incarnation`: random, used if the
-// store is new or restored. DATA_LOSS if the file is damaged, FAILED_PRECONDITION / SCHEMA_TOO_NEW or OTHER_STORE
-// (the objects are not at `home`), RESOURCE_EXHAUSTED / DISK_FULL, INTERNAL. The caller holds a lock on the folder: two
-// processes on one file are refused there.
+// Opens or creates the file at `path`, checks it, and takes the store over. `fresh_incarnation` is random, used if the
+// store is new or restored. DATA_LOSS: the file is damaged. FAILED_PRECONDITION / SCHEMA_TOO_NEW or OTHER_STORE (the
+// objects are not at `home`), RESOURCE_EXHAUSTED / DISK_FULL, INTERNAL. The caller holds a lock on the folder, which
+// excludes a second process.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenSqliteStateStore(const std::string& path,
                                                                  const std::string& fresh_incarnation,
                                                                  Opening opening = Opening::kUsual,

@@ -1,5 +1,5 @@
-// What is stored about jobs and chains, and the changes that may be made to it. Each change carries its own
-// preconditions; apply_change.h says which.
+// Stored records of jobs and chains, and the changes to them. Each change carries its own preconditions; apply_change.h
+// documents them.
 #pragma once
 
 #include <cstdint>
@@ -19,125 +19,126 @@
 
 namespace chainfleet {
 
-// A chain as stored, without its resume point: small, for the tables that cache it.
+// A chain as stored, without its resume point: small, because tables cache it.
 struct ChainRow {
   ChainId id;
   ChainState state = ChainState::kPending;
   int64_t lease_epoch = 0;          // of the newest grant, 0 before the first
   std::string worker, incarnation;  // of the newest grant; empty once that worker gave the chain back
-  bool lease_committed = false;     // something was committed under the current epoch
-  int32_t attempts = 0;             // leases ended without a commit since the last one
-  int32_t crashes = 0;              // of these, by the loss of the worker's process
+  bool lease_committed = false;     // a commit was made under the current epoch
+  int32_t attempts = 0;             // leases that ended without a commit since the last commit
+  int32_t crashes = 0;              // of these, leases that ended with the loss of the worker's process
   int64_t step = 0;                 // committed
   int64_t num_draws = 0;            // committed
   DigestHex last_digest = FirstParentDigest();
-  DigestHex resume_sha256;  // of the resume point, empty before the first
+  DigestHex resume_sha256;  // of the resume point; empty before the first
   std::string reason;       // why the last lease ended, or why the chain FAILED or DIVERGED
 
-  // It may bring workers down: it is leased only to one that runs nothing else, until it commits.
+  // The chain may crash workers: only a worker that runs nothing else may lease it, until it commits.
   bool suspect() const { return crashes >= limits::kCrashesUntilAlone; }
 };
 
-// Whether the newest grant is that one, and was not given back.
+// True if the newest grant has this epoch and holder, and the chain was not given back.
 inline bool HeldBy(const ChainRow& row, int64_t epoch, const std::string& worker, const std::string& incarnation) {
   return row.lease_epoch == epoch && row.worker == worker && row.incarnation == incarnation;
 }
 
 struct JobRow {
-  int64_t sequence = 0;  // by creation, never reused
-  std::string id;        // name and suffix, never used again
+  int64_t sequence = 0;  // in order of creation, never reused
+  std::string id;        // name and suffix, never reused
   std::string tenant = kDefaultTenant;
-  std::string request_id;               // empty: none
+  std::string request_id;               // may be empty
   std::shared_ptr<const JobPlan> plan;  // shared, never changes
   JobIntent intent = JobIntent::kRun;   // as users asked
   absl::Time created_at;
   std::optional<absl::Time> finished_at;   // none while the state may still change
-  std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, and why
-  int32_t asked_chains = 0;                // of the job as it was created, if chains were added since
+  std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, with the reason
+  int32_t asked_chains = 0;                // number at creation, if chains were added since; else 0
 };
 
 namespace change {
 
-// The job with `plan->spec.chains` PENDING chains. ALREADY_EXISTS / REQUEST_ID_USED with the older job in the result;
-// NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND if its data set or its module is gone; ALREADY_EXISTS / NAME_TAKEN
-// if an alias of the tenant has its name.
+// Creates the job with `plan->spec.chains` PENDING chains. ALREADY_EXISTS / REQUEST_ID_USED, with the older job in the
+// result. NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND: its data set or module does not exist any more.
+// ALREADY_EXISTS / NAME_TAKEN: an alias of the tenant has its name.
 struct CreateJob {
   std::shared_ptr<const JobPlan> plan;
-  std::string request_id;  // of the tenant's own
+  std::string request_id;  // chosen by the tenant
   std::string tenant = kDefaultTenant;
 };
 
-// CANCEL and DELETE also move every non-final chain to CANCELLED, FINISH every one that is PENDING or becomes so. A job
-// that has ended can only be deleted: FAILED_PRECONDITION; one that aliases name cannot: FAILED_PRECONDITION / IN_USE.
+// CANCEL and DELETE also move every non-final chain to CANCELLED; FINISH moves every chain that is or becomes PENDING.
+// A job that has ended can only be deleted, else FAILED_PRECONDITION. A job that aliases name cannot be deleted:
+// FAILED_PRECONDITION / IN_USE.
 struct SetIntent {
   std::string job;
   JobIntent intent = JobIntent::kRun;
 };
 
-// A new lease (the epoch is the next one, the chain PENDING), or the same again (same epoch, same holder, PENDING after
-// its expiry or still LEASED). The intent must be RUN. Returns the resume point.
+// Grants a new lease (the next epoch, of a PENDING chain), or repeats the last grant (same epoch and holder, the chain
+// PENDING after expiry or still LEASED). The intent must be RUN. The result has the resume point.
 struct GrantLease {
   ChainId chain;
   int64_t lease_epoch = 0;
   std::string worker, incarnation;
 };
 
-// A lease ends without a commit: the chain is PENDING, or FAILED with `reason` after
-// limits::kMaxAttemptsWithoutProgress, or at once if its job is wrong. A crash in company counts as long as the chain
-// is no suspect, and fails no chain.
+// Ends a lease without a commit. The chain becomes PENDING, or FAILED with `reason` after
+// limits::kMaxAttemptsWithoutProgress or if its job is wrong. A crash while other chains ran in the same process is
+// counted until the chain is a suspect, but never fails a chain.
 struct EndLease {
-  // Whether the worker's process was lost with it, and other chains were leased to that process as well.
+  // Whether the worker's process was lost, alone with this chain or while it held other chains.
   enum class Crash { kNone, kInCompany, kAlone };
   ChainId chain;
   int64_t lease_epoch = 0;
-  bool ordered = false;     // by the server: costs no attempt
-  bool given_back = false;  // the worker has let go: it may no longer commit or lease again under this epoch
+  bool ordered = false;     // by the server: does not count as an attempt
+  bool given_back = false;  // by the worker, which may no longer commit or lease again under this epoch
   std::string reason;
   Crash crash = Crash::kNone;
-  bool hopeless = false;  // its job is wrong, every attempt would end so
+  bool hopeless = false;  // the job is wrong: every attempt would end like this
 };
 
 using CommitProgress = ProgressCommit;
 
-// A PENDING chain ends where it is: SUCCEEDED, for it is not needed any more, or FAILED, for it cannot go on.
-// FAILED_PRECONDITION in any other state.
+// Ends a PENDING chain: SUCCEEDED if it is no longer needed, FAILED if it cannot continue. FAILED_PRECONDITION in any
+// other state.
 struct RetireChain {
   ChainId chain;
   std::string reason;
   bool failed = false;
 };
 
-// The point has enough draws, for good: its chains end where they are. One that was stopped before stays as it is.
-// NOT_FOUND; FAILED_PRECONDITION for a job that is over or has no such point.
+// Stops a sweep point that has enough draws, for good: its chains end at their current step. A stopped point stays as
+// it is. NOT_FOUND. FAILED_PRECONDITION: the job is over or has no such point.
 struct StopPoint {
   std::string job;
   int32_t point = 0;
   std::string why;
 };
 
-// `chains` in all, from now on; the new ones are PENDING, and the plan of the row says so. As many as there are:
-// nothing changes. FAILED_PRECONDITION: fewer, more than limits::kMaxChainsPerJob, a sweep, an intent other than RUN
-// and PAUSE, all are final, or the stop rule has ended it.
+// Sets the number of chains to `chains`; new ones are PENDING, and the plan in the row is updated. No change if it is
+// the current number. FAILED_PRECONDITION: fewer chains, more than limits::kMaxChainsPerJob, a sweep, an intent other
+// than RUN and PAUSE, all chains final, or the stop rule has ended the job.
 struct ScaleJob {
   std::string job;
   int32_t chains = 0;
 };
 
-// A new version if draws were committed since the newest one, which is returned otherwise.
-// FAILED_PRECONDITION / NO_DRAWS. Those limits::kKeptVersions and more before it go, but for those in use.
+// Creates a version if draws were committed since the newest one, else returns the newest. FAILED_PRECONDITION /
+// NO_DRAWS. Deletes versions older than the newest limits::kKeptVersions, except those in use.
 struct CreateSnapshot {
   std::string job;
 };
 
-// Its number is never used again. NOT_FOUND; FAILED_PRECONDITION / IN_USE naming its aliases. The result has the
-// newest version that is left.
+// Deletes a version; its number is never used again. NOT_FOUND. FAILED_PRECONDITION / IN_USE, naming its aliases. The
+// result has the newest version that is left.
 struct DeleteSnapshot {
   std::string job;
   int64_t number = 0;
 };
 
-// `alias.name` means that version from now on, whatever it meant before. NOT_FOUND (job, version); ALREADY_EXISTS /
-// NAME_TAKEN: a job of the tenant has the name; RESOURCE_EXHAUSTED / TOO_MANY_ALIASES. The result has the version, too.
+// Points `alias.name` to the version from now on. NOT_FOUND (job, version). ALREADY_EXISTS / NAME_TAKEN: a job of the
+// tenant has the name. RESOURCE_EXHAUSTED / TOO_MANY_ALIASES. The result has the version, too.
 struct SetAlias {
   Alias alias;
 };
@@ -147,65 +148,65 @@ struct DeleteAlias {
   std::string tenant, name;
 };
 
-// These segments of the chain become tombstones, but for those that hold draws of a version that an alias names. Their
-// objects are referred to still, until ReleaseExpired: a prediction may be reading them. The result has the objects.
+// Turns these segments of the chain into tombstones, except those with draws of a version that an alias names. Their
+// objects stay referenced until ReleaseExpired, because a prediction may be reading them. The result has the objects.
 struct ExpireSegments {
   ChainId chain;
   std::vector<int64_t> first_indices;
 };
 
-// Nobody reads these objects any more, by their tickets (StateStore::ListExpired): they become garbage.
+// Makes objects garbage that no call reads any more, by their tickets (StateStore::ListExpired).
 struct ReleaseExpired {
   std::vector<int64_t> tickets;
 };
 
-// The draws of `object` are left out of predictions from now on, or no longer. NOT_FOUND.
+// Excludes the draws of `object` from predictions, or includes them again. NOT_FOUND.
 struct MarkCorrupt {
   std::string job, object;
   bool corrupt = true;
 };
 
-// Rows that PurgeJob deletes in one change. A page is short beside a store's timeouts and beside the commits that wait
-// for it, however many rows the job has.
+// Rows that PurgeJob deletes in one change. A page takes little time compared to a store's timeouts and to the commits
+// that wait for it, however many rows the job has.
 inline constexpr int32_t kPurgePage = 1000;
 
-// After DELETE: a page of the job's rows goes, at the end its chains, whose objects are swept, and the job leaves
-// Load(). The result has the change that goes on, none when the job is purged.
+// Deletes a page of the rows of a job after DELETE. The last page deletes its chains, queues their objects for a
+// garbage sweep, and removes the job from Load(). The result has the change for the next page, if any.
 struct PurgeJob {
   std::string job;
   int32_t page = kPurgePage;
 };
 
-// Before the objects of a data set or of a model are written: `upload`, a name never used before, holds them until it
-// ends, so that they are no garbage. Their names were never used before either, or else the upload `repairs`: it holds
-// what a data set or a model has (ABORTED / BEING_DELETED if none has one of them any more, then it holds none).
+// Makes `upload`, a name never used before, hold the objects of a data set or a model before they are written, so that
+// they are not garbage. Their names must be new, unless the upload `repairs`: then it holds objects that a data set or
+// a model has (ABORTED / BEING_DELETED, and holds nothing, if none has one of them any more).
 struct BeginUpload {
   std::string upload;
   std::vector<std::string> objects;
   bool repairs = false;
 };
 
-// What it held becomes garbage, unless a data set, a model or another upload has it. None: all uploads, for their
-// process died.
+// Makes the objects of an upload garbage, unless a data set, a model or another upload has them. nullopt ends all
+// uploads, because their process died.
 struct EndUpload {
   std::optional<std::string> upload;
 };
 
-// The same name and digest again is OK, another digest ALREADY_EXISTS. Ends the upload, which must hold every shard
-// (FAILED_PRECONDITION / NOT_HELD), in any case.
+// Registers a data set. The same name and digest again is OK, another digest is ALREADY_EXISTS. Ends the upload in any
+// case; it must hold every shard (FAILED_PRECONDITION / NOT_HELD).
 struct PutDataset {
   Dataset dataset;
   std::string upload;
 };
 
-// FAILED_PRECONDITION / IN_USE naming the jobs. Its objects, unless another data set or an upload has them, become
-// garbage. PERMISSION_DENIED / NOT_OWNER if `tenant` is given and another tenant put it.
+// FAILED_PRECONDITION / IN_USE, naming the jobs. Its objects become garbage, unless another data set or an upload has
+// them. PERMISSION_DENIED / NOT_OWNER: `tenant` is given and another tenant stored it.
 struct DeleteDataset {
   std::string name;
-  std::optional<std::string> tenant;  // nullopt: an operator asks
+  std::optional<std::string> tenant;  // nullopt: an operator deletes it
 };
 
-// The same for a TorchScript file, which is one object.
+// As PutDataset and DeleteDataset, for a TorchScript file, which is one object.
 struct PutModel {
   StoredModel model;
   std::string upload;
@@ -216,36 +217,36 @@ struct DeleteModel {
   std::optional<std::string> tenant;
 };
 
-// Objects of data sets and models that a store found where it looked, of incarnations before its own: what no data set,
-// model or upload has of them becomes garbage, for nothing makes such a name again.
+// Declares objects of data sets and models, found under former incarnations, garbage if no data set, model or upload
+// has them: no such name will be made again.
 struct NameGarbage {
   std::vector<std::string> objects;
 };
 
-// These garbage objects were deleted.
+// Forgets garbage objects that were deleted.
 struct ForgetGarbage {
   std::vector<std::string> objects;
 };
 
-// The chain may have objects that nothing will refer to. Also part of every change that raises its epoch, ends it or
-// purges its job.
+// Queues a chain that may have unreferenced objects. Part of every change that raises its epoch, ends it or purges its
+// job.
 struct QueueSweep {
   ChainId chain;
 };
 
-// The objects of the chain were looked through; if it was queued again meanwhile that is another ticket.
+// The chain's objects were swept. If the chain was queued again meanwhile, it has another ticket.
 struct EndSweep {
   int64_t ticket = 0;
 };
 
-// Of a job, and a version of it, that are there (NOT_FOUND). The row's id, job, tenant, request_id, request and version
-// count; a request_id that the tenant has used answers with its row, replayed. ABORTED: the id is taken. Ended ones of
-// the job beyond the newest limits::kKeptEvaluations go.
+// Creates an evaluation of a job and a version that exist (NOT_FOUND). Uses the row's id, job, tenant, request_id,
+// request and version. For a request_id that the tenant has used, the result has that row, replayed. ABORTED: the id is
+// taken. Deletes ended evaluations of the job beyond the newest limits::kKeptEvaluations.
 struct CreateEvaluation {
   EvaluationRow row;
 };
 
-// A RUNNING one ends as told; one that has ended stays as it is, replayed. NOT_FOUND: it went with its job.
+// Ends a RUNNING evaluation. One that has ended stays as it is, replayed. NOT_FOUND: it was deleted with its job.
 struct EndEvaluation {
   std::string id;
   EvaluationState state = EvaluationState::kCancelled;
@@ -253,8 +254,8 @@ struct EndEvaluation {
   absl::Status error;
 };
 
-// What a job leaves to be looked at once it has ended, by the names of the parts: opaque bytes. What was kept before
-// under the same name is replaced. NOT_FOUND: the job is gone or to be deleted.
+// Keeps the findings of an ended job, by part name, as opaque bytes. Replaces a part of the same name. NOT_FOUND: the
+// job is purged or to be deleted.
 struct KeepFindings {
   std::string job;
   std::map<std::string, std::string> parts;
@@ -271,22 +272,22 @@ using StateChange =
                  change::EndSweep, change::CreateEvaluation, change::EndEvaluation, change::StopPoint, change::ScaleJob,
                  change::KeepFindings>;
 
-// What became of one change. Rows are as the change left them; a cache copies them and decides nothing itself.
+// The outcome of one change. Rows are as the change left them; caches copy them and decide nothing themselves.
 struct ApplyResult {
   absl::Status status;
-  bool replayed = false;         // CommitProgress, CreateEvaluation or EndEvaluation that was there already
-  std::vector<ChainRow> chains;  // those it touched
-  std::optional<JobRow> job;     // if touched
+  bool replayed = false;         // a CommitProgress, CreateEvaluation or EndEvaluation that was made before
+  std::vector<ChainRow> chains;  // chains that changed
+  std::optional<JobRow> job;     // if it changed
   std::optional<Snapshot> snapshot;
   std::optional<ResumePoint> resume_point;  // of GrantLease
   std::optional<Dataset> dataset;           // of PutDataset
   std::optional<StoredModel> model;         // of PutModel
   std::vector<std::string> objects;         // of ExpireSegments
   std::optional<EvaluationRow> evaluation;  // of CreateEvaluation and EndEvaluation
-  std::optional<change::PurgeJob> purge;    // of PurgeJob: what is left to do
+  std::optional<change::PurgeJob> purge;    // of PurgeJob: the next page
 };
 
-// A change that was not made, and why.
+// The result of a change that was refused.
 inline ApplyResult Refused(absl::Status why) {
   ApplyResult result;
   result.status = std::move(why);

@@ -1,5 +1,5 @@
-// Row access of one store inside one open transaction: all that an implementation must provide for writing. What a
-// change means is written once, in apply_change.
+// Row access of one store inside one open transaction: the writing interface that an implementation provides.
+// apply_change defines the meaning of each change once.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace chainfleet {
 
-// Not thread-safe. Errors are those of the database; they end the transaction. Absent rows are no error.
+// Not thread-safe. Errors come from the database and end the transaction. An absent row is not an error.
 class StateRows {
  public:
   virtual ~StateRows() = default;
 
-  // Jobs that are not purged.
+  // FindJob and FindIntent find jobs that are not purged.
   virtual absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) = 0;
   virtual absl::StatusOr<std::optional<JobIntent>> FindIntent(const std::string& id) = 0;
-  // Purged ones too: a request_id is never used twice.
+  // Also finds purged jobs: a request_id is never used twice.
   virtual absl::StatusOr<std::optional<std::string>> FindJobOfRequest(const std::string& tenant,
                                                                       const std::string& request_id) = 0;
-  // Sets `row->sequence`; false if the id is taken, by a purged job too.
+  // Sets `row->sequence`. False if the id is taken, also by a purged job.
   virtual absl::StatusOr<bool> InsertJob(JobRow* row) = 0;
-  // Intent, finishing time and stopped points.
+  // Updates intent, finishing time and stopped points.
   virtual absl::Status UpdateJob(const JobRow& row) = 0;
-  // Its plan and asked_chains.
+  // Updates plan and asked_chains.
   virtual absl::Status ReplacePlan(const JobRow& row) = 0;
-  // Whether a job of the tenant that is not to be deleted has this name or id.
+  // True if a job of the tenant that is not to be deleted has this name or id.
   virtual absl::StatusOr<bool> IsJobName(const std::string& tenant, const std::string& name) = 0;
-  // Deletes a page of its segments, resume points, versions, evaluations, findings and what had expired. True: there
-  // may be more. False: only its chains are left, and its own row, which keeps its id taken: it is marked as purged,
-  // hidden.
+  // Deletes a page of the job's segments, resume points, versions, evaluations, findings and expired objects. True:
+  // there may be more. False: only its chains are left and its own row, which is marked as purged and hidden, and keeps
+  // the id taken.
   virtual absl::StatusOr<bool> PurgeJob(const change::PurgeJob& page) = 0;
   virtual absl::Status DeleteChains(const std::string& job) = 0;
 
@@ -42,28 +42,28 @@ class StateRows {
   virtual absl::StatusOr<int64_t> CountUnfinishedChains(const std::string& job) = 0;
   virtual absl::Status PutChain(const ChainRow& row) = 0;
   virtual absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) = 0;
-  // What it is, if it is an object.
+  // The object of the resume point, if it is not inline.
   virtual absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) = 0;
   virtual absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) = 0;
 
-  // Of the segment that begins at `first_index`.
+  // The digest of the segment that begins at `first_index`.
   virtual absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) = 0;
   virtual absl::Status InsertSegment(const SegmentRecord& record) = 0;
   // False if there is no such segment.
   virtual absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) = 0;
 
-  // Its object, if the segment was no tombstone already.
+  // Returns the segment's object, unless the segment was a tombstone already.
   virtual absl::StatusOr<std::optional<std::string>> Tombstone(const ChainId& id, int64_t first_index) = 0;
-  // Under a ticket above all before.
+  // Adds the object under a ticket above all earlier ones.
   virtual absl::Status AddExpired(const ChainId& id, const std::string& object) = 0;
-  // The object, if the ticket is there still.
+  // Removes the ticket and returns its object, if the ticket exists.
   virtual absl::StatusOr<std::optional<std::string>> TakeExpired(int64_t ticket) = 0;
 
   virtual absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) = 0;
   virtual absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) = 0;
-  // Of those that are there, up to `last`, rising.
+  // Numbers of existing versions up to `last`, ascending.
   virtual absl::StatusOr<std::vector<int64_t>> SnapshotNumbers(const std::string& job, int64_t last) = 0;
-  // The highest number ever given out, of deleted ones too; 0 if none.
+  // The highest number ever used, including deleted versions; 0 if none.
   virtual absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) = 0;
   virtual absl::Status InsertSnapshot(const Snapshot& snapshot) = 0;
   virtual absl::Status DeleteSnapshot(const std::string& job, int64_t number) = 0;
@@ -86,13 +86,13 @@ class StateRows {
   // As JobsOfDataset, by the module of their plans.
   virtual absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) = 0;
 
-  // Adding what is there changes nothing.
+  // Adding an object twice changes nothing.
   virtual absl::Status AddGarbage(const std::string& object) = 0;
   virtual absl::Status RemoveGarbage(const std::string& object) = 0;
 
   // Objects held by uploads.
   virtual absl::Status HoldObject(const std::string& upload, const std::string& object) = 0;
-  // Of all uploads if none is named.
+  // nullopt means all uploads.
   virtual absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) = 0;
   virtual absl::Status DropHeld(const std::optional<std::string>& upload) = 0;
   virtual absl::StatusOr<bool> IsHeld(const std::string& object) = 0;
@@ -102,17 +102,17 @@ class StateRows {
                                                                                const std::string& request_id) = 0;
   // Sets `row->sequence`; false if the id is taken.
   virtual absl::StatusOr<bool> InsertEvaluation(EvaluationRow* row) = 0;
-  // All but what identifies it.
+  // Updates everything except the identifying fields.
   virtual absl::Status UpdateEvaluation(const EvaluationRow& row) = 0;
-  // Those of the job that run or wait, without results.
+  // Running and waiting evaluations of the job, without results.
   virtual absl::StatusOr<std::vector<EvaluationRow>> EvaluationsUnderWay(const std::string& job) = 0;
-  // Of the job those that are neither RUNNING nor among its newest `kept`.
+  // Deletes the job's evaluations that are neither RUNNING nor among its newest `kept`.
   virtual absl::Status DropOldEvaluations(const std::string& job, int32_t kept) = 0;
 
-  // Replaces what the job has under that name.
+  // Replaces the job's part of this name.
   virtual absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) = 0;
 
-  // Under a ticket above all before; a chain has one.
+  // Queues the chain under a ticket above all earlier ones, replacing its old ticket.
   virtual absl::Status QueueSweep(const ChainId& chain) = 0;
   virtual absl::Status RemoveSweep(int64_t ticket) = 0;
 };

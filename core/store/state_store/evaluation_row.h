@@ -18,7 +18,7 @@ struct EvaluationRow {
   std::string id, job, tenant;
   std::string request_id;  // chosen by the tenant; may be empty
   std::string request;     // opaque bytes
-  // ^// Job version that the evaluation reads; it is kept, with its draws, while the evaluation runs. 0 means none.
+  // Job version that the evaluation reads; it is kept, with its draws, while the evaluation runs. 0 means none.
   int64_t version = 0;
   EvaluationState state = EvaluationState::kRunning;
   std::string result;  // opaque bytes, set on success; lists leave them out

@@ -38,7 +38,7 @@ void KeepNewest(ChainTrace* trace) {
   trace->values.erase(trace->values.begin(), trace->values.begin() + values);
 }
 
-// "3:7 4:1", chain and lease epoch of each row that counts: a batch has one line for all of them.
+// "3:7 4:1": chain and lease epoch of each counted row. A batch has one log line for all of them.
 std::string LeasesOf(const auto& rows, auto counts) {
   std::string text;
   for (const auto& [index, row] : rows) {
@@ -84,7 +84,7 @@ void ChainBatchRunner::Join(const LoadedChain& loaded) {
   for (const auto& part : parts_) {
     const auto old = part->rows.find(index);
     if (old == part->rows.end()) continue;
-    // Granted again while the old epoch's row waited for its step boundary: that row is fenced.
+    // The chain was granted again while the old epoch's row waited for its step boundary: that row is fenced.
     Guarded(part.get(), [&] {
       LeaveBatch(part.get(), &old->second);
       part->rows.erase(old);
@@ -295,14 +295,14 @@ void ChainBatchRunner::Diverge(Part* part, Row* row) {
 
 void ChainBatchRunner::Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason) {
   if (row->step == row->saved_step && row->draft.empty()) {
-    // Nothing new since the last upload, and a commit must be a step forward: give the lease back behind it.
+    // Nothing is new since the last upload, and a commit must advance the step: release the lease after that upload.
     CHAINFLEET_CHECK(ends_as == ChainState::kPending) << "an end without a step, chain " << ToString(row->lease.chain);
     held_->MarkEnding(row->lease);
     LeaveBatch(part, row);
     row->leaving = true;
     return uploader_->ReleaseAfter(row->lease, ReleasedChain::Why::kStopped, reason);
   }
-  // The report of a GPU's step may come after the commit of it.
+  // A GPU's report of a step may come after the commit of that step.
   const bool is_known = ends_as == ChainState::kDiverged || !row->in_batch;
   if (!is_known && !part->batch->IsFinite(row->lease.chain.index)) return Diverge(part, row);
   if (ends_as && row->in_batch) {
@@ -357,7 +357,7 @@ void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
       {{"job", plan_->job}, {"chains", leases}, {"error", status.ToString()}});
   part->batch.reset();
   if (ReasonOf(status) == kDeviceLost) {
-    held_->LoseDevice(std::string(status.message()));  // which gives back what is not ending
+    held_->LoseDevice(std::string(status.message()));  // also hands back the chains that are not ending
     std::erase_if(part->rows, [](const auto& entry) { return !entry.second.leaving; });
   }
   for (auto& [index, row] : part->rows) {
@@ -383,12 +383,12 @@ void ChainBatchRunner::Split(Part* part, const absl::Status& why) {
       {{"job", plan_->job}, {"chains", leases}, {"error", reason}});
   absl::StatusOr<std::unique_ptr<ChainBatch>> batch = factory_(plan_, inputs_);
   if (ReasonOf(batch.status()) == kDeviceLost) return FailAll(part, batch.status());
-  // It is known before it has rows: they are not lost with it if moving them fails.
+  // Register the part before it has rows, so that they are not lost if moving them fails.
   Part* const other = parts_.emplace_back(std::make_unique<Part>()).get();
   if (batch.ok()) other->batch = *std::move(batch);
-  // All leave before the first joins the other batch: what they leave behind is the memory that it takes.
+  // Remove all chains before the first joins the other batch, because it needs the memory that they free.
   for (size_t i = inside.size() - half; i < inside.size(); ++i) {
-    if (!part->batch->IsFinite(inside[i])) continue;  // the next step here says so
+    if (!part->batch->IsFinite(inside[i])) continue;  // the next step reports it
     const auto it = part->rows.find(inside[i]);
     it->second.parked = part->batch->SaveResumePoint(inside[i]);
     part->batch->RemoveChain(inside[i]);

@@ -19,54 +19,57 @@
 
 namespace chainfleet {
 
-// ChainBatch::Create on this worker's device, or a fake.
+// Creates a batch: ChainBatch::Create on this worker's device, or a fake.
 using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatch>>(std::shared_ptr<const JobPlan> plan,
                                                                                     const JobInputs& inputs)>;
 
-// Not thread-safe: the device loop drives it. Chains share one ChainBatch until memory does not suffice; then the batch
-// is split in half, again and again. Chains join and leave at step boundaries, and the others go on unchanged.
+// Not thread-safe: the device loop drives it. Chains share one ChainBatch until memory runs out; then the batch is
+// split in half, repeatedly. Chains join and leave at step boundaries, which does not change the other chains.
 //
-// Draws gather in a draft per chain. The draft is closed into one upload, with the resume point of that moment, when
-// the next draw would take it over limits::kSegmentBytes, at limits::kSegmentAge, at collect.segment_draws, or when the
-// chain ends or is handed back. Without draws a resume point alone goes up every resume_point_every_steps, or by time:
-// a chain's first here after limits::kResumePointInterval, each later one when so long has passed that saving all
-// chains of the job takes 1/limits::kResumePointFactor of it. No batch steps while one of its uploads waits for room.
+// Draws gather in a draft per chain. The draft is closed into one upload, together with the resume point of that
+// moment, when the next draw would take it over limits::kSegmentBytes, at limits::kSegmentAge, at
+// collect.segment_draws, or when the chain ends or is handed back. Without draws, a resume point alone is uploaded
+// every resume_point_every_steps, or by time. By time, a chain's first one here is due after
+// limits::kResumePointInterval; each later one when enough time has passed that saving all chains of the job takes
+// 1/limits::kResumePointFactor of it. A batch does not step while one of its uploads waits for room.
 class ChainBatchRunner {
  public:
   ChainBatchRunner(std::shared_ptr<const JobPlan> plan, JobInputs inputs, ChainBatchFactory factory, HeldChains* held,
                    DrawUploader* uploader, RuntimeObserver* observer, const Clock* clock);
 
-  // A chain whose plan or resume point this build cannot take is released with the reason, and one whose job is wrong.
+  // Adds a chain. It is released with the reason if this build cannot take its plan or resume point, or if its job is
+  // wrong.
   void Join(const LoadedChain& chain);
 
-  // At a step boundary: forgets chains that are no longer held, hands back those that are asked for, closes old drafts,
-  // offers waiting uploads again. `usual_step`: for the bound on hung steps. True if anything happened.
+  // Called at a step boundary: forgets chains that are no longer held, hands back chains on request, closes old drafts,
+  // and offers waiting uploads again. `usual_step` bounds hung steps. True if anything happened.
   bool Settle(absl::Duration usual_step);
 
-  // Settles is called before. Steps the next batch that may step; false if none may.
+  // Steps the next batch that may step; false if none may. REQUIRES: Settle was called before.
   bool StepNext();
 
-  // The longest median step of its batches, for the bound on hung steps.
+  // The longest median step of its batches; bounds hung steps.
   absl::Duration median_step() const;
 
   bool empty() const { return parts_.empty(); }
 
  private:
-  // A chain: in its batch, parked outside it as bytes (its lease ended and the others' did not), or gone from it with
-  // an upload that still waits for room.
+  // A chain in one of three places: in its batch; parked outside as bytes (its lease expired while others go on); or
+  // out of the batch with an upload that still waits for room.
   struct Row {
     LeaseRef lease;
     int64_t step = 0;
     ChainStats stats;
-    ChainTrace trace;  // of the steps after the last resume point closed; a commit takes the newest kTraceWindow
+    ChainTrace trace;  // of the steps since the last closed resume point; a commit takes the newest kTraceWindow
     bool in_batch = true;
     bool leaving = false;
     std::optional<std::string> parked;
     std::vector<Draw> draft;
     absl::Duration draft_since;
-    int64_t saved_step = 0;  // of the last resume point closed
+    int64_t saved_step = 0;  // step of the last closed resume point
     absl::Duration saved_at;
-    std::optional<absl::Duration> saving;  // the job's steps waited so long for it, from saved_at until it had room
+    // The time from saved_at until the upload had room, during which the job's steps waited.
+    std::optional<absl::Duration> saving;
     std::optional<ProgressUpload> unsent;
     Standing standing;
   };
@@ -78,7 +81,7 @@ class ChainBatchRunner {
   };
 
   absl::StatusOr<Part*> PartWithRoom();
-  // `work` on the part, true if anything happened; what it throws fails all chains of the part.
+  // Runs `work` on the part; true if anything happened. An exception fails all chains of the part.
   bool Guarded(Part* part, const std::function<bool()>& work);
   bool SettlePart(Part* part, absl::Duration usual_step);
   bool SettleRow(Part* part, Row* row);
@@ -98,7 +101,7 @@ class ChainBatchRunner {
   void LeaveBatch(Part* part, Row* row);
   void Fail(Part* part, Row* row, const std::string& reason);
   void FailAll(Part* part, const absl::Status& status);
-  // Parks half of the chains in a part of their own. `why`: what the step said.
+  // Parks half of the chains in a part of their own. `why` is the error of the step.
   void Split(Part* part, const absl::Status& why);
 
   const std::shared_ptr<const JobPlan> plan_;
@@ -112,7 +115,8 @@ class ChainBatchRunner {
   size_t next_part_ = 0;
   size_t max_rows_;  // of a part; halved when memory runs out
   absl::Duration resume_point_interval_;
-  absl::Duration saving_until_;  // rows that wait for room together share the time: up to here it is some row's
+  // Rows that wait for room at the same time share the waiting time. Up to here it is already counted for some row.
+  absl::Duration saving_until_;
 };
 
 }  // namespace chainfleet

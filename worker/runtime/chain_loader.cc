@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// The shards of one data set on their way, fetched one after the other: they share one channel anyway.
+// The shards of one data set that is being fetched. One after the other, because they share one channel anyway.
 struct InputCache::Assembly {
   Dataset dataset;
   std::vector<std::string> shards;

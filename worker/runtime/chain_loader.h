@@ -1,4 +1,4 @@
-// Prepares a granted chain to step: loads its data set, its module and its resume point into memory.
+// Prepares a granted chain for stepping: loads its data set, its module and its resume point into memory.
 #pragma once
 
 #include <functional>
@@ -18,23 +18,23 @@ namespace chainfleet {
 // The data that the chains of a job read, in addition to the plan.
 struct JobInputs {
   std::shared_ptr<const ResidentDataset> dataset;  // null for analytic potentials
-  std::shared_ptr<const std::string> module;       // bytes of a TorchScript file; null for models that are none
+  std::shared_ptr<const std::string> module;       // bytes of a TorchScript file; null for other models
 };
 
 struct LoadedChain {
   LeasedChain chain;
   JobInputs inputs;
-  std::optional<std::string> resume_point;  // none: starts at step 0
+  std::optional<std::string> resume_point;  // nullopt: starts at step 0
 };
 
-// Looks at a module's file before anything else does. It may block, so `executor` is one of its own.
+// Checks a module's file before any other use. The check may block, so `executor` is a separate one.
 struct ModuleCheck {
   Executor* executor;
   std::function<absl::Status(const std::string& bytes)> run;
 };
 
-// Data sets decoded, and TorchScript files as they are, once per process, by digest; shared by chains and prediction
-// shards. Thread-safe.
+// Caches decoded data sets and unchanged TorchScript files for the process, by digest. Chains and prediction shards
+// share them. Thread-safe.
 class InputCache {
  public:
   InputCache(ObjectFetcher* fetcher, Executor* executor, ModuleCheck module_check,
@@ -45,7 +45,7 @@ class InputCache {
         datasets_(dataset_bytes, executor),
         modules_(limits::kModelCacheBytes, executor) {}
 
-  // Errors of ObjectFetcher; DATA_LOSS if the shards are not what the description says.
+  // Errors of ObjectFetcher. DATA_LOSS: the shards do not match the description.
   void GetDataset(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done);
   // Errors of ObjectFetcher and of the check.
   void GetModule(const BlobRef& file, Done<std::shared_ptr<const std::string>> done);

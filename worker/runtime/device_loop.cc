@@ -8,8 +8,8 @@
 namespace chainfleet {
 namespace {
 
-// An object that is damaged, missing or not readable is the fault of the store, and may be put back; a module that may
-// not run is the job's.
+// A damaged, missing or unreadable object is a fault of the store and may be restored. A module that must not run is a
+// fault of the job.
 ReleasedChain::Why WhyNotLoaded(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return ReleasedChain::Why::kInvalid;
   const bool store = absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInternal(status) ||
@@ -37,7 +37,7 @@ bool DeviceLoop::RunOnce() {
   std::erase_if(runners_, [](const auto& entry) { return entry.second->empty(); });
   const bool served = ServeShard();
   const bool stepped = StepBatch();
-  // No chain could use the device: nothing is owed to them.
+  // No chain could use the device, so nothing is owed to chains.
   if (!stepped) PayDebts(absl::InfiniteDuration());
   return worked || served || stepped || shards_->ready();
 }
@@ -128,7 +128,7 @@ void DeviceLoop::PayDebts(absl::Duration time) {
 }
 
 bool DeviceLoop::StepBatch() {
-  // Jobs take turns: first those after the last one in the order of their ids, then from the start.
+  // Jobs take turns, in cyclic order of their ids.
   auto it = runners_.upper_bound(last_stepped_);
   for (size_t i = 0; i < runners_.size(); ++i, ++it) {
     if (it == runners_.end()) it = runners_.begin();

@@ -15,8 +15,7 @@
 
 namespace chainfleet {
 
-// RunOnce and IdleWait belong to one thread. While there is nothing to do the caller waits, for a wake or for
-// IdleWait().
+// One thread calls RunOnce and IdleWait. While there is nothing to do, the caller waits for a wake or for IdleWait().
 class DeviceLoop {
  public:
   struct Options {
@@ -64,8 +63,9 @@ class DeviceLoop {
 
   std::map<LeaseRef, LeasedChain> loading_;
   std::map<std::string, std::unique_ptr<ChainBatchRunner>> runners_;  // by job
-  std::string last_stepped_;                                          // job whose turn is over
-  absl::Duration debts_[2];  // device time the chains are owed for predictions and for evaluations that ran
+  std::string last_stepped_;                                          // id of the job that stepped last
+  // Device time that predictions and evaluations used and that is owed to the chains.
+  absl::Duration debts_[2];
 
   Mutex mutex_;
   std::deque<Arrival> arrivals_ CHAINFLEET_GUARDED_BY(mutex_);

@@ -7,7 +7,7 @@
 namespace chainfleet {
 namespace {
 
-// The object's own digest was checked when it was fetched; this holds its content against the committed record.
+// The fetch has checked the object's own digest. This compares the content with the committed record.
 absl::StatusOr<LoadingCache<DecodedDraws>::Loaded> Decode(const std::string& bytes, const Segment& segment) {
   CHAINFLEET_ASSIGN_OR_RETURN(SegmentContent content, DecodeSegment(bytes));
   if (SegmentDigest(content) != segment.digest || content.draws.size() != segment.steps.size()) {

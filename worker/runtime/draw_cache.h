@@ -1,4 +1,4 @@
-// Decoded draws for predictions, by the digest of their object.
+// Caches decoded draws for predictions, by the digest of their object.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ class DrawCache {
   DrawCache(ObjectFetcher* fetcher, Executor* executor, int64_t capacity_bytes = limits::kDrawCacheBytes)
       : fetcher_(fetcher), cache_(capacity_bytes, executor) {}
 
-  // Errors of ObjectFetcher. DATA_LOSS: the object is corrupt (its digest, its format, or what the record says of it).
+  // Errors of ObjectFetcher. DATA_LOSS: the object is corrupt: its digest or format is wrong, or it differs from its
+  // record.
   void Get(const Segment& segment, Done<std::shared_ptr<const DecodedDraws>> done);
 
   int64_t held_bytes() const { return cache_.held_bytes(); }

@@ -43,7 +43,7 @@ void ObjectFetcher::Fetch(const BlobRef& ref, bool on_disk, Done<std::shared_ptr
 
 void ObjectFetcher::Get(const std::shared_ptr<Attempt>& attempt) {
   port_->GetBlob(attempt->ref, [this, attempt](absl::StatusOr<std::shared_ptr<const std::string>> bytes) {
-    // Hashing megabytes is no work for the thread that reads the network.
+    // Do not hash megabytes on the thread that reads the network.
     executor_->Schedule([this, attempt, bytes = std::move(bytes)] { OnBytes(attempt, bytes); });
   });
 }
@@ -81,12 +81,12 @@ void ObjectFetcher::WriteToDisk(const BlobRef& ref, const std::string& bytes) {
     if (disk_bytes_ + size > limits::kDiskCacheBytes) return;
     disk_bytes_ += size;
   }
-  // A torn file is caught by its digest at the next read, so a plain write under the final name is enough.
+  // A torn file is detected by its digest at the next read, so a plain write under the final name is enough.
   absl::Status status = disk_.files->CreateFolders(disk_.folder);
   if (status.ok()) status = disk_.files->WriteSynced(disk_.folder + "/" + ref.sha256, bytes);
   if (status.ok()) return;
   Log(LogLevel::kWarning, "data set not cached on disk", {{"error", status.ToString()}});
-  disk_.files->Remove(disk_.folder + "/" + ref.sha256).IgnoreError();  // what of it was written takes room
+  disk_.files->Remove(disk_.folder + "/" + ref.sha256).IgnoreError();  // frees the space of a partial file
   MutexLock lock(&mutex_);
   disk_bytes_ -= size;
 }

@@ -1,4 +1,4 @@
-// Reads immutable objects of the store through the coordinator, and proves each against its digest.
+// Reads immutable objects of the store through the coordinator, and checks their digests.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace chainfleet {
 
-// A folder of files named by digest that outlive the process, for data sets. Bounded: once limits::kDiskCacheBytes are
-// in it, nothing is added. Without `files` nothing is kept.
+// A folder for data-set files, named by digest, that outlives the process. At limits::kDiskCacheBytes nothing more is
+// added. Without `files` nothing is cached.
 struct DiskCache {
   FileSystem* files = nullptr;
   std::string folder;
@@ -26,9 +26,8 @@ class ObjectFetcher {
  public:
   ObjectFetcher(CoordinatorPort* port, Executor* executor, RngKey jitter_key, DiskCache disk = {});
 
-  // UNAVAILABLE and DEADLINE_EXCEEDED are repeated limits::kUploadAttempts times with backoff, then returned.
-  // NOT_FOUND. DATA_LOSS: the bytes are not those of `ref.sha256`. `on_disk`: look in the disk cache first, keep them
-  // there after.
+  // Retries UNAVAILABLE and DEADLINE_EXCEEDED limits::kUploadAttempts times with backoff. NOT_FOUND. DATA_LOSS: the
+  // bytes do not have the digest `ref.sha256`. `on_disk`: reads the disk cache first, and adds the object to it.
   void Fetch(const BlobRef& ref, bool on_disk, Done<std::shared_ptr<const std::string>> done);
 
  private:

@@ -13,11 +13,12 @@
 namespace chainfleet {
 namespace {
 
-constexpr int kLoadsAtOnce = 4;  // per shard: enough to hide the way, few enough not to hold all bytes twice
+constexpr int kLoadsAtOnce = 4;  // per shard: enough to hide the latency, few enough not to hold all bytes twice
 
-// Positions count from the first draw of the segments, corrupt ones too: a draw that is left out renumbers no other.
+// Positions count from the first draw of the segments, corrupt ones included, so a skipped draw does not renumber
+// others.
 bool IsAveraged(const ChainDraws& chain, int64_t position) {
-  const int64_t back = chain.skip_draws + chain.num_draws - 1 - position;  // draws that are newer
+  const int64_t back = chain.skip_draws + chain.num_draws - 1 - position;  // number of newer draws
   return position >= chain.skip_draws && back >= 0 && back % std::max<int64_t>(chain.every, 1) == 0;
 }
 
@@ -31,16 +32,16 @@ bool HoldsAveraged(const ChainDraws& chain, const Segment& segment, int64_t begi
 
 int64_t NumRows(const ShardRequest& request) {
   if (request.rows) return request.rows->num_rows;
-  return request.inputs->shape.empty() ? 0 : request.inputs->shape.front();  // the predictor refuses none
+  return request.inputs->shape.empty() ? 0 : request.inputs->shape.front();  // the predictor refuses an empty shape
 }
 
-// CANCELLED means that the shard was cancelled and is not reported. A fetch that was interrupted is a real failure.
+// CANCELLED is reserved for a cancelled shard and is not reported. An interrupted fetch is a real failure.
 absl::Status LoadStatus(const absl::Status& status) {
   if (!absl::IsCancelled(status)) return status;
   return absl::UnavailableError("a fetch was interrupted, ask again: " + std::string(status.message()));
 }
 
-// Flatness is asked instead of predictions, and needs labels or targets; what is corrupted has to be stored rows.
+// Flatness replaces predictions and needs labels or targets. Corruptions apply only to stored rows.
 absl::Status CheckAsked(const ShardRequest& request) {
   const bool rows = request.rows.has_value();
   if (request.corruption && !rows)
@@ -55,12 +56,12 @@ absl::Status CheckAsked(const ShardRequest& request) {
 
 }  // namespace
 
-// Loading is guarded by `mutex_`; once in `ready_`, a shard belongs to the device loop but for `cancelled`.
+// `mutex_` guards loading. A shard in `ready_` belongs to the device loop, except `cancelled`.
 struct ShardServer::Shard {
   ShardRequest request;
   Done<ShardResult> done;
   absl::Duration arrived, loaded;  // monotonic
-  absl::Duration computed;         // time of the device
+  absl::Duration computed;         // time on the device
 
   struct Source {
     const Segment* segment;
@@ -76,9 +77,9 @@ struct ShardServer::Shard {
   bool cancelled = false;
 
   ShardResult result;
-  size_t next_unit = 0;  // of (chain, kind), or of chains
+  size_t next_unit = 0;  // counts (chain, kind) pairs, or chains for a flatness
 
-  std::unique_ptr<PredictionRun> run;     // of rows of a data set, up to next_unit
+  std::unique_ptr<PredictionRun> run;     // over rows of a data set, up to next_unit
   std::unique_ptr<FlatnessRun> flatness;  // of the chain that is measured now
   std::shared_ptr<DeviceRows> device_rows;
 
@@ -140,7 +141,8 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
   if (refused.ok()) {
     MutexLock lock(&mutex_);
     if (shards_.size() < limits::kMaxQueuedShards && shards_.emplace(id, shard).second) {
-      shard->loading = 1;  // the inputs, or nothing: keeps the shard from being ready before all loads are started
+      // counts the inputs (or nothing), so that the shard is not ready before all loads have started
+      shard->loading = 1;
     } else {
       refused =
           absl::ResourceExhaustedError("shard " + std::to_string(id) + ": " + std::to_string(limits::kMaxQueuedShards) +
@@ -191,15 +193,15 @@ void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {
                   {
                     MutexLock lock(&mutex_);
                     if (draws.ok()) source->draws = *draws;
-                    // A committed object that is gone is as lost as a damaged one: the rest is served.
+                    // A committed object that does not exist is as lost as a damaged one. Serve the other draws.
                     if (absl::IsDataLoss(status) || absl::IsNotFound(status)) {
                       shard->result.corrupt_objects.push_back(source->segment->object.name);
                       status = absl::OkStatus();
                     }
-                    shard->load_status.Update(LoadStatus(status));  // another worker may reach them: no more are loaded
+                    shard->load_status.Update(LoadStatus(status));  // load no more: another worker may reach them
                   }
                   LoadMore(shard);
-                  OnLoaded(shard, absl::OkStatus());  // how it went is noted
+                  OnLoaded(shard, absl::OkStatus());  // load_status has the outcome
                 });
   }
 }
@@ -319,7 +321,7 @@ absl::Status ShardServer::StartUnit(Shard* shard) {
   for (int64_t passes = 0; passes < kUnitPasses && shard->next_unit < shard->num_units(); ++shard->next_unit) {
     const size_t chain = shard->next_unit / request.kinds.size();
     DrawStack stack = shard->Stack(chain, request.kinds[shard->next_unit % request.kinds.size()]);
-    if (stack.theta.empty()) continue;  // all corrupt, or a kind the job does not keep
+    if (stack.theta.empty()) continue;  // all corrupt, or a kind that the job does not keep
     passes += NumRows(request) * std::ssize(stack.theta);
     stacks.push_back(std::move(stack));
   }

@@ -22,7 +22,7 @@
 
 namespace chainfleet {
 
-// Predictor::Create on this worker's device, or a fake.
+// Creates a predictor: Predictor::Create on this worker's device, or a fake.
 using PredictorFactory = std::function<absl::StatusOr<std::unique_ptr<Predictor>>(
     std::shared_ptr<const PredictPlan> plan, std::shared_ptr<const std::string> module)>;
 
@@ -30,9 +30,9 @@ using PredictorFactory = std::function<absl::StatusOr<std::unique_ptr<Predictor>
 // Before it is destroyed, executor and port must have stopped calling.
 class ShardServer {
  public:
-  // Rows x draws of a part, which holds up sampling. In smaller ones threads would wait for each other more than work.
+  // Rows x draws of a part. A part delays sampling, but in smaller parts threads would mostly wait for each other.
   static constexpr int64_t kUnitPasses = 1 << 13;
-  // An evaluation's part pauses after so long, or so soon if a prediction waits.
+  // An evaluation's part pauses after kPartTime, or after kLeastPartTime if a prediction waits.
   static constexpr absl::Duration kPartTime = absl::Milliseconds(10), kLeastPartTime = absl::Milliseconds(2);
 
   ShardServer(PredictorFactory factory, DrawCache* draws, InputCache* inputs, Executor* executor, const Clock* clock,
@@ -42,13 +42,11 @@ class ShardServer {
   void SetListener(std::function<void()> on_ready) { on_ready_ = std::move(on_ready); }
 
   // `done` runs once, on the executor. Corrupt segments are left out and named in the result. RESOURCE_EXHAUSTED: the
-  // queue is full. CANCELLED: only by Cancel or CancelAll. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data
-  // could not be fetched. INVALID_ARGUMENT: inputs that do not fit the plan, or requested results that cannot be
-  // combined.
+  // queue is full. CANCELLED: only after Cancel or CancelAll. NOT_FOUND, UNAVAILABLE, DEADLINE_EXCEEDED: draws or data
+  // could not be fetched. INVALID_ARGUMENT: inputs do not fit the plan, or the requested results cannot be combined.
   void Submit(ShardRequest request, Done<ShardResult> done);
 
-  // A running shard ends after its current part. Unknown ids are ignored: the result crossed with the
-  // cancel.
+  // A running shard ends after its current part. Unknown ids are ignored: the shard may just have been answered.
   void Cancel(uint64_t shard_id);
   void CancelAll();
 
@@ -57,11 +55,11 @@ class ShardServer {
   const absl::Status& device_fault() const { return device_fault_; }
 
   enum class Kind { kPrediction, kEvaluation };  // kEvaluation: reads rows of a data set
-  // Runs a part of the first ready shard for which `may` is true: chains and kinds up to kUnitPasses, one at least, of
-  // an evaluation's for kPartTime, or a part of a flatness. Shards go in the order in which they became ready, but
-  // after each part of an evaluation's the predictions that are ready by then go before it, each to its end: a
-  // prediction waits for one part of an evaluation, and an evaluation gets a part between what predictions there are.
-  // Its kind, or nothing if none is ready.
+  // Runs a part of the first ready shard whose kind `may` accepts: at least one chain and kind and at most kUnitPasses;
+  // of an evaluation for kPartTime; or a part of a flatness. Shards run in the order in which they became ready, with
+  // one exception: after each part of an evaluation, the predictions that are ready then run first, each to its end. So
+  // a prediction waits for at most one part of an evaluation, and an evaluation gets a part between groups of
+  // predictions. Returns the shard's kind; nullopt if none is ready.
   std::optional<Kind> ServeOne(const std::function<bool(Kind)>& may = [](Kind) { return true; });
 
  private:
@@ -71,8 +69,8 @@ class ShardServer {
   void LoadDataset(const std::shared_ptr<Shard>& shard);
   void LoadModule(const std::shared_ptr<Shard>& shard);
   void OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status status);
-  // An evaluation's shard that is not done lets all predictions that are ready go first; a flatness, which goes on for
-  // long, all others as well.
+  // An unfinished evaluation shard lets all ready predictions go first. A flatness, which takes long, also lets all
+  // other shards go first.
   void YieldTurn(const std::shared_ptr<Shard>& shard);
   absl::Status RunUnit(Shard* shard);
   absl::Status StartUnit(Shard* shard);
@@ -93,7 +91,7 @@ class ShardServer {
   mutable Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Shard>> shards_ CHAINFLEET_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Shard>> ready_ CHAINFLEET_GUARDED_BY(mutex_);
-  std::atomic<bool> prediction_waits_ = false;  // in `ready_`
+  std::atomic<bool> prediction_waits_ = false;  // a prediction is in `ready_`
 
   absl::Status device_fault_;
   // Networks by job, most recently used first. Only the device loop's thread uses them.

@@ -1,4 +1,4 @@
-// How long the steps of a batch take: the median for the bound on hung steps, the rate for people.
+// Times the steps of a batch: the median bounds hung steps, people read the rate.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace chainfleet {
 
-// The median over the last 31 steps; the rate over as many if they take long, else over 3 s: steps of microseconds come
-// in turns with those of other batches. Not thread-safe.
+// The median covers the last 31 steps. The rate covers 31 steps, or 3 s if these take less: short steps alternate with
+// those of other batches. Not thread-safe.
 class StepTimer {
  public:
-  // A step ran over [began, ended] of the monotonic clock.
+  // Adds a step that ran over [began, ended], monotonic.
   void Add(absl::Duration began, absl::Duration ended) {
     took_[count_ % took_.size()] = ended - began;
     ++count_;
@@ -33,7 +33,7 @@ class StepTimer {
     return *middle;
   }
 
-  // Waiting between steps counts. Zero before the second step.
+  // Includes waiting between steps. Zero before the second step.
   double StepsPerSecond() const {
     if (count_ < 2) return 0;
     const Mark& first = marks_[num_marks_ < kWindow ? 0 : num_marks_ % kWindow];
@@ -50,7 +50,7 @@ class StepTimer {
   size_t size() const { return std::min<uint64_t>(count_, kWindow); }
 
   std::array<absl::Duration, kWindow> took_{};
-  std::array<Mark, kWindow> marks_{};  // where the rate is taken from, a step each
+  std::array<Mark, kWindow> marks_{};  // starts of the rate's window, one step each
   uint64_t num_marks_ = 0, count_ = 0;
   absl::Duration newest_;
 };

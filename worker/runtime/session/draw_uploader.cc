@@ -40,7 +40,7 @@ bool IsOutage(const absl::Status& status) {
          absl::IsInternal(status) || absl::IsUnknown(status);
 }
 
-// The store has other bytes, or has lost those that it took.
+// The store has other bytes, or has lost bytes that it confirmed.
 bool IsStoreFault(const absl::Status& status) {
   return ReasonOf(status) == "BLOB_MISSING" || absl::IsDataLoss(status) || absl::IsAlreadyExists(status);
 }
@@ -137,7 +137,7 @@ void DrawUploader::StartNext(const LeaseRef& lease) {
     flight = std::make_shared<Flight>(lease, lane.number, lane.place, upload.size_bytes(),
                                       Fold(options_.jitter_key, JitterLabel(lease)));
   }
-  // std::function wants copyable tasks: the draws travel behind a shared pointer.
+  // std::function needs copyable tasks, so a shared pointer holds the draws.
   executor_->Schedule([this, flight, upload = std::make_shared<ProgressUpload>(std::move(upload))] {
     if (!IsOpen(*flight)) return;
     flight->encoded = EncodeUpload(flight->place, std::move(*upload));
@@ -190,8 +190,8 @@ void DrawUploader::OnAnswer(const std::shared_ptr<Flight>& flight, const absl::S
 
 void DrawUploader::OnFailure(const std::shared_ptr<Flight>& flight, const absl::Status& status) {
   if (flight->commit_may_have_landed && ReasonOf(status) == "PATH_CONFLICT" && !flight->encoded.commit.segment) {
-    // Only this worker commits under this epoch, and a resume point alone has no index by which the server could know
-    // it again: the conflict is with the call whose answer was lost.
+    // Only this worker commits under this epoch. The server cannot recognise a repeated resume point without a segment,
+    // so the conflict is with the commit whose answer was lost.
     return OnCommitted(flight);
   }
   if (IsOutage(status)) {

@@ -1,4 +1,4 @@
-// Carries draws and resume points to the store: exactly once, in order, one commit in flight per chain.
+// Uploads draws and resume points to the store: exactly once, in order, with one commit in flight per chain.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 
 namespace chainfleet {
 
-// Thread-safe. Bounded in bytes: a full queue refuses, the runner waits, nothing is dropped.
+// Thread-safe. Bounded in bytes: a full queue refuses uploads and the runner waits, so nothing is dropped.
 //
-// Per chain: put the segment's object, put the resume point's object if it is not inline, commit. UNAVAILABLE,
-// DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED (the store is full, or a queue of the server) are repeated with backoff for
-// as long as the chain is held: a commit after the lease's end is still accepted if nobody else was granted the chain.
-// BLOB_MISSING and DATA_LOSS put the object again, limits::kUploadAttempts times. LEASE_FENCED, CHAIN_FINAL,
-// PATH_CONFLICT drop the chain and all that is queued for it. Anything else releases it as FAILED.
+// For each chain: puts the segment's object, puts the resume point's object unless it is inline, then commits.
+// UNAVAILABLE, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED (the store or a queue of the server is full) are retried with
+// backoff as long as the chain is held: a commit after the lease's end is still accepted if the chain was not granted
+// again. BLOB_MISSING and DATA_LOSS put the object again, limits::kUploadAttempts times. LEASE_FENCED, CHAIN_FINAL and
+// PATH_CONFLICT drop the chain and its queued uploads. Other errors release it as FAILED.
 //
 // Before it is destroyed, executor and port must have stopped calling.
 class DrawUploader {
@@ -43,17 +43,17 @@ class DrawUploader {
   // Called after a commit made room. Set once, before any other call.
   void SetRoomListener(std::function<void()> on_room) { on_room_ = std::move(on_room); }
 
-  // Before the first Offer under a lease. `parameters`: the layout of its draws.
+  // Called before the first Offer under a lease. `parameters` is the layout of its draws.
   void Open(const LeasedChain& chain, std::vector<ParameterShape> parameters);
 
-  // True: accepted (moved from), or the chain is no longer open here. False: no room, nothing changed; offer it again.
-  // An empty queue accepts an upload of any size.
+  // True: the upload was accepted (moved from), or the chain is no longer open here. False: there is no room and
+  // nothing changed; offer it again. An empty queue accepts an upload of any size.
   bool Offer(const LeaseRef& lease, ProgressUpload* upload);
 
   // Releases the lease once all its queued uploads are committed.
   void ReleaseAfter(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason);
 
-  // Forgets the chain and what is queued for it.
+  // Forgets the chain and its queued uploads.
   void Drop(const LeaseRef& lease);
 
   int64_t queued_bytes() const;

@@ -1,5 +1,5 @@
-// The chains this worker holds: shared by the session (leases, orders), the device loop (steps) and the uploader
-// (commits). These run on different threads, and none of them waits for another here.
+// The chains that this worker holds. The session (leases, orders), the device loop (steps) and the uploader (commits)
+// share them; they run on different threads and never wait for each other here.
 #pragma once
 
 #include <compare>
@@ -40,9 +40,8 @@ struct Standing {
 
 // Thread-safe; methods take one short lock and do no I/O. Listeners are called outside it.
 //
-// A chain's life: Add (new) -> TakeNew (running) -> MarkEnding -> End | Release | Drop. The epoch of a
-// chain that ended is kept until the coordinator has certainly heard of the end, so a grant that crossed with the end
-// is not accepted again.
+// A chain's life: Add (new) -> TakeNew (running) -> MarkEnding -> End | Release | Drop. The epoch of an ended chain is
+// kept until the coordinator has certainly seen the end, so that a grant that was sent before is not accepted again.
 class HeldChains {
  public:
   explicit HeldChains(const Clock* clock) : clock_(clock) {}
@@ -53,8 +52,8 @@ class HeldChains {
 
   // --- The session.
 
-  // kNew: held from now on; a held chain of a lower epoch is dropped. kRepeat: held under this epoch already, the lease
-  // is not longer for it. kStale: ended here already, or a higher epoch is held.
+  // kNew: held from now on; a held chain of a lower epoch is dropped. kRepeat: held under this epoch already; the lease
+  // is not extended. kStale: ended here already, or a higher epoch is held.
   enum class Added { kNew, kRepeat, kStale };
   Added Add(LeasedChain chain, LeaseDeadline deadline);
   void Renew(const LeaseRef& lease, LeaseDeadline deadline);

@@ -1,4 +1,4 @@
-// Until when a worker may step a chain on the strength of one lease.
+// The time until which a worker may step a chain under one lease.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 namespace chainfleet {
 
-// Counted from before the request that granted or renewed the lease was sent, and ended a margin early: the worker
-// stops before the coordinator may think so, however long the reply was on its way. The margin is limits::kLeaseMargin,
-// a third of very short terms.
+// Counted from before the request that granted or renewed the lease was sent, and shortened by a margin. The worker
+// therefore stops before the coordinator may assume so, however long the reply took. The margin is
+// limits::kLeaseMargin, or a third of very short terms.
 class LeaseDeadline {
  public:
-  // Never good.
+  // Expired from the start.
   LeaseDeadline() = default;
 
   // `sent_at` is Clock::Monotonic() before the request, `ttl` the reply's lease_ttl.
@@ -22,7 +22,7 @@ class LeaseDeadline {
 
   bool IsGood(absl::Duration now) const { return now < ends_at_; }
 
-  // The later of both: a reply that was overtaken never shortens a lease.
+  // Takes the later of both: a delayed reply never shortens a lease.
   void Extend(const LeaseDeadline& other) { ends_at_ = std::max(ends_at_, other.ends_at_); }
 
  private:

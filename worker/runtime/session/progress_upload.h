@@ -14,7 +14,7 @@
 
 namespace chainfleet {
 
-// The resume point stands at `step`, at or after the last draw and before any later one: no worker re-runs a committed
+// The resume point is at or after the last draw and before any later one, so no worker re-runs a committed
 // draw.
 struct ProgressUpload {
   // Until it is encoded, resume_point.inline_bytes holds the whole state, however large, and there is no segment.
@@ -27,7 +27,7 @@ struct ProgressUpload {
   int64_t size_bytes() const;  // of the draws or of everything sent
 };
 
-// Where the next segment of a chain goes: what the committed ones before it fix.
+// The place of a chain's next segment, fixed by the committed ones before it.
 struct SegmentPlace {
   std::string store_incarnation;
   LeaseRef lease;
@@ -37,7 +37,7 @@ struct SegmentPlace {
   DigestHex parent_digest;
 };
 
-// Encodes and digests: as much work as the draws are long, so off the device's thread.
+// Encodes and digests. The work grows with the draws, so do not call it on the device's thread.
 ProgressUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload);
 
 }  // namespace chainfleet

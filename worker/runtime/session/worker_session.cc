@@ -8,16 +8,16 @@
 namespace chainfleet {
 namespace {
 
-// A call without an answer for so long is held by the server: news for it goes in a second one.
+// If a call has no answer after this time, the server holds it, and news is sent in a second call.
 constexpr absl::Duration kHeldAfter = absl::Milliseconds(50);
 constexpr int kMaxCallsInFlight = 2;
 
-// A broken or hostile next_sync_in neither floods the server nor starves the leases.
+// A broken or hostile next_sync_in must neither flood the server nor starve the leases.
 absl::Duration Bounded(absl::Duration interval) {
   return std::clamp(interval, absl::Milliseconds(20), absl::Duration(limits::kLeaseTtl));
 }
 
-// Nothing that time would mend: the worker ends instead of asking again.
+// True if no retry can succeed: the worker ends.
 bool IsRefusal(const absl::Status& status) {
   return ReasonOf(status) == "VERSION_MISMATCH" || absl::IsUnauthenticated(status) ||
          absl::IsPermissionDenied(status) || absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
@@ -119,11 +119,11 @@ void WorkerSession::RunOnce() {
     MutexLock lock(&mutex_);
     request.store_incarnation = store_incarnation_;
     request.draining = drains();
-    // With leases at stake a lost call must leave time for two more.
+    // While leases are held, a lost call must leave time for two more.
     deadline = lease_ttl_ / 3 * (report.chains.empty() ? 2 : 1);
     newest_call_ = std::max(newest_call_, report.number);
   }
-  if (request.draining) held_->OrderHandBackAll();  // again: a grant may have crossed with Drain
+  if (request.draining) held_->OrderHandBackAll();  // again: a grant may have been sent before Drain arrived
   const absl::Duration sent_at = clock_->Monotonic();
   port_->Synchronize(request, deadline, [this, report, sent_at](const absl::StatusOr<SynchronizeReply>& reply) {
     OnReply(report, sent_at, reply);
@@ -154,7 +154,7 @@ void WorkerSession::OnReply(const HeldChains::Report& report, absl::Duration sen
     reconnected = !std::exchange(connected_, true);
     backoff_.Reset();
     lease_ttl_ = reply->lease_ttl;
-    // New grants are listed at once, which is their receipt.
+    // New grants are reported at once, which confirms their receipt.
     if (EndCall(report.number)) {
       ScheduleAfter(again_ || took_grants ? absl::ZeroDuration() : Bounded(reply->next_sync_in));
     }
@@ -180,12 +180,12 @@ void WorkerSession::OnFailure(uint64_t call, const absl::Status& status) {
     if (refused) {
       status_ = status;
     } else {
-      // A server that is back gives every lease a term: who waited longest must be in time to renew.
+      // A server that is back gives every lease a full term: the worker with the longest backoff must renew within it.
       const double share = absl::FDivDuration(lease_ttl_ / 6, limits::kRetryMax);
       ScheduleAfter(backoff_.Next() * std::min(share, 1.0));
     }
   }
-  if (first && !refused && !absl::IsCancelled(status)) {  // cancelled by our own end
+  if (first && !refused && !absl::IsCancelled(status)) {  // cancelled by our own shutdown
     Log(LogLevel::kWarning, "server unreachable, retrying",
         {{"worker", options_.worker}, {"error", status.ToString()}});
   }
@@ -210,7 +210,7 @@ bool WorkerSession::TakeIdentity(const SynchronizeReply& reply) {
   return true;
 }
 
-// A coordinator that takes over has not heard of the order: the next call, at once, says that this worker drains.
+// A coordinator that takes over does not know the order. The next call, at once, tells it that this worker drains.
 void WorkerSession::TakeDrainOrder() {
   {
     MutexLock lock(&mutex_);
@@ -224,7 +224,7 @@ void WorkerSession::TakeDrainOrder() {
 
 void WorkerSession::ApplyLeases(const HeldChains::Report& report, absl::Duration sent_at,
                                 const SynchronizeReply& reply) {
-  // `keep` names chains; the epochs meant are those this very call listed.
+  // `keep` names chains only; it means the epochs that this call listed.
   std::map<ChainId, int64_t> listed;
   for (const HeldChain& chain : report.chains) listed[chain.chain] = chain.lease_epoch;
   bool dropped = false;
@@ -247,8 +247,8 @@ void WorkerSession::ApplyLeases(const HeldChains::Report& report, absl::Duration
     uploader_->Drop(lease);
     dropped |= held_->Drop(lease);
   }
-  // The call in flight then may be held for longer, so that the device loop is looked at by a call of its own. It is
-  // ordered once: a due time stays in place after it has passed, and every reply would order the next call at once.
+  // The server may hold the call in flight for longer, so schedule a call of its own to check the device loop. Only
+  // once: the due time stays set after it has passed, and every reply would otherwise send the next call at once.
   const std::optional<absl::Duration> due = held_->loop_due();
   if (dropped && due) {
     executor_->ScheduleAfter(*due - clock_->Monotonic(), [this] { Wake(); });

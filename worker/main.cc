@@ -1,4 +1,4 @@
-// chainfleet-worker: parses its flags, runs a Worker until a signal, ends in order.
+// chainfleet-worker: parses its flags, runs a Worker until a signal, shuts down in order.
 #include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -114,25 +114,26 @@ int Fail(const absl::Status& status, int exit_status = kFailed) {
   return exit_status;
 }
 
-// Blocked in every thread from the start: only WaitForSignal sees them. SIGUSR1 is this process's word to itself.
+// Blocked in every thread from the start, so that only WaitForSignal receives them. The process sends SIGUSR1 to
+// itself.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);  // a closed terminal is no reason to end
+  signal(SIGHUP, SIG_IGN);  // a closed terminal must not end the worker
   return signals;
 }
 
-// The number of the next signal, or 0 when `timeout` has passed.
+// Returns the next signal's number, or 0 after `timeout`.
 int WaitForSignal(const sigset_t& signals, absl::Duration timeout) {
   const timespec limit = absl::ToTimespec(std::max(timeout, absl::ZeroDuration()));
   return std::max(sigtimedwait(&signals, nullptr, &limit), 0);
 }
 
-// Until the worker is refused, or a signal and the drain that follows. Returns the exit status; without a clean end the
-// process goes at once, since a step that hangs cannot be joined.
+// Runs until the worker is refused, or until a signal and the drain after it. Returns the exit status. Without a clean
+// end the process exits at once, because a hanging step cannot be joined.
 int RunUntilSignal(Worker* worker, const sigset_t& signals) {
   WorkerSession& session = worker->session();
   const SystemClock clock;
@@ -158,7 +159,7 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
   }
 }
 
-// A GPU that is given by its name becomes the only one that CUDA will show this process.
+// Makes a GPU that is given by name the only one that CUDA shows to this process.
 void ShowNamedGpu(WorkerOptions* options) {
   if (!IsGpuName(options->device)) return;
   setenv("CUDA_VISIBLE_DEVICES", options->device.c_str(), 1);

@@ -61,7 +61,7 @@ bool WriteAll(int fd, const std::string& bytes) {
   return true;
 }
 
-// All that a file holds; empty if it cannot be read.
+// Reads a whole file; empty if it cannot be read.
 std::string ReadAll(int fd) {
   struct stat file;
   if (fstat(fd, &file) != 0) return "";
@@ -75,7 +75,7 @@ std::string ReadAll(int fd) {
   return bytes;
 }
 
-// Reads until the other end is closed, at most kMaxReply bytes; none if that takes longer than kCheckTime.
+// Reads until the other end is closed, at most kMaxReply bytes; nullopt if that takes longer than kCheckTime.
 std::optional<std::string> ReadReply(int fd) {
   const SystemClock clock;
   const absl::Duration until = clock.Monotonic() + kCheckTime;
@@ -92,7 +92,7 @@ std::optional<std::string> ReadReply(int fd) {
   }
 }
 
-// Starts this program with `input` and `output` and nothing else of this process: no token, no other descriptor.
+// Starts this program with only `input` and `output`: no token, no other descriptor.
 absl::StatusOr<pid_t> Spawn(int input, int output) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -124,7 +124,7 @@ void Limit(int resource, rlim_t most) {
   setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-// Limits this process for good. Files that are open stay open.
+// Limits this process permanently. Open files stay open.
 void GiveUpRights() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   Limit(RLIMIT_CORE, 0);

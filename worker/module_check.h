@@ -1,5 +1,5 @@
-// A user's TorchScript file is looked at in a process of its own before the worker touches it: whoever finds a way to
-// run code while a file is read finds no token there, and no file can be opened.
+// Checks a user's TorchScript file in a separate process before the worker uses it. Code that exploits the reader finds
+// no token in that process and cannot open files.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace chainfleet {
 
-// The only argument of this program in such a process.
+// The only argument of this program in that process.
 inline constexpr char kCheckModule[] = "--check-module";
 
-// Runs this program as such a process over `bytes`; takes a second, and a minute at most. INVALID_ARGUMENT as
-// CheckScript, and if the process dies or takes too long; RESOURCE_EXHAUSTED if there can be none. Thread-safe.
+// Runs this program as that process on `bytes`. Takes about a second, at most a minute. INVALID_ARGUMENT as for
+// CheckScript, and if the process dies or takes too long. RESOURCE_EXHAUSTED: the process cannot be created.
+// Thread-safe.
 absl::Status CheckModuleApart(const std::string& bytes);
 
-// The work of that process: reads the file from its standard input, gives up all rights that it can, checks, and says
-// on its standard output what is wrong. Returns its exit status, 0 if nothing is.
+// The main function of that process: reads the file from standard input, drops all rights that it can, checks the file,
+// and writes the error to standard output. Returns the exit status, 0 if the file is valid.
 int CheckModuleOfInput();
 
 }  // namespace chainfleet

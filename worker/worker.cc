@@ -21,7 +21,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int kIoThreads = 2;     // encode, hash, decode, disk; the network has gRPC's own
+constexpr int kIoThreads = 2;     // encode, hash, decode, disk; gRPC has its own network threads
 constexpr int kPutThreads = 4;    // wait for S3
 constexpr int kCheckThreads = 1;  // wait for checks of modules
 
@@ -31,8 +31,7 @@ DiskCache Disk(const WorkerOptions& options) {
   return options.cache_directory.empty() ? DiskCache{} : DiskCache{RealFileSystem(), options.cache_directory};
 }
 
-// Free memory of the GPU, less a tenth: data sets, draws of predictions and libraries take memory that belongs to
-// no chain. 0: unknown.
+// Free memory of the GPU less a tenth, which data sets, prediction draws and libraries take. 0 if unknown.
 int64_t GpuMemoryBytes(const std::string& device) {
   const absl::StatusOr<Device> parsed = ParseDevice(device);
   const absl::StatusOr<int64_t> free = parsed.ok() ? FreeDeviceBytes(*parsed) : parsed.status();
@@ -52,7 +51,7 @@ DeviceReport Report(const WorkerOptions& options) {
 
 std::string Host(const WorkerOptions& options) { return options.host.empty() ? HostName() : options.host; }
 
-// Where Prometheus reaches what it serves; empty: nowhere. 0.0.0.0 and [::] become the name of this host.
+// Serves the metrics and returns the address for Prometheus, "" for none. 0.0.0.0 and [::] become this host's name.
 absl::StatusOr<std::string> ServeMetrics(const WorkerOptions& options, MetricsRegistry* metrics) {
   if (options.metrics_port == 0) return "";
   const std::string& host = options.metrics_listen;
@@ -126,7 +125,7 @@ void Worker::Listen() {
   });
 }
 
-// Without them the worker runs as well: it only says why there are no such gauges.
+// A missing library is not an error: the worker logs why these gauges are absent.
 void Worker::WatchGpus(const WorkerOptions& options) {
   int index = 0;
   const bool on_gpu = absl::SimpleAtoi(options.device.substr(options.device.find(':') + 1), &index);

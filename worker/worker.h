@@ -1,5 +1,5 @@
-// The composition root of chainfleet-worker: makes everything of the lower floors, steps the device on a thread of its
-// own, and takes it all down in order.
+// The composition root of chainfleet-worker: creates everything of the lower floors, steps the device on its own
+// thread, and shuts down in order.
 #pragma once
 
 #include <functional>
@@ -27,36 +27,36 @@ namespace chainfleet {
 
 struct WorkerOptions {
   std::string server = "127.0.0.1:7400";
-  std::string token;            // empty: the server wants none
+  std::string token;            // empty: none is sent
   std::string id;               // unique in the fleet; empty: host name and process id
-  std::string host;             // by which chains are spread; empty: host name
+  std::string host;             // chains are spread by it; empty: host name
   std::string device = "cpu";   // or cuda:N
-  std::string cache_directory;  // data sets between runs; empty: in memory only
-  int threads = 1;              // of the CPU's kernels
-  int chain_slots = 0;          // chains to hold at once; 0: 16 on a CPU, 64 on a GPU
-  double memory_gib = 0;        // of the device for chains; 0: HostMemoryBytes on a CPU, 9/10 of what a GPU has free
-  double serve_share = 0.5;     // of the device for predictions while chains run
-  int64_t draw_cache_mib = limits::kDrawCacheBytes / limits::kMiB;  // of memory for draws between predictions
+  std::string cache_directory;  // keeps data sets between runs; empty: memory only
+  int threads = 1;              // for the CPU's kernels
+  int chain_slots = 0;          // chains held at once; 0: 16 on a CPU, 64 on a GPU
+  double memory_gib = 0;        // for chains on the device; 0: HostMemoryBytes on a CPU, 9/10 of a GPU's free memory
+  double serve_share = 0.5;     // share of the device for predictions while chains run
+  int64_t draw_cache_mib = limits::kDrawCacheBytes / limits::kMiB;  // memory for draws between predictions
   static constexpr int kFreePort = -1;
-  int metrics_port = 0;                      // 0: none; kFreePort: the server hears which
+  int metrics_port = 0;                      // 0: none; kFreePort: any, reported to the server
   std::string metrics_listen = "127.0.0.1";  // the address of that port
-  std::string nvml;       // library that tells of GPUs; empty: NVIDIA's own, and only if the device is a GPU
-  std::string ca_bundle;  // of trusted certificates of S3; empty: the system's
+  std::string nvml;       // library for GPU readings; empty: NVIDIA's own, only if the device is a GPU
+  std::string ca_bundle;  // trusted certificates of S3; empty: the system's
 };
 
-// At most one in a process: the device is the process's.
+// At most one in a process, because the process owns the device.
 class Worker final : private RuntimeObserver {
  public:
-  // Takes the device and the metrics port; calls nobody yet. INVALID_ARGUMENT, FAILED_PRECONDITION or NOT_FOUND from
+  // Takes the device and the metrics port; makes no calls yet. INVALID_ARGUMENT, FAILED_PRECONDITION or NOT_FOUND from
   // InitializeDevice; ALREADY_EXISTS / PORT_TAKEN.
   static absl::StatusOr<std::unique_ptr<Worker>> Create(const WorkerOptions& options);
 
-  // Stops the step that runs at its end, then network and disk. Chains that were not handed back before
-  // (session().Drain()) wait for their leases to end.
+  // Waits for the end of the running step, then stops network and disk. Chains that were not handed back before
+  // (session().Drain()) wait until their leases expire.
   ~Worker() override;
 
-  // Begins to call the server and to step what it grants. `on_change` runs on any thread, whenever session()'s status()
-  // or drained() may be another.
+  // Begins to call the server and to step granted chains. `on_change` runs on any thread whenever session()'s status()
+  // or drained() may have changed.
   void Start(std::function<void()> on_change);
 
   WorkerSession& session() { return session_; }
@@ -80,7 +80,7 @@ class Worker final : private RuntimeObserver {
   SystemClock clock_;
   MetricsRegistry metrics_;
   WorkerMetrics counters_;
-  const absl::StatusOr<std::string> metrics_address_;  // where others reach it; empty: not served
+  const absl::StatusOr<std::string> metrics_address_;  // address at which others reach it; empty: not served
   std::unique_ptr<GpuProbe> gpus_;
   const std::string id_, incarnation_;
   const RngKey jitter_;

@@ -44,7 +44,7 @@ bool CoordinatorClient::stopped() {
 
 bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline) {
   SendToken(context, options_.token);
-  // A span, which gRPC counts on its monotonic clock: a stepped calendar ends no call.
+  // A time span, which gRPC measures with its monotonic clock: a change of the wall clock ends no call.
   context->set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(deadline), GPR_TIMESPAN));
   MutexLock lock(&mutex_);
   if (!stopped_) calls_.insert(context);
@@ -71,15 +71,15 @@ class CoordinatorClient::Call : public Reactor {
   v1::WorkerService::Stub::async_interface* control() const { return client_->lines_.stub(line_, 0)->async(); }
   v1::WorkerService::Stub::async_interface* blobs() const { return client_->lines_.stub(line_, 1)->async(); }
 
-  // False: this is gone.
+  // False: this object is deleted.
   bool Begin(absl::Duration deadline) {
     if (client_->Enter(&context_, deadline)) return true;
     delete this;
     return false;
   }
 
-  // The last word of OnDone. A context holds its channel; were it the last to do so, the channel would end on a thread
-  // of its own and wait for itself: so the client hears of the end only when the context is gone.
+  // Ends OnDone. A context holds its channel. If it held the last reference, the channel would end on its own thread
+  // and wait for itself, so the client is told only after the context is destroyed.
   void End() {
     CoordinatorClient* const client = client_;
     client->Leave(&context_);
@@ -215,7 +215,7 @@ class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::Pu
   }
 
   void OnWriteDone(bool ok) override {
-    if (!ok) return;  // the server has answered already: OnDone has its word
+    if (!ok) return;  // the server has answered already: OnDone has its status
     if (sent_ == bytes_->size()) {
       StartWritesDone();
       return;

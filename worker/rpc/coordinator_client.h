@@ -21,8 +21,8 @@ namespace chainfleet {
 class CoordinatorClient final : public CoordinatorPort {
  public:
   struct Options {
-    std::string address;  // of the server; a comma list of several coordinators
-    std::string token;    // of the bearer; empty: none is sent
+    std::string address;  // of the server; comma-separated for several coordinators
+    std::string token;    // bearer token; empty: none is sent
     // The session id sent with calls about chains and objects; empty: none.
     std::string worker = {}, incarnation = {};
   };
@@ -31,8 +31,8 @@ class CoordinatorClient final : public CoordinatorPort {
   // Calls Stop unless it was called.
   ~CoordinatorClient() override;
 
-  // Cancels what is in flight and waits until each `done` has run; the `done` of later calls never runs. For the end of
-  // the process: stop, end the executor, then destroy the rest in any order.
+  // Cancels calls in flight and waits until each `done` has run; the `done` of later calls never runs. At the end of
+  // the process: call Stop, end the executor, then destroy the rest in any order.
   void Stop();
 
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kCreated = 200, kExists = 412, kFull = 507;
 
-// The signature stays out of logs: anyone who has it may put the object.
+// Keep the signature out of logs: anyone who has it may put the object.
 std::string WithoutQuery(const std::string& url) { return url.substr(0, url.find('?')); }
 
 }  // namespace
@@ -45,7 +45,7 @@ absl::Status DirectUploads::Put(const SignedUpload& upload, const BlobRef& ref, 
                                                             .stall_timeout = limits::kS3Timeout,
                                                             .timeout = limits::UploadTimeout(ref.size_bytes)});
   if (!reply.ok()) return absl::UnavailableError(absl::StrCat("S3 at ", where, ": ", reply.status().message()));
-  // The name has the digest: what is there is what an attempt without an answer has put.
+  // The name has the digest, so an existing object was put by an attempt whose answer was lost.
   if (reply->code / 100 == kCreated / 100 || reply->code == kExists) return absl::OkStatus();
   const S3Error error = ReadS3Error(reply->body);
   const std::string message =

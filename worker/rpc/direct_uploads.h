@@ -1,4 +1,4 @@
-// A CoordinatorPort whose objects go straight into S3, by requests that the server signs.
+// A CoordinatorPort that puts objects directly into S3, with requests that the server signs.
 #pragma once
 
 #include <atomic>
@@ -14,14 +14,14 @@
 
 namespace chainfleet {
 
-// Thread-safe. What the server does not sign (its objects are in a folder, it is told to, or is an older one) goes
-// through it. Each attempt has a signature of its own, so an expired one needs no more than the next attempt.
+// Thread-safe. Objects that the server does not sign go through the server: its objects are in a folder, signing is
+// disabled, or it is an older server. Each attempt is signed anew, so an expired signature only needs the next attempt.
 class DirectUploads final : public CoordinatorPort {
  public:
   using Sign =
       std::function<void(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done)>;
 
-  // `executor` runs the puts, which block. All outlive this.
+  // `executor` runs the puts, which block. All arguments outlive this object.
   DirectUploads(CoordinatorPort* server, Sign sign, HttpTransport* transport, Executor* executor)
       : server_(server), sign_(std::move(sign)), transport_(transport), executor_(executor) {}
 
@@ -31,8 +31,8 @@ class DirectUploads final : public CoordinatorPort {
   void CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) override {
     server_->CommitProgress(commit, std::move(done));
   }
-  // S3 itself holds the bytes against their digest, or leaves that to the first reader. DATA_LOSS: they arrived wrong.
-  // RESOURCE_EXHAUSTED / DISK_FULL. UNAVAILABLE, in S3's words: all else.
+  // S3 compares the bytes with their digest, or leaves that to the first reader. DATA_LOSS: the bytes were damaged in
+  // transit. RESOURCE_EXHAUSTED / DISK_FULL. UNAVAILABLE, with S3's message: other errors.
   void PutBlob(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, std::shared_ptr<const std::string> bytes,
                Done<bool> done) override;
   void GetBlob(const BlobRef& ref, Done<std::shared_ptr<const std::string>> done) override {

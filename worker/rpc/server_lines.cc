@@ -15,7 +15,7 @@ ServerLines::ServerLines(const std::string& addresses, const std::vector<std::st
 }
 
 void ServerLines::Ended(size_t line, absl::StatusCode code) {
-  // A leader that was frozen or cut off lets calls run into their deadline. Of those on this line the first moves on.
+  // Calls to a frozen or disconnected leader end at their deadline. Only the first of them changes the address.
   const bool gone = code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded;
   if (gone) current_.compare_exchange_strong(line, (line + 1) % stubs_.size());
 }

@@ -1,4 +1,4 @@
-// The coordinators of a fleet as a worker sees them: several addresses, of which one leads.
+// The coordinators of a fleet as a worker sees them: several addresses, one of which leads.
 #pragma once
 
 #include <atomic>
@@ -11,18 +11,18 @@
 
 namespace chainfleet {
 
-// A connection to each address of a comma list "HOST:PORT,HOST:PORT"; only the one in use is dialled. Thread-safe.
+// One connection to each address of a list "HOST:PORT,HOST:PORT"; only the current one is dialled. Thread-safe.
 class ServerLines {
  public:
-  // `purposes`: a connection of its own for each, see DialServer.
+  // `purposes`: each has its own connection, see DialServer.
   ServerLines(const std::string& addresses, const std::vector<std::string>& purposes);
 
   // The line for the next call.
   size_t current() const { return current_; }
   v1::WorkerService::Stub* stub(size_t line, size_t purpose) const { return stubs_[line][purpose].get(); }
 
-  // How a call on `line` ended: after UNAVAILABLE (a standby, a server that is gone) or DEADLINE_EXCEEDED (a silent
-  // one) later calls take the next address.
+  // Reports how a call on `line` ended. After UNAVAILABLE (a standby, or no server) or DEADLINE_EXCEEDED (no answer)
+  // later calls use the next address.
   void Ended(size_t line, absl::StatusCode code);
 
  private:

@@ -10,7 +10,7 @@ namespace chainfleet {
 
 std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std::string& purpose) {
   grpc::ChannelArguments arguments;
-  // Channels with equal arguments share one connection: a private one keeps them apart.
+  // Channels with equal arguments share one connection; this private argument separates them.
   arguments.SetString("chainfleet.purpose", purpose);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);

@@ -9,8 +9,8 @@
 
 namespace chainfleet {
 
-// A connection of its own per `purpose` ("control", "blobs", "shards"): big streams never delay a heartbeat. Keepalive
-// 20 s with 10 s to answer; reconnects within 2 s. Connects in the background.
+// Opens one connection per `purpose` ("control", "blobs", "shards"), so that big streams never delay a heartbeat.
+// Keepalive after 20 s, with 10 s to answer; reconnects within 2 s. Connects in the background.
 std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std::string& purpose);
 
 // Adds "authorization: Bearer `token`" to a call; nothing for an empty token.

@@ -11,7 +11,7 @@
 namespace chainfleet {
 namespace {
 
-// The part of nvml.h that is called here: its binary interface is stable.
+// The part of nvml.h that is used here; its binary interface is stable.
 using NvmlDevice = void*;
 struct NvmlUtilization {
   unsigned gpu, memory;  // percent
@@ -80,7 +80,7 @@ std::vector<GpuReading> GpuProbe::Read() {
   std::vector<GpuReading> readings;
   for (const int index : devices_) {
     NvmlDevice device = nullptr;
-    if (library_->device(static_cast<unsigned>(index), &device) != kNvmlSuccess) continue;  // it fell off its bus
+    if (library_->device(static_cast<unsigned>(index), &device) != kNvmlSuccess) continue;  // the device was lost
     GpuReading& reading = readings.emplace_back();
     reading.index = index;
     NvmlUtilization busy{};

@@ -23,16 +23,16 @@ struct GpuReading {
   std::optional<double> power_watts;
 };
 
-// The driver's number of the device that CUDA calls `index` when CUDA_VISIBLE_DEVICES is `visible` (empty: not set).
-// Nothing if that names it by other than a number, or hides it. The driver counts in the order of the bus, CUDA does so
-// where CUDA_DEVICE_ORDER is PCI_BUS_ID or all GPUs are alike.
+// The driver's number of the device that CUDA calls `index` while CUDA_VISIBLE_DEVICES is `visible` (empty: not set).
+// nullopt if `visible` hides the device or does not name it by number. The driver counts in bus order; so does CUDA if
+// CUDA_DEVICE_ORDER is PCI_BUS_ID or all GPUs are of one model.
 std::optional<int> DriverIndex(int index, const std::string& visible);
 
 // Not thread-safe.
 class GpuProbe {
  public:
-  // `library`: kNvmlLibrary or a path. `device`: the one to look at, in the driver's order; none: all of the host.
-  // NOT_FOUND: it cannot be loaded, lacks a function, or finds no driver; the message says which.
+  // `library`: kNvmlLibrary or a path. `device`: the device to read, in the driver's order; nullopt: all of the host.
+  // NOT_FOUND: the library cannot be loaded, lacks a function, or finds no driver; the message says which.
   static absl::StatusOr<std::unique_ptr<GpuProbe>> Open(const std::string& library, std::optional<int> device);
   ~GpuProbe();
 

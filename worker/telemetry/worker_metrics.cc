@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// From the step of a 10-parameter potential to that of a large network.
+// Covers a step of a 10-parameter potential to one of a large network.
 std::vector<double> DurationBounds() {
   std::vector<double> bounds;
   for (double bound = 2e-5; bound < 100; bound *= 2.5) bounds.push_back(bound);
@@ -64,7 +64,7 @@ struct WorkerMetrics::Steps {
     seconds.ObserveCounted(counts, nanoseconds.Take() * 1e-9);
   }
 
-  // One thread adds, others read. Plain stores suffice: atomic additions to a histogram and four counters take 0.1 us.
+  // One thread adds, others read. Plain stores suffice; atomic additions to a histogram and four counters take 0.1 us.
   class Tally {
    public:
     void Add(int64_t n) { sum_.store(sum_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// The worker's metrics: the only place of the worker that names one.
+// The worker's metrics. Only this class names them.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ class WorkerMetrics {
   // `device_kind`: "cpu" or "cuda".
   WorkerMetrics(MetricsRegistry* registry, const std::string& device_kind);
 
-  // By one thread at a time. Added up until the next scrape: a step of a small potential takes 2 us.
+  // Called by one thread at a time. Sums until the next scrape, because a step of a small potential takes only 2 us.
   void AddStep(const StepCounts& step);
   void AddCommit(int64_t draws, int64_t bytes);
   void AddShardUnit(absl::Duration took);
-  // A shard that was answered, by what took its time.
+  // Counts an answered shard with its times.
   void AddShard(absl::Duration load, absl::Duration wait, absl::Duration compute);
   void ShowDrawCache(const DrawCacheCounts& counts);
   void SetChains(int chains) { chains_.Set(chains); }

@@ -50,7 +50,7 @@ absl::Status InitializeDevice(const std::string& device, int num_threads) {
   if (parsed.is_cuda()) CHAINFLEET_RETURN_IF_ERROR(Annotate(LoadCudaModule(), "device " + device));
   at::set_num_threads(num_threads);
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(parsed));
-  // float32 means float32, and an algorithm is never chosen by a timing at run time.
+  // float32 means float32, and a run-time timing never chooses an algorithm.
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setBenchmarkCuDNN(false);

@@ -1,4 +1,4 @@
-// Where a batch lives: the CPU, or one GPU of this host.
+// The device of a batch: the CPU, or one GPU of this host.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@ struct Device {
 // "cpu" or "cuda:N". INVALID_ARGUMENT for anything else.
 absl::StatusOr<Device> ParseDevice(const std::string& text);
 
-// Whether `text` names one GPU, or one part of a GPU, of any host: GPU-<uuid> or MIG-<uuid>, as `nvidia-smi -L` writes
-// them. CUDA shows a process that GPU alone, as cuda:0, if CUDA_VISIBLE_DEVICES has the name before the CUDA module is
-// loaded.
+// True if `text` names one GPU, or one part of a GPU, of any host: GPU-<uuid> or MIG-<uuid>, as `nvidia-smi -L` prints
+// them. If CUDA_VISIBLE_DEVICES has the name before the CUDA module is loaded, CUDA shows only that GPU to the process,
+// as cuda:0.
 bool IsGpuName(const std::string& text);
 
-// OK, or FAILED_PRECONDITION / NO_DEVICE if this process cannot use the GPU.
+// FAILED_PRECONDITION / NO_DEVICE if this process cannot use the GPU.
 absl::Status CheckDeviceIsThere(Device device);
 
-// Loads libchainfleet_cuda.so (before the first torch call of the process) if `device` is "cuda:N" and checks that the
-// GPU is there; sets torch's thread count. Once, at the start of main. FAILED_PRECONDITION / NO_DEVICE says what is
-// missing.
+// If `device` is "cuda:N", loads libchainfleet_cuda.so (before the first torch call of the process) and checks that the
+// GPU exists. Sets torch's thread count. Called once, at the start of main. FAILED_PRECONDITION / NO_DEVICE says what
+// is missing.
 absl::Status InitializeDevice(const std::string& device, int num_threads);
 
 }  // namespace chainfleet

@@ -1,4 +1,5 @@
-// Memory of a GPU, as the device and LibTorch's allocator count it. On a CPU all numbers are 0 and nothing is released.
+// Memory of a GPU, as counted by the device and by LibTorch's allocator. On a CPU all numbers are 0 and nothing is
+// released.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,13 @@
 
 namespace chainfleet {
 
-// That no process uses now.
+// Bytes that no process uses now.
 absl::StatusOr<int64_t> FreeDeviceBytes(Device device);
 
-// Gives the memory that LibTorch's allocator keeps for later back to the GPUs of this process.
+// Returns the memory that LibTorch's allocator caches to the GPUs of this process.
 void ReleaseCachedMemory();
 
-// Measures the memory that a piece of work takes beyond what is there when it ends. Throws as LibTorch does.
+// Measures the peak memory of a piece of work beyond the memory in use at its end. Throws as LibTorch does.
 class WorkMemory {
  public:
   explicit WorkMemory(Device device);

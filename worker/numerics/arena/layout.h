@@ -1,8 +1,8 @@
-// Where the parameters of one chain lie in a row of a ThetaArena.
+// The positions of one chain's parameters in a row of a ThetaArena.
 //
-// Two positions: p counts parameters in layout order without padding (it addresses random numbers, draws and resume
-// points); the padded position addresses the row, where every tensor starts on 64 bytes. Padding is never a parameter
-// and stays zero.
+// There are two positions. p counts parameters in layout order without padding; it addresses random numbers, draws and
+// resume points. The padded position addresses the row, in which every tensor starts on 64 bytes. Padding is never a
+// parameter and stays zero.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ class Layout {
   const std::vector<ParameterShape>& parameters() const { return parameters_; }
   const std::vector<TensorSpan>& spans() const { return spans_; }  // one per parameter tensor, same order
   int64_t num_parameters() const { return num_parameters_; }       // D, without padding
-  int64_t row_stride() const { return row_stride_; }               // floats of a row, padding included
+  int64_t row_stride() const { return row_stride_; }               // floats of a row, with padding
 
-  // Copies D parameters from a padded row on the host into `flat`, and back (padding is left alone).
+  // Copies D parameters from a padded row on the host into `flat`, and back. Unpack leaves padding unchanged.
   void Pack(const float* row, float* flat) const;
   void Unpack(const float* flat, float* row) const;
 

@@ -1,4 +1,4 @@
-// The precision of products and convolutions on a GPU, for as long as a job's batch is at work.
+// Sets the precision of products and convolutions on a GPU while a job's batch runs.
 #pragma once
 
 #include "core/domain/job_spec.h"
@@ -6,8 +6,9 @@
 
 namespace chainfleet {
 
-// While it lives, LibTorch multiplies on GPUs as `precision` says; before and after, in float32. The setting is the
-// process's: one at a time, which one thread for all batches and predictions of a process gives. Nothing on a CPU.
+// During its life LibTorch multiplies on GPUs with `precision`; before and after, in float32. The setting belongs to
+// the process, so only one scope may exist at a time: one thread runs all batches and predictions of a process. No
+// effect on a CPU.
 class PrecisionScope {
  public:
   PrecisionScope(Precision precision, Device device);

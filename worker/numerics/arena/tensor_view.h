@@ -1,4 +1,4 @@
-// A device as LibTorch names it, host memory on a device, and at::Tensor views of an arena's memory: no copy, no
+// LibTorch's name of a device, host memory on a device, and at::Tensor views of an arena's memory: no copy, no
 // ownership, valid until rows are added to the arena.
 #pragma once
 
@@ -10,8 +10,8 @@ namespace chainfleet {
 
 at::Device TorchDevice(Device device);
 
-// Host memory as a tensor on `device`; on a CPU it is that memory. The host does not wait for a GPU: the copy that a
-// GPU reads is pinned, and LibTorch keeps it for as long.
+// Host memory as a tensor on `device`; on a CPU the tensor is that memory. The host does not wait for a GPU: the copy
+// that the GPU reads is pinned, and LibTorch keeps it until it was read.
 at::Tensor Uploaded(const int64_t* values, at::IntArrayRef sizes, at::Device device);
 at::Tensor Uploaded(const float* values, at::IntArrayRef sizes, at::Device device);
 at::Tensor Uploaded(const double* values, at::IntArrayRef sizes, at::Device device);

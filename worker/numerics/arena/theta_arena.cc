@@ -14,7 +14,7 @@ ThetaArena::ThetaArena(std::shared_ptr<const Layout> layout, Device device)
     : layout_(std::move(layout)), device_(device) {}
 
 void ThetaArena::AddRow() {
-  // A quarter more: while rows move, the device has both buffers, and it may be nearly full.
+  // Grow by a quarter only: while rows move, the device holds both buffers, and it may be nearly full.
   if (rows_ == capacity_) Resize(capacity_ + std::max<int64_t>(1, capacity_ / 4));
   ++rows_;
   RowsView(*this)[rows_ - 1].zero_();
@@ -32,7 +32,7 @@ void ThetaArena::RemoveRow(int64_t r) {
 void ThetaArena::Truncate(int64_t rows) {
   rows_ = std::min(rows_, rows);
   if (rows_ > capacity_ / 2 || rows_ == capacity_) return;
-  // If there is no memory for both buffers, the larger one stays.
+  // If there is no memory for both buffers, keep the larger one.
   CatchTorch("an arena that shrinks", [&] {
     Resize(rows_);
     return absl::OkStatus();
@@ -74,7 +74,7 @@ void ThetaArena::CopyRow(int64_t r, const ThetaArena& other) {
   if (device_.is_cuda()) {
     RowsView(*this)[r].copy_(RowsView(other)[r]);
   } else {
-    std::copy_n(other.row(r), row_stride(), row(r));  // a tensor's copy costs microseconds however short the row
+    std::copy_n(other.row(r), row_stride(), row(r));  // a tensor copy costs microseconds even for short rows
   }
 }
 

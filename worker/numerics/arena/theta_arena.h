@@ -1,5 +1,5 @@
-// The parameters of C chains in one flat float32 buffer [C, row_stride] on one device; gradient, momentum and theta_a
-// are arenas of the same layout. No torch in this header: at::Tensor views of an arena are in tensor_view.h.
+// The parameters of C chains in one flat float32 buffer [C, row_stride] on one device. Gradient, momentum and theta_a
+// are arenas of the same layout. This header includes no torch: tensor_view.h has the at::Tensor views.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace chainfleet {
 
-// Movable; a deep copy only by Clone(). Rows start on 64 bytes. Not thread-safe, but distinct rows may be written by
-// distinct threads. Allocation failures throw std::bad_alloc (CPU) or c10::Error (CUDA) to the edge of the runner.
+// Movable; only Clone() makes a deep copy. Rows start on 64 bytes. Not thread-safe, but distinct threads may write
+// distinct rows. Allocation failures throw std::bad_alloc (CPU) or c10::Error (CUDA), which the runner catches.
 class ThetaArena {
  public:
   ThetaArena(std::shared_ptr<const Layout> layout, Device device);
@@ -27,7 +27,7 @@ class ThetaArena {
   int64_t row_stride() const { return layout_->row_stride(); }
   int64_t bytes() const { return capacity_ * row_stride() * static_cast<int64_t>(sizeof(float)); }  // on its device
 
-  // Device memory. Moves when rows are added or removed: do not keep.
+  // Device memory. The address changes when rows are added or removed: do not keep it.
   float* data() { return data_.get(); }
   const float* data() const { return data_.get(); }
   float* row(int64_t r) { return data_.get() + r * row_stride(); }
@@ -35,16 +35,16 @@ class ThetaArena {
 
   // Appends a row of zeros.
   void AddRow();
-  // Removes row `r`; the last row takes its place. Gives memory back when half of it is not used.
+  // Removes row `r`; the last row takes its place. Frees memory when half of it is unused.
   void RemoveRow(int64_t r);
-  // Keeps the first `rows`, or all if there are fewer; memory as in RemoveRow.
+  // Keeps the first `rows` rows, or all if there are fewer. Frees memory as RemoveRow does.
   void Truncate(int64_t rows);
   ThetaArena Clone() const;
 
-  // The D parameters of row `r` from and to the host, in layout order without padding.
+  // Copy the D parameters of row `r` to and from the host, in layout order without padding.
   std::vector<float> ReadRow(int64_t r) const;
   void WriteRow(int64_t r, const std::vector<float>& parameters);
-  // Row `r` becomes a copy of row `r` of `other` (same layout and device).
+  // Copies row `r` of `other` (same layout and device) to row `r`.
   void CopyRow(int64_t r, const ThetaArena& other);
 
  private:

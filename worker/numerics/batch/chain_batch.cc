@@ -74,7 +74,7 @@ class KernelBatch final : public ChainBatch {
 
   absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
     const std::string who = ToString(ChainId{plan_->job, index});
-    // A job without a sweep may have more chains than the plan says: chains are added to running jobs.
+    // A job without a sweep may have more chains than the plan says, because chains can be added to running jobs.
     if (index < 0 || PointOf(plan_->spec, index) >= NumPoints(plan_->spec.sweep))
       return absl::InvalidArgumentError("chain " + who + " does not exist");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
@@ -102,7 +102,7 @@ class KernelBatch final : public ChainBatch {
       return absl::OkStatus();
     });
     if (added.ok()) return added;
-    // A step must find as many rows as chains.
+    // The next step must find as many rows as chains.
     state_.Truncate(std::ssize(rows_));
     if (held_) held_->Truncate(std::ssize(rows_));
     return added;
@@ -150,7 +150,7 @@ class KernelBatch final : public ChainBatch {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       scratch_.gradients = 0;
-      // The fullest step tells best how much a chain takes: less of its memory belongs to no chain.
+      // The fullest step gives the best estimate of the memory per chain: it divides fixed memory by the most chains.
       const bool measures = device_.is_cuda() && rows_.size() > measured_rows_;
       std::optional<WorkMemory> memory;
       if (measures) memory.emplace(device_);
@@ -158,7 +158,7 @@ class KernelBatch final : public ChainBatch {
           std::visit([&](const auto& kernel) -> Late<StepInfo> { return kernel.Step(inputs, &state_); }, kernel_);
       if (measures) MeasureMemory(memory->Read());
       for (size_t r = 0; r < rows_.size(); ++r) rows_[r].step += static_cast<int64_t>(chains[r].active);
-      // The host may have to wait for the step before. The GPU works on this step meanwhile.
+      // The host may have to wait for the previous step here, while the GPU works on this one.
       ReadUnread();
       unread_ = {std::move(info), {}};
       for (const ChainStep& chain : chains) unread_.moved.push_back(chain.active);
@@ -210,15 +210,15 @@ class KernelBatch final : public ChainBatch {
   struct Row {
     int32_t chain = 0;
     int64_t step = 0;             // steps done
-    std::optional<HeldDraw> due;  // of a Metropolis kernel: the state that the last step left
+    std::optional<HeldDraw> due;  // the state that the last step of a Metropolis kernel left
     bool draw_due = false;        // after the last step
-    int64_t first_report = 0;     // the update before which it is measured first
+    int64_t first_report = 0;     // the update before which it is first measured
     std::optional<RunReport> report;
     std::optional<StepInfo> seen;  // of its last step that was read
-    bool finite = true;            // after all of them
+    bool finite = true;            // after all steps read so far
   };
 
-  // The numbers of the last step until they are read, and the rows that the step moved.
+  // The unread numbers of the last step, and the rows that the step moved.
   struct Unread {
     Late<StepInfo> info;
     std::vector<bool> moved;
@@ -232,8 +232,8 @@ class KernelBatch final : public ChainBatch {
     chain_bytes_ = bytes / std::ssize(rows_);
   }
 
-  // Chains whose draws are due share a pass over the data: those of the rows after this one, as long as the pass has no
-  // more examples at once than a step.
+  // Chains with due draws share a pass over the data: this row and those after it, as long as the pass has no more
+  // examples at a time than a step.
   std::vector<float> StatisticsOf(DrawKind kind, int64_t row) const {
     if (potential_->statistics().empty()) return {};
     const auto known = statistics_.find({kind, rows_[row].chain});
@@ -287,7 +287,7 @@ class KernelBatch final : public ChainBatch {
     return absl::StrJoin(rows_, " ", [](std::string* out, const Row& row) { absl::StrAppend(out, row.chain); });
   }
 
-  // A chain is not held up by a measurement that finds no memory.
+  // A measurement that finds no memory must not stop the chain.
   absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
     bool any_due = false;
     for (size_t r = 0; r < rows_.size(); ++r) {
@@ -323,7 +323,7 @@ class KernelBatch final : public ChainBatch {
     unread_ = {};
   }
 
-  // Whether the reports of the last step need its own numbers, or have them without a wait.
+  // True if the reports of the last step need its own numbers, or if these are there without a wait.
   bool IsDue() const {
     if (unread_.info.is_there() || !device_.is_cuda()) return true;
     for (size_t r = 0; r < rows_.size(); ++r) {
@@ -368,7 +368,7 @@ class KernelBatch final : public ChainBatch {
     return reports;
   }
 
-  // The rows have moved: what goes wrong here leaves values out and nothing else.
+  // The rows have moved already, so an error here only leaves values out.
   void AddTraces(std::vector<RowReport>* reports) {
     const auto due = [&](const RowReport& report) { return report.finite && steps_.TracesAfter(report.step); };
     if (std::none_of(reports->begin(), reports->end(), due)) return;
@@ -411,9 +411,9 @@ class KernelBatch final : public ChainBatch {
   StepScratch scratch_;
   std::vector<Row> rows_;
   Unread unread_;
-  size_t measured_rows_ = 0;  // in the step that chain_bytes_ comes from
+  size_t measured_rows_ = 0;  // number of rows in the step that gave chain_bytes_
   int64_t chain_bytes_ = 0;
-  mutable std::map<std::pair<DrawKind, int32_t>, std::vector<float>> statistics_;  // of draws after the last step
+  mutable std::map<std::pair<DrawKind, int32_t>, std::vector<float>> statistics_;  // for draws after the last step
 };
 
 }  // namespace

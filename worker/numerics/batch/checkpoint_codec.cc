@@ -40,7 +40,7 @@ absl::Status CheckVersion(const Safetensors& file) {
                                        std::to_string(kResumePointVersion) + ": run a worker of its version");
 }
 
-// "step=0 curvature=3.5": fields that a build does not know, and values that are no numbers, are left out.
+// "step=0 curvature=3.5". Readers skip fields that they do not know and values that are not numbers.
 std::string WriteReport(const RunReport& report) {
   std::string text;
   const auto write = [&](const char* name, auto value) {

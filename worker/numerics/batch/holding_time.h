@@ -1,5 +1,5 @@
-// Draws of Metropolis kernels: a state is drawn once, when it is left, and weighs the kept (thinned) steps it was held
-// for.
+// Draws of Metropolis kernels. A state becomes one draw when the chain leaves it; its weight is the number of kept
+// (thinned) steps for which it was held.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace chainfleet {
 
-// A state that was left, or is given up at a chain's end.
+// A state that the chain left, or that was given up at the chain's end.
 struct HeldDraw {
   std::vector<float> theta;  // [D]
-  int64_t step = 0;          // the last kept step it was held at
+  int64_t step = 0;          // the last kept step at which it was held
   double weight = 0;         // the number of kept steps
 };
 
@@ -27,23 +27,23 @@ class HoldingTime {
   HoldingTime(std::shared_ptr<const Layout> layout, Device device) : held_(std::move(layout), device) {}
 
   void AddRow();
-  // The last row takes the place of `row`.
+  // Removes `row`; the last row takes its place.
   void RemoveRow(int64_t row);
   // Keeps the first `rows`, also after an AddRow that threw.
   void Truncate(int64_t rows);
 
   void Moved(int64_t row) { rows_[row].moved = true; }
 
-  // At a kept step: row `row` of `theta` is counted. Gives the state held before if the row has moved away from it.
+  // Called at a kept step: counts row `row` of `theta`. Returns the previous state if the row has moved away from it.
   std::optional<HeldDraw> Keep(int64_t row, int64_t step, const ThetaArena& theta);
 
-  // Gives up the state held, if any.
+  // Gives up the held state, if any.
   std::optional<HeldDraw> Release(int64_t row);
 
-  // For resume points: the arena, and kNumbers numbers of a row.
+  // For resume points: the arena, and the kNumbers numbers of a row.
   const ThetaArena& arena() const { return held_; }
   std::vector<double> Save(int64_t row) const;
-  // `numbers` as of Save; of another length they hold nothing.
+  // `numbers` come from Save; numbers of another length mean that no state is held.
   void Restore(int64_t row, const std::vector<float>& theta, const std::vector<double>& numbers);
 
  private:

@@ -1,4 +1,4 @@
-// From a job's plan to its potential on a device.
+// Creates a job's potential on a device from its plan.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace chainfleet {
 class ResidentDataset;
 
 // Networks (models/network_potential.h) and regressions need `dataset`; other analytic potentials ignore it. `module`:
-// bytes of the TorchScript file of a model that is one. INVALID_ARGUMENT or UNIMPLEMENTED if this build lacks the
+// bytes of the TorchScript file, for models that have one. INVALID_ARGUMENT or UNIMPLEMENTED: this build lacks the
 // model.
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
                                                          std::shared_ptr<const ResidentDataset> dataset, Device device,

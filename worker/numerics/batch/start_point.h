@@ -1,4 +1,4 @@
-// Where a chain starts.
+// The start of a chain.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@
 
 namespace chainfleet {
 
-// theta [D] of chain `index`, whose key is `key`, before its first step: the row of `init.theta`, which has passed
-// ValidateForSize, or else uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)), tensors without inputs (of norms) at their initial
-// value; then `init.perturb` times a standard normal. Random numbers are those of kInit, so each chain has its own.
+// theta [D] of chain `index` with key `key`, before its first step: the row of `init.theta` (which has passed
+// ValidateForSize), or uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)), with tensors without inputs (of norms) at their
+// initial value; plus `init.perturb` times a standard normal. The random numbers are those of kInit, so each chain has
+// its own.
 std::vector<float> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key);
 
 }  // namespace chainfleet

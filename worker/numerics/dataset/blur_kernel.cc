@@ -7,7 +7,8 @@
 namespace chainfleet {
 namespace {
 
-// Taps at -radius .. radius each way with weights `of(down, right)`, divided by their sum; those of weight 0 left out.
+// Taps at -radius .. radius in both directions, with weights `of(down, right)` divided by their sum; zeros are left
+// out.
 template <typename Weight>
 BlurKernel Normalised(int64_t radius, const Weight& of) {
   double sum = 0;

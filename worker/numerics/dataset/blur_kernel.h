@@ -11,19 +11,20 @@ struct BlurTap {
   float weight = 0;
 };
 
-// Weights are positive and sum to 1; with (down, right) there is (-down, -right) with the same weight.
+// Weights are positive and sum to 1. For each (down, right) there is (-down, -right) with the same weight.
 using BlurKernel = std::vector<BlurTap>;
 
-// A disc of `radius` pixels: the share of each pixel that it covers, counted on a grid of 8 by 8 points a pixel.
+// A disc of `radius` pixels. A weight is the share of the pixel that the disc covers, counted on a grid of 8 x 8
+// points.
 BlurKernel DiscKernel(double radius);
 // exp(-(down^2 + right^2) / (2 sigma^2)), cut at 3 sigma.
 BlurKernel GaussianKernel(double sigma);
-// A segment of `length` pixels around the origin, `angle` radians from the x axis: points on it, four a pixel, each
-// shared among the four pixels around it as bilinear interpolation does.
+// A segment of `length` pixels around the origin, at `angle` radians from the x axis: four points a pixel, each
+// distributed to the four pixels around it by bilinear interpolation.
 BlurKernel LineKernel(double length, double angle);
 
-// plane[height][width] becomes the weighted mean of its pixels at the kernel's offsets. Beyond its edges it goes on
-// mirrored (b a | a b c ... y z | z y), so a kernel that is its own mirror image leaves the mean as it is.
+// Replaces each pixel of plane[height][width] by the weighted mean of the pixels at the kernel's offsets. The plane is
+// continued by mirroring (b a | a b c ... y z | z y), so a point-symmetric kernel keeps the mean.
 void Blur(const BlurKernel& kernel, int64_t height, int64_t width, float* plane);
 
 }  // namespace chainfleet

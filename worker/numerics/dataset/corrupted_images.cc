@@ -26,7 +26,7 @@ struct RowNumbers {
   double Normal(int64_t i) const { return NormalDouble(key, RngStream::kAugmentation, step, static_cast<uint32_t>(i)); }
 };
 
-// One image, and all that a change of it may look at.
+// One image, and the inputs of its corruption.
 struct Image {
   int64_t channels, height, width;
   float* values;
@@ -40,7 +40,7 @@ struct Image {
   double Level(const double (&levels)[5]) const { return levels[severity - 1]; }
 };
 
-// Every value x becomes `of(x, its position)`.
+// Replaces every value x by `of(x, position)`.
 template <typename Of>
 void ForEachValue(const Image& image, const Of& of) {
   for (int64_t i = 0; i < image.channels * image.plane_size(); ++i) {
@@ -53,8 +53,8 @@ void GaussianNoise(const Image& image) {
   ForEachValue(image, [&](double x, int64_t i) { return x + sigma * image.numbers.Normal(i); });
 }
 
-// By inversion: the first count whose distribution function reaches `uniform`. Rates here are 60 at most, so that
-// exp(-rate) is far from underflow; the bound is 30 deviations out.
+// Inversion: the first count at which the distribution function reaches `uniform`. Rates are at most 60 here, so
+// exp(-rate) does not underflow; the bound is 30 standard deviations.
 double Poisson(double rate, double uniform) {
   double term = std::exp(-rate), sum = term, count = 0;
   while (sum < uniform && count < 300) {
@@ -104,11 +104,11 @@ void Contrast(const Image& image) {
   }
 }
 
-// [height, width] in [0, 1], both reached: uniform values on lattices of 2, 4, 8 and 16 cells, each lattice half as
-// strong as the one before, between their points smoothly (3 t^2 - 2 t^3).
+// Smooth noise [height, width], scaled to reach both 0 and 1: uniform values on lattices of 2, 4, 8 and 16 cells, each
+// half as strong as the one before, interpolated by 3 t^2 - 2 t^3.
 std::vector<double> SmoothNoise(const Image& image) {
   std::vector<double> field(image.plane_size());
-  int64_t first = 0;  // random number that comes next
+  int64_t first = 0;  // index of the next random number
   double strength = 1;
   for (int64_t cells = 2; cells <= 16; cells *= 2, strength /= 2) {
     std::vector<double> lattice((cells + 1) * (cells + 1));
@@ -142,7 +142,7 @@ void Fog(const Image& image) {
   ForEachValue(image, [&](double x, int64_t i) { return x + density * field[i % image.plane_size()] * (1 - x); });
 }
 
-// The mean over the stretch [begin, end) of `line`, pixels counted by how much of them lies in it; `stride` apart.
+// The mean of `line` over [begin, end); pixels, `stride` apart, are weighted by their share of the interval.
 double MeanOver(const double* line, int64_t stride, double begin, double end) {
   double sum = 0;
   for (auto i = static_cast<int64_t>(begin); static_cast<double>(i) < end; ++i) {
@@ -152,7 +152,7 @@ double MeanOver(const double* line, int64_t stride, double begin, double end) {
   return sum / (end - begin);
 }
 
-// One of the `count` equal stretches of `size` pixels: the one that contains the middle of pixel i, with its ends.
+// The one of `count` equal stretches of `size` pixels that contains the middle of pixel i.
 struct Stretch {
   Stretch(int64_t i, int64_t count, int64_t size)
       : index((2 * i + 1) * count / (2 * size)),

@@ -1,5 +1,5 @@
-// Images as corruptions leave them (Hendrycks and Dietterich, ICLR 2019; code and levels our own), on the x / 255 scale
-// in [0, 1]. At severity s = 1..5; lengths go with the image's shorter side, d pixels:
+// Corrupted images (Hendrycks and Dietterich, ICLR 2019; code and levels are our own), on the x / 255 scale in [0, 1].
+// Severities are s = 1..5. Lengths scale with d, the pixels of the image's shorter side:
 //
 //   gaussian_noise  x + sigma n, n standard normal by value; sigma = .08, .12, .18, .26, .38
 //   shot_noise      Poisson(c x) / c by value; c = 60, 25, 12, 5, 3
@@ -33,9 +33,9 @@ class Corrupter {
   // INVALID_ARGUMENT with violations: see core/domain/corruption.h.
   static absl::StatusOr<Corrupter> Create(const Corruption& corruption, const std::vector<int64_t>& input_shape);
 
-  // `image` [channels, height, width] is row `row` of its data set, in place. A pure function of the corruption, `row`
-  // and the image: its random numbers are those of key Fold(seed, row), stream kAugmentation, step CorruptionKind, the
-  // same ones at each severity.
+  // Changes `image` [channels, height, width], row `row` of its data set, in place. A pure function of the corruption,
+  // `row` and the image: the random numbers are those of key Fold(seed, row), stream kAugmentation, step
+  // CorruptionKind, and are the same at each severity.
   void Change(int64_t row, float* image) const;
 
  private:

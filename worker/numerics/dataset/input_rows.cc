@@ -43,7 +43,7 @@ InputRows::InputRows(InputType type, const char* bytes, const std::vector<int64_
   scale_.assign(channels, static_cast<float>(unit));
   shift_.assign(channels, 0);
   for (size_t c = 0; c < normalisation.mean.size(); ++c) {
-    // A channel that never varies carries nothing: it becomes zeros.
+    // A constant channel carries no information: it becomes zeros.
     const double inverse = normalisation.stddev[c] > 0 ? 1 / normalisation.stddev[c] : 1;
     scale_[c] = static_cast<float>(unit * inverse);
     shift_[c] = static_cast<float>(-normalisation.mean[c] * inverse);

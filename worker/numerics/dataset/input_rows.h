@@ -1,5 +1,5 @@
-// Stored rows as the standardised float32 numbers a network sees: (x / 255 - mean) / stddev per channel; float rows are
-// on the x / 255 scale already.
+// Converts stored rows to the standardised float32 numbers that a network gets: (x / 255 - mean) / stddev per channel.
+// Float rows are on the x / 255 scale already.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ class InputRows {
             const Normalisation& normalisation);
 
   int64_t row_size() const { return row_size_; }
-  // The number is stored * scale + shift, per channel.
+  // Input = stored value * scale + shift, per channel.
   const std::vector<float>& scale() const { return scale_; }
   const std::vector<float>& shift() const { return shift_; }
-  // Asks for the row's memory ahead of Read: rows of a batch lie anywhere in the data set.
+  // Prefetches the row's memory for a later Read: rows of a minibatch are scattered over the data set.
   void Prefetch(int64_t row) const;
-  // out[row_size].
+  // Writes out[row_size].
   void Read(int64_t row, float* out) const;
 
  private:

@@ -16,7 +16,7 @@ absl::Status Mismatch(const DatasetShard& shard, const std::string& what) {
                                           "; its bytes are not those the data set describes: store it again"));
 }
 
-// The tensor `name` of [shape...] with `type`, or what is wrong with it.
+// Returns the tensor `name` of [shape...] with `type`, or an error that says what is wrong with it.
 absl::StatusOr<const TensorView*> FindTensor(const DatasetShard& shard, const Safetensors& file, const char* name,
                                              TensorType type, const std::vector<int64_t>& shape) {
   const TensorView* tensor = file.Find(name);

@@ -1,4 +1,4 @@
-// A data set in memory, built from the canonical shards (core/domain/dataset.h). No torch in this header.
+// A data set in memory, built from the canonical shards (core/domain/dataset.h). This header includes no torch.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace chainfleet {
 // Immutable, shared by the batches and predictors of a process. Thread-safe.
 class ResidentDataset {
  public:
-  // `shard_bytes[i]` are the safetensors bytes of `dataset.shards[i]`. DATA_LOSS if they do not match the description.
+  // `shard_bytes[i]` are the safetensors bytes of `dataset.shards[i]`. DATA_LOSS: they do not match the description.
   static absl::StatusOr<std::shared_ptr<const ResidentDataset>> Create(const Dataset& dataset,
                                                                        const std::vector<std::string>& shard_bytes);
 
@@ -22,10 +22,10 @@ class ResidentDataset {
   int64_t row_size() const { return row_size_; }  // values per input
   // Raw values as stored: uint8 or float32 by description().input_type, [num_rows, row_size].
   const std::string& input_bytes() const { return input_bytes_; }
-  // [num_rows] by description().target_type, the other is empty.
+  // [num_rows]; the one that description().target_type does not name is empty.
   const std::vector<int32_t>& labels() const { return labels_; }
   const std::vector<float>& targets() const { return targets_; }
-  // Either, labels as numbers; float32 targets standardised: (target - mean) / stddev.
+  // Targets as float32 [num_rows]: labels as numbers; float32 targets standardised, (target - mean) / stddev.
   std::vector<float> TargetNumbers(const TargetUnits& units = {}) const;
 
  private:

@@ -16,7 +16,7 @@ ImageChange DrawImageChange(const AugmentationSpec& augmentation, RngKey key, ui
 
 void ChangeImage(int64_t channels, int64_t height, int64_t width, const ImageChange& change, const float* in,
                  float* out) {
-  // Pixels of a line that come from the image: as many as the window has moved are missing on the far side.
+  // Pixels of a line that come from the image. As many as the shift are missing on the far side.
   const int64_t taken = std::max<int64_t>(0, width - std::abs(change.right));
   const int64_t from = std::clamp<int64_t>(change.right, 0, width);
   const int64_t to = change.mirror ? std::max<int64_t>(0, change.right) : std::max<int64_t>(0, -change.right);

@@ -1,4 +1,4 @@
-// Augmentation of one image of a mini-batch (core/domain/augmentation_spec.h).
+// Augmentation of one image of a minibatch (core/domain/augmentation_spec.h).
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,17 @@
 
 namespace chainfleet {
 
-// out(y, x) = in(y + down, x' + right), x' = x or, mirrored, width - 1 - x; zero where that lies outside. So the crop
-// comes first, as in the scripts of torchvision; the law is the same the other way round, for the crop's is symmetric.
+// out(y, x) = in(y + down, x' + right), where x' = x or, mirrored, width - 1 - x; zero outside the image. The crop
+// comes first, as in torchvision's scripts; the other order has the same distribution, because that of the crop is
+// symmetric.
 struct ImageChange {
   int32_t down = 0, right = 0;
   bool mirror = false;
 };
 
-// The change of the image at `position` of the batch of a chain's step, a pure function of its arguments. `down` and
-// `right` are uniform on -crop_padding .. crop_padding (up to 2^-32), from words 0 and 1 of block `position` of stream
-// kAugmentation. With `flip` the image is mirrored if the highest bit of word 2 is set.
+// The change of the image at `position` of the minibatch at a chain's step; a pure function of its arguments. `down`
+// and `right` are uniform on -crop_padding .. crop_padding (up to 2^-32), from words 0 and 1 of block `position` of
+// stream kAugmentation. With `flip`, the image is mirrored if the highest bit of word 2 is set.
 ImageChange DrawImageChange(const AugmentationSpec& augmentation, RngKey key, uint64_t step, uint32_t position);
 
 // out[channels][height][width] from `in`, which it must not overlap; float32, one thread.

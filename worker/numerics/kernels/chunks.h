@@ -1,4 +1,4 @@
-// How the rows of an arena are shared out over LibTorch's threads.
+// Distributes the rows of an arena over LibTorch's threads.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace chainfleet {
 
-// Chunks of a row of `num_parameters`: a few microseconds of work each, so that few rows still fill all threads.
+// Number of chunks of a row of `num_parameters`. A chunk is a few microseconds of work, so that few rows fill all
+// threads.
 int64_t NumChunks(int64_t num_parameters);
 
 // Runs `function(row, chunk, begin, end)` for every chunk [begin, end), in p, of every row.

@@ -19,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr int64_t kWidth = hn::MaxLanes(D());
-// Channels of a register block: output channels of the forward pass and of the weight gradient, input channels of the
-// input gradient. No element's order of summation depends on them.
+// Channels of a register block: output channels in the forward pass and the weight gradient, input channels in the
+// input gradient. The order of summation of an element does not depend on them.
 constexpr int64_t kForwardBlock = kWidth == 16 ? 6 : 2;
 constexpr int64_t kWeightBlock = kWidth == 16 ? 4 : 2;
 constexpr int64_t kInputBlock = kWidth == 16 ? 2 : 1;
@@ -66,7 +66,7 @@ HWY_INLINE void ForwardTile(const ConvShape& s, const float* weight, const float
     auto which = hn::Zero(di);
     HWY_UNROLL(3)
     for (int p = 1; p < 4; ++p) {
-      // A NaN wins over any number, whichever of the two it is: a diverged chain must not look finite.
+      // A NaN wins over any number, on either side: a diverged chain must not look finite.
       const auto keep = hn::Or(hn::Le(sum[o][p], best), hn::IsNaN(best));
       best = hn::IfThenElse(keep, best, sum[o][p]);
       which = hn::IfThenElse(hn::RebindMask(di, keep), which, hn::Set(di, p));
@@ -129,7 +129,7 @@ void Forward(const ConvShape& s, const float* weight, const float* bias, const f
   });
 }
 
-// Rows 2 py and 2 py + 1 of the gradient before pool and ReLU into dz[out_channels][2][2 pooled_width][16].
+// Writes rows 2 py and 2 py + 1 of the gradient before pool and ReLU to dz[out_channels][2][2 pooled_width][16].
 HWY_INLINE void Expand(const ConvShape& s, int64_t py, const float* y, const uint8_t* largest, const float* dy,
                        float* dbias, float* dz) {
   const D d;

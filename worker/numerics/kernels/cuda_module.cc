@@ -19,14 +19,14 @@
 namespace chainfleet {
 namespace {
 
-// Set once, before any thread that steps.
+// Set once, before any thread steps.
 std::atomic<LangevinUpdateCudaFunction> langevin_update = nullptr;
 std::atomic<RunPassCudaFunction> run_pass = nullptr;
 std::atomic<FillIdsCudaFunction> fill_ids = nullptr;
 
-// Memory of the GPU for the calls of one layout: its tiles, and room for the outcomes of rows and, after them, of their
-// tiles. It is kept from call to call, so that a step uploads nothing and allocates nothing between two moves of its
-// rows: if memory is short, none has moved.
+// GPU memory for the calls of one layout: its tiles, and room for the outcomes of rows and then of their tiles. It is
+// kept between calls, so that a step neither uploads nor allocates between two moves of its rows: if memory is short,
+// no row has moved.
 struct Workspace {
   at::Device device;
   std::vector<TensorSpan> spans;
@@ -51,7 +51,7 @@ at::Tensor CutIntoTiles(const std::vector<TensorSpan>& spans) {
   return at::tensor(numbers, at::kLong).view({-1, 3});
 }
 
-// To be called by the device loop's thread.
+// Only for the device loop's thread.
 const Workspace& WorkspaceFor(const TensorSpan* spans, int64_t num_spans, int64_t rows, at::Device device) {
   constexpr size_t kKept = 8;
   constexpr int64_t kSeenBytes = sizeof(PassOutcome);
@@ -76,7 +76,7 @@ const Workspace& WorkspaceFor(const TensorSpan* spans, int64_t num_spans, int64_
   return workspace;
 }
 
-// Throws what LibTorch throws for its own kernels.
+// Throws the same exceptions as LibTorch's own kernels.
 void CheckLaunch(const char* what, int device, int error) {
   if (error == 0) return;
   throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, error,
@@ -101,7 +101,7 @@ absl::Status LoadCudaModule() {
       tried += (tried.empty() ? "" : ", ") + path.lexically_normal().string();
       continue;
     }
-    // Global: LibTorch's CUDA back end registers itself with the LibTorch that is already here.
+    // Global, because LibTorch's CUDA back end registers itself with the LibTorch that is already loaded.
     void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (module == nullptr) {
       return WithReason(absl::FailedPreconditionError(

@@ -1,4 +1,4 @@
-// libchainfleet_cuda.so at run time: it brings LibTorch's CUDA back end and our kernels, and is loaded only for
+// libchainfleet_cuda.so at run time. It contains LibTorch's CUDA back end and our kernels, and is loaded only for
 // --device cuda:N.
 #pragma once
 
@@ -12,17 +12,18 @@
 
 namespace chainfleet {
 
-// Loads the module from beside the executable or from ../lib of it. Once, before the first torch call of the process
-// (LibTorch looks its CUDA hooks up only once). FAILED_PRECONDITION / NO_DEVICE says what is missing.
+// Loads the module from the executable's folder or from ../lib of it. Called once, before the first torch call of the
+// process (LibTorch looks up its CUDA hooks only once). FAILED_PRECONDITION / NO_DEVICE says what is missing.
 absl::Status LoadCudaModule();
 
-// The fused update of kernels/update.h on GPU `device`, without a wait. The module must be loaded.
+// Runs the fused update of kernels/update.h on GPU `device`, without a wait. REQUIRES: the module is loaded.
 Late<RowOutcome> LangevinUpdateCuda(const UpdateBuffers& buffers, const RowStep* steps, int device);
 
-// A pass of kernels/pass.h, likewise.
+// Runs a pass of kernels/pass.h; otherwise as LangevinUpdateCuda.
 Late<PassOutcome> RunPassCuda(Pass pass, const PassBuffers& buffers, const PassRow* rows, int device);
 
-// The ids [rows, n] of the batches of the steps `keys`, likewise. Both are memory of the GPU.
+// Writes the ids [rows, n] of the minibatches of the steps `keys`; both are GPU memory. Otherwise as
+// LangevinUpdateCuda.
 void FillIdsCuda(const BatchDraw& draw, const StepKey* keys, int64_t rows, int64_t* ids, int device);
 
 }  // namespace chainfleet

@@ -53,8 +53,8 @@ HWY_INLINE void Tile(const Product& p, int64_t m, int64_t column, int64_t k_firs
   }
   const int64_t m_stride = kForward ? p.m_stride : 1, k_stride = kForward ? 1 : p.k_stride;
   const float* w = p.w + m * m_stride + k_first * k_stride;
-  // The next tile's weights, a cache line of each row at a time: a row's stretch is too short for hardware to foresee
-  // it.
+  // Prefetch the next tile's weights, one cache line of each row at a time: the stretch of a row is too short for the
+  // hardware prefetcher.
   const float* next = kForward && m + 2 * kRows <= p.m ? w + kRows * m_stride : w;
   for (int64_t k = k_first; k < k_last;) {
     if constexpr (kForward) {
@@ -85,7 +85,7 @@ HWY_INLINE void Tile(const Product& p, int64_t m, int64_t column, int64_t k_firs
     HWY_UNROLL(6)
     for (int64_t r = 0; r < kRows; ++r) {
       V out = sum[r][c];
-      // A NaN is kept: a diverged chain must not look finite.
+      // Keep a NaN: a diverged chain must not look finite.
       if (last && p.relu) out = hn::IfThenElse(hn::Lt(out, zero), zero, out);
       if (last && p.mask) {
         out = hn::IfThenElseZero(hn::Gt(hn::Load(d, p.mask + (y[c] - p.y) + r * kLanes), zero), out);

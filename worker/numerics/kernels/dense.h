@@ -1,7 +1,7 @@
 // Dense layers over images in lanes (lanes.h), float32, one thread. y = W x + b with W [outputs, inputs].
 //
-// Products are register blocks of outputs x images; sums run over inputs (or images) in order, so every element is one
-// chain of fused multiply-adds however the work is cut.
+// Products are register blocks of outputs x images. Sums run over inputs (or images) in order, so every element is one
+// chain of fused multiply-adds, however the work is divided.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ void DenseInputGradient(DenseShape shape, const float* weight, const float* delt
                         float* dx);
 
 // Rows [first, last) of dW[o][i] = sum over images of delta[o] x[i], and of db. `delta` is [groups][outputs][16], zero
-// in missing lanes; `rows` the layer's inputs as [images][RowStride(inputs)], readable to the stride's end. Overwrites.
+// in missing lanes. `rows` holds the layer's inputs as [images][RowStride(inputs)], readable to the stride's end.
+// Overwrites.
 void DenseWeightGradient(DenseShape shape, const float* delta, const float* rows, int64_t images, int64_t first,
                          int64_t last, float* dweight, float* dbias);
 

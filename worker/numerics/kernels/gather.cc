@@ -47,7 +47,7 @@ void Normalise(const InputScale& input, const T* row, float* out) {
 void NormaliseBytes(const InputScale& input, const uint8_t* row, float* out) { Normalise(input, row, out); }
 void NormaliseFloats(const InputScale& input, const float* row, float* out) { Normalise(input, row, out); }
 
-// 4 x 4 floats, transposed.
+// Transposes 4 x 4 floats.
 HWY_INLINE void Transpose4(const float* in, int64_t in_stride, float* out, int64_t out_stride) {
 #if HWY_TARGET == HWY_SCALAR
   for (int64_t r = 0; r < 4; ++r) {

@@ -1,4 +1,4 @@
-// Rows of a data set into the layouts the first layer reads, float32, one thread.
+// Converts rows of a data set to the layouts of the first layer, float32, one thread.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ struct InputScale {
   const float* shift = nullptr;  // [channels]
 };
 
-// out[channels * channel_size] from a stored row.
+// Writes out[channels * channel_size] from a stored row.
 void NormaliseRow(const InputScale& input, const uint8_t* row, float* out);
 void NormaliseRow(const InputScale& input, const float* row, float* out);
 
-// out[features][16] from rows [16][stride], and back. In the first, rows from `images` on are zeros and not read.
+// Converts rows [16][stride] to out[features][16], and back. RowsToLanes fills rows from `images` on with zeros and
+// does not read them.
 void RowsToLanes(const float* rows, int64_t stride, int64_t images, int64_t features, float* out);
 void LanesToRows(const float* lanes, int64_t features, float* rows, int64_t stride);
 

@@ -18,20 +18,21 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr int64_t kWidth = hn::MaxLanes(D());
-// A register block: 32 vector registers hold 6 x 4 sums, 16 registers 6 x 2. No sum's order depends on the block.
+// A register block: 32 vector registers hold 6 x 4 sums, 16 registers 6 x 2. The order of summation does not depend on
+// it.
 constexpr int64_t kChannels = 6;
 constexpr int64_t kPixels = kWidth == 16 ? 4 : 2;
-constexpr int64_t kDepth = 576;  // weights of a channel per pass over the pixels: those of a block stay in the L1 cache
+constexpr int64_t kDepth = 576;  // weights of a channel per pass over the pixels; those of a block stay in the L1 cache
 
-// Input channels [first, last) of a group on their way to some output channels of it.
+// Input channels [first, last) of a group, for some output channels of it.
 struct Stretch {
   const float* weight;  // [input channel][ky][kx][output channel]
   const float* bias;    // of the first stretch, may be null
   int64_t first, last;
 };
 
-// `kOut` channels of `kAcross` neighbouring pixels of a row. `x` is the first pixel's window in the stretch's first
-// channel.
+// Computes `kOut` channels of `kAcross` adjacent pixels of a row. `x` is the first pixel's window in the stretch's
+// first channel.
 template <int64_t kOut, int64_t kAcross>
 HWY_INLINE void Tile(const LaneConvShape& s, const Stretch& stretch, const float* x, float* y) {
   const D d;
@@ -87,7 +88,7 @@ HWY_INLINE void AllPixels(const LaneConvShape& s, const Stretch& stretch, const 
   }
 }
 
-// `kOut` channels from `first` on. `packed` has room for the weights of a stretch.
+// Computes `kOut` channels from `first` on. `packed` has room for the weights of a stretch.
 template <int64_t kOut>
 HWY_INLINE void Channels(const LaneConvShape& s, int64_t first, const float* weight, const float* bias, const float* x,
                          float* y, float* packed) {

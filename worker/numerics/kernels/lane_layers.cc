@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// The larger one, a NaN before any number.
+// The larger number; a NaN wins over any number.
 float Larger(float a, float b) { return a > b || a != a ? a : b; }
 
 // sum[16] over `size` pixels of value(x). Partial sums of 32 pixels keep the rounding error small.
@@ -25,7 +25,7 @@ void SumPixels(int64_t size, const float* x, const Value& value, float* sum) {
   }
 }
 
-// Calls start(y), add(x, y) for each pixel of each window, finish(y): y[16] is an output.
+// For each window: start(y), then add(x, y) for each of its pixels, then finish(y). y[16] is one output.
 template <typename Start, typename Add, typename Finish>
 void ForEachWindow(const LanePool& pool, const float* x, float* y, const Start& start, const Add& add,
                    const Finish& finish) {

@@ -14,7 +14,7 @@ struct LanePlanes {
   int64_t channels = 0, size = 0;
 };
 
-// Square windows; what lies outside of the image never is the largest.
+// Square windows. Positions outside the image are never the largest.
 struct LanePool {
   int64_t channels = 0, height = 0, width = 0;  // of the input
   int64_t size = 1, stride = 1, padding = 0;
@@ -28,7 +28,7 @@ void LaneRelu(int64_t count, float* x);
 // x <- x + y, `count` vectors of 16.
 void LaneAdd(int64_t count, const float* y, float* x);
 
-// Batch norm by given statistics: x <- (x - mean) / sqrt(variance + epsilon) * scale + shift, [channels] each.
+// Batch norm with given statistics: x <- (x - mean) / sqrt(variance + epsilon) * scale + shift, [channels] each.
 void LaneBatchNorm(LanePlanes planes, const float* mean, const float* variance, double epsilon, const float* scale,
                    const float* shift, float* x);
 
@@ -44,7 +44,7 @@ void LaneAvgPool(const LanePool& pool, const float* x, float* y);  // without pa
 // y[channels][16], the mean over the pixels.
 void LaneMean(LanePlanes planes, const float* x, float* y);
 
-// y[channels][height + 2 padding][width + 2 padding][16]: x with zeros around.
+// y[channels][height + 2 padding][width + 2 padding][16]: x surrounded by zeros.
 void LanePad(const LanePool& image, const float* x, float* y);
 
 }  // namespace chainfleet

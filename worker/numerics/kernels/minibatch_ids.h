@@ -1,4 +1,4 @@
-// Which examples a batch has, for the CPU and for libchainfleet_cuda.so (C++17): the same ids on both.
+// The ids of the examples of a minibatch, for the CPU and for libchainfleet_cuda.so (C++17): the same ids on both.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// The name of the random numbers of a chain's step.
+// Identifies the random numbers of a chain's step.
 struct StepKey {
   RngKey key;  // of the chain
   uint64_t step = 0;
@@ -51,7 +51,7 @@ class KeyedPermutation {
  private:
   static constexpr int kRounds = 8;
 
-  // A 32-bit finaliser with full avalanche, so that a round costs nanoseconds rather than a Philox block.
+  // A 32-bit finaliser with full avalanche: a round costs nanoseconds instead of a Philox block.
   CHAINFLEET_HD static uint32_t Mix(uint64_t value, uint32_t key) {
     uint32_t x = static_cast<uint32_t>(value) ^ static_cast<uint32_t>(value >> 32) * 0x9E3779B9u ^ key;
     x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
@@ -64,8 +64,8 @@ class KeyedPermutation {
   uint32_t round_keys_[kRounds];
 };
 
-// How the batches of a job are drawn. At step t of a chain, with B = floor(N/n), epoch e = t div B and b = t mod B: if
-// they are reshuffled, positions bn .. bn+n-1 of the permutation keyed by Fold(chain key, e); else with replacement.
+// How the minibatches of a job are drawn. At step t of a chain, with B = floor(N/n), epoch e = t div B and b = t mod B:
+// with reshuffling, positions bn .. bn+n-1 of the permutation keyed by Fold(chain key, e); else with replacement.
 struct BatchDraw {
   int64_t num_examples = 0, batch_size = 0;  // N, n
   bool reshuffles = true;
@@ -77,7 +77,7 @@ struct BatchDraw {
   CHAINFLEET_HD int64_t FirstPosition(StepKey at) const {
     return static_cast<int64_t>(at.step % static_cast<uint64_t>(num_examples / batch_size)) * batch_size;
   }
-  // Example `i` of a batch with replacement: floor(N u / 2^64) of a random word u.
+  // Example `i` of a minibatch with replacement: floor(N u / 2^64) for a random word u.
   CHAINFLEET_HD int64_t WithReplacement(StepKey at, RngStream stream, int64_t i) const {
     const PhiloxBlock block = RandomBlock(at.key, stream, at.step, static_cast<uint32_t>(i / 2));
     const uint64_t word = uint64_t{block.word[i % 2 * 2]} << 32 | block.word[i % 2 * 2 + 1];

@@ -1,4 +1,4 @@
-// The ids of the batches of many chains, made where they are used: a thread for each.
+// Computes the ids of the minibatches of many chains on the GPU that uses them, one thread for each id.
 #include <cuda_runtime.h>
 
 #include "worker/numerics/kernels/cuda_abi.h"

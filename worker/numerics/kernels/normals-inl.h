@@ -1,5 +1,5 @@
-// Philox and Box-Muller in vector registers, per Highway target: include between HWY_BEFORE_NAMESPACE and
-// HWY_AFTER_NAMESPACE's includes, as Highway's own -inl.h files. The numbers are those of core/base/rng_key.h.
+// Philox and Box-Muller in vector registers, per Highway target. Include between HWY_BEFORE_NAMESPACE and the includes
+// of HWY_AFTER_NAMESPACE, like Highway's own -inl.h files. The numbers are those of core/base/rng_key.h.
 #if defined(CHAINFLEET_NORMALS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CHAINFLEET_NORMALS_INL_H_
 #undef CHAINFLEET_NORMALS_INL_H_
@@ -29,8 +29,8 @@ struct Words {
 };
 
 #if HWY_TARGET != HWY_SCALAR
-// Ten rounds on the even lanes of the counter vectors; odd lanes of the input are ignored, of the output undefined. The
-// high words come by a shuffle: a shift would share the multiplier's port.
+// Ten rounds on the even lanes of the counter vectors. Odd lanes of the input are ignored, odd lanes of the output are
+// undefined. A shuffle moves the high words, because a shift would share the multiplier's port.
 HWY_INLINE Words PhiloxEven(RngKey key, Words c) {
   const DU du;
   const VU m0 = hn::Set(du, 0xD2511F53u), m1 = hn::Set(du, 0xCD9E8D57u);
@@ -48,7 +48,7 @@ HWY_INLINE Words PhiloxEven(RngKey key, Words c) {
   return c;
 }
 
-// The blocks `block` + lane: the products of 32-bit words fill 64-bit lanes, so even and odd lanes go separately.
+// The blocks `block` + lane. Products of 32-bit words fill 64-bit lanes, so even and odd lanes are computed separately.
 HWY_INLINE Words PhiloxBlocks(RngKey key, uint64_t t, RngStream stream, uint32_t block) {
   const DU du;
   const VU blocks = hn::Iota(du, block);

@@ -1,7 +1,7 @@
-// Elementwise passes over the rows of a few arenas: what samplers do between gradients. Each is one pass over memory
-// with its noise made on the way; the two hottest updates have an interface of their own (update.h). What a pass does
-// to one parameter is in pass_ops.h. Raw pointers and plain values only: the same contract for the CPU and for a GPU
-// (cuda_abi.h).
+// Elementwise passes over the rows of a few arenas: the work of samplers between gradients. Each is one pass over
+// memory that generates its noise on the way. The two most frequent updates have their own interface (update.h).
+// pass_ops.h defines the effect of a pass on one parameter. Raw pointers and plain values only: the same contract for
+// the CPU and for a GPU (cuda_abi.h).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-// One op of pass_ops.h each; pass_list.h lists them once more.
+// Each names one op of pass_ops.h; pass_list.h lists them, too.
 enum class Pass : int {
   kAnchoredLangevin,
   kFriction,
@@ -34,7 +34,7 @@ enum class Pass : int {
 
 inline constexpr int kMaxPassArenas = 5, kMaxPassScalars = 5;
 
-// The memory of C rows: arenas of one layout, as the op of the pass wants them.
+// The memory of C rows: arenas of one layout, in the order of the pass's op.
 struct PassBuffers {
   const TensorSpan* spans = nullptr;  // layout order
   int64_t num_spans = 0;
@@ -50,12 +50,12 @@ struct PassRow {
   RngKey key;
   uint64_t t = 0;
   float s[kMaxPassScalars] = {};
-  bool active = true;  // false: the row is left as it is
+  bool active = true;  // false: the row is not changed
 };
 
 struct PassOutcome {
   double sum = 0;    // of the op's terms
-  double check = 0;  // 0 if all that was written is finite, else NaN
+  double check = 0;  // 0 if all written values are finite, else NaN
 };
 
 // Rows in parallel over LibTorch's threads; `rows` and `outcomes` are [C]. Bits do not depend on C, row or threads.

@@ -18,9 +18,9 @@ struct LaneSums {
   float check[kBlocks] = {};
 };
 
-// Applies the op to the 64 parameters of group q, at x[arena][0, 64). Those in [first, first + count) are the span's;
-// the others hold harmless values. All loops have fixed bounds over arrays of their own: the compiler turns them into
-// vectors, the same for every group.
+// Applies the op to the 64 parameters of group q, at x[arena][0, 64). Those in [first, first + count) belong to the
+// span; the others hold harmless values. All loops have fixed bounds over local arrays, so that the compiler vectorises
+// them in the same way for every group.
 template <typename Op>
 void ApplyToGroup(const PassRow& row, RngStream stream, int64_t q, int64_t first, int64_t count, float (*x)[kGroup],
                   LaneSums* sums) {
@@ -55,7 +55,7 @@ void ApplyToGroup(const PassRow& row, RngStream stream, int64_t q, int64_t first
   }
 }
 
-// Parameters [begin, end) in p of row `r`, over all the spans they meet.
+// Applies the op to parameters [begin, end) in p of row `r`, over all spans in that range.
 template <typename Op>
 void ApplyToChunk(const PassBuffers& buffers, const PassRow& row, int64_t r, int64_t begin, int64_t end,
                   PassOutcome* outcome) {

@@ -1,8 +1,8 @@
-// The fused update and the passes on a GPU. A warp takes one tile of one row, and adds up what its threads saw; a second
-// kernel adds up the tiles of each row in their order, so that sums do not differ from run to run.
+// The fused update and the passes on a GPU. A warp processes one tile of one row and adds up the results of its
+// threads; a second kernel adds up the tiles of each row in order, so that sums are the same in every run.
 //
-// Where a tile lies on 16 bytes in the random numbers and in memory, a thread owns 4 neighbouring Philox blocks, and
-// loads and stores 4 parameters at a time; elsewhere it owns one block and 4 parameters 16 apart.
+// If a tile is aligned to 16 bytes both in the random numbers and in memory, a thread owns 4 adjacent Philox blocks and
+// loads and stores 4 parameters at a time. Otherwise it owns one block and 4 parameters that are 16 apart.
 #include <cuda_runtime.h>
 
 #include "worker/numerics/kernels/cuda_abi.h"
@@ -12,7 +12,7 @@ namespace chainfleet {
 namespace pass {
 
 // The update of update.h. x = {theta, gradient, theta_a}, s = {step_size, noise, prior_precision, coupling,
-// anchor_precision}. Sum: |theta - theta_a|^2 before it.
+// anchor_precision}. Sum: |theta - theta_a|^2 before the update.
 struct Emcmc {
   static constexpr int kArenas = 3, kWritten = 5, kNoises = 2;
   __device__ static float Apply(const float* s, float* x, float z, float z_a) {
@@ -24,7 +24,7 @@ struct Emcmc {
   }
 };
 
-// The same without theta_a.
+// The update without theta_a.
 struct Sgld {
   static constexpr int kArenas = 2, kWritten = 1, kNoises = 1;
   __device__ static float Apply(const float* s, float* x, float z) {
@@ -38,7 +38,7 @@ struct Sgld {
 namespace {
 
 constexpr int kWarp = 32, kThreads = 128, kWarps = kThreads / kWarp;
-constexpr int kRowsPerLaunch = 64;  // their scalars travel as a kernel argument: no copy, no lifetime
+constexpr int kRowsPerLaunch = 64;  // their scalars are a kernel argument: no copy, no lifetime
 
 struct Rows {
   PassRow row[kRowsPerLaunch];
@@ -63,7 +63,7 @@ __device__ void Store(const float* from, float* to) {
   }
 }
 
-// `kWide` Philox blocks from `lane` of group `group` of the tile, which begins at `at` in the arenas.
+// Applies the op to `kWide` Philox blocks from `lane` of group `group` of the tile, which begins at `at` in the arenas.
 template <typename Op, int kWide>
 __device__ void ApplyToBlocks(const PassBuffers& buffers, const PassRow& row, const TensorSpan& tile, int64_t at,
                               int group, int lane, double* sum, float* check) {
@@ -81,7 +81,7 @@ __device__ void ApplyToBlocks(const PassBuffers& buffers, const PassRow& row, co
     float x[Op::kArenas][kWide];
     for (int a = 0; a < Op::kArenas; ++a) Load<kWide>(buffers.arena[a] + at + i, x[a]);
     for (int k = 0; k < kWide; ++k) {
-      if (i + k >= tile.size) continue;  // padding: it is stored as it was loaded
+      if (i + k >= tile.size) continue;  // padding: stored as it was loaded
       float value[Op::kArenas];
       for (int a = 0; a < Op::kArenas; ++a) value[a] = x[a][k];
       if constexpr (Op::kNoises > 1) {
@@ -113,7 +113,7 @@ __device__ void ApplyToTile(const PassBuffers& buffers, const PassRow& row, cons
   seen->check = check;
 }
 
-// Lane 0 gets the sums over the warp.
+// Sums over the warp; lane 0 has the result.
 __device__ void AddLanes(PassOutcome* seen) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     seen->sum += __shfl_down_sync(0xFFFFFFFFu, seen->sum, offset);
@@ -121,7 +121,7 @@ __device__ void AddLanes(PassOutcome* seen) {
   }
 }
 
-// Blocks that a multiprocessor holds at a time. More leave a thread fewer registers than it needs.
+// Blocks that a multiprocessor holds at a time. With more, a thread would have fewer registers than it needs.
 template <typename Op>
 constexpr int kResident = Op::kArenas == kMaxPassArenas || Op::kNoises > 1 ? 5 : 8;
 
@@ -193,7 +193,7 @@ extern "C" int chainfleet_cuda_langevin_update(const UpdateBuffers* buffers, con
   arenas.row_stride = buffers->row_stride;
   arenas.rows = buffers->rows;
   arenas.arena[0] = buffers->theta;
-  arenas.arena[1] = const_cast<float*>(buffers->gradient);  // not among those that kWritten names
+  arenas.arena[1] = const_cast<float*>(buffers->gradient);  // not an arena of kWritten
   arenas.arena[2] = buffers->theta_a;
   const auto row_at = [steps](int64_t r) {
     const RowStep& step = steps[r];

@@ -1,4 +1,4 @@
-// From Pass to the op it runs, for both devices.
+// Maps each Pass to its op, for both devices.
 #pragma once
 
 #include "worker/numerics/kernels/pass.h"

@@ -1,8 +1,8 @@
-// The operations that the passes of pass.h apply to one parameter: one source for CPU and GPU.
+// The operations that the passes of pass.h apply to one parameter, one source for CPU and GPU.
 //
-// Apply(s, x, z): `s` the row's scalars, `x` the parameter's value in each arena (in the order of kernels/pass.h),
-// `z` a standard normal (0 unless kNoises). Arenas whose bit is in kWritten get the new x. Returns the parameter's term
-// of the row's sum.
+// Apply(s, x, z): `s` holds the row's scalars, `x` the parameter's value in each arena (in the order of
+// kernels/pass.h), `z` a standard normal (0 unless kNoises). Arenas whose bit is set in kWritten get the new x. Returns
+// the parameter's term of the row's sum.
 #pragma once
 
 #include <cmath>
@@ -17,8 +17,8 @@
 
 namespace chainfleet::pass {
 
-// x = {theta, anchor, gradient}, s = {step_size, noise, prior_precision, coupling}: a Langevin step towards an anchor
-// that stays. Sum: |theta - anchor|^2 before it.
+// x = {theta, anchor, gradient}, s = {step_size, noise, prior_precision, coupling}: a Langevin step towards a fixed
+// anchor. Sum: |theta - anchor|^2 before the step.
 struct AnchoredLangevin {
   static constexpr int kArenas = 3, kWritten = 1;
   static constexpr int kNoises = 1;
@@ -42,9 +42,8 @@ struct Friction {
   }
 };
 
-// x = {theta, p, gradient}, s = {epsilon, c, noise, prior_precision}: kick, half drift, Ornstein-Uhlenbeck with p <- c
-// p
-// + noise z, half drift.
+// x = {theta, p, gradient}, s = {epsilon, c, noise, prior_precision}: kick, half drift, Ornstein-Uhlenbeck step p <- c
+// p + noise z, half drift.
 struct Baoa {
   static constexpr int kArenas = 3, kWritten = 3;
   static constexpr int kNoises = 1;
@@ -78,7 +77,7 @@ struct Blend {
   }
 };
 
-// x = {a, b}, s = {q, keep}: a <- a + q b, from 0 if keep is 0, whatever a held.
+// x = {a, b}, s = {q, keep}: a <- a + q b, or q b if keep is 0.
 struct Accumulate {
   static constexpr int kArenas = 2, kWritten = 1;
   static constexpr int kNoises = 0;
@@ -108,7 +107,7 @@ struct NormalAround {
   }
 };
 
-// x = {p, gradient, theta}, s = {epsilon, prior_precision}: p <- p - epsilon grad. Sum: |p|^2 after it.
+// x = {p, gradient, theta}, s = {epsilon, prior_precision}: p <- p - epsilon grad. Sum: |p|^2 after the kick.
 struct Kick {
   static constexpr int kArenas = 3, kWritten = 1;
   static constexpr int kNoises = 0;
@@ -155,8 +154,8 @@ struct SampleScaled {
   }
 };
 
-// x = {to, theta, gradient, scale, root}, s = {rho, w, keep}: to <- theta + rho gradient / scale, root <- root + w
-// sqrt(scale) |gradient|, from 0 if keep is 0.
+// x = {to, theta, gradient, scale, root}, s = {rho, w, keep}: to <- theta + rho gradient / scale; root <- root + w
+// sqrt(scale) |gradient|, without the old root if keep is 0.
 struct Sharpen {
   static constexpr int kArenas = 5, kWritten = 17;
   static constexpr int kNoises = 0;
@@ -181,8 +180,8 @@ struct BsamStep {
 };
 
 // x = {mean, mean_low, spread, spread_low, theta}, s = {1 / n}: running mean and variance (divisor n) over n snapshots,
-// the new one included (Welford: no difference of large squares), each as a sum of two floats (Dekker), for a float
-// alone would lose what small steps add.
+// including the new one (Welford: no difference of large squares). Each is a sum of two floats (Dekker), because a
+// single float would lose the contributions of small steps.
 struct Average {
   static constexpr int kArenas = 5, kWritten = 15;
   static constexpr int kNoises = 0;

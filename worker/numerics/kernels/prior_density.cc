@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using DD = hn::CappedTag<double, 8>;
 using VD = hn::Vec<DD>;
 
-// Each gives -log density, less the factor `scale`, and the whole gradient.
+// Each computes -log density without the factor `scale`, and the whole gradient.
 struct Normal {
   explicit Normal(const NormalDensity& density) : scale(density.precision / 2), precision(density.precision) {}
   HWY_INLINE VD operator()(VD x, VD* gradient) const {

@@ -26,7 +26,7 @@ void LanesSoftmax(const float* logits, int64_t classes, float* probability, floa
     auto sum = hn::Zero(d);
     for (int64_t k = 0; k < classes; ++k) {
       const auto below = hn::Sub(hn::Load(d, logits + k * kLanes + v), largest);
-      // Max, Exp and Log lose a NaN: a diverged chain must not look finite.
+      // Max, Exp and Log lose a NaN; keep it: a diverged chain must not look finite.
       const auto e = hn::IfThenElse(hn::IsNaN(below), below, hn::Exp(d, below));
       hn::Store(e, d, probability + k * kLanes + v);
       sum = hn::Add(sum, e);

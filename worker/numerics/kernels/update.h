@@ -1,13 +1,14 @@
-// The fused Langevin update: one pass over memory per step, noise made in registers, drift and noise summed before they
-// touch theta. Raw pointers and plain values only: the same contract for the CPU and for a GPU (cuda_abi.h).
+// The fused Langevin update: one pass over memory per step. The noise is generated in registers, and drift and noise
+// are summed before they change theta. Raw pointers and plain values only: the same contract for the CPU and for a GPU
+// (cuda_abi.h).
 //
 //   f       = coupling (theta - theta_a)                       0 without an anchor
 //   theta   = theta   + (noise z1 - step_size (gradient + prior_precision theta + f))
 //   theta_a = theta_a + (noise z2 + step_size (f - anchor_precision theta_a))     from the old theta
 //
-// z1, z2: the normals of (key, kThetaNoise | kThetaANoise, t), counters as core/base/rng_key.h says. A parameter's new
-// value depends on nothing but its own old values and its row's RowStep. On one build and instruction set the bits are
-// the same for every vector width's tail, every C, row and thread count; CPU and GPU agree up to float rounding.
+// z1, z2: the normals of (key, kThetaNoise | kThetaANoise, t), with counters as in core/base/rng_key.h. A parameter's
+// new value depends only on its own old values and its row's RowStep. On one build and instruction set the bits are the
+// same for every tail of a vector, every C, row and thread count. CPU and GPU agree up to float rounding.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ struct RowStep {
   float noise = 0;  // sqrt(2 step_size T)
   float prior_precision = 0;
   float coupling = 0;          // 1 / eta
-  float anchor_precision = 0;  // of a prior that theta_a feels too
-  bool active = true;          // false: the row is left as it is
+  float anchor_precision = 0;  // of a prior that also acts on theta_a
+  bool active = true;          // false: the row is not changed
 };
 
 // Values that the pass computes for each row.
@@ -47,7 +48,7 @@ struct RowOutcome {
   float anchor_distance2 = 0;  // |theta - theta_a|^2 before the step
 };
 
-// Rows in parallel over LibTorch's threads. `steps` and `outcomes` are [C].
+// Processes rows in parallel on LibTorch's threads. `steps` and `outcomes` have shape [C].
 void LangevinUpdateCpu(const UpdateBuffers& buffers, const RowStep* steps, RowOutcome* outcomes);
 
 }  // namespace chainfleet

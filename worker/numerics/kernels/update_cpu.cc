@@ -19,8 +19,8 @@ struct Sums {
   VF check, distance2;  // by lane
 };
 
-// `kGroups` groups from q on, at theta[0, 64 kGroups), theta_a and gradient likewise. All noise is made first: two
-// independent streams of it in flight hide the latency of one (SGLD: two groups; EMCMC: two noises).
+// Updates `kGroups` groups from q on, at theta[0, 64 kGroups), and likewise theta_a and gradient. All noise is
+// generated first: two independent streams in flight hide each other's latency (SGLD: two groups; EMCMC: two noises).
 template <bool kAnchored, int64_t kGroups>
 HWY_INLINE void UpdateGroups(const RowStep& step, int64_t q, float* theta, float* theta_a, const float* gradient,
                              Sums& sums) {
@@ -60,7 +60,7 @@ HWY_INLINE void UpdateGroups(const RowStep& step, int64_t q, float* theta, float
   }
 }
 
-// Parameters [begin, end) of one row within one span, begin and end in p; a group cut by them goes through a buffer.
+// Updates parameters [begin, end) in p of one row within one span. A group that they cut is copied through a buffer.
 template <bool kAnchored>
 void UpdateRange(const RowStep step, int64_t begin, int64_t end, float* theta, float* theta_a, const float* gradient,
                  Sums& sums) {
@@ -86,7 +86,7 @@ void UpdateRange(const RowStep step, int64_t begin, int64_t end, float* theta, f
   }
 }
 
-// Parameters [begin, end) in p of row `row`, over all the spans they meet.
+// Updates parameters [begin, end) in p of row `row`, over all spans in that range.
 void UpdateChunk(const UpdateBuffers& buffers, const RowStep& step, int64_t row, int64_t begin, int64_t end,
                  RowOutcome* outcome) {
   const DF df;

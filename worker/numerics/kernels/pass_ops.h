@@ -42,8 +42,8 @@ struct Friction {
   }
 };
 
-// x = {theta, p, gradient}, s = {epsilon, c, noise, prior_precision}: kick, half drift, Ornstein-Uhlenbeck step p <- c
-// p + noise z, half drift.
+// x = {theta, p, gradient}, s = {epsilon, c, noise, prior_precision}: kick, half drift, Ornstein-Uhlenbeck step
+// p <- c p + noise z, half drift.
 struct Baoa {
   static constexpr int kArenas = 3, kWritten = 3;
   static constexpr int kNoises = 1;

@@ -4,7 +4,7 @@
 namespace chainfleet {
 namespace {
 
-// loss = log(1 + exp(z)) - z y for the logit z; by z: p - y, p = P(label = 1).
+// loss = log(1 + exp(z)) - z y for the logit z; derivative with respect to z: p - y, p = P(label = 1).
 class Bernoulli final : public Likelihood {
  public:
   Bernoulli() : Likelihood(1, 2) {}

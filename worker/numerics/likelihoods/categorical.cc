@@ -9,8 +9,8 @@
 namespace chainfleet {
 namespace {
 
-// loss = log sum exp of the logits - logit of the label; by logit k: p_k - [k is the label]. diag(p) - p p' has the
-// columns sqrt(p_k) (e_k - p) for a root.
+// loss = log sum exp of the logits - logit of the label; derivative with respect to logit k: p_k - [k is the label]. A
+// square root of diag(p) - p p' has the columns sqrt(p_k) (e_k - p).
 class Categorical final : public Likelihood {
  public:
   explicit Categorical(int64_t num_classes) : Likelihood(num_classes, num_classes) {}

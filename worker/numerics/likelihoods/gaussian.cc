@@ -6,7 +6,7 @@
 namespace chainfleet {
 namespace {
 
-// loss = ((f - y)^2 / v + log(2 pi v)) / 2 for the output f; by f: (f - y) / v, by log v: (1 - (f - y)^2 / v) / 2.
+// loss = ((f - y)^2 / v + log(2 pi v)) / 2 for the output f; d/df: (f - y) / v; d/d(log v): (1 - (f - y)^2 / v) / 2.
 class Gaussian final : public Likelihood {
  public:
   explicit Gaussian(const GaussianLikelihood& spec)

@@ -6,7 +6,7 @@
 namespace chainfleet {
 namespace {
 
-// As gaussian.cc, with log v the second output (Nix & Weigend, 1994).
+// As gaussian.cc, but log v is the second output (Nix & Weigend, 1994).
 class HeteroscedasticGaussian final : public Likelihood {
  public:
   HeteroscedasticGaussian() : Likelihood(2, 0) {}

@@ -1,5 +1,5 @@
 // The functions of a network's outputs that a likelihood defines: losses and their gradients for sampling, and the
-// prediction of a draw for an example. One file per likelihood (core/domain/likelihood_spec.h).
+// predictive distribution of a draw for an example. One file per likelihood (core/domain/likelihood_spec.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,14 +17,14 @@ namespace chainfleet {
 // Up to 16 examples side by side (kernels/lanes.h), K outputs.
 struct LaneExamples {
   const float* outputs = nullptr;  // [K][16]
-  const float* targets = nullptr;  // [count], standardised as MakeLikelihood was told; labels as numbers
+  const float* targets = nullptr;  // [count], standardised with the units given to MakeLikelihood; labels as numbers
   int64_t count = 0;
-  double log_variance = 0;  // the chain's, of a likelihood that has it
+  double log_variance = 0;  // of the chain, if the likelihood has one
 };
 
 struct LaneLosses {
-  double loss[kLanes];   // -log p(target | outputs); from `count` on arbitrary
-  double slope[kLanes];  // its derivative by the log variance of a likelihood that has it
+  double loss[kLanes];   // -log p(target | outputs); arbitrary from `count` on
+  double slope[kLanes];  // derivative with respect to the log variance, if any
 };
 
 // Immutable. Thread-safe.
@@ -33,26 +33,26 @@ class Likelihood {
   virtual ~Likelihood() = default;
 
   int64_t num_outputs() const { return num_outputs_; }
-  int64_t num_classes() const { return num_classes_; }  // 0: of float32 targets
-  // The last parameter of the layout is its own.
+  int64_t num_classes() const { return num_classes_; }  // 0: float32 targets
+  // True if the last parameter of the layout is the likelihood's log variance.
   bool has_log_variance() const { return has_log_variance_; }
 
-  // The losses, and delta [K][16]: `scale` times their gradient by the outputs, zero from `count` on. An example's
-  // numbers depend on nothing but itself.
+  // Computes the losses, and delta [K][16]: `scale` times their gradient with respect to the outputs, zero from `count`
+  // on. The numbers of an example depend on nothing but that example.
   virtual void Evaluate(const LaneExamples& examples, float scale, float* delta, LaneLosses* losses) const = 0;
 
-  // The losses [C, n] in ATen operations that autograd follows, for outputs [C, n, K] and targets [C, n] (int64 labels
-  // or float32); `log_variance` [C, 1], undefined if the likelihood has none.
+  // The losses [C, n] in ATen operations, differentiable by autograd, for outputs [C, n, K] and targets [C, n] (int64
+  // labels or float32). `log_variance` is [C, 1], undefined if the likelihood has none.
   virtual at::Tensor Losses(const at::Tensor& outputs, const at::Tensor& targets,
                             const at::Tensor& log_variance) const = 0;
 
-  // Column `column`, [n, K], of a root of each example's Fisher information of its outputs [n, K]; a log variance
-  // counts as the last output. There are K columns.
+  // Column `column`, [n, K], of a square root of each example's Fisher information of its outputs [n, K]. A log
+  // variance counts as the last output. There are K columns.
   virtual at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const = 0;
 
   // For labels: probability [num_classes][16] from outputs [K][16].
   virtual void Probabilities(const float* outputs, float* probability) const;
-  // For float32 targets, in their own units: mean[16] and variance[16].
+  // For float32 targets, in the targets' units: mean[16] and variance[16].
   virtual void Moments(const float* outputs, double log_variance, double* mean, double* variance) const;
 
  protected:
@@ -67,8 +67,8 @@ class Likelihood {
 // INVALID_ARGUMENT unless both are finite and the deviation is above 0.
 absl::Status CheckTargetUnits(const TargetUnits& units);
 
-// `spec` has passed Validate, its variance is one of the targets as stored. `num_classes` as the data set says. `units`
-// have passed CheckTargetUnits: losses are of targets that are standardised with them
+// REQUIRES: `spec` has passed Validate and `units` CheckTargetUnits. The variance of `spec` is one of the targets as
+// stored; `num_classes` is that of the data set. Losses take targets that are standardised with `units`
 // (ResidentDataset::TargetNumbers) and are -log densities of the targets as stored.
 std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int64_t num_classes,
                                                  const TargetUnits& units);

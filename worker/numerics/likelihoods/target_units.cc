@@ -1,5 +1,6 @@
-// A likelihood of standardised targets, told in the targets' own units: mean + stddev f and stddev^2 v of what the
-// likelihood within says, f and v; a density is 1 / stddev of that within, so that a loss has log stddev more.
+// Converts a likelihood of standardised targets to the targets' own units. If the inner likelihood has mean f and
+// variance v, the outer one has mean + stddev f and stddev^2 v. Its density is the inner one's divided by stddev, so
+// its loss is larger by log stddev.
 #include <ATen/TensorOperators.h>
 
 #include <cmath>

@@ -10,7 +10,7 @@ class Reader {
 
   bool done() const { return next_ == layers_.size(); }
 
-  // The next layer, passed by, if it is of this kind.
+  // Returns the next layer and advances, if it is of this kind.
   template <typename Kind>
   const PlacedLayer* Take() {
     if (done() || !std::holds_alternative<Kind>(layers_[next_].kind)) return nullptr;
@@ -27,7 +27,7 @@ bool IsFused(const ConvLayer& conv, bool first) {
          (first || conv.padding == 0);
 }
 
-// The pooled convolutions in front; false if one of them is not for the kernels.
+// Reads the leading convolutions with pools. False if the kernels do not support one of them.
 bool TakeConvolutions(Reader* reader, Architecture* architecture) {
   while (const PlacedLayer* layer = reader->Take<ConvLayer>()) {
     const auto& conv = std::get<ConvLayer>(layer->kind);

@@ -17,7 +17,7 @@ at::Tensor AugmentedImages(const at::Tensor& images, const std::vector<ImageChan
   const at::Tensor columns = Uploaded(numbers.data(), {count, 3}, images.device());
   const auto options = at::dtype(at::kLong).device(images.device());
   const at::Tensor along = at::arange(width, options);
-  // [m, height] and [m, width]: where a pixel comes from.
+  // [m, height] and [m, width]: source coordinates of each pixel.
   const at::Tensor y = at::arange(height, options) + columns.narrow(1, 0, 1);
   const at::Tensor x =
       at::where(columns.narrow(1, 2, 1).to(at::kBool), width - 1 - along, along) + columns.narrow(1, 1, 1);

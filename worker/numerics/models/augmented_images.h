@@ -1,4 +1,4 @@
-// Augmentation in ATen operations, on the device that has the images.
+// Augmentation in ATen operations, on the device of the images.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// Images [m, channels, height, width], the i-th changed by `changes[i]`: bit for bit what ChangeImage makes of it.
+// Images [m, channels, height, width], the i-th changed by `changes[i]`. The bits are those of ChangeImage.
 at::Tensor AugmentedImages(const at::Tensor& images, const std::vector<ImageChange>& changes);
 
 }  // namespace chainfleet

@@ -26,7 +26,7 @@ std::vector<int64_t> FlatOffsets(const std::vector<ParameterShape>& parameters) 
   return offsets;
 }
 
-// Each image's numbers are computed alone (kernels/lanes.h).
+// Computes the numbers of each image separately (kernels/lanes.h).
 class FusedBlock final : public BlockNetwork {
  public:
   FusedBlock(Architecture architecture, const std::vector<ParameterShape>& parameters)
@@ -51,7 +51,7 @@ class FusedBlock final : public BlockNetwork {
   int64_t images_ = 0;
 };
 
-// As FusedBlock, for the lists of layers that the fused kernels do not know.
+// As FusedBlock, for layers that the fused kernels do not support.
 class LaneBlock final : public BlockNetwork {
  public:
   explicit LaneBlock(const NetworkShape& network)
@@ -85,7 +85,7 @@ class LaneBlock final : public BlockNetwork {
   LaneBuffer<float> x_, y_;    // [group][inputs | outputs][16]
 };
 
-// Nobody knows what a module's operations do with the rows beside, so a row is run alone.
+// A module's operations may mix rows in unknown ways, so each row runs alone.
 class ScriptBlock final : public BlockNetwork {
  public:
   explicit ScriptBlock(std::shared_ptr<const ScriptedNetwork> script)
@@ -115,7 +115,7 @@ class ScriptBlock final : public BlockNetwork {
   }
 
  private:
-  // [1, shape...] each; from_blob takes a mutable pointer, nothing writes through it.
+  // [1, shape...] each. from_blob takes a mutable pointer, but nothing writes through it.
   static std::vector<at::Tensor> Views(const std::vector<ParameterShape>& tensors, const float* draw) {
     std::vector<at::Tensor> views;
     for (const ParameterShape& tensor : tensors) {

@@ -19,7 +19,8 @@
 namespace chainfleet {
 namespace {
 
-// Activations lie as [n, C * channels, height, width] while they are images, as [C, n, features] once they are flat.
+// Activations are [n, C * channels, height, width] while they are images, and [C, n, features] after they are
+// flattened.
 class Pass {
  public:
   Pass(const std::vector<at::Tensor>& parameters, int64_t chains, const ForwardMode& mode)
@@ -35,9 +36,9 @@ class Pass {
  private:
   static bool IsImage(const PlacedLayer& layer) { return layer.input.size() == 3; }
 
-  // Tensor `i` of a layer as one over all chains' channels.
+  // Tensor `i` of a layer, flattened over all chains' channels.
   at::Tensor PerChannel(const PlacedLayer& layer, size_t i) const { return parameters_[layer.parameter + i].flatten(); }
-  // The same beside an image.
+  // As PerChannel, shaped to broadcast over an image.
   at::Tensor BesideImage(const PlacedLayer& layer, size_t i) const { return PerChannel(layer, i).view({1, -1, 1, 1}); }
 
   at::Tensor Tapped(const PlacedLayer& layer, const at::Tensor& input, at::Tensor output) const {
@@ -50,7 +51,7 @@ class Pass {
     return h.reshape({h.size(0), chains_, -1}).transpose(0, 1);
   }
 
-  // `output` of a layer fed with `input`.
+  // Returns `output` of a layer with input `input`, and traces it if requested.
   at::Tensor Traced(const PlacedLayer& layer, const at::Tensor& input, const at::Tensor& output) const {
     if (mode_.traces == nullptr) return output;
     output.retain_grad();
@@ -74,7 +75,7 @@ class Pass {
   }
 
   at::Tensor Apply(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
-    // Over [n, C * channels]: a chain never sees another's channels.
+    // Over [n, C * channels], so that a chain never uses another chain's channels.
     const at::Tensor x = IsImage(layer) ? h : h.transpose(0, 1).reshape({h.size(1), -1});
     const at::Tensor y = Normalise(norm, layer, x);
     return IsImage(layer) ? y : y.view({h.size(1), chains_, -1}).transpose(0, 1);
@@ -89,13 +90,13 @@ class Pass {
     }
     at::Tensor mean, variance;
     if (mode_.batch_statistics != nullptr) {
-      // With a momentum of 1 the running values are the batch's own.
+      // With a momentum of 1 the running values are the minibatch's own.
       mean = at::zeros({x.size(1)}, x.options());
       variance = at::zeros({x.size(1)}, x.options());
     }
     const at::Tensor y = at::batch_norm(x, scale, shift, mean, variance, true, 1, norm.epsilon, true);
     if (mode_.batch_statistics != nullptr) {
-      if (x.numel() == x.size(1)) variance.zero_();  // one value a channel: it has no variance
+      if (x.numel() == x.size(1)) variance.zero_();  // one value per channel has no variance
       mode_.batch_statistics->push_back(mean.view({chains_, -1}));
       mode_.batch_statistics->push_back(variance.view({chains_, -1}));
     }
@@ -145,7 +146,8 @@ class Pass {
     return h * mask.view({chains_, images, -1}).transpose(0, 1).reshape(h.sizes());
   }
 
-  // 1 / (1 - rate) with probability 1 - rate, else 0; four values of a block, blocks counted on over the layers.
+  // 1 / (1 - rate) with probability 1 - rate, else 0. One block gives four values; block numbers continue over the
+  // layers.
   void FillMask(double rate, const StepKey& step, const at::Tensor& mask) const {
     float* values = mask.data_ptr<float>();
     const float kept = static_cast<float>(1 / (1 - rate));

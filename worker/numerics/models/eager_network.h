@@ -1,6 +1,6 @@
 // A list of layers in ATen operations, all chains in one call: linear layers as one batched product, convolutions
-// grouped (groups = C), batch norm over C * channels. The way of a GPU; a CPU runs it with one chain at a time, where
-// a grouped convolution is slower than a loop.
+// grouped (groups = C), batch norm over C * channels. A GPU runs it for all chains together. A CPU runs it for one
+// chain at a time, because a grouped convolution is slower there than a loop.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,23 +20,24 @@ struct LayerTap {
   at::Tensor input, output;
 };
 
-// How a forward pass goes beyond parameters and inputs.
+// Options of a forward pass.
 struct ForwardMode {
-  // [C], one per chain: units drop out by stream kDropout. Null: all units are used.
+  // [C], one per chain: drops units by stream kDropout. Null: all units are used.
   const StepKey* dropout = nullptr;
-  // [C, channels] each, mean and variance in turn: batch norm normalises by them. Null: by the current batch.
+  // [C, channels] each, means and variances alternating: batch norm normalises with them. Null: with the current
+  // minibatch.
   const std::vector<at::Tensor>* statistics = nullptr;
-  // If set, the batch's own means and (unbiased) variances are appended, [C, channels] each.
+  // If set, the minibatch's own means and (unbiased) variances are appended, [C, channels] each.
   std::vector<at::Tensor>* batch_statistics = nullptr;
-  // If set, every layer with parameters is appended, with what a backward pass leaves for the norms of each example's
-  // gradient. Not for networks with batch norm, whose examples share what they are normalised by.
+  // If set, every layer with parameters is appended, with the tensors from which a backward pass gives the norms of
+  // each example's gradient. Not for networks with batch norm, because their examples share the normalisation.
   std::vector<LayerTrace>* traces = nullptr;
   // If set, every linear and convolution layer is appended.
   std::vector<LayerTap>* taps = nullptr;
 };
 
 // Logits [C, n, K] for x [C, n, input_shape...] (float, standardised) and `parameters[k]` [C, shape of tensor k...], on
-// one device. Autograd follows parameters that ask for it.
+// one device. Differentiable by autograd in parameters that require gradients.
 at::Tensor EagerLogits(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                        const ForwardMode& mode = {});
 

@@ -30,7 +30,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kStatisticsRound = 64;  // batches whose statistics are kept until they are added up, in order
+constexpr int64_t kStatisticsRound = 64;  // minibatches whose statistics are kept until they are added, in order
 
 void CopyToHost(const at::Tensor& values, double* out) {
   const at::Tensor host = values.to(at::kDouble).cpu().contiguous();
@@ -39,10 +39,10 @@ void CopyToHost(const at::Tensor& values, double* out) {
 
 struct DeviceInputs {
   std::shared_ptr<const ResidentDataset> dataset;
-  at::Tensor values;  // [N, row_size] as stored; on the CPU they are the data set's own
+  at::Tensor values;  // [N, row_size] as stored; on the CPU the data set's own memory
 };
 
-// One copy on a device, for all potentials that have it at a time.
+// One copy per device, shared by all potentials that use it at a time.
 std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::shared_ptr<const ResidentDataset>& dataset) {
   struct Known {
     Mutex mutex;
@@ -57,7 +57,7 @@ std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::share
   }
   const Dataset& data = dataset->description();
   const bool bytes = data.input_type == InputType::kUint8;
-  // from_blob takes a mutable pointer; nothing writes through it.
+  // from_blob takes a mutable pointer, but nothing writes through it.
   char* raw = const_cast<char*>(dataset->input_bytes().data());
   const at::Tensor stored =
       at::from_blob(raw, {data.num_rows, dataset->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat));
@@ -110,7 +110,7 @@ class EagerPotential final : public Potential {
 
   bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                          double* squared_norms) override {
-    // With batch norm examples have no gradients of their own, and of a module the layers are not known.
+    // With batch norm an example has no gradient of its own, and the layers of a module are unknown.
     if (!network_.statistics.empty() || script_ != nullptr) return false;
     EvaluateParts(theta, batch, gradient, ToHost(energy), squared_norms);
     return true;
@@ -155,7 +155,7 @@ class EagerPotential final : public Potential {
   }
 
  private:
-  // Calls `part(first, count)` for stretches of [0, all); each of a stretch has a batch of `batch_size`.
+  // Calls `part(first, count)` for ranges of [0, all). Each element of a range has a minibatch of `batch_size`.
   template <typename Part>
   void ForEachPart(int64_t all, int64_t batch_size, const Part& part) const {
     if (batching_ == ChainBatching::kTogether) {
@@ -174,7 +174,7 @@ class EagerPotential final : public Potential {
   at::Tensor MinusLogPrior(const ThetaArena& theta, const double* prior_precisions, int64_t first,
                            int64_t count) const {
     const at::Tensor rows = RowsView(theta).narrow(0, first, count);
-    // The norm of a GPU widens each value as it reads it: no copy of theta in double is made.
+    // A GPU's norm widens each value as it reads it, so it makes no copy of theta in double.
     const at::Tensor squares = device_.is_cuda()
                                    ? at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, false, at::kDouble).square()
                                    : rows.to(at::kDouble).square().sum(1);
@@ -182,7 +182,7 @@ class EagerPotential final : public Potential {
     return squares * (Uploaded(prior_precisions + first, {count}, device_) / 2);
   }
 
-  // Takes the energies of chains from `first` on, doubles on the device.
+  // Receives the energies of chains from `first` on, as doubles on the device.
   using TakeEnergies = std::function<void(int64_t first, const at::Tensor& energies)>;
 
   static TakeEnergies ToHost(double* energy) {
@@ -216,7 +216,7 @@ class EagerPotential final : public Potential {
     });
   }
 
-  // The tensors of a backward pass from which the norms of each example's gradient follow.
+  // The tensors of a backward pass from which the norms of each example's gradient are computed.
   struct Traces {
     std::vector<LayerTrace> layers;
     at::Tensor log_variance;  // [chains, n], one for each example; undefined if the likelihood has none
@@ -250,7 +250,7 @@ class EagerPotential final : public Potential {
     return (values * scale_ + shift_).view(shape);
   }
 
-  // The changes of the images of chains [first, first + count), [count * n].
+  // The augmentations of the images of chains [first, first + count), [count * n].
   std::vector<ImageChange> Changes(int64_t first, int64_t count, const BatchRows& batch) const {
     std::vector<ImageChange> changes;
     for (int64_t chain = first; chain < first + count; ++chain) {
@@ -283,7 +283,7 @@ class EagerPotential final : public Potential {
     return likelihood_->Losses(outputs, targets_.index_select(0, ids).view({count, batch.size}), log_variance);
   }
 
-  // Over all data: [chains, values of all statistics].
+  // Means over all data: [chains, values of all statistics].
   at::Tensor MeanStatistics(const std::vector<at::Tensor>& parameters) const {
     const int64_t batches = (num_examples() + kStatisticsBatch - 1) / kStatisticsBatch;
     at::Tensor sum;
@@ -299,7 +299,7 @@ class EagerPotential final : public Potential {
     return (sum / static_cast<double>(num_examples())).to(at::kFloat);
   }
 
-  // The statistics of batch `b` of the pass over all data, in doubles and times its number of examples.
+  // The statistics of batch `b` of the pass over all data, in doubles and multiplied by its number of examples.
   at::Tensor BatchStatistics(const std::vector<at::Tensor>& parameters, int64_t b) const {
     const c10::AutoGradMode autograd(false);
     const int64_t first = b * kStatisticsBatch, count = std::min(kStatisticsBatch, num_examples() - first);

@@ -1,4 +1,4 @@
-// The network potential in ATen operations: any list of layers, on a GPU and on a CPU.
+// The network potential in ATen operations, for any list of layers, on a GPU or a CPU.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@ namespace chainfleet {
 
 class ScriptedNetwork;
 
-// kTogether: all chains in one call, the way of a GPU. kApart: each chain on a thread of its own, so that a chain's
-// bits depend neither on the others nor on the threads; the way of a CPU.
+// kTogether: all chains in one call, for a GPU. kApart: each chain on its own thread, so that its bits depend neither
+// on other chains nor on the number of threads; for a CPU.
 enum class ChainBatching { kTogether, kApart };
 
-// How many chains' batches of `batch_size` go together: no tensor of theirs has 2^31 elements, from which on libraries
-// of a GPU fail. At least one.
+// The number of chains whose minibatches of `batch_size` are processed together, at least one. None of their tensors
+// then has 2^31 elements, at which GPU libraries fail.
 int64_t MostChainsTogether(const NetworkShape& network, int64_t batch_size);
 
-// Keeps a copy of the data set on `device`, in its stored type. `script`: the network is a module, which goes kApart,
-// and `network` its shape. Gradients by autograd through detached leaf views of the arena.
+// Keeps a copy of the data set on `device`, in its stored type. With `script` the network is a module, which runs
+// kApart, and `network` is its shape. Gradients come from autograd through detached leaf views of the arena.
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const NetworkSettings& settings, Device device, ChainBatching batching,

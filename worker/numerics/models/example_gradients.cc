@@ -22,7 +22,7 @@ std::vector<at::Tensor> ForEachExample(const std::vector<at::Tensor>& tensors, i
   return repeated;
 }
 
-// [m, D] of the sum of m examples' losses, each of which has its own leaves.
+// [m, D]: gradients of the sum of m examples' losses. Each example has its own leaves.
 at::Tensor Gradients(const at::Tensor& losses, const std::vector<at::Tensor>& leaves) {
   std::vector<at::Tensor> flat = torch::autograd::grad({losses.sum()}, leaves, {}, /*retain_graph=*/{},
                                                        /*create_graph=*/false, /*allow_unused=*/true);

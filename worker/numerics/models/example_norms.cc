@@ -19,7 +19,7 @@ at::Tensor Norms(const LinearLayer& linear, const LayerTrace& trace, int64_t) {
   return SquareSums(trace.output.grad()) * (SquareSums(trace.input) + (linear.bias ? 1 : 0));
 }
 
-// As many as a GPU takes in one product, by the size of their windows and of the product.
+// The number of examples that a GPU processes in one product, limited by the size of their windows and of the product.
 int64_t ExamplesAtOnce(const ConvLayer& conv, const LayerTrace& trace, int64_t groups) {
   constexpr int64_t kMostFloats = int64_t{1} << 26;
   const at::Tensor& output = trace.output;

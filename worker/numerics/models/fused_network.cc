@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kPartRows = 24;  // of a dense weight: a multiple of the kernel's block, small enough to share out
+constexpr int64_t kPartRows = 24;  // of a dense weight: a multiple of the kernel's block, small enough to distribute
 
 int64_t Groups(int64_t images, int64_t slice) {
   return std::min(NumGroups(images) - slice * kSliceGroups, kSliceGroups);
@@ -131,7 +131,7 @@ void FusedNetwork::Backward(const float* theta, int64_t images, int64_t slice, N
   }
   for (int64_t l = static_cast<int64_t>(architecture_.dense.size()) - 1; l >= 0; --l) {
     if (squared_norms != nullptr) AddDenseNorms(l, images, slice, *work, squared_norms);
-    if (l == 0 && convolutions == 0) return;  // the rows are the input, and nobody needs its gradient
+    if (l == 0 && convolutions == 0) return;  // the rows are the input, whose gradient is not needed
     const DenseShape& shape = architecture_.dense[l];
     const float* x = DenseInput(l, first_group, *work);
     float* dx = l > 0 ? work->dense[l - 1].dy.data() : work->convolutions.back().dy.data();

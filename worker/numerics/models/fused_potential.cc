@@ -52,7 +52,7 @@ class FusedPotential final : public Potential {
                          double* squared_norms) override {
     if (!std::exchange(with_norms_, true)) workspaces_.clear();
     Evaluate(theta, batch, gradient, energy, squared_norms);
-    // The backward pass began with deltas times N/n.
+    // The backward pass started with deltas multiplied by N/n.
     const double scale = DataScale(batch);
     for (int64_t i = 0; i < theta.rows() * batch.size; ++i) {
       squared_norms[i] /= scale * scale;
@@ -90,16 +90,16 @@ class FusedPotential final : public Potential {
   }
 
  private:
-  // One slice or part of one chain (fused_network.h).
+  // Computes one slice or part of one chain (fused_network.h).
   using Piece = std::function<void(int64_t row, int64_t index, NetworkWorkspace* work)>;
 
-  // `squared_norms` may be null; they come scaled by (N/n)^2.
+  // `squared_norms` may be null; they are scaled by (N/n)^2.
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                 double* squared_norms) {
     const double scale = DataScale(batch);
     losses_.resize(theta.rows() * batch.size);
     const Piece slice = [&](int64_t row, int64_t slice, NetworkWorkspace* work) {
-      // First of all: it brings theta into the cache for the products.
+      // Do this first: it brings theta into the cache for the products.
       if (slice == 0) energy[row] = -LogPriorOf(theta, batch.prior_precisions, row);
       Forward(theta.row(row), batch, row, slice, static_cast<float>(scale), work, losses_.data());
       double* norms = squared_norms == nullptr ? nullptr : squared_norms + row * batch.size;
@@ -120,7 +120,7 @@ class FusedPotential final : public Potential {
     }
   }
 
-  // The likelihood's own parameter in a row, the layout's last tensor.
+  // The likelihood's own parameter in a row: the layout's last tensor.
   template <typename Float>
   Float* LogVariance(Float* row) const {
     return row + layout_->spans().back().padded;
@@ -174,7 +174,8 @@ class FusedPotential final : public Potential {
     network_.Gather(rows_, batch.row(row), batch.size, slice, work, changed ? changes : nullptr);
   }
 
-  // Losses (and slopes_) of the slice's images of chain `row`, and `scale` times their gradient by the outputs.
+  // Computes losses (and slopes_) of the slice's images of chain `row`, and `scale` times their gradient with respect
+  // to the outputs.
   void Forward(const float* theta, const BatchRows& batch, int64_t row, int64_t slice, float scale,
                NetworkWorkspace* work, double* losses) {
     const int64_t* ids = batch.row(row);
@@ -211,7 +212,7 @@ class FusedPotential final : public Potential {
   int64_t workspace_images_ = 0;
   bool with_norms_ = false;     // workspaces have room for EvaluateWithNorms
   std::vector<double> losses_;  // [C, n]
-  std::vector<double> slopes_;  // [C, n] of a likelihood with a log variance, by it
+  std::vector<double> slopes_;  // [C, n]: derivatives with respect to the likelihood's log variance, if any
 };
 
 }  // namespace

@@ -10,10 +10,10 @@
 
 namespace chainfleet {
 
-// As many chains as there are threads are worked on at once, each from start to end by one thread; the rest, when there
-// are fewer chains than threads, share out the slices and parts of one chain after the other. Same bits either way.
-// Memory: one workspace per thread, made for the largest batch seen.
-// `architecture` is that of `network`.
+// If there are at least as many chains as threads, each thread computes a chain from start to end. The remaining chains
+// are computed one after the other, with their slices and parts distributed over the threads. The bits are the same
+// either way. Memory: one workspace per thread, sized for the largest minibatch so far. `architecture` is that of
+// `network`.
 std::unique_ptr<Potential> MakeFusedPotential(Architecture architecture, NetworkShape network,
                                               std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,

@@ -36,7 +36,7 @@ LanePool PoolOf(const PlacedLayer& layer, int64_t size, int64_t stride, int64_t 
 
 }  // namespace
 
-// One draw over one set of groups.
+// Computes one draw for one set of groups.
 class LaneNetwork::Pass {
  public:
   Pass(LaneNetwork* network, const float* draw, int64_t groups) : network_(network), draw_(draw), groups_(groups) {}
@@ -62,7 +62,7 @@ class LaneNetwork::Pass {
     return draw_ + network_->network_.statistics[layer.statistic + i].offset;
   }
 
-  // An activation that nobody uses; its values are arbitrary.
+  // Returns a free activation; its values are arbitrary.
   Activation Take() {
     for (const Activation& activation : network_->idle_) {
       if (activation.use_count() == 1) return activation;
@@ -71,7 +71,8 @@ class LaneNetwork::Pass {
         std::make_shared<LaneBuffer<float>>(kSliceGroups * network_->largest_ * kLanes));
   }
 
-  // `h` if it may be overwritten (the pool and the caller have it), else a copy of its first `values` values.
+  // Returns `h` if it may be overwritten (only the pool and the caller hold it), else a copy of its first `values`
+  // values.
   Activation Own(Activation h, int64_t values) {
     if (h.use_count() == 2) return h;
     Activation copy = Take();
@@ -91,7 +92,7 @@ class LaneNetwork::Pass {
     return Map(NumValues(layer.input), NumValues(layer.output), h, body);
   }
 
-  // Calls body(values) for every group of an activation that is overwritten.
+  // Calls body(values) for every group of an activation, which is overwritten.
   template <typename Body>
   Activation InPlace(const PlacedLayer& layer, Activation h, const Body& body) {
     const int64_t values = NumValues(layer.input);
@@ -153,7 +154,7 @@ class LaneNetwork::Pass {
     return Map(layer, h, [&](const float* x, float* y) { LaneMean(PlanesOf(layer.input), x, y); });
   }
 
-  // [channel][y][x] is the order of a flat row, and predictions use all units.
+  // [channel][y][x] is the order of a flat row. Predictions use all units.
   Activation Apply(const FlattenLayer&, const PlacedLayer&, Activation h) { return h; }
   Activation Apply(const DropoutLayer&, const PlacedLayer&, Activation h) { return h; }
 
@@ -185,7 +186,8 @@ class LaneNetwork::Pass {
 LaneNetwork::LaneNetwork(NetworkShape network) : network_(std::move(network)), largest_(Widest(network_.layers)) {}
 
 void LaneNetwork::Forward(const float* draw, int64_t groups, const float* x, float* y) {
-  // Images go through all layers group by group, so that they stay in the cache; flat inputs together, for the weights.
+  // Images pass all layers group by group, so that they stay in the cache. Flat inputs pass together, to reuse the
+  // weights.
   const int64_t at_once = network_.input_shape.size() == 3 ? 1 : groups;
   for (int64_t g = 0; g < groups; g += at_once) {
     Pass pass(this, draw, at_once);

@@ -1,7 +1,6 @@
-// The forward pass of any list of layers on a CPU, over images in lanes (kernels/lanes.h): for predictions.
+// The forward pass of any list of layers on a CPU, over images in lanes (kernels/lanes.h), for predictions.
 //
-// No layer goes through LibTorch, whose kernels choose their order of summation by the number of rows and by a row's
-// place among them.
+// No layer uses LibTorch: its kernels choose their order of summation by the number of rows and by a row's position.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +18,16 @@ class LaneNetwork {
   // `network` has layers; dropout is off.
   explicit LaneNetwork(NetworkShape network);
 
-  // y[groups][num_outputs][16] of x[groups][input][16]. `draw`: parameters and statistics, in order, no padding.
+  // Computes y[groups][num_outputs][16] from x[groups][input][16]. `draw`: parameters and statistics in order, no
+  // padding.
   void Forward(const float* draw, int64_t groups, const float* x, float* y);
 
  private:
   class Pass;
 
   const NetworkShape network_;
-  int64_t largest_ = 0;                                   // floats of one example in the widest layer, padding included
-  std::vector<std::shared_ptr<LaneBuffer<float>>> idle_;  // activations; those that nothing else points to are free
+  int64_t largest_ = 0;                                   // floats of one example in the widest layer, with padding
+  std::vector<std::shared_ptr<LaneBuffer<float>>> idle_;  // activations; free if nothing else points to them
 };
 
 }  // namespace chainfleet

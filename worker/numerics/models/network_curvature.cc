@@ -16,7 +16,8 @@
 namespace chainfleet {
 namespace {
 
-// Calls `see` with the gradients by `inputs` of each column's product with the outputs [n, K], column after column.
+// For each column in turn, calls `see` with the gradients, with respect to `inputs`, of the column times the outputs
+// [n, K].
 void ForEachColumn(const Likelihood& likelihood, const at::Tensor& outputs, const std::vector<at::Tensor>& inputs,
                    const std::function<void(const std::vector<at::Tensor>& gradients)>& see) {
   const int64_t columns = outputs.size(1);
@@ -33,7 +34,7 @@ at::Tensor Rows(const at::Tensor& h) {
 
 at::Tensor Gram(const at::Tensor& rows) { return rows.t().matmul(rows).to(at::kDouble); }
 
-// [rows, inputs] that meet the weight: windows of images, and 1 for the bias.
+// [rows, inputs] that the weight multiplies: windows of images, and 1 for the bias.
 at::Tensor InputsOf(const LayerTap& tap, bool bias) {
   at::Tensor rows;
   if (const auto* conv = std::get_if<ConvLayer>(&tap.layer->kind)) {
@@ -53,7 +54,7 @@ bool HasBias(const PlacedLayer& layer) {
 void AddKronecker(const NetworkShape& network, const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,
                   const at::Tensor& x, Curvature* sum) {
   std::vector<LayerTap> taps;
-  // It is for x's sake that there is a graph: the weights' gradients are not wanted.
+  // The graph exists only for x: the gradients of the weights are not needed.
   const at::Tensor network_outputs =
       EagerLogits(network, parameters, x.detach().requires_grad_(true), {.taps = &taps}).squeeze(0);
   sum->layers.resize(taps.size());

@@ -11,10 +11,10 @@
 
 namespace chainfleet {
 
-// Adds that of the examples `x` [1, n, input_shape...] (float, standardised) under one chain's `parameters` [1, shape
-// of tensor k...]: a backward pass for each column of a root of H_i. kDiagonal and kFull form the gradients of a few
-// examples at a time (64 MiB of them), kKronecker none; it knows linear and ungrouped convolution layers, and there
-// must be no other parameters. No batch norm.
+// Adds the matrix of the examples `x` [1, n, input_shape...] (float, standardised) under one chain's `parameters` [1,
+// shape of tensor k...], with one backward pass for each column of a square root of H_i. kDiagonal and kFull form the
+// gradients of a few examples at a time (64 MiB). kKronecker forms none; it supports linear and ungrouped convolution
+// layers, and there must be no other parameters. No batch norm.
 void AddNetworkCurvature(const NetworkShape& network, const Likelihood& likelihood,
                          const std::vector<at::Tensor>& parameters, const at::Tensor& x, Curvature* sum);
 

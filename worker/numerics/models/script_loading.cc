@@ -61,8 +61,8 @@ const std::set<std::string_view>& PrimOperators() {
   return *known;
 }
 
-// Operators of `aten` that take a text, which names a mode or is part of an error's message: no other may take one, as
-// what a text names may be a file.
+// `aten` operators that take a text, which names a mode or is part of an error message. No other operator may take one,
+// because a text may name a file.
 bool MayTakeText(std::string_view name) {
   static const auto* const known = new std::set<std::string_view>{"format",
                                                                   "percentFormat",
@@ -103,7 +103,7 @@ bool MayTakeText(std::string_view name) {
   return known->contains(name);
 }
 
-// The text of an operator's own name says that it may do more than arithmetic.
+// True if the operator's name suggests that it does more than arithmetic.
 bool IsSuspect(std::string_view name) {
   static const auto* const private_but_known = new std::set<std::string_view>{"_convolution",
                                                                               "_convolution_mode",
@@ -136,7 +136,7 @@ bool IsAllowed(const torch::jit::Node& node) {
   return MayTakeText(name) || !TakesText(node.maybeSchema());
 }
 
-// Why a function may not run; empty: it may.
+// The reason why a function must not run; empty if it may.
 std::string WhyNotRun(const torch::jit::Block& block) {
   for (const torch::jit::Node* node : block.nodes()) {
     if (!IsAllowed(*node)) {
@@ -156,9 +156,9 @@ std::string WhyNotRun(torch::jit::Function* function) {
   return WhyNotRun(*torch::jit::toGraphFunction(*function).graph()->block());
 }
 
-// Looks at a loaded module before it runs: each operator of each function must be known to compute on tensors,
-// numbers and lists. Operators that open or print something, call other processes, show memory that was never written,
-// or are not LibTorch's own `aten` ones are not.
+// Checks a loaded module before it runs: each operator of each function must be known to compute on tensors, numbers
+// and lists. This excludes operators that open or print something, call other processes, show uninitialised memory, or
+// are not LibTorch's own `aten` ones.
 std::string WhyNotRun(const torch::jit::Module& module) {
   std::vector<torch::jit::Function*> functions = module._ivalue()->compilation_unit()->get_functions();
   for (const torch::jit::Module& part : module.modules()) {
@@ -171,8 +171,8 @@ std::string WhyNotRun(const torch::jit::Module& module) {
   return "";
 }
 
-// Why a file may not be loaded: loading it would run code of its own. Members are found as LibTorch finds them. Empty:
-// it may.
+// The reason why a file must not be loaded: loading would run its own code. Finds members as LibTorch does. Empty if it
+// may be loaded.
 std::string WhyNotLoad(const std::string& bytes) {
   if (!bytes.starts_with("PK")) return "the file does not load: it is no archive";
   std::istringstream in(bytes);

@@ -1,5 +1,5 @@
-// Loads the TorchScript file of a user, who may be hostile: nothing of it runs before it is known to compute on tensors
-// alone.
+// Loads the TorchScript file of a user, who may be hostile. Nothing of the file runs before all its operators are known
+// to compute on tensors only.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,18 +16,19 @@ struct Module;
 
 namespace chainfleet {
 
-// The module of a .pt file. INVALID_ARGUMENT with a violation at model.torchscript if the file does not load, if
-// loading it would run code of its own, or if a function of it uses an operator that is not known to compute on
-// tensors, numbers and lists: one that opens or prints something, calls other processes, shows memory that was never
-// written, or is not LibTorch's own `aten` one.
+// Returns the module of a .pt file. INVALID_ARGUMENT with a violation at model.torchscript: the file does not load,
+// loading it would run its own code, or one of its functions uses an operator that is not known to compute on tensors,
+// numbers and lists: one that opens or prints something, calls other processes, shows uninitialised memory, or is not
+// an `aten` operator of LibTorch.
 absl::StatusOr<torch::jit::Module> LoadScript(const std::string& bytes, at::Device device);
 
 absl::Status RefusedScript(const std::string& why);
 
-// The last line of an interpreter's message, which says what is wrong after a traceback.
+// The last line of an interpreter's message; it follows the traceback and names the error.
 std::string LastLineOf(const std::string& message);
 
-// `run()`, or a violation that begins with `what`. Memory that is short is no fault of the module.
+// Returns `run()`, or a violation that begins with `what`. Out-of-memory exceptions are rethrown: they are no fault of
+// the module.
 template <typename Function>
 auto TryScript(const std::string& what, const Function& run) -> absl::StatusOr<decltype(run())> {
   try {
@@ -37,7 +38,7 @@ auto TryScript(const std::string& what, const Function& run) -> absl::StatusOr<d
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {
-    // The CPU allocator's, of no type of its own.
+    // The CPU allocator's error has no type of its own.
     if (std::string(error.what_without_backtrace()).find("can't allocate memory") != std::string::npos) throw;
     return RefusedScript(absl::StrCat(what, ": ", LastLineOf(error.what_without_backtrace())));
   } catch (const std::exception& error) {

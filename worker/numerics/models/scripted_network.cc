@@ -21,20 +21,20 @@ constexpr int64_t kTrialRows = 3;
 
 std::string Render(at::IntArrayRef shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
-// Where a parameter stands in a module.
+// The place of a parameter in a module.
 struct Slot {
   torch::jit::Module owner;
   std::string name;
-  size_t parameter;  // that it is
+  size_t parameter;  // index of the parameter
 };
 
-// A module and the slots that take a chain's parameters.
+// A module, and the slots for a chain's parameters.
 struct Copy {
   torch::jit::Module module;
   std::vector<Slot> slots;
 };
 
-// The parameters of a module, each once: tied tensors are one parameter in several slots.
+// The parameters of a module without repeats: tied tensors are one parameter with several slots.
 struct Parameters {
   std::vector<std::string> names;
   std::vector<at::Tensor> values;
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<ParameterShape>> ShapesOf(const Parameters& parameter
   return shapes;
 }
 
-// As the graph stands: an optimised one would be another after some runs, and its bits with it.
+// Disables graph optimisation, which would change the graph, and so the bits, after some runs.
 class Unoptimised {
  public:
   Unoptimised() : before_(torch::jit::getGraphExecutorOptimize()) { torch::jit::setGraphExecutorOptimize(false); }
@@ -103,7 +103,7 @@ bool SameBits(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 
-// Values of every kind of sign; the last row others if `changed`.
+// Trial inputs with values of both signs. With `changed` the last row differs.
 at::Tensor TrialInputs(const std::vector<int64_t>& input_shape, bool changed, at::Device device) {
   std::vector<int64_t> shape = {kTrialRows};
   shape.insert(shape.end(), input_shape.begin(), input_shape.end());
@@ -146,7 +146,7 @@ absl::Status CheckForward(Copy* copy, const std::vector<int64_t>& input_shape, i
 
 }  // namespace
 
-// Free copies; one more is made when all are at work.
+// Free copies; another copy is made when all are in use.
 struct ScriptedNetwork::Copies {
   Copies(const torch::jit::Module& loaded) : original(loaded) {}
 

@@ -1,4 +1,4 @@
-// The ids of a batch on the device of a potential.
+// The ids of a minibatch on the device of a potential.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// The ids of rows [first, first + count): [count * n] int64 on `device`. A GPU draws those that are not drawn yet.
+// The ids of rows [first, first + count): [count * n] int64 on `device`. A GPU draws the ids that are not drawn yet.
 at::Tensor BatchIds(const BatchRows& batch, int64_t first, int64_t count, at::Device device);
 
 }  // namespace chainfleet

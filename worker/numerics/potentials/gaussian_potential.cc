@@ -17,19 +17,19 @@
 namespace chainfleet {
 namespace {
 
-// Rows of `layout` that are worth a thread.
+// Number of rows of `layout` that are enough work for a thread.
 int64_t RowsPerTask(const Layout& layout) { return std::max<int64_t>(1, 16384 / layout.row_stride()); }
 
-// Calls `of_row` for each row of `theta` on the host; a row is one thread's.
+// Calls `of_row` for each row of `theta` on the host. One thread computes a row.
 void ForEachRow(const ThetaArena& theta, const std::function<void(int64_t row, const float* x)>& of_row) {
-  const at::Tensor rows = RowsView(theta).cpu();  // of a CPU arena: itself
+  const at::Tensor rows = RowsView(theta).cpu();  // no copy for a CPU arena
   const float* first = rows.const_data_ptr<float>();
   at::parallel_for(0, theta.rows(), RowsPerTask(theta.layout()), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) of_row(row, first + row * theta.row_stride());
   });
 }
 
-// [D] of the mean, in the floats that theta is compared with.
+// The mean [D], in float32 as theta is.
 std::vector<float> MeanOf(const GaussianPotential& density) {
   const int64_t d = density.dimension;
   if (density.mean.size() < 2) {
@@ -38,7 +38,7 @@ std::vector<float> MeanOf(const GaussianPotential& density) {
   return {density.mean.begin(), density.mean.end()};
 }
 
-// Adds what `hessian` gives, whole or its diagonal, to each sum; false if one is to have another structure.
+// Adds `hessian`, whole or its diagonal, to each sum. False if a sum has another structure.
 bool AddHessian(const ThetaArena& theta, const CurvatureSlice* slices,
                 const std::function<at::Tensor(bool full)>& hessian) {
   for (int64_t row = 0; row < theta.rows(); ++row) {
@@ -55,7 +55,7 @@ class Gaussian final : public Potential {
  public:
   Gaussian(const GaussianPotential& density, std::shared_ptr<const Layout> layout, Device device)
       : precision_(density.precision.value_or(1)), layout_(std::move(layout)), device_(device), mean_(MeanOf(density)) {
-    mean_.resize(layout_->row_stride());  // of padding: zero, as it is
+    mean_.resize(layout_->row_stride());  // padding is zero
   }
 
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }
@@ -143,7 +143,7 @@ class CorrelatedGaussian final : public Potential {
  private:
   int64_t dimension() const { return static_cast<int64_t>(mean_.size()); }
 
-  // And the gradient on the host, unless null.
+  // Also computes the gradient on the host, unless null.
   void Energies(const ThetaArena& theta, ThetaArena* gradient, double* energy) const {
     const int64_t d = dimension();
     ForEachRow(theta, [&](int64_t row, const float* x) {

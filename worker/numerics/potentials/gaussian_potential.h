@@ -1,4 +1,4 @@
-// The analytic potential whose laws every kernel is held to: a Gaussian, independent or of any covariance
+// The analytic potential with which every kernel is tested: a Gaussian, with independent coordinates or any covariance
 // (core/domain/potential_spec.h).
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace chainfleet {
 
-// N = 1; batches are ignored. energy and gradient are those of U itself, the prior being part of it; U is 0 at the
-// mean. `density` has passed Validate, `layout` has its one tensor.
+// N = 1; minibatches are ignored. energy and gradient are those of U itself, of which the prior is a part; U is 0 at
+// the mean. `density` has passed Validate, `layout` has its one tensor.
 std::unique_ptr<Potential> MakeGaussianPotential(const GaussianPotential& density, std::shared_ptr<const Layout> layout,
                                                  Device device);
 

@@ -1,4 +1,4 @@
-// Which examples a chain sees at step t: a pure function of (chain key, t), so a resume needs only t.
+// The examples that a chain uses at step t: a pure function of (chain key, t), so a resume needs only t.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// The batches of one job. Immutable. Thread-safe.
+// The minibatches of one job. Immutable. Thread-safe.
 class MinibatchPlan {
  public:
   // 0 <= batch_size <= num_examples; 0 for analytic potentials.
@@ -18,12 +18,12 @@ class MinibatchPlan {
   int64_t batch_size() const { return draw_.batch_size; }
   const BatchDraw& draw() const { return draw_; }
 
-  // The n examples of update `t` (from 0) of the chain with `chain_key`, as BatchDraw says; those of kIndependent from
-  // `stream`.
+  // Writes the n examples of update `t` (from 0) of the chain with `chain_key`, as defined by BatchDraw; kIndependent
+  // draws them from `stream`.
   void Fill(RngKey chain_key, int64_t t, int64_t* ids, RngStream stream = RngStream::kBatch) const;
 
-  // `count` <= N examples, none twice: the first positions of the permutation keyed by Fold(Fold(chain_key, stream),
-  // t). Cut into parts they are disjoint batches; those of two steps are independent.
+  // Writes `count` <= N distinct examples: the first positions of the permutation keyed by Fold(Fold(chain_key,
+  // stream), t). Parts of them are disjoint minibatches; those of two steps are independent.
   void FillDisjoint(RngKey chain_key, int64_t t, RngStream stream, int64_t count, int64_t* ids) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace chainfleet {
 namespace {
 
-// log sum exp of `logs` [k], which become the components' shares. NaN for NaN.
+// Returns log sum exp of `logs` [k], which become the components' shares. NaN for NaN.
 double Normalise(std::vector<double>* logs) {
   const double largest = *std::max_element(logs->begin(), logs->end());
   double sum = 0;
@@ -20,8 +20,8 @@ double Normalise(std::vector<double>* logs) {
   return largest + std::log(sum);
 }
 
-// On a GPU theta goes to the host and the gradient back: mixtures are small, and their laws, not their speed, are what
-// they are sampled for.
+// On a GPU theta is copied to the host and the gradient back: mixtures are small, and they are sampled to test
+// distributions, not speed.
 class Mixture final : public Potential {
  public:
   Mixture(const GaussianMixturePotential& density, std::shared_ptr<const Layout> layout)
@@ -56,7 +56,7 @@ class Mixture final : public Potential {
   }
 
  private:
-  // `rows` [C, row_stride] on the host; `gradient` of the same shape or null, its padding left as it is.
+  // `rows` [C, row_stride] are on the host; `gradient` has the same shape or is null, and its padding is not changed.
   void Energies(const at::Tensor& rows, float* gradient, double* energy) const {
     const int64_t stride = layout_->row_stride();
     at::parallel_for(0, rows.size(0), std::max<int64_t>(1, 4096 / stride), [&](int64_t begin, int64_t end) {

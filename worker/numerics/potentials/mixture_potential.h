@@ -1,4 +1,4 @@
-// A mixture of Gaussians as an analytic potential: more than one mode, with closed-form moments.
+// A mixture of Gaussians as an analytic potential with several modes and closed-form moments.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace chainfleet {
 
-// U = -log density, less (2 pi)^(D / 2). N = 1; batches are ignored. `density` has passed Validate, `layout` has its
-// one tensor. Any device; the arithmetic is the host's.
+// U = -log density, without the factor (2 pi)^(D / 2). N = 1; minibatches are ignored. `density` has passed Validate,
+// `layout` has its one tensor. Works on any device; the host does the arithmetic.
 std::unique_ptr<Potential> MakeMixturePotential(const GaussianMixturePotential& density,
                                                 std::shared_ptr<const Layout> layout);
 

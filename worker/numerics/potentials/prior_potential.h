@@ -1,4 +1,4 @@
-// Priors beyond one Gaussian precision for all parameters: a potential with the prior's energy and gradient added.
+// Priors other than one Gaussian precision for all parameters: adds the prior's energy and gradient to a potential.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace chainfleet {
 
-// `likelihood` itself if it states the prior by prior_precision() (a Gaussian of one precision, a flat prior), else a
-// potential that adds `prior` to it; `likelihood` then has a flat one. A Gaussian by layer names layers that the
-// layout has (ValidateForLayers). On the host the pass over a row is cut the same way whatever C and the threads.
+// Returns `likelihood` itself if prior_precision() gives the prior (a Gaussian of one precision, or a flat prior), else
+// a potential that adds `prior` to it; `likelihood` then has a flat prior. A Gaussian by layer names layers of the
+// layout (ValidateForLayers). On the host a row is cut in the same way whatever C and the threads are.
 std::unique_ptr<Potential> WithPrior(const PriorSpec& prior, std::unique_ptr<Potential> likelihood);
 
-// The density of each parameter tensor of `layout`.
+// The prior density of each parameter tensor of `layout`.
 std::vector<PriorDensity> DensitiesOf(const PriorSpec& prior, const Layout& layout);
 
-// energy[C] += -log prior; gradient += its gradient, unless null. On the host in one pass over each row.
+// energy[C] += -log prior; gradient += its gradient, unless null. On the host, in one pass over each row.
 void AddPriors(const std::vector<PriorDensity>& of_tensor, const ThetaArena& theta, ThetaArena* gradient,
                double* energy);
 
-// The same by ATen operations, on any device.
+// As AddPriors, by ATen operations, on any device.
 void AddPriorsByTensor(const std::vector<PriorDensity>& of_tensor, const ThetaArena& theta, ThetaArena* gradient,
                        double* energy);
 

@@ -83,7 +83,7 @@ class Regression final : public Potential {
   }
 
   void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
-    const at::Tensor rows = RowsView(theta).cpu();  // of a CPU arena: itself
+    const at::Tensor rows = RowsView(theta).cpu();  // no copy for a CPU arena
     for (int64_t row = 0; row < theta.rows(); ++row) {
       const float* first = rows.const_data_ptr<float>() + row * theta.row_stride();
       const double precision = prior_precisions == nullptr ? prior_precision_ : prior_precisions[row];
@@ -96,7 +96,7 @@ class Regression final : public Potential {
     return static_cast<double>(examples_.count) / static_cast<double>(batch.size);
   }
 
-  // X' diag(curvature) X, a column of ones for the intercept.
+  // Adds X' diag(curvature) X, with a column of ones for the intercept.
   void AddCurvatureOfRow(std::vector<float> theta, const CurvatureSlice& slice) const {
     float* first = const_cast<float*>(examples_.x.data()) + slice.first * examples_.width;  // nothing writes there
     at::Tensor x = at::from_blob(first, {slice.count, examples_.width}).to(at::kDouble);

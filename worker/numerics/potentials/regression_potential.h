@@ -1,4 +1,4 @@
-// Bayesian linear and logistic regression: the smallest potentials with examples, whose posteriors are known.
+// Bayesian linear and logistic regression: the smallest potentials with examples. Their posteriors are known.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@ namespace chainfleet {
 
 class ResidentDataset;
 
-// U = precision/2 |theta|^2 + (N/n) sum over the batch of -log p(target | x . weights + intercept), x standardised as
-// `plan.normalisation` says; of linear regression with its normalising constant. INVALID_ARGUMENT if `dataset` is null
-// or holds other targets than plan.spec.model learns from.
+// U = precision/2 |theta|^2 + (N/n) sum over the minibatch of -log p(target | x . weights + intercept), with x
+// standardised by `plan.normalisation`; for linear regression with its normalising constant. INVALID_ARGUMENT:
+// `dataset` is null or its targets are not those of plan.spec.model.
 absl::StatusOr<std::unique_ptr<Potential>> MakeRegressionPotential(const JobPlan& plan,
                                                                    std::shared_ptr<const ResidentDataset> dataset,
                                                                    Device device);

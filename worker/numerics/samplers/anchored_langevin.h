@@ -1,4 +1,4 @@
-// A Langevin step of some arena towards an anchor that stays where it is.
+// A Langevin step of an arena towards a fixed anchor.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace chainfleet {
 
-// x <- x - alpha (grad U_batch(x) + (x - anchor) / eta) + sqrt(2 alpha T) z, gradient included; each info's
-// anchor_distance is |x - anchor| before the step.
+// x <- x - alpha (grad U_batch(x) + (x - anchor) / eta) + sqrt(2 alpha T) z, with the gradient evaluated here. Each
+// info's anchor_distance is |x - anchor| before the step.
 Late<StepInfo> StepTowardsAnchor(const StepInputs& inputs, double eta, ThetaArena* x, ThetaArena* anchor);
 
-// The chains of a step with only those active that `due` says.
+// Copies `chains` and leaves only the rows active for which `due` is true.
 template <typename Due>
 std::vector<ChainStep> OnlyActive(const std::vector<ChainStep>& chains, const Due& due) {
   std::vector<ChainStep> some = chains;

@@ -6,8 +6,8 @@
 namespace chainfleet {
 namespace {
 
-// Gradient at `theta` on part `part` of each row's batch, into the scratch, and energy. Analytic potentials have one
-// part: no examples.
+// Evaluates gradient and energy at `theta` on part `part` of each row's minibatch, into the scratch. Analytic
+// potentials have one part without examples.
 Late<double> EvaluatePart(const StepInputs& inputs, const ThetaArena& theta, int64_t part, int64_t parts) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t n = inputs.batches->batch_size(), size = n / parts, rows = theta.rows();
@@ -33,7 +33,7 @@ void Bsam::InitRow(SamplerState* state, int64_t row) const {
 Late<StepInfo> Bsam::Step(const StepInputs& inputs, SamplerState* state) const {
   StepScratch& scratch = *inputs.scratch;
   ThetaArena *theta = &state->theta(), *momentum = &state->arenas[1], *scale = &state->arenas[2];
-  // All of them first: making one may move the others.
+  // Create all arenas first, because creating one may move the others.
   for (size_t i : {2, 1, 0}) scratch.Arena(i, *theta);
   ThetaArena *point = &scratch.arenas[0], *root = &scratch.arenas[1], *mean_gradient = &scratch.arenas[2];
   const auto n = static_cast<double>(inputs.potential->num_examples());

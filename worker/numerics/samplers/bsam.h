@@ -1,5 +1,5 @@
-// Bayesian SAM (Möllenhoff & Khan, "SAM as an optimal relaxation of Bayes", ICLR 2023). Each batch in parts; for a
-// part, with g gradients of its mean loss and N' = data_multiplier N:
+// Bayesian SAM (Möllenhoff & Khan, "SAM as an optimal relaxation of Bayes", ICLR 2023). Each minibatch is split into
+// parts. On a part, with g the gradient of its mean loss and N' = data_multiplier N:
 //
 //   g  at theta + z / sqrt(N' scale);  g2 at theta + rho g / scale;  means over the parts of g2 and of sqrt(scale) |g|
 //   m     <- beta1 m + (1 - beta1)(g2 + delta theta),  delta = prior_precision / N'

@@ -4,10 +4,10 @@
 //   theta   <- theta   - alpha (grad U_batch(theta) + g (theta - theta_a)) + sqrt(2 alpha T) z1
 //   theta_a <- theta_a - alpha g (theta_a - theta)                         + sqrt(2 alpha T) z2
 //
-// The anchor's force is analytic: one gradient per step, as SGLD. theta_a starts at theta. On U = k x^2 / 2, with
-// A = [[k + g, -g], [-g, g]], the stationary covariance is T (A - alpha A^2 / 2)^-1; stable for
-// alpha < 4 / (k + 2 g + sqrt(k^2 + 4 g^2)). With `anchor_decay`, as in
-// the official code, theta_a also feels the Gaussian prior: theta's precision then is k + g lambda / (g + lambda).
+// The anchor's force is analytic, so a step needs one gradient, as SGLD does. theta_a starts at theta. On U = k x^2 /
+// 2, with A = [[k + g, -g], [-g, g]], the stationary covariance is T (A - alpha A^2 / 2)^-1, stable for alpha < 4 / (k
+// + 2 g + sqrt(k^2 + 4 g^2)). With `anchor_decay`, as in the official code, the Gaussian prior also acts on theta_a:
+// the precision of theta is then k + g lambda / (g + lambda).
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // Entropy-SGD (Chaudhari et al., ICLR 2017) and Entropy-SGLD (Dziugaite & Roy, ICML 2018), as the EMCMC authors run
-// them. An inner chain s explores around theta; a running mean of it becomes theta every L steps; s is not reset:
+// them. An inner chain s explores around theta. Every L steps its running mean m becomes theta; s is not reset:
 //
 //   s <- s - alpha (grad U_batch(s) + (s - theta) / eta) + sqrt(2 alpha T) z
 //   m <- s before the first of L steps;  m <- averaging m + (1 - averaging) s after each

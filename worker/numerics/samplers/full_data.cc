@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// Examples of a pass at a time. The job's batch size is known to fit in memory; a smaller one would only cost time.
+// Number of examples processed at a time. The job's minibatch is known to fit in memory; a smaller one only costs time.
 int64_t ChunkSize(const StepInputs& inputs, int64_t count) {
   return std::min(count, std::max<int64_t>(128, inputs.batches->batch_size()));
 }

@@ -1,9 +1,8 @@
-// The potential over all data, or over examples that a Metropolis kernel names, in chunks of bounded memory.
+// The potential over all data, or over the examples that a Metropolis kernel names, in chunks of bounded memory.
 //
-//   U(theta) = -log prior + w sum_i loss_i(theta)        w: the weight of the likelihood, 1 unless a kernel says
-//   otherwise
+//   U(theta) = -log prior + w sum_i loss_i(theta)        w: weight of the likelihood, 1 unless a kernel changes it
 //
-// Differences are summed example by example in double: the totals are large where the difference is small. An analytic
+// Differences are summed over examples in double, because the totals are large and the difference is small. An analytic
 // potential counts as one example.
 #pragma once
 
@@ -27,19 +26,21 @@ std::vector<EnergyChange> PriorChange(const StepInputs& inputs, const ThetaArena
 std::vector<EnergyChange> ChangeOverAllData(const StepInputs& inputs, const ThetaArena& from, const ThetaArena& to,
                                             double likelihood_weight);
 
-// `see(row, first, count, at_from, at_to)`: losses of examples ids[row][first, first + count), each row's in order.
+// `see(row, first, count, at_from, at_to)` gets the losses of examples ids[row][first, first + count), in order for a
+// row.
 using SeeLosses =
     std::function<void(int64_t row, int64_t first, int64_t count, const double* at_from, const double* at_to)>;
 
-// Losses at both of `count` examples a row, `ids` [C, count]; null: of examples 0 .. count-1 for every row.
+// Computes the losses at `from` and `to` of `count` examples per row. `ids` is [C, count]; null means examples 0 ..
+// count-1 for every row.
 void CompareLosses(const StepInputs& inputs, const ThetaArena& from, const ThetaArena& to, const int64_t* ids,
                    int64_t count, const SeeLosses& see);
 
 // sum_i loss_i(theta) of each row.
 std::vector<double> LossOverAllData(const StepInputs& inputs, const ThetaArena& theta);
 
-// grad U over all data less the prior's precision * theta, as Potential::Evaluate gives it of a batch: the mean over
-// chunks weighted by their sizes, so that the prior counts once. `gradient` is not the scratch's own.
+// grad U over all data minus prior precision * theta, as Potential::Evaluate gives it for a minibatch: the mean over
+// chunks weighted by their sizes, so that the prior counts once. `gradient` must not be the scratch's own.
 void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, ThetaArena* gradient);
 
 }  // namespace chainfleet

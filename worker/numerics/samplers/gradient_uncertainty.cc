@@ -29,7 +29,7 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
     if (!chains[row].active) continue;
     const double of_examples = std::accumulate(norms.begin() + row * n, norms.begin() + (row + 1) * n, 0.0);
     const double uncertainty = squares[row].sum / (scale * scale) - of_examples;
-    // Examples without a gradient neither agree nor disagree.
+    // Examples with zero gradients neither agree nor disagree.
     const double divisor = settings.scale_free && of_examples != 0 ? of_examples : 1;
     uncertainties[row] = uncertainty / divisor;
     kept[row] = Decide(*inputs.plan, chains[row].t, uncertainties[row], &state->numbers[row]);
@@ -51,7 +51,7 @@ std::vector<StepInfo> GradientUncertainty::Step(const StepInputs& inputs, Sample
 bool GradientUncertainty::Decide(const StepPlan& plan, int64_t t, double value, std::vector<double>* numbers) const {
   if (t < plan.burn_in_steps) {
     const int64_t every = (plan.burn_in_steps + kMaxValues - 1) / kMaxValues;
-    // Norms that overflowed compare with nothing, and a sort would not bear it.
+    // Skip norms that overflowed: NaN has no order, and sorting it is undefined.
     if (!settings.threshold && t % every == 0 && !std::isnan(value)) numbers->push_back(value);
     return false;
   }
@@ -59,7 +59,7 @@ bool GradientUncertainty::Decide(const StepPlan& plan, int64_t t, double value, 
     std::vector<double> values(numbers->begin() + 1, numbers->end());
     std::sort(values.begin(), values.end());
     const auto at = static_cast<size_t>(settings.quantile * static_cast<double>(values.size()));
-    // Without values to learn from nothing is below.
+    // Without recorded values, no value is below the threshold.
     *numbers = {1, values.empty() ? -std::numeric_limits<double>::infinity() : values[std::min(at, values.size() - 1)]};
   }
   return value < numbers->back();

@@ -12,7 +12,7 @@
 namespace chainfleet {
 namespace {
 
-// |p|^2 of every row.
+// Draws the momentum; returns |p|^2 of every row.
 std::vector<PassOutcome> DrawMomentum(const StepInputs& inputs, ThetaArena* momentum) {
   RowsView(*momentum).zero_();
   std::vector<PassOutcome> outcomes = RunPass(
@@ -23,7 +23,7 @@ std::vector<PassOutcome> DrawMomentum(const StepInputs& inputs, ThetaArena* mome
   return outcomes;
 }
 
-// p <- p - part eps grad U; |p|^2 after it.
+// p <- p - part eps grad U. Returns |p|^2 after it.
 Late<PassOutcome> Kick(const StepInputs& inputs, double part, ThetaArena* momentum, ThetaArena* gradient,
                        ThetaArena* theta) {
   return RunPass(Pass::kKick, {momentum, gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
@@ -38,7 +38,7 @@ void Hmc::InitRow(SamplerState* state, int64_t row) const { state->numbers[row].
 
 std::vector<StepInfo> Hmc::Step(const StepInputs& inputs, SamplerState* state) const {
   ThetaArena *theta = &state->theta(), *gradient = &state->arenas[1];
-  // The last first: making one may move the others.
+  // Create the last arena first, because creating one may move the others.
   ThetaArena* gradient_to = &inputs.scratch->Arena(2, *theta);
   ThetaArena *momentum = &inputs.scratch->Arena(1, *theta), *proposal = &inputs.scratch->Arena(0, *theta);
   const std::vector<bool> finite = KnowGradient(inputs, state, gradient, gradient_to);

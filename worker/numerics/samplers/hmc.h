@@ -1,5 +1,5 @@
 // Hamiltonian Monte Carlo (Duane et al., "Hybrid Monte Carlo", 1987; Neal, "MCMC using Hamiltonian dynamics", 2011) on
-// all data: p ~ N(0, T I), `leapfrog_steps` of
+// all data: p ~ N(0, T I), then `leapfrog_steps` steps of
 //
 //   p <- p - eps/2 grad U(theta);  theta <- theta + eps p;  p <- p - eps/2 grad U(theta),
 //

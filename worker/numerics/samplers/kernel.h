@@ -1,10 +1,10 @@
 // The closed set of sampling kernels. A kernel is a value: immutable settings with
 //
 //   kArenas or Arenas()           names of the arenas of its state, theta first
-//   InitRow(state, row)           the rest of a row whose theta is set and whose other arenas and numbers are empty
-//   Step(inputs, state) -> infos  one step of every active row; [C], in row order. Late<StepInfo> where the step itself
+//   InitRow(state, row)           sets the rest of a row that has theta, and other arenas and numbers that are empty
+//   Step(inputs, state) -> infos  one step of every active row; [C], in row order. Late<StepInfo> if the step itself
 //                                 needs none of its numbers
-//   draw_arena()                  optional: the arena that a draw of theta is taken from, if not theta itself
+//   draw_arena()                  optional: the arena from which a draw of theta is taken, if it is not theta
 //
 #pragma once
 
@@ -37,13 +37,13 @@ namespace chainfleet {
 using Kernel = std::variant<Sgld, Emcmc, EmcmcGibbs, EntropySgd, Sgd, Sghmc, Sam, Bsam, Swag, GradientUncertainty,
                             RandomWalk, Mala, Hmc, MinibatchMh, McDropout, Laplace>;
 
-// UNIMPLEMENTED naming the sampler if this build has no kernel for it.
+// UNIMPLEMENTED, naming the sampler: this build has no kernel for it.
 absl::StatusOr<Kernel> MakeKernel(const SamplerSpec& spec);
 
 // Names of the arenas of the kernel's state, in order: "theta", "theta_a".
 std::vector<std::string> ArenaNames(const Kernel& kernel);
 
-// The name of the arena that holds what a draw of `kind` keeps.
+// The name of the arena from which a draw of `kind` is taken.
 std::string DrawArena(const Kernel& kernel, DrawKind kind);
 
 }  // namespace chainfleet

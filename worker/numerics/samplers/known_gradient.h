@@ -1,5 +1,5 @@
-// The full-data gradient where a row is: an arena of the state, so that a step costs only the gradients of its
-// proposal.
+// The full-data gradient at a row's state. It is an arena of the state, so that a step computes only the gradients of
+// its proposal.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace chainfleet {
 
-// Whether the row's gradient is known: no before its first step.
+// Whether the row's gradient is known; 0 before its first step.
 inline constexpr int kGradientKnown = kFirstOwnNumber;
 
-// Takes the gradient at theta of rows that have none into `gradient`; `spare` is overwritten. True for rows whose
-// gradient is finite, and for rows at rest.
+// Computes the gradient at theta into `gradient` for rows without one; overwrites `spare`. True for rows whose gradient
+// is finite, and for inactive rows.
 std::vector<bool> KnowGradient(const StepInputs& inputs, SamplerState* state, ThetaArena* gradient, ThetaArena* spare);
 
 }  // namespace chainfleet

@@ -23,7 +23,7 @@ void AddLangevinCost(const StepInputs& inputs, double likelihood_weight, ThetaAr
     s[0] = static_cast<float>(inputs.chains[row].step_size * likelihood_weight);
     s[1] = static_cast<float>(PriorPrecision(inputs, row) / likelihood_weight);
   };
-  // Both ways from the rounded states themselves, not from z: what rounding adds to one is in the other.
+  // Compute both directions from the rounded states, not from z, so that both contain the same rounding.
   const auto there = RunPass(Pass::kResidual, {to, from, gradient}, inputs.chains, scalars);
   const auto back = RunPass(Pass::kResidual, {from, to, gradient_to}, inputs.chains, scalars);
   for (size_t row = 0; row < cost->size(); ++row) {

@@ -8,12 +8,12 @@
 
 namespace chainfleet {
 
-// `to` from `from` and the gradient there. What g is, of what a gradient arena holds:
-// likelihood_weight * (held + prior precision / likelihood_weight * theta).
+// Writes the proposal `to`, given `from` and its gradient arena. g is computed from the arena as likelihood_weight *
+// (arena + prior precision / likelihood_weight * theta).
 Late<PassOutcome> ProposeLangevin(const StepInputs& inputs, double likelihood_weight, ThetaArena* to, ThetaArena* from,
                                   ThetaArena* gradient);
 
-// cost[row] += T log(q(to | from) / q(from | to)), `gradient` at `from`, `gradient_to` at `to`.
+// cost[row] += T log(q(to | from) / q(from | to)). `gradient` is at `from`, `gradient_to` at `to`.
 void AddLangevinCost(const StepInputs& inputs, double likelihood_weight, ThetaArena* to, ThetaArena* from,
                      ThetaArena* gradient, ThetaArena* gradient_to, std::vector<double>* cost);
 

@@ -22,17 +22,17 @@ namespace {
 
 enum : size_t { kTheta, kMomentum, kDraw };
 
-// The approximation that a row derives from the end of its training.
+// A row's approximation, derived from the end of its training.
 struct Approximation {
   Curvature curvature;
-  int64_t batches = 0;  // of the pass that `curvature` has seen; then it is given up for the Gaussian
+  int64_t batches = 0;  // minibatches of the pass that `curvature` includes; the Gaussian then replaces `curvature`
   std::optional<LaplaceGaussian> gaussian;
   std::optional<double> log_evidence;
 };
 
 Approximation& Of(const std::shared_ptr<void>& derived) { return *static_cast<Approximation*>(derived.get()); }
 
-// log of the Gaussian prior's density at theta [D] less D/2 log(1 / 2 pi), which the Gaussian's integral cancels.
+// log of the Gaussian prior's density at theta [D] without D/2 log(1 / 2 pi), which the Gaussian's integral cancels.
 double LogPriorOver2Pi(const std::vector<float>& theta, const std::vector<double>& lambda, const Layout& layout) {
   double log_prior = 0;
   for (size_t k = 0; k < lambda.size(); ++k) {
@@ -47,7 +47,7 @@ bool Any(const std::vector<ChainStep>& chains) {
   return std::any_of(chains.begin(), chains.end(), [](const ChainStep& chain) { return chain.active; });
 }
 
-// Bits of a row on the host depend on no thread but its own.
+// On the host only one thread computes a row, so its bits do not depend on the number of threads.
 void ForEachActive(const std::vector<ChainStep>& chains, Device device, const std::function<void(int64_t)>& of_row) {
   const auto if_active = [&](int64_t row) {
     if (chains[row].active) of_row(row);
@@ -66,7 +66,7 @@ Late<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* state) cons
   const auto trained =
       OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t >= plan.training_steps; });
   std::vector<StepInfo> of_trained(inputs.chains.size());
-  // Before the others move: it is what may run out of memory.
+  // Do this before other rows move, because it may run out of memory.
   if (Any(trained)) {
     TakeCurvature(inputs, trained, state);
     const auto sampling =
@@ -96,7 +96,7 @@ void Laplace::TakeCurvature(const StepInputs& inputs, const std::vector<ChainSte
                             SamplerState* state) const {
   const StepPlan& plan = *inputs.plan;
   const int64_t all = inputs.potential->num_examples(), n = std::max<int64_t>(1, inputs.batches->batch_size());
-  // Out of the state while sums grow: one that an error leaves half done must not be gone on with.
+  // Take the sums out of the state while they grow: a sum that an error leaves incomplete must not be used later.
   std::vector<std::shared_ptr<void>> derived = std::exchange(state->derived, {});
   state->derived.resize(derived.size());
   for (bool behind = true; behind;) {
@@ -108,7 +108,7 @@ void Laplace::TakeCurvature(const StepInputs& inputs, const std::vector<ChainSte
         auto fresh = std::make_shared<Approximation>();
         fresh->curvature.structure = structure;
         derived[row] = std::move(fresh);
-        state->arenas[kDraw].CopyRow(static_cast<int64_t>(row), state->theta());  // until there is one
+        state->arenas[kDraw].CopyRow(static_cast<int64_t>(row), state->theta());  // until there is a draw
       }
       Approximation& of_row = Of(derived[row]);
       if (of_row.batches >= std::min(trained[row].t - plan.training_steps + 1, plan.pass_steps)) continue;

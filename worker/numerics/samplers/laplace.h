@@ -1,12 +1,12 @@
 // Laplace's approximation (MacKay, Neural Computation 1992; Daxberger et al., NeurIPS 2021): heavy-ball SGD towards
-// theta* = argmin U, one pass over all data for the Gauss-Newton matrix H of the likelihood at its end (curvature.h), a
-// batch a step, in stored order, then one network a step from
+// theta* = argmin U; then one pass over all data, one minibatch a step in stored order, for the Gauss-Newton matrix H
+// of the likelihood at theta* (curvature.h); then one network a step from
 //
 //   N(theta*, T (H + Lambda)^-1)      Lambda: the prior's precision
 //
-// with H whole, its diagonal, or a Kronecker product for each layer. The factors are no part of a resume point: a chain
-// that moves computes them again from theta* in one step. The evidence of the same approximation, exact where U is a
-// quadratic with its minimum at theta*, is
+// where H is full, diagonal, or a Kronecker product for each layer. The factors are not part of a resume point: a chain
+// that moves to another worker computes them again from theta* in one step. The evidence of the same approximation,
+// exact if U is quadratic with its minimum at theta*, is
 //
 //   log p(data) ~ -U(theta*) + D/2 log 2 pi - 1/2 log det(H + Lambda)      U with the prior's normalising constant
 #pragma once
@@ -31,7 +31,7 @@ struct Laplace {
  private:
   void TakeCurvature(const StepInputs& inputs, const std::vector<ChainStep>& trained, SamplerState* state) const;
   void Factor(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state) const;
-  // Writes `finite` of rows whose precision matrix is not positive definite, and `log_evidence`.
+  // Writes `finite` for rows whose precision matrix is not positive definite, and `log_evidence`.
   void Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state,
               std::vector<StepInfo>* info) const;
 };

@@ -24,7 +24,7 @@ at::Tensor Spread(const std::vector<double>& lambda, const Layout& layout, const
   return at::cat(of_tensor);
 }
 
-// All tensors as one [D] in double.
+// Concatenates all tensors to one [D] in double.
 at::Tensor Flat(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> flat;
   for (const at::Tensor& tensor : tensors) flat.push_back(tensor.flatten().to(at::kDouble));
@@ -70,7 +70,7 @@ bool LaplaceGaussian::AddBlock(const Curvature::Layer& layer, double lambda, con
   if (!IsFinite(layer.inputs) || !IsFinite(layer.outputs)) return false;
   const auto [a, u] = at::linalg_eigh(layer.inputs.to(device));
   const auto [g, v] = at::linalg_eigh(layer.outputs.to(device));
-  // Semi-definite but for rounding.
+  // Rounding may make eigenvalues of these semi-definite matrices negative.
   const at::Tensor eigenvalues = at::outer(g.clamp_min(0), a.clamp_min(0)) / layer.positions + lambda;
   blocks_.push_back({layer.weight, layer.bias, u, v, eigenvalues.rsqrt()});
   log_determinant_ -= 2 * SumOfLogs(blocks_.back().deviation);
@@ -87,7 +87,7 @@ void LaplaceGaussian::Shape(const std::vector<at::Tensor>& tensors) const {
     const at::Tensor& weight = tensors[block.weight];
     at::Tensor z = weight.flatten(1).to(at::kDouble);
     if (block.bias) z = at::cat({z, tensors[block.weight + 1].unsqueeze(1).to(at::kDouble)}, 1);
-    // The symmetric root: whichever signs and bases the decompositions chose, the draw is the same.
+    // Use the symmetric root: the draw then does not depend on the signs and bases that the decompositions chose.
     const at::Tensor turned = block.outputs.t().matmul(z).matmul(block.inputs) * block.deviation;
     const at::Tensor draw = block.outputs.matmul(turned).matmul(block.inputs.t());
     const int64_t inputs = weight.numel() / weight.size(0);

@@ -1,4 +1,4 @@
-// The Gaussian of a Laplace approximation: precision matrix = curvature + prior, by its factors.
+// The Gaussian of a Laplace approximation, by the factors of its precision matrix, curvature + prior.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,22 +11,22 @@
 
 namespace chainfleet {
 
-// Immutable. Thread-safe. Factors are double, on the device given.
+// Immutable. Thread-safe. Factors are double, on the given device.
 //
 //   diagonal    1 / sqrt(h + lambda) for each parameter
 //   full        L of the Cholesky factorisation L L' = H + diag(lambda)
-//   Kronecker   of each layer A = U diag(a) U' (inputs), G = V diag(g) V' (outputs): eigenvalues
+//   Kronecker   for each layer A = U diag(a) U' (inputs), G = V diag(g) V' (outputs): eigenvalues
 //               g_i a_j / positions + lambda of the block, with eigenvectors v_i u_j'
 class LaplaceGaussian {
  public:
-  // `lambda`: the prior's precision of each parameter tensor of `layout`. Nothing if the matrix is not finite or not
+  // `lambda` is the prior's precision of each parameter tensor of `layout`. nullopt if the matrix is not finite or not
   // positive definite.
   static std::optional<LaplaceGaussian> Factor(const Curvature& curvature, const std::vector<double>& lambda,
                                                const Layout& layout, const at::Device& device);
 
   double LogDeterminant() const { return log_determinant_; }  // of the precision matrix
 
-  // Standard normals in `tensors[k]` [shape of tensor k...] (float) become a draw of N(0, precision^-1).
+  // Converts standard normals in `tensors[k]` [shape of tensor k...] (float) to a draw of N(0, precision^-1).
   void Shape(const std::vector<at::Tensor>& tensors) const;
 
  private:

@@ -10,7 +10,7 @@ void Mala::InitRow(SamplerState* state, int64_t row) const { state->numbers[row]
 
 std::vector<StepInfo> Mala::Step(const StepInputs& inputs, SamplerState* state) const {
   ThetaArena *theta = &state->theta(), *gradient = &state->arenas[1];
-  // The last first: making one may move the others.
+  // Create the last arena first, because creating one may move the others.
   ThetaArena *gradient_to = &inputs.scratch->Arena(1, *theta), *proposal = &inputs.scratch->Arena(0, *theta);
   const std::vector<bool> finite = KnowGradient(inputs, state, gradient, gradient_to);
   const auto made = ProposeLangevin(inputs, 1, proposal, theta, gradient);

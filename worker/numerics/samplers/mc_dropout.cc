@@ -11,13 +11,13 @@
 namespace chainfleet {
 namespace {
 
-// The factors z of weight tensor `tensor`, [C, 1, units, 1...]: beside its view [C, outputs, units, kernel...].
+// The factors z of weight tensor `tensor`, [C, 1, units, 1...], for its view [C, outputs, units, kernel...].
 struct TensorMask {
   int64_t tensor;
   at::Tensor factors;
 };
 
-// The factors of all weights but the first. An inactive row gets the factors of its last step, and so the same draw.
+// The factors of all weights except the first. An inactive row gets the factors of its last step, and so the same draw.
 std::vector<TensorMask> DrawMasks(const StepInputs& inputs, double rate, const ThetaArena& theta) {
   const std::vector<ParameterShape>& parameters = theta.layout().parameters();
   std::vector<int64_t> weights;

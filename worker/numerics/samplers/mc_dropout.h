@@ -1,12 +1,13 @@
-// MC dropout (Gal & Ghahramani, ICML 2016) by weights: W = M diag(z), z_j = 0 with probability `rate`, else
-// 1 / (1 - rate), for each input unit j of every linear and convolution layer but the first: a feature of a linear
-// layer, a channel of a convolution. One z a step (their Monte Carlo estimate with one sample of W for the mini-batch):
+// MC dropout (Gal & Ghahramani, ICML 2016) on weights: W = M diag(z), where z_j = 0 with probability `rate`, else 1 /
+// (1 - rate), for each input unit j of every linear and convolution layer except the first. A unit is a feature of a
+// linear layer or a channel of a convolution. Each step draws one z (their Monte Carlo estimate with one sample of W
+// for the minibatch):
 //
 //   v <- b v + m o grad U_batch(m o theta) + prior;  theta <- theta - alpha v          m: z spread over theta
 //
-// with the prior's gradient at theta. After the training steps a step draws m o theta: a network like any other, whose
-// logits are those of theta with the units of one z dropped. Dropout layers of a network's own list are off: the
-// sampler's stand in for them.
+// where the prior's gradient is taken at theta. After the training steps, a step draws m o theta: an ordinary network,
+// whose logits are those of theta with the units of one z dropped. Dropout layers of the network itself are off; the
+// sampler replaces them.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
-// The shared parts of the Metropolis kernels: the decision, the choice by row, the counts behind the acceptance rate.
+// The shared parts of the Metropolis kernels: the decision, the moves of rows, and the counts for the acceptance rate.
 //
-// Decisions are in units of energy, so that temperature 0 needs no case of its own: with the cost B = -T log(acceptance
-// ratio), a proposal is accepted iff B <= T e, e = -log u standard exponential, u uniform.
+// Decisions are in units of energy, so that temperature 0 needs no special case. With the cost B = -T log(acceptance
+// ratio), a proposal is accepted iff B <= T e, where e = -log u is standard exponential and u uniform.
 #pragma once
 
 #include <initializer_list>
@@ -11,26 +11,26 @@
 
 namespace chainfleet {
 
-// The numbers every Metropolis kernel keeps of a row; a kernel's own follow.
+// The numbers that every Metropolis kernel keeps for a row, followed by the kernel's own.
 enum MetropolisNumber : int { kStepCount, kAcceptCount, kFirstOwnNumber };
 
-// min(1, exp(-cost / T)) against the uniform of (chain, t) in kAccept. A cost that is not finite is refused.
+// Accepts with min(1, exp(-cost / T)), using the uniform of (chain, t) in kAccept. Rejects a cost that is not finite.
 bool Accepts(const ChainStep& chain, double cost);
 
-// How a row's proposal fared.
+// The outcome of a row's proposal.
 struct Verdict {
-  double energy = 0;   // where the row is
+  double energy = 0;   // at the row's state
   bool finite = true;  // the row's state, apart from its energy, is finite
   bool accept = false;
 };
 
-// An accepted row of `to` becomes that of `from`.
+// Copies an accepted row of `from` to `to`.
 struct Move {
   ThetaArena* to;
   const ThetaArena* from;
 };
 
-// Moves the rows that accept, counts, and tells. A row that is not finite where it is stays and is reported.
+// Moves the rows that accept, counts, and reports. A row whose state is not finite is not moved, and is reported.
 std::vector<StepInfo> Settle(const StepInputs& inputs, const std::vector<Verdict>& verdicts,
                              std::initializer_list<Move> moves, SamplerState* state);
 

@@ -17,10 +17,10 @@ enum OwnNumber : int { kVarianceSum = kFirstOwnNumber, kSkewSum, kKurtosisSum, k
 
 struct Decision {
   bool accept = false;
-  bool guarded = false;  // the noise is beyond what the rule can correct
+  bool guarded = false;  // the noise is larger than the rule can correct
 };
 
-// `cost`: the noisy -T log ratio; `x`: the variance of its noise over T^2.
+// `cost` is the noisy -T log ratio; `x` the variance of its noise divided by T^2.
 Decision Decide(const MinibatchMh& kernel, const ChainStep& chain, double cost, double x) {
   const double limit = static_cast<double>(kernel.num_batches) / 4;
   switch (kernel.rule) {
@@ -37,7 +37,7 @@ Decision Decide(const MinibatchMh& kernel, const ChainStep& chain, double cost, 
   return {std::isfinite(cost) && cost < chain.temperature * remainder.noise, remainder.short_of};
 }
 
-// The proposal, and T log(q(to | from) / q(from | to)).
+// The proposal, with T log(q(to | from) / q(from | to)).
 struct Proposed {
   Late<PassOutcome> made;
   std::vector<double> cost;
@@ -74,7 +74,7 @@ void MinibatchMh::InitRow(SamplerState* state, int64_t row) const { state->numbe
 
 std::vector<StepInfo> MinibatchMh::Step(const StepInputs& inputs, SamplerState* state) const {
   ThetaArena* theta = &state->theta();
-  // The last first: making one may move the others.
+  // Create the last arena first, because creating one may move the others.
   if (proposal == Proposal::kLangevin) inputs.scratch->Arena(1, *theta);
   ThetaArena* to = &inputs.scratch->Arena(0, *theta);
   const double weight = data_size == 0 ? 1 : data_size / static_cast<double>(inputs.potential->num_examples());

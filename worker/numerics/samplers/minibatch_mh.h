@@ -1,14 +1,15 @@
-// Metropolis-Hastings on mini-batches (Kawasaki & Holzmann, "Data subsampling for Bayesian neural networks"): the
-// energy difference is the mean delta over M disjoint batches, the same at theta and theta', fresh each step, and its
-// variance is estimated from them as chi2 (batch_differences.h). Four rules, at temperature T:
+// Metropolis-Hastings on minibatches (Kawasaki & Holzmann, "Data subsampling for Bayesian neural networks"). The energy
+// difference is the mean delta over M disjoint minibatches, the same at theta and theta', drawn anew each step. Its
+// variance chi2 is estimated from them (batch_differences.h). Four rules, at temperature T:
 //
 //   kPenalty       min(1, exp(-delta / T - u_B(chi2 / T^2))), exact on average (noisy_acceptance.h)
-//   kPlainPenalty  the same with chi2 / (2 T^2): accepts too much, because chi2 is an estimate
-//   kNone          min(1, exp(-delta / T)): biased, a comparator
-//   kBarker        1 / (1 + exp(Delta / T)), delta's noise made up to the logistic law
+//   kPlainPenalty  as kPenalty with chi2 / (2 T^2): accepts too much, because chi2 is an estimate
+//   kNone          min(1, exp(-delta / T)): biased, for comparison
+//   kBarker        1 / (1 + exp(Delta / T)), with delta's noise extended to the logistic distribution
 //
-// At nM = N the variance is 0 and each is its full-data rule. Langevin proposals take the gradient of one mini-batch, a
-// function of the chain's key and step alone, the same in both directions: detailed balance holds for each such batch.
+// At nM = N the variance is 0 and each rule equals its full-data rule. Langevin proposals use the gradient of one
+// minibatch, which depends only on the chain's key and step and is the same in both directions: detailed balance holds
+// for each such minibatch.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct MinibatchMh {
   static constexpr const char* kArenas[] = {"theta"};
   Rule rule = Rule::kPenalty;
   Proposal proposal = Proposal::kRandomWalk;
-  int64_t num_batches = 20;  // M; at least 2 but for kNone
-  double data_size = 0;      // the likelihood counts as so many examples; 0: N
+  int64_t num_batches = 20;  // M; at least 2, except for kNone
+  double data_size = 0;      // number of examples that the likelihood counts as; 0: N
 
   void InitRow(SamplerState* state, int64_t row) const;
   std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;

@@ -6,7 +6,7 @@
 namespace chainfleet {
 namespace {
 
-// Either series to four terms is exact to double on its side of 1.
+// Four terms of either series are exact to double on its side of 1.
 double KolmogorovCdf(double k) {
   double sum = 0;
   if (k < 1) {

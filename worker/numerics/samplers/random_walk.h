@@ -1,8 +1,9 @@
 // Random-walk Metropolis (Metropolis et al., "Equation of state calculations by fast computing machines", 1953) on all
 // data: theta' = theta + s z, accepted with min(1, exp(-(U(theta') - U(theta)) / T)).
 //
-// On N(0, 1) at T = 1 the stationary acceptance is (2 / pi) atan(2 / s). With `data_size` the likelihood is taken to
-// the power data_size / N: the tempered comparator of data subsampling, whose posterior is that of so many examples.
+// On N(0, 1) at T = 1 the stationary acceptance is (2 / pi) atan(2 / s). With `data_size` the likelihood is raised to
+// the power data_size / N: the tempered comparison for data subsampling, whose posterior is that of `data_size`
+// examples.
 #pragma once
 
 #include <vector>

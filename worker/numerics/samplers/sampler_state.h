@@ -16,12 +16,12 @@
 
 namespace chainfleet {
 
-// The whole state of the chains at a step, except step and key: C rows of theta, of the other arenas of the kernel
+// The whole state of the chains between steps, except step and key: C rows of theta, of the kernel's other arenas
 // (kernel.h names them), and of its numbers. Arenas share layout, device and row order.
 struct SamplerState {
   std::vector<ThetaArena> arenas;
   std::vector<std::vector<double>> numbers;  // [C], the kernel defines their meaning
-  // [C], what a kernel computed from the rest and computes again where it is null: no part of a resume point.
+  // [C]: values that a kernel computed from the rest, and computes again if null; not part of a resume point.
   std::vector<std::shared_ptr<void>> derived;
   void AddRow();
   // Keeps the first `rows` rows, also after an AddRow that threw.
@@ -47,19 +47,19 @@ struct ChainStep {
 
 struct StepInfo {
   double energy = 0;                   // U at the old theta, on the step's batch
-  bool finite = true;                  // energy and all of the new state
+  bool finite = true;                  // energy and the whole new state
   double anchor_distance = 0;          // |theta - theta_a| before the step; 0 without an anchor
   double gradient_uncertainty = 0;     // the statistic that GradientUncertainty compares with its threshold
-  bool moved = true;                   // false: a Metropolis kernel refused its proposal
+  bool moved = true;                   // false: a Metropolis kernel rejected its proposal
   bool kept = true;                    // false: the kernel keeps no draw of this step, whatever the job collects
   MetropolisStats metropolis;          // of a Metropolis kernel
-  std::optional<double> log_evidence;  // of a Laplace approximation once it is made
+  std::optional<double> log_evidence;  // of a Laplace approximation, once it exists
 };
 
 // Buffers that outlive a step only to save allocations; no part of the state.
 struct StepScratch {
   explicit StepScratch(ThetaArena gradient) : gradient(std::move(gradient)) {}
-  // The `i`-th arena beside the gradient, with the rows of `like`; what it holds is left from the last use.
+  // The `i`-th arena besides the gradient, with the rows of `like`. It holds the values of its last use.
   ThetaArena& Arena(size_t i, const ThetaArena& like);
 
   ThetaArena gradient;
@@ -69,7 +69,7 @@ struct StepScratch {
   std::vector<double> precisions;  // [C]
   Late<double> energy;             // [C]
   std::vector<RowStep> steps;      // [C]
-  int64_t gradients = 0;           // batches of examples whose gradient was taken, for each row
+  int64_t gradients = 0;           // minibatches whose gradient was computed, per row
 };
 
 // The inputs of a step: `chains` is [C], in row order.
@@ -81,10 +81,10 @@ struct StepInputs {
   StepScratch* scratch;
 };
 
-// Potential::EvaluateLate, counted.
+// Potential::EvaluateLate, counted in the scratch.
 Late<double> Evaluate(const StepInputs& inputs, const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient);
 
-// The precision of each row's Gaussian prior, for Potential; null if no row has one to itself. In the scratch, until
+// The precision of each row's Gaussian prior, for Potential; null if no row has its own. Stored in the scratch until
 // the next call.
 const double* PriorPrecisions(const StepInputs& inputs);
 

@@ -12,7 +12,7 @@
 
 namespace chainfleet {
 
-// The update above with the scratch's gradient.
+// The update above with the gradient of the scratch.
 Late<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v);
 
 struct Sgd {

@@ -1,5 +1,5 @@
 // Stochastic-gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin, ICML 2014) with friction a, in two schemes whose
-// laws are known; g is the mini-batch gradient of U at theta.
+// stationary distributions are known; g is the minibatch gradient of U at theta.
 //
 //   friction   v <- (1 - a) v - alpha g + sqrt(2 a alpha T) z;  theta <- theta + v
 //              on U = k x^2 / 2: variance T / (k (1 - alpha k / (2 (2 - a)))); with gradient noise of variance V:

@@ -3,8 +3,8 @@
 //
 //   theta <- theta - alpha grad U_batch(theta) + sqrt(2 alpha T) z
 //
-// Where the mini-batch gradient of U has a known variance V, the noise-corrected form injects only 2 alpha T - alpha^2
-// V. On U = k x^2 / 2 the stationary variance is T / (k (1 - alpha k / 2)); stable for alpha k < 2.
+// If the minibatch gradient of U has a known variance V, the noise-corrected form injects only 2 alpha T - alpha^2 V.
+// On U = k x^2 / 2 the stationary variance is T / (k (1 - alpha k / 2)), stable for alpha k < 2.
 #pragma once
 
 #include <vector>

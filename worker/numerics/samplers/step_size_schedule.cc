@@ -49,7 +49,7 @@ StepSizeSchedule::StepSizeSchedule(const JobSpec& spec, const StepPlan& plan, in
           std::llround(spec.sampler.noise_free_fraction() * static_cast<double>(plan.steps_per_cycle)))) {}
 
 double StepSizeSchedule::StepSize(int64_t t) const {
-  t = std::min(t, plan_.training_steps - 1);  // networks sampled after training come with its last step size
+  t = std::min(t, plan_.training_steps - 1);  // networks sampled after training have its last step size
   return scale_ * std::visit([&](const auto& schedule) { return Value(schedule, plan_, t); }, spec_.kind);
 }
 

@@ -10,7 +10,7 @@ namespace chainfleet {
 // Immutable value. Thread-safe.
 class StepSizeSchedule {
  public:
-  // `num_examples` N turns a learning rate h on the mean loss into alpha = h / N on the full-data potential.
+  // `num_examples` N converts a learning rate h on the mean loss to alpha = h / N on the full-data potential.
   StepSizeSchedule(const JobSpec& spec, const StepPlan& plan, int64_t num_examples);
 
   // alpha of update `t` (from 0), t < plan.training_steps; formulas: core/domain/schedule_spec.h.

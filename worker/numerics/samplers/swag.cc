@@ -27,7 +27,7 @@ Late<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
   const auto training = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < last; });
   const auto sampling = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t >= last; });
   std::vector<StepInfo> of_sampling(inputs.chains.size());
-  // Before the others move: an evaluation may run out of memory, and then no row has.
+  // Do this before other rows move: an evaluation may run out of memory, and then no row has moved.
   if (Any(sampling)) {
     Sample(inputs, sampling, state);
     const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, sampling, inputs.scratch};

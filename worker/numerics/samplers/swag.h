@@ -1,13 +1,13 @@
-// SWA (Izmailov et al., UAI 2018) and SWAG (Maddox et al., NeurIPS 2019): heavy-ball SGD, a snapshot of theta at the
-// end of each data epoch from `start_epoch` on (every step for an analytic potential), then one network a step from the
-// Gaussian that the snapshots give:
+// SWA (Izmailov et al., UAI 2018) and SWAG (Maddox et al., NeurIPS 2019): heavy-ball SGD, with a snapshot of theta at
+// the end of each data epoch from `start_epoch` on (every step for an analytic potential); then one network a step from
+// the Gaussian of the snapshots:
 //
 //   mean, spread   running mean and variance of theta: spread = mean of squares - square of mean, without the loss
-//   D              the last K columns theta - mean, each taken from the mean that includes its snapshot
+//   D              the last K columns theta - mean, each with the mean that includes its snapshot
 //   draw = mean + sqrt(scale) (sqrt(max(spread, 1e-30)) z1 + D^T z2 / sqrt(K - 1))
 //
-// z2 is one K-vector for all tensors, so that layers stay correlated. K = 0: no D (SWAG-diag); scale = 0: the mean
-// (SWA).
+// z2 is one K-vector for all tensors, so that layers stay correlated. K = 0 means no D (SWAG-diag); scale = 0 gives the
+// mean (SWA).
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// One value for each row. The first read waits for the GPU; without a read nothing waits. Reading may throw as LibTorch
+// One value for each row. The first read waits for the GPU; without a read nothing waits. A read may throw as LibTorch
 // does. Not thread-safe.
 template <typename T>
 class Late {

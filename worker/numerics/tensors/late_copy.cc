@@ -16,7 +16,7 @@ constexpr int64_t kAlignment = 64;
 
 struct Slot {
   c10::Event done{c10::DeviceType::CUDA};
-  std::shared_ptr<std::vector<char>> home;  // where the copy ends; null if the slot is free
+  std::shared_ptr<std::vector<char>> home;  // destination of the copy; null if the slot is free
 };
 
 struct Ring {
@@ -34,7 +34,7 @@ struct Ring {
   }
 };
 
-// Never destroyed: CUDA may be gone by then.
+// Never destroyed, because CUDA may be gone by then.
 Ring& RingOf(at::Device device) {
   static auto* const rings = new std::map<c10::DeviceIndex, Ring>;
   return (*rings)[device.index()];
@@ -48,7 +48,7 @@ void ReserveLateCopies(int64_t bytes, at::Device device) {
   Ring& ring = RingOf(device);
   while (ring.slots.size() < kSlots) {
     Slot slot;
-    slot.done.record(StreamOf(device));  // the first record makes the event
+    slot.done.record(StreamOf(device));  // the first record creates the event
     ring.slots.push_back(std::move(slot));
   }
   if (ring.pinned.defined() && ring.pinned.size(1) >= bytes) return;

@@ -1,5 +1,5 @@
-// Copies from a GPU to the host for which the host need not wait. They go through a ring of pinned memory. By the
-// device loop's thread only.
+// Copies from a GPU to the host for which the host need not wait, through a ring of pinned memory. Only for the device
+// loop's thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ void ReserveLateCopies(int64_t bytes, at::Device device);
 // full, this waits for the oldest copy in it.
 std::function<std::vector<char>()> QueueCopy(const at::Tensor& from, int64_t bytes);
 
-// The same for the values of `rows` rows, with which `from` begins.
+// As QueueCopy, for the values of the first `rows` rows of `from`.
 template <typename T>
 Late<T> CopyLate(const at::Tensor& from, int64_t rows) {
   const int64_t bytes = rows * static_cast<int64_t>(sizeof(T));

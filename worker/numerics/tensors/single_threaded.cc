@@ -10,10 +10,10 @@
 namespace chainfleet {
 
 void RunSingleThreaded(int64_t count, const std::function<void(int64_t)>& function) {
-  // A range of one would run outside any parallel region.
+  // A range of one element would run outside any parallel region.
   at::parallel_for(0, std::max<int64_t>(count, 2), 1, [&](int64_t first, int64_t last) {
-    // Asked first by way of LibTorch: it sets a thread's number of threads when it first sees that thread, and later
-    // would undo ours.
+    // Ask LibTorch first: when it first sees a thread, it sets that thread's number of threads, and later would
+    // overwrite the value set here.
     const int threads = at::get_num_threads();
     // Restores the thread number of this thread's part of the region. Kernels plan for that number; a kernel that
     // planned for more threads than the region grants would never end.

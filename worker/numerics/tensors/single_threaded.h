@@ -1,4 +1,4 @@
-// Many small ATen computations side by side, each on one thread.
+// Runs many small ATen computations in parallel, each on one thread.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace chainfleet {
 
-// Runs `function(i)` for each i < count; ATen and oneDNN inside it use that one thread, so that no bit depends on how
-// many there are. Exceptions reach the caller, once all are done.
+// Runs `function(i)` for each i < count. ATen and oneDNN use only that thread inside it, so no bit depends on the number
+// of threads. Exceptions reach the caller after all calls are done.
 void RunSingleThreaded(int64_t count, const std::function<void(int64_t)>& function);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// Where one parameter tensor lies: a plain value that kernels on every device read.
+// The position of one parameter tensor: a plain value that kernels on every device read.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,9 @@ namespace chainfleet {
 
 namespace {
 
-// Errors of no type of their own: of the CPU's allocator, and of libraries that allocate on a GPU by themselves.
-// LibTorch tries every plan of cuDNN for a convolution, and drops the error of each, out of memory too; the last text
-// is all that is left. A convolution that has no plan at all says the same, and still fails with a single chain.
+// Errors without a type of their own: of the CPU's allocator, and of libraries that allocate GPU memory themselves.
+// LibTorch tries every cuDNN plan for a convolution and drops the error of each, also out-of-memory errors, so only the
+// last text is left. A convolution without any plan gives the same text, and still fails with a single chain.
 bool SaysMemoryIsShort(const std::string& why) {
   constexpr const char* kTexts[] = {"can't allocate memory",
                                     "CUBLAS_STATUS_ALLOC_FAILED",

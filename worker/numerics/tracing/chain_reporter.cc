@@ -12,15 +12,15 @@
 namespace chainfleet {
 namespace {
 
-// No epoch, stream or pass folds a chain's key with these.
+// Labels that no epoch, stream or pass folds into a chain's key.
 constexpr uint64_t kVarianceLabel = 0x7661'7269'616e'6365, kCurvatureLabel = 0x6375'7276'6174'7572;
-// Parameters of an arena at a time: a measurement keeps five arenas or six beside the chains'.
+// Parameters of an arena at a time: a measurement keeps five or six arenas besides those of the chains.
 constexpr int64_t kMostParameters = int64_t{1} << 24, kMostParametersOnGpu = int64_t{1} << 28;
 
 using MeasureRows = std::function<std::vector<double>(const StepInputs&, ThetaArena*)>;
 using SeeRow = std::function<void(int64_t row, double value)>;
 
-// Calls `measure` on copies of `rows` of `theta`, as many at a time as memory should hold, with keys of their own.
+// Calls `measure` on copies of `rows` of `theta`, with keys of their own, as many at a time as memory should hold.
 void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, uint64_t label, const ThetaArena& theta,
                     const MeasureRows& measure, const SeeRow& see) {
   const int64_t parameters = theta.device().is_cuda() ? kMostParametersOnGpu : kMostParameters;
@@ -48,7 +48,7 @@ void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, 
 }  // namespace
 
 int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps) {
-  constexpr int64_t kParameters = int64_t{1} << 20;  // of a network whose chains are measured all at once
+  constexpr int64_t kParameters = int64_t{1} << 20;  // of a network whose chains are all measured at once
   const int64_t groups = device.is_cuda() ? num_parameters / kParameters : 1;
   return index % std::clamp<int64_t>(groups, 1, std::max<int64_t>(1, training_steps));
 }

@@ -1,13 +1,13 @@
-// Measures, at a few steps of a run, what a RunReport says of a chain.
+// Measures, at a few steps of a run, the values of a chain's RunReport.
 //
-// A measurement is a pure function of (job, chain key, step, theta): it takes no random number that a step takes and
-// changes nothing of a chain. It is made before the first update (FirstReportStep), and then
+// A measurement is a pure function of (job, chain key, step, theta). It uses no random number that a step uses and does
+// not change the chain. It is made before the first update (FirstReportStep), and then
 //
 //   gradient variance, rounding   before the update that gives the middle draw of a cycle's collection window
-//   curvature                     before the last update of a cycle, held against the step size of the restart
+//   curvature                     before the last update of a cycle; compared with the step size of the restart
 //
-// but not in so many cycles that they would cost more than a tenth of the steps: of cycles shorter than kStepsBetween
-// only every few, the last always among them.
+// but at most so often that measurements cost a tenth of the steps: of cycles shorter than kStepsBetween only every few
+// are measured, always including the last.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@
 
 namespace chainfleet {
 
-// The update before which chain `index` of a job is measured first. 0 on a CPU. On a GPU the chains of a network of
-// millions of parameters step together, and to measure all of them would hold up the first step for many seconds: they
-// are measured in turn, a group before each step.
+// The update before which chain `index` of a job is first measured. 0 on a CPU. On a GPU the chains of a network of
+// millions of parameters step together, and measuring all of them at once would delay the first step by many seconds.
+// They are therefore measured in groups, one group before each step.
 int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps);
 
-// Not thread-safe. What it points to must outlive it.
+// Not thread-safe. The objects that it points to must outlive it.
 class ChainReporter {
  public:
   static constexpr int64_t kStepsBetween = 640;
 
   ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential, const MinibatchPlan* batches);
 
-  // Whether anything is to be measured before update `t` (from 0) of a chain that is measured first before `first`.
+  // True if a measurement is due before update `t` (from 0) of a chain whose first one is due before `first`.
   bool IsDue(int64_t t, int64_t first = 0) const { return VarianceIsDue(t, first) || CurvatureIsDue(t, first); }
 
-  // Brings reports[r] up to date where something is due at row r of `theta`, which follows schedules[r] and is measured
-  // first before firsts[r], before its step chains[r]; values that overflow are left out. Throws as a Potential does
-  // when memory is short, reports being as they were or newer.
+  // Updates reports[r] if a measurement is due at row r of `theta`, before its step chains[r]. The row follows
+  // schedules[r] and its first measurement is due before firsts[r]. Values that overflow are left out. Throws as a
+  // Potential does when memory is short; the reports are then unchanged or newer.
   void Measure(const std::vector<int64_t>& firsts, const std::vector<ChainStep>& chains, const ThetaArena& theta,
                const std::vector<const StepSizeSchedule*>& schedules,
                const std::vector<std::optional<RunReport>*>& reports);
@@ -49,7 +49,7 @@ class ChainReporter {
   void ReportNoise(const ChainStep& chain, double variance, const std::vector<float>& theta, RunReport* report) const;
   void ReportCurvature(const ChainStep& chain, const StepSizeSchedule& schedule, double curvature,
                        RunReport* report) const;
-  // The job's sampler with the numbers that the chain has to itself.
+  // The job's sampler, with the chain's own numbers.
   SamplerSpec SamplerOf(const ChainStep& chain) const;
 
   const JobSpec* const spec_;
@@ -59,8 +59,8 @@ class ChainReporter {
   const bool has_mobility_, has_bound_;
 };
 
-// The standard deviation of a step's noise over the ulp of the rms of a tensor of `theta` [D], the smallest over
-// tensors that are not all zero; nothing if all are.
+// The standard deviation of a step's noise divided by the ulp of the rms of a tensor of `theta` [D]; the smallest over
+// tensors that are not all zero; nullopt if all are.
 std::optional<double> NoiseUlps(double noise, const Layout& layout, const std::vector<float>& theta);
 
 }  // namespace chainfleet

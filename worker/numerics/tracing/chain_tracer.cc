@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kProbes = 4;
 
-// In the middle of as many parts of the data set: files are often sorted by class.
+// The middle of equal parts of the data set, because files are often sorted by class.
 std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
   std::vector<int64_t> rows;
   const int64_t count = spec.model.has_data() ? std::min(kProbes, num_examples) : 0;
@@ -24,7 +24,7 @@ std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
   return rows;
 }
 
-// The norm of each row, whose padding is zero. A loop on the CPU: for small potentials a LibTorch call costs more.
+// The norm of each row, whose padding is zero. On the CPU a loop: for small potentials a LibTorch call costs more.
 std::vector<double> NormsOf(const ThetaArena& theta) {
   std::vector<double> norms;
   if (theta.device().is_cuda()) {

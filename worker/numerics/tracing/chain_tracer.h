@@ -1,4 +1,4 @@
-// Takes the scalar quantities for live diagnostics. None of them is a weight, because weights are not identified.
+// Records scalar quantities for live diagnostics. None of them is a weight, because weights are not identified.
 #pragma once
 
 #include <string>
@@ -13,18 +13,17 @@ namespace chainfleet {
 
 // The quantities of each chain, in this order and with these names:
 //
-//   energy                      U at the step's batch, before the step
-//   anchor_distance             |theta - theta_a| before the step, of samplers that draw both
-//   gradient_uncertainty        GU or its scale-free form of the step's batch, of that sampler
-//   KIND.norm                   the Euclidean norm of all parameters; KIND is theta or theta_a, kinds that are kept
-//   KIND.probability[ROW]       of a few rows of the data set, spread over it: what a network says at fixed inputs,
-//                               the probability of the row's label. Without augmentation and dropout; batch norm by
-//                               those rows alone
-//   KIND.log_density[ROW]       likewise, log p(y | x, theta) of the row's number, in nats
-//   KIND.log_likelihood[ROW]    likewise, of a linear or logistic regression, whose weights are identified
+//   energy                      U on the step's minibatch, before the step
+//   anchor_distance             |theta - theta_a| before the step, for samplers that draw both
+//   gradient_uncertainty        GU or its scale-free form on the step's minibatch, for that sampler
+//   KIND.norm                   the Euclidean norm of all parameters; KIND is theta or theta_a, if the job keeps it
+//   KIND.probability[ROW]       at a few rows spread over the data set: the network's probability of the row's label,
+//                               without augmentation and dropout; batch norm uses those rows only
+//   KIND.log_density[ROW]       likewise log p(y | x, theta) of the row's float32 target, in nats
+//   KIND.log_likelihood[ROW]    likewise for a linear or logistic regression, whose weights are identified
 //
-// A pure function of the state: it takes no random number and does not change a chain. Not thread-safe; `potential`
-// must outlive it.
+// A pure function of the state: it uses no random number and does not change a chain. Not thread-safe; `potential` must
+// outlive it.
 class ChainTracer {
  public:
   // `has_labels`: the data set's targets are classes, not numbers.

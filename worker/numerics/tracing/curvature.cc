@@ -11,13 +11,13 @@
 namespace chainfleet {
 namespace {
 
-constexpr double kTolerance = 0.005;  // relative, of the eigenvalue from one iterate to the next
+constexpr double kTolerance = 0.005;  // relative change of the eigenvalue between iterates
 constexpr int kLeastSteps = 3;
-// Relative to |theta|: large against the float32 ulp of a coordinate, small against what a network's curvature changes
-// over.
+// Relative to |theta|: large compared to the float32 ulp of a coordinate, small compared to the distance over which a
+// network's curvature changes.
 constexpr double kReach = 1e-3;
 
-// The Lanczos recursion of all rows. Rows that are done become inactive.
+// The Lanczos recursion of all rows. Finished rows become inactive.
 class Iteration {
  public:
   Iteration(const StepInputs& inputs, ThetaArena* theta)
@@ -27,7 +27,7 @@ class Iteration {
         own_{inputs.potential, inputs.batches, inputs.plan, chains_, inputs.scratch},
         rows_(theta->rows()) {
     StepScratch& scratch = *inputs.scratch;
-    scratch.Arena(4, *theta);  // the last first: making one may move the others
+    scratch.Arena(4, *theta);  // create the last arena first: creating one may move the others
     shifted_ = &scratch.Arena(0, *theta);
     image_ = &scratch.Arena(1, *theta);
     other_ = &scratch.Arena(2, *theta);
@@ -71,7 +71,7 @@ class Iteration {
     return RunPass(Pass::kDot, {a, b}, chains_, [](int64_t, float*) {});
   }
 
-  // `to` += weight(row) * `from`, or from 0.
+  // `to` += weight(row) * `from`; without `keep` the old `to` counts as 0.
   template <typename Weight>
   void Accumulate(ThetaArena* to, ThetaArena* from, const Weight& weight, bool keep) {
     RunPass(Pass::kAccumulate, {to, from}, chains_, [&](int64_t row, float* s) {
@@ -89,7 +89,7 @@ class Iteration {
         direction_, previous_, [&](int64_t row) { return 1 / std::sqrt(made[row].sum); }, false);
   }
 
-  // The gradient at theta + sign e v, less the prior's share that the caller of a potential adds.
+  // The gradient at theta + sign e v, without the prior's share that the caller of a potential adds.
   void GradientBeside(double sign, ThetaArena* gradient) {
     RunPass(Pass::kPerturb, {shifted_, theta_, direction_}, chains_,
             [&](int64_t row, float* s) { s[0] = static_cast<float>(sign * reach_[row]); });
@@ -113,7 +113,7 @@ class Iteration {
         image_, direction_, [&](int64_t row) { return 2 * reach_[row] * PriorPrecision(inputs_, row); }, true);
   }
 
-  // image = H v less its parts along v and the iterate before.
+  // image = H v minus its components along v and the previous iterate.
   void Orthogonalise(int step, const std::vector<PassOutcome>& along, const std::vector<std::vector<double>>& beside) {
     RunPass(Pass::kBlend, {image_, direction_}, chains_, [&](int64_t row, float* s) {
       s[0] = static_cast<float>(1 / (2 * reach_[row]));
@@ -147,7 +147,7 @@ double LargestEigenvalue(const std::vector<double>& diagonal, const std::vector<
     least = std::max(least, diagonal[i]);
     most = std::max(most, diagonal[i] + between(i) + (i > 0 ? between(i - 1) : 0));
   }
-  // The matrix less x is negative definite, so all its pivots negative, iff x is above every eigenvalue.
+  // The matrix minus x is negative definite (all pivots negative) iff x is above every eigenvalue.
   const auto above_all = [&](double x) {
     double pivot = diagonal[0] - x;
     for (size_t i = 1; i < diagonal.size() && pivot < 0; ++i) {

@@ -16,7 +16,7 @@ std::vector<double> MeasureGradientVariance(const StepInputs& inputs, ThetaArena
   std::vector<double> squares(rows);
   if (n == 0) return squares;
   StepScratch& scratch = *inputs.scratch;
-  // The last first: making one may move the others.
+  // Create the last arena first, because creating one may move the others.
   ThetaArena *sum = &scratch.Arena(1, *theta), *first = &scratch.Arena(0, *theta), *gradient = &scratch.gradient;
   std::vector<ChainStep> chains = inputs.chains;
   const StepInputs own = {inputs.potential, inputs.batches, inputs.plan, chains, &scratch};
@@ -31,7 +31,7 @@ std::vector<double> MeasureGradientVariance(const StepInputs& inputs, ThetaArena
       add(first, gradient, 1, false);
       continue;
     }
-    // Differences from the first batch: squares of the gradients themselves would drown the noise near a start.
+    // Sum differences from the first minibatch: near a start, squares of the gradients would hide the noise.
     add(gradient, first, -1, true);
     add(sum, gradient, 1, b > 1);
     const auto square = RunPass(Pass::kDot, {gradient, gradient}, chains, [](int64_t, float*) {});

@@ -1,4 +1,4 @@
-// Vbar, the variance of the mini-batch gradient of U, as a chain's own batches have it.
+// Vbar, the variance of the minibatch gradient of U, with minibatches drawn as the chain draws them.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,14 @@
 
 namespace chainfleet {
 
-// Batches that the variance is taken over: 64 on a CPU. On a GPU as many as have 2^22 coordinates in all, from 8 to 64:
-// the more coordinates a mean is taken over, the fewer batches it needs.
+// Number of minibatches for the variance: 64 on a CPU. On a GPU as many as have 2^22 coordinates together, from 8 to
+// 64: a mean over more coordinates needs fewer minibatches.
 int64_t NumVarianceBatches(int64_t num_parameters, Device device);
 
-// [C]: at row r of `theta` the unbiased variance over so many batches of the full-scale gradient, mean over
-// coordinates. Batches are made as the job makes them (with replacement, or each the first of a permutation of its own)
-// from inputs.chains[r].key, which must be no key of the chain itself. 0 without data; not finite if a gradient is not.
+// [C]: the unbiased variance, at row r of `theta`, of the full-scale gradient over NumVarianceBatches minibatches,
+// averaged over coordinates. Minibatches are drawn as the job draws them (with replacement, or each the first of its
+// own permutation) from inputs.chains[r].key, which must not be a key of the chain itself. 0 without data; not finite
+// if a gradient is not.
 std::vector<double> MeasureGradientVariance(const StepInputs& inputs, ThetaArena* theta);
 
 }  // namespace chainfleet

@@ -15,7 +15,7 @@ double MobilityOf(const SghmcSpec& sampler, double alpha) {
   return sampler.scheme == SghmcScheme::kFriction ? alpha / a : alpha * (2 - a) / (2 * a);
 }
 
-// `k` >= 0; what divides by 0 is infinite, and no bound.
+// `k` >= 0. A division by 0 gives infinity, which means no bound.
 double BoundOf(const SgldSpec&, double k, double) { return 2 / k; }
 double BoundOf(const GradientUncertaintySpec&, double k, double) { return 2 / k; }
 
@@ -26,16 +26,16 @@ double BoundOf(const EmcmcSpec& sampler, double k, double prior_precision) {
 }
 
 // L steps from theta towards theta_a ~ N(theta, .) multiply theta's mean by (g + r^L k) / (k + g), r = 1 - alpha (k +
-// g): at least -1 as long as (-r)^L <= 1 + 2 g / k for odd L, and at most 1 as long as r^L <= 1 for even L.
+// g). This is at least -1 while (-r)^L <= 1 + 2 g / k for odd L, and at most 1 while r^L <= 1 for even L.
 double BoundOf(const EmcmcGibbsSpec& sampler, double k, double) {
   const double g = 1 / sampler.eta;
   if (sampler.inner_steps % 2 == 0) return 2 / (k + g);
   return (1 + std::pow(1 + 2 * g / k, 1 / static_cast<double>(sampler.inner_steps))) / (k + g);
 }
 
-// Whether L inner steps, then theta <- m, shrink (theta, s). With r = 1 - alpha (k + g), c = g / (k + g) and a the
-// weight of the old mean: s' = r^L s + (1 - r^L) c theta, and m has the part a^L + q of s and 1 - a^L - q of c theta,
-// q = (1 - a) sum over j = 1..L of a^(L - j) r^j. An eigenvalue leaves the unit circle at -1.
+// True if L inner steps and then theta <- m shrink (theta, s). With r = 1 - alpha (k + g), c = g / (k + g) and a the
+// weight of the old mean: s' = r^L s + (1 - r^L) c theta. m has the part a^L + q of s and 1 - a^L - q of c theta, q =
+// (1 - a) sum over j = 1..L of a^(L - j) r^j. An eigenvalue leaves the unit circle at -1.
 bool EntropyShrinks(int64_t inner_steps, double a, double k, double g, double alpha) {
   const double r = 1 - alpha * (k + g), c = g / (k + g), steps = static_cast<double>(inner_steps);
   const double kept = std::pow(a, steps), shrunk = std::pow(r, steps), q = (1 - a) * r * (shrunk - kept) / (r - a);

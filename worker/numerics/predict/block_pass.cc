@@ -14,8 +14,8 @@ class BlockPass final : public DrawPass {
  public:
   explicit BlockPass(std::shared_ptr<const ServedModel> model) : model_(std::move(model)) {}
 
-  // Every stack over every block, once. They go to whoever is free: a thread that is held up by what else the machine
-  // does holds up no other. Threads that share a block each read it.
+  // Adds every stack over every block, once. Free threads take the next part, so a delayed thread delays no other.
+  // Threads that share a block read it separately.
   bool Run(const PassWork& work, const Pause& pause, PassProgress* progress) override {
     const auto threads = static_cast<size_t>(at::get_num_threads());
     while (threads_.size() < threads) {
@@ -38,7 +38,7 @@ class BlockPass final : public DrawPass {
     LaneBuffer<float> scratch;
   };
 
-  // The thread finishes the part that it left, then takes further parts until `pause` stops it.
+  // Finishes the thread's interrupted part, then takes further parts until `pause` stops it.
   void AddParts(const PassWork& work, int64_t parts, const Pause& pause, PassProgress::Thread* at,
                 std::atomic<int64_t>* next, Thread* thread) const {
     const auto stacks = static_cast<int64_t>(work.stacks.size());

@@ -1,4 +1,4 @@
-// Rows under draws: the part of a prediction that takes the time, once for each kind of device.
+// Evaluates rows under draws: the expensive part of a prediction, implemented for each kind of device.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,19 @@
 namespace chainfleet {
 
 struct PassWork {
-  const std::vector<DrawStack>& stacks;  // at least one, of the model's draws
+  const std::vector<DrawStack>& stacks;  // at least one, with draws of the model
   const RowSource& rows;
   int64_t num_rows = 0;
   const float* targets = nullptr;               // [num_rows], or null
-  std::vector<PredictionSums>* sums = nullptr;  // one of each stack
-  std::shared_ptr<DeviceRows>* kept = nullptr;  // of these rows, or null
+  std::vector<PredictionSums>* sums = nullptr;  // one per stack
+  std::shared_ptr<DeviceRows>* kept = nullptr;  // for these rows, or null
 };
 
-// How far a pass has come, for the thread that goes on with it.
+// The progress of a pass, for the thread that continues it.
 struct PassProgress {
   struct Thread {
-    int64_t part = 0, left = 0;  // a block of rows and a stack, and how many of its draws are still to be added
-    int64_t block = -1;          // that `changed` holds
+    int64_t part = 0, left = 0;  // a block of rows and a stack, and how many of its draws are not added yet
+    int64_t block = -1;          // the block in `changed`
     std::vector<float> changed;  // rows as RowSource::Read leaves them
   };
   std::vector<Thread> threads;
@@ -44,20 +44,20 @@ void AddOutputs(const ServedModel& model, const PassWork& work, size_t stack, in
 class DrawPass {
  public:
   virtual ~DrawPass() = default;
-  // Adds what every draw says of every row, each row's draws newest first. False: `pause` stopped it, and a further
-  // call with the same work and progress goes on. Throws what LibTorch throws; there is no going on then.
+  // Adds the outputs of every draw for every row, newest draw first. False: `pause` stopped it, and another call with
+  // the same work and progress continues. Throws LibTorch's exceptions; the pass cannot continue then.
   virtual bool Run(const PassWork& work, const Pause& pause, PassProgress* progress) = 0;
 };
 
-// On the threads of a CPU: draw after draw over blocks of kMaxBlockRows rows, each example's numbers alone, so that no
-// bit depends on the other rows, on the block or on the threads.
+// Runs on the threads of a CPU: draw after draw over blocks of kMaxBlockRows rows. Each example is computed separately,
+// so no bit depends on the other rows, on the block or on the threads.
 std::unique_ptr<DrawPass> MakeBlockPass(std::shared_ptr<const ServedModel> model);
 
-// Draws stacked, so that one product of each layer serves all of them: the way of a GPU, that of `stacks`. Outputs
-// equal MakeBlockPass's up to float32 rounding, not in bits. `model` is a list of layers, no module.
+// Stacks draws, so that one product of each layer serves all of them; for the GPU of `stacks`. Outputs equal those of
+// MakeBlockPass up to float32 rounding, not in bits. REQUIRES: `model` is a list of layers, not a module.
 std::unique_ptr<DrawPass> MakeStackedPass(std::shared_ptr<const ServedModel> model, std::shared_ptr<StackCache> stacks);
 
-// The predictor of `model` by that pass.
+// A predictor of `model` that uses `pass`.
 std::unique_ptr<Predictor> MakePredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass);
 
 }  // namespace chainfleet

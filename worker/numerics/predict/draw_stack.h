@@ -1,4 +1,4 @@
-// Draws as predictions take them. No torch in this header.
+// Draws as input of predictions. This header includes no torch.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace chainfleet {
 
-// Which committed draw it is, whenever and however often it is read.
+// Identifies a committed draw.
 struct DrawId {
   DigestHex sha256;   // of its object
-  int64_t index = 0;  // among the object's draws of its kind
+  int64_t index = 0;  // index among the object's draws of its kind
   bool operator==(const DrawId&) const = default;
 };
 
-// The draws of one chain and one kind, stacked: theta is [num_draws, D] float32 in layout order, statistics of batch
-// norm after the D parameters.
+// The stacked draws of one chain and kind: theta is [num_draws, D] float32 in layout order, with batch-norm statistics
+// after the D parameters.
 struct DrawStack {
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;
   std::vector<double> weights;                                   // [S]
   std::vector<std::shared_ptr<const std::vector<float>>> theta;  // S vectors of D, or more
-  std::vector<DrawId> ids = {};                                  // [S]; none: known by no name, kept on no device
+  std::vector<DrawId> ids = {};  // [S]; empty: the draws have no identity and are not cached on a device
 };
 
 }  // namespace chainfleet

@@ -25,11 +25,11 @@ namespace {
 
 using Theta = std::shared_ptr<const std::vector<float>>;
 
-constexpr int64_t kBlockGradientFloats = int64_t{1} << 22;  // of the examples that a thread goes through at once
+constexpr int64_t kBlockGradientFloats = int64_t{1} << 22;  // for the examples that a thread processes at once
 constexpr int64_t kMaxBlockExamples = 16;
-constexpr int64_t kChunk = 4096;  // parameters that a thread adds up at once
+constexpr int64_t kChunk = 4096;  // parameters that a thread adds at once
 
-// Mean and sum of squared deviations of rows [m, D] as they come.
+// Running mean and sum of squared deviations of rows [m, D].
 class RunningVariance {
  public:
   explicit RunningVariance(int64_t size) : mean_(size), squares_(size) {}
@@ -51,7 +51,7 @@ class RunningVariance {
     count_ += rows.size(0);
   }
 
-  // E[(g - E g)^2]; takes the memory with it.
+  // Returns E[(g - E g)^2] and moves the memory out.
   std::vector<double> Take() {
     for (double& value : squares_) value /= static_cast<double>(count_);
     mean_ = {};
@@ -63,7 +63,7 @@ class RunningVariance {
   std::vector<double> mean_, squares_;  // [D]
 };
 
-// Radius x |theta| x a random unit vector, over the parameters alone.
+// Radius x |theta| x a random unit vector, over the parameters only.
 std::vector<float> RandomDirection(const std::vector<float>& theta, int64_t size, double radius, RngKey key) {
   std::vector<double> normal(size);
   RunSingleThreaded((size + kChunk - 1) / kChunk, [&](int64_t chunk) {
@@ -121,7 +121,7 @@ class MeasuredFlatness final : public FlatnessRun {
     LaneBuffer<float> scratch;
   };
 
-  // A block of examples for each thread.
+  // Processes a block of examples on each thread.
   void AddGradients() {
     const int64_t block = std::clamp<int64_t>(kBlockGradientFloats / size_, 1, kMaxBlockExamples);
     const int64_t left = (num_rows_ - next_row_ + block - 1) / block;
@@ -136,13 +136,13 @@ class MeasuredFlatness final : public FlatnessRun {
     }
   }
 
-  // [count, D] of rows [first, first + count) of the data set.
+  // [count, D]: gradients of rows [first, first + count) of the data set.
   at::Tensor GradientsOf(int64_t first, int64_t count) const {
     std::vector<int64_t> shape = {count};
     shape.insert(shape.end(), model_->network.input_shape.begin(), model_->network.input_shape.end());
     const at::Tensor x = at::empty(shape, at::kFloat);
     for (int64_t i = 0; i < count; ++i) rows_.Read(first + i, x.data_ptr<float>() + i * rows_.row_size());
-    // from_blob takes a mutable pointer; nothing writes through it.
+    // from_blob takes a mutable pointer, but nothing writes through it.
     at::Tensor targets = at::from_blob(const_cast<float*>(targets_.data()) + first, {count}, at::kFloat);
     if (model_->likelihood->num_classes() > 0) targets = targets.to(at::kLong);
     return ExampleGradients(model_->network, model_->script.get(), *model_->likelihood,
@@ -150,7 +150,7 @@ class MeasuredFlatness final : public FlatnessRun {
         .contiguous();
   }
 
-  // [1, shape...] each, of the draw.
+  // Views [1, shape...] of the draw's tensors.
   std::vector<at::Tensor> Views(const std::vector<ParameterShape>& tensors) const {
     std::vector<at::Tensor> views;
     for (const ParameterShape& tensor : tensors) {
@@ -163,14 +163,14 @@ class MeasuredFlatness final : public FlatnessRun {
 
   void Rank(std::vector<double> diagonal) {
     result_.fisher_trace = std::accumulate(diagonal.begin(), diagonal.end(), 0.0);
-    // NaNs come first: they must not count as flat.
+    // Sort NaNs first: they must not count as flat.
     std::sort(diagonal.begin(), diagonal.end(),
               [](double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; });
     result_.fisher_ranks = FisherRanks(size_, plan_.fisher_points);
     for (const int64_t rank : result_.fisher_ranks) result_.fisher_values.push_back(diagonal[rank - 1]);
   }
 
-  // The next one of each line.
+  // Computes the next point of each line.
   void AddPoint() {
     if (direction_.empty()) {
       const RngKey key = Fold(RngKey{plan_.seed}, static_cast<uint64_t>(result_.chain.index));
@@ -185,7 +185,7 @@ class MeasuredFlatness final : public FlatnessRun {
         MeanLossAt([&](int64_t p) { return t * (static_cast<double>((*theta_a_)[p]) - (*theta_)[p]); }));
   }
 
-  // At theta + `step(p)` for parameter p, statistics as they are.
+  // At theta + `step(p)` for parameter p; statistics are unchanged.
   template <typename Step>
   double MeanLossAt(const Step& step) {
     std::vector<float> draw = *theta_;
@@ -226,8 +226,8 @@ class MeasuredFlatness final : public FlatnessRun {
   const InputRows rows_;
   const int64_t size_;  // D
   RunningVariance variance_;
-  int64_t next_row_ = 0;          // whose gradient comes next, counted from first_row_
-  std::vector<float> direction_;  // [D], once the lines begin
+  int64_t next_row_ = 0;          // row of the next gradient, counted from first_row_
+  std::vector<float> direction_;  // [D], set when the lines begin
   std::vector<Thread> threads_;
   Flatness result_;
 };

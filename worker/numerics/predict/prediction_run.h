@@ -1,4 +1,4 @@
-// A prediction that may pause between two draws, so that chains and other predictions go on meanwhile.
+// A prediction that can pause between two draws, so that chains and other predictions can run meanwhile.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,18 @@
 
 namespace chainfleet {
 
-// Whether to stop soon; asked after each draw of each block of rows, by several threads at once.
+// True if the run should stop soon. Called after each draw of each block of rows, by several threads at once.
 using Pause = std::function<bool()>;
 
-// Not thread-safe. Where it pauses changes no bit of the result.
+// Not thread-safe. Pauses change no bit of the result.
 class PredictionRun {
  public:
   virtual ~PredictionRun() = default;
 
-  // Goes on until `pause` says true, one draw for each thread at least; a GPU goes on to the end. True once complete.
+  // Runs until `pause` returns true, at least one draw for each thread; a GPU runs to the end. True once complete.
   virtual absl::StatusOr<bool> Advance(const Pause& pause) = 0;
 
-  // The sums of each stack, in their order; once, after Advance has said true.
+  // The sums of each stack, in order. Called once, after Advance has returned true.
   virtual std::vector<PartialPrediction> Take() = 0;
 };
 

@@ -12,8 +12,8 @@
 namespace chainfleet {
 namespace {
 
-// Adds the probabilities p[K] of one row under one draw; its largest class (the first of equals). Those of a row are
-// kLanes apart.
+// Adds the probabilities p[K] of one row under one draw; returns the most probable class (the first if equal). The
+// probabilities of a row are kLanes apart.
 int64_t AddImage(const float* p, double w, int64_t row, int64_t classes, PartialPrediction* sums) {
   int64_t best = 0;
   double entropy = 0;
@@ -35,7 +35,7 @@ constexpr std::vector<double> PartialPrediction::*kClassSums[] = {
 constexpr std::vector<double> PartialPrediction::*kNumberSums[] = {
     &PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv};
 
-// Adds the rows [row, row + count) of `run` to those of `sums` and makes them 0.
+// Adds rows [row, row + count) of `run` to those of `sums` and sets them to 0.
 void MoveRows(int64_t row, int64_t count, int64_t num_rows, std::vector<double>* run, std::vector<double>* sums) {
   const int64_t width = static_cast<int64_t>(run->size()) / num_rows;
   for (int64_t i = row * width; i < (row + count) * width; ++i) {

@@ -1,4 +1,4 @@
-// Adds what draws say of examples to the sums of a PartialPrediction.
+// Adds the outputs of draws for examples to the sums of a PartialPrediction.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace chainfleet {
 
-// The sums of one chain and kind. Distinct rows may be added by distinct threads; a row's draws come newest (last)
-// first. The sum of draws is that of their runs of 1, 2, 4, ... from the newest on, the last as long as is left, and
-// the sum of a run is made in the same way: so it is what a call over that run alone gives (Predictor::Predict says
-// why).
+// The sums of one chain and kind. Distinct threads may add distinct rows; the draws of a row come newest (last) first.
+// Draws are added in runs of 1, 2, 4, ... from the newest on, the last run as long as is left, and the sum of a run is
+// made in the same way. It therefore equals the result of a call over that run alone (see Predictor::Predict).
 class PredictionSums {
  public:
-  // Sizes the arrays of `sums`, which has its number of rows and classes, for draws of these weights. `scores`: hold
-  // the draws against the examples' targets; `members`: keep what each says. All outlive it.
+  // Sizes the arrays of `sums`, which has its number of rows and classes, for draws with `weights`. `scores`: compare
+  // the draws with the examples' targets. `members`: keep the outputs of each draw. The arguments outlive this object.
   PredictionSums(const Likelihood* likelihood, const std::vector<double>& weights, bool scores, bool members,
                  PartialPrediction* sums);
 
-  // Floats, on 64 bytes, that Add needs from each thread.
+  // Floats, aligned to 64 bytes, that Add needs for each thread.
   int64_t scratch_size() const { return scratch_size_; }
 
-  // Rows `row` on, under draw `s`. Float32 targets as stored, not standardised.
+  // Adds the rows from `row` on, under draw `s`. Float32 targets are as stored, not standardised.
   void Add(const LaneExamples& examples, int64_t row, int64_t s, float* scratch);
 
-  // After the rows [row, row + count) of draw `s`.
+  // Called after the rows [row, row + count) of draw `s`.
   void EndDraw(int64_t row, int64_t count, int64_t s);
 
-  // Once all are added.
+  // Called after all rows and draws were added.
   void Finish();
 
  private:
-  // A draw's place among runs inside runs: the level of the sum that it is added to (0: that of all draws), and how
-  // many runs it is the oldest of, whose sums then go to the level above, one after the other.
+  // A draw's place among nested runs: the level of the sum to which it is added (0: the sum of all draws), and the
+  // number of runs of which it is the oldest draw. The sums of these runs are then added to the next level, one after
+  // the other.
   struct Place {
     int level = 0, ends = 0;
   };
@@ -44,7 +44,7 @@ class PredictionSums {
   void SumWeights();
   void SizeMembers(int64_t draws);
   void AddClasses(const LaneExamples& examples, int64_t row, int64_t s, double w, float* scratch);
-  // Members' probabilities of one (draw, row), which is the `at`-th.
+  // Keeps a member's probabilities of one (draw, row), the `at`-th.
   void KeepImage(const float* p, int64_t at);
   void AddNumbers(const LaneExamples& examples, int64_t row, int64_t s, double w);
 
@@ -54,7 +54,7 @@ class PredictionSums {
   PartialPrediction* const sums_;
   const int64_t scratch_size_;
   std::vector<Place> places_;            // by draw, the newest first
-  std::vector<PartialPrediction> runs_;  // the arrays over rows, of the runs that are being added, by level from 1
+  std::vector<PartialPrediction> runs_;  // row arrays of the unfinished runs, by level from 1
   std::vector<double> log_likelihood_;   // [S, n]
   std::vector<uint8_t> hit_;             // [S, n]
 };

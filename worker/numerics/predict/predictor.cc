@@ -23,13 +23,13 @@ absl::StatusOr<std::vector<PartialPrediction>> RunToItsEnd(absl::StatusOr<std::u
   return (*run)->Take();
 }
 
-// The rows of a prediction, and what they are held against.
+// The rows of a prediction and their targets.
 struct AskedRows {
   InputType type;
   const std::string& bytes;
   int64_t first = 0, count = 0;
   std::optional<Corrupter> corrupter;
-  std::vector<float> targets;  // of the whole data set, or none
+  std::vector<float> targets;  // of the whole data set, or empty
 };
 
 class PassRun final : public PredictionRun {
@@ -84,7 +84,7 @@ class PassRun final : public PredictionRun {
   PassProgress progress_;
 };
 
-// Checks what comes in; a DrawPass computes.
+// Checks the arguments; a DrawPass computes.
 class PassPredictor final : public Predictor {
  public:
   PassPredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass)
@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<con
   }
   return CatchTorch("a predictor", [&]() -> absl::StatusOr<std::unique_ptr<Predictor>> {
     CHAINFLEET_ASSIGN_OR_RETURN(const auto model, MakeServedModel(std::move(plan), module.get()));
-    // Modules go draw by draw anyhow, and an analytic regression is one product.
+    // Modules run draw by draw anyway, and an analytic regression is one product.
     const bool stacked = stacks != nullptr && model->plan->model.is_network() && model->script == nullptr;
     return MakePredictor(model, stacked ? MakeStackedPass(model, stacks) : MakeBlockPass(model));
   });

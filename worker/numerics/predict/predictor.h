@@ -1,4 +1,4 @@
-// Turns draws into the per-chain sums of PartialPrediction. No torch in this header.
+// Computes the per-chain sums of PartialPrediction from draws. This header includes no torch.
 #pragma once
 
 #include <cstdint>
@@ -18,53 +18,54 @@ class ResidentDataset;
 class StackCache;
 struct DeviceRows;
 
-// The cache that the predictors of a device share on it; null for the CPU. INVALID_ARGUMENT for an unknown device.
+// The cache that all predictors of a device share; null for the CPU. INVALID_ARGUMENT: unknown device.
 absl::StatusOr<std::shared_ptr<StackCache>> MakeStackCache(const std::string& device);
 
-// Stateless but for device buffers. Not thread-safe.
+// Stateless except for device buffers. Not thread-safe.
 class Predictor {
  public:
-  // `device` and `module` as for ChainBatch: on a GPU draws of a list of layers go stacked, modules and analytic
-  // regressions stay on the CPU. `stacks`: of that device; null: one of its own. INVALID_ARGUMENT for a model this
-  // build lacks.
+  // `device` and `module` as for ChainBatch. On a GPU the draws of a list of layers are stacked; modules and analytic
+  // regressions run on the CPU. `stacks` is the cache of that device; null: a new one. INVALID_ARGUMENT: this build
+  // lacks the model.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(std::shared_ptr<const PredictPlan> plan,
                                                            const std::string& device,
                                                            std::shared_ptr<const std::string> module = nullptr,
                                                            std::shared_ptr<StackCache> stacks = nullptr);
   virtual ~Predictor() = default;
 
-  // The sums of each stack, in their order. Outputs in float32, sums in float64: on a CPU the same bits however the
-  // rows are cut into requests and the stacks into calls, on a GPU up to rounding. `members`: also what each draw says
-  // by itself. `kept`: null, or where the rows that were made for a GPU stay for the caller's next calls about these
-  // same inputs, at most kMaxDeviceRowBytes; null pointees are set. INVALID_ARGUMENT if shapes or types do not fit the
-  // plan.
+  // Returns the sums of each stack, in order. Outputs are float32, sums float64. On a CPU the bits do not depend on how
+  // rows are cut into requests and stacks into calls; on a GPU this holds up to rounding. `members`: also returns the
+  // outputs of each draw. `kept`: null, or a place for rows that were made for a GPU, for the caller's next calls with
+  // the same inputs, at most kMaxDeviceRowBytes; a null pointee is set. INVALID_ARGUMENT: shapes or types do not fit
+  // the plan.
   //
-  // Draws of a stack are added in runs: the newest one, then the next 2, the next 4, ..., each run alone and then to
-  // the runs before it. So the sums over the newest 1, 3, 7, ... draws, and those of the next ones, add up to the sums
-  // of one call over all of them, in the same order.
+  // Draws of a stack are added in runs: the newest one, then the next 2, the next 4, ...; each run is summed separately
+  // and then added to the runs before it. The sums over the newest 1, 3, 7, ... draws and those of the following ones
+  // therefore add up to the sums of one call over all of them, in the same order.
   virtual absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks,
                                                                  const InputTensor& inputs, bool members = false,
                                                                  std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
 
-  // Begins the same over rows of `data`, with `corruption` as it leaves them; with `per_draw_scores` also held against
-  // its labels or targets; `kept` is of these rows as they are left. `data` and `kept` outlive the run, which outlives
-  // the predictor if it has to. INVALID_ARGUMENT also for a corruption that is none, or not of such inputs.
+  // Starts a prediction over rows of `data`, changed by `corruption` if given. With `per_draw_scores` the draws are
+  // also compared with the labels or targets. `kept` is for these rows after the change. `data` and `kept` outlive the
+  // run, which may outlive the predictor. INVALID_ARGUMENT also for a corruption that does not exist or does not fit
+  // the inputs.
   virtual absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack> stacks,
                                                                    const ResidentDataset& data, int64_t first_row,
                                                                    int64_t num_rows, bool per_draw_scores,
                                                                    bool members = false,
                                                                    const Corruption* corruption = nullptr,
                                                                    std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
-  // From its beginning to its end.
+  // Runs StartRows to its end.
   absl::StatusOr<std::vector<PartialPrediction>> PredictRows(std::vector<DrawStack> stacks, const ResidentDataset& data,
                                                              int64_t first_row, int64_t num_rows, bool per_draw_scores,
                                                              bool members = false,
                                                              const Corruption* corruption = nullptr,
                                                              std::shared_ptr<DeviceRows>* kept = nullptr);
 
-  // Begins to measure how the likelihood bends around the newest draw of `theta` (core/domain/flatness.h) over rows of
-  // `data`, at most limits::kMaxShardRows, and on the way to the newest one of `theta_a`, which may have none.
-  // INVALID_ARGUMENT if shapes, targets or the plan do not fit.
+  // Starts to measure the curvature of the likelihood around the newest draw of `theta` (core/domain/flatness.h) over
+  // rows of `data`, at most limits::kMaxShardRows, and on the line to the newest draw of `theta_a`, which may be empty.
+  // INVALID_ARGUMENT: shapes, targets or the plan do not fit.
   virtual absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
                                                                      const DrawStack& theta_a,
                                                                      std::shared_ptr<const ResidentDataset> data,

@@ -1,4 +1,4 @@
-// The rows that a prediction is about, as a network sees them.
+// The rows of a prediction, as a network's input.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace chainfleet {
 
-// A view of stored rows, which must outlive it, as `corrupter` leaves them if there is one: changed a few at a time, a
-// changed data set is never kept. Thread-safe.
+// A view of stored rows, which must outlive it, changed by `corrupter` if there is one. Rows are changed a few at a
+// time; a changed data set is never kept. Thread-safe.
 class RowSource {
  public:
   // Row 0 is row `first` of `bytes` [any, input_shape...].
@@ -21,8 +21,8 @@ class RowSource {
 
   int64_t row_size() const { return rows_.row_size(); }
 
-  // Rows [start, start + count): those from the given number on of what is returned, valid while `scratch` is. `again`:
-  // `scratch` is as the last call for these rows left it.
+  // Rows [start, start + count): they begin at the returned number in the returned rows, which are valid as long as
+  // `scratch`. `again`: `scratch` is unchanged since the last call for these rows.
   std::pair<InputRows, int64_t> Read(int64_t start, int64_t count, std::vector<float>* scratch,
                                      bool again = false) const;
 
@@ -31,7 +31,7 @@ class RowSource {
   const Normalisation& normalisation_;
   const Corrupter* const corrupter_;
   const int64_t first_;
-  const InputRows rows_, stored_;  // standardised, and before that
+  const InputRows rows_, stored_;  // standardised, and as stored
 };
 
 }  // namespace chainfleet

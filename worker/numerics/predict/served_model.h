@@ -1,4 +1,4 @@
-// The model of a plan as predictions use it: on the CPU, forward, example by example.
+// The model of a plan for predictions: on the CPU, forward only, one example at a time.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@
 
 namespace chainfleet {
 
-// Immutable, shared by a predictor and what it has started. Thread-safe.
+// Immutable. A predictor and the runs that it has started share it. Thread-safe.
 struct ServedModel {
   std::shared_ptr<const PredictPlan> plan;
-  // As layers; that of a regression is one linear layer, of a module it has none.
+  // The layers: one linear layer for a regression, none for a module.
   NetworkShape network;
-  std::shared_ptr<const ScriptedNetwork> script;  // of a module, else null
+  std::shared_ptr<const ScriptedNetwork> script;  // null unless the model is a module
   std::unique_ptr<const Likelihood> likelihood;
   int64_t draw_size = 0;  // parameters and statistics
   std::function<std::unique_ptr<BlockNetwork>()> make_block;
 
-  // Where a draw has the log variance of a likelihood that has it.
+  // Position of the log variance in a draw, for a likelihood that has one.
   int64_t log_variance_at() const { return network.parameters.back().offset; }
 
-  // INVALID_ARGUMENT unless they fit the plan: the draws of a stack; rows [first, first + count) of a data set; its
-  // labels or targets.
+  // INVALID_ARGUMENT unless the plan fits: the draws of a stack; rows [first, first + count) of a data set; its labels
+  // or targets.
   absl::Status CheckDraws(const DrawStack& draws) const;
   absl::Status CheckRows(const Dataset& dataset, int64_t first, int64_t count) const;
   absl::Status CheckTargets(const Dataset& dataset) const;
 };
 
-// INVALID_ARGUMENT for a model this build lacks, or that makes no predictions. `module` as for Predictor::Create.
+// INVALID_ARGUMENT: this build lacks the model, or it makes no predictions. `module` as for Predictor::Create.
 absl::StatusOr<std::shared_ptr<const ServedModel>> MakeServedModel(std::shared_ptr<const PredictPlan> plan,
                                                                    const std::string* module);
 

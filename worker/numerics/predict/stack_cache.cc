@@ -25,7 +25,7 @@ at::Tensor StackCache::Get(const DrawStack& draws, size_t first, size_t count) {
   float* out = values.data_ptr<float>();
   for (auto draw = begin; draw != end; ++draw) out = std::copy((*draw)->begin(), (*draw)->end(), out);
   const auto bytes = static_cast<int64_t>(values.nbytes());
-  // Room first: the device never holds more than the bound and the stack at work.
+  // Evict first, so that the device never holds more than the bound and the current stack.
   while (!stacks_.empty() && bytes_ + bytes > max_bytes_) {
     bytes_ -= static_cast<int64_t>(stacks_.back().values.nbytes());
     stacks_.pop_back();

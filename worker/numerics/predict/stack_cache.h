@@ -1,4 +1,4 @@
-// Draws as stacks on a device, kept while they are asked for.
+// A cache of stacked draws on a device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,19 +13,19 @@ namespace chainfleet {
 
 inline constexpr int64_t kMaxStackBytes = int64_t{1} << 30;
 
-// By the digests of the draws' objects (DrawId), so that draws which left the host's cache and were read anew are found
-// here. The least recently used stacks go first. One for all predictors of a device, used by its thread alone.
+// Keyed by the digests of the draws' objects (DrawId), so that draws that left the host's cache and were read again are
+// found here. Evicts the least recently used stacks. All predictors of a device share one, on one thread.
 class StackCache {
  public:
   explicit StackCache(at::Device device, int64_t max_bytes = kMaxStackBytes) : device_(device), max_bytes_(max_bytes) {}
 
   at::Device device() const { return device_; }
 
-  // Draws [first, first + count) of `draws`, all of one size D: [count, D] float32 on the device. What is larger than
-  // all of the cache, or has no ids, is made but not kept.
+  // Returns draws [first, first + count) of `draws`, all of size D: [count, D] float32 on the device. A stack that is
+  // larger than the whole cache, or has no ids, is made but not kept.
   at::Tensor Get(const DrawStack& draws, size_t first, size_t count);
 
-  int64_t bytes() const { return bytes_; }  // of what is kept
+  int64_t bytes() const { return bytes_; }  // of the kept stacks
 
  private:
   struct Stack {

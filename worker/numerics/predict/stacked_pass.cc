@@ -17,7 +17,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kBlockRows = 512;
-// Bound on the outputs of all layers of a product together.
+// Bound on the outputs of all layers of one product together.
 constexpr int64_t kActivationBytes = int64_t{1} << 30;
 
 class StackedPass final : public DrawPass {
@@ -39,7 +39,7 @@ class StackedPass final : public DrawPass {
   }
 
  private:
-  // [1, count, input_shape...] on the device: those of the part of the shard before this one, where they are kept.
+  // [1, count, input_shape...] on the device, from the previous part of the shard if they are kept.
   at::Tensor Inputs(const PassWork& work, int64_t start, int64_t count) {
     if (work.kept == nullptr) return Read(work.rows, start, count);
     if (*work.kept == nullptr) *work.kept = std::make_shared<DeviceRows>();
@@ -63,9 +63,9 @@ class StackedPass final : public DrawPass {
     return x.to(stacks_->device());
   }
 
-  // All draws of a stack over the rows `x` from `start` on. They lie on the device in groups, counted from the oldest
-  // draw on, which stay the same while a chain adds to its newest; so many of a group go at once as their activations
-  // permit.
+  // Adds all draws of a stack over the rows `x` from `start` on. On the device draws are cached in groups counted from
+  // the oldest draw, which stay the same while a chain adds newer draws. The activations limit how many draws of a
+  // group are processed at once.
   void AddStack(const PassWork& work, size_t stack, int64_t start, const at::Tensor& x) {
     const DrawStack& draws = work.stacks[stack];
     const auto all = static_cast<int64_t>(draws.theta.size());
@@ -82,7 +82,7 @@ class StackedPass final : public DrawPass {
     }
   }
 
-  // Draws [first, first + S) of a stack, theta [S, draw_size].
+  // Adds draws [first, first + S) of a stack, theta [S, draw_size].
   void AddDraws(const PassWork& work, size_t stack, int64_t first, const at::Tensor& theta, int64_t start,
                 const at::Tensor& x) {
     const at::Tensor lanes = Lanes(Outputs(theta, x));
@@ -110,7 +110,7 @@ class StackedPass final : public DrawPass {
                        {.statistics = &statistics});
   }
 
-  // [S, shape...] each, of theta [S, draw_size].
+  // Views [S, shape...] of theta [S, draw_size].
   static std::vector<at::Tensor> Views(const std::vector<ParameterShape>& tensors, const at::Tensor& theta) {
     std::vector<at::Tensor> views;
     for (const ParameterShape& tensor : tensors) {
@@ -121,7 +121,7 @@ class StackedPass final : public DrawPass {
     return views;
   }
 
-  // [S, n, K] as [S][groups of 16][K][16] on the host.
+  // Converts [S, n, K] to [S][groups of 16][K][16] on the host.
   static at::Tensor Lanes(const at::Tensor& outputs) {
     const int64_t groups = NumGroups(outputs.size(1)), missing = groups * kLanes - outputs.size(1);
     return at::constant_pad_nd(outputs, {0, 0, 0, missing})

@@ -148,8 +148,7 @@ absl::Status Run(const Options& options) {
   LoadStats stats;
   std::vector<std::unique_ptr<CoordinatorClient>> connections;
   for (int i = 0; i < kConnections; ++i) {
-    connections.push_back(
-        std::make_unique<CoordinatorClient>(CoordinatorClient::Options{options.address, "", "load", "cpu", 1}));
+    connections.push_back(std::make_unique<CoordinatorClient>(CoordinatorClient::Options{.address = options.address}));
   }
   auto threads = std::make_unique<ThreadPool>(kThreads);
   std::vector<std::unique_ptr<LoadWorker>> workers;

@@ -90,7 +90,7 @@ class CoordinatorClientTest : public ::testing::Test {
  protected:
   FakeService service_;
   LoopbackServer server_{&service_};
-  CoordinatorClient client_{{server_.address(), "secret", "host", "cpu", 3, "w0", "life"}};
+  CoordinatorClient client_{{server_.address(), "secret", "w0", "life"}};
 
   absl::StatusOr<SynchronizeReply> Synchronize(CoordinatorClient* client, const std::string& worker,
                                                absl::Duration deadline = absl::Seconds(30)) {
@@ -123,7 +123,7 @@ TEST_F(CoordinatorClientTest, SynchronizesWithItsToken) {
 }
 
 TEST_F(CoordinatorClientTest, ReportsAServerThatIsNotThereAsUnavailable) {
-  CoordinatorClient client({"127.0.0.1:1", "", "host", "cpu", 1});
+  CoordinatorClient client({.address = "127.0.0.1:1"});
   EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client, "w0").status()));
 }
 

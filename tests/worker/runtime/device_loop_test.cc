@@ -38,7 +38,7 @@ class ShardsBesideChains : public ShardServerTest {
   }
 
   HeldChains held_{&clock_};
-  DrawUploader uploader_{{"w0", "w0-1", 1 << 20, RngKey{1}}, &server_, &held_, &executor_, &observer_};
+  DrawUploader uploader_{{{.worker = "w0"}, "w0-1", 1 << 20, RngKey{1}}, &server_, &held_, &executor_, &observer_};
   ChainLoader loader_{&fetcher_, &inputs_, &executor_};
   FakeBatchScript script_;
   DeviceLoop device_{{0.25},

@@ -189,7 +189,7 @@ TEST_F(DrawUploaderTest, RepeatsWhatIsTheStoresFault) {
 // A resume point alone that landed, and whose answer was lost, meets itself when it is sent again.
 TEST_F(DrawUploaderTest, KnowsItsOwnResumePointWhenTheAnswerWasLost) {
   LossyPort lossy(&server_, &executor_, &executor_, 1);
-  DrawUploader uploader({"w0", "w0-1", 4096, RngKey{1}}, &lossy, &held_, &executor_, &observer_);
+  DrawUploader uploader({{.worker = "w0"}, "w0-1", 4096, RngKey{1}}, &lossy, &held_, &executor_, &observer_);
   uploader.Open({{lease_.chain, 1, chain().plan, {}}, "store"}, {{"theta", {8}, 0, 1}});
   lossy.SetFaults({.drop_reply = 1});
   ProgressUpload first = Upload(5, 0), second = Upload(9, 2);

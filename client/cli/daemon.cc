@@ -23,11 +23,11 @@ constexpr absl::Duration kPoll = absl::Milliseconds(20);
 constexpr absl::Duration kKillTimeout = absl::Seconds(10);
 constexpr size_t kLogLines = 12;
 
-// Empty if the process is gone, a zombie, or not ours to look at.
+// Empty if the process is gone, a zombie, or not accessible.
 std::string LinkOf(pid_t pid, const char* what) {
   std::error_code error;
   const std::string target = fs::read_symlink(absl::StrCat("/proc/", pid, "/", what), error).string();
-  return std::string(absl::StripSuffix(target, " (deleted)"));  // the binary was built anew meanwhile
+  return std::string(absl::StripSuffix(target, " (deleted)"));  // the binary was rebuilt meanwhile
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Daemon::Daemon(std::string name, std::string program, std::string run_folder)
 std::optional<pid_t> Daemon::Pid() const {
   pid_t pid = 0;
   if (!(std::ifstream(path(".pid")) >> pid) || pid <= 0) return std::nullopt;
-  waitpid(pid, nullptr, WNOHANG);  // if it was started by this very run and ended, it is a zombie until asked for
+  waitpid(pid, nullptr, WNOHANG);  // reap the process if this run started it and it has ended
   std::error_code error;
   const fs::path folder = fs::weakly_canonical(run_folder_, error);
   const bool ours =
@@ -80,7 +80,7 @@ absl::Status Daemon::Start(const std::vector<std::string>& arguments) const {
   file << pid << "\n";
   file.close();
   if (file) return absl::OkStatus();
-  kill(pid, SIGTERM);  // nobody would ever find it again
+  kill(pid, SIGTERM);  // without a pid file it could not be found again
   return absl::FailedPreconditionError(absl::StrCat("cannot write ", path(".pid")));
 }
 

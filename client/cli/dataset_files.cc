@@ -21,7 +21,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kCallBytes = limits::kMaxMessageBytes / 2;
-constexpr int64_t kMostRowBytes = limits::kMaxMessageBytes - limits::kMiB;  // as ReadRows says
+constexpr int64_t kMostRowBytes = limits::kMaxMessageBytes - limits::kMiB;  // as for ReadRows
 constexpr int64_t kBytesBesideInputs = 16;
 
 bool HasBytes(const v1::Dataset& dataset) { return dataset.input_type() == v1::UINT8; }
@@ -67,7 +67,7 @@ std::string WhyNotCsv(const v1::Dataset& dataset) {
   return absl::StrCat("csv holds rows of float32 numbers, these inputs are ", InWords(dataset));
 }
 
-// "" if it can.
+// The reason why the format cannot hold the data set, "" if it can.
 std::string WhyNot(const v1::Dataset& dataset, const std::string& format) {
   if (format == "idx") return WhyNotIdx(dataset);
   if (format == "cifar") return WhyNotCifar(dataset);
@@ -75,7 +75,7 @@ std::string WhyNot(const v1::Dataset& dataset, const std::string& format) {
   return "";
 }
 
-// What the values of all rows have in a file; of a CSV at least.
+// Bytes of all rows' values in a file; for a CSV a lower bound.
 int64_t FileBytes(const v1::Dataset& dataset, const std::string& format) {
   if (format == "csv") return dataset.num_rows() * 2 * (InputValues(dataset) + 1);  // a digit and a comma
   return dataset.num_rows() * (InputBytes(dataset) + (format == "idx" || format == "cifar" ? 1 : 4));
@@ -87,7 +87,7 @@ absl::Status OverUpload(const v1::Dataset& dataset, const std::string& format) {
                                                    " MiB that one upload may hold: it could not be put again"));
 }
 
-// The double that the fewest digits of a float are read as, if it is the same float: 0.1, not 0.10000000149011612.
+// The double with the fewest digits that rounds to the same float: 0.1 instead of 0.10000000149011612.
 double InFewDigits(float value) {
   char digits[32];
   const std::to_chars_result end = std::to_chars(digits, digits + sizeof digits, value);
@@ -160,7 +160,7 @@ absl::Status DatasetFiles::Add(const v1::DatasetRowValues& rows) {
 absl::Status DatasetFiles::AddText(const v1::DatasetRowValues& rows, int64_t num_rows) {
   CsvTable table{.columns = {}, .num_rows = num_rows, .values = {}, .lines = {}};
   const int64_t inputs = InputValues(dataset_);
-  // The names are not stored. Later rows get the names of columns without a header: it comes once.
+  // Column names are not stored. Only the first rows get a header; later ones get the names of columns without header.
   for (int64_t c = 0; c < inputs; ++c) table.columns.push_back(absl::StrCat(text_.empty() ? "x" : "", c));
   table.columns.push_back(text_.empty() ? "y" : absl::StrCat(inputs));
   table.values.reserve(static_cast<size_t>(num_rows * (inputs + 1)));
@@ -181,7 +181,7 @@ absl::Status DatasetFiles::AddText(const v1::DatasetRowValues& rows, int64_t num
 
 absl::StatusOr<std::vector<std::string>> DatasetFiles::WriteIdxPair(const std::string& path) {
   Array images{.type = ArrayType::kUint8, .shape = {num_rows_}, .bytes = std::move(inputs_)};
-  // Grey images are [n, height, width] wherever IDX files come from, and are read as of one channel.
+  // Grey images are [n, height, width] in usual IDX files, and are read as images with one channel.
   const auto& shape = dataset_.input_shape();
   images.shape.insert(images.shape.end(), shape.begin() + (shape.size() == 3 && shape[0] == 1 ? 1 : 0), shape.end());
   const Array labels{

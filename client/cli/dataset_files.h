@@ -1,4 +1,4 @@
-// Data sets as the files that `dataset put` takes, written so that putting them gives the same content again.
+// Writes data sets as files for `dataset put`, so that uploading them gives the same content again.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,37 @@
 
 namespace chainfleet {
 
-// Values of --format, in the order in which they are offered.
+// Values of --format, in the order of the help text.
 inline const std::vector<std::string> kDatasetFormats = {"npz", "zarr", "idx", "cifar", "csv"};
 
-// FAILED_PRECONDITION / CANNOT_HOLD if files of this format would not be read as the same content, saying why and which
-// formats can hold it. RESOURCE_EXHAUSTED if they would be over what one upload may hold, or a row over one message.
+// FAILED_PRECONDITION / CANNOT_HOLD: files of this format would not be read as the same content; the error says why and
+// which formats can hold it. RESOURCE_EXHAUSTED: the files would exceed the bound of an upload, or a row the bound of a
+// message.
 absl::Status CheckDatasetFormat(const v1::Dataset& dataset, const std::string& format);
 
-// INVALID_ARGUMENT / USAGE if `dataset put` would take what is written at `path` for another format, by its ending.
+// INVALID_ARGUMENT / USAGE: by the ending of `path`, `dataset put` would take the file for another format.
 absl::Status CheckDatasetPath(const std::string& format, const std::string& path);
 
-// How many rows to ask for at once.
+// The number of rows to request at once.
 int64_t RowsPerCall(const v1::Dataset& dataset);
 
-// ABORTED: what was read is not of one content.
+// ABORTED: the rows read belong to different contents.
 absl::Status ReplacedWhileRead(const v1::Dataset& dataset);
 
-// Takes rows, then writes them. Holds them all, of a CSV the text alone: at most limits::kMaxDatasetUploadBytes.
+// Collects rows, then writes them. Holds them all, or for a CSV only the text: at most limits::kMaxDatasetUploadBytes.
 class DatasetFiles {
  public:
-  // For a data set that passed CheckDatasetFormat.
+  // `dataset` has passed CheckDatasetFormat.
   DatasetFiles(v1::Dataset dataset, std::string format);
 
-  // The next ones. ABORTED if they are no rows of this data set; RESOURCE_EXHAUSTED for a CSV that gets too large.
+  // Adds the next rows. ABORTED: they are not rows of this data set. RESOURCE_EXHAUSTED: the CSV is too large.
   absl::Status Add(const v1::DatasetRowValues& rows);
 
-  // The files at or, of idx, beside `path`, as `dataset put` takes them; once, after all rows. Errors of
-  // WriteOutputFile.
+  // Writes the files at `path`, or for idx beside it, and returns their names for `dataset put`. Called once, after all
+  // rows. Errors of WriteOutputFile.
   absl::StatusOr<std::vector<std::string>> WriteTo(const std::string& path);
 
-  // What the format does not tell beside the content, so that reading it gives another: sentences for the user.
+  // Sentences for the user: settings that the format does not hold, so that reading the files gives other content.
   std::vector<std::string> Differences() const;
 
  private:
@@ -54,7 +55,7 @@ class DatasetFiles {
   std::string inputs_;           // [num_rows, input_shape...]
   std::vector<int32_t> labels_;  // [num_rows]; or
   std::vector<float> targets_;   // [num_rows]
-  std::string text_;             // of a CSV, in place of all these
+  std::string text_;             // the text of a CSV, instead of the arrays
 };
 
 }  // namespace chainfleet

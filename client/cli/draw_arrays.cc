@@ -19,7 +19,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr char kSteps[] = "steps", kWeights[] = "weights";  // tensors of a segment that are no parameters
+constexpr char kSteps[] = "steps", kWeights[] = "weights";  // tensors of a segment that are not parameters
 constexpr int64_t kMostSpooledBytes = int64_t{1} << 60;
 constexpr double kMostRepeats = 1e9;
 
@@ -28,7 +28,7 @@ absl::Status SpoolError(const char* verb) {
   return errno == ENOSPC ? absl::ResourceExhaustedError(what) : absl::FailedPreconditionError(what);
 }
 
-// Moves `count` bytes through pread or pwrite.
+// Transfers `count` bytes through pread or pwrite.
 template <typename Call, typename Pointer>
 absl::Status Move(Call call, int spool, Pointer* data, int64_t count, int64_t at, const char* verb) {
   while (count > 0) {
@@ -42,10 +42,10 @@ absl::Status Move(Call call, int spool, Pointer* data, int64_t count, int64_t at
   return absl::OkStatus();
 }
 
-// Of one draw.
+// Bytes of one draw.
 int64_t RowBytes(const TensorView& tensor) { return tensor.size_bytes / std::max<int64_t>(tensor.shape[0], 1); }
 
-// `count` bytes of float32 from byte `at` on, of an array that is all NaN.
+// Writes `count` bytes, from byte `at` on, of a float32 array that is all NaN.
 void FillWithNan(int64_t at, char* to, int64_t count) {
   constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
   char item[sizeof kMissing];
@@ -53,7 +53,7 @@ void FillWithNan(int64_t at, char* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = item[static_cast<size_t>(at + i) % sizeof item];
 }
 
-// The same for each chain, one after the other, and `missing` where a chain is shorter.
+// Concatenates the columns of all chains; `missing` pads shorter chains.
 template <typename T>
 Array Padded(const std::vector<std::vector<T>>& columns, int64_t longest, ArrayType type, T missing) {
   Array array{type, {static_cast<int64_t>(columns.size()), longest}, ""};

@@ -1,5 +1,5 @@
-// The draws of an export as arrays over chains and draws, spooled to a file on the way: whatever the job's size, a
-// segment at a time is in memory.
+// The draws of an export as arrays over chains and draws. They are spooled to a file, so that only one segment is in
+// memory, whatever the job's size.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@
 
 namespace chainfleet {
 
-// Of each chain its number of rows: draws, or with `repeat` a draw as often as its weight says.
+// Number of rows of each chain: its draws or, with `repeat`, each draw as often as its weight says.
 std::map<int32_t, int64_t> RowsOf(const std::vector<v1::SegmentRecord>& segments, bool repeat);
 
 class DrawArrays {
  public:
-  // `rows` as RowsOf gives them: as many at most come. The spool is a file without a name in the folder of `beside`.
-  // FAILED_PRECONDITION naming the folder.
+  // `rows` come from RowsOf and bound the rows of each chain. The spool is an unnamed file in the folder of `beside`.
+  // FAILED_PRECONDITION, naming the folder.
   static absl::StatusOr<DrawArrays> Make(const std::string& beside, std::map<int32_t, int64_t> rows, bool repeat);
 
-  // Segments of a chain in order. FAILED_PRECONDITION for a weight that is no whole number, to repeat by; DATA_LOSS for
-  // more than was announced; RESOURCE_EXHAUSTED for a full disk.
+  // Adds the segments of a chain in order. FAILED_PRECONDITION: a weight is not a whole number, so it cannot be a
+  // count. DATA_LOSS: there are more rows than announced. RESOURCE_EXHAUSTED: the disk is full.
   absl::Status Add(const CheckedSegment& segment);
 
-  // Of chains that have rows, in order: what has come of each.
+  // Number of rows added for each chain that has rows, in order.
   const std::map<int32_t, int64_t>& rows() const { return done_; }
-  // Of each parameter of each kind, "theta/NAME": its shape, in the order of the segments.
+  // The shape of each parameter of each kind, "theta/NAME", in the order of the segments.
   std::vector<std::pair<std::string, std::vector<int64_t>>> parameters() const;
 
-  // "theta/NAME" [chain, draw, ...], NaN where a chain is shorter than the longest; `step` [chain, draw], -1 there;
-  // `weight` likewise, NaN there, unless draws are repeated; `chain` and `draws` [chain].
+  // "theta/NAME" [chain, draw, ...], NaN beyond the end of a chain that is shorter than the longest; `step` [chain,
+  // draw], -1 there; `weight` [chain, draw], NaN there, unless draws are repeated; `chain` and `draws` [chain].
   std::vector<StreamedArray> Stacked() const;
-  // Of one chain, without the axis of chains.
+  // The arrays of one chain, without the axis of chains.
   std::vector<StreamedArray> OfChain(int32_t chain) const;
 
  private:
@@ -53,16 +53,16 @@ class DrawArrays {
 
   absl::Status Plan(const std::vector<TensorView>& tensors);
   absl::StatusOr<std::vector<int64_t>> CopiesOf(const std::vector<Draw>& draws) const;
-  // From that row of the spool on: each of the rows in `data` so many times.
+  // Writes each row in `data` as often as `copies` says, from row `row` of the spool on.
   absl::Status Write(const Parameter& parameter, int64_t row, const char* data, const std::vector<int64_t>& copies);
   StreamedArray RowsOfChain(const Parameter& parameter, int32_t chain) const;
   StreamedArray Stack(const Parameter& parameter, int64_t longest) const;
 
   std::shared_ptr<const int> spool_;
   std::map<int32_t, int64_t> announced_, done_;
-  std::map<int32_t, int64_t> slots_;  // places in the spool
+  std::map<int32_t, int64_t> slots_;  // position of each chain in the spool
   bool repeat_ = false;
-  int64_t longest_ = 0;  // of what is announced
+  int64_t longest_ = 0;  // largest announced number of rows
   std::vector<Parameter> parameters_;
   std::map<int32_t, Rows> columns_;
 };

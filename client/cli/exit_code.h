@@ -1,4 +1,4 @@
-// How the command line ends: one exit code per kind of failure and one error on stderr.
+// How the command line ends: one exit code for each kind of failure, and one error on stderr.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ enum ExitCode {
   kExitInterrupted = 130,
 };
 
-// Reason of errors in the command line itself.
+// Reason of errors on the command line itself.
 inline constexpr char kUsageReason[] = "USAGE";
 
-// By code, except for what the user mends in the command line or the job file: usage.
+// By status code; errors that the user corrects on the command line or in the job file are usage errors.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// "error: MESSAGE\n", the message on one line with the id of the request that failed, if there is one; several field
-// violations follow on indented lines of their own. A color marks "error:" if `color`.
+// "error: MESSAGE\n": the message on one line, with the id of the failed request if there is one. Several field
+// violations follow on indented lines. With `color`, "error:" is coloured.
 std::string FormatError(const absl::Status& status, bool color);
 
 }  // namespace chainfleet

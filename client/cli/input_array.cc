@@ -66,7 +66,7 @@ absl::StatusOr<Array> ReadFile(const std::string& path) {
   if (path.ends_with(".csv") || path.ends_with(".csv.gz")) return ReadCsvInputs(bytes);
   if (!IsIdx(bytes)) return ReadNpy(bytes);
   CHAINFLEET_ASSIGN_OR_RETURN(Array array, ReadIdx(bytes));
-  // IDX images are [n, height, width]; networks see one channel.
+  // IDX images are [n, height, width]; networks need one channel.
   if (array.shape.size() == 3) array.shape.insert(array.shape.begin() + 1, 1);
   return array;
 }
@@ -74,7 +74,7 @@ absl::StatusOr<Array> ReadFile(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<Array> ReadInputArray(const std::string& path) {
-  std::error_code gone;  // reading will tell
+  std::error_code gone;  // the read reports errors
   const bool is_folder = std::filesystem::is_directory(path, gone);
   auto array = is_folder ? ReadZarrInputs(KeysOf(path)) : ReadFile(path);
   if (array.ok() && array->type == ArrayType::kFloat64) array = ToFloat32(*array);

@@ -1,4 +1,4 @@
-// The inputs of predictions, as users have them.
+// Reads the inputs of predictions from users' files.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace chainfleet {
 
-// uint8 or float32, [rows, input shape...] with at least one row: a .npy file, IDX images (which get one channel),
-// either gzipped; or a Zarr array, or the array x of a Zarr group, as a folder or in a zip archive. Errors name the
-// path: INVALID_ARGUMENT for other types, shapes or formats, and those of the readers and of FileSystem.
+// uint8 or float32, [rows, input shape...] with at least one row: a .npy file or IDX images (which get one channel),
+// possibly gzipped; or a Zarr array, or the array x of a Zarr group, as a folder or in a zip archive. Errors name the
+// path: INVALID_ARGUMENT for other types, shapes or formats; errors of the readers and of FileSystem.
 absl::StatusOr<Array> ReadInputArray(const std::string& path);
 
 }  // namespace chainfleet

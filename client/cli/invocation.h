@@ -1,4 +1,4 @@
-// One run of the command line: what all verbs share, and what the chosen one ended with.
+// One run of the command line: the state that all verbs share, and the result of the chosen verb.
 #pragma once
 
 #include <cstdint>
@@ -21,31 +21,31 @@ struct Invocation {
   OutputFormat format = OutputFormat::kTable;
   absl::Status status;
 
-  // A client of the chosen server, which tells the user when it repeats calls. INVALID_ARGUMENT / USAGE for a malformed
+  // A client of the chosen server, which tells the user when it retries calls. INVALID_ARGUMENT / USAGE: malformed
   // address.
   absl::StatusOr<Client> Connect() const;
   absl::StatusOr<Client> ConnectTo(const std::string& server, absl::Duration call_timeout,
                                    std::function<void(const absl::Status&)> on_outage = nullptr) const;
 };
 
-// A verb below `parent`: one line of description, examples for the help text, and what it does.
+// Adds a verb below `parent`: one line of description, examples for the help text, and its function.
 CLI::App* AddVerb(CLI::App* parent, Invocation* run, const std::string& name, const std::string& description,
                   const std::string& examples, std::function<absl::Status()> body);
 
-// A word with verbs of its own below it: get jobs, get chains.
+// Adds a word with verbs below it: get jobs, get chains.
 CLI::App* AddGroup(CLI::App* program, const std::string& name, const std::string& description);
 
 // --address and --timeout.
 void AddServerOptions(CLI::App* verb, Invocation* run);
 // -o, --format of the output.
 void AddOutputOption(CLI::App* verb, Invocation* run);
-// A whole number of at least `least`. CLI11's own check for positive numbers prints the range of a double.
+// Checks for a whole number of at least `least`. CLI11's own check for positive numbers prints the range of a double.
 CLI::Validator CountAtLeast(int64_t least);
 
 // The positional JOB.
 CLI::Option* AddJobArgument(CLI::App* verb, std::string* job);
 
-// --point of a job with a sweep, whose points are posteriors of their own.
+// --point, for a job with a sweep, whose points are separate posteriors.
 CLI::Option* AddPointOption(CLI::App* verb, std::string* point);
 // A duration such as 30s, 2m or 1h30m.
 CLI::Option* AddDurationOption(CLI::App* verb, const std::string& name, absl::Duration* value,

@@ -1,5 +1,5 @@
-// A server and some workers on this machine, with embedded stores in one data folder: what `up` starts and `down`
-// stops.
+// A server and some workers on this machine, with embedded stores in one data folder. `up` starts and `down` stops
+// them.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace chainfleet {
 
 class LocalFleet {
  public:
-  // `data_folder` need not exist yet.
+  // `data_folder` may not exist yet.
   static absl::StatusOr<LocalFleet> In(const std::string& data_folder);
 
   const std::string& data_folder() const { return data_folder_; }
@@ -25,7 +25,7 @@ class LocalFleet {
   // Workers that have a pid file, running or not, by index.
   std::vector<Daemon> KnownWorkers() const;
 
-  // The gRPC port of the running server from ports.json; NOT_FOUND until the server has written it.
+  // The gRPC port of the running server, from ports.json. NOT_FOUND until the server has written it.
   absl::StatusOr<int> Port() const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace {
 
-// What was wrong with the words given, and which help page says more.
+// Says what is wrong with the command line, and which help page explains more.
 std::string UsageError(const CLI::App& program, const CLI::ParseError& e, int argc, char** argv) {
   std::string words = "chainfleet";
   const CLI::App* verb = &program;

@@ -31,7 +31,7 @@ bool IsInteger(const std::string& text) {
   return text.size() > begin && text.find_first_not_of("0123456789", begin) == std::string::npos;
 }
 
-// JSON is YAML, so its tree is read back; quoted text keeps its quotes except for integers, which JSON had to quote.
+// JSON is YAML, so its tree is read back. Quoted text keeps its quotes, except integers, which JSON had to quote.
 void Emit(const YAML::Node& node, YAML::Emitter* emitter) {
   if (node.IsMap()) {
     if (node.size() == 0) *emitter << YAML::Flow;

@@ -1,7 +1,7 @@
-// What verbs print on stdout: tables for people, JSON, JSON lines, YAML and names for programs.
+// The output of verbs on stdout: tables for people; JSON, JSON lines, YAML and names for programs.
 //
-// JSON is proto3 JSON with original field names; fields at their default are printed too, so that every record has the
-// same keys (64-bit integers are strings, as proto3 JSON says).
+// JSON is proto3 JSON with original field names. Default values are printed too, so that every record has the same
+// keys. 64-bit integers are strings, as in proto3 JSON.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ enum class OutputFormat { kTable, kJson, kJsonl, kYaml, kName };
 
 // On one line, or indented.
 std::string ToJson(const google::protobuf::Message& message, bool indented);
-// Block style; fields at their default are left out.
+// Block style, without default values.
 std::string ToYaml(const google::protobuf::Message& message);
 
-// One result: `name` for kName, `table` makes the text for people.
+// Prints one result: `name` for kName; `table` makes the text for people.
 void PrintOne(std::ostream& out, OutputFormat format, const google::protobuf::Message& message, const std::string& name,
               const std::function<std::string()>& table);
 
-// Many: {"KEY": [...]} as JSON and YAML, one object a line as JSON lines.
+// Several results: {"KEY": [...]} as JSON and YAML, one object per line as JSON lines.
 struct Listing {
   std::string key;
   std::vector<const google::protobuf::Message*> items;

@@ -1,4 +1,4 @@
-// Files that verbs write for their users.
+// Writes files for users.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,15 @@
 
 namespace chainfleet {
 
-// The whole file or none: written beside `path` and moved there, replacing what was there. A device or pipe is written
-// in place. FAILED_PRECONDITION or RESOURCE_EXHAUSTED naming the path.
+// Writes the whole file or nothing: writes it beside `path` and moves it there, replacing an existing file. A device or
+// pipe is written in place. FAILED_PRECONDITION or RESOURCE_EXHAUSTED, naming the path.
 absl::Status WriteOutputFile(const std::string& path, const std::string& bytes);
 
-// The same from `write`, which makes the file at the path that it is given; its errors.
+// As above, for a file that `write` creates at the path that it gets; errors of `write`.
 absl::Status WriteOutputFile(const std::string& path,
                              const std::function<absl::Status(const std::string& path)>& write);
 
-// With those above it; fine if it is there. FAILED_PRECONDITION naming the path.
+// Creates the folder and those above it; OK if it exists. FAILED_PRECONDITION, naming the path.
 absl::Status MakeOutputFolder(const std::string& path);
 
 }  // namespace chainfleet

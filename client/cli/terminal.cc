@@ -30,8 +30,8 @@ winsize SizeOf(FILE* stream) {
   return size;
 }
 
-// Read in a signal: a message is never freed, and there are only as many as calls of ExitOnInterrupt. Taken by the
-// first of several signals, which may come on several threads at once.
+// Read by a signal handler, so messages are never freed; there are only as many as calls of ExitOnInterrupt. The first
+// of several signals, possibly on several threads at once, takes the message.
 std::atomic<const std::string*> interrupt_message;
 
 void OnInterrupt(int) {
@@ -64,7 +64,7 @@ void LiveText::Show(const std::string& text, const std::function<std::string(std
   if (!live_) return;
   const bool color = paint && UseColor(stream_);
   const size_t width = SizeOf(stream_).ws_col;
-  // One write per picture: moving up, clearing and drawing in pieces would flicker.
+  // One write per picture: separate writes would flicker.
   std::string picture = lines_ == 0 ? "" : absl::StrCat("\x1b[", lines_, "A\x1b[J");
   lines_ = 0;
   for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
@@ -77,7 +77,7 @@ void LiveText::Show(const std::string& text, const std::function<std::string(std
 }
 
 void ExitOnInterrupt(const std::string& message) {
-  static auto* const messages = new std::deque<std::string>;  // outlive every signal
+  static auto* const messages = new std::deque<std::string>;  // must outlive every signal
   interrupt_message = &messages->emplace_back(message);
   struct sigaction action {};
   action.sa_handler = OnInterrupt;

@@ -23,7 +23,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Levenshtein.
+// Levenshtein distance.
 size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -248,7 +248,7 @@ class MessageReader {
   FieldLines* const lines_;
 };
 
-// Line, from 1, of the innermost `open` ('[' or '{') that is not closed before `end`; 0 if there is none.
+// The line, from 1, of the innermost `open` ('[' or '{') that is not closed before `end`; 0 if there is none.
 int UnclosedLine(const std::string& text, size_t end, char open) {
   std::vector<std::pair<char, int>> stack;
   int line = 1;
@@ -279,7 +279,8 @@ int UnclosedLine(const std::string& text, size_t end, char open) {
 }
 
 FieldViolation SyntaxError(const std::string& file_name, const std::string& text, const YAML::Exception& e) {
-  // An open bracket is noticed only where the text can no longer go on, often lines later: name the bracket.
+  // The parser notices an open bracket only where the text cannot continue, often lines later. Name the bracket
+  // instead.
   for (const auto& [message, open] :
        {std::pair(YAML::ErrorMsg::END_OF_SEQ_FLOW, '['), std::pair(YAML::ErrorMsg::END_OF_MAP_FLOW, '{')}) {
     const int line = e.msg == message ? UnclosedLine(text, static_cast<size_t>(e.mark.pos), open) : 0;

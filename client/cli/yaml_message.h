@@ -1,8 +1,8 @@
-// YAML or JSON text into a protobuf message, as proto3 JSON with original field names, and where each field stood.
+// Parses YAML or JSON text into a protobuf message, as proto3 JSON with original field names, and records line numbers.
 //
-// Stricter than proto3 JSON where people slip: an unknown field, a key given twice and two members of a oneof are
-// errors. Kinder where YAML people expect it: a string may be any scalar, an empty value of a message field is the
-// empty message.
+// Stricter than proto3 JSON where people make mistakes: an unknown field, a duplicate key and two members of a oneof
+// are errors. More lenient where YAML users expect it: a string may be any scalar, and an empty value of a message
+// field is the empty message.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace chainfleet {
 
-// Dotted path of each field that was given ("sampler.emcmc.eta", "collect.kinds[1]") to its line, from 1.
+// The line, from 1, of each given field, by dotted path ("sampler.emcmc.eta", "collect.kinds[1]").
 using FieldLines = std::map<std::string, int>;
 
-// Fills `message` and `lines`. Returns what is wrong, empty if nothing is; each path is "FILE_NAME:LINE".
+// Fills `message` and `lines`. Returns the errors, empty if there are none; each path is "FILE_NAME:LINE".
 std::vector<FieldViolation> ReadYamlMessage(const std::string& file_name, const std::string& text,
                                             google::protobuf::Message* message, FieldLines* lines);
 

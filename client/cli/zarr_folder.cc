@@ -31,7 +31,7 @@ absl::Status CheckGroup(const std::string& folder, const std::vector<std::string
 }  // namespace
 
 ZarrGet KeysOf(const std::string& folder) {
-  // The user's own files, which are as long as they are.
+  // The user's own files have no size limit.
   return [folder](const std::string& key, int64_t /*max_bytes*/) { return RealFileSystem()->Read(folder + "/" + key); };
 }
 

@@ -1,4 +1,4 @@
-// Zarr groups that users have as folders.
+// Zarr groups in folders.
 #pragma once
 
 #include <map>
@@ -14,16 +14,16 @@ namespace chainfleet {
 // The keys of a Zarr store in `folder`.
 ZarrGet KeysOf(const std::string& folder);
 
-// The arrays x and y of a Zarr group as a zip archive, stored without compression. INVALID_ARGUMENT if `folder` holds
-// no group of version 2, RESOURCE_EXHAUSTED if it is over limits::kMaxDatasetUploadBytes; errors of FileSystem.
+// Packs the arrays x and y of a Zarr group as a zip archive without compression. INVALID_ARGUMENT: `folder` holds no
+// group of version 2. RESOURCE_EXHAUSTED: over limits::kMaxDatasetUploadBytes. Errors of FileSystem.
 absl::StatusOr<std::string> PackZarr(const std::string& folder);
 
-// Makes each entry a file of `folder` and the folders in its key, which are made. Errors of MakeOutputFolder and
+// Writes each entry to a file below `folder`, and creates the folders in its key. Errors of MakeOutputFolder and
 // WriteOutputFile.
 ZarrPut PutInFolder(const std::string& folder);
 
-// A group of these arrays in `folder`, which is made; files of these names in it are replaced, others stay. Errors of
-// MakeOutputFolder and WriteOutputFile, after which some of the files may be there.
+// Writes a group of these arrays to `folder`, which is created. Existing files of these names are replaced, others
+// stay. Errors of MakeOutputFolder and WriteOutputFile, after which some of the files may exist.
 absl::Status WriteZarrFolder(const std::string& folder, const std::map<std::string, Array>& arrays);
 
 }  // namespace chainfleet

@@ -21,27 +21,27 @@ namespace {
 // A data set may be large, and the server decodes it before it answers.
 constexpr absl::Duration kTransferTimeout = absl::Minutes(30);
 constexpr uint64_t kCallIds = 0;                           // backoffs count from 1
-constexpr absl::Duration kLongestWait = absl::Seconds(1);  // between attempts: a takeover takes several seconds
+constexpr absl::Duration kLongestWait = absl::Seconds(1);  // between attempts; a takeover takes several seconds
 constexpr absl::Duration kTellAfter = absl::Seconds(1);
-constexpr absl::Duration kHeard = absl::Seconds(5);  // no attempt takes so long to find that nobody listens
+constexpr absl::Duration kHeard = absl::Seconds(5);  // no attempt takes this long to find that no server listens
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
-  // A watch may be silent for long, and a leader that is frozen or cut off must be left before a usual call's deadline:
-  // without keepalive neither would be noticed. Servers take pings 10 s apart.
+  // A watch may be silent for long, and the client must leave a frozen or disconnected leader before a usual call's
+  // deadline. Only keepalive detects both. Servers accept pings every 10 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 12'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
-  // The backoff is ours; the channel's own would answer attempts of the next seconds without trying.
+  // This client has its own backoff; the channel's would fail the attempts of the next seconds without trying.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new channel makes a connection of its own
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new channel opens its own connection
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-// gRPC's words without its preamble: "... Connection refused".
+// Removes the preamble of gRPC's message: "... Connection refused".
 std::string LastError(const absl::Status& status) {
   const std::string message(status.message());
   constexpr char kPreamble[] = "last error: UNKNOWN: ";
@@ -49,7 +49,7 @@ std::string LastError(const absl::Status& status) {
   return at == std::string::npos ? message : message.substr(at + sizeof(kPreamble) - 1);
 }
 
-// A stream of `bytes`, which are not copied.
+// A stream of `bytes`, without a copy.
 class ViewOf final : public std::streambuf {
  public:
   explicit ViewOf(const std::string& bytes) {
@@ -76,7 +76,7 @@ bool SendBytes(std::istream* file, Request request, grpc::ClientWriter<Request>*
   return open;
 }
 
-// SendBytes of a file; `begin` makes the first message of its size.
+// As SendBytes, for a file; `begin` makes the first message from its size.
 template <typename Request>
 absl::StatusOr<bool> SendFile(const FileToSend& source, const std::function<Request(int64_t size)>& begin,
                               grpc::ClientWriter<Request>* writer, int64_t* sent,
@@ -94,12 +94,12 @@ absl::StatusOr<bool> SendFile(const FileToSend& source, const std::function<Requ
   return open;
 }
 
-// The end of an upload whose last file was `sent`, or not for the error there.
+// Ends an upload whose last file was `sent`, or returns that file's error.
 template <typename Request>
 absl::Status FinishUpload(const absl::StatusOr<bool>& sent, grpc::ClientContext* context,
                           grpc::ClientWriter<Request>* writer) {
   if (!sent.ok()) {
-    context->TryCancel();  // half an upload must not look like a whole one
+    context->TryCancel();  // the server must not take a partial upload for a whole one
     writer->Finish();
     return sent.status();
   }
@@ -128,15 +128,15 @@ std::shared_ptr<grpc::Channel> Client::Channel() {
 absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt) {
   grpc::ClientContext context;
   if (timeout < absl::InfiniteDuration()) {
-    // A span, not a point in time: nothing here asks the system for the time.
+    // A time span instead of a point in time, so that the system clock is not read.
     context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(timeout), GPR_TIMESPAN));
   }
   if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
   context.AddMetadata(kRequestIdHeader, id);
   absl::Status status = ResetToUnavailable(attempt(&context));
-  if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often our own word
+  if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often this client's own error
   const bool from_server = !RequestIdOf(status).empty() || !ReasonOf(status).empty();
-  // A channel that failed once answers with its last error until it is connected, and connects only while a call waits.
+  // A channel that failed answers with its last error until it is connected, and connects only while a call waits.
   if (absl::IsUnavailable(status) && !from_server) channels_[current_] = nullptr;
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) current_ = (current_ + 1) % channels_.size();
   if (absl::IsUnavailable(status) && !from_server) {
@@ -147,7 +147,7 @@ absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, cons
   return status;
 }
 
-// 32 hex digits, as a trace id.
+// 32 hex digits, like a trace id.
 std::string Client::NextCallId() {
   const RngKey key = Fold(Fold(RngKey{options_.seed}, kCallIds), ++calls_);
   return absl::StrCat(absl::Hex(key.value, absl::kZeroPad16), absl::Hex(Fold(key, 0).value, absl::kZeroPad16));
@@ -171,7 +171,7 @@ absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
                                            ": repeat it, or give it longer with --timeout"));
     }
     if (!absl::IsUnavailable(status)) return status;
-    // A long transfer that a server took part of has heard from that server: its outage begins now.
+    // If a server accepted a part of a long transfer, it was reachable: the outage begins now.
     if (outage.ok() || ended - began >= kHeard) outage_began = ended;
     outage = status;
     const absl::Duration wait = std::min(backoff.Next(), kLongestWait);

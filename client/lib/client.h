@@ -1,9 +1,9 @@
-// A program's view of a chainfleet server: typed, blocking calls with deadlines and bounded retries.
+// A program's access to a chainfleet server: typed, blocking calls with deadlines and bounded retries.
 //
-// UNAVAILABLE is repeated with jittered backoff until the call's timeout, at the next address of the list; every call
-// is idempotent (creating calls carry a request_id, which the caller fills). Each call has an id in the server's logs,
-// the same for all its attempts. What still fails comes back as the server said it, with reason, field violations and
-// that id; a server that cannot be reached is UNAVAILABLE with the addresses in the message.
+// UNAVAILABLE is retried with jittered backoff until the call's timeout, at the next address of the list. Every call is
+// idempotent (creating calls carry a request_id, which the caller sets). Each call has an id in the server's logs, the
+// same for all its attempts. An error that remains is the server's own, with reason, field violations and that id; if
+// no server can be reached it is UNAVAILABLE with the addresses in the message.
 #pragma once
 
 #include <functional>
@@ -27,16 +27,16 @@ namespace chainfleet {
 // SUCCEEDED, SUCCEEDED_EARLY, FAILED or CANCELLED.
 bool IsFinal(v1::Job::State state);
 
-// Whether a file of a data set is named by URI, for the server to read, and not by its path here.
+// True if a file of a data set is given as a URI, for the server to read, instead of a local path.
 inline bool IsUri(const std::string& file) { return file.find("://") != std::string::npos; }
 
-// The file at `path`, or `content` under the name that the path ends with. A data set's may be a URI.
+// The file at `path`, or `content` under the last component of `path`. A file of a data set may be a URI.
 struct FileToSend {
   std::string path;
   std::optional<std::string> content = {};
 };
 
-// Not thread-safe. `job` arguments are ids, names or "@latest"; in predictions aliases, too.
+// Not thread-safe. `job` arguments are ids, names or "@latest"; predictions also accept aliases.
 class Client {
  public:
   // `sleep` waits between attempts; `clock` is not owned.
@@ -45,48 +45,48 @@ class Client {
 
   absl::StatusOr<v1::ServerInfo> GetServerInfo();
   absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
-  // What it holds after `limit` is taken from it.
+  // Tells the worker to drain and returns it. Chains that it still holds after `limit` are taken from it.
   absl::StatusOr<v1::Worker> DrainWorker(const std::string& worker, absl::Duration limit);
 
   absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& job);
-  // Newest first, all pages; `state`: "" or the name of a Job.State.
+  // All pages, newest first. `state`: "" or the name of a Job.State.
   absl::StatusOr<std::vector<v1::Job>> ListJobs(const std::string& state);
   absl::StatusOr<v1::Job> SetIntent(const std::string& job, v1::Job::Intent intent);
   absl::StatusOr<v1::Job> ScaleJob(const std::string& job, int32_t chains);
 
-  // Calls `on_change` with each state of the job until it is final. A stream that breaks is opened again, as long as
-  // some server was heard within ClientOptions::patience. DEADLINE_EXCEEDED after `timeout`.
+  // Calls `on_change` with each state of the job until it is final. Reopens a broken stream as long as some server has
+  // answered within ClientOptions::patience. DEADLINE_EXCEEDED after `timeout`.
   absl::Status WatchJob(const std::string& job, absl::Duration timeout,
                         const std::function<void(const v1::Job&)>& on_change);
 
   // The newest traced values of a quantity. NOT_FOUND / NOT_TRACED.
   absl::StatusOr<v1::Traces> GetTraces(const std::string& job, const std::string& quantity);
 
-  // A version of the draws committed so far.
+  // Makes a version of the draws committed so far.
   absl::StatusOr<v1::Snapshot> CreateSnapshot(const std::string& job);
-  // By number, all pages.
+  // All pages, by number.
   absl::StatusOr<std::vector<v1::Snapshot>> ListSnapshots(const std::string& job);
   absl::Status DeleteSnapshot(const std::string& job, int64_t version);
 
-  // `version` 0: the newest.
+  // `version` 0 means the newest.
   absl::StatusOr<v1::Alias> SetAlias(const std::string& name, const std::string& job, int64_t version);
-  // By name, all pages.
+  // All pages, by name.
   absl::StatusOr<std::vector<v1::Alias>> ListAliases();
   absl::Status DeleteAlias(const std::string& name);
 
   // Committed segments in (chain, index) order, all pages.
   absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(const v1::ListSegmentsRequest& request);
-  // The bytes of the segment's object. DATA_LOSS if size or SHA-256 are not those of the record.
+  // The bytes of the segment's object. DATA_LOSS: size or SHA-256 differ from the record.
   absl::StatusOr<std::string> ReadSegment(const v1::SegmentRecord& record);
 
-  // Sends the files one after the other, of those with "://" the URI alone; `on_sent` gets the bytes sent so far.
-  // `header` says the name and what to learn; the number of files is filled in.
+  // Sends the files one after the other; of files with "://" only the URI. `on_sent` gets the number of bytes sent so
+  // far. `header` gives name and options; the number of files is filled in.
   absl::StatusOr<v1::Dataset> PutDataset(const v1::PutDatasetRequest::Header& header,
                                          const std::vector<FileToSend>& files,
                                          const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets();
-  // Rows as they are stored, in the order asked for: at most 15 MiB, 16 bytes a row beside its inputs counted in.
+  // Rows as stored, in the requested order: at most 15 MiB, counting 16 bytes per row besides its inputs.
   absl::StatusOr<v1::DatasetRowValues> ReadRows(const std::string& dataset, const std::vector<int64_t>& rows);
   absl::Status DeleteDataset(const std::string& name);
 
@@ -98,38 +98,39 @@ class Client {
 
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
 
-  // Evaluations go on by themselves. A request_id makes the start safe to repeat.
+  // Evaluations run on the server by themselves. A request_id makes it safe to repeat the start.
   absl::StatusOr<v1::EvaluationOperation> StartEvaluation(const v1::EvaluateRequest& request);
   absl::StatusOr<v1::EvaluationOperation> GetEvaluation(const std::string& id);
   absl::StatusOr<v1::EvaluationOperation> CancelEvaluation(const std::string& id);
-  // Newest first, without results, all pages; of all jobs if `job` is empty.
+  // All pages, newest first, without results; of all jobs if `job` is empty.
   absl::StatusOr<std::vector<v1::EvaluationOperation>> ListEvaluations(const std::string& job);
-  // The result once there is one, also over restarts of the server, as long as one was heard within
-  // ClientOptions::patience. ABORTED with its error if it ends otherwise; DEADLINE_EXCEEDED after `timeout`.
+  // Waits for the result, also over restarts of the server, as long as some server has answered within
+  // ClientOptions::patience. ABORTED with the evaluation's error if it does not succeed. DEADLINE_EXCEEDED after
+  // `timeout`.
   absl::StatusOr<v1::Evaluation> WaitEvaluation(
       const std::string& id, absl::Duration timeout,
       const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress);
-  // Starts it and waits.
+  // Starts an evaluation and waits for it.
   absl::StatusOr<v1::Evaluation> Evaluate(const v1::EvaluateRequest& request,
                                           const std::function<void(const v1::EvaluateUpdate::Progress&)>& on_progress);
 
  private:
   using Attempt = std::function<absl::Status(grpc::ClientContext*)>;
 
-  // Runs `attempt` until it says other than UNAVAILABLE, or the next attempt would start after `timeout` or after
-  // ClientOptions::timeout of UNAVAILABLE alone.
+  // Runs `attempt` until it returns something other than UNAVAILABLE, or until the next attempt would start after
+  // `timeout`, or after ClientOptions::timeout of UNAVAILABLE only.
   absl::Status Repeat(absl::Duration timeout, const Attempt& attempt);
-  // One attempt of the call `id` with token and deadline set; moves on to the next address if it says UNAVAILABLE.
+  // Makes one attempt of the call `id` with token and deadline. Selects the next address after UNAVAILABLE.
   absl::Status TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt);
   std::string NextCallId();
-  // Of one call, with jitter of its own.
+  // The backoff of one call, with its own jitter.
   Backoff NextBackoff();
   template <typename Service, typename Request, typename Reply>
   absl::StatusOr<Reply> Call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                              const Request& request);
   template <typename Service>
   std::unique_ptr<typename Service::Stub> Stub();
-  // To the present address.
+  // A channel to the current address.
   std::shared_ptr<grpc::Channel> Channel();
 
   const ClientOptions options_;

@@ -1,4 +1,4 @@
-// How the methods of Client that make one call, or one for each page, are written. Only for client*.cc.
+// Templates for methods of Client that make one call, or one for each page. Only for client*.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ std::unique_ptr<typename Service::Stub> Client::Stub() {
   return Service::NewStub(Channel());
 }
 
-// Repeated as Repeat does, within the client's timeout.
+// Retries as Repeat does, within the client's timeout.
 template <typename Service, typename Request, typename Reply>
 absl::StatusOr<Reply> Client::Call(grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                                    const Request& request) {
@@ -27,7 +27,7 @@ absl::StatusOr<Reply> Client::Call(grpc::Status (Service::Stub::*method)(grpc::C
   return reply;
 }
 
-// All pages of a list call.
+// Returns all pages of a list call.
 template <typename Item, typename Request, typename FetchPage, typename ItemsOf>
 absl::StatusOr<std::vector<Item>> AllPages(Request request, const FetchPage& fetch_page, const ItemsOf& items_of) {
   constexpr int32_t kPageSize = 500;

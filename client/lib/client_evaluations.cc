@@ -1,4 +1,4 @@
-// Of the Client: evaluations, which are operations.
+// The methods of Client for evaluations, which are operations.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-// Reading a job's committed draws back, with everything that can be checked about them checked.
+// Reads a job's committed draws back and verifies them completely.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,16 @@
 
 namespace chainfleet {
 
-// One segment: its record, the bytes of its object (safetensors) and what they hold.
+// One segment: its record, the bytes of its object (safetensors) and their decoded content.
 struct CheckedSegment {
   const v1::SegmentRecord& record;
   const std::string& bytes;
   const SegmentContent& content;
 };
 
-// Reads `segments` (those of one job, in (chain, index) order) one after the other. Each has the SHA-256 of its record,
-// the digest that its content gives, the digest of its predecessor as parent, and indices without a gap; DATA_LOSS says
-// which does not. Deleted segments are passed over: their records still link. Stops at the first error, also of
-// `on_segment`.
+// Reads `segments` (of one job, in (chain, index) order) one after the other. Verifies the SHA-256 of the record, the
+// digest of the content, the parent digest, and gapless indices. DATA_LOSS says what differs. Skips deleted segments:
+// their records still link their neighbours. Stops at the first error, also one of `on_segment`.
 absl::Status ReadDraws(Client* client, const std::vector<v1::SegmentRecord>& segments,
                        const std::function<absl::Status(const CheckedSegment&)>& on_segment);
 

@@ -6,7 +6,7 @@
 namespace chainfleet {
 namespace {
 
-// One case per verb: its path of words, then what may follow.
+// Adds one case per verb: its path of words, then the words that may follow.
 void AddCases(const CLI::App& app, const std::string& path, std::string* cases) {
   std::string words;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -27,7 +27,7 @@ void AddCompletion(CLI::App* program, Invocation* run) {
       [=] {
         std::string cases;
         AddCases(*program, "", &cases);
-        // The verb is the words before the cursor that are no options; file names otherwise.
+        // The verb consists of the words before the cursor that are not options. Otherwise complete file names.
         std::cout
             << "_chainfleet() {\n"
                "  local verb=\"${COMP_WORDS[*]:1:2}\" words= current=${COMP_WORDS[COMP_CWORD]}\n"

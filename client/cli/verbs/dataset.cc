@@ -27,9 +27,9 @@ Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
   return table;
 }
 
-// A folder goes as one archive, of which its name tells.
+// Packs a folder into one archive, which has its name.
 absl::StatusOr<FileToSend> Packed(std::string path) {
-  std::error_code gone;  // sending will tell
+  std::error_code gone;  // the transfer reports errors
   if (!std::filesystem::is_directory(path, gone)) return FileToSend{path};
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   CHAINFLEET_ASSIGN_OR_RETURN(std::string archive, PackZarr(path));

@@ -29,7 +29,7 @@ absl::StatusOr<v1::Dataset> StoredDataset(Client* client, const std::string& nam
                     "DATASET_NOT_FOUND");
 }
 
-// That a file can be written there, as far as can be told before there are bytes for it.
+// Checks, as far as possible before there is data, that the file can be written.
 absl::Status CheckFolder(const DatasetGetOptions& options) {
   if (options.format == "zarr") return MakeOutputFolder(options.output);
   const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
@@ -55,7 +55,7 @@ absl::Status Download(Client* client, const v1::Dataset& dataset, DatasetFiles* 
   }
   text.Clear();
   CHAINFLEET_RETURN_IF_ERROR(status);
-  // A name may be given to other content between two calls: rows of both would be the content of neither.
+  // The name may get other content between two calls. Rows of both would form a data set that never existed.
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Dataset now, StoredDataset(client, dataset.name()));
   if (now.digest() == dataset.digest() && now.created_at().seconds() == dataset.created_at().seconds() &&
       now.created_at().nanos() == dataset.created_at().nanos()) {

@@ -9,7 +9,7 @@
 namespace chainfleet {
 namespace {
 
-// Asks on a terminal; elsewhere --yes must have been given.
+// Asks on a terminal; otherwise --yes is needed.
 absl::Status Confirm(bool yes, const std::string& what) {
   if (yes) return absl::OkStatus();
   if (!IsTerminal(stdin)) {
@@ -27,7 +27,7 @@ absl::Status DeleteJob(Invocation* run, const std::string& name, bool yes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(name));
   CHAINFLEET_RETURN_IF_ERROR(Confirm(yes, absl::StrCat("job ", job.id(), " and its ", job.num_draws(), " draws")));
   CHAINFLEET_RETURN_IF_ERROR(
-      client.SetIntent(job.id(), v1::Job::DELETE).status());  // the id: a name may move on meanwhile
+      client.SetIntent(job.id(), v1::Job::DELETE).status());  // by id, because the name may refer to a newer job by now
   std::cout << job.id() << " deleted\n";
   return absl::OkStatus();
 }

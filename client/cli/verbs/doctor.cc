@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uintmax_t kLowDiskBytes = 2'000'000'000;
-constexpr absl::Duration kServerTimeout = absl::Seconds(2);  // a diagnosis need not wait for a takeover
+constexpr absl::Duration kServerTimeout = absl::Seconds(2);  // do not wait for a takeover
 
-// Checks as rows of a table; the first failure is what doctor ends with.
+// The checks as rows of a table; doctor ends with the first failure.
 struct Checks {
   Table table{{"CHECK", "RESULT", "DETAIL"}};
   absl::Status first_failure;

@@ -20,7 +20,7 @@ absl::Status Down(Invocation* run, const std::string& data_folder) {
     return absl::OkStatus();
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
-  // Workers first, while there is a server to take their resume points; each may use its whole drain time.
+  // Stop workers first, while the server can still take their resume points. Each may use its whole drain time.
   std::vector<Daemon> daemons = fleet.KnownWorkers();
   daemons.push_back(fleet.server());
   int stopped = 0;

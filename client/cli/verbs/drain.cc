@@ -10,11 +10,11 @@
 namespace chainfleet {
 namespace {
 
-// After the deadline the server needs a transaction. A standby that takes over gives the worker kDrainLimit anew, which
-// is not waited for.
+// After the deadline the server needs one more transaction. A standby that takes over grants the worker kDrainLimit
+// again; this does not wait for that.
 constexpr absl::Duration kPatienceAfter = absl::Seconds(30), kBetweenLooks = absl::Milliseconds(300);
 
-// The worker as it is now; one that is gone holds nothing.
+// The worker's current state. A worker that is gone holds no chains.
 absl::StatusOr<v1::Worker> Look(Client* client, const v1::Worker& known) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto workers, client->ListWorkers());
   const auto found = std::ranges::find_if(workers, [&](const v1::Worker& worker) { return worker.id() == known.id(); });

@@ -59,7 +59,7 @@ std::string CorruptedTable(const v1::Evaluation& evaluation) {
   return table.Render();
 }
 
-// The value of a line where its position is nearest to `position`; "-" if there is no such line.
+// The value of a line at the position nearest to `position`; "-" if there is no such line.
 std::string OnLine(const v1::Flatness& row, const google::protobuf::RepeatedField<double>& line, double position) {
   if (line.empty() || line.size() != row.line_positions_size()) return Fixed(NAN, 4);
   const auto& positions = row.line_positions();
@@ -87,7 +87,7 @@ std::string EvaluationTable(const v1::Evaluation& evaluation) {
   return text;
 }
 
-// One row a point: the average of all its draws.
+// One row per point: the average of all its draws.
 std::string PointsTable(const std::vector<v1::Evaluation>& evaluations) {
   Table table = ScoreTable("POINT", OfNumbers(evaluations[0]));
   for (const v1::Evaluation& evaluation : evaluations) {
@@ -96,7 +96,7 @@ std::string PointsTable(const std::vector<v1::Evaluation>& evaluations) {
   return Heading(evaluations[0], absl::StrCat(evaluations.size(), " points")) + table.Render();
 }
 
-// Waits for it with its progress on stderr; Ctrl-C detaches.
+// Waits for the evaluation with its progress on stderr; Ctrl-C detaches.
 absl::StatusOr<v1::Evaluation> Attach(Invocation* run, Client* client, const std::string& id,
                                       const std::string& point = "") {
   ExitOnInterrupt(
@@ -121,7 +121,7 @@ absl::StatusOr<v1::Evaluation> EvaluatePoint(Invocation* run, Client* client, co
   return Attach(run, client, started.id(), request.selection().point());
 }
 
-// Every point on the version of the first.
+// Evaluates every point on the version of the first.
 absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest request) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(request.job()));
   request.set_job(job.id());

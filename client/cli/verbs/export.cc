@@ -54,15 +54,15 @@ int64_t NumDeleted(const std::vector<v1::SegmentRecord>& segments) {
   return count;
 }
 
-// Passes over the draws of `record`: as if deleted, so that its record still links those around it.
+// Skips the draws of `record` by marking it as deleted, so that it still links its neighbours.
 void LeaveOut(const std::string& why, v1::SegmentRecord* record) {
   std::cerr << "warning: chain " << record->chain().index() << ", " << record->segment().steps_size() << " draws from "
             << record->segment().first_index() << " left out: " << why << '\n';
   record->set_deleted(true);
 }
 
-// ReadDraws without the segments that are deleted, whose objects are gone or that the server has marked, and with
-// `skip_corrupt` without those whose bytes turn out not to be those of their record.
+// As ReadDraws, without segments that are deleted, lost or marked corrupt, and with `skip_corrupt` also without
+// segments whose bytes do not match their record.
 absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> segments, bool skip_corrupt,
                                LiveText* text, const std::function<absl::Status(const CheckedSegment&)>& on_segment) {
   int64_t deleted = NumDeleted(segments);
@@ -82,7 +82,7 @@ absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> se
       return status;
     }
     text->Clear();
-    // What was read is not read again: the next round begins behind the segment that failed.
+    // Do not read segments twice: the next round begins after the segment that failed.
     for (size_t i = 0; i < num_read; ++i) segments[i].set_deleted(true);
     while (segments[num_read].deleted()) ++num_read;
     if (gone) {
@@ -129,7 +129,7 @@ void AddNumbers(const std::string& name, const std::vector<double>& values, cons
                {dimension}));
 }
 
-// The manifest's numbers on inputs and targets beside the arrays; none for a job without a data set.
+// Adds the manifest's numbers on inputs and targets to the arrays; none for a job without a data set.
 void AddUnits(const Json& manifest, std::vector<StreamedArray>* arrays) {
   for (const char* const field : {"mean", "stddev"}) {
     if (manifest.contains("inputs")) {
@@ -154,7 +154,7 @@ absl::Status ToZarr(const ExportOptions& options, const Json& manifest, const Dr
   return WriteZarr(arrays, manifest.dump(), kChunkBytes, PutInFolder(options.output));
 }
 
-// The tensors one after the other behind their header.
+// Writes the header, then the tensors one after the other.
 absl::Status WriteTensors(const std::vector<StreamedArray>& tensors, const std::map<std::string, std::string>& metadata,
                           const std::string& path) {
   std::vector<TensorView> views;

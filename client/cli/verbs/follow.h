@@ -1,4 +1,4 @@
-// Following a job until it is final, with its progress on stderr.
+// Follows a job until it is final, with its progress on stderr.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace chainfleet {
 
-// The job when it is final. A terminal shows one line drawn again in place, anything else a line per tenth of the work
-// and per change of state. Ctrl-C detaches. Errors are those of Client::WatchJob.
+// Returns the final job. A terminal shows one line that is redrawn in place; other outputs get a line per tenth of the
+// work and per change of state. Ctrl-C detaches. Errors of Client::WatchJob.
 absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::Duration timeout);
 
 // OK if the job SUCCEEDED (also early); else ABORTED with the reasons of its chains.
 absl::Status OutcomeOf(const v1::Job& job);
 
-// Ctrl-C from now on says how to re-attach to `job`.
+// From now on Ctrl-C prints how to re-attach to `job`.
 void DetachOnInterrupt(const std::string& job);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// What users put under a name and list: data sets, models. Their verbs differ in the call and in the table alone.
+// Named content that users upload and list: data sets and models. Their verbs differ only in the call and the table.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace chainfleet {
 
-// Sends it with the bytes on stderr, and prints what the server says of it. `what`: "data set", in the line that an
-// interrupt leaves. `put` gets the function to tell the bytes sent so far.
+// Sends the content with the bytes sent on stderr, and prints the server's reply. `what` ("data set") appears in the
+// line after an interrupt. `put` gets a function that reports the bytes sent so far.
 template <typename Item, typename Put>
 absl::Status PutNamed(Invocation* run, const std::string& what, const std::string& name,
                       Table (*table)(const std::vector<Item>&), const Put& put) {
@@ -31,7 +31,7 @@ absl::Status PutNamed(Invocation* run, const std::string& what, const std::strin
   return absl::OkStatus();
 }
 
-// Prints all that `list` of the client gives.
+// Prints everything that `list` of the client returns.
 template <typename Item>
 absl::Status ListNamed(Invocation* run, const std::string& key, Table (*table)(const std::vector<Item>&),
                        absl::StatusOr<std::vector<Item>> (Client::*list)()) {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kRequestBytes = limits::kMiB;  // of inputs
 constexpr int64_t kReplyBytes = limits::kMaxMessageBytes / 2;
-constexpr int64_t kFirstRows = 256;  // of the first request, which says how many classes there are
+constexpr int64_t kFirstRows = 256;  // of the first request, whose reply tells the number of classes
 constexpr int64_t kTableRows = 10;
 
 struct PredictOptions {
@@ -61,7 +61,7 @@ v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs)
   return request;
 }
 
-// How many rows a request like that of `reply` may have.
+// The number of rows for a request like the one of `reply`.
 int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
   int64_t reply_row_bytes = 0;
   for (const ScoreField& field : ScoresOfTarget(reply.num_classes)) {
@@ -75,7 +75,7 @@ int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
   return std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
 }
 
-// All rows in requests below the message limit, every one on the version that the first reply names.
+// Predicts all rows, in requests below the message limit, all on the version of the first reply.
 absl::StatusOr<Prediction> PredictAll(Invocation* run, const PredictOptions& options, const Array& inputs) {
   v1::PredictRequest request = RequestOf(options, inputs);
   v1::Tensor* tensor = request.mutable_inputs();
@@ -94,7 +94,7 @@ absl::StatusOr<Prediction> PredictAll(Invocation* run, const PredictOptions& opt
     rows_per_request = RowsPerRequest(part, row_bytes);
     AppendRows(std::move(part), &all);
     row += count;
-    // The same job and draws for all rows, whatever is committed or created meanwhile.
+    // Use the same job and draws for all rows, even if draws are committed or jobs created meanwhile.
     request.set_job(all.job);
     request.mutable_selection()->set_version(all.version);
     text.Show(absl::StrCat(row, " of ", num_rows, " rows"));
@@ -112,7 +112,7 @@ Array ArrayOf(const std::vector<T>& values, std::vector<int64_t> shape) {
 bool LearnsNumbers(const Prediction& all) { return all.num_classes == 0; }
 bool HasErrors(const Prediction& all) { return !all.errors.mean_probability.empty() || !all.errors.mean.empty(); }
 
-// Every array of `scores` under its own name and `suffix`: [n], or [n, K].
+// Adds every array of `scores` under its name plus `suffix`: [n] or [n, K].
 void AddArrays(const Prediction& all, const PredictiveScores& scores, const std::string& suffix,
                std::map<std::string, Array>* arrays) {
   for (const ScoreField& field : ScoresOfTarget(all.num_classes)) {
@@ -123,7 +123,8 @@ void AddArrays(const Prediction& all, const PredictiveScores& scores, const std:
   }
 }
 
-// Of each chain and kind: member_KIND_CHAIN_weights [S], _probabilities [S, n, K] or _mean and _variance [S, n].
+// Adds, for each chain and kind, member_KIND_CHAIN_weights [S], and _probabilities [S, n, K] or _mean and _variance [S,
+// n].
 void AddMembers(const Prediction& all, const Members& members, std::map<std::string, Array>* arrays) {
   const std::string prefix = absl::StrCat("member_", ToString(members.kind), "_", members.chain.index, "_");
   const auto draws = static_cast<int64_t>(members.weights.size());
@@ -201,7 +202,7 @@ std::string PredictionTable(const PredictOptions& options, const Prediction& all
   return text;
 }
 
-// What the server would refuse only after the inputs were sent.
+// Checks options that the server would refuse only after the inputs were sent.
 absl::Status CheckOptions(const PredictOptions& options) {
   for (const double level : options.quantiles) {
     if (level > 0 && level < 1) continue;

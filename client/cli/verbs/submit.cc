@@ -37,7 +37,7 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
   v1::CreateJobRequest request;
   *request.mutable_spec() = file.spec;
   request.set_validate_only(options.dry_run);
-  // Always one: a repeat after a lost reply must not make a second job.
+  // Always set a request id: a retry after a lost reply must not create a second job.
   request.set_request_id(options.request_id.empty() ? absl::StrFormat("%016x", RandomBits()) : options.request_id);
   auto job = client.CreateJob(request);
   if (!job.ok()) return LocateInJobFile(file, job.status());
@@ -49,7 +49,7 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
     });
     return absl::OkStatus();
   }
-  // The id at once, so that it is not lost when following is cut short; records wait for the final state.
+  // Print the id at once, so that it is not lost if following is interrupted. Records wait for the final state.
   const bool at_once = run->format == OutputFormat::kTable || run->format == OutputFormat::kName;
   if (at_once || !options.follow) PrintOne(std::cout, run->format, *job, job->id(), [&] { return job->id() + "\n"; });
   if (run->format == OutputFormat::kTable) std::cerr << job->id() << " stores " << DescribeStored(*job) << "\n";

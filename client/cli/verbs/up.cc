@@ -38,10 +38,11 @@ struct UpOptions {
   bool allow_modules = false, insecure = false;
 };
 
-// The well-known metrics ports go with the well-known port; several fleets on one machine must not collide.
+// The default metrics ports are used with the default port only, because several fleets on one machine must not
+// collide.
 bool IsDefaultPort(const UpOptions& options) { return absl::EndsWith(options.listen, ":7400"); }
 
-// Where clients on this machine reach a server that listens at `listen`, once its port is known.
+// The address at which clients on this machine reach a server that listens at `listen`, once its port is known.
 std::string AddressOf(const std::string& listen, int port) {
   const HostPort address = ParseHostPort(listen).value_or(HostPort{});
   return absl::StrCat(address.is_any_host() ? "127.0.0.1" : address.host, ":", port);
@@ -51,8 +52,8 @@ bool AnyRuns(const std::vector<Daemon>& workers) {
   return std::any_of(workers.begin(), workers.end(), [](const Daemon& worker) { return worker.Pid().has_value(); });
 }
 
-// Running workers keep dialling the address they were started with: a server that comes back takes its old port, unless
-// another is asked for by number.
+// Running workers keep dialling the address that they were started with. A restarted server therefore takes its old
+// port, unless another port number is given.
 void KeepPort(const LocalFleet& fleet, UpOptions* options) {
   const absl::StatusOr<int> port = fleet.Port();
   const bool asked_by_number = options->listen_given && !absl::EndsWith(options->listen, ":0");
@@ -60,7 +61,7 @@ void KeepPort(const LocalFleet& fleet, UpOptions* options) {
   options->listen = absl::StrCat(ParseHostPort(options->listen).value_or(HostPort{}).host, ":", *port);
 }
 
-// What a daemon that should run said last, on stderr and as an error.
+// Prints the last log lines of a daemon that should be running, and returns them as an error.
 absl::Status Ended(const Daemon& daemon) {
   const std::vector<std::string> lines = daemon.LogTail();
   for (const std::string& line : lines) std::cerr << daemon.name() << ": " << line << "\n";
@@ -70,7 +71,7 @@ absl::Status Ended(const Daemon& daemon) {
 
 absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   std::error_code ignored;
-  std::filesystem::remove(fleet.ports_path(), ignored);  // of an earlier run
+  std::filesystem::remove(fleet.ports_path(), ignored);  // from an earlier run
   std::vector<std::string> arguments = {"--data-dir",   fleet.data_folder(), "--listen",
                                         options.listen, "--port-file",       fleet.ports_path()};
   std::string metrics = options.metrics_listen;
@@ -84,7 +85,7 @@ absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   return fleet.server().Start(arguments);
 }
 
-// The address of the server once it answers.
+// Waits until the server answers; returns its address.
 absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& options, const LocalFleet& fleet) {
   std::string address;
   bool ended = false;
@@ -116,7 +117,7 @@ absl::Status StartWorker(const UpOptions& options, int index, const std::string&
                        absl::StrCat(metrics_port)});
 }
 
-// Until each of `workers` can take chains and shards.
+// Waits until each of `workers` can take chains and shards.
 absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const std::vector<Daemon>& workers,
                           const std::string& address) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run.ConnectTo(address, kCallTimeout));
@@ -139,8 +140,8 @@ absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const 
   return absl::OkStatus();
 }
 
-// A server that asks callers for tokens asks workers for one of their own. Unless the environment has that, the fleet
-// keeps one for itself, as its workers may outlive its server.
+// A server that requires tokens from callers requires a separate one from workers. Unless the environment has one, the
+// fleet keeps its own in a file, because its workers may outlive the server.
 absl::Status GiveWorkersAToken(const LocalFleet& fleet) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto callers, TokenText(kCallerToken));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto workers, TokenText(kWorkerToken));
@@ -156,7 +157,7 @@ absl::Status GiveWorkersAToken(const LocalFleet& fleet) {
 }
 
 absl::Status Up(Invocation* run, UpOptions options) {
-  umask(S_IRWXG | S_IRWXO);  // logs and tokens are nobody else's to read
+  umask(S_IRWXG | S_IRWXO);  // other users must not read logs and tokens
   if (options.workers < 0) options.workers = options.devices[0] == "cpu" ? 2 : static_cast<int>(options.devices.size());
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
   CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->CreateFolders(fleet.run_folder()));

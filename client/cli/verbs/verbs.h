@@ -29,7 +29,7 @@ void AddDrain(CLI::App* program, Invocation* run);
 void AddDoctor(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);
 
-// The whole program.
+// Adds all verbs.
 void AddAllVerbs(CLI::App* program, Invocation* run);
 
 }  // namespace chainfleet

@@ -11,10 +11,10 @@
 namespace chainfleet {
 namespace {
 
-// How far the chains agree, in a third of the lines of a terminal at most, and the chains in those that are left.
+// Shows how far the chains agree, in at most a third of a terminal's lines, and the chains in the remaining lines.
 std::string LiveView(const v1::Job& job, int height) {
   constexpr int kHeadAndRest = 2;        // of each table
-  int left = height - 2 - kHeadAndRest;  // the line above, and one for the cursor
+  int left = height - 2 - kHeadAndRest;  // minus the line above, and one for the cursor
   std::string view = ProgressLine(job) + "\n";
   if (job.diagnostics_size() > 0) {
     const int rows = std::clamp(job.diagnostics_size(), 1, std::max(1, height / 3));
@@ -33,7 +33,7 @@ absl::Status Watch(Invocation* run, const std::string& job) {
     if (newest.id().empty()) DetachOnInterrupt(update.id());
     newest = update;
     if (!live) {
-      // One record a line whatever the format: a stream of indented JSON or YAML is of no use to anyone.
+      // One record per line, whatever the format: a stream of indented JSON or YAML cannot be processed.
       const OutputFormat format = run->format == OutputFormat::kJson ? OutputFormat::kJsonl : run->format;
       PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
       return;

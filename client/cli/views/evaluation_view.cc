@@ -26,7 +26,7 @@ Table ScoreTable(const std::string& first, bool numbers) {
 void AddScores(const std::string& first, const v1::Scores& scores, Table* table) {
   const std::string draws = absl::StrCat(scores.num_draws());
   if (scores.has_rmse()) {
-    // RMSE is in the target's units, whatever their size.
+    // RMSE is in the target's units, which may have any size.
     return table->AddRow({first, draws, absl::StrFormat("%.4g", scores.rmse()), Fixed(scores.nll(), 4),
                           Fixed(scores.has_coverage_90() ? 100 * scores.coverage_90() : NAN, 2)});
   }

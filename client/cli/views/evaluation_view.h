@@ -1,4 +1,4 @@
-// An evaluation's scores as people read them. Pure functions.
+// Renders an evaluation's scores for people. Pure functions.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace chainfleet {
 // "mean single draw theta", "theta_a", "all draws".
 std::string NameOf(const v1::Scores& scores);
 
-// Of a job that learns numbers rather than classes.
+// True if the job learns float32 targets instead of classes.
 bool OfNumbers(const v1::Evaluation& evaluation);
 
-// Without rows; `first` heads the column that says what was scored.
+// A table without rows; `first` heads the column that names what was scored.
 Table ScoreTable(const std::string& first, bool numbers);
 void AddScores(const std::string& first, const v1::Scores& scores, Table* table);
 
-// A row for each of the evaluation's scores.
+// One row for each of the evaluation's scores.
 Table ScoresOf(const v1::Evaluation& evaluation);
 
 }  // namespace chainfleet

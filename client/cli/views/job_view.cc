@@ -31,7 +31,7 @@ double StepsPerSecond(const v1::Job& job) {
   return sum;
 }
 
-// The largest of all quantities that decide and all points; nothing without one.
+// The largest R-hat over deciding quantities and points; nullopt if there is none.
 std::optional<double> WorstRhat(const v1::Job& job) {
   std::optional<double> worst;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
@@ -40,8 +40,7 @@ std::optional<double> WorstRhat(const v1::Job& job) {
   return worst;
 }
 
-// The smallest of all quantities that decide and all points, bulk or tail; 0 if one has none, nothing without
-// quantities.
+// The smallest ESS, bulk or tail, over deciding quantities and points; 0 if one has none, nullopt without quantities.
 std::optional<double> LeastEss(const v1::Job& job) {
   std::optional<double> least;
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
@@ -59,7 +58,7 @@ std::string PointLabel(const v1::Job& job, int32_t point) {
   return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
 }
 
-// What the stop rule found; nothing while it has found nothing.
+// The result of the stop rule; empty while it has none.
 std::string DescribeStopped(const v1::Job& job) {
   if (job.points_size() == 0) return job.stopped().empty() ? "" : job.stopped(0).why();
   return absl::StrJoin(job.stopped(), "\n            ", [&](std::string* text, const v1::Job::Stopped& stopped) {
@@ -83,7 +82,7 @@ std::string SamplerName(const v1::JobSpec& spec) {
   return field == nullptr ? "" : field->name();
 }
 
-// `precision` is that of a Gaussian prior which every parameter shares.
+// `precision` is that of a Gaussian prior shared by all parameters.
 std::string DescribePrior(const v1::JobSpec::Prior& prior, double precision) {
   if (prior.has_laplace()) return absl::StrCat("Laplace prior of scale ", prior.laplace().scale());
   if (prior.has_student_t()) {
@@ -107,10 +106,10 @@ std::string DescribeLikelihood(const v1::JobSpec::Likelihood& likelihood) {
   return likelihood.has_bernoulli() ? "Bernoulli likelihood" : "categorical likelihood";
 }
 
-// What is sampled, of the whole job or of one point of its sweep.
+// The numbers of the posterior, of the whole job or of one sweep point.
 std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
   std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
-  // Of a stored module only its workers know.
+  // Only workers know the parameters of a stored module.
   if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
   parts.push_back(DescribePrior(job.spec().prior(), report.prior_precision()));
   if (job.spec().has_likelihood()) parts.push_back(DescribeLikelihood(job.spec().likelihood()));
@@ -119,7 +118,7 @@ std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
     parts.push_back(absl::StrCat("targets of mean ", units.mean(), " and deviation ", units.stddev(), " standardised"));
   }
   parts.push_back(absl::StrCat("T = ", report.temperature()));
-  // A full-data step size is alpha itself; h exists only as a mean-loss scale.
+  // A full-data step size is alpha itself; h exists only for step sizes on the mean loss.
   if (report.learning_rate() > 0) parts.push_back(absl::StrCat("h = ", report.learning_rate()));
   parts.push_back(absl::StrCat("alpha = ", report.step_size()));
   parts.push_back(absl::StrCat(report.draws_per_chain(), " draws per chain"));
@@ -191,9 +190,9 @@ Table ChainTable(const v1::Job& job) {
   if (metropolis) columns.push_back(">ACCEPTANCE");
   for (const char* column : {"WORKER", ">EPOCH", "REASON"}) columns.push_back(column);
   Table table(columns);
-  std::map<std::string, int32_t> first_with;  // chains by their reasons
+  std::map<std::string, int32_t> first_with;  // first chain with each reason
   for (const v1::Chain& chain : job.chains()) {
-    // A server that came back knows the step, not the statistics, until the chain's worker reports again.
+    // After a restart the server knows the step but not the statistics, until the chain's worker reports again.
     const bool running = chain.state() == v1::LEASED, stepped = chain.stats().step_size() > 0;
     std::vector<std::string> cells = {absl::StrCat(chain.id().index())};
     if (job.points_size() > 0) cells.push_back(PointLabel(job, chain.point()));
@@ -204,7 +203,7 @@ Table ChainTable(const v1::Job& job) {
     if (metropolis) {
       cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
     }
-    // A reason that several chains share, such as a module's error, is printed for the first of them alone.
+    // A reason that several chains share, such as a module's error, is printed only for the first of them.
     const auto [first, is_new] = first_with.emplace(chain.reason(), chain.id().index());
     const bool told = !is_new && !chain.reason().empty();
     cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()),

@@ -1,4 +1,4 @@
-// Jobs, chains and segments as people read them. Pure functions.
+// Renders jobs, chains and segments for people. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace chainfleet {
 // "fashion-emcmc-a1b2c3  RUNNING  42.3 %  812 steps/s  16 draws  ETA 1m20s"; rate and ETA while chains run.
 std::string ProgressLine(const v1::Job& job);
 
-// `line` with the states of jobs and chains in it in their colors: running blue, succeeded green, waiting grey, failed
-// and diverged red, as on the dashboards.
+// Colours the states of jobs and chains in `line`, as on the dashboards: running blue, succeeded green, waiting grey,
+// failed and diverged red.
 std::string PaintStates(std::string line);
 
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now);
 Table ChainTable(const v1::Job& job);
-inline constexpr double kConverged = 1.01;  // R-hat below it (Vehtari et al. 2021)
-// +Inf where chains were compared and there is no R-hat, as the server's gauges and stop rules take it: values that are
-// not numbers agree on nothing. Nothing for a single chain and for a quantity that decides nothing.
+inline constexpr double kConverged = 1.01;  // R-hat must be below it (Vehtari et al. 2021)
+// The R-hat to judge: +Inf if chains were compared but have no R-hat, as in the server's gauges and stop rules, because
+// chains with NaN values do not agree. nullopt for a single chain and for a descriptive quantity.
 std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found);
-// A row for each quantity at each point, those that decide first; what does not count as converged (R-hat not below
-// 1.01) has a '*'.
+// One row for each quantity at each point, deciding quantities first. '*' marks quantities that have not converged
+// (R-hat not below 1.01).
 Table DiagnosticTable(const v1::Job& job);
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments);
 Table SnapshotTable(const std::vector<v1::Snapshot>& snapshots, absl::Time now);
 
-// All of a job: state, progress, which posterior is sampled, the job file, its chains; and how many versions it has.
+// Describes a job: state, progress, posterior, job file, chains, and the number of its versions.
 std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_t> versions = std::nullopt);
 
 // "keeps the newest 50 draws of each chain ...".
@@ -40,10 +40,10 @@ std::string DescribeRetention(const v1::JobSpec::Retention& retention);
 // "R-hat is below 1.01 and ESS above 400, or 1000 draws are committed".
 std::string DescribeUntil(const v1::JobSpec::Until& until);
 
-// Which posterior is sampled: N, D, prior precision, temperature, h or alpha.
+// Describes the sampled posterior: N, D, prior precision, temperature, h or alpha.
 std::string DescribePosterior(const v1::Job& job);
 
-// How many bytes of draws, estimated.
+// The estimated number of bytes of all draws.
 std::string DescribeStored(const v1::Job& job);
 
 // "45s", "3m20s", "2h05m", "4d06h".

@@ -1,18 +1,18 @@
-// Text and numbers as HTML and SVG take them. Pure functions.
+// Formats text and numbers for HTML and SVG. Pure functions.
 #pragma once
 
 #include <string>
 
 namespace chainfleet {
 
-// `text` as content or quoted attribute: & < > " ' become references, control characters spaces. Everything that a user
-// or a server could have chosen goes through here.
+// Escapes `text` for content or a quoted attribute: & < > " ' become references, control characters become spaces.
+// Every text that a user or a server may choose must pass this.
 std::string Escape(const std::string& text);
 
-// A length in the drawing's units with at most two decimals; 0 for what is not finite, which no attribute may hold.
+// A length in the drawing's units with at most two decimals; 0 for a non-finite value, which attributes must not have.
 std::string Coordinate(double value);
 
-// An id made of `text`: a-z, 0-9 and '-', anything else becomes '-'.
+// Converts `text` to an id of a-z, 0-9 and '-'; other characters become '-'.
 std::string ToId(const std::string& text);
 
 }  // namespace chainfleet

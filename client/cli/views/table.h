@@ -1,4 +1,4 @@
-// Plain text tables: columns aligned, two spaces apart, nothing after the last cell of a line.
+// Plain text tables: aligned columns, two spaces apart, no trailing spaces.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@ namespace chainfleet {
 
 class Table {
  public:
-  // Headers are printed as they are; one that starts with '>' (taken off) makes its column right-aligned: numbers.
+  // Headers are printed as given. A leading '>' is removed and right-aligns the column, for numbers.
   explicit Table(std::vector<std::string> headers);
 
   // As many cells as there are columns.
   void AddRow(std::vector<std::string> cells);
 
-  // Lines ending in '\n'. At most `max_rows` rows if not 0, then a line that says how many are left out.
+  // Lines end in '\n'. If `max_rows` is not 0, prints at most that many rows and then the number of the rest.
   std::string Render(size_t max_rows = 0) const;
 
-  // A <table> of the same cells, escaped; columns of numbers have the class "number", those without a value are left
-  // out.
+  // A <table> of the same cells, escaped. Columns of numbers have the class "number"; columns without any value are
+  // left out.
   std::string RenderHtml() const;
 
  private:

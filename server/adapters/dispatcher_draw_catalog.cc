@@ -26,19 +26,6 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   return plan;
 }
 
-// The readable draws of one chain among its first `in_version`.
-ChainDraws ReadableDraws(const ChainId& chain, const std::vector<SegmentRecord>& records, int64_t in_version) {
-  ChainDraws draws{.chain = chain};
-  for (const SegmentRecord& record : records) {
-    const int64_t beyond = record.segment.first_index + record.segment.num_draws() - in_version;
-    if (beyond >= record.segment.num_draws()) break;
-    if (record.corrupt) continue;
-    draws.segments.push_back(record.segment);
-    draws.num_draws += record.segment.num_draws() - std::max<int64_t>(beyond, 0);
-  }
-  return draws;
-}
-
 // Live ones in order, until `take` says false.
 absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::function<bool(SegmentRecord)>& take) {
   StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .live_only = true};
@@ -56,14 +43,45 @@ absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::fu
   }
 }
 
-absl::StatusOr<std::vector<SegmentRecord>> SegmentsOfChain(StateStore* store, const ChainId& chain) {
-  std::vector<SegmentRecord> records;
-  CHAINFLEET_RETURN_IF_ERROR(ReadSegments(store, chain, [&records](SegmentRecord record) {
-    records.push_back(std::move(record));
-    return true;
-  }));
-  return records;
+// Bytes that the segment takes in memory, about.
+int64_t HeldBytes(const Segment& segment) {
+  const size_t text =
+      segment.object.name.size() + segment.object.sha256.size() + segment.digest.size() + segment.parent_digest.size();
+  const size_t draws = segment.steps.size() * sizeof(int64_t) + segment.weights.size() * sizeof(double);
+  return static_cast<int64_t>(sizeof(Segment) + text + draws + segment.kinds.size() * sizeof(DrawKind));
 }
+
+// The readable draws of the chain among its first `in_version`. Adds to `bytes` what they take in memory.
+absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, int64_t in_version, int64_t* bytes) {
+  ChainDraws draws{.chain = chain};
+  CHAINFLEET_RETURN_IF_ERROR(ReadSegments(store, chain, [&](SegmentRecord record) {
+    const int64_t left = in_version - record.segment.first_index;
+    if (left > 0 && !record.corrupt) {
+      draws.num_draws += std::min(left, record.segment.num_draws());
+      *bytes += HeldBytes(record.segment);
+      draws.segments.push_back(std::move(record.segment));
+    }
+    return left > 0;
+  }));
+  return draws;
+}
+
+// Of all chains of the point that have draws in the version, whatever their states are now.
+absl::StatusOr<KeptVersions::Loaded> ReadVersion(StateStore* store, const JobSpec& spec, const Snapshot& version,
+                                                 int32_t point) {
+  auto chains = std::make_shared<std::vector<ChainDraws>>();
+  int64_t bytes = 0;
+  for (size_t i = 0; i < version.draws_of_chain.size(); ++i) {
+    const ChainId chain{version.job, static_cast<int32_t>(i)};
+    if (PointOf(spec, chain.index) != point || version.DrawsOf(chain.index) == 0) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(ChainDraws draws, ReadChain(store, chain, version.DrawsOf(chain.index), &bytes));
+    chains->push_back(std::move(draws));
+  }
+  return KeptVersions::Loaded{std::move(chains), bytes};
+}
+
+// What the keys of all versions of the job begin with.
+std::string KeysOf(const std::string& job) { return absl::StrCat(job, "/"); }
 
 bool Failed(ChainState state) { return state == ChainState::kFailed || state == ChainState::kDiverged; }
 
@@ -83,22 +101,19 @@ absl::Status CheckChains(const JobBrief& job, int32_t point, const std::vector<i
   return absl::OkStatus();
 }
 
-// Of `point` alone. `states` are those of the job's chains.
-absl::StatusOr<PinnedDraws> PinnedBy(StateStore* store, const JobBrief& job, const std::vector<ChainState>& states,
-                                     int32_t point, const Snapshot& snapshot, const DrawQuery& query) {
+// `states` are those of the job's chains, `in_version` is what ReadVersion returned.
+absl::StatusOr<PinnedDraws> PinnedBy(const JobBrief& job, const std::vector<ChainState>& states, int32_t point,
+                                     const Snapshot& snapshot, const std::vector<ChainDraws>& in_version,
+                                     const DrawQuery& query) {
   const JobSpec& spec = job.plan->spec;
   PinnedDraws pinned{
       .plan = PlanOf(job), .version = snapshot.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
   if (job.plan->dataset) pinned.learned = job.plan->dataset->input_type;
-  for (size_t i = 0; i < states.size(); ++i) {
-    const ChainId chain{job.id, static_cast<int32_t>(i)};
-    if (PointOf(spec, chain.index) != point) continue;
-    const int64_t in_version = snapshot.DrawsOf(chain.index);
-    if (in_version == 0 || (Failed(states[i]) && !query.include_failed)) continue;
-    pinned.draws_in_version += in_version;
-    if (!query.chains.empty() && std::ranges::count(query.chains, chain.index) == 0) continue;
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, SegmentsOfChain(store, chain));
-    pinned.chains.push_back(ReadableDraws(chain, records, in_version));
+  for (const ChainDraws& draws : in_version) {
+    const int32_t chain = draws.chain.index;
+    if (Failed(states[static_cast<size_t>(chain)]) && !query.include_failed) continue;
+    pinned.draws_in_version += snapshot.DrawsOf(chain);
+    if (query.chains.empty() || std::ranges::count(query.chains, chain) > 0) pinned.chains.push_back(draws);
   }
   SelectDraws(query, &pinned.chains);
   if (!pinned.chains.empty()) return pinned;
@@ -121,6 +136,11 @@ absl::StatusOr<JobBrief> ServedJob(Dispatcher* dispatcher, const std::string& id
 
 }  // namespace
 
+DispatcherDrawCatalog::DispatcherDrawCatalog(DrawCatalogParts parts, int64_t max_kept_bytes)
+    : parts_(std::move(parts)), kept_(std::make_shared<KeptVersions>(max_kept_bytes, parts_.executor)) {
+  parts_.writer->OnDrawsChanged([kept = kept_](const std::string& job) { kept->Drop(KeysOf(job)); });
+}
+
 void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) {
   const absl::StatusOr<JobBrief> job = ServedJob(parts_.dispatcher, query.job);
   absl::Status status = job.status();
@@ -134,12 +154,22 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
     }
   }
   if (!status.ok()) return parts_.executor->Schedule([done = std::move(done), status] { done(status); });
-  const auto pin = [parts = parts_, job = *job, point, query,
+  const auto pin = [parts = parts_, kept = kept_, job = *job, point, query,
                     done = std::move(done)](const absl::StatusOr<Snapshot>& snapshot) {
     if (!snapshot.ok()) return done(snapshot.status());
-    const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job.id);
-    if (!states.ok()) return done(states.status());
-    done(PinnedBy(parts.state, job, *states, point, *snapshot, query));
+    const auto load = [&](const std::function<void(absl::StatusOr<KeptVersions::Loaded>)>& loaded) {
+      parts.executor->Schedule([state = parts.state, kept, plan = job.plan, point, version = *snapshot, loaded] {
+        loaded(ReadVersion(state, plan->spec, version, point));
+      });
+    };
+    kept->Get(absl::StrCat(KeysOf(job.id), snapshot->number, "/", point), load,
+              [parts, job, point, query, done,
+               version = *snapshot](const absl::StatusOr<std::shared_ptr<const std::vector<ChainDraws>>>& draws) {
+                if (!draws.ok()) return done(draws.status());
+                const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job.id);
+                if (!states.ok()) return done(states.status());
+                done(PinnedBy(job, *states, point, version, **draws, query));
+              });
   };
   if (query.pinned != nullptr) return parts_.executor->Schedule([pin, pinned = query.pinned] { pin(*pinned); });
   parts_.versions->Pin(job->id, query.version, /*refresh=*/query.version == 0, pin);

@@ -1,12 +1,20 @@
 // The DrawCatalog over the Dispatcher (names, versions) and the StateStore (segment records).
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/executor.h"
+#include "core/base/limits.h"
+#include "core/base/loading_cache.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/catalog.h"
 #include "server/control/dispatcher.h"
+#include "server/control/state_writer.h"
 #include "server/control/versions.h"
 #include "server/predict/serving/draw_catalog.h"
 
@@ -16,6 +24,7 @@ namespace chainfleet {
 struct DrawCatalogParts {
   Executor* executor = nullptr;
   StateStore* state = nullptr;
+  StateWriter* writer = nullptr;
   Catalog* catalog = nullptr;
   Versions* versions = nullptr;
   Dispatcher* dispatcher = nullptr;
@@ -29,9 +38,19 @@ void MarkCorruptDraw(const DrawCatalogParts& parts, const std::string& job, cons
 // not known to be corrupt, and of a chain that has not failed. Reads the store; false if that fails.
 bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, const Snapshot* version);
 
+// The readable draws of one point of one version, by chain, each chain with at least one draw in the version.
+using KeptVersions = LoadingCache<std::vector<ChainDraws>>;
+
+// Keeps the segment records of the versions that were pinned last, so that only the first call for a version and point
+// reads them from the store. A version never gains draws, and a job that has new ones is pinned to a new version. Draws
+// become unreadable, or readable again, by changes that all pass through the StateWriter, which reports the job then.
+// States of chains and the choice of the caller are applied at each call.
 class DispatcherDrawCatalog final : public DrawCatalog {
  public:
-  explicit DispatcherDrawCatalog(DrawCatalogParts parts) : parts_(std::move(parts)) {}
+  static constexpr int64_t kMaxKeptBytes = 256 * limits::kMiB;
+
+  // A version whose records are more than `max_kept_bytes` is read at each call. The only catalog of its StateWriter.
+  explicit DispatcherDrawCatalog(DrawCatalogParts parts, int64_t max_kept_bytes = kMaxKeptBytes);
 
   void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) override;
   void FindVersion(const std::string& job, int64_t number,
@@ -41,6 +60,7 @@ class DispatcherDrawCatalog final : public DrawCatalog {
 
  private:
   const DrawCatalogParts parts_;
+  const std::shared_ptr<KeptVersions> kept_;
 };
 
 }  // namespace chainfleet

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,17 @@
 #include "core/base/mutex.h"
 
 namespace chainfleet {
+namespace {
+
+// The job whose committed draws the change alters or hides or shows again; null if the change leaves them as they are.
+const std::string* JobOfChangedDraws(const StateChange& change) {
+  if (const auto* mark = std::get_if<change::MarkCorrupt>(&change)) return &mark->job;
+  if (const auto* expire = std::get_if<change::ExpireSegments>(&change)) return &expire->chain.job;
+  if (const auto* purge = std::get_if<change::PurgeJob>(&change)) return &purge->job;
+  return nullptr;
+}
+
+}  // namespace
 
 struct StateWriter::State : std::enable_shared_from_this<State> {
   State(const Clock* c, Executor* e, StateStore* s, std::function<void(const absl::Status&)> lost)
@@ -27,6 +40,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
   bool draining CHAINFLEET_GUARDED_BY(mutex) = false;  // a group is being written, or its callbacks run
   int applying CHAINFLEET_GUARDED_BY(mutex) = 0;       // calls that the store has not answered
   absl::Status loss CHAINFLEET_GUARDED_BY(mutex);
+  std::function<void(const std::string& job)> draws_changed CHAINFLEET_GUARDED_BY(mutex);
 
   void Write(StateChange change, const Done& done) {
     const absl::Status appended = Append(std::move(change), done);
@@ -63,6 +77,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
       ++applying;
     }
     absl::StatusOr<std::vector<ApplyResult>> results = store->Apply(changes, clock->Wall());
+    ReportDraws(changes);
     bool lost = false;
     {
       MutexLock lock(&mutex);
@@ -73,6 +88,19 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
     }
     if (lost) on_lost(results.status());
     return results;
+  }
+
+  // Also after an error, which may leave it open whether the changes were committed.
+  void ReportDraws(const std::vector<StateChange>& changes) {
+    std::function<void(const std::string& job)> report;
+    {
+      MutexLock lock(&mutex);
+      report = draws_changed;
+    }
+    if (report == nullptr) return;
+    for (const StateChange& change : changes) {
+      if (const std::string* job = JobOfChangedDraws(change)) report(*job);
+    }
   }
 
   // Writes one group. The next group is a separate task, so that a busy store does not occupy a thread for long.
@@ -127,6 +155,11 @@ void StateWriter::Close() {
 void StateWriter::Write(StateChange change, const Done& done) { state_->Write(std::move(change), done); }
 
 void StateWriter::Persist(const StateChange& change) { state_->Persist(change); }
+
+void StateWriter::OnDrawsChanged(std::function<void(const std::string& job)> changed) {
+  MutexLock lock(&state_->mutex);
+  state_->draws_changed = std::move(changed);
+}
 
 absl::StatusOr<std::vector<ApplyResult>> StateWriter::Commit(const std::vector<StateChange>& changes) {
   return state_->Apply(changes);

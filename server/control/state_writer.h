@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,11 @@ class StateWriter {
 
   // Queues a change whose result is not needed. It is retried while the disk is full.
   void Persist(const StateChange& change);
+
+  // `changed` runs, without a lock, after each commit that marks draws of the job corrupt, removes such a mark, expires
+  // or purges draws. It has returned before the change's `done` runs and before Commit returns. New draws are not
+  // reported. Set once.
+  void OnDrawsChanged(std::function<void(const std::string& job)> changed);
 
   // Commits the changes in one transaction and returns their results in order. Blocks.
   absl::StatusOr<std::vector<ApplyResult>> Commit(const std::vector<StateChange>& changes);

@@ -57,6 +57,7 @@ struct ServiceParts {
   operator DrawCatalogParts() const {
     return {.executor = executor,
             .state = state,
+            .writer = writer,
             .catalog = catalog,
             .versions = versions,
             .dispatcher = dispatcher,

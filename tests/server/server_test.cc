@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/control/recording_store.h"
+#include "tests/support/recording_store.h"
 #include "tests/support/store_harness.h"
 
 namespace chainfleet {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/executor.h"
+#include "core/base/loading_cache.h"
 #include "worker/numerics/dataset/resident_dataset.h"
-#include "worker/runtime/loading_cache.h"
 #include "worker/runtime/object_fetcher.h"
 #include "worker/runtime/session/held_chains.h"
 

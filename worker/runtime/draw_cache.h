@@ -6,8 +6,8 @@
 
 #include "core/base/executor.h"
 #include "core/base/limits.h"
+#include "core/base/loading_cache.h"
 #include "core/domain/draw.h"
-#include "worker/runtime/loading_cache.h"
 #include "worker/runtime/object_fetcher.h"
 
 namespace chainfleet {

@@ -1,6 +1,6 @@
 // How much is drawn after all: stop rules, and chains that are added.
 #include "tests/server/control/dispatcher_fixture.h"
-#include "tests/server/control/recording_store.h"
+#include "tests/support/recording_store.h"
 
 namespace chainfleet {
 namespace {

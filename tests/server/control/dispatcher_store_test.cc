@@ -6,7 +6,7 @@
 
 #include "core/store/state_store/sqlite_state_store.h"
 #include "tests/server/control/dispatcher_fixture.h"
-#include "tests/server/control/recording_store.h"
+#include "tests/support/recording_store.h"
 
 namespace chainfleet {
 namespace {

@@ -10,10 +10,10 @@
 #include "server/control/coordinator.h"
 #include "server/control/garbage_collector.h"
 #include "tests/server/control/all_orders.h"
-#include "tests/server/control/recording_store.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/forwarding_blobs.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/recording_store.h"
 #include "tests/support/rows_in_memory.h"
 
 namespace chainfleet {

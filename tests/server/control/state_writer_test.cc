@@ -3,9 +3,9 @@
 #include "core/base/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/control/recording_store.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/recording_store.h"
 
 namespace chainfleet {
 namespace {
@@ -85,6 +85,30 @@ TEST_F(StateWriterTest, ABlockingCommitReturnsTheResultsInOneTransaction) {
   ASSERT_TRUE(results.ok());
   EXPECT_EQ(results->size(), 2u);
   EXPECT_THAT(store_.group_sizes(), testing::ElementsAre(2));
+}
+
+TEST_F(StateWriterTest, ReportsJobsWhoseCommittedDrawsChangedBeforeItAnswers) {
+  std::vector<std::string> events;
+  writer_.OnDrawsChanged([&](const std::string& job) { events.push_back(job); });
+  const std::vector<StateChange> changes{change::MarkCorrupt{"marked", "object", true},
+                                         change::MarkCorrupt{"cleared", "object", false},
+                                         change::ExpireSegments{{"expired", 0}, {0}},
+                                         change::PurgeJob{"purged"},
+                                         Change(1),
+                                         change::DeleteSnapshot{"versioned", 1}};
+  for (const StateChange& change : changes) {
+    writer_.Write(change, [&](const ApplyResult&) { events.emplace_back("answer"); });
+  }
+  executor_.RunUntilIdle();
+  EXPECT_THAT(events, testing::ElementsAre("marked", "cleared", "expired", "purged", "answer", "answer", "answer",
+                                           "answer", "answer", "answer"));
+  events.clear();
+  ASSERT_TRUE(writer_.Commit(changes).ok());
+  EXPECT_THAT(events, testing::ElementsAre("marked", "cleared", "expired", "purged"));
+  events.clear();
+  store_.FailWith(WithReason(absl::UnavailableError("no answer"), "OUTCOME_UNKNOWN"));
+  ASSERT_FALSE(writer_.Commit(changes).ok());
+  EXPECT_THAT(events, testing::ElementsAre("marked", "cleared", "expired", "purged")) << "they may be committed";
 }
 
 TEST_F(StateWriterTest, PersistRepeatsTheChangeWhileTheDiskIsFull) {

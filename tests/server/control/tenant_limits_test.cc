@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/control/catalog.h"
 #include "server/control/job_table.h"
-#include "tests/server/control/recording_store.h"
+#include "tests/support/recording_store.h"
 
 namespace chainfleet {
 namespace {

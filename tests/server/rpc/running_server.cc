@@ -109,18 +109,22 @@ void RunningServer::CommitADraw(std::optional<ChainState> ends_as) {
     dispatcher_.Synchronize(request, reply.Take());
     return *reply.Get();
   });
+  CommitFirstDraw(grant.chain, grant.lease_epoch, ends_as);
+}
+
+void RunningServer::CommitFirstDraw(const ChainId& chain, int64_t lease_epoch, std::optional<ChainState> ends_as) {
   ProgressCommit commit{.author = {.worker = "w1"}, .incarnation = "life"};
-  commit.chain = grant.chain;
-  commit.lease_epoch = grant.lease_epoch;
+  commit.chain = chain;
+  commit.lease_epoch = lease_epoch;
   commit.resume_point = {10, "state", std::nullopt, Sha256Hex("state")};
-  commit.segment = Segment{.first_index = 0,
-                           .steps = {10},
-                           .weights = {1},
-                           .kinds = {DrawKind::kTheta},
-                           .object = {SegmentObjectName("store", grant.chain, grant.lease_epoch, DigestHex(64, 'e')),
-                                      10, DigestHex(64, 'd')},
-                           .digest = DigestHex(64, 'e'),
-                           .parent_digest = grant.progress.last_digest};
+  commit.segment =
+      Segment{.first_index = 0,
+              .steps = {10},
+              .weights = {1},
+              .kinds = {DrawKind::kTheta},
+              .object = {SegmentObjectName("store", chain, lease_epoch, DigestHex(64, 'e')), 10, DigestHex(64, 'd')},
+              .digest = DigestHex(64, 'e'),
+              .parent_digest = FirstParentDigest()};
   commit.ends_as = ends_as;
   Waited<absl::StatusOr<CommitReply>> committed;
   dispatcher_.CommitProgress(commit, committed.Take());

@@ -25,7 +25,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/selection_query.h"
-#include "tests/support/memory_database.h"
+#include "tests/support/recording_store.h"
 
 namespace chainfleet {
 
@@ -99,6 +99,8 @@ class RunningServer : public ::testing::Test {
 
   // The first draw of the next chain that waits for a worker, which goes on holding it, or with `ends_as` its last.
   void CommitADraw(std::optional<ChainState> ends_as = std::nullopt);
+  // Of a chain that the worker of CommitADraw holds under this epoch.
+  void CommitFirstDraw(const ChainId& chain, int64_t lease_epoch, std::optional<ChainState> ends_as = std::nullopt);
 
   // The data set "digits": 100 images of 1 x 2 x 2 in three classes.
   void PutDigits();
@@ -112,7 +114,7 @@ class RunningServer : public ::testing::Test {
   std::string token_;  // of Call; empty: none
   const SystemClock clock_;
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
-  const std::unique_ptr<StateStore> state_ = MemoryDatabase("store").Open();
+  const std::unique_ptr<RecordingStore> state_ = std::make_unique<RecordingStore>(MemoryDatabase("store").Open());
   MemoryBlobStore blobs_;
   Authenticator auth_;
   MetricsRegistry registry_{"server"};

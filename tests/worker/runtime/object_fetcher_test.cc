@@ -10,7 +10,6 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/manual_executor.h"
-#include "worker/runtime/loading_cache.h"
 
 namespace chainfleet {
 namespace {
@@ -96,51 +95,6 @@ TEST_F(ObjectFetcherTest, AWriteThatFailsTakesNoRoomOfTheDiskCache) {
   Fetch(&fetcher, true);
   EXPECT_EQ(RealFileSystem()->Read(file).value_or("not written"), bytes_);
   std::filesystem::remove_all(folder);
-}
-
-class LoadingCacheTest : public ::testing::Test {
- protected:
-  FakeClock clock_;
-  ManualExecutor executor_{&clock_};
-  LoadingCache<int> cache_{100, &executor_};
-  int loads_ = 0;
-  absl::Status failure_;
-
-  int Get(const std::string& key) {
-    int value = -1;
-    cache_.Get(
-        key,
-        [this](Done<LoadingCache<int>::Loaded> done) {
-          ++loads_;
-          executor_.Schedule([this, done] {
-            if (!failure_.ok()) return done(failure_);
-            done(LoadingCache<int>::Loaded{std::make_shared<const int>(7), 40});
-          });
-        },
-        [&value](const absl::StatusOr<std::shared_ptr<const int>>& loaded) { value = loaded.ok() ? **loaded : -2; });
-    executor_.RunUntilIdle();
-    return value;
-  }
-};
-
-TEST_F(LoadingCacheTest, LoadsOnceAndDropsTheLeastRecentlyUsed) {
-  EXPECT_EQ(Get("a"), 7);
-  EXPECT_EQ(Get("b"), 7);
-  EXPECT_EQ(Get("a"), 7);
-  EXPECT_EQ(loads_, 2);
-  EXPECT_EQ(Get("c"), 7);  // 120 bytes: b, the oldest use, goes
-  EXPECT_EQ(cache_.held_bytes(), 80);
-  EXPECT_EQ(Get("a"), 7);
-  EXPECT_EQ(loads_, 3);
-  EXPECT_EQ(Get("b"), 7);
-  EXPECT_EQ(loads_, 4);
-}
-
-TEST_F(LoadingCacheTest, DoesNotKeepErrors) {
-  failure_ = absl::UnavailableError("down");
-  EXPECT_EQ(Get("a"), -2);
-  failure_ = absl::OkStatus();
-  EXPECT_EQ(Get("a"), 7);
 }
 
 }  // namespace

@@ -13,15 +13,16 @@
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
-#include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 
 // Thread-safe. Values in use stay alive with their users; the limit counts what the cache itself holds. Errors go to
-// the waiting callers and are not kept: the next Get loads again. REQUIRES: outlives its loads and scheduled tasks.
+// the waiting callers and are not kept: the next Get loads again. REQUIRES: outlives its loads.
 template <typename T>
 class LoadingCache {
  public:
+  template <typename Value>
+  using Done = std::function<void(absl::StatusOr<Value>)>;
   // The result of a load: the value, which is then shared, and the bytes that it counts against the limit.
   struct Loaded {
     std::shared_ptr<const T> value;
@@ -42,6 +43,7 @@ class LoadingCache {
   // `load` runs if the value is neither here nor being loaded, so all callers for one key must pass equivalent
   // loads. Each waiting caller gets the load's error unchanged.
   void Get(const std::string& key, const Load& load, Done<std::shared_ptr<const T>> done) {
+    std::shared_ptr<Waiting> waiting;
     {
       MutexLock lock(&mutex_);
       const auto it = entries_.find(key);
@@ -51,12 +53,24 @@ class LoadingCache {
         executor_->Schedule([value = it->second.loaded.value, done = std::move(done)] { done(value); });
         return;
       }
-      auto& waiting = waiting_[key];
-      waiting.push_back(std::move(done));
-      ++(waiting.size() > 1 ? counts_.hits : counts_.misses);
-      if (waiting.size() > 1) return;
+      std::shared_ptr<Waiting>& loading = loading_[key];
+      ++(loading == nullptr ? counts_.misses : counts_.hits);
+      if (loading != nullptr) return loading->push_back(std::move(done));
+      loading = waiting = std::make_shared<Waiting>(Waiting{std::move(done)});
     }
-    load([this, key](absl::StatusOr<Loaded> loaded) { OnLoaded(key, std::move(loaded)); });
+    load([this, key, waiting](absl::StatusOr<Loaded> loaded) { OnLoaded(key, waiting, std::move(loaded)); });
+  }
+
+  // Forgets the values whose keys begin with `prefix`. Loads of such keys that have begun answer the callers that wait
+  // for them and are not kept: a Get that begins after Drop never gets a value that was loaded before it.
+  void Drop(const std::string& prefix) {
+    std::vector<std::shared_ptr<const T>> dropped;  // destroyed off the lock
+    MutexLock lock(&mutex_);
+    const auto has_prefix = [&prefix](const auto& keyed) { return keyed->first.starts_with(prefix); };
+    for (auto it = entries_.lower_bound(prefix); it != entries_.end() && has_prefix(it);) {
+      dropped.push_back(Remove(it++));
+    }
+    for (auto it = loading_.lower_bound(prefix); it != loading_.end() && has_prefix(it);) it = loading_.erase(it);
   }
 
   Counts counts() const {
@@ -75,16 +89,20 @@ class LoadingCache {
     Loaded loaded;
     std::list<std::string>::iterator position;
   };
+  using Entries = std::map<std::string, Entry>;
+  using Waiting = std::vector<Done<std::shared_ptr<const T>>>;  // guarded by mutex_ while the load is in `loading_`
 
-  void OnLoaded(const std::string& key, absl::StatusOr<Loaded> loaded) {
-    std::vector<Done<std::shared_ptr<const T>>> waiting;
+  void OnLoaded(const std::string& key, const std::shared_ptr<Waiting>& waiting, absl::StatusOr<Loaded> loaded) {
+    std::vector<std::shared_ptr<const T>> evicted;  // destroyed off the lock
     {
       MutexLock lock(&mutex_);
-      waiting = std::move(waiting_[key]);
-      waiting_.erase(key);
-      if (loaded.ok() && loaded->bytes <= capacity_bytes_) Insert(key, *loaded);
+      const auto it = loading_.find(key);
+      if (it != loading_.end() && it->second == waiting) {  // else it was dropped
+        loading_.erase(it);
+        if (loaded.ok() && loaded->bytes <= capacity_bytes_) evicted = Insert(key, *loaded);
+      }
     }
-    for (const auto& done : waiting) {
+    for (const auto& done : std::exchange(*waiting, {})) {
       if (loaded.ok()) {
         done(loaded->value);
       } else {
@@ -93,24 +111,30 @@ class LoadingCache {
     }
   }
 
-  void Insert(const std::string& key, const Loaded& loaded) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  std::vector<std::shared_ptr<const T>> Insert(const std::string& key, const Loaded& loaded)
+      CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     order_.push_front(key);
     entries_[key] = {loaded, order_.begin()};
     held_bytes_ += loaded.bytes;
-    while (held_bytes_ > capacity_bytes_) {
-      const auto oldest = entries_.find(order_.back());
-      held_bytes_ -= oldest->second.loaded.bytes;
-      entries_.erase(oldest);
-      order_.pop_back();
-    }
+    std::vector<std::shared_ptr<const T>> evicted;
+    while (held_bytes_ > capacity_bytes_) evicted.push_back(Remove(entries_.find(order_.back())));
+    return evicted;
+  }
+
+  std::shared_ptr<const T> Remove(typename Entries::iterator entry) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    held_bytes_ -= entry->second.loaded.bytes;
+    order_.erase(entry->second.position);
+    std::shared_ptr<const T> value = std::move(entry->second.loaded.value);
+    entries_.erase(entry);
+    return value;
   }
 
   const int64_t capacity_bytes_;
   Executor* const executor_;
   mutable Mutex mutex_;
-  std::map<std::string, Entry> entries_ CHAINFLEET_GUARDED_BY(mutex_);
+  Entries entries_ CHAINFLEET_GUARDED_BY(mutex_);
   std::list<std::string> order_ CHAINFLEET_GUARDED_BY(mutex_);  // most recently used first
-  std::map<std::string, std::vector<Done<std::shared_ptr<const T>>>> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<Waiting>> loading_ CHAINFLEET_GUARDED_BY(mutex_);
   int64_t held_bytes_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   Counts counts_ CHAINFLEET_GUARDED_BY(mutex_);
 };

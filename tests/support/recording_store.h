@@ -1,15 +1,19 @@
-// A StateStore over another that counts its groups and fails when told to, as a full disk or a lost leadership does.
+// A StateStore over another that counts groups and reads of segments, and that fails when told to, as a full disk or a
+// lost leadership does.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "tests/support/memory_database.h"
 
 namespace chainfleet {
 
+// Thread-safe, but for what tells it to fail, its hooks and `group_sizes`.
 class RecordingStore final : public StateStore {
  public:
   explicit RecordingStore(std::unique_ptr<StateStore> store = MemoryDatabase("incarnation-1").Open())
@@ -20,15 +24,22 @@ class RecordingStore final : public StateStore {
   // Every change fails and nothing is written, until false.
   void SetFull(bool full) { full_ = full; }
   const std::vector<int>& group_sizes() const { return group_sizes_; }
+  // Calls of ListSegments.
+  int64_t segment_reads() const { return segment_reads_; }
   // Before each Apply and ListGarbage.
   void BeforeEachCall(std::function<void()> hook) { hook_ = std::move(hook); }
+  // Before ListSegments returns what it has read.
+  void AfterSegmentsAreRead(std::function<void()> hook) { read_hook_ = std::move(hook); }
 
   std::string incarnation() const override { return store_->incarnation(); }
   int64_t generation() const override { return store_->generation(); }
   absl::StatusOr<std::vector<std::string>> FormerIncarnations() override { return store_->FormerIncarnations(); }
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override {
     if (hook_) hook_();
-    group_sizes_.push_back(static_cast<int>(changes.size()));
+    {
+      MutexLock lock(&mutex_);
+      group_sizes_.push_back(static_cast<int>(changes.size()));
+    }
     if (failure_) return *failure_;
     if (!full_) return store_->Apply(changes, wall);
     std::vector<ApplyResult> results(changes.size());
@@ -39,7 +50,10 @@ class RecordingStore final : public StateStore {
   }
   absl::StatusOr<StoredState> Load() override { return store_->Load(); }
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override {
-    return store_->ListSegments(query);
+    ++segment_reads_;
+    auto records = store_->ListSegments(query);
+    if (read_hook_) read_hook_();
+    return records;
   }
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override {
     return store_->FindSegment(job, object);
@@ -83,8 +97,10 @@ class RecordingStore final : public StateStore {
   const std::unique_ptr<StateStore> store_;
   std::optional<absl::Status> failure_;
   bool full_ = false;
+  Mutex mutex_;  // of group_sizes_ while calls are under way
   std::vector<int> group_sizes_;
-  std::function<void()> hook_;
+  std::atomic<int64_t> segment_reads_ = 0;
+  std::function<void()> hook_, read_hook_;
 };
 
 }  // namespace chainfleet

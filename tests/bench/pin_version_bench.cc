@@ -1,0 +1,111 @@
+// What it costs a prediction to learn its draws: from the records of a version that the catalog keeps, and read from
+// SQLite in memory, as for the first call.
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "server/adapters/dispatcher_draw_catalog.h"
+#include "server/control/coordinator.h"
+#include "tests/bench/in_turn.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+#include "tests/support/memory_database.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kChains = 16;
+constexpr int64_t kDrawsOfSegment = 8;
+
+DigestHex DigestOf(int64_t segment) {
+  return absl::StrCat(absl::Dec(segment + 1, absl::kZeroPad16), std::string(48, 'd'));
+}
+
+// A coordinator with one job whose chains have committed `segments` segments each.
+class PinnedJob {
+ public:
+  explicit PinnedJob(int64_t segments) {
+    auto plan = std::make_shared<JobPlan>();
+    plan->job = kJob;
+    plan->spec.name = "bench";
+    plan->spec.model.kind = GaussianPotential{.dimension = 10};
+    plan->spec.num_steps = int64_t{1} << 40;
+    plan->spec.chains = kChains;
+    Apply({change::CreateJob{plan, ""}});
+    for (int32_t c = 0; c < kChains; ++c) {
+      Apply({change::GrantLease{{kJob, c}, 1, "w", "life"}});
+      for (int64_t s = 0; s < segments; ++s) Apply({CommitOf({kJob, c}, s)});
+    }
+    coordinator_ =
+        std::make_unique<Coordinator>(&clock_, &executor_, store_.get(), store_->Load().value(), DispatcherOptions{});
+  }
+
+  std::unique_ptr<DispatcherDrawCatalog> NewCatalog(int64_t max_kept_bytes) {
+    const DrawCatalogParts parts{.executor = &executor_,
+                                 .state = store_.get(),
+                                 .writer = &coordinator_->writer(),
+                                 .catalog = &coordinator_->catalog(),
+                                 .versions = &coordinator_->versions(),
+                                 .dispatcher = &coordinator_->dispatcher()};
+    return std::make_unique<DispatcherDrawCatalog>(parts, max_kept_bytes);
+  }
+
+  void Pin(DispatcherDrawCatalog* catalog, const DrawQuery& query) {
+    bool pinned = false;
+    catalog->Pin(query, [&](const absl::StatusOr<PinnedDraws>& draws) {
+      CHAINFLEET_CHECK(draws.ok()) << draws.status().ToString();
+      pinned = draws->chains.size() == kChains;
+    });
+    executor_.RunUntilIdle();
+    CHAINFLEET_CHECK(pinned);
+  }
+
+  static constexpr char kJob[] = "bench-aaaaaa";
+
+ private:
+  void Apply(const std::vector<StateChange>& changes) {
+    const auto results = store_->Apply(changes, absl::Now());
+    CHAINFLEET_CHECK(results.ok()) << results.status().ToString();
+    for (const ApplyResult& result : *results) CHAINFLEET_CHECK(result.status.ok()) << result.status.ToString();
+  }
+
+  static change::CommitProgress CommitOf(const ChainId& chain, int64_t index) {
+    change::CommitProgress change{.worker = "w", .incarnation = "life"};
+    Segment segment{.first_index = index * kDrawsOfSegment,
+                    .kinds = {DrawKind::kTheta},
+                    .object = {absl::StrCat("store/", chain.job, "/", chain.index, "/segments/e1-", DigestOf(index)),
+                               1 << 20, DigestOf(index)},
+                    .digest = DigestOf(index),
+                    .parent_digest = index == 0 ? FirstParentDigest() : DigestOf(index - 1)};
+    for (int64_t i = 0; i < kDrawsOfSegment; ++i) segment.steps.push_back(10 * (segment.first_index + i + 1));
+    segment.weights.assign(kDrawsOfSegment, 1.0);
+    change.commit = {.chain = chain, .lease_epoch = 1};
+    change.commit.resume_point = {segment.steps.back(), "state", std::nullopt, DigestOf(0)};
+    change.commit.segment = segment;
+    change.record = {.chain = chain, .segment = segment, .worker = "w", .host = "host", .device_kind = "cpu"};
+    return change;
+  }
+
+  FakeClock clock_;
+  ManualExecutor executor_{&clock_};
+  const std::unique_ptr<StateStore> store_ = MemoryDatabase("store").Open();
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+// state.range(0): segments of each of 16 chains. state.range(1): newest draws of each chain that the call asks for, 0
+// for all.
+void PinVersion(benchmark::State& state) {
+  PinnedJob job(state.range(0));
+  const auto keeps = job.NewCatalog(DispatcherDrawCatalog::kMaxKeptBytes), reads = job.NewCatalog(0);
+  const DrawQuery query{.job = PinnedJob::kJob, .members = state.range(1)};
+  StepInTurn(state, {{"kept", [&] { job.Pin(keeps.get(), query); }}, {"read", [&] { job.Pin(reads.get(), query); }}});
+}
+BENCHMARK(PinVersion)->Name("predict/pin_version")->ArgsProduct({{4, 64, 1024}, {0, 1}})->UseRealTime();
+
+}  // namespace
+}  // namespace chainfleet

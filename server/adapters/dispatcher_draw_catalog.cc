@@ -109,13 +109,14 @@ absl::StatusOr<PinnedDraws> PinnedBy(const JobBrief& job, const std::vector<Chai
   PinnedDraws pinned{
       .plan = PlanOf(job), .version = snapshot.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
   if (job.plan->dataset) pinned.learned = job.plan->dataset->input_type;
+  std::vector<const ChainDraws*> readable;
   for (const ChainDraws& draws : in_version) {
     const int32_t chain = draws.chain.index;
     if (Failed(states[static_cast<size_t>(chain)]) && !query.include_failed) continue;
     pinned.draws_in_version += snapshot.DrawsOf(chain);
-    if (query.chains.empty() || std::ranges::count(query.chains, chain) > 0) pinned.chains.push_back(draws);
+    if (query.chains.empty() || std::ranges::count(query.chains, chain) > 0) readable.push_back(&draws);
   }
-  SelectDraws(query, &pinned.chains);
+  pinned.chains = SelectDraws(query, readable);
   if (!pinned.chains.empty()) return pinned;
   return WithReason(absl::FailedPreconditionError(absl::StrCat("version ", snapshot.number, " of job ", job.id,
                                                                pinned.point.empty() ? "" : ", at " + pinned.point + ",",

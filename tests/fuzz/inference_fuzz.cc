@@ -132,8 +132,9 @@ void CheckSelection(const InferenceCall& call) {
     wanted += (newest + step - 1) / step;
   }
   if (call.max_draws > 0) wanted = std::min<__int128>(wanted, call.max_draws);
-  chainfleet::SelectDraws({.members = call.members, .every = call.every, .max_draws = call.max_draws}, &chains);
-  Require(chainfleet::NumDraws(chains) == wanted, "as many draws as were asked for");
+  const std::vector<chainfleet::ChainDraws> chosen = chainfleet::SelectDraws(
+      {.members = call.members, .every = call.every, .max_draws = call.max_draws}, {&chains[0], &chains[1]});
+  Require(chainfleet::NumDraws(chosen) == wanted, "as many draws as were asked for");
 }
 
 // Whether `tensor` is what a model of [3, 2] takes, by its own arithmetic.

@@ -96,22 +96,25 @@ std::vector<int64_t> ShareOut(int64_t budget, const std::vector<ChainDraws>& cha
   return shares;
 }
 
-void DropUnused(std::vector<ChainDraws>* chains) {
-  for (ChainDraws& chain : *chains) {
-    size_t older = 0;
-    while (older < chain.segments.size() && chain.segments[older].num_draws() <= chain.skip_draws) {
-      chain.skip_draws -= chain.segments[older++].num_draws();
-    }
-    chain.segments.erase(chain.segments.begin(), chain.segments.begin() + static_cast<int64_t>(older));
-    int64_t end = 0;  // position after the segment's last draw
-    const int64_t needed = chain.skip_draws + chain.num_draws;
-    const auto newer = std::ranges::find_if(chain.segments, [&](const Segment& segment) {
-      end += segment.num_draws();
-      return end - segment.num_draws() >= needed;
-    });
-    chain.segments.erase(newer, chain.segments.end());
+ChainDraws WithoutSegments(const ChainDraws& chain) {
+  return {.chain = chain.chain,
+          .segments = {},
+          .skip_draws = chain.skip_draws,
+          .num_draws = chain.num_draws,
+          .every = chain.every};
+}
+
+// Copies those of `segments` that hold a chosen draw.
+void TakeSegments(const std::vector<Segment>& segments, ChainDraws* chain) {
+  auto segment = segments.begin();
+  while (segment != segments.end() && segment->num_draws() <= chain->skip_draws) {
+    chain->skip_draws -= (segment++)->num_draws();
   }
-  std::erase_if(*chains, [](const ChainDraws& chain) { return chain.num_draws == 0; });
+  const int64_t needed = chain->skip_draws + chain->num_draws;
+  for (int64_t begin = 0; segment != segments.end() && begin < needed; ++segment) {
+    chain->segments.push_back(*segment);
+    begin += segment->num_draws();
+  }
 }
 
 }  // namespace
@@ -214,26 +217,33 @@ int64_t NumDraws(const ChainDraws& chain) {
   return (chain.num_draws - 1) / std::max<int64_t>(chain.every, 1) + 1;  // not rounded up by a sum, which may overflow
 }
 
-void SelectDraws(const DrawQuery& query, std::vector<ChainDraws>* chains) {
-  for (ChainDraws& chain : *chains) {
+std::vector<ChainDraws> SelectDraws(const DrawQuery& query, const std::vector<const ChainDraws*>& readable) {
+  std::vector<ChainDraws> chosen;
+  for (const ChainDraws* all : readable) {
+    ChainDraws& chain = chosen.emplace_back(WithoutSegments(*all));
     if (query.members > 0) KeepNewest(query.members, &chain);
     // Every so many-th of fewer is the newest alone: whoever multiplies by it, here or on a worker, stays in range.
     chain.every = std::clamp<int64_t>(query.every, 1, std::max<int64_t>(chain.num_draws, 1));
   }
   if (query.max_draws > 0) {
-    const std::vector<int64_t> shares = ShareOut(query.max_draws, *chains);
-    for (size_t i = 0; i < shares.size(); ++i) KeepNewest(shares[i], &(*chains)[i]);
+    const std::vector<int64_t> shares = ShareOut(query.max_draws, chosen);
+    for (size_t i = 0; i < shares.size(); ++i) KeepNewest(shares[i], &chosen[i]);
   }
-  DropUnused(chains);
+  for (size_t i = 0; i < chosen.size(); ++i) TakeSegments(readable[i]->segments, &chosen[i]);
+  std::erase_if(chosen, [](const ChainDraws& chain) { return chain.num_draws == 0; });
+  return chosen;
 }
 
 std::vector<ChainDraws> DrawsOfWave(const std::vector<ChainDraws>& chains, int64_t first, int64_t count) {
-  std::vector<ChainDraws> wave = chains;
-  for (ChainDraws& chain : wave) {
+  std::vector<ChainDraws> wave;
+  for (const ChainDraws& all : chains) {
+    ChainDraws chain = WithoutSegments(all);
     chain.num_draws = std::max<int64_t>(chain.num_draws - first * std::max<int64_t>(chain.every, 1), 0);
     KeepNewest(count, &chain);
+    if (chain.num_draws == 0) continue;
+    TakeSegments(all.segments, &chain);
+    wave.push_back(std::move(chain));
   }
-  DropUnused(&wave);
   return wave;
 }
 

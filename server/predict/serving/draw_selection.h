@@ -40,12 +40,12 @@ int64_t NumDraws(const ChainDraws& chain);
 int64_t NumDraws(const std::vector<ChainDraws>& chains);
 int64_t NumDraws(const PinnedDraws& draws);
 
-// Of all readable draws, by chain, those that `query` asks for: of each chain the newest `members`, of these every
+// Of the readable draws of each chain those that `query` asks for: of each chain the newest `members`, of these every
 // `every`-th counted back from the newest, of these at most `max_draws` over all chains. The last takes the newest of
 // each chain and is shared out evenly: no chain that has more gets two less than another, the first ones get the rest.
-// Chains and segments without a chosen draw are dropped. Deterministic in both arguments; a number of `query` that is
-// negative counts as 0, which is all, and one beyond what there is as that.
-void SelectDraws(const DrawQuery& query, std::vector<ChainDraws>* chains);
+// Chains and segments without a chosen draw are not copied. Deterministic in both arguments; a number of `query` that
+// is negative counts as 0, which is all, and one beyond what there is as that.
+std::vector<ChainDraws> SelectDraws(const DrawQuery& query, const std::vector<const ChainDraws*>& readable);
 
 // The averaged draws [first, first + count) of each chain, counted back from its newest.
 std::vector<ChainDraws> DrawsOfWave(const std::vector<ChainDraws>& chains, int64_t first, int64_t count);

@@ -191,10 +191,14 @@ std::map<int32_t, std::vector<int64_t>> Indices(const std::vector<ChainDraws>& c
   return indices;
 }
 
+std::vector<ChainDraws> Select(const DrawQuery& query, const std::vector<ChainDraws>& chains) {
+  std::vector<const ChainDraws*> readable;
+  for (const ChainDraws& chain : chains) readable.push_back(&chain);
+  return SelectDraws(query, readable);
+}
+
 std::map<int32_t, std::vector<int64_t>> Selected(const DrawQuery& query, const std::vector<int64_t>& draws_of_chain) {
-  std::vector<ChainDraws> chains = Chains(draws_of_chain);
-  SelectDraws(query, &chains);
-  return Indices(chains);
+  return Indices(Select(query, Chains(draws_of_chain)));
 }
 
 using Selection = std::map<int32_t, std::vector<int64_t>>;
@@ -232,8 +236,8 @@ TEST(SelectDraws, KeepsItsWordForExtremeNumbers) {
   for (const int64_t members : extremes) {
     for (const int64_t every : extremes) {
       for (const int64_t max_draws : extremes) {
-        std::vector<ChainDraws> chains = Chains(draws_of_chain);
-        SelectDraws({.members = members, .every = every, .max_draws = max_draws}, &chains);
+        const std::vector<ChainDraws> chains =
+            Select({.members = members, .every = every, .max_draws = max_draws}, Chains(draws_of_chain));
         __int128 available = 0;
         for (const int64_t count : draws_of_chain) {
           const __int128 newest = members > 0 ? std::min<__int128>(members, count) : count;
@@ -262,8 +266,7 @@ TEST(NumDraws, OfAStepThatIsHugeIsOne) {
 }
 
 TEST(SelectDraws, DropsTheSegmentsThatHoldNoneAtEitherEnd) {
-  std::vector<ChainDraws> chains = Chains({9});
-  SelectDraws({.members = 3}, &chains);
+  const std::vector<ChainDraws> chains = Select({.members = 3}, Chains({9}));
   ASSERT_EQ(chains.size(), 1u);
   EXPECT_EQ(chains[0].segments.size(), 2u);
   EXPECT_EQ(chains[0].segments[0].first_index, 6);
@@ -272,8 +275,7 @@ TEST(SelectDraws, DropsTheSegmentsThatHoldNoneAtEitherEnd) {
 
 TEST(DrawsOfWave, CoverEachDrawOnceFromTheNewestBack) {
   for (const int64_t every : {1, 2, 3}) {
-    std::vector<ChainDraws> all = Chains({9, 4, 1});
-    SelectDraws({.every = every}, &all);
+    const std::vector<ChainDraws> all = Select({.every = every}, Chains({9, 4, 1}));
     Selection covered;
     for (int64_t first = 0, count = 1; first < 9; first += count, count *= 2) {
       const std::vector<ChainDraws> wave = DrawsOfWave(all, first, count);

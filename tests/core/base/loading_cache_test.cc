@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <atomic>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "core/base/thread_pool.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
 
@@ -121,6 +124,43 @@ TEST_F(LoadingCacheTest, ALoadThatBeganBeforeDropAnswersItsCallersAndIsNotKept) 
   executor_.RunUntilIdle();
   EXPECT_EQ(cache_.held_bytes(), 0);
   EXPECT_EQ(Get("b/2"), 4);
+}
+
+TEST(LoadingCacheThreads, AGetAfterDropNeverGetsAnOlderValue) {
+  ThreadPool pool(3);
+  LoadingCache<int> cache(100, &pool);
+  std::atomic<int> stored = 0, dropped = 0, stale = 0;
+  const auto load = [&](const LoadingCache<int>::Done<LoadingCache<int>::Loaded>& done) {
+    pool.Schedule([&, done] {
+      const auto value = std::make_shared<const int>(stored);
+      std::this_thread::yield();  // so that Drop may come between
+      done(LoadingCache<int>::Loaded{value, 40});
+    });
+  };
+  const auto read = [&] {
+    for (int i = 0; i < 200; ++i) {
+      const int oldest = dropped;
+      const auto value = std::make_shared<std::promise<int>>();
+      cache.Get("key", load, [value](const absl::StatusOr<std::shared_ptr<const int>>& v) { value->set_value(**v); });
+      if (value->get_future().get() < oldest) ++stale;
+    }
+  };
+  std::atomic<bool> reading = true;
+  std::thread writer([&] {
+    while (reading) {
+      const int now = ++stored;
+      cache.Drop("key");
+      dropped = now;
+      std::this_thread::yield();
+    }
+  });
+  std::thread other(read);
+  read();
+  other.join();
+  reading = false;
+  writer.join();
+  EXPECT_EQ(stale, 0);
+  EXPECT_GT(dropped, 0);
 }
 
 }  // namespace

@@ -104,8 +104,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     return absl::OkStatus();
   }
 
-  // Passes over the scored data set again, with the labels that are in memory by then. Scored at once, because there
-  // may be many corruptions.
+  // Passes over the scored data set again, with the labels in memory; scored at once, because there may be many.
   void AddCorrupted(const Corruption& corruption) {
     rows_total_ += scored_.dataset.num_rows;
     stages_.push_back({[this, corruption] {

@@ -146,8 +146,7 @@ class Pass {
     return h * mask.view({chains_, images, -1}).transpose(0, 1).reshape(h.sizes());
   }
 
-  // 1 / (1 - rate) with probability 1 - rate, else 0. One block gives four values; block numbers continue over the
-  // layers.
+  // 1 / (1 - rate) with probability 1 - rate, else 0. A block gives four values; blocks are counted over all layers.
   void FillMask(double rate, const StepKey& step, const at::Tensor& mask) const {
     float* values = mask.data_ptr<float>();
     const float kept = static_cast<float>(1 / (1 - rate));

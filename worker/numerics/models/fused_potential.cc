@@ -174,8 +174,7 @@ class FusedPotential final : public Potential {
     network_.Gather(rows_, batch.row(row), batch.size, slice, work, changed ? changes : nullptr);
   }
 
-  // Computes losses (and slopes_) of the slice's images of chain `row`, and `scale` times their gradient with respect
-  // to the outputs.
+  // Losses (and slopes_) of the slice's images of chain `row`, and `scale` times their gradient by the outputs.
   void Forward(const float* theta, const BatchRows& batch, int64_t row, int64_t slice, float scale,
                NetworkWorkspace* work, double* losses) {
     const int64_t* ids = batch.row(row);

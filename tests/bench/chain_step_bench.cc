@@ -62,7 +62,7 @@ void RunBatches(benchmark::State& state, const std::string& model, bool anchor, 
   state.SetItemsProcessed(state.iterations() * chains);
 }
 
-// What one writes without us: a loop over networks, autograd, an eager update.
+// The plain alternative: a loop over networks, autograd, an eager update.
 void RunEager(benchmark::State& state, const std::string& model, bool anchor) {
   const int64_t chains = state.range(0);
   at::set_num_threads(static_cast<int>(state.range(1)));

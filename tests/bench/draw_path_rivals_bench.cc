@@ -1,4 +1,4 @@
-// What one would write instead of each stage of a draw's way, on the same bytes: run beside draw_path/*.
+// Plain alternatives to each stage of a draw's path, on the same bytes; compare with draw_path/*.
 #include <benchmark/benchmark.h>
 #include <openssl/evp.h>
 #include <sqlite3.h>

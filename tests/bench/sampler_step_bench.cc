@@ -1,7 +1,7 @@
-// What a step of each sampler costs beside one of SGD without momentum, all in turn, on two threads: 16 chains in one
-// batch, batch 128. `sgld_update` and `emcmc_update` are the fused updates alone, over as much memory: what noise costs
-// is within them. Per-example norms: gradient_uncertainty beside sgld; cnn5, where they are taken layer by layer, with
-// two chains, batch 32 and few examples.
+// The cost of a step of each sampler relative to SGD without momentum, all in turn, on two threads: 16 chains in one
+// batch, minibatch 128. `sgld_update` and `emcmc_update` are the fused updates alone, over as much memory; the cost of
+// noise is part of them. Per-example norms: gradient_uncertainty with sgld; cnn5, which takes them layer by layer, with
+// two chains, minibatch 32 and few examples.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,4 @@
-// What a scrape of the server costs at 20,000 running chains of 20 jobs on 1,000 workers: the dispatcher's figures, as
+// The cost of a scrape of the server at 20,000 running chains of 20 jobs on 1,000 workers: the dispatcher's figures, as
 // a sum made under its lock or as copies of all jobs, and the whole page over HTTP with its size.
 #include <benchmark/benchmark.h>
 

@@ -1,6 +1,6 @@
-// What is measured beside a worker's steps, against the steps alone, in turn: metrics as the worker counts them, and
-// with them the traces that diagnostics are made of, as often as in a run of the length said here. The steps alone are
-// timed as well: that is what the bound on hung steps takes. Time of one thread.
+// The cost of measurements during a worker's steps, relative to the steps alone, in turn: metrics as the worker counts
+// them, and also the traces for diagnostics, as often as in a run of the length given here. The steps alone are
+// timed as well: the cost of the bound on hung steps. Time of one thread.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 

@@ -64,7 +64,7 @@ class PredictVerbTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // What is printed. CLI::ParseError for arguments that are refused.
+  // Returns the output. Throws CLI::ParseError for refused arguments.
   std::string Run(const std::vector<std::string>& options) {
     std::vector<std::string> arguments = {"predict", "wine", "--input", folder_ + "/x.npy", "--address", address_};
     arguments.insert(arguments.end(), options.begin(), options.end());

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(deployed.DEPS, "grafana-foundation-sdk-11.6.0"))
 # Labels that Prometheus gives its targets; deploy/prometheus/prometheus.yml says how.
 TARGET_LABELS = {"instance", "job", "worker"}
 OF_PROMETHEUS = {"up": set(), "ALERTS": {"alertname", "alertstate", "component", "severity"}}
-# Of Prometheus' own annotations; the schema knows those of Grafana's.
+# Keys of Prometheus' own annotations; the schema knows Grafana's.
 ANNOTATION_KEYS = {"titleFormat"}
 CELL_OPTIONS = "cellOptions"  # a union by its "type", which the schemas' reader leaves out
 
@@ -213,7 +213,7 @@ def fields_wrong(made, where):
 
 
 def left_out(given, kept, where):
-    """What of the JSON the schemas' reader did not know."""
+    """The parts of the JSON that the schemas' reader does not know."""
     if isinstance(given, dict) and isinstance(kept, dict):
         return [w for key, value in given.items()
                 for w in (left_out(value, kept[key], f"{where}.{key}") if key in kept else [] if value is None else [f"{where}.{key}"])]
@@ -223,7 +223,7 @@ def left_out(given, kept, where):
 
 
 def invalid(dashboard):
-    """What Grafana's schemas say against it."""
+    """The violations of Grafana's schemas."""
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.cog.plugins import register_default_plugins
     from grafana_foundation_sdk.models.dashboard import Dashboard

@@ -1,4 +1,4 @@
-"""What an expression of PromQL asks for: its metrics, the labels it selects them by and those it groups by. Enough of the language
+"""Reads a PromQL expression: its metrics, the labels it selects them by and those it groups by. Enough of the language
 for our own panels and rules; `promtool` and Prometheus judge the rest."""
 import dataclasses
 import re

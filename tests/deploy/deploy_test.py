@@ -32,7 +32,7 @@ def said(*command):
 
 
 def libraries(program):
-    """What `program` names itself, by the path where it is found."""
+    """The name that `program` gives itself, by the path where it is found."""
     named = re.findall(r"NEEDED.*\[(lib.*)\]", said("readelf", "-d", program))
     return {name: path for name, path in re.findall(r"(\S+) => (\S+)", said("ldd", program)) if name in named}
 

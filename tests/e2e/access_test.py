@@ -1,4 +1,4 @@
-"""Who may do what with the real binaries: tokens, hosts, files, signals."""
+"""Tests access to the real binaries: tokens, hosts, files, signals."""
 import os
 import signal
 import subprocess
@@ -21,7 +21,7 @@ collect: {every_steps: 10}
 
 
 class Start(unittest.TestCase):
-    """What a server refuses to start with. Each ends at once, before it makes a file."""
+    """Settings with which a server refuses to start. Each ends at once, before it creates a file."""
 
     def refused(self, *said, listen="127.0.0.1:0", flags=(), **environment):
         with tempfile.TemporaryDirectory() as folder:

@@ -209,7 +209,7 @@ class Attacks(AttackedServer):
 
 
 class Remaining(AttackedServer):
-    """What gRPC 1.51 has no mend for (docs/reference/limits.md); not part of the test run: python3 -m unittest attack_test.Remaining"""
+    """Attacks without a remedy in gRPC 1.51 (docs/reference/limits.md); not part of the test run: python3 -m unittest attack_test.Remaining"""
 
     def test_endless_headers_delay_nobody(self):
         with running(Coordinator()) as server:

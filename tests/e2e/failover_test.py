@@ -72,7 +72,7 @@ class Failover(unittest.TestCase):
 
 
 class WrongState(unittest.TestCase):
-    """What cannot be the address of a database is refused, and no word of its password repeated."""
+    """An invalid database address is refused, and the error quotes nothing of its password."""
 
     def refusal(self, state):
         with tempfile.TemporaryDirectory() as folder:

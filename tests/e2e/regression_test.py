@@ -115,7 +115,7 @@ class Regression(unittest.TestCase):
         self.fleet.run("dataset", "put", name, path, "--target", "y", "--target-type", "float32", check=True)
 
     def manifest(self, name):
-        """Of exported draws; its numbers on targets are those of the arrays beside it."""
+        """The manifest of exported draws; its numbers on targets equal those of the arrays beside it."""
         with zipfile.ZipFile(self.fleet.path(name)) as archive:
             manifest = json.loads(archive.read("manifest.json"))
             for field, value in manifest["targets"].items():

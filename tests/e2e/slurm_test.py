@@ -25,7 +25,7 @@ class SlurmFleet(fleets.Fleet):
         self.slurm = slurm
         self.server = None
         os.mkdir(self.path("run"))
-        # What a cluster's login node would say: where the programs are, and where the output of jobs goes.
+        # Settings of a cluster's login node: the folder of the programs, and of the output of jobs.
         self.environment = {**slurm.environment, "CHAINFLEET_BIN": fleets.BIN, "SBATCH_OUTPUT": self.path("run", "slurm-%j.log")}
 
     def start_server(self, *scale):

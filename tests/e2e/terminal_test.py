@@ -1,4 +1,4 @@
-"""What somebody at a terminal sees and is asked."""
+"""Tests the output and the questions on a terminal."""
 import fcntl
 import os
 import struct
@@ -55,7 +55,7 @@ class Watching(unittest.TestCase):
 
 
 class Deletion(unittest.TestCase):
-    """What cannot be undone is asked for first: at a terminal by a question, elsewhere by --yes."""
+    """Deletions need a confirmation: on a terminal a question, elsewhere --yes."""
 
     def setUp(self):
         self.fleet = fleets.Fleet()

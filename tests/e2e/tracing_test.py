@@ -43,7 +43,7 @@ class Tracing(unittest.TestCase):
         cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
 
     def lines(self, name, request=None):
-        """What a process has logged, a JSON object a line; of one request."""
+        """The log lines of a process about one request, one JSON object per line."""
         with open(self.fleet.path("run", name + ".log")) as f:
             logged = [json.loads(line) for line in f]
         return [line for line in logged if request is None or line.get("request") == request]
@@ -116,7 +116,7 @@ URGENT = LONG.replace("long", "urgent").replace("500000000", "20000").replace("1
 
 
 class Leases(unittest.TestCase):
-    """What happens to leases is in the server's log at the level that it has unless told otherwise."""
+    """The server's log has the events of leases at its default level."""
 
     @classmethod
     def setUpClass(cls):

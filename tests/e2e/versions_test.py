@@ -204,7 +204,7 @@ class VersionsUnderLoad(Served):
         self.assertGreater(len(self.fleet.json("get", "snapshots", job)["snapshots"]), 2, "no version was made meanwhile")
         print(f"{seen} answers, {after - before} draws committed meanwhile")
 
-        # What an alias names can neither be deleted nor asked for as another version; its job cannot go.
+        # A version with an alias cannot be deleted or requested under another number, and its job cannot be deleted.
         for refused, code, words in ((("delete", "snapshot", job, str(versions[0]), "--yes"), 1, "by alias champion, first"),
                                      (("delete", "job", job, "--yes"), 1, "named by alias"),
                                      (("alias", "set", "kept", job), 1, "a job has the name kept"),

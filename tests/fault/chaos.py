@@ -63,7 +63,7 @@ class Round:
         launch(int(name.rpartition("-")[2]), environment=environment)
 
     def keep_up(self):
-        """What died, at its point or for want of a store, is started again."""
+        """Restarts processes that died at their point or for lack of a store."""
         for name, process in self.fleet.processes.items():
             if process.poll() is not None:
                 self.start(name)
@@ -152,7 +152,7 @@ class Round:
         return self.fleet.verdict()[1]
 
     def heal(self):
-        """Nobody dies at a point any more, nobody's calendar is wrong."""
+        """Ends all faults: no process dies at a point, no calendar is wrong."""
         for name in self.servers + self.workers:
             self.fleet.kill(name)
             self.start(name)

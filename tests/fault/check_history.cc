@@ -39,7 +39,7 @@ namespace {
 constexpr int kBroken = 1, kUnreadable = 2;
 constexpr absl::Duration kElectionInterval = absl::Milliseconds(200);
 
-// What a server opens, in its order; in the same way, so that its refusals are ours.
+// Opens the stores as a server does and in its order, so that it refuses what a server refuses.
 class Stores {
  public:
   absl::Status Open(const std::string& data_directory) {

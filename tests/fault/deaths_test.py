@@ -16,7 +16,7 @@ COLLECTOR = {
     "garbage about to be removed": dies("before", "remove", 2, "/resume/"),
     "garbage removed, and not yet forgotten": dies("after", "remove", 2, "/resume/"),
 }
-# What messages of a worker are known by: a segment's name in the head of an upload and in a commit; the device's kind,
+# Bytes that identify messages of a worker: a segment's name in the head of an upload and in a commit; the device's kind,
 # field 11, in a commit; the device's name, field 1, and its memory in a Synchronize.
 UPLOAD, COMMIT, SYNCHRONIZE = "/segments/e", "Z\x03cpu", "\n\x03cpu\x10"
 WORKER = {

@@ -1,4 +1,4 @@
-"""What becomes of the stores: databases and object stores that die under load, full disks, flipped bits, two servers."""
+"""Faults of the stores: databases and object stores that die under load, full disks, flipped bits, two servers."""
 import contextlib
 import os
 import sqlite3

@@ -146,7 +146,7 @@ class StruckFleet(StartedFleet):
             f.write(struct.pack("<q", seconds))
 
     def remember(self, job):
-        """What a client can see now must be there in the end."""
+        """Draws that a client can see now must exist at the end."""
         with open(self.path("seen"), "a") as f:
             for record in self.json("get", "draws", job)["segments"]:
                 segment = record["segment"]

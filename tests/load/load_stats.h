@@ -1,4 +1,4 @@
-// What a load run measures, and how it is told.
+// The measurements of a load run, and their report.
 #pragma once
 
 #include <algorithm>

@@ -40,7 +40,7 @@ struct ServerUse {
   double cpu_seconds = 0, resident_mib = 0;
 };
 
-// Of /proc, which says nothing of a process that is gone: then all is 0.
+// Reads /proc. All values are 0 if the process is gone.
 ServerUse UseOf(int pid) {
   ServerUse use;
   std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
@@ -85,7 +85,7 @@ double SecondHalfRate(const LoadStats::Report& report, const Middle& middle, dou
   return static_cast<double>(report.commits.count() - middle.commits) / (seconds - middle.at_seconds);
 }
 
-// Of the server's memory, in the second half; 0 without draws.
+// Growth of the server's memory per draw in the second half; 0 without draws.
 double BytesOfADraw(const LoadStats::Report& report, const Middle& middle, const ServerUse& after) {
   if (report.draws <= middle.draws) return 0;
   return (after.resident_mib - middle.resident_mib) * 0x1p20 / static_cast<double>(report.draws - middle.draws);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What mutate.py must refuse: text that is not there once, and mutants that only crash, skip or select no test."""
+"""Tests that mutate.py refuses text that does not occur once, and mutants that only crash, skip or select no test."""
 import os
 import stat
 import tempfile

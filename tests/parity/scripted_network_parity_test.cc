@@ -129,7 +129,7 @@ TEST(ScriptedNetwork, AnswersToAnyLikelihoodWhoseOwnParametersComeLast) {
   }
 }
 
-// What Load says of a module on inputs [4] of 3 classes.
+// The error of Load for a module with inputs [4] and 3 classes.
 std::string RefusalOf(const std::string& file) {
   const auto network = ScriptedNetwork::Load(file, {4}, 3, at::kCPU);
   if (network.ok()) return "";
@@ -166,7 +166,7 @@ TEST(ScriptedNetwork, RefusesWhatIsNoFunctionOfThetaAndOneInput) {
   EXPECT_EQ(RefusalOf(ScriptedMlp({4, 3}, "return self.logits(x) + self.seen")), "") << "a constant";
 }
 
-// What the server says of the files that LibTorch itself writes.
+// The server's check of files that LibTorch itself writes.
 TEST(ScriptedNetwork, IsRefusedByTheServerWhenItOpensFiles) {
   EXPECT_TRUE(CheckTorchScript(ScriptedMlp({4, 5, 3})).ok());
   for (const char* call : {"torch.save(x, \"f\")", "x = torch.from_file(\"f\")"}) {

@@ -1,4 +1,4 @@
-// What goes wrong in a run: a swarm of faults, its kinds and pace drawn from the seed.
+// The faults of a run: a swarm whose kinds and rate are drawn from the seed.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class Chaos {
   // Faults from now on for `length`; then all is healed.
   void Begin(absl::Duration length);
 
-  // Of those that may cost a chain an attempt.
+  // Number of faults that may cost a chain an attempt.
   int num_losses() const { return losses_; }
 
  private:

@@ -1,4 +1,4 @@
-// What was seen to happen to the chains of a run, in the order in which it became durable.
+// The observed events of a run's chains, in the order in which they became durable.
 #pragma once
 
 #include <cstdint>

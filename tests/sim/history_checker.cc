@@ -226,7 +226,7 @@ void HistoryChecker::CheckPlacedDraws(const ChainId& chain, bool ended, const Dr
 std::vector<std::string> HistoryChecker::FindGarbage() {
   const absl::StatusOr<std::vector<std::string>> names = blobs_->List("");
   if (!names.ok()) return {names.status().ToString()};
-  // What retention let go a moment ago goes with the collector's next round.
+  // Objects that retention released just now are deleted in the collector's next round.
   const absl::StatusOr<std::vector<std::string>> named = state_->ListGarbage("", std::numeric_limits<int32_t>::max());
   if (!named.ok()) return {named.status().ToString()};
   const std::set<std::string> going(named->begin(), named->end());

@@ -24,13 +24,13 @@ class HistoryChecker {
   // Nothing is owned; nobody writes meanwhile.
   HistoryChecker(StateStore* state, const BlobStore* blobs, CalmPath calm);
 
-  // What is wrong, a line each; empty if the promise was kept.
+  // Broken promises, one line each; empty if all were kept.
   //
-  // Of the order of events: epochs rise, an epoch has one holder, nothing is accepted from an epoch but the newest.
-  // Of the records: indices without gaps, each segment's parent is the one before, steps and epochs rise, the chain's
-  // row agrees; each object has the size and bytes its record says, and its digest follows from its content. Of both:
-  // what was acknowledged is there. Of the draws: those of the calm run, to the byte, all of them if the chain came to
-  // its end; those that are tombstones by their records alone.
+  // The order of events: epochs rise, an epoch has one holder, only the newest epoch's commits are accepted.
+  // The records: indices without gaps, each segment's parent is the one before, steps and epochs rise, the chain's
+  // row agrees; each object has the size and bytes of its record, and its digest follows from its content. Both:
+  // acknowledged commits exist. The draws: those of the calm run, to the byte, all of them if the chain came to
+  // its end; tombstones are checked by their records only.
   std::vector<std::string> Check(const History& history);
 
   // Objects that no chain refers to any more. After the collector has run over a quiet store there are none.

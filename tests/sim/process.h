@@ -21,7 +21,7 @@ class Process final : public Executor, public Clock {
   void Schedule(std::function<void()> task) override { ScheduleAfter(absl::ZeroDuration(), std::move(task)); }
   void ScheduleAfter(absl::Duration delay, std::function<void()> task) override;
 
-  // Of its host: of its own origin and up to 2 % too fast or too slow.
+  // The clock of its host, with its own origin and up to 2 % too fast or too slow.
   absl::Duration Monotonic() const override { return origin_ + time_->Monotonic() * rate_; }
   absl::Time Wall() const override { return time_->Wall() + wall_offset_; }
   void JumpWall(absl::Duration by) { wall_offset_ += by; }

@@ -1,4 +1,4 @@
-// What the processes of a simulated run stand on and what outlives each of them: time, the one loop, disk and stores.
+// The environment of a simulated run's processes, which outlives each of them: time, the one loop, disk and stores.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 
 namespace chainfleet {
 
-// What is wrong with the stores right now.
+// The present faults of the stores.
 struct StoreFaults {
   bool state_full = false;  // no change is written
   bool bucket_away = false;
-  // What happens to the next commit of changes, once. kUnknown: it may have happened, the coordinator cannot tell.
+  // Fault of the next commit of changes, once. kUnknown: it may have happened, the coordinator cannot tell.
   enum class NextCommit { kNothing, kDieBefore, kDieAfter, kUnknownBefore, kUnknownAfter } next_commit{};
-  // Of the changes to the disk until the one at which the process dies; 0: none does.
+  // Number of disk changes until the one at which the process dies; 0: none.
   int64_t die_at_disk_change = 0;
 };
 
@@ -72,7 +72,7 @@ struct Site {
   absl::Duration collect_every = absl::Seconds(20);
   absl::Duration longest_call = absl::Seconds(30);  // that reads draws
 
-  // What the coordinators tell.
+  // Counts the events of the coordinators.
   struct Orders final : ControlObserver {
     void OnPreempt(const ChainId&) override { ++preempted; }
     int64_t preempted = 0;

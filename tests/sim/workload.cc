@@ -22,7 +22,7 @@ JobSpec Analytic(int64_t dimension, SamplerSpec sampler, double step_size, int64
   return spec;
 }
 
-// What is sampled; how it is cut into commits is drawn for each job, and changes no draw.
+// The jobs of a run. The cuts into commits are random for each job and change no draw.
 std::vector<JobSpec> MakeCatalogue() {
   std::vector<JobSpec> all;
   all.push_back(Analytic(3, {EmcmcSpec{.eta = 0.1}}, 0.1, 40));

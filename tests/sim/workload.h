@@ -39,7 +39,7 @@ class Workload {
     size_t wishes_done = 0;
     JobIntent intent = JobIntent::kRun;  // as the server last said OK to
     int32_t chains = 0;                  // of each point, the same
-    // What was readable of the version that an alias has named since; null: none does.
+    // Readable draws of the version at the time that an alias named it; null: no alias names it.
     std::shared_ptr<std::set<std::pair<ChainId, int64_t>>> named;
     ChainState calm_end() const;  // of a chain that nobody stops
     bool wished(JobIntent wish) const;
@@ -49,15 +49,15 @@ class Workload {
   // Every wish was answered.
   bool answered() const;
 
-  // What users were told of versions that are not what the store says, a line each.
+  // Versions that users were told and that differ from the store, one line each.
   std::vector<std::string> WrongVersions(StateStore* state) const;
 
-  // What retention should have done or should not have, a line each. Everything has come to rest.
+  // Errors of retention, one line each. REQUIRES: no work is pending.
   std::vector<std::string> WrongRetention(StateStore* state) const;
-  // What readers missed, a line each.
+  // Draws that readers missed, one line each.
   const std::vector<std::string>& missed() const { return missed_; }
 
-  // Of a chain of this run; null if no such job was made.
+  // The calm path of a chain of this run; null if its job was not made.
   const DrawPath* CalmPathOf(const ChainId& chain) const;
 
  private:

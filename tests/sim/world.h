@@ -38,7 +38,7 @@ class World {
   void LosePower();
   void SetFaults(const PortFaults& faults);
 
-  // What is dead is started again at once, what was stopped goes on, all lines are whole, the stores have room.
+  // Restarts dead processes at once, resumes stopped ones, repairs all lines, and gives the stores room.
   void Heal();
 
  private:

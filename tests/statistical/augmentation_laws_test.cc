@@ -25,7 +25,7 @@ int64_t CellOf(const ImageChange& change) {
   return ((change.down + 4) * kOffsets + change.right + 4) * 2 + change.mirror;
 }
 
-// Of counts that are to be equal; its mean is their number less one.
+// The chi-square statistic of counts whose expectations are equal; its mean is their number minus one.
 double ChiSquare(const std::vector<int64_t>& counts) {
   double all = 0, sum = 0;
   for (const int64_t count : counts) all += static_cast<double>(count);

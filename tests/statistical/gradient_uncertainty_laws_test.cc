@@ -87,7 +87,7 @@ struct Moments {
   Estimate mean, square;  // the square of what is left when `about` is taken away
 };
 
-// Of the values that the kernel notes in burn-in.
+// Moments of the values that the kernel records in burn-in.
 Moments NotedValues(const std::vector<double>& mean, const std::vector<double>& stddev, bool scale_free, int64_t steps,
                     double about) {
   ScriptedGradients potential(static_cast<int64_t>(mean.size()), kBatch, Normal(mean, stddev));

@@ -83,7 +83,7 @@ class Quadrature {
   Law law_;
 };
 
-// Of each chain its draws: states, and in how many kept steps they were held.
+// The draws of each chain: states, and the number of kept steps for which each was held.
 using Samples = std::vector<std::vector<Draw>>;
 
 // Long enough for any start to be forgotten, and for neighbouring draws to be far apart.
@@ -147,7 +147,7 @@ Samples ByCoordinate(const Samples& chains) {
   return samples;
 }
 
-// What does not fit, in words; empty if the law holds.
+// Descriptions of deviations from the law; empty if it holds.
 std::vector<std::string> Misfits(const Samples& samples, const Law& law) {
   std::vector<std::string> misfits;
   const int n = static_cast<int>(law.mean.size());

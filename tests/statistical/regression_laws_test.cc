@@ -196,7 +196,7 @@ std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep
 
 Samples RunJob(const SamplerSpec& sampler) { return RunSweep(sampler, {})[0]; }
 
-// What does not fit, in words; empty if the law holds. The error of a covariance is held against the deviations.
+// Descriptions of deviations from the law; empty if it holds. A covariance's error is relative to the deviations.
 std::vector<std::string> Misfits(const Samples& samples, const Law& law) {
   std::vector<std::string> misfits;
   const auto check = [&](const std::string& name, auto&& value_of, double expected, double scale) {

@@ -98,7 +98,7 @@ class Chromium:
         return [url for url in asked if not url.startswith("data:")]
 
     def complaints(self):
-        """What the console says: errors, warnings, exceptions, broken rules of the content security policy."""
+        """The messages of the console: errors, warnings, exceptions, violations of the content security policy."""
         return [event["params"] for event in self.events
                 if event["method"] in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")]
 

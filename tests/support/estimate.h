@@ -16,7 +16,7 @@ struct Estimate {
   double value = 0, error = 0;
 };
 
-// Of values that are independent.
+// The estimate from independent values.
 inline Estimate EstimateOf(const std::vector<double>& values) {
   double sum = 0, sum2 = 0;
   for (const double value : values) {
@@ -27,7 +27,7 @@ inline Estimate EstimateOf(const std::vector<double>& values) {
   return {mean, std::sqrt((sum2 / n - mean * mean) / (n - 1))};
 }
 
-// Of draws of chains in their order.
+// The estimate from draws of chains, in order.
 inline Estimate EstimateOf(Traces traces) { return {Mean(traces.values), McseMean(traces)}; }
 
 }  // namespace chainfleet::testing

@@ -28,7 +28,7 @@ inline double KolmogorovDistance(std::vector<WeightedValue> values, const std::f
   return largest;
 }
 
-// What the distance of `independent` values exceeds with probability 1e-4 (Smirnov's limit).
+// The distance that `independent` values exceed with probability 1e-4 (Smirnov's limit).
 inline double CriticalDistance(double independent) { return std::sqrt(std::log(2e4) / 2 / independent); }
 
 // The distribution function of N(0, variance).

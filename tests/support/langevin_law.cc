@@ -43,7 +43,7 @@ Matrix After(const Quadratic& q, Minibatches minibatches, int64_t steps, Matrix 
   return sigma;
 }
 
-// Of a b, its mean in each group.
+// The second moment of a b, from its mean in each group.
 Estimate SecondMoment(const std::vector<float>& a, const std::vector<float>& b, int64_t group) {
   std::vector<double> means;
   for (auto i = a.begin(), j = b.begin(); i != a.end(); i += group, j += group) {

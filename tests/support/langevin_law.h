@@ -30,8 +30,8 @@ struct Quadratic {
 Law StationaryLaw(const Quadratic& quadratic, Minibatches minibatches = Minibatches::kIndependent,
                   int64_t position = 0);
 
-// Of a law of mean 0; `theta_a` is empty without an anchor. Samples of one group (`group` in a row) may depend on each
-// other, groups may not.
+// Samples of a law with mean 0; `theta_a` is empty without an anchor. Samples of one group (`group` in a row) may be
+// dependent, groups are independent.
 struct Samples {
   std::vector<float> theta, theta_a;
   int64_t group = 1;
@@ -44,7 +44,7 @@ struct MomentTraces {
   std::vector<double> theta, cross, theta_a;
 };
 
-// What does not fit, in words; empty if each second moment lies within 4 standard errors of the law's: of samples from
+// Misfits in words; empty if each second moment lies within 4 standard errors of the law's: of samples from
 // the spread over groups, of traces from their effective sample size. A moment that fits but has a standard error above
 // 0.4 % of the value is a misfit too: too rough to tell a 2 % error.
 std::vector<std::string> Misfits(const Samples& samples, const Law& law);

@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// What survives a coordinator. Thread-safe.
+// The stored rows, which outlive a coordinator. Thread-safe.
 class RowsInMemory {
  public:
   explicit RowsInMemory(std::string incarnation);

@@ -108,7 +108,7 @@ enum class StoreKind { kMemory, kSqlite, kPostgres };
 // The real server's address, if this run has one.
 inline const char* PostgresServer() { return std::getenv("CHAINFLEET_TEST_POSTGRES"); }
 
-// What runs without a server, or what runs on one.
+// The stores that need no server, or the store on the test's server.
 inline std::vector<StoreKind> StoreKinds() {
   if (PostgresServer() != nullptr) return {StoreKind::kPostgres};
   return {StoreKind::kMemory, StoreKind::kSqlite};

@@ -61,7 +61,7 @@ class S3Server(RealServer):
             time.sleep(0.1)
 
     def status_of(self, method, key, body=b""):
-        """Of a signed request for /BUCKET + key; None without an answer. An object needs a volume of the server, a bucket none."""
+        """The answer to a signed request for /BUCKET + key; None without one. An object needs a volume of the server, a bucket none."""
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         payload = hashlib.sha256(body).hexdigest()
         scope = f"{now[:8]}/us-east-1/s3/aws4_request"

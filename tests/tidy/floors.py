@@ -48,7 +48,7 @@ _DRAW_CODEC = "core/store/draw_codec/"
 def unit(path):
     """The key of FLOORS that `path` belongs to, or None."""
     parts = path.split("/")
-    # What lies beside main.cc (the composition root) is of its floor.
+    # Files beside main.cc (the composition root) have its floor.
     key = f"{parts[0]}/main.cc" if len(parts) == 2 else "/".join(parts[:2])
     return key if key in FLOORS else None
 

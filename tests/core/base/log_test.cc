@@ -27,7 +27,7 @@ using ::testing::SizeIs;
 
 class LogTest : public ::testing::Test {
  protected:
-  // What `write` logs to a file, by line.
+  // The lines that `write` logs to a file.
   template <typename Write>
   static std::vector<std::string> Lines(const std::string& level, Write write) {
     ::testing::internal::CaptureStderr();
@@ -113,7 +113,7 @@ TEST_F(LogTest, SaysOnEveryLineWhatItIsToldToOnce) {
                                  AllOf(HasSubstr(R"("worker":"w-2")"), Not(HasSubstr("w-1")))));
 }
 
-// What `write` logs to a terminal, up to the first line break.
+// The text that `write` logs to a terminal, up to the first line break.
 template <typename Write>
 std::string LineOnATerminal(const std::string& program, Write write) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);

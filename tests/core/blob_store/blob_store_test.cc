@@ -114,7 +114,7 @@ TEST_P(BlobStoreConformance, RefusesNamesThatLeaveTheFolder) {
   }
 }
 
-// What runs without a server, or what runs on one: the latter below a prefix of each test's own, and once with every
+// The stores that need no server, or those on a server: the latter below each test's own prefix, and once with every
 // object put in parts.
 std::vector<Implementation> Implementations() {
   static int opened = 0;

@@ -1,4 +1,4 @@
-// What the store does when S3 fails, refuses or lies: replies from a script.
+// Tests the store with scripted replies of an S3 server that fails, refuses or lies.
 #include "core/store/blob_store/s3_blob_store.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What only a real S3 server can say: run by tests/support/with_s3.py beside a SeaweedFS.
+// Tests that need a real S3 server; tests/support/with_s3.py runs them with a SeaweedFS.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@ namespace chainfleet::testing {
 
 enum class Shape { kAsItIs, kInverse, kFifths, kSign };
 
-// What makes a set of traces, [chains, draws]: see draws() of the script.
+// The recipe of a set of traces, [chains, draws]: see draws() of the script.
 struct Recipe {
   const char* name;
   int64_t chains, draws;

@@ -45,7 +45,7 @@ std::vector<T> ValuesOf(const absl::StatusOr<Array>& array) {
   return values;
 }
 
-// Of uint8, without compression, with `changes` of parts of its text.
+// The description of a uint8 array without compression, with `changes` of parts of its text.
 std::string Description(const std::string& shape, const std::string& chunks,
                         const std::vector<std::pair<std::string, std::string>>& changes = {}) {
   const std::string text =

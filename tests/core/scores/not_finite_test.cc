@@ -1,4 +1,4 @@
-// What each score says of rows that are NaN or infinite: something, and in time.
+// Tests that each score returns, and in time, for rows that are NaN or infinite.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

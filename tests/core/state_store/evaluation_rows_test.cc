@@ -1,4 +1,4 @@
-// What every StateStore promises about evaluations.
+// The contract of every StateStore for evaluations.
 #include "core/base/limits.h"
 #include "tests/core/state_store/state_store_fixture.h"
 

@@ -1,4 +1,4 @@
-// What every StateStore promises about points that have enough and chains that are added.
+// The contract of every StateStore for sweep points that have enough and for added chains.
 #include "core/base/limits.h"
 #include "tests/core/state_store/state_store_fixture.h"
 

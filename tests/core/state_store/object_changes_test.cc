@@ -63,7 +63,7 @@ TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
   EXPECT_THAT(Garbage(), ElementsAre("shard-1"));
 }
 
-// Whoever put it first, whoever puts the same again.
+// The first tenant that stored it owns it, whichever tenant stores the same again.
 TEST_P(ObjectChanges, ADatasetIsDeletedByItsTenantOrAnOperator) {
   for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
     Begin("u");

@@ -1,4 +1,4 @@
-// What only PostgreSQL promises: one of several coordinators leads. Needs the server of with_postgres.py.
+// The contract of PostgreSQL only: one of several coordinators leads. Needs the server of with_postgres.py.
 #include "core/store/state_store/postgres_leader.h"
 
 #include "core/store/state_store/postgres_schema.h"

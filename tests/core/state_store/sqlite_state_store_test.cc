@@ -1,4 +1,4 @@
-// What only the embedded store promises: about its file.
+// The contract of the embedded store only: its file.
 #include "core/store/state_store/sqlite_state_store.h"
 
 #include <sys/resource.h>

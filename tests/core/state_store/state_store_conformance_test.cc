@@ -1,4 +1,4 @@
-// What every StateStore promises beyond the commit.
+// The contract of every StateStore, except the commit.
 #include "core/base/limits.h"
 #include "tests/core/state_store/state_store_fixture.h"
 

@@ -119,7 +119,7 @@ class Writer {
     Do(change::BeginUpload{"upload-5", {"half-written"}});
   }
   void Grant(const ChainId& chain) { Do(change::GrantLease{chain, rows_[chain].lease_epoch + 1, "w1", "w1-life"}); }
-  // Of one draw, at a step beyond those before; its resume point is an object at odd steps.
+  // Commits one draw at the next step; its resume point is an object at odd steps.
   void Commit(const ChainId& chain, std::optional<ChainState> ends_as = std::nullopt, const std::string& reason = "") {
     const ChainRow& row = rows_[chain];
     const int64_t step = row.step + 1;

@@ -1,4 +1,4 @@
-// What every StateStore promises about versions, aliases and what retention lets go.
+// The contract of every StateStore for versions, aliases and retention.
 #include "core/base/limits.h"
 #include "tests/core/state_store/state_store_fixture.h"
 

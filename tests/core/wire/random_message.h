@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-// Of each oneof one random case; lists have 1-3 elements; enum values are known ones, not the unspecified zero where
+// Fills one random case of each oneof; lists have 1-3 elements; enum values are known ones, not the unspecified zero if
 // there is one; times and durations are in range.
 class RandomMessage {
  public:

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 class DispatcherCrash : public DispatcherTest {
  protected:
-  // What the server says now, without waiting for more.
+  // Takes the server's present answer, without waiting for more.
   void Talk(FakeWorker* worker) {
     const auto answer = Send(worker);
     executor_.RunFor(absl::Seconds(1));

@@ -35,7 +35,7 @@ inline JobSpec SmallSpec(const std::string& name, int chains) {
   return spec;
 }
 
-// What a worker holds in memory, and what it would say next.
+// A worker's memory, and its next report.
 struct FakeWorker {
   explicit FakeWorker(std::string worker_id, int32_t chain_slots = 4)
       : id(std::move(worker_id)), incarnation(id + "-1"), slots(chain_slots) {}

@@ -10,8 +10,8 @@ using testing::HasSubstr;
 
 class DispatcherLeases : public DispatcherTest {};
 
-// What is the store's fault never counts as the chain's: the chain waits, says why and goes on when the store is
-// mended.
+// A fault of the store never counts against the chain: the chain waits, tells why and continues when the store is
+// repaired.
 TEST_F(DispatcherLeases, AChainThatWaitsForTheStoreLosesNoAttempt) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

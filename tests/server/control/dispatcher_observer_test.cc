@@ -1,4 +1,4 @@
-// What whoever keeps figures is told.
+// Tests the events that the ControlObserver gets.
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {

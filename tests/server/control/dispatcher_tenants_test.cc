@@ -121,7 +121,7 @@ TEST_F(DispatcherTenants, ATenantWhoseChainsFitNowhereHoldsUpNobody) {
   EXPECT_EQ(Held(worker), (std::map<std::string, int>{{held, 1}, {small, 3}}));
 }
 
-// What a lease holds is charged once, however it ends.
+// A lease is charged once, however it ends.
 TEST_F(DispatcherTenants, LeasesThatEndAreChargedNoMore) {
   FakeWorker lost("w1", 1), worker("w2", 1);
   const std::string a = CreateFor("a", "job", 1);

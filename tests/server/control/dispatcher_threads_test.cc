@@ -77,7 +77,7 @@ class DispatcherThreads : public testing::Test {
     }
   }
 
-  // What users and the collector ask meanwhile.
+  // Makes the calls of users and of the collector until the job has ended.
   void Ask(const std::string& job) {
     while (!Ended(job)) {
       EXPECT_TRUE(dispatcher_->ListJobs({}, 10, "").ok());

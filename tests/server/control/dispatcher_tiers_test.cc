@@ -1,4 +1,4 @@
-// Who goes first, who gives way, and how many chains are enough.
+// Tests tiers, preemption, and the number of chains that are enough.
 #include "core/domain/chain_memory.h"
 #include "tests/server/control/dispatcher_fixture.h"
 

@@ -130,7 +130,7 @@ TEST(SchedulingPolicy, NothingIsPlacedOnAClosedWorker) {
   EXPECT_THAT(placement.Place(Job("a", 3)), ElementsAre(Assignment{{"a", 0}, "w2"}));
 }
 
-// What the header says, tried on every worker for every chain.
+// The rule of the header, applied plainly: tries every worker for every chain.
 std::vector<Assignment> AssignPlainly(const std::vector<QueuedJob>& queue, std::vector<FreeSlots> free) {
   std::vector<Assignment> all;
   for (const QueuedJob& job : queue) {

@@ -34,7 +34,7 @@ class DatasetRootsTest : public testing::Test {
   }
   ~DatasetRootsTest() override { fs::remove_all(home_); }
 
-  // Of a path below the test's folder.
+  // The URI of a path below the test's folder.
   std::string Uri(const std::string& path) const { return "file://" + home_.string() + "/" + path; }
   absl::StatusOr<std::string> Read(const std::string& path) const { return roots_.Read(Uri(path), 100); }
   StatusCode CodeOf(const std::string& path) const { return Read(path).status().code(); }

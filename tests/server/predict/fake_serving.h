@@ -117,7 +117,7 @@ inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
   return sum;
 }
 
-// What each of the draws says by itself, as a worker would send it.
+// The outputs of each single draw, as a worker would send them.
 inline Members MembersOf(const ChainId& chain, DrawKind kind, const std::vector<std::pair<int64_t, double>>& draws,
                          const std::vector<int64_t>& rows, int64_t num_classes, const Probabilities& of) {
   Members members{.chain = chain, .kind = kind};
@@ -163,13 +163,13 @@ class FakeShardPort final : public ShardPort {
     workers.erase(worker);
     EndOpen([&](const Open& open) { return open.worker == worker; }, absl::UnavailableError("the stream ended"));
   }
-  // What hangs, at `worker` or anywhere, is answered after all.
+  // Answers the hanging shards of `worker`, or of all workers.
   void AnswerOpen(const std::string& worker = "") {
     for (const auto& open : open_) {
       if (worker.empty() || open.second.worker == worker) AnswerOpen(open);
     }
   }
-  // Of what hangs the first that was sent, or the last.
+  // Answers the hanging shard that was sent first, or last.
   void AnswerOldest() { AnswerOpen(*open_.begin()); }
   void AnswerNewest() { AnswerOpen(*open_.rbegin()); }
   size_t num_open() const { return open_.size(); }
@@ -269,7 +269,7 @@ class FakeShardPort final : public ShardPort {
     return rows;
   }
 
-  // Of changed rows other ones, by severity.
+  // Changed rows have other probabilities, by severity.
   Probabilities ProbabilitiesOf(const ShardRequest& request) const {
     if (!request.corruption) return probabilities_;
     return [this, shift = request.corruption->severity * corrupted_row_offset](const ChainId& chain, DrawKind kind,
@@ -376,7 +376,7 @@ class FakeDrawCatalog final : public DrawCatalog {
     if (versions.contains(number)) found = std::make_shared<const Snapshot>(Snapshot{.job = job, .number = number});
     executor_->Schedule([done, found] { done(found); });
   }
-  // What was asked while it did not answer is answered after all.
+  // Answers the requests that were held back.
   void AnswerHeld() {
     for (const auto& done : std::exchange(held_, {})) executor_->Schedule([this, done] { done(pinned); });
   }

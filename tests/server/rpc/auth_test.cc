@@ -95,7 +95,7 @@ class AuthorizeTest : public testing::Test {
                              {"worker", {"default", kWork}}}};
 };
 
-// Who may call what: every method of every service, for every kind of token.
+// The rights of every kind of token for every method of every service.
 TEST_F(AuthorizeTest, OnlyWorkersAreWorkersAndOnlyOperatorsOperate) {
   for (const std::string& method : MethodsOf("chainfleet.v1.WorkerService")) {
     EXPECT_TRUE(With("worker", method).ok()) << method;

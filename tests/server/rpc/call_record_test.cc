@@ -47,7 +47,7 @@ class CallRecordTest : public RunningServer {
     return ids;
   }
 
-  // What is logged at `level` until the server has ended.
+  // Runs `calls` and ends the server; returns the lines logged at `level`.
   template <typename Calls>
   std::vector<nlohmann::json> Lines(const std::string& level, Calls calls) {
     testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-// Who may do what, over the wire: workers, operators and tenants by their tokens, and the sessions of workers.
+// Tests rights over the wire: workers, operators and tenants by their tokens, and the sessions of workers.
 #include <memory>
 #include <optional>
 #include <string>

@@ -33,7 +33,7 @@ class OneWorker : public RunningServer {
     EXPECT_TRUE(CreateJob(GaussianJob("walk")).ok());
     return Granted([&] { return Synchronize(); });
   }
-  // What PutBlob says of `sent` when the header announces `ref`.
+  // The status of PutBlob for the bytes `sent` if the header announces `ref`.
   absl::Status Put(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, const std::string& sent,
                    const v1::WorkerSession& session = {}) {
     grpc::ClientContext context;

@@ -1,4 +1,4 @@
-// What answers on a standby's port, by a client that knows no service of ours.
+// Tests the answers on a standby's port with a client that knows none of our services.
 #include "server/rpc/standby_server.h"
 
 #include <gmock/gmock.h>

@@ -41,7 +41,7 @@ TEST_F(WorkerServiceTest, RefusesAnotherProtocolWithBothNumbers) {
   EXPECT_THAT(std::string(reply.status().message()), HasSubstr(std::to_string(kProtocolVersion)));
 }
 
-// Of commits that were accepted, once.
+// Only accepted commits are diagnosed, each once.
 TEST_F(WorkerServiceTest, TracesOfCommitsAreDiagnosed) {
   const Grant grant = Lease();
   ProgressCommit commit = CommitOf(grant, {});

@@ -72,7 +72,7 @@ class ScrapeTest : public testing::Test {
     const double part = 1.0 / static_cast<double>(job.size() + 3);
     return {{0, "energy", 39, 1000, 1.01 + part, 12345 + part, 2345 + part, 0, 0, 25642 + part}};
   }
-  // Of a fleet with such names.
+  // The page of a fleet with names of these letters.
   std::string Page(Letters letters) {
     letters_ = letters;
     MetricsRegistry registry("server");

@@ -1,4 +1,4 @@
-// What a scrape of a large fleet costs: 20,000 chains that run in 512 jobs on 1,000 workers, all RPCs seen.
+// Measures a scrape of a large fleet: 20,000 running chains of 512 jobs on 1,000 workers, with all RPCs counted.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr int kJobs = 512, kMethods = 40, kScrapes = 20;
 
-// Of all threads of this process: whoever else is on the host adds nothing to it but what sharing a cache costs.
+// CPU time of all threads of this process. Other processes of the host affect it only through shared caches.
 absl::Duration CpuTime() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);

@@ -15,7 +15,7 @@ def main():
     if launches == 0 or "<<<" in text.replace("fake_cuda::Launch", ""):
         sys.exit(f"{source}: {launches} launches understood, and there are others")
     text = re.sub(r"#pragma unroll.*\n", "", text)  # GCC would warn
-    # What a launch hands to each thread by value is not copied for each.
+    # Pass kernel arguments by reference, so that they are not copied for each thread.
     text = re.sub(r"(?<=__global__ void )(\w+\()([^)]*)", lambda m: m[1] + re.sub(r"(\w+) (\w+)(?=,|$)", r"const \1& \2", m[2]), text)
     with open(target, "w") as f:
         f.write(text)

@@ -40,7 +40,7 @@ std::shared_ptr<JobPlan> GaussianPlan(const SamplerSpec& sampler, double step_si
   return plan;
 }
 
-// What a job of real batches left at the coordinator.
+// The results of a job with real batches at the coordinator.
 struct Left {
   std::vector<FakeCoordinator::Chain> chains;
   std::vector<std::vector<Draw>> draws;  // [chains], committed

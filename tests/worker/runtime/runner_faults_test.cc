@@ -101,7 +101,7 @@ class RecordedBatch final : public ChainBatch {
   CallMap* const map_;
 };
 
-// What the server has of each chain at the end.
+// The digests that the server has for each chain at the end.
 using Draws = std::map<int32_t, std::vector<DigestHex>>;
 
 class RunnerFaults : public ::testing::TestWithParam<SamplerSpec> {

@@ -143,7 +143,7 @@ class ShardServerTest : public ::testing::Test {
     }
     return chain;
   }
-  // Of so many rows that each chain and kind is a part of its own.
+  // A request with so many rows that each chain and kind is a separate part.
   ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains, int64_t rows = ShardServer::kUnitPasses) {
     ShardRequest request;
     request.shard_id = id;

@@ -104,7 +104,7 @@ struct World {
         << (results.ok() ? results->front().status : results.status());
   }
 
-  // What it ran is lost.
+  // Restarts the operations; running evaluations are lost.
   void Restart() {
     port.Break("a");
     executor.RunUntilIdle();

@@ -60,7 +60,7 @@ struct World {
     catalog.datasets[name] = dataset;
   }
 
-  // Of one pixel in each fake row; the network takes images.
+  // Adds a data set with one pixel in each fake row; the network takes images.
   void AddImages(const std::string& name, const std::vector<int32_t>& labels) {
     AddDataset(name, {labels});
     auto plan = std::make_shared<PredictPlan>(*catalog.pinned.plan);
@@ -463,7 +463,7 @@ TEST(Evaluation, RefusesDataSetsThatDoNotFit) {
   EXPECT_EQ(world.Evaluate("gone").status().code(), absl::StatusCode::kDataLoss);
 }
 
-// What Evaluate and Check of a query answer by now.
+// The answers of Evaluate and Check for a query so far.
 struct Asked {
   Asked(World* world, const EvaluateQuery& query) {
     cancel = world->evaluator.Evaluate(
@@ -499,8 +499,8 @@ TEST(Evaluation, AllTogetherHoldTheRowsOfTheirBoundAlone) {
   world.executor.RunUntilIdle();
 }
 
-// Of row 1 and changed rows from 1000 on the second chain says NaN: a network that divides 0 by 0 on a blank image, or
-// one that diverged.
+// The second chain returns NaN for row 1 and changed rows from 1000 on: a network that divides 0 by 0 on a blank image,
+// or one that diverged.
 std::vector<double> BlankIsNaN(const ChainId& chain, DrawKind, int64_t, int64_t row) {
   if (chain.index == 1 && (row == 1 || row >= 1000)) return {std::nan(""), std::nan("")};
   return {0.75, 0.25};

@@ -95,7 +95,7 @@ TEST(Anytime, AveragesTheNewestDrawsThatFitAndAnswersBeforeTheDeadline) {
     EXPECT_EQ(answer->draws_in_version, 31);
     EXPECT_THAT(answer->errors.mean_probability, SizeIs(6)) << "the error bar";
     counts.insert(answer->draws_used);
-    // Of each chain the newest so many.
+    // The newest `per_chain` draws of each chain.
     int64_t per_chain = 1;
     while (NumDraws(DrawsOfWave(world.catalog.pinned.chains, 0, per_chain)) < answer->draws_used) ++per_chain;
     const Prediction plain = world.Plain(per_chain);

@@ -1,4 +1,4 @@
-// What single draws say, and quantiles of their mixture, through the router.
+// Tests members, and quantiles of their mixture, through the router.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -155,7 +155,7 @@ TEST(Members, AreRefusedBeforeTheyOutgrowAReplyAndTheErrorSaysWhatFits) {
   EXPECT_FALSE(CheckMemberBytes(world.catalog.pinned, 2, 4200, false).ok());
 }
 
-// Of calls with members, and of anytime calls, which keep sums between their waves.
+// Covers calls with members, and anytime calls, which keep sums between their waves.
 TEST(PredictRouter, BoundsWhatAllCallsKeepTogether) {
   for (const bool anytime : {false, true}) {
     World world({8}, 3, testing::ArbitraryProbabilities(3));

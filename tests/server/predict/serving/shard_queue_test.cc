@@ -58,7 +58,7 @@ struct World {
     executor.RunUntilIdle();
     return ticket;
   }
-  // Of the shards that were sent, an 'e' for each of an evaluation, a 'p' for each of a prediction.
+  // For each sent shard an 'e' if it belongs to an evaluation, a 'p' if to a prediction.
   std::string Kinds() const {
     std::string kinds;
     for (const auto& sent : port.sent) kinds += sent.request.rows ? 'e' : 'p';

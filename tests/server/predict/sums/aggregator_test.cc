@@ -122,7 +122,7 @@ TEST(Aggregator, JackknifesEveryScore) {
   }
 }
 
-// What is left of a small sum when a large one is taken out of it is rounding.
+// Subtracting a large sum from a total would leave only rounding errors of a small one.
 TEST(Aggregator, JackknifesAProbabilityThatIsTinyOnOneChain) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 1e-20), OneDraw(1, DrawKind::kTheta, 1, 0.5)});
   EXPECT_NEAR(average.errors.log_probability[0], (std::log(0.5) - std::log(1e-20)) / 2, 1e-9);

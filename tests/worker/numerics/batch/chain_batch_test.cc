@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ChainBatchTest,
                          ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.5}}),
                          [](const auto& info) { return info.param.has_anchor() ? "Emcmc" : "Sgld"; });
 
-// Of each chain, in its first and its second step.
+// For each chain, in its first and its second step.
 TEST(ChainBatchReports, CountTheGradientsOfAStepAndTellOfProposals) {
   const auto reports = [](const SamplerSpec& sampler) {
     const auto batch = MakeBatch(GaussianPlan(sampler));

@@ -53,7 +53,7 @@ struct Moments {
   double mean, variance;
 };
 
-// Of `corruption` at a constant image, over many values.
+// Moments of a constant image under `corruption`, over many values.
 Moments OfConstant(const Corruption& corruption, float value) {
   const Shape shape = {3, 128, 128};
   const auto values = Changed(corruption, shape, 5, std::vector<float>(shape.size(), value));

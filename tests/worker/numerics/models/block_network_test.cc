@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, BlockNetworkTest,
                            return name;
                          });
 
-// What a module's operations do depends on the processor, so the bits of its rows are compared on each way that
+// The operations of a module depend on the processor, so the bits of its rows are compared for each code path that
 // LibTorch has (bits_under.sh).
 TEST(ScriptBlock, GivesARowTheSameNumbersInEveryBlock) {
   const auto data = SyntheticImages(80);

@@ -137,7 +137,7 @@ TEST(NetworkCurvature, KroneckerFactorsAreThoseOfEveryLayer) {
   }
 }
 
-// Of numbers: a table of inputs under an mlp, row 1 of two as the chain looked at. The Fisher information of a normal
+// Float32 targets: a table of inputs and an mlp; the chain is row 1 of two. The Fisher information of a normal
 // is diag(1/v, 1/2) by its mean and log variance; a learned log variance is the last parameter.
 TEST(NetworkCurvature, OfNormalsIsThatOfTheirMeansAndLogVariances) {
   const auto data = Resident(MakeTable(kExamples, 3, false));

@@ -42,7 +42,7 @@ std::unique_ptr<Predictor> PredictorFor(const ModelSpec& model, const ResidentDa
   return std::move(*predictor);
 }
 
-// Of rows [first, first + count), part by part.
+// Measures the flatness over rows [first, first + count), part by part.
 Flatness Measured(const ModelSpec& model, const std::shared_ptr<const ResidentDataset>& data, const DrawStack& theta,
                   const DrawStack& theta_a, const FlatnessPlan& plan, int64_t first, int64_t count) {
   auto run = PredictorFor(model, *data)->StartFlatness(plan, theta, theta_a, data, first, count);

@@ -1,4 +1,4 @@
-// What every sampling kernel promises, through the public interface of a batch, on a tiny network.
+// Tests the contract of every sampling kernel through the public interface of a batch, on a tiny network.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the laws of many chains do not show of the Metropolis kernels: each row's own fate, the data they look at, and
+// Tests properties of Metropolis kernels that laws of many chains do not show: each row's decision, the data used, and
 // the draws of a job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is traced of chains, through the public interface of a batch.
+// Tests the traces of chains through the public interface of a batch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

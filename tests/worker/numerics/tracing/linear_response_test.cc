@@ -103,7 +103,7 @@ TEST(StableBelow, MatchesThePublishedFormulas) {
 }
 
 TEST(StableBelow, CountsThePriorOfTheAnchor) {
-  // Of [[k + g, -g], [-g, g + l]] with k = 3, g = 5, l = 3: eigenvalues 3 and 13.
+  // The eigenvalues of [[k + g, -g], [-g, g + l]] with k = 3, g = 5, l = 3 are 3 and 13.
   EXPECT_DOUBLE_EQ(*StableBelow({EmcmcSpec{.eta = 0.2, .anchor_decay = true}}, 3, 3), 2.0 / 13);
 }
 

@@ -150,7 +150,7 @@ class KernelBatch final : public ChainBatch {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
       scratch_.gradients = 0;
-      // The fullest step measures the memory per chain best: it divides memory of no chain by the most chains.
+      // The fullest step measures best: it distributes the memory that belongs to no chain over the most chains.
       const bool measures = device_.is_cuda() && rows_.size() > measured_rows_;
       std::optional<WorkMemory> memory;
       if (measures) memory.emplace(device_);

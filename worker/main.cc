@@ -193,7 +193,7 @@ void WaitWithoutSpinning(char** argv) {
 int Main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == kCheckModule) return CheckModuleOfInput();
   WaitWithoutSpinning(argv);
-  umask(S_IRWXG | S_IRWXO);  // cached data sets are nobody else's to read
+  umask(S_IRWXG | S_IRWXO);  // other users must not read cached data sets
   CLI::App app(
       "The chainfleet worker: steps chains on one device, streams their draws to the server, serves predictions.");
   Flags flags;

@@ -24,7 +24,7 @@ nlohmann::json ToJson(const T& value);
 template <typename T>
 void FromJson(const nlohmann::json& json, T* value);
 
-// Writes what it visits into `json`.
+// Writes the visited fields into `json`.
 class JsonFieldWriter {
  public:
   explicit JsonFieldWriter(nlohmann::json* json) : json_(json) {}
@@ -47,8 +47,8 @@ class JsonFieldWriter {
   nlohmann::json* json_;
 };
 
-// Reads what it visits. Throws nlohmann::json::exception for values of another type, also if `json` is no object, and
-// for a required field that is absent.
+// Reads the visited fields. Throws nlohmann::json::exception for values of another type, also if `json` is no object,
+// and for a required field that is absent.
 class JsonFieldReader {
  public:
   explicit JsonFieldReader(const nlohmann::json& json) : json_(json.get_ref<const nlohmann::json::object_t&>()) {}

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kDouble = sizeof(double), kTarget = sizeof(int32_t);
 constexpr double kEntropyValues = 2,
-                 kNumberValues = 3;  // beside the probabilities; mean, log density, distribution function
+                 kNumberValues = 3;  // besides the probabilities; mean, log density, distribution function
 
 // Per row of classes while rows are ranked and binned: confidence, entropy of right and wrong rows, and an order.
 constexpr double kSortedBytes = 64;

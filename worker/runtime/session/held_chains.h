@@ -60,7 +60,7 @@ class HeldChains {
   void OrderHandBack(const LeaseRef& lease);
   void OrderHandBackAll();
 
-  // The state for one Synchronize, numbered from 1: what is held and what was released.
+  // The state for one Synchronize, numbered from 1: held and released chains.
   struct Report {
     uint64_t number = 0;
     std::vector<HeldChain> chains;

@@ -1,9 +1,9 @@
-"""Rounds of real faults from a seed: a fleet at work on engines of the seed's choice, struck again and again, then judged.
+"""Runs rounds of real faults from a seed: a working fleet on stores chosen by the seed gets many faults, then is judged.
 
     chaos.py [--rounds N] [--seed S]       round i has the seed S + i; without --seed one is drawn and printed
 
-A seed fixes engines, jobs, faults and their order; when they meet the work is up to the machine. Exit status 1: a promise was
-broken; the folder of that round is left, and its path printed.
+A seed fixes stores, jobs, faults and their order; the machine decides at which moment of the work they happen. Exit status 1: a
+promise was broken; the folder of that round is kept, and its path is printed.
 """
 import argparse
 import contextlib

@@ -1,4 +1,4 @@
-"""A fleet to be struck by real faults, and the judge of what is left of it."""
+"""A fleet for tests with real faults, and the judge of its stored results."""
 import json
 import os
 import re

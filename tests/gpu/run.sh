@@ -4,7 +4,7 @@
 #   tests/gpu/run.sh a|b|c [--out DIR] [--rehearse]      DIR: default $OUT, else the folder of the bundle
 #   a   build, parity with the CPU, ceilings of the card, a table of convolutions, compute-sanitizer
 #   b   chain-steps per second by network, chains and precision, beside PyTorch and JAX
-#   c   the service end to end: a worker is killed, another goes on
+#   c   the service end to end: a worker is killed, another continues
 #   --rehearse   small sizes, for a host without a GPU and a bundle made with --fake
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

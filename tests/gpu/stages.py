@@ -1,4 +1,4 @@
-"""The stages of run.sh, which says what they are."""
+"""Runs the stages that run.sh describes."""
 import argparse
 import importlib.util
 import json

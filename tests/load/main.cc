@@ -198,17 +198,19 @@ absl::Status Run(const Options& options) {
 int Main(int argc, char** argv) {
   Options options;
   CLI::App app("Loads a chainfleet server with workers that only synchronize and commit.");
-  app.add_option("--address", options.address, "The server")->capture_default_str();
-  app.add_option("--workers", options.workers, "Workers")->check(CLI::Range(1, 100'000))->capture_default_str();
-  app.add_option("--chains", options.chains, "Chains, of jobs of 1,000")
+  app.add_option("--address", options.address, "HOST:PORT of the server")->capture_default_str();
+  app.add_option("--workers", options.workers, "Number of workers")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--chains", options.chains, "Number of chains, in jobs of 1,000")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--commits", options.commits_per_second, "Commits a second, of all chains")->capture_default_str();
-  app.add_option("--draws", options.draws, "Draws in each commit")->capture_default_str();
-  app.add_option("--seconds", options.seconds, "How long; two halves of a tick of 5 s at least")
+  app.add_option("--commits", options.commits_per_second, "Commits per second, over all chains")->capture_default_str();
+  app.add_option("--draws", options.draws, "Draws per commit")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "Length of the run in seconds; each half needs at least 5")
       ->check(CLI::Range(10, 86'400))
       ->capture_default_str();
-  app.add_option("--server-pid", options.server_pid, "Process whose CPU and memory are told")->required();
+  app.add_option("--server-pid", options.server_pid, "Process whose CPU time and memory are reported")->required();
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Run(options);
   if (!status.ok()) std::cerr << "chainfleet-load: " << status << "\n";

@@ -127,11 +127,11 @@ int main(int argc, char** argv) {
   app.add_option("--inputs", options.inputs, "float32 [rows, 784]")->required()->check(CLI::ExistingFile);
   app.add_option("--members", options.members)->check(CLI::PositiveNumber);
   app.add_option("--batches", options.batches)->delimiter(',');
-  app.add_option("--mean", options.mean, "Of the data set, on the scale of the inputs");
+  app.add_option("--mean", options.mean, "Mean of the data set, on the scale of the inputs");
   app.add_option("--stddev", options.stddev);
-  app.add_option("--seconds", options.seconds, "For each batch size");
-  app.add_option("--streams", options.streams, "Batches at once")->check(CLI::Range(1, 2));
-  app.add_option("--save", options.save, "File for the averages of the first 64 rows, float32");
+  app.add_option("--seconds", options.seconds, "Seconds per batch size");
+  app.add_option("--streams", options.streams, "Concurrent batches")->check(CLI::Range(1, 2));
+  app.add_option("--save", options.save, "Output file for the averages of the first 64 rows, float32");
   CLI11_PARSE(app, argc, argv);
   Run(options);
 }

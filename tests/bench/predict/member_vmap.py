@@ -1,5 +1,5 @@
-"""The Bayesian model average as one would write it in Python: torch.func.vmap over stacked parameters. One line of JSON for
-each batch size. predict_bench.py runs it as a rival, with a Python that has torch and numpy."""
+"""The Bayesian model average in plain Python: torch.func.vmap over stacked parameters. Prints one line of JSON for each
+batch size. predict_bench.py runs it as a rival, with a Python that has torch and numpy."""
 import argparse
 import json
 import time

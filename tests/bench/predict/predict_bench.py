@@ -1,4 +1,4 @@
-"""How fast a real server and its workers answer predictions over the network, against loops over the members in one process.
+"""Measures predictions of a real server and its workers over the network, and of loops over the members in one process.
 
     python3 tests/bench/predict/predict_bench.py BIN [--python PYTHON] [--rounds 3] [--seconds 5] [--quick]
     python3 tests/bench/predict/predict_bench.py BIN --memory
@@ -6,12 +6,12 @@
 BIN holds the programs, chainfleet-predict-load and chainfleet-member-loop among them. Networks lenet5 and mlp with 16 and 64 draws
 (four chains, sampled here on Fashion-MNIST), requests of 1 and 64 rows in the datatype of ModelMetadata, UINT8, and of 64 rows in
 FP32, 1 to 64 requests open at once; client, server and one worker of
-two threads share the machine. Rivals, each on two threads with all of it for itself: a loop over the members in LibTorch (C++), and, with
---python, which has torch 2.11 and numpy (python3 -m venv V; V/bin/pip install torch==2.11.0 numpy), torch.func.vmap over stacked
-parameters. Ours and theirs take turns, the tables have the medians of the rounds; before anything is timed all answers are held against
-each other. Prints tables in Markdown; about 25 minutes.
+two threads share the machine. Rivals run on two threads and have the machine to themselves: a loop over the members in LibTorch (C++)
+and, with --python, torch.func.vmap over stacked parameters. That Python needs torch 2.11 and numpy (python3 -m venv V; V/bin/pip install
+torch==2.11.0 numpy). Server and rivals take turns; the tables have the medians of the rounds. Before any timing all answers are compared
+with each other. Prints tables in Markdown; takes about 25 minutes.
 
---memory: 100,000 requests of one row, and the resident memory of server and worker on the way.
+--memory: sends 100,000 requests of one row, and prints the resident memory of server and worker meanwhile.
 """
 import argparse
 import gzip
@@ -199,12 +199,12 @@ def watch_memory(bench, job):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin")
-    parser.add_argument("--tools", help="folder of chainfleet-predict-load and chainfleet-member-loop, if not BIN")
+    parser.add_argument("--tools", help="folder of chainfleet-predict-load and chainfleet-member-loop; default: BIN")
     parser.add_argument("--python", help="a Python that has torch and numpy")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--models", default="lenet5,mlp")
-    parser.add_argument("--quick", action="store_true", help="one short round of everything: does it work?")
+    parser.add_argument("--quick", action="store_true", help="one short round of each measurement, as a check")
     parser.add_argument("--memory", action="store_true")
     options = parser.parse_args()
     options.tools = options.tools or options.bin

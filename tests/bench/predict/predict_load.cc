@@ -177,20 +177,21 @@ void Run(const Options& options) {
 
 int main(int argc, char** argv) {
   chainfleet::Options options;
-  CLI::App app("ModelInfer calls against a running server; a line of JSON for each concurrency");
+  CLI::App app("Sends ModelInfer calls to a running server; prints a line of JSON per concurrency");
   app.add_option("--address", options.address, "HOST:PORT of the server");
   app.add_option("--job", options.job, "Job id")->required();
-  app.add_option("--inputs", options.inputs, "File of rows, values of the datatype, little-endian")
+  app.add_option("--inputs", options.inputs, "File of rows: values of the datatype, little-endian")
       ->required()
       ->check(CLI::ExistingFile);
-  app.add_option("--datatype", options.datatype, "Of the inputs")->check(CLI::IsMember({"UINT8", "FP32"}));
+  app.add_option("--datatype", options.datatype, "Datatype of the inputs")->check(CLI::IsMember({"UINT8", "FP32"}));
   app.add_option("--row-shape", options.row_shape, "Shape of a row")->delimiter(',');
-  app.add_option("--rows", options.rows, "Rows of a request")->check(CLI::PositiveNumber);
-  app.add_option("--outputs", options.outputs, "Outputs asked for")->delimiter(',');
-  app.add_option("--concurrency", options.concurrency, "Requests open at once, one round for each")->delimiter(',');
-  app.add_option("--seconds", options.seconds, "Length of a round");
-  app.add_option("--requests", options.requests, "So many requests instead");
-  app.add_option("--watch", options.watch, "With --requests: processes whose memory is told ten times")->delimiter(',');
+  app.add_option("--rows", options.rows, "Rows per request")->check(CLI::PositiveNumber);
+  app.add_option("--outputs", options.outputs, "Requested outputs")->delimiter(',');
+  app.add_option("--concurrency", options.concurrency, "Concurrent requests, one round per value")->delimiter(',');
+  app.add_option("--seconds", options.seconds, "Length of a round in seconds");
+  app.add_option("--requests", options.requests, "Number of requests, instead of --seconds");
+  app.add_option("--watch", options.watch, "With --requests: processes whose memory is printed ten times")
+      ->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   chainfleet::Run(options);
 }

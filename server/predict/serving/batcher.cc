@@ -21,18 +21,18 @@ namespace {
 
 using Done = std::function<void(absl::StatusOr<Prediction>)>;
 
-// What the requests of a batch have in common. Those of more than max_rows are among themselves.
+// The properties that the requests of a batch share. Requests of more than max_rows form batches of their own.
 using Kind = std::tuple<DrawQuery, std::vector<DrawKind>, bool, InputType, std::vector<int64_t>, bool>;
 
 Kind KindOf(const PredictQuery& query, const InputTensor& inputs, int64_t max_rows) {
   const std::vector<int64_t> row_shape(inputs.shape.begin() + 1, inputs.shape.end());
   DrawQuery draws = query.draws;
-  draws.pinned = nullptr;  // an alias and a number mean the same version, which no two have
+  draws.pinned = nullptr;  // an alias and a number mean the same version, which is unique
   return {std::move(draws), query.kinds, query.with_errors, inputs.type, row_shape, inputs.shape.front() > max_rows};
 }
 
-// Also what is going to be refused for its rows: those of others stand beside them in a batch, and would be shifted by
-// bytes too many or too few.
+// Includes requests that will be refused for their rows: in a shared batch, wrong byte counts would shift the rows of
+// others.
 bool GoesAlone(const PredictQuery& query, const InputTensor& inputs) {
   return query.min_draws > 0 || query.anytime || query.members || !query.quantiles.empty() || !CheckRows(inputs).ok() ||
          inputs.shape.front() < 1;
@@ -44,12 +44,12 @@ struct Request {
   DrawQuery draws;
   std::string trace_id;
   int64_t rows;
-  std::shared_ptr<const InputTensor> inputs;  // null once answered without a batch: held, their bytes count
+  std::shared_ptr<const InputTensor> inputs;  // null once answered without a batch: their bytes count while held
   PredictPriority priority = PredictPriority::kNormal;
   absl::Duration arrived, deadline;  // monotonic
   Done done;                         // null once answered
   bool waiting = false;              // in its group
-  std::weak_ptr<Batch> batch;        // while under way
+  std::weak_ptr<Batch> batch;        // while in flight
   absl::Duration launched = absl::InfiniteDuration();
   std::multimap<absl::Duration, std::shared_ptr<Request>>::iterator by_deadline;
 };
@@ -57,18 +57,18 @@ struct Request {
 struct Batch {
   std::vector<std::shared_ptr<Request>> requests;
   std::function<void()> cancel;
-  PredictPriority priority = PredictPriority::kLow;  // of the most urgent
+  PredictPriority priority = PredictPriority::kLow;  // of the most urgent request
   absl::Duration sent;                               // monotonic
   ComputeTimes took;
 };
 
-// One kind's requests that wait, and how many of its batches are under way.
+// The waiting requests of one kind, and the number of its batches in flight.
 struct Group {
   PredictQuery query;
   std::array<std::deque<std::shared_ptr<Request>>, kPredictPriorities> waiting;  // by priority
   std::array<int, kPredictPriorities> in_flight = {};                            // likewise
 
-  // Batches under way that are as urgent as the most urgent request that waits, or more. All if none waits.
+  // Number of batches in flight that are at least as urgent as the most urgent waiting request; all if none waits.
   int NumAhead() const {
     int ahead = 0;
     for (size_t priority = 0; priority < waiting.size(); ++priority) {
@@ -79,7 +79,7 @@ struct Group {
   }
 };
 
-// Of a batch: the first request's, with the number of the others. Those are told apart by a line each.
+// The trace id of a batch: the first request's, with the number of others, each of which gets a log line.
 std::string TraceOf(const std::vector<std::shared_ptr<Request>>& requests) {
   std::string trace = requests.front()->trace_id;
   if (requests.size() == 1) return trace;
@@ -142,9 +142,9 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     versions.Find(query.draws, shared_from_this(), join);
   }
 
-  // Its draws are known, or the newest.
+  // Called when the request's draws are known, or are the newest.
   void Join(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
-    if (request->done == nullptr) return;  // it was answered while they were looked up
+    if (request->done == nullptr) return;  // answered during the lookup
     Group& group = groups[kind];
     group.query = query;
     group.waiting[static_cast<size_t>(request->priority)].push_back(request);
@@ -157,8 +157,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     num_waiting += waiting ? 1 : -1;
   }
 
-  // Whether nothing is to be done for it any more. One whose time is over is answered here: its timer may still be on
-  // its way.
+  // True if the request needs no more work. Answers a request whose deadline has passed, because its timer may not have
+  // fired yet.
   bool Expired(const std::shared_ptr<Request>& request, absl::Duration now) {
     if (request->done != nullptr && request->deadline <= now) {
       Answer(request, absl::DeadlineExceededError("the deadline passed before the prediction was made"));
@@ -166,7 +166,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     return request->done == nullptr;
   }
 
-  // One timer for all requests: a client that asks for a minute leaves nothing behind when it is answered in a
+  // One timer for all requests: a request with a deadline of a minute leaves no timer behind if it is answered in a
   // millisecond.
   void WatchDeadlines() {
     if (by_deadline.empty() || by_deadline.begin()->first >= watching) return;
@@ -182,12 +182,12 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     });
   }
 
-  // Begins the batches of a kind that may begin now.
+  // Starts the batches of a kind that may start now.
   void Advance(const Kind& kind) {
     const auto found = groups.find(kind);
     if (found == groups.end()) return;
     Group& group = found->second;
-    DropAnswered(&group);  // also while all its batches hang: what is answered keeps no place
+    DropAnswered(&group);  // also while all its batches hang: answered requests hold no place
     while (group.NumAhead() < kFullBatchesInFlight) {
       const Waiting waiting = LookAt(group);
       if (waiting.rows < limits.max_rows) {
@@ -201,7 +201,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       Launch(kind, &group, Gather(&group));
     }
     const bool idle = std::ranges::all_of(group.in_flight, [](int batches) { return batches == 0; });
-    if (idle) groups.erase(found);  // then nothing waits
+    if (idle) groups.erase(found);  // then no request waits
   }
 
   void DropAnswered(Group* group) {
@@ -234,7 +234,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
         requests.push_back(std::move(waiting.front()));
         waiting.pop_front();
       }
-      if (!waiting.empty()) break;  // what is less urgent does not overtake
+      if (!waiting.empty()) break;  // less urgent requests do not overtake
     }
     return requests;
   }
@@ -259,7 +259,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     const std::shared_ptr<const InputTensor> inputs = Joined(batch->requests);
     batch->sent = clock->Monotonic();
     batch->took.input = batch->sent - now;
-    // Without a deadline: its requests have theirs, and the last of them cancels it.
+    // No deadline: its requests have their own, and the last one that ends cancels the batch.
     batch->cancel = router->Predict(std::move(query), inputs, absl::InfiniteDuration(),
                                     [self = shared_from_this(), kind, batch](absl::StatusOr<Prediction> prediction) {
                                       self->strand.Schedule([self, kind, batch, prediction = std::move(prediction)] {
@@ -273,7 +273,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     --group.in_flight[static_cast<size_t>(batch->priority)];
     if (prediction.ok()) {
       HandOut(*prediction, batch);
-    } else {  // for what they have in common: what is wrong with one alone was looked for before
+    } else {  // for an error that they share: errors of single requests were checked before
       for (const auto& request : batch->requests) Answer(request, prediction.status());
     }
     Advance(kind);
@@ -294,7 +294,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     for (size_t i = 0; i < parts.size(); ++i) Answer(batch->requests[i], std::move(parts[i]));
   }
 
-  // No effect on a request that has its answer. A batch that nobody waits for any more is cancelled.
+  // No effect on an answered request. Cancels a batch when all its requests are answered.
   void Answer(const std::shared_ptr<Request>& request, absl::StatusOr<Prediction> answer) {
     const Done done = std::exchange(request->done, nullptr);
     if (done == nullptr) return;
@@ -317,18 +317,18 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     }
   }
 
-  // `inputs`, counted until they are destroyed; null if too much is held already.
+  // Counts the bytes of `inputs` until they are destroyed; null if too many bytes are held already.
   std::shared_ptr<const InputTensor> Hold(std::shared_ptr<const InputTensor> inputs) {
     struct Held {
       ByteShare share;
-      std::shared_ptr<const InputTensor> inputs;  // gone before its bytes are given back
+      std::shared_ptr<const InputTensor> inputs;  // destroyed before its bytes are released
     };
     const std::shared_ptr<Held> held(new Held{ByteShare(input_bytes), std::move(inputs)});
     if (!held->share.Add(static_cast<int64_t>(held->inputs->bytes.size()))) return nullptr;
     return {held, held->inputs.get()};
   }
 
-  // It waits for nobody and shares no pass.
+  // Runs a request that waits for no others and shares no pass.
   std::function<void()> PredictAlone(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                      absl::Duration timeout, Done done) {
     const absl::Duration start = clock->Monotonic();
@@ -359,8 +359,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   const ByteBudget input_bytes;
   VersionLookup versions;
   int64_t num_waiting = 0;                                              // of all groups
-  std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all that have no answer yet
-  absl::Duration watching = absl::InfiniteDuration();                   // the deadline that a timer waits for
+  std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all unanswered requests
+  absl::Duration watching = absl::InfiniteDuration();                   // deadline of the current timer
 };
 
 Batcher::Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,

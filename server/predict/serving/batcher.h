@@ -1,4 +1,4 @@
-// Requests for the same draws share their passes: while a batch of them is at the workers, the others gather for the
+// Lets requests for the same draws share passes: while one batch is at the workers, further requests gather for the
 // next.
 #pragma once
 
@@ -17,40 +17,40 @@
 namespace chainfleet {
 
 struct BatchLimits {
-  int64_t max_rows = 512;                        // of a batch; a request with more is one of its own
-  absl::Duration max_delay;                      // how long a request waits for company while the workers are free
-  int64_t max_waiting = 1024;                    // requests; more are refused
-  int64_t max_bytes = limits::kMaxPredictBytes;  // of all inputs, also of what is under way; more are refused
+  int64_t max_rows = 512;                        // of a batch; a larger request is its own batch
+  absl::Duration max_delay;                      // how long a request waits for others while the workers are free
+  int64_t max_waiting = 1024;                    // requests; further ones are refused
+  int64_t max_bytes = limits::kMaxPredictBytes;  // of all inputs, waiting or in flight; more are refused
 };
 
-// In front of a PredictRouter. Thread-safe; what it is given outlives it, a call under way may outlive the batcher
-// itself.
+// Placed before a PredictRouter. Thread-safe. The constructor's arguments outlive the batcher; a call may outlive the
+// batcher itself.
 //
-// A number of a version is looked up when the request arrives, so that a version that is deleted while the request
-// waits is served yet.
+// A version number is looked up when the request arrives, so a version that is deleted while the request waits is still
+// served.
 //
-// Requests share a batch if they ask for the same draws of the same job in rows of one shape and type. A batch whose
-// rows are max_rows starts when fewer than kFullBatchesInFlight of its kind are under way: waiting would not make it
-// larger, and workers that have the next at hand do not idle. Another one starts when fewer than kBatchesInFlight are
-// and its oldest request has waited for max_delay. Batches that are less urgent than the most urgent request that waits
-// do not count as under way: it does not wait for them. Nor does a request wait here for those of more than max_rows,
-// which may take minutes: kFullBatchesInFlight of them are under way beside the others. Requests whose own deadline
-// decides what they get (min_draws, anytime), or that want more than averages, go alone: they wait for nobody here.
+// Requests share a batch if they use the same draws of the same job, with rows of one shape and type. A batch with
+// max_rows rows starts when fewer than kFullBatchesInFlight of its kind are in flight: waiting would not make it
+// larger, and workers that have the next batch do not idle. A smaller batch starts when fewer than kBatchesInFlight are
+// in flight and its oldest request has waited for max_delay. Batches that are less urgent than the most urgent waiting
+// request do not count as in flight, so it does not wait for them. Nor does a request wait here for requests of more
+// than max_rows, which may take minutes: kFullBatchesInFlight of them run besides the others. Requests whose own
+// deadline decides their result (min_draws, anytime), or that want more than averages, run alone and never wait here.
 //
 // A batch is as urgent at the workers as its most urgent request.
 class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;
 
-  // `statistics` is told of batches and of the requests that succeed. `observer` may be null.
+  // `statistics` counts batches and successful requests. `observer` may be null.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,
           BatchLimits limits, PredictObserver* observer = nullptr);
 
   const BatchLimits& limits() const;
 
-  // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request whose deadline passes or that is
-  // cancelled while it waits never reaches a worker; one that is refused for what it holds does not hurt the others of
-  // its batch. The shards of a batch carry the first request's trace_id and "+N" for N others.
+  // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request that times out or is cancelled while it
+  // waits never reaches a worker. A request that is refused for its contents does not affect the others of its batch.
+  // The shards of a batch carry the first request's trace_id and "+N" for N others.
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 PredictPriority priority, std::function<void(absl::StatusOr<Prediction>)> done);
 

@@ -1,4 +1,4 @@
-// What a call may ask for beyond plain averages, and how much of it.
+// Bounds on the results of a call beyond plain averages.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,23 @@
 
 namespace chainfleet {
 
-// INVALID_ARGUMENT for a level outside (0, 1), more than limits::kMaxQuantiles of them, or any of a plan with classes.
+// INVALID_ARGUMENT: a level is outside (0, 1), there are more than limits::kMaxQuantiles, or the plan has classes.
 absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan);
 
-// Whether an answer of `num_rows` rows, each of `row_bytes`, fits into a message. INVALID_ARGUMENT, with the rows that
-// would do.
+// INVALID_ARGUMENT unless an answer of `num_rows` rows of `row_bytes` each fits into a message; the error has the
+// number of rows that would fit.
 absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes);
 
-// Bytes of all scores of a row and of so many quantiles, with the errors of both.
+// Bytes of all scores and `num_quantiles` quantiles of a row, with the errors of both.
 int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles);
 
-// Whether what single draws say of `num_rows` rows stays within limits::kMaxMemberBytes, and with the scores within a
-// message if the caller gets it (`replied`): then the bytes it takes. INVALID_ARGUMENT, with the rows that would do.
+// Returns the bytes of the single draws' outputs for `num_rows` rows. INVALID_ARGUMENT, with the number of rows that
+// would fit, if they exceed limits::kMaxMemberBytes or, with the scores, a message if the caller gets them (`replied`).
 absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied);
 
-// Whether the sums of `num_rows` rows, which an anytime call keeps by chain and kind between its waves, stay within
-// limits::kMaxShardResultBytes: then the bytes they take. INVALID_ARGUMENT, with the rows that would do. `num_parts`:
-// sums of a chain and kind.
+// Returns the bytes of the sums that an anytime call keeps by chain and kind between its waves, for `num_rows` rows.
+// INVALID_ARGUMENT, with the number of rows that would fit, above limits::kMaxShardResultBytes. `num_parts`: sums per
+// chain and kind.
 absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
                                        int64_t num_parts = 1);
 

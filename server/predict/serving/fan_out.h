@@ -1,5 +1,5 @@
-// One call's rows over the workers: cut into blocks, each block's chains into one shard per worker, a few blocks at a
-// time.
+// Distributes one call's rows to the workers: cut into blocks, each block's chains into one shard per worker, a few
+// blocks at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,37 +23,38 @@ struct RowBlock {
   int64_t num_rows = 0;
 };
 
-// Not thread-safe: lives in a call, whose strand runs every method and both callbacks.
+// Not thread-safe: part of a call, whose strand runs every method and all callbacks.
 class FanOut {
  public:
   struct Plan {
-    std::shared_ptr<const PinnedDraws> draws;  // null: all that are pinned
+    std::shared_ptr<const PinnedDraws> draws;  // null: all pinned draws
     std::vector<DrawKind> kinds;
     int64_t num_rows = 0;
-    std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // fills in inputs, or rows of a data set
-    bool needs_all = true;                                         // the first shard that fails ends it
-    bool members = false;                                          // also what each draw says
-    int64_t rows_per_block = 0;                                    // 0: as RowsPerBlock says
-    std::string trace_id = {};                                     // of its shards
-    PredictPriority priority = PredictPriority::kNormal;           // likewise, if they are a prediction's
-    absl::Duration deadline = absl::InfiniteDuration();            // monotonic: as ShardQueue::Submit takes it
+    std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // sets the inputs, or rows of a data set
+    bool needs_all = true;                                         // the first failed shard ends the call
+    bool members = false;                                          // also the outputs of each draw
+    int64_t rows_per_block = 0;                                    // 0: the result of RowsPerBlock
+    std::string trace_id = {};                                     // of the call's shards
+    PredictPriority priority = PredictPriority::kNormal;  // of the call's shards, unless they are an evaluation's
+    absl::Duration deadline = absl::InfiniteDuration();   // monotonic, for ShardQueue::Submit
   };
   struct Events {
-    // Once per block, in the order they finish; sums of (chain, kind) in any order. Unless needs_all, some are missing
-    // if a shard failed or Stop came first.
+    // Called once per block, in the order in which they finish, with sums of (chain, kind) in any order. Without
+    // needs_all some are missing if a shard failed or Stop came first.
     std::function<void(const RowBlock&, std::vector<PartialPrediction>)> block;
-    // Last of all: OK, the first shard's error, or what Stop was given.
+    // Called last: OK, the first shard's error, or the status given to Stop.
     std::function<void(const absl::Status&)> end;
-    // Before `block`, of shards that ask for flatness: that of their chains, in any order. May be empty else.
+    // Called before `block` for shards that request flatness, with that of their chains in any order. May be empty
+    // otherwise.
     std::function<void(std::vector<Flatness>)> flatness = nullptr;
   };
 
-  // The owner of this object is kept alive by the shards under way. Corrupt objects are told to `catalog`.
+  // Shards in flight keep the owner of this object alive. Corrupt objects are reported to `catalog`.
   FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, DrawCatalog* catalog, Plan plan, Events events);
 
-  // Begins blocks while there is room for them, or ends if all are done. Called once from outside, to start.
+  // Starts blocks while there is room for them, or ends if all are done. Called once from outside, to start.
   void Advance();
-  // Cancels the shards under way and ends; no effect after the end.
+  // Cancels the shards in flight and ends. No effect after the end.
   void Stop(const absl::Status& status);
 
  private:
@@ -82,10 +83,9 @@ class FanOut {
   bool ended_ = false;
 };
 
-// Rows of one block: inputs and the sums of a chain and kind stay below limits::kShardBytes, and a shard, which holds
-// up sampling on its worker, below limits::kShardForwardPasses. With members, of all draws, what they say of a block
-// stays below half of limits::kMaxShardResultBytes, or the block is one row. `num_parts`: how many sums there are of a
-// chain and kind.
+// Rows of one block. Inputs and the sums of a chain and kind stay below limits::kShardBytes, and a shard, which delays
+// sampling on its worker, below limits::kShardForwardPasses. With members, the outputs of all draws for a block stay
+// below half of limits::kMaxShardResultBytes, or the block is one row. `num_parts`: sums per chain and kind.
 int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members = false,
                      int64_t num_parts = 1);
 

@@ -1,4 +1,4 @@
-// How often each version of each model was asked for since the process started, and how long it took.
+// Counts the requests for each version of each model since the process started, and their durations.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 
 namespace chainfleet {
 
-// Of a batch: its requests' inputs put together, the workers' answer, that cut into the requests' rows.
+// Durations of a batch: joining its requests' inputs, the workers' answer, splitting the answer into the requests'
+// rows.
 struct ComputeTimes {
   absl::Duration input, infer, output;
 
   void Add(const ComputeTimes& other);
 };
 
-// One request's way through the batcher.
+// Durations of one request in the batcher.
 struct RequestTimes {
   absl::Duration total, queue;
   ComputeTimes compute;  // of its batch
@@ -34,15 +35,16 @@ struct InferenceCount {
   std::string model;  // job id
   int64_t version = 0;
   absl::Time last;
-  uint64_t rows = 0;        // of the requests that succeeded
-  uint64_t executions = 0;  // batches that did
+  uint64_t rows = 0;        // of successful requests
+  uint64_t executions = 0;  // successful batches
   uint64_t succeeded = 0, failed = 0;
   RequestTimes success;  // sums
   absl::Duration fail_time;
   std::map<int64_t, BatchCount> batches;  // by rows
 };
 
-// Thread-safe. Keeps the limits::kCountedVersions that were asked for last, and of each the kBatchSizes it saw most.
+// Keeps the limits::kCountedVersions most recently requested versions, and for each its kBatchSizes most frequent
+// sizes. Thread-safe.
 class InferenceStatistics {
  public:
   static constexpr size_t kBatchSizes = 1000;
@@ -50,13 +52,13 @@ class InferenceStatistics {
   void CountSuccess(const std::string& model, int64_t version, absl::Time now, int64_t rows, const RequestTimes& took);
   void CountFailure(const std::string& model, int64_t version, absl::Time now, absl::Duration took);
 
-  // A batch of so many rows, of one or more requests, that the workers answered.
+  // Counts a batch of `rows` rows, of one or more requests, that the workers answered.
   void CountBatch(const std::string& model, int64_t version, absl::Time now, int64_t rows, const ComputeTimes& took);
 
-  // A version that is deleted, or all of a model's if `version` is 0.
+  // Forgets a deleted version, or all versions of a model if `version` is 0.
   void Forget(const std::string& model, int64_t version);
 
-  // By model and version; all models if `model` is empty, all versions if `version` is 0.
+  // Sorted by model and version; all models if `model` is empty, all versions if `version` is 0.
   std::vector<InferenceCount> Of(const std::string& model, int64_t version) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which worker is asked first for which chains.
+// Assigns chains to preferred workers.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct ChainGroup {
   std::vector<ChainDraws> chains;
 };
 
-// One group per worker that gets chains, at most ceil(chains / workers) in each. Each chain goes, in order, to the
-// worker of highest hash(worker, chain) that has room (Thaler & Ravishankar, "Using name-based mappings to increase hit
-// rates", 1998; with bounded loads), so the same workers keep the same draws cached and a worker that comes or goes
-// moves few. Several entries of one chain, next to each other, count as one and stay together. Pure; without workers
-// all chains form one group.
+// One group per worker that gets chains, with at most ceil(chains / workers) chains each. Each chain goes, in order, to
+// the worker with the highest hash(worker, chain) that has room (Thaler & Ravishankar, "Using name-based mappings to
+// increase hit rates", 1998; with bounded loads). The same workers therefore cache the same draws, and a worker that
+// joins or leaves moves few. Adjacent entries of one chain count as one and stay together. Pure; without workers all
+// chains form one group.
 std::vector<ChainGroup> GroupChains(const std::vector<ChainDraws>& chains, const std::vector<std::string>& workers);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// What predictions tell whoever keeps figures about them (metrics are a matter of other folders).
+// The events that predictions report, for example to metrics, which live in other folders.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,26 @@
 
 namespace chainfleet {
 
-// Of one averaging over the workers: until its draws were known, until all shards were back less what the sums took,
-// and that.
+// Durations of one average over the workers. lookup: until its draws were known. workers: until all shards were back,
+// without `reduce`. reduce: adding the sums.
 struct AverageFigures {
   absl::Duration lookup, workers, reduce;
   int64_t draws = 0;  // averaged
 };
 
-// Called from many threads: thread-safe and quick, a few counters. This one listens to nothing.
+// Called from many threads. Implementations must be thread-safe and fast. This base class ignores every event.
 class PredictObserver {
  public:
   virtual ~PredictObserver() = default;
 
-  // A request was answered so long after it came; for so long it had waited for its batch.
+  // A request was answered `total` after its arrival; it waited for its batch for `queue`.
   virtual void OnRequest(absl::Duration /*total*/, absl::Duration /*queue*/) {}
-  // So many requests had so many rows in one pass over the draws.
+  // One pass over the draws served `requests` requests with `rows` rows.
   virtual void OnBatch(int64_t /*requests*/, int64_t /*rows*/) {}
   virtual void OnAverage(const AverageFigures&) {}
 };
 
-// For those who are given none.
+// Replaces a null observer.
 inline PredictObserver* ObserverOrNobody(PredictObserver* observer) {
   static PredictObserver nobody;
   return observer != nullptr ? observer : &nobody;

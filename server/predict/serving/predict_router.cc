@@ -21,7 +21,7 @@
 namespace chainfleet {
 namespace {
 
-// A plain call is one wave over all its draws, an anytime call several over ever older ones.
+// A plain call is one wave over all its draws. An anytime call is several waves over ever older draws.
 class PredictCall final : public PinnedCall<Prediction> {
  public:
   PredictCall(const Clock* clock, Executor* executor, DrawCatalog* catalog, ShardQueue* queue,
@@ -69,7 +69,7 @@ class PredictCall final : public PinnedCall<Prediction> {
     return absl::OkStatus();
   }
 
-  // What the call keeps until it ends, and others cannot have meanwhile.
+  // Reserves memory that the call keeps until it ends.
   absl::Status Hold(int64_t bytes) {
     if (held_.Add(bytes)) return absl::OkStatus();
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
@@ -85,7 +85,7 @@ class PredictCall final : public PinnedCall<Prediction> {
 
   void BeginNextWave() {
     wave_began_ = clock_->Monotonic();
-    // Below min_draws there is nothing to lose: the deadline itself ends the call.
+    // Below min_draws there is no answer to protect: the deadline itself ends the call.
     enough_ = !first_wave() && NumDraws(DrawsOfWave(draws().chains, 0, pace_->done())) >= query_.min_draws;
     wave_size_ = pace_->Next(enough_ ? end_ - wave_began_ : absl::InfiniteDuration());
     if (wave_size_ == 0) return Answer(absl::OkStatus());
@@ -95,8 +95,8 @@ class PredictCall final : public PinnedCall<Prediction> {
     BeginWave(std::move(some));
   }
 
-  // Over `some` draws, or all (null). Only what the first wave lacks is made up for by min_draws: a further one counts
-  // whole or not at all.
+  // Runs a wave over `some` draws, or all (null). min_draws permits missing draws only in the first wave: a later wave
+  // counts completely or not at all.
   void BeginWave(std::shared_ptr<PinnedDraws> some) {
     if (!runs_.empty()) some->chains = CutIntoParts(some->chains.front(), runs_);
     FanOut::Plan plan;
@@ -108,9 +108,9 @@ class PredictCall final : public PinnedCall<Prediction> {
     plan.members = needs_members();
     plan.trace_id = query_.trace_id;
     plan.priority = query_.priority;
-    // A further wave is meant to last for much of what is left, and is only dropped if it does not end.
+    // A later wave is planned to use much of the time that is left, and is only dropped if it does not end.
     plan.deadline = enough_ ? absl::InfiniteDuration() : std::min(end_, began_ + query_.hoped_within);
-    // The same blocks in every wave, whose sums are added.
+    // Use the same blocks in every wave, because their sums are added.
     plan.rows_per_block =
         RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members, std::max<int64_t>(num_parts_, 1));
     FanOutRows(std::move(plan), {[this](const RowBlock& rows, std::vector<PartialPrediction> partials) {
@@ -131,10 +131,10 @@ class PredictCall final : public PinnedCall<Prediction> {
     return slice;
   }
 
-  // Of a block of rows.
+  // Sums of one block of rows.
   struct BlockSums {
     std::vector<PartialPrediction> whole;  // by chain and kind
-    std::vector<PartialPrediction> parts;  // of the only chain, the newest first, if its errors are asked for
+    std::vector<PartialPrediction> parts;  // of the only chain, newest first, if its errors are requested
   };
 
   void OnBlock(const RowBlock& rows, std::vector<PartialPrediction> partials) {
@@ -181,13 +181,13 @@ class PredictCall final : public PinnedCall<Prediction> {
     }
     if (!status.ok()) return Answer(status);
     pace_->Took(wave_size_, clock_->Monotonic() - wave_began_);
-    // Not from within an event of the fan-out that the next one replaces.
+    // The next fan-out replaces this one, so do not start it from within its event.
     strand().Schedule([self = std::static_pointer_cast<PredictCall>(shared_from_this())] {
       if (!self->finished()) self->BeginNextWave();
     });
   }
 
-  // Between two waves the draws so far are an answer.
+  // Between two waves the draws so far give an answer.
   void OnStopped(const absl::Status& status) override {
     if (sums_.empty()) return PinnedCall::OnStopped(status);
     Answer(status);
@@ -221,7 +221,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   const Clock* const clock_;
   PredictObserver* const observer_;
   const absl::Duration began_;       // monotonic
-  absl::Duration pinned_, reduced_;  // monotonic; spent on sums
+  absl::Duration pinned_, reduced_;  // monotonic; time spent on sums
   const size_t num_workers_;
   const PredictQuery query_;
   const std::shared_ptr<const InputTensor> inputs_;
@@ -229,14 +229,14 @@ class PredictCall final : public PinnedCall<Prediction> {
   const absl::Duration end_;  // monotonic
   std::vector<DrawKind> kinds_;
   std::map<int64_t, Prediction> blocks_;  // by first row
-  // Of a call for the errors of one chain, which is summed in parts: of all its draws, and what BeginWave cuts by.
+  // For the errors of a single chain, which is summed in parts: the number of parts, and the cuts of a wave.
   int64_t num_parts_ = 0;
   std::vector<int64_t> runs_;
-  // Of an anytime call: of the waves that are done, of the one that is under way.
+  // For an anytime call: sums of finished waves, and of the running wave.
   std::optional<WavePace> pace_;
   std::map<int64_t, BlockSums> sums_, wave_;  // by first row
   int64_t wave_size_ = 0;
-  bool enough_ = false;  // there is an answer already
+  bool enough_ = false;  // there are enough draws for an answer
   absl::Duration wave_began_;
 };
 

@@ -1,4 +1,4 @@
-// The way from the router to the workers that have an open ServeShards stream. gRPC in production, in-process in tests.
+// Sends shards to workers with an open ServeShards stream: gRPC in production, in-process in tests.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ class ShardPort {
  public:
   virtual ~ShardPort() = default;
 
-  // By id.
+  // Sorted by id.
   virtual std::vector<ServingWorker> Workers() = 0;
 
-  // Sends one shard. `done` runs exactly once: the result, the worker's error, or UNAVAILABLE when its stream ends
-  // first. request.shard_id is chosen by the caller, unique per process.
+  // Sends one shard. `done` runs exactly once: the result, the worker's error, or UNAVAILABLE if its stream ends first.
+  // The caller chooses request.shard_id, unique in the process.
   virtual void Send(const std::string& worker, const ShardRequest& request,
                     std::function<void(absl::StatusOr<ShardResult>)> done) = 0;
 
-  // Tells the worker to drop the shard; `done` still runs, with CANCELLED, unless it ran already.
+  // Tells the worker to drop the shard; `done` still runs, with CANCELLED, unless it has run already.
   virtual void Cancel(const std::string& worker, uint64_t shard_id) = 0;
 };
 

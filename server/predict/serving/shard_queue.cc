@@ -17,14 +17,13 @@
 namespace chainfleet {
 namespace {
 
-// The worker is away or full, or could not fetch what it needs: another may do better, and it may itself, later.
+// The worker is away or full, or could not fetch its inputs: another worker may succeed, or the same one later.
 bool IsLost(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsCancelled(status) || absl::IsAborted(status) || absl::IsNotFound(status);
 }
 
-// What a worker says of itself, of objects and of devices is nothing to whoever asked for a prediction: it is in the
-// log.
+// Do not show worker, object or device details to the caller. They are in the log.
 absl::Status NoWorkerCould(const absl::Status& last) {
   if (absl::IsResourceExhausted(last)) {
     return WithReason(absl::ResourceExhaustedError("every worker that was asked is full: retry with backoff"),
@@ -36,7 +35,7 @@ absl::Status NoWorkerCould(const absl::Status& last) {
       absl::IsUnavailable(last) ? ReasonOf(last) : "");
 }
 
-// One that must wait for workers: predictions before evaluations, then by urgency, then the oldest first.
+// The order of waiting shards: predictions before evaluations, then by urgency, then oldest first.
 struct Place {
   bool evaluation = false;
   PredictPriority priority = PredictPriority::kHigh;
@@ -45,7 +44,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// The worker is at fault: its answer does not fit the question, or its device or program is broken.
+// The worker is at fault: its answer does not fit the request, or its device or program is broken.
 bool IsFault(const absl::Status& status) { return !absl::IsInvalidArgument(status) && !IsLost(status); }
 
 absl::Status OnlyFaults(const absl::Status& last) {
@@ -63,14 +62,14 @@ absl::Status NoServingWorker() {
                     "NO_SERVING_WORKER");
 }
 
-// Everything but the ticket counter is touched on the strand alone.
+// Only the strand touches the state, except the ticket counter.
 struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   State(const Clock* c, Executor* executor, ShardPort* p) : clock(c), strand(executor), port(p) {}
 
   struct Attempt {
     uint64_t id = 0;
     std::string worker;
-    absl::Duration patience;   // after which the worker is slow
+    absl::Duration patience;   // time after which the worker is slow
     absl::Duration look_next;  // monotonic
     bool late = false;
   };
@@ -80,11 +79,11 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     absl::Duration deadline;  // monotonic
     PredictPriority priority;
     Done done;
-    std::set<std::string> lost_by = {};   // workers of this round; when all have lost it the next round begins
-    std::set<std::string> not_to = {};    // workers that were at fault: of every round
-    absl::Status fault = {};              // the last one's
-    int attempts = 0;                     // but those beside a slow one
-    std::vector<Attempt> under_way = {};  // none while it waits; two while a worker is slow with it
+    std::set<std::string> lost_by = {};   // workers that lost it in this round; the next round begins when all have
+    std::set<std::string> not_to = {};    // workers that were at fault, in any round
+    absl::Status fault = {};              // of the last of them
+    int attempts = 0;                     // without second attempts for a slow worker
+    std::vector<Attempt> under_way = {};  // empty while it waits; two while a worker is slow with it
 
     bool evaluation() const { return request.rows.has_value(); }
   };
@@ -95,11 +94,11 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::atomic<uint64_t> next_id = 1;  // of tickets and of attempts
   std::map<uint64_t, Shard> shards;   // by ticket
   std::set<Place> waiting;
-  std::map<std::string, int> evaluations;             // attempts under way, by worker
-  std::map<std::string, int> late;                    // late attempts under way, by worker
-  std::map<std::string, absl::Duration> slow_until;   // monotonic; of workers whose late attempts were cancelled
-  std::map<std::string, absl::Duration> doubted;      // monotonic: until when; of workers that were at fault
-  absl::Duration looking = absl::InfiniteDuration();  // when a timer looks for late ones
+  std::map<std::string, int> evaluations;             // attempts in flight, by worker
+  std::map<std::string, int> late;                    // late attempts in flight, by worker
+  std::map<std::string, absl::Duration> slow_until;   // monotonic; workers whose late attempts were cancelled
+  std::map<std::string, absl::Duration> doubted;      // monotonic end of doubt; workers that were at fault
+  absl::Duration looking = absl::InfiniteDuration();  // when the timer checks for late attempts
 
   void Add(uint64_t ticket, Shard shard) {
     if (!shard.evaluation() && NumWaitingPredictions() >= limits::kMaxWaitingShards) {
@@ -123,7 +122,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     return static_cast<size_t>(std::distance(waiting.begin(), waiting.lower_bound(Place{.evaluation = true})));
   }
 
-  // Of a worker's places one is not for evaluations, and one not for predictions while evaluations wait.
+  // One of a worker's places is not for evaluations, and one is not for predictions while evaluations wait.
   bool HasRoom(const Shard& shard, const ServingWorker& worker) const {
     const auto it = evaluations.find(worker.id);
     const int there = it == evaluations.end() ? 0 : it->second;
@@ -172,7 +171,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     return late.contains(worker) || slow_until.contains(worker) || doubted.contains(worker);
   }
 
-  // Null while no worker that may have it has room. Slow and doubted workers get it if there are no others.
+  // Null while no permitted worker has room. Slow and doubted workers are used if there are no others.
   ServingWorker* Choose(Shard* shard, std::vector<ServingWorker>* workers) {
     const auto lost = [&](const ServingWorker& w) { return shard->lost_by.contains(w.id); };
     if (std::all_of(workers->begin(), workers->end(), lost)) shard->lost_by = shard->not_to;
@@ -211,7 +210,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     attempt->look_next = now + attempt->patience;
   }
 
-  // `worker` has answered attempt `id`, behind which others stood.
+  // `worker` has answered attempt `id`: restarts the timers of attempts queued behind it.
   void RenewPatience(const std::string& worker, uint64_t id) {
     for (auto& [ticket, shard] : shards) {
       for (Attempt& attempt : shard.under_way) {
@@ -221,19 +220,19 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     }
   }
 
-  // One timer for all shards: those that are answered in time leave none behind.
+  // One timer for all shards: shards that are answered in time leave none behind.
   void LookAt(absl::Duration time) {
     if (time >= looking) return;
     looking = time;
     strand.ScheduleAfter(time - clock->Monotonic(), [weak = weak_from_this(), time] {
       const auto state = weak.lock();
-      if (state == nullptr || state->looking != time) return;  // an earlier one was set after it
+      if (state == nullptr || state->looking != time) return;  // an earlier timer was set after this one
       state->looking = absl::InfiniteDuration();
       state->Look();
     });
   }
 
-  // Again after as long for what is late: workers may have come meanwhile.
+  // Looks at late shards again after the same time, because workers may have joined.
   void Look() {
     const absl::Duration now = clock->Monotonic();
     absl::Duration next = absl::InfiniteDuration();
@@ -250,7 +249,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Pump();
   }
 
-  // To the least loaded worker with room that is not avoided itself, if there is one: the first answer wins.
+  // Sends a second attempt to the least loaded worker with room that is not avoided, if any. The first answer wins.
   void SendBeside(uint64_t ticket, Shard* shard, std::vector<ServingWorker>* workers) {
     if (shard->not_to.size() >= limits::kShardAttempts) return;
     ServingWorker* best = nullptr;
@@ -264,7 +263,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Send(ticket, shard, best->id);
   }
 
-  // Of an attempt that is over.
+  // Removes an attempt that is over.
   void Forget(const Shard& shard, const Attempt& attempt) {
     if (shard.evaluation() && --evaluations[attempt.worker] == 0) evaluations.erase(attempt.worker);
     if (attempt.late && --late[attempt.worker] == 0) late.erase(attempt.worker);
@@ -302,7 +301,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Finish(ticket, fault ? OnlyFaults(status) : NoWorkerCould(status));
   }
 
-  // It never gets the shard again, and for a while no other one that somebody else can take.
+  // The worker never gets the shard again, and for a while no other shard that another worker can take.
   void Doubt(Shard* shard, const std::string& worker, const absl::Status& status) {
     Tell(*shard, worker, status);
     shard->not_to.insert(worker);
@@ -310,7 +309,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     doubted[worker] = clock->Monotonic() + kDoubtedFor;
   }
 
-  // The caller is told what happened, the operator where.
+  // The caller gets the error, the operator's log also the worker.
   static void Tell(const Shard& shard, const std::string& worker, const absl::Status& status) {
     Log(LogLevel::kWarning, "a worker failed a shard of a prediction",
         {{"request", shard.request.trace_id},
@@ -320,7 +319,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
          {"error", status.ToString()}});
   }
 
-  // At once if another worker is there or none may have it, after a pause if it must be one that has lost it before.
+  // Retries at once if another worker is there or none may have the shard; after a pause if all workers have lost it.
   void Retry(uint64_t ticket, Shard* shard) {
     const std::vector<ServingWorker> workers = port->Workers();
     const auto lost = [&](const auto& w) { return shard->lost_by.contains(w.id); };
@@ -351,7 +350,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Drop(node.mapped());
   }
 
-  // What is under way of it is not wanted any more.
+  // Ends the attempts in flight of a shard that is no longer needed.
   void Drop(const Shard& shard) {
     for (const Attempt& attempt : shard.under_way) {
       if (attempt.late) slow_until[attempt.worker] = clock->Monotonic() + std::min(10 * attempt.patience, kSlowFor);

@@ -1,5 +1,5 @@
-// The shards of all calls on their way to workers: predictions before evaluations, bounded in flight per worker, a lost
-// one sent elsewhere, a slow one a second time.
+// Sends the shards of all calls to workers: predictions before evaluations, with a bound in flight per worker. A lost
+// shard goes to another worker, a slow one also to a second worker.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,24 @@ namespace chainfleet {
 // UNAVAILABLE / NO_SERVING_WORKER.
 absl::Status NoServingWorker();
 
-// Thread-safe. The caller cancels what it no longer waits for.
+// Thread-safe. Callers cancel shards that they no longer need.
 //
-// Shards that wait for room at a worker: those of predictions go before those of evaluations (of rows of a data set),
-// predictions by their priority, then the oldest first. A worker has limits::kMaxShardsInFlightPerWorker places. One is
-// not for evaluations: a prediction that comes finds it free. One is not for predictions while evaluations wait: these
-// never starve. Bounded are the predictions that wait, by limits::kMaxWaitingShards; evaluations are by how many of
-// them run.
+// Order of shards that wait for room at a worker: predictions before evaluations (rows of a data set), predictions by
+// priority, then oldest first. A worker has limits::kMaxShardsInFlightPerWorker places. One of them is not for
+// evaluations, so that a new prediction finds it free. One is not for predictions while evaluations wait, so that these
+// never starve. Waiting predictions are bounded by limits::kMaxWaitingShards, evaluations by the number that run.
 //
-// A worker that has a shard for longer than a third of the time that was left, within the two bounds, is slow until
-// it answers. What stands before a shard at a worker is not the worker's slowness: the shard's time begins anew, with a
-// third of what is left then, when the worker answers one that it got earlier, and an evaluation's, which lets
-// predictions go first, when it answers any. A slow worker gets no other one while there are workers that are not, and
-// the shard goes to a second worker that has room for it after those that wait. The first answer counts, which of the
-// two it is changes nothing but rounding; the other attempt is cancelled. A worker that was slow with an attempt that
-// was cancelled is tried again after ten times as long as it was waited for, at most kSlowFor.
+// A worker is slow if it has a shard for longer than a third of the time that was left, within the two bounds, until it
+// answers. Time that a shard spends queued behind earlier shards does not count as slowness. Its timer restarts, with a
+// third of the time then left, when the worker answers an earlier shard; an evaluation's timer, because it lets
+// predictions go first, when the worker answers any. A slow worker gets no other shard while there are workers that are
+// not slow, and a second worker that has room after the waiting shards gets the shard, too. The first answer counts;
+// either answer is the same up to rounding, and the other attempt is cancelled. A worker whose slow attempt was
+// cancelled is used again after ten times its timer, at most kSlowFor.
 //
-// A worker whose answer CheckShardResult refuses, or is none, or whose device or program fails, has lost the shard:
-// another one gets it at once, this one never again, and no other shard for kDoubtedFor while there are workers that
-// can take it.
+// A worker has lost the shard if CheckShardResult rejects its answer, if it gives none, or if its device or program
+// fails. Another worker gets the shard at once. This worker never gets it again, and gets no other shard for
+// kDoubtedFor while other workers can take it.
 class ShardQueue {
  public:
   static constexpr absl::Duration kSlowShard = absl::Seconds(30);
@@ -46,26 +45,26 @@ class ShardQueue {
   static constexpr absl::Duration kSlowFor = absl::Minutes(1);
   static constexpr absl::Duration kDoubtedFor = absl::Minutes(1);
 
-  // Runs at most once, on the executor, one at a time over all shards: hand real work over. UNAVAILABLE /
-  // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL; after limits::kShardAttempts tries UNAVAILABLE or
+  // Runs at most once, on the executor, one at a time over all shards, so it must hand long work over. UNAVAILABLE /
+  // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL. After limits::kShardAttempts attempts: UNAVAILABLE or
   // RESOURCE_EXHAUSTED if the last worker was away, full or could not read its draws; INTERNAL / BAD_SHARD_RESULT or
-  // WORKER_FAILED, which comes before if all workers there are were at fault. What a worker says of the request
-  // (INVALID_ARGUMENT) is final and passed on; all else that workers say goes to the log alone.
+  // WORKER_FAILED, earlier if all workers were at fault. A worker's INVALID_ARGUMENT is final and passed on; its other
+  // errors go only to the log.
   using Done = std::function<void(absl::StatusOr<ShardResult>)>;
 
-  // What it is given outlives the queue.
+  // The arguments outlive the queue.
   ShardQueue(const Clock* clock, Executor* executor, ShardPort* port);
 
-  // `preferred` takes the shard if it has room, else the worker with the fewest in flight among those that have not
-  // lost it yet. request.shard_id is chosen here, anew for each attempt. `deadline`: on the monotonic clock; says when
-  // a worker is slow with it, and ends nothing. `priority` is nothing to an evaluation. Returns a ticket for Cancel.
+  // `preferred` takes the shard if it has room, else the worker with the fewest shards in flight that has not lost it
+  // yet. The queue chooses a new request.shard_id for each attempt. `deadline` (monotonic) decides when a worker is
+  // slow, and ends nothing. Evaluations ignore `priority`. Returns a ticket for Cancel.
   uint64_t Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline, PredictPriority priority,
                   Done done);
 
-  // `done` runs no more, unless it is running now. No effect on a shard that is done.
+  // `done` does not run any more, unless it is running now. No effect on a finished shard.
   void Cancel(uint64_t ticket);
 
-  // Of the serving workers, by id.
+  // Ids of the serving workers, sorted.
   std::vector<std::string> WorkerIds() const;
 
  private:

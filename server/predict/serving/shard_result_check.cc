@@ -35,7 +35,7 @@ bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
          p.sum_wc.size() == held && MembersFit(p, request.members);
 }
 
-// One for each chain asked for, in place of sums.
+// Requires one flatness for each requested chain, instead of sums.
 absl::Status CheckFlatness(const ShardRequest& request, const ShardResult& result) {
   std::set<ChainId> missing;
   for (const ChainDraws& chain : request.chains) missing.insert(chain.chain);
@@ -75,7 +75,7 @@ absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& re
     if (entries == draws_of.end() || std::ranges::count(request.kinds, p.kind) == 0 || at >= entries->second.size()) {
       return BadShardResult(name + " was not asked for, or came twice");
     }
-    // Of an entry whose draws are all corrupt there is no sum: those that follow move up.
+    // An entry whose draws are all corrupt has no sum: the following sums move up.
     const int64_t asked = may_lack ? std::ranges::max(entries->second) : entries->second[at];
     if (p.num_draws < 0 || p.num_draws > asked || (p.num_draws < asked && !may_lack)) {
       return BadShardResult(absl::StrCat(name, " has ", p.num_draws, " draws instead of ", asked));

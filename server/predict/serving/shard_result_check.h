@@ -1,4 +1,4 @@
-// What a worker sends home is input: checked before it is added up.
+// Checks a worker's shard result, which is untrusted input, before it is added.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace chainfleet {
 
-// The rows `request` asks for.
+// The number of rows in `request`.
 int64_t NumRows(const ShardRequest& request);
 
-// INTERNAL / BAD_SHARD_RESULT, naming no worker: "a worker's result " and `what` is wrong with it.
+// INTERNAL / BAD_SHARD_RESULT without the worker's name: "a worker's result " followed by `what`.
 absl::Status BadShardResult(const std::string& what);
 
-// Of flatness: one for each chain, in place of sums. Else OK if `result` has, for each (chain, kind) asked for, exactly
-// one partial whose arrays fit the request; only a result that names corrupt objects may lack some, or have fewer draws
-// than asked. BadShardResult else.
+// For flatness: OK if there is one for each chain, instead of sums. Otherwise OK if `result` has, for each requested
+// (chain, kind), exactly one partial whose arrays fit the request. Only a result that names corrupt objects may lack
+// some, or have fewer draws than requested. Else BadShardResult.
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result);
 
 }  // namespace chainfleet

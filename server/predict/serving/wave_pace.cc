@@ -6,7 +6,7 @@
 namespace chainfleet {
 
 int64_t WavePace::Next(absl::Duration left) const {
-  const int64_t run = done_ + 1;  // after whole runs, whose lengths add up to 2^k - 1
+  const int64_t run = done_ + 1;  // after whole runs, whose lengths sum to 2^k - 1
   if (done_ >= longest_ || !std::has_single_bit(static_cast<uint64_t>(run))) return 0;
   const int64_t whole = std::min(run, longest_ - done_);
   if (done_ == 0 || per_draw_ <= absl::ZeroDuration()) return whole;

@@ -20,7 +20,7 @@ struct ProgressUpload {
   // Until it is encoded, resume_point.inline_bytes holds the whole state, however large, and there is no segment.
   ProgressCommit commit;
   std::vector<Draw> draws;  // of one segment; empty: the resume point alone
-  // Of an encoded one; the objects are put first, then the commit that names them.
+  // Set when it is encoded. The objects are put first, then the commit that names them.
   std::shared_ptr<const std::string> segment_bytes;  // of commit.segment->object; null without a segment
   std::shared_ptr<const std::string> resume_bytes;   // of commit.resume_point.object; null when inline
 

@@ -25,7 +25,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int kCurvePoints = 24;
-constexpr size_t kMostTraces = 8;                            // quantities, the first of them
+constexpr size_t kMostTraces = 8;                            // the first quantities
 constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // of one call for rows
 
 struct ReportOptions {
@@ -36,7 +36,7 @@ struct ReportOptions {
 
 absl::Status Usage(const std::string& message) { return WithReason(absl::InvalidArgumentError(message), kUsageReason); }
 
-// What -o of the other verbs takes, and what it means here is a file.
+// Refuses the values of other verbs' -o: here -o names a file.
 absl::Status CheckOutput(const std::string& output) {
   static const std::set<std::string> formats = {"table", "json", "jsonl", "yaml", "name"};
   if (!formats.contains(output)) return absl::OkStatus();
@@ -46,7 +46,7 @@ absl::Status CheckOutput(const std::string& output) {
                    output, "` prints the scores (a file of this name is ./", output, ")"));
 }
 
-// Its number; 0 without a sweep.
+// The number of the point; 0 without a sweep.
 absl::StatusOr<int32_t> PointAsked(const v1::Job& job, const std::string& point) {
   CHAINFLEET_ASSIGN_OR_RETURN(const JobSpec spec, FromProto(job.spec()));
   auto found = FindPoint(spec.sweep, point);
@@ -56,7 +56,7 @@ absl::StatusOr<int32_t> PointAsked(const v1::Job& job, const std::string& point)
 
 void Note(const std::string& text) { std::cerr << "report: " << text << "\n"; }
 
-// One that has its evaluation.
+// Finds an evaluation that has its result.
 absl::StatusOr<v1::EvaluationOperation> StoredEvaluation(Client* client, const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation operation, client->GetEvaluation(id));
   if (operation.has_evaluation()) return operation;
@@ -68,11 +68,11 @@ absl::StatusOr<v1::EvaluationOperation> StoredEvaluation(Client* client, const s
                        : ": choose another, or make one with --dataset"));
 }
 
-// The newest that succeeded, of this point; nothing if there is none.
+// The newest successful evaluation of this point; nullopt if there is none.
 absl::StatusOr<std::optional<v1::EvaluationOperation>> NewestEvaluation(Client* client, const v1::Job& job,
                                                                         int32_t point) {
   const auto operations = client->ListEvaluations(job.id());
-  if (absl::IsUnimplemented(operations.status())) return std::nullopt;  // a server of before
+  if (absl::IsUnimplemented(operations.status())) return std::nullopt;  // an older server
   CHAINFLEET_RETURN_IF_ERROR(operations.status());
   for (const v1::EvaluationOperation& operation : *operations) {
     if (operation.state() != v1::EvaluationOperation::SUCCEEDED) continue;
@@ -99,8 +99,7 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   request.mutable_corruptions()->Add(options.corruptions.begin(), options.corruptions.end());
   request.set_flatness(options.flatness);
   const v1::Dataset* scored = Find(datasets, options.dataset);
-  if (scored != nullptr && scored->num_classes() > 0)
-    request.set_curve_points(kCurvePoints);  // its scores are of labels
+  if (scored != nullptr && scored->num_classes() > 0) request.set_curve_points(kCurvePoints);  // scores of labels only
   LiveText text(stderr);
   auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
     text.Show(absl::StrCat("evaluating: ", progress.rows_done(), " of ", progress.rows_total(), " rows"));
@@ -109,7 +108,7 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   return evaluation;
 }
 
-// Returns when it was asked for if it is a stored one, else the end of time.
+// Returns the time of the request for a stored evaluation, else the end of time.
 absl::StatusOr<absl::Time> FillEvaluation(Client* client, const ReportOptions& options,
                                           const std::vector<v1::Dataset>& datasets, ReportContents* contents) {
   std::optional<v1::EvaluationOperation> stored;
@@ -154,7 +153,7 @@ absl::Status FillTraces(Client* client, ReportContents* contents) {
   return absl::OkStatus();
 }
 
-// In calls of a size that one message carries.
+// Reads rows in calls that fit one message.
 absl::StatusOr<v1::DatasetRowValues> ReadRows(Client* client, const v1::Dataset& dataset,
                                               const std::vector<int64_t>& rows) {
   int64_t row_bytes = dataset.input_type() == v1::UINT8 ? 1 : 4;
@@ -174,8 +173,8 @@ absl::StatusOr<v1::DatasetRowValues> ReadRows(Client* client, const v1::Dataset&
   return all;
 }
 
-// Pictures of what was evaluated, and the number of classes. The page does without a data set that is gone, or that has
-// been put since the evaluation was asked for: then another one had its name.
+// Adds pictures of evaluated rows, and the number of classes. Leaves out a data set that was deleted, or that was
+// created after the evaluation was requested: another data set had its name then.
 void FillFromDatasets(Client* client, const std::vector<v1::Dataset>& datasets, absl::Time asked,
                       ReportContents* contents) {
   if (const v1::Dataset* trained_on = Find(datasets, contents->job.spec().dataset().name())) {
@@ -209,7 +208,7 @@ absl::Status Write(const std::string& output, const std::string& html) {
   return absl::OkStatus();
 }
 
-// Also of an alias, by the job whose version it names.
+// Also accepts an alias, and returns the job whose version it names.
 absl::StatusOr<v1::Job> JobNamed(Client* client, const std::string& name) {
   absl::StatusOr<v1::Job> job = client->GetJob(name);
   if (!absl::IsNotFound(job.status())) return job;

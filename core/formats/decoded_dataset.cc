@@ -61,6 +61,7 @@ int64_t RowSize(const std::vector<int64_t>& shape) {
 }
 
 absl::Status SetLabels(const NamedArray& labels, DecodedDataset* data) {
+  auto& values = data->targets.emplace<std::vector<int32_t>>();
   for (int64_t i = 0; i < data->num_rows; ++i) {
     const double label = NumberAt(labels.array, i);
     if (!(label >= 0 && label <= kMaxLabel) || label != std::floor(label)) {
@@ -68,17 +69,18 @@ absl::Status SetLabels(const NamedArray& labels, DecodedDataset* data) {
                                                      " is not a whole number from 0 to ", kMaxLabel,
                                                      "; numbers to predict are put with --target-type float32"));
     }
-    data->labels.push_back(static_cast<int32_t>(label));
+    values.push_back(static_cast<int32_t>(label));
     data->num_classes = std::max(data->num_classes, static_cast<int64_t>(label) + 1);
   }
   return absl::OkStatus();
 }
 
-absl::Status SetTargets(const NamedArray& targets, DecodedDataset* data) {
+absl::Status SetNumbers(const NamedArray& targets, DecodedDataset* data) {
+  auto& values = data->targets.emplace<std::vector<float>>();
   for (int64_t i = 0; i < data->num_rows; ++i) {
     const double target = NumberAt(targets.array, i);
-    data->targets.push_back(static_cast<float>(target));
-    if (!std::isfinite(data->targets.back())) {
+    values.push_back(static_cast<float>(target));
+    if (!std::isfinite(values.back())) {
       return absl::InvalidArgumentError(
           absl::StrCat(targets.file, ": target ", target, " of ", targets.At(i), " is no finite float32"));
     }
@@ -148,7 +150,7 @@ absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels,
   if (data.input_shape.size() == 3 || features) data.channels = data.input_shape[0];
   CHAINFLEET_RETURN_IF_ERROR(CheckChannels(inputs.file, data.channels));
   CHAINFLEET_RETURN_IF_ERROR(admit(data.num_rows * static_cast<int64_t>(sizeof(float))));
-  CHAINFLEET_RETURN_IF_ERROR(float32_targets ? SetTargets(labels, &data) : SetLabels(labels, &data));
+  CHAINFLEET_RETURN_IF_ERROR(float32_targets ? SetNumbers(labels, &data) : SetLabels(labels, &data));
   CHAINFLEET_RETURN_IF_ERROR(SetInputs(std::move(inputs), admit, &data));
   return data;
 }
@@ -231,7 +233,7 @@ absl::StatusOr<DecodedDataset> DecodeCifar(const std::vector<UploadedFile>& file
   data.num_rows = static_cast<int64_t>(images.labels.size());
   data.num_classes = images.num_classes;
   data.inputs = std::move(images.pixels);
-  data.labels = std::move(images.labels);
+  data.targets = std::move(images.labels);
   return data;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/status.h"
@@ -30,10 +31,9 @@ struct DecodedDataset {
   std::vector<int64_t> input_shape;  // {1, 28, 28}, {3, 32, 32}, {13}
   int64_t channels = 1;              // parts of an input with a scale of their own: colours; features, as columns
   int64_t num_rows = 0;
-  int64_t num_classes = 0;      // of the labels: the largest + 1, or the format's own
-  std::string inputs;           // [num_rows, input_shape...], row-major
-  std::vector<int32_t> labels;  // [num_rows], or
-  std::vector<float> targets;   // [num_rows]
+  int64_t num_classes = 0;                                         // of labels: the largest + 1, or the format's own
+  std::string inputs;                                              // [num_rows, input_shape...], row-major
+  std::variant<std::vector<int32_t>, std::vector<float>> targets;  // [num_rows] labels or numbers
 };
 
 // INVALID_ARGUMENT says which file, what is wrong, and what was wanted: unreadable content, a size of 0, counts that

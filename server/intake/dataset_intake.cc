@@ -63,11 +63,21 @@ Normalisation Measure(const DecodedDataset& data) {
   return normalisation;
 }
 
-TargetUnits MeasureTargets(const std::vector<float>& targets) {
-  if (targets.empty()) return {};
+TargetUnits Measure(const std::vector<int32_t>&) { return {}; }
+
+TargetUnits Measure(const std::vector<float>& targets) {
   Moments moments;
   for (const float target : targets) moments.Add(target);
   return {moments.mean(), moments.stddev()};
+}
+
+TensorView TensorOf(const std::vector<int32_t>& labels, int64_t first_row, int64_t num_rows) {
+  return {"labels", TensorType::kInt32, {num_rows}, reinterpret_cast<const char*>(&labels[first_row]), num_rows * 4};
+}
+
+TensorView TensorOf(const std::vector<float>& targets, int64_t first_row, int64_t num_rows) {
+  return {
+      "targets", TensorType::kFloat32, {num_rows}, reinterpret_cast<const char*>(&targets[first_row]), num_rows * 4};
 }
 
 std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t first_row, int64_t num_rows) {
@@ -77,16 +87,7 @@ std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t firs
   return WriteSafetensors(
       {{"inputs", type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32, std::move(shape),
         data.inputs.data() + first_row * row_bytes, num_rows * row_bytes},
-       data.targets.empty() ? TensorView{"labels",
-                                         TensorType::kInt32,
-                                         {num_rows},
-                                         reinterpret_cast<const char*>(data.labels.data() + first_row),
-                                         num_rows * 4}
-                            : TensorView{"targets",
-                                         TensorType::kFloat32,
-                                         {num_rows},
-                                         reinterpret_cast<const char*>(data.targets.data() + first_row),
-                                         num_rows * 4}},
+       std::visit([&](const auto& targets) { return TensorOf(targets, first_row, num_rows); }, data.targets)},
       {});
 }
 
@@ -197,10 +198,11 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
              .input_type = data.is_uint8 ? InputType::kUint8 : InputType::kFloat32,
              .input_shape = data.input_shape,
              .num_rows = data.num_rows,
-             .target_type = data.targets.empty() ? TargetType::kLabels : TargetType::kFloat32,
+             .target_type =
+                 std::holds_alternative<std::vector<float>>(data.targets) ? TargetType::kFloat32 : TargetType::kLabels,
              .num_classes = data.num_classes,
              .normalisation = Measure(data),
-             .target_units = MeasureTargets(data.targets)};
+             .target_units = std::visit([](const auto& targets) { return Measure(targets); }, data.targets)};
   const int64_t row_bytes =
       ValuesPerRow(dataset.input_shape) * ItemBytes(dataset.input_type) + static_cast<int64_t>(sizeof(int32_t));
   const int64_t rows_per_shard = std::max<int64_t>(1, limits::kDatasetShardBytes / row_bytes);

@@ -46,10 +46,15 @@ void CheckAccepted(const DecodedDataset& data, bool float32_targets) {
   Require(data.is_uint8 || AllFinite(data.inputs.data(), data.inputs.size()), "inputs are finite");
   Require(data.channels >= 1 && data.input_shape.front() % data.channels == 0, "channels are parts of an input");
   const auto rows = static_cast<size_t>(data.num_rows);
-  Require(data.labels.size() == (float32_targets ? 0 : rows), "a label for each row");
-  Require(data.targets.size() == (float32_targets ? rows : 0), "or a target");
-  for (const int32_t label : data.labels) Require(label >= 0 && label < data.num_classes, "a label is a class");
-  for (const float target : data.targets) Require(std::isfinite(target), "targets are finite");
+  if (float32_targets) {
+    const auto& numbers = std::get<std::vector<float>>(data.targets);
+    Require(numbers.size() == rows, "a target for each row");
+    for (const float target : numbers) Require(std::isfinite(target), "targets are finite");
+  } else {
+    const auto& labels = std::get<std::vector<int32_t>>(data.targets);
+    Require(labels.size() == rows, "a label for each row");
+    for (const int32_t label : labels) Require(label >= 0 && label < data.num_classes, "a label is a class");
+  }
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ void InputCache::FetchNext(const std::shared_ptr<Assembly>& assembly) {
     executor_->Schedule([assembly] {
       auto resident = ResidentDataset::Create(assembly->dataset, assembly->shards);
       if (!resident.ok()) return assembly->done(resident.status());
-      const int64_t bytes =
-          static_cast<int64_t>((*resident)->input_bytes().size() + (*resident)->labels().size() * sizeof(int32_t));
+      const int64_t target_bytes = assembly->dataset.num_rows * static_cast<int64_t>(sizeof(int32_t));  // or float
+      const int64_t bytes = static_cast<int64_t>((*resident)->input_bytes().size()) + target_bytes;
       assembly->done(LoadingCache<ResidentDataset>::Loaded{*std::move(resident), bytes});
     });
     return;

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/store/draw_codec/safetensors.h"
 #include "core/store/draw_codec/sha256.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/manual_executor.h"
+#include "worker/runtime/chain_loader.h"
 
 namespace chainfleet {
 namespace {
@@ -95,6 +97,35 @@ TEST_F(ObjectFetcherTest, AWriteThatFailsTakesNoRoomOfTheDiskCache) {
   Fetch(&fetcher, true);
   EXPECT_EQ(RealFileSystem()->Read(file).value_or("not written"), bytes_);
   std::filesystem::remove_all(folder);
+}
+
+// Two rows of one float and one target, 16 bytes. What is not kept is fetched again, and is gone by then.
+TEST_F(ObjectFetcherTest, TargetsOfBothSortsCountAgainstTheMemoryOfDataSets) {
+  const char zeros[8] = {};
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
+  for (const TargetType type : {TargetType::kLabels, TargetType::kFloat32}) {
+    const bool labels = type == TargetType::kLabels;
+    const std::string shard = WriteSafetensors(
+        {{"inputs", TensorType::kFloat32, {2, 1}, zeros, 8},
+         {labels ? "labels" : "targets", labels ? TensorType::kInt32 : TensorType::kFloat32, {2}, zeros, 8}},
+        {});
+    Dataset dataset{.input_type = InputType::kFloat32, .input_shape = {1}, .num_rows = 2, .target_type = type};
+    dataset.num_classes = labels ? 1 : 0;
+    dataset.shards = {{0, 2, {"shard", static_cast<int64_t>(shard.size()), Sha256Hex(shard)}}};
+    for (const int64_t room : {15, 16}) {
+      InputCache cache(&fetcher, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }}, room);
+      int loads = 0;
+      const auto get = [&] {
+        cache.GetDataset(dataset, [&](const auto& resident) { loads += resident.ok(); });
+        executor_.RunFor(absl::Minutes(1));
+      };
+      server_.blobs["shard"] = shard;
+      get();
+      server_.blobs.erase("shard");
+      get();
+      EXPECT_EQ(loads, room < 16 ? 1 : 2) << (labels ? "labels" : "numbers") << " in " << room << " bytes";
+    }
+  }
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "core/domain/corruption.h"
@@ -14,6 +16,7 @@
 #include "core/domain/flatness.h"
 #include "core/domain/job_spec.h"
 #include "core/domain/predictive_scores.h"
+#include "core/domain/targets.h"
 
 namespace chainfleet {
 
@@ -63,7 +66,7 @@ struct PredictPlan {
   std::string job;
   ModelSpec model;
   std::vector<int64_t> input_shape;
-  int64_t num_classes = 0;  // 0: float32 targets
+  Targets targets;
   Normalisation normalisation;
   TargetUnits target_units;
   std::optional<BlobRef> module;  // of a model that is a stored module
@@ -71,7 +74,7 @@ struct PredictPlan {
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.job);
     visit("input_shape", self.input_shape);
-    visit("num_classes", self.num_classes);
+    VisitTargets(self.targets, visit);
     visit("normalisation", self.normalisation);
     visit("target_units", self.target_units, OrDefault());
     visit("module", self.module);
@@ -121,28 +124,59 @@ struct Members {
   }
 };
 
-// Sums over the draws of one chain and one kind, S draws, n inputs, K classes; rows-major float64. w: the draw's
-// weight, p: its class probabilities, H: entropy in nats; of float32 targets m and v: its mean and variance, d and c:
-// its density and distribution function at the row's target. They add up over chains, in chain order.
-struct PartialPrediction {
-  ChainId chain;
-  DrawKind kind = DrawKind::kTheta;
-  int64_t num_draws = 0;    // S, corrupt ones left out
-  int64_t num_rows = 0;     // n
-  int64_t num_classes = 0;  // K, 0 for float32 targets
-  double sum_w = 0, sum_w2 = 0;
+// Sums over S draws of n inputs with float32 targets; float64. w: a draw's weight, m and v: its mean and variance, d
+// and c: its density and distribution function at the row's target.
+struct NumberSums {
+  std::vector<double> sum_wm, sum_wm2, sum_wv;  // [n]
+  std::vector<double> log_sum_wd;               // [n] the sum's logarithm, empty unless asked
+  std::vector<double> sum_wc;                   // [n] empty unless asked
 
-  // Labels; empty else.
+  static constexpr std::vector<double> NumberSums::*kRowSums[] = {&NumberSums::sum_wm, &NumberSums::sum_wm2,
+                                                                  &NumberSums::sum_wv};
+  Targets targets() const { return Numbers(); }
+  static void Fields(auto& self, auto&& visit) {
+    visit("sum_wm", self.sum_wm);
+    visit("sum_wm2", self.sum_wm2);
+    visit("sum_wv", self.sum_wv);
+    visit("log_sum_wd", self.log_sum_wd);
+    visit("sum_wc", self.sum_wc);
+  }
+};
+
+// The same of labels of K classes, rows-major. p: a draw's class probabilities, H: their entropy in nats.
+struct ClassSums {
+  int64_t num_classes = 0;         // K
   std::vector<double> sum_wp;      // [n, K]
   std::vector<double> sum_wp2;     // [n, K], w p^2
   std::vector<double> sum_wh;      // [n]
   std::vector<double> votes;       // [n, K], w of the draws whose largest class it is
   std::vector<int64_t> draw_hits;  // [S] rows whose largest class is the label, empty unless asked
 
-  // Float32 targets; empty else.
-  std::vector<double> sum_wm, sum_wm2, sum_wv;  // [n]
-  std::vector<double> log_sum_wd;               // [n] the sum's logarithm, empty unless asked
-  std::vector<double> sum_wc;                   // [n] empty unless asked
+  static constexpr std::vector<double> ClassSums::*kRowSums[] = {&ClassSums::sum_wp, &ClassSums::sum_wp2,
+                                                                 &ClassSums::sum_wh, &ClassSums::votes};
+  Targets targets() const { return Classes{num_classes}; }
+  static void Fields(auto& self, auto&& visit) {
+    visit("sum_wp", self.sum_wp);
+    visit("sum_wp2", self.sum_wp2);
+    visit("sum_wh", self.sum_wh);
+    visit("votes", self.votes);
+    visit("draw_hits", self.draw_hits);
+  }
+};
+
+inline std::variant<NumberSums, ClassSums> EmptySums(const Targets& targets) {
+  if (const auto* classes = std::get_if<Classes>(&targets)) return ClassSums{.num_classes = classes->count};
+  return NumberSums();
+}
+
+// Sums over the draws of one chain and one kind. They add up over chains, in chain order.
+struct PartialPrediction {
+  ChainId chain;
+  DrawKind kind = DrawKind::kTheta;
+  int64_t num_draws = 0;  // S, corrupt ones left out
+  int64_t num_rows = 0;   // n
+  double sum_w = 0, sum_w2 = 0;
+  std::variant<NumberSums, ClassSums> sums;
 
   std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target), empty unless asked
   std::vector<double> draw_weights;         // [S] beside it; empty from workers of older releases: then all alike
@@ -152,23 +186,30 @@ struct PartialPrediction {
     visit("kind", self.kind);
     visit("num_draws", self.num_draws);
     visit("num_rows", self.num_rows);
-    visit("num_classes", self.num_classes);
+    Targets targets = self.targets();
+    VisitTargets(targets, visit);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(self)>>) self.sums = EmptySums(targets);
     visit("sum_w", self.sum_w);
     visit("sum_w2", self.sum_w2);
-    visit("sum_wp", self.sum_wp);
-    visit("sum_wp2", self.sum_wp2);
-    visit("sum_wh", self.sum_wh);
-    visit("votes", self.votes);
-    visit("draw_hits", self.draw_hits);
-    visit("sum_wm", self.sum_wm);
-    visit("sum_wm2", self.sum_wm2);
-    visit("sum_wv", self.sum_wv);
-    visit("log_sum_wd", self.log_sum_wd);
-    visit("sum_wc", self.sum_wc);
+    ClassSums no_classes;
+    auto* const classes = std::get_if<ClassSums>(&self.sums);
+    ClassSums::Fields(classes != nullptr ? *classes : no_classes, visit);
+    NumberSums no_numbers;
+    auto* const numbers = std::get_if<NumberSums>(&self.sums);
+    NumberSums::Fields(numbers != nullptr ? *numbers : no_numbers, visit);
     visit("draw_log_likelihood", self.draw_log_likelihood);
     visit("draw_weights", self.draw_weights);
     visit("members", self.members);
   }
+
+  Targets targets() const {
+    return std::visit([](const auto& of) { return of.targets(); }, sums);
+  }
+  // REQUIRES: sums of this sort.
+  NumberSums& numbers() { return std::get<NumberSums>(sums); }
+  const NumberSums& numbers() const { return std::get<NumberSums>(sums); }
+  ClassSums& classes() { return std::get<ClassSums>(sums); }
+  const ClassSums& classes() const { return std::get<ClassSums>(sums); }
 };
 
 struct ShardResult {
@@ -192,7 +233,7 @@ struct Prediction {
   int64_t draws_used = 0;  // the fewest that any row rests on
   int64_t draws_in_version = 0;
   int64_t num_rows = 0;
-  int64_t num_classes = 0;
+  Targets targets;
   PredictiveScores scores;
   PredictiveScores errors;              // Monte Carlo standard error of each score (server/predict); all empty: unknown
   std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions, if asked
@@ -205,7 +246,7 @@ struct Prediction {
     visit("draws_used", self.draws_used);
     visit("draws_in_version", self.draws_in_version);
     visit("num_rows", self.num_rows);
-    visit("num_classes", self.num_classes);
+    VisitTargets(self.targets, visit);
     visit("scores", self.scores);
     visit("errors", self.errors, IfAny());
     visit("quantiles", self.quantiles);

@@ -7,18 +7,18 @@
 namespace chainfleet {
 namespace {
 
-void Append(const PredictiveScores& from, int64_t classes, PredictiveScores* to) {
-  for (const ScoreField& field : ScoresOfTarget(classes)) {
+void Append(const PredictiveScores& from, const Targets& targets, PredictiveScores* to) {
+  for (const ScoreField& field : ScoresOfTarget(targets)) {
     const std::vector<double>& more = from.*field.values;
     (to->*field.values).insert((to->*field.values).end(), more.begin(), more.end());
   }
 }
 
-PredictiveScores RowsOf(const PredictiveScores& whole, int64_t first, int64_t count, int64_t classes) {
+PredictiveScores RowsOf(const PredictiveScores& whole, int64_t first, int64_t count, const Targets& targets) {
   PredictiveScores rows;
-  for (const ScoreField& field : ScoresOfTarget(classes)) {
+  for (const ScoreField& field : ScoresOfTarget(targets)) {
     const std::vector<double>& values = whole.*field.values;
-    const int64_t width = field.per_class ? classes : 1;
+    const int64_t width = field.per_class ? NumClasses(targets) : 1;
     if (values.empty()) continue;
     (rows.*field.values).assign(values.begin() + first * width, values.begin() + (first + count) * width);
   }
@@ -68,11 +68,11 @@ void AppendRows(Prediction block, Prediction* whole) {
   }
   whole->draws_used = std::min(whole->draws_used, block.draws_used);
   if (Known(*whole) && Known(block)) {
-    Append(block.errors, whole->num_classes, &whole->errors);
+    Append(block.errors, whole->targets, &whole->errors);
   } else {
     whole->errors = {};
   }
-  Append(block.scores, whole->num_classes, &whole->scores);
+  Append(block.scores, whole->targets, &whole->scores);
   whole->quantiles.insert(whole->quantiles.end(), block.quantiles.begin(), block.quantiles.end());
   std::vector<double>& errors = whole->quantile_errors;
   if (block.quantile_errors.empty()) errors.clear();
@@ -89,9 +89,9 @@ Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count) {
           .draws_used = whole.draws_used,
           .draws_in_version = whole.draws_in_version,
           .num_rows = count,
-          .num_classes = whole.num_classes,
-          .scores = RowsOf(whole.scores, first, count, whole.num_classes),
-          .errors = RowsOf(whole.errors, first, count, whole.num_classes)};
+          .targets = whole.targets,
+          .scores = RowsOf(whole.scores, first, count, whole.targets),
+          .errors = RowsOf(whole.errors, first, count, whole.targets)};
 }
 
 }  // namespace chainfleet

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <iterator>
+#include <variant>
 #include <vector>
+
+#include "core/domain/targets.h"
 
 namespace chainfleet {
 
@@ -59,10 +62,10 @@ inline constexpr ScoreField kNumberScores[] = {
     {"variance_epistemic", &PredictiveScores::variance_epistemic, false},
 };
 
-// The scores of a network with K classes, or of one that learns numbers (num_classes 0).
-inline std::vector<ScoreField> ScoresOfTarget(int64_t num_classes) {
-  if (num_classes > 0) return {std::begin(kClassScores), std::end(kClassScores)};
-  return {std::begin(kNumberScores), std::end(kNumberScores)};
+// The scores of a network that learns these.
+inline std::vector<ScoreField> ScoresOfTarget(const Targets& targets) {
+  if (std::holds_alternative<Numbers>(targets)) return {std::begin(kNumberScores), std::end(kNumberScores)};
+  return {std::begin(kClassScores), std::end(kClassScores)};
 }
 
 }  // namespace chainfleet

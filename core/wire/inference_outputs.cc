@@ -39,12 +39,12 @@ std::vector<double> KnownOrNaN(const std::vector<double>& errors, size_t size) {
 
 void AddScore(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
   const std::string of(absl::StripSuffix(name, kErrorSuffix));
-  const auto fields = ScoresOfTarget(prediction.num_classes);
+  const auto fields = ScoresOfTarget(prediction.targets);
   const auto field = std::ranges::find(fields, of, [](const ScoreField& f) { return std::string(f.name); });
   const bool of_error = absl::EndsWith(name, kErrorSuffix);
   const std::vector<double>& score = prediction.scores.*field->values;
   std::vector<int64_t> shape = {prediction.num_rows};
-  if (field->per_class) shape.push_back(prediction.num_classes);
+  if (field->per_class) shape.push_back(NumClasses(prediction.targets));
   AddRaw(name, "FP64", shape, of_error ? KnownOrNaN(prediction.errors.*field->values, score.size()) : score, response);
 }
 
@@ -57,7 +57,7 @@ void AddQuantiles(const Prediction& prediction, const std::string& name, inferen
 
 // Ours are draws-major, outputs rows-major as the protocol batches them.
 void AddMembers(const Prediction& prediction, const MemberField& field, inference::ModelInferResponse* response) {
-  const int64_t rows = prediction.num_rows, width = field.of_classes ? prediction.num_classes : 1;
+  const int64_t rows = prediction.num_rows, width = field.of_classes ? NumClasses(prediction.targets) : 1;
   int64_t num_draws = 0;
   for (const Members& members : prediction.members) num_draws += static_cast<int64_t>(members.weights.size());
   std::vector<float> values;
@@ -83,28 +83,30 @@ std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_s
   return {{"x", type == InputType::kUint8 ? "UINT8" : "FP32", input_shape}};
 }
 
-std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes) {
+std::vector<InferenceTensor> InferenceOutputs(const Targets& targets) {
+  const bool numbers = std::holds_alternative<Numbers>(targets);
+  const int64_t num_classes = NumClasses(targets);
   std::vector<InferenceTensor> outputs;
   for (const char* suffix : {"", kErrorSuffix}) {
-    for (const ScoreField& field : ScoresOfTarget(num_classes)) {
+    for (const ScoreField& field : ScoresOfTarget(targets)) {
       const auto row_shape = field.per_class ? std::vector<int64_t>{num_classes} : std::vector<int64_t>{};
       outputs.push_back({absl::StrCat(field.name, suffix), "FP64", row_shape});
     }
   }
   for (const char* name : {kQuantiles, kQuantileErrors}) {
-    if (num_classes == 0) outputs.push_back({name, "FP64", {-1}});
+    if (numbers) outputs.push_back({name, "FP64", {-1}});
   }
   for (const MemberField& field : kMemberFields) {
-    if (field.of_classes != (num_classes > 0)) continue;
+    if (field.of_classes == numbers) continue;
     const auto row_shape = field.of_classes ? std::vector<int64_t>{-1, num_classes} : std::vector<int64_t>{-1};
     outputs.push_back({field.name, "FP32", row_shape});
   }
   return outputs;
 }
 
-int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes, int64_t num_quantiles) {
+int64_t RowBytes(const std::vector<std::string>& outputs, const Targets& targets, int64_t num_quantiles) {
   int64_t values = 0;
-  for (const InferenceTensor& output : InferenceOutputs(num_classes)) {
+  for (const InferenceTensor& output : InferenceOutputs(targets)) {
     if (std::ranges::find(outputs, output.name) == outputs.end()) continue;
     if (IsOfQuantiles(output.name)) values += num_quantiles;
     if (std::ranges::count(output.row_shape, -1) > 0) continue;
@@ -113,9 +115,9 @@ int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes, i
   return values * static_cast<int64_t>(sizeof(double));
 }
 
-std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool quantiles) {
+std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool quantiles) {
   std::vector<std::string> names;
-  for (const InferenceTensor& output : InferenceOutputs(num_classes)) {
+  for (const InferenceTensor& output : InferenceOutputs(targets)) {
     const bool is_error = absl::EndsWith(output.name, kErrorSuffix);
     if (absl::StartsWith(output.name, kMemberPrefix) || (is_error && !errors)) continue;
     if (IsOfQuantiles(output.name) && !quantiles) continue;
@@ -124,9 +126,9 @@ std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool qua
   return names;
 }
 
-absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes, bool quantiles) {
+absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets& targets, bool quantiles) {
   std::vector<std::string> names;
-  for (const InferenceTensor& output : InferenceOutputs(num_classes)) names.push_back(output.name);
+  for (const InferenceTensor& output : InferenceOutputs(targets)) names.push_back(output.name);
   std::set<std::string> asked;
   for (const std::string& output : outputs) {
     if (!asked.insert(output).second) {

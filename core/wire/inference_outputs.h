@@ -29,20 +29,19 @@ struct InferenceTensor {
 // Of a job with inputs of this shape and type.
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type);
 
-// Every output of a job with K classes (0: of one that learns numbers): scores, their errors, quantiles and theirs,
-// members.
-std::vector<InferenceTensor> InferenceOutputs(int64_t num_classes);
+// Every output of a job that learns these: scores, their errors, quantiles and theirs, members.
+std::vector<InferenceTensor> InferenceOutputs(const Targets& targets);
 
 // What is sent without a list: scores, with `errors` also those, with `quantiles` also these.
-std::vector<std::string> UsualOutputs(int64_t num_classes, bool errors, bool quantiles);
+std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool quantiles);
 
 // Bytes that a row of these outputs, with so many levels of `quantiles`, takes in an answer; without those of members,
 // whose number is known only once the draws are.
-int64_t RowBytes(const std::vector<std::string>& outputs, int64_t num_classes, int64_t num_quantiles);
+int64_t RowBytes(const std::vector<std::string>& outputs, const Targets& targets, int64_t num_quantiles);
 
-// INVALID_ARGUMENT for an output that a model of K classes has not, with the names there are, that stands twice, or of
-// quantiles without their levels.
-absl::Status CheckOutputs(const std::vector<std::string>& outputs, int64_t num_classes, bool quantiles);
+// INVALID_ARGUMENT for an output that a model of these targets has not, with the names there are, that stands twice, or
+// of quantiles without their levels.
+absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets& targets, bool quantiles);
 
 // Adds the output `name`, which CheckOutputs knows, [n, ...] of row_shape; draws of members by (chain, kind), oldest
 // first. An error that is not known (one chain of few draws) is NaN.

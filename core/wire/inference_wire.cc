@@ -80,7 +80,7 @@ inference::ModelInferResponse ToProto(const Prediction& prediction, const Infere
     parameters["member_weights"].set_string_param(WeightsOfMembers(prediction));
   }
   std::vector<std::string> names = call.outputs;
-  if (names.empty()) names = UsualOutputs(prediction.num_classes, call.anytime, !call.quantiles.empty());
+  if (names.empty()) names = UsualOutputs(prediction.targets, call.anytime, !call.quantiles.empty());
   for (const std::string& name : names) AddOutput(prediction, name, &response);
   return response;
 }

@@ -21,7 +21,7 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   if (job.plan->module) plan->module = job.plan->module->object;
   if (job.plan->dataset) {
     plan->input_shape = job.plan->dataset->input_shape;
-    plan->num_classes = job.plan->dataset->num_classes;
+    plan->targets = TargetsOf(*job.plan->dataset);
   }
   return plan;
 }

@@ -120,12 +120,12 @@ absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrie
   return numbers;
 }
 
-absl::Status CheckReply(const InferenceCall& call, int64_t num_classes) {
+absl::Status CheckReply(const InferenceCall& call, const Targets& targets) {
   if (call.input.shape.empty()) return absl::OkStatus();  // refused as invalid later
   const std::vector<std::string> outputs =
-      call.outputs.empty() ? UsualOutputs(num_classes, call.anytime, !call.quantiles.empty()) : call.outputs;
+      call.outputs.empty() ? UsualOutputs(targets, call.anytime, !call.quantiles.empty()) : call.outputs;
   return CheckReplyBytes(call.input.shape.front(),
-                         RowBytes(outputs, num_classes, static_cast<int64_t>(call.quantiles.size())));
+                         RowBytes(outputs, targets, static_cast<int64_t>(call.quantiles.size())));
 }
 
 // Leaves out the batch sizes of versions that would not fit into one message.
@@ -186,7 +186,7 @@ absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& co
     return absl::NotFoundError(absl::StrCat("unknown version '", version, "' of model '", name, "'"));
   }
   const int64_t number = draws->version == nullptr ? *wanted : draws->version->number;
-  return Model{job, number, job.plan->dataset->num_classes, draws->version};
+  return Model{job, number, TargetsOf(*job.plan->dataset), draws->version};
 }
 
 InferenceService::Reactor* InferenceService::ServerLive(Context* context, const inference::ServerLiveRequest*,
@@ -255,7 +255,7 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
     metadata.set_platform(kPlatform);
     for (const InferenceTensor& tensor : InputsOf(model->job)) Describe(tensor, metadata.add_inputs());
     DescribeScale(*model->job.plan, &metadata);
-    for (const InferenceTensor& tensor : InferenceOutputs(model->num_classes)) {
+    for (const InferenceTensor& tensor : InferenceOutputs(model->targets)) {
       Describe(tensor, metadata.add_outputs());
     }
     parts_.executor->Schedule([answer, store = parts_.state, model = *model, metadata]() mutable {
@@ -279,11 +279,11 @@ InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const
       config->set_backend("chainfleet");
       int64_t row_bytes = sizeof(float);
       for (const int64_t size : model.job.plan->dataset->input_shape) row_bytes *= size;
-      row_bytes = std::max(row_bytes, RowBytes(UsualOutputs(model.num_classes, false, false), model.num_classes, 0));
+      row_bytes = std::max(row_bytes, RowBytes(UsualOutputs(model.targets, false, false), model.targets, 0));
       config->set_max_batch_size(static_cast<int32_t>((limits::kMaxMessageBytes - limits::kMiB) / row_bytes));
       Configure(batcher_->limits(), config->mutable_dynamic_batching());
       for (const InferenceTensor& tensor : InputsOf(model.job)) Configure(tensor, config->add_input());
-      for (const InferenceTensor& tensor : InferenceOutputs(model.num_classes)) Configure(tensor, config->add_output());
+      for (const InferenceTensor& tensor : InferenceOutputs(model.targets)) Configure(tensor, config->add_output());
       return reply;
     });
   });
@@ -313,8 +313,8 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
     const FailureCount failure(parts_, model->job, model->version);
     absl::StatusOr<InferenceCall> parsed = FromProto(Taken(request));
     absl::Status status = parsed.status();
-    if (status.ok()) status = CheckOutputs(parsed->outputs, model->num_classes, !parsed->quantiles.empty());
-    if (status.ok()) status = CheckReply(*parsed, model->num_classes);
+    if (status.ok()) status = CheckOutputs(parsed->outputs, model->targets, !parsed->quantiles.empty());
+    if (status.ok()) status = CheckReply(*parsed, model->targets);
     if (status.ok()) status = CheckScale(parsed->input, model->job.plan->dataset->input_type, model->job.id);
     if (!status.ok()) return failure.Fail(answer, status);
     const auto call = std::make_shared<InferenceCall>(*std::move(parsed));

@@ -42,7 +42,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   struct Model {
     JobBrief job;
     int64_t version = 0;
-    int64_t num_classes = 0;
+    Targets targets;
     std::shared_ptr<const Snapshot> pinned;  // version of the alias, if the name is one
   };
   absl::StatusOr<Model> Find(const Context& context, const std::string& name, const std::string& version) const;

@@ -36,9 +36,9 @@ struct Members {
     plan->job = "bench";
     plan->model.kind = BuiltinModel{"mlp", {}};
     plan->input_shape = {1, 28, 28};
-    plan->num_classes = 10;
+    plan->targets = Classes{10};
     plan->normalisation = {{kMean}, {kStddev}};
-    const auto network = InferNetwork(plan->model, plan->input_shape, plan->num_classes);
+    const auto network = InferNetwork(plan->model, plan->input_shape, NumClasses(plan->targets));
     CHAINFLEET_CHECK(network.ok());
     for (int64_t s = 0; s < draws; ++s) {
       DrawStack& chain = chains[static_cast<size_t>(s % kChains)];

@@ -163,8 +163,9 @@ void Try(const ModelInferRequest& request, bool valid) {
   CheckCall(request, *call);
   CheckSelection(*call);
   CheckAgainstModel(call->input, request);
-  for (const int64_t classes : {0, 10}) {
-    const absl::Status status = chainfleet::CheckOutputs(call->outputs, classes, !call->quantiles.empty());
+  for (const chainfleet::Targets& targets :
+       {chainfleet::Targets(chainfleet::Numbers()), chainfleet::Targets(chainfleet::Classes{10})}) {
+    const absl::Status status = chainfleet::CheckOutputs(call->outputs, targets, !call->quantiles.empty());
     if (!status.ok()) CheckRefusal(status, request);
   }
 }

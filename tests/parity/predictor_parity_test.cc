@@ -54,7 +54,7 @@ class KeptRows : public ::testing::Test {
   std::vector<double> Sums(const InputTensor& inputs, std::shared_ptr<DeviceRows>* kept, int32_t chain = 0) {
     const auto sums = both_.stacked->Predict({SomeDraws(3, both_, chain)}, inputs, false, kept);
     EXPECT_TRUE(sums.ok()) << sums.status();
-    return sums->at(0).sum_wp;
+    return sums->at(0).classes().sum_wp;
   }
   const BothWays both_ =
       Predictors({BuiltinModel{"softmax_regression", {}}}, SyntheticImages(4, {2}, 3)->description(), {});

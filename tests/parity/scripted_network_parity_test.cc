@@ -103,7 +103,7 @@ TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
     const auto predictor = Predictor::Create(plan, "cpu", file_);
     EXPECT_TRUE(predictor.ok()) << predictor.status();
     const DrawStack stack = {{"parity-aaaaaa", 2}, DrawKind::kTheta, {1}, {std::make_shared<std::vector<float>>(draw)}};
-    return PredictRows(*predictor, stack, *data_, 0, 100, true, false)->sum_wp;
+    return PredictRows(*predictor, stack, *data_, 0, 100, true, false)->classes().sum_wp;
   };
   const ModelSpec module{TorchScriptModel{"mine"}}, builtin{BuiltinModel{"mlp", {}}};
   const std::vector<float> here = run(module), there = run(builtin);

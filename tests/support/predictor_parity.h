@@ -26,7 +26,7 @@ inline BothWays Predictors(const ModelSpec& model, const Dataset& data, Device d
   plan->job = "parity-aaaaaa";
   plan->model = model;
   plan->input_shape = data.input_shape;
-  plan->num_classes = data.num_classes;
+  plan->targets = TargetsOf(data);
   plan->normalisation = data.normalisation;
   const auto served = MakeServedModel(plan, nullptr);
   CHAINFLEET_CHECK(served.ok()) << served.status().ToString();
@@ -61,7 +61,7 @@ void ExpectClose(const std::vector<T>& here, const std::vector<T>& there, const 
 }
 
 // Which class is the largest may change by rounding, where two are as large: in one of a hundred at most.
-inline void ExpectSameVotes(const PartialPrediction& here, const PartialPrediction& there) {
+inline void ExpectSameVotes(const ClassSums& here, const ClassSums& there) {
   ASSERT_EQ(here.votes.size(), there.votes.size());
   double other = 0, all = 0;
   for (size_t i = 0; i < here.votes.size(); ++i) {
@@ -80,20 +80,32 @@ inline void ExpectSameMembers(const Members& here, const Members& there) {
   ExpectClose(here.variance, there.variance, "a draw's variance");
 }
 
-inline void ExpectSameSums(const PartialPrediction& here, const PartialPrediction& there) {
-  EXPECT_EQ(here.chain, there.chain);
-  EXPECT_EQ(here.num_draws, there.num_draws);
-  EXPECT_EQ(here.sum_w, there.sum_w);
+inline void ExpectSameSums(const ClassSums& here, const ClassSums& there) {
   ExpectClose(here.sum_wp, there.sum_wp, "probability");
   ExpectClose(here.sum_wp2, there.sum_wp2, "its square");
   ExpectClose(here.sum_wh, there.sum_wh, "entropy");
+  ExpectSameVotes(here, there);
+}
+
+inline void ExpectSameSums(const NumberSums& here, const NumberSums& there) {
   ExpectClose(here.sum_wm, there.sum_wm, "mean");
   ExpectClose(here.sum_wm2, there.sum_wm2, "its square");
   ExpectClose(here.sum_wv, there.sum_wv, "variance");
   ExpectClose(here.log_sum_wd, there.log_sum_wd, "density");
   ExpectClose(here.sum_wc, there.sum_wc, "distribution");
+}
+
+inline void ExpectSameSums(const PartialPrediction& here, const PartialPrediction& there) {
+  EXPECT_EQ(here.chain, there.chain);
+  EXPECT_EQ(here.num_draws, there.num_draws);
+  EXPECT_EQ(here.sum_w, there.sum_w);
+  ASSERT_EQ(here.targets(), there.targets());
+  if (std::holds_alternative<ClassSums>(here.sums)) {
+    ExpectSameSums(here.classes(), there.classes());
+  } else {
+    ExpectSameSums(here.numbers(), there.numbers());
+  }
   ExpectClose(here.draw_log_likelihood, there.draw_log_likelihood, "log likelihood");
-  ExpectSameVotes(here, there);
   ASSERT_TRUE(here.members && there.members);
   ExpectSameMembers(*here.members, *there.members);
 }

@@ -64,8 +64,8 @@ v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs)
 // The number of rows for a request like the one of `reply`.
 int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
   int64_t reply_row_bytes = 0;
-  for (const ScoreField& field : ScoresOfTarget(reply.num_classes)) {
-    reply_row_bytes += 2 * static_cast<int64_t>(sizeof(double)) * (field.per_class ? reply.num_classes : 1);
+  for (const ScoreField& field : ScoresOfTarget(reply.targets)) {
+    reply_row_bytes += 2 * static_cast<int64_t>(sizeof(double)) * (field.per_class ? NumClasses(reply.targets) : 1);
   }
   reply_row_bytes += static_cast<int64_t>(2 * reply.quantiles.size() * sizeof(double)) / reply.num_rows;
   for (const Members& members : reply.members) {
@@ -109,16 +109,15 @@ Array ArrayOf(const std::vector<T>& values, std::vector<int64_t> shape) {
           std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))};
 }
 
-bool LearnsNumbers(const Prediction& all) { return all.num_classes == 0; }
 bool HasErrors(const Prediction& all) { return !all.errors.mean_probability.empty() || !all.errors.mean.empty(); }
 
 // Adds every array of `scores` under its name plus `suffix`: [n] or [n, K].
 void AddArrays(const Prediction& all, const PredictiveScores& scores, const std::string& suffix,
                std::map<std::string, Array>* arrays) {
-  for (const ScoreField& field : ScoresOfTarget(all.num_classes)) {
+  for (const ScoreField& field : ScoresOfTarget(all.targets)) {
     if ((scores.*field.values).empty()) continue;
     std::vector<int64_t> shape = {all.num_rows};
-    if (field.per_class) shape.push_back(all.num_classes);
+    if (field.per_class) shape.push_back(NumClasses(all.targets));
     (*arrays)[field.name + suffix] = ArrayOf(scores.*field.values, shape);
   }
 }
@@ -129,11 +128,11 @@ void AddMembers(const Prediction& all, const Members& members, std::map<std::str
   const std::string prefix = absl::StrCat("member_", ToString(members.kind), "_", members.chain.index, "_");
   const auto draws = static_cast<int64_t>(members.weights.size());
   (*arrays)[prefix + "weights"] = ArrayOf(members.weights, {draws});
-  if (LearnsNumbers(all)) {
+  if (const auto* classes = std::get_if<Classes>(&all.targets)) {
+    (*arrays)[prefix + "probabilities"] = ArrayOf(members.probabilities, {draws, all.num_rows, classes->count});
+  } else {
     (*arrays)[prefix + "mean"] = ArrayOf(members.mean, {draws, all.num_rows});
     (*arrays)[prefix + "variance"] = ArrayOf(members.variance, {draws, all.num_rows});
-  } else {
-    (*arrays)[prefix + "probabilities"] = ArrayOf(members.probabilities, {draws, all.num_rows, all.num_classes});
   }
 }
 
@@ -154,7 +153,7 @@ absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) 
   return WriteOutputFile(options.output, bytes);
 }
 
-Table NumberTable(const PredictOptions& options, const Prediction& all) {
+Table TableOf(const PredictOptions& options, const Prediction& all, const Numbers&) {
   std::vector<std::string> header = {">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"};
   for (const double level : options.quantiles) {
     header.push_back(absl::StrCat(">Q ", level));
@@ -178,9 +177,9 @@ Table NumberTable(const PredictOptions& options, const Prediction& all) {
   return table;
 }
 
-Table ClassTable(const PredictOptions& options, const Prediction& all) {
+Table TableOf(const PredictOptions& options, const Prediction& all, const Classes& classes) {
   Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
-  const int64_t k = all.num_classes;
+  const int64_t k = classes.count;
   for (int64_t row = 0; row < std::min(options.rows, all.num_rows); ++row) {
     const PredictiveScores& scores = all.scores;
     const auto begin = scores.mean_probability.begin() + row * k;
@@ -194,7 +193,8 @@ Table ClassTable(const PredictOptions& options, const Prediction& all) {
 }
 
 std::string PredictionTable(const PredictOptions& options, const Prediction& all) {
-  std::string text = (LearnsNumbers(all) ? NumberTable(options, all) : ClassTable(options, all)).Render();
+  const Table table = std::visit([&](const auto& sort) { return TableOf(options, all, sort); }, all.targets);
+  std::string text = table.Render();
   if (all.num_rows > options.rows) {
     absl::StrAppend(&text, "... and ", all.num_rows - options.rows,
                     " more rows: --rows, or --output FILE.npz for all\n");

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -46,8 +47,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     bool labelled = true;  // reads its labels or targets
     std::optional<Corruption> corruption = {};
     NonFiniteRows non_finite = {};
-    std::optional<ScoredRows> rows = {};
-    std::optional<ScoredNumbers> numbers = {};  // instead of `rows`, for float32 targets
+    std::optional<std::variant<ScoredNumbers, ScoredRows>> rows = {};
     std::optional<ScoreCurve> curve = {};
   };
   struct Stage {
@@ -61,7 +61,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
                                            .ood = result_.num_ood_rows,
                                            .held_out = result_.num_calibration_rows,
                                            .changed = !query_.corruptions.empty()},
-                                          kinds_.size(), draws().plan->num_classes);
+                                          kinds_.size(), draws().plan->targets);
     CHAINFLEET_RETURN_IF_ERROR(CheckEvaluationBytes(bytes, max_row_bytes_));
     if (progress_) {
       CHAINFLEET_RETURN_IF_ERROR(HoldEvaluationBytes(bytes, &held_));
@@ -100,24 +100,22 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     *name = pass->dataset.name;
     *num_rows = pass->dataset.num_rows;
     rows_total_ += pass->dataset.num_rows;
-    stages_.push_back({[this, pass] { ReadTargets(pass); }, [] {}});
+    stages_.push_back({[this, pass] { Start(pass); }, [] {}});
     return absl::OkStatus();
   }
 
   // Passes over the scored data set again, with the labels in memory; scored at once, because there may be many.
   void AddCorrupted(const Corruption& corruption) {
     rows_total_ += scored_.dataset.num_rows;
-    stages_.push_back({[this, corruption] {
-                         corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
-                         if (scored_.numbers) return Run(&*corrupted_, scored_.numbers->targets());
-                         Run(&*corrupted_, scored_.rows->labels());
-                       },
-                       [this, corruption] {
-                         result_.corrupted.push_back({corruption.name, corruption.severity,
-                                                      corrupted_->numbers
-                                                          ? corrupted_->numbers->Table().back()
-                                                          : ScoreAll(*corrupted_->rows, query_.ece_bins)});
-                       }});
+    stages_.push_back(
+        {[this, corruption] {
+           corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
+           std::visit([this](const auto& rows) { Run(&*corrupted_, rows.targets()); }, *scored_.rows);
+         },
+         [this, corruption] {
+           const auto average = [this](const auto& rows) { return AverageOf(rows); };
+           result_.corrupted.push_back({corruption.name, corruption.severity, std::visit(average, *corrupted_->rows)});
+         }});
   }
 
   // Each stage computes one chain on each worker.
@@ -128,14 +126,12 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     }
   }
 
-  bool LearnsNumbers() const { return draws().plan->num_classes == 0; }
-
   // Reads the labels or targets that the pass needs, then runs it.
-  void ReadTargets(Pass* pass) {
+  void Start(Pass* pass) {
     if (!pass->labelled) return Run(pass, std::vector<int32_t>());
     executor_->Schedule([this, pass, self = shared_from_this()] {
-      if (LearnsNumbers()) return Deliver(pass, ReadNumbers(*blobs_, pass->dataset));
-      Deliver(pass, ReadLabels(*blobs_, pass->dataset, draws().plan->num_classes));
+      std::visit([&](const auto& learned) { Deliver(pass, ReadTargets(*blobs_, pass->dataset, learned)); },
+                 draws().plan->targets);
     });
   }
 
@@ -149,19 +145,19 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   void Run(Pass* pass, std::vector<int32_t> labels) {
-    const bool per_draw_scores = !labels.empty() && !pass->corruption;
-    pass->rows.emplace(kinds_, pass->dataset.num_rows, draws().plan->num_classes, std::move(labels));
+    const int64_t num_classes = NumClasses(draws().plan->targets);
+    const auto& rows = std::get<ScoredRows>(pass->rows.emplace(std::in_place_type<ScoredRows>, kinds_,
+                                                               pass->dataset.num_rows, num_classes, std::move(labels)));
     if (pass == &scored_ && query_.curve_points > 0) {
       std::vector<int64_t> steps;
       for (const ChainDraws& chain : draws().chains) steps.push_back(NumDraws(chain));
-      pass->curve.emplace(std::move(steps), query_.curve_points, draws().plan->num_classes, pass->rows->labels(),
-                          query_.ece_bins);
+      pass->curve.emplace(std::move(steps), query_.curve_points, num_classes, rows.targets(), query_.ece_bins);
     }
-    Run(pass, per_draw_scores);
+    Run(pass, /*per_draw_scores=*/pass->labelled && !pass->corruption);
   }
 
   void Run(Pass* pass, std::vector<float> targets) {
-    pass->numbers.emplace(kinds_, std::move(targets));
+    pass->rows.emplace(std::in_place_type<ScoredNumbers>, kinds_, std::move(targets));
     Run(pass, /*per_draw_scores=*/true);
   }
 
@@ -208,8 +204,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
     pass->non_finite.Add(rows, partials);
-    if (pass->rows) pass->rows->Add(rows, partials);
-    if (pass->numbers) pass->numbers->Add(rows, partials);
+    std::visit([&](auto& scored) { scored.Add(rows, partials); }, *pass->rows);
     if (pass->curve) pass->curve->Add(rows, partials);
     rows_done_ += rows.num_rows;
     progress_({rows_done_, rows_total_});
@@ -222,7 +217,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   void NoteDrawsUsed(const Pass& pass) {
-    const int64_t used = pass.rows ? pass.rows->draws_used() : pass.numbers->draws_used();
+    const int64_t used = std::visit([](const auto& scored) { return scored.draws_used(); }, *pass.rows);
     result_.draws_used = draws_known_ ? std::min(result_.draws_used, used) : used;
     draws_known_ = true;
   }
@@ -241,18 +236,23 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   absl::StatusOr<Evaluation> Result() {
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result_.draws_used, 1));
     std::ranges::sort(result_.flatness, {}, &Flatness::chain);
-    if (scored_.numbers) {
-      result_.scores = scored_.numbers->Table();
-      return std::move(result_);
-    }
-    result_.scores = ScoreTable(*scored_.rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
+    std::visit([this](const auto& rows) { Score(rows); }, *scored_.rows);
+    return std::move(result_);
+  }
+
+  Scores AverageOf(const ScoredNumbers& rows) const { return rows.Table().back(); }
+  Scores AverageOf(const ScoredRows& rows) const { return ScoreAll(rows, query_.ece_bins); }
+
+  void Score(const ScoredNumbers& rows) { result_.scores = rows.Table(); }
+
+  void Score(const ScoredRows& rows) {
+    const auto of = [](const Pass& pass) { return &std::get<ScoredRows>(*pass.rows); };
+    result_.scores = ScoreTable(rows, ood_ ? of(*ood_) : nullptr, query_.ece_bins);
     if (held_out_) {
-      std::ranges::move(CalibratedScores(*scored_.rows, *held_out_->rows, query_.ece_bins),
-                        std::back_inserter(result_.scores));
+      std::ranges::move(CalibratedScores(rows, *of(*held_out_), query_.ece_bins), std::back_inserter(result_.scores));
     }
     if (scored_.curve) result_.curve = scored_.curve->Points();
-    result_.examples = ExampleRows(*scored_.rows, query_.example_rows);
-    return std::move(result_);
+    result_.examples = ExampleRows(rows, query_.example_rows);
   }
 
   Executor* const executor_;

@@ -21,13 +21,14 @@ int64_t MiB(int64_t bytes) { return bytes / limits::kMiB + (bytes % limits::kMiB
 
 }  // namespace
 
-int64_t EvaluationBytes(const EvaluatedRows& rows, size_t num_kinds, int64_t num_classes) {
+int64_t EvaluationBytes(const EvaluatedRows& rows, size_t num_kinds, const Targets& targets) {
+  const bool numbers = std::holds_alternative<Numbers>(targets);
   const auto labelled = static_cast<double>(rows.labelled), ood = static_cast<double>(rows.ood),
-             held_out = static_cast<double>(rows.held_out), classes = static_cast<double>(num_classes);
+             held_out = static_cast<double>(rows.held_out), classes = static_cast<double>(NumClasses(targets));
   const double averages = static_cast<double>(num_kinds) + 1;  // each kind, and all
-  const double values = num_classes == 0 ? kNumberValues : classes + kEntropyValues;
+  const double values = numbers ? kNumberValues : classes + kEntropyValues;
   double bytes = (kTarget + averages * values * kDouble) * (labelled * (rows.changed ? 2 : 1) + held_out);
-  if (num_classes > 0) bytes += averages * kEntropyValues * kDouble * ood + kSortedBytes * (labelled + ood);
+  if (!numbers) bytes += averages * kEntropyValues * kDouble * ood + kSortedBytes * (labelled + ood);
   // The logits of the held-out rows; later one average and its scaled copy.
   if (held_out > 0) bytes += std::max(held_out * classes, labelled * (2 * classes + kEntropyValues)) * kDouble;
   return static_cast<int64_t>(std::min(bytes, kMostBytes));

@@ -6,6 +6,7 @@
 
 #include "core/base/byte_budget.h"
 #include "core/base/status.h"
+#include "core/domain/targets.h"
 
 namespace chainfleet {
 
@@ -18,8 +19,8 @@ struct EvaluatedRows {
 };
 
 // The most bytes held at once: targets and averages of each set and of one corrupted set, and the copies that scores
-// sort. `num_classes` 0 means float32 targets. Saturates instead of overflowing.
-int64_t EvaluationBytes(const EvaluatedRows& rows, size_t num_kinds, int64_t num_classes);
+// sort. Saturates instead of overflowing.
+int64_t EvaluationBytes(const EvaluatedRows& rows, size_t num_kinds, const Targets& targets);
 
 // INVALID_ARGUMENT if `bytes` are more than all evaluations may have. The error names both and the number of parts that
 // would fit.

@@ -25,7 +25,7 @@ constexpr int64_t kMemberBytesPerBlock =
 constexpr size_t kMaxFlatnessChains = 2048;
 
 int64_t MemberBytesPerRow(const PinnedDraws& draws, const std::vector<DrawKind>& kinds) {
-  return SaturatingProduct(NumDraws(draws), static_cast<int64_t>(kinds.size()), draws.plan->num_classes,
+  return SaturatingProduct(NumDraws(draws), static_cast<int64_t>(kinds.size()), NumClasses(draws.plan->targets),
                            static_cast<int64_t>(sizeof(float)));
 }
 
@@ -64,7 +64,7 @@ absl::Status CheckOptions(const EvaluateQuery& query, const PinnedDraws& draws, 
   CheckRange("curve_points", query.curve_points, 0, limits::kMaxCurvePoints, &violations);
   CheckRange("example_rows", query.example_rows, 0, limits::kMaxExampleRows, &violations);
   CheckCorruptions(query, draws, &violations);
-  if (draws.plan->num_classes == 0) RefuseClasses(query, draws.plan->job, &violations);
+  if (std::holds_alternative<Numbers>(draws.plan->targets)) RefuseClasses(query, draws.plan->job, &violations);
   if (query.curve_points > 0 && MemberBytesPerRow(draws, kinds) > kMemberBytesPerBlock) {
     violations.push_back({"curve_points", absl::StrCat("single draws of one row take ", MemberBytesPerRow(draws, kinds),
                                                        " bytes, at most ", kMemberBytesPerBlock,

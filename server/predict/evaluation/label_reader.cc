@@ -35,19 +35,21 @@ absl::StatusOr<std::vector<T>> ReadAll(const BlobStore& blobs, const TargetKind&
 
 }  // namespace
 
-absl::StatusOr<std::vector<int32_t>> ReadLabels(const BlobStore& blobs, const Dataset& dataset, int64_t num_classes) {
+absl::StatusOr<std::vector<int32_t>> ReadTargets(const BlobStore& blobs, const Dataset& dataset,
+                                                 const Classes& learned) {
   if (dataset.target_type != TargetType::kLabels) {
     return absl::InvalidArgumentError(
         absl::StrCat("data set ", dataset.name, " has float32 targets, the job's scores need labels"));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<int32_t> labels, ReadAll<int32_t>(blobs, kLabels, dataset));
-  const auto bad = std::ranges::find_if(labels, [&](int32_t label) { return label < 0 || label >= num_classes; });
+  const auto bad = std::ranges::find_if(labels, [&](int32_t label) { return label < 0 || label >= learned.count; });
   if (bad == labels.end()) return labels;
   return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has label ", *bad, " in row ",
-                                                 bad - labels.begin(), ": the job has classes 0 to ", num_classes - 1));
+                                                 bad - labels.begin(), ": the job has classes 0 to ",
+                                                 learned.count - 1));
 }
 
-absl::StatusOr<std::vector<float>> ReadNumbers(const BlobStore& blobs, const Dataset& dataset) {
+absl::StatusOr<std::vector<float>> ReadTargets(const BlobStore& blobs, const Dataset& dataset, const Numbers&) {
   if (dataset.target_type == TargetType::kFloat32) return ReadAll<float>(blobs, kNumbers, dataset);
   return absl::InvalidArgumentError(
       absl::StrCat("data set ", dataset.name, " has labels, the job's scores need float32 targets"));

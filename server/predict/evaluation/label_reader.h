@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/domain/dataset.h"
+#include "core/domain/targets.h"
 #include "core/store/blob_store/blob_store.h"
 
 namespace chainfleet {
 
-// int32 labels [num_rows], in row order. Blocks: run it on an Executor. INVALID_ARGUMENT: a label outside
-// 0..num_classes-1 (of the job, not of the data set). DATA_LOSS: an object is gone or does not match its record.
-absl::StatusOr<std::vector<int32_t>> ReadLabels(const BlobStore& blobs, const Dataset& dataset, int64_t num_classes);
-
-// float32 targets [num_rows]; otherwise as ReadLabels.
-absl::StatusOr<std::vector<float>> ReadNumbers(const BlobStore& blobs, const Dataset& dataset);
+// The targets [num_rows], in row order, for a job that learns `learned`. Blocks: run it on an Executor.
+// INVALID_ARGUMENT: targets of the other type, or a label outside the job's classes. DATA_LOSS: an object is gone or
+// does not match its record.
+absl::StatusOr<std::vector<int32_t>> ReadTargets(const BlobStore& blobs, const Dataset& dataset,
+                                                 const Classes& learned);
+absl::StatusOr<std::vector<float>> ReadTargets(const BlobStore& blobs, const Dataset& dataset, const Numbers& learned);
 
 }  // namespace chainfleet

@@ -17,20 +17,25 @@ bool AllFinite(const std::vector<double>& values, size_t first, size_t count) {
   return std::all_of(begin, begin + static_cast<int64_t>(count), [](double value) { return std::isfinite(value); });
 }
 
+bool RowIsFinite(const ClassSums& sums, size_t row) {
+  const auto classes = static_cast<size_t>(sums.num_classes);
+  return AllFinite(sums.sum_wp, row * classes, classes) && AllFinite(sums.sum_wh, row, 1);
+}
+
+bool RowIsFinite(const NumberSums& sums, size_t row) {
+  if (!AllFinite(sums.sum_wm, row, 1) || !AllFinite(sums.sum_wm2, row, 1) || !AllFinite(sums.sum_wv, row, 1)) {
+    return false;
+  }
+  if (sums.log_sum_wd.empty()) return true;
+  const double log_density = sums.log_sum_wd[row];
+  return !std::isnan(log_density) && log_density < std::numeric_limits<double>::infinity() &&
+         AllFinite(sums.sum_wc, row, 1);
+}
+
 }  // namespace
 
 bool IsFinite(const PartialPrediction& partial, size_t row) {
-  if (partial.num_classes > 0) {
-    const auto classes = static_cast<size_t>(partial.num_classes);
-    return AllFinite(partial.sum_wp, row * classes, classes) && AllFinite(partial.sum_wh, row, 1);
-  }
-  if (!AllFinite(partial.sum_wm, row, 1) || !AllFinite(partial.sum_wm2, row, 1) || !AllFinite(partial.sum_wv, row, 1)) {
-    return false;
-  }
-  if (partial.log_sum_wd.empty()) return true;
-  const double log_density = partial.log_sum_wd[row];
-  return !std::isnan(log_density) && log_density < std::numeric_limits<double>::infinity() &&
-         AllFinite(partial.sum_wc, row, 1);
+  return std::visit([row](const auto& sums) { return RowIsFinite(sums, row); }, partial.sums);
 }
 
 void NonFiniteRows::Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials) {

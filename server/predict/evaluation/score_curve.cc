@@ -13,7 +13,8 @@ namespace {
 // The first draws of one chain and kind, summed in step order.
 class RunningSum {
  public:
-  explicit RunningSum(const PartialPrediction* partial) : partial_(partial), sum_wp_(partial->sum_wp.size()) {}
+  explicit RunningSum(const PartialPrediction* partial)
+      : partial_(partial), sum_wp_(partial->classes().sum_wp.size()) {}
 
   // Advances to the first `steps` draws, or to all. Never goes back.
   void AdvanceTo(int64_t steps) {
@@ -34,7 +35,7 @@ class RunningSum {
   // Members are rounded to float32, but the worker's sums are not. Using the sums makes the last point equal the table.
   void Complete() {
     draws_ = partial_->num_draws;
-    sum_wp_ = partial_->sum_wp;
+    sum_wp_ = partial_->classes().sum_wp;
     sum_w_ = partial_->sum_w;
   }
 

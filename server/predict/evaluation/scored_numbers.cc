@@ -62,8 +62,8 @@ void ScoredNumbers::AddToPosterior(const RowBlock& rows, const std::vector<const
     const size_t row = static_cast<size_t>(rows.first_row) + i;
     double log_density = -std::numeric_limits<double>::infinity(), distribution = 0;
     for (const PartialPrediction* partial : chosen) {
-      log_density = LogAddExp(log_density, partial->log_sum_wd[i]);
-      distribution += partial->sum_wc[i];
+      log_density = LogAddExp(log_density, partial->numbers().log_sum_wd[i]);
+      distribution += partial->numbers().sum_wc[i];
     }
     posterior->mean[row] = block.scores.mean[i];
     posterior->log_density[row] = log_density - std::log(weight);
@@ -77,9 +77,10 @@ void ScoredNumbers::AddToSingles(const RowBlock& rows, const PartialPrediction& 
   sums.log_likelihood += WeightedSum(partial.draw_log_likelihood, partial);
   if (partial.num_draws == 0) return;
   sums.weighted_rows += partial.sum_w * static_cast<double>(rows.num_rows);
-  for (size_t i = 0; i < partial.sum_wm.size(); ++i) {
+  const NumberSums& numbers = partial.numbers();
+  for (size_t i = 0; i < numbers.sum_wm.size(); ++i) {
     const double y = targets_[static_cast<size_t>(rows.first_row) + i];
-    sums.squared_error += partial.sum_wm2[i] - 2 * y * partial.sum_wm[i] + y * y * partial.sum_w;
+    sums.squared_error += numbers.sum_wm2[i] - 2 * y * numbers.sum_wm[i] + y * y * partial.sum_w;
   }
 }
 

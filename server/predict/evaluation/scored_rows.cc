@@ -45,11 +45,11 @@ void ScoreConfidence(const PosteriorRows& posterior, const ScoredRows& rows, int
   std::vector<double> confidence, entropy_if_wrong, entropy_if_right;
   std::vector<bool> correct;
   const size_t classes = static_cast<size_t>(rows.num_classes());
-  for (size_t row = 0; row < rows.labels().size(); ++row) {
+  for (size_t row = 0; row < rows.targets().size(); ++row) {
     const std::span<const double> p(posterior.mean_probability.data() + row * classes, classes);
     const int64_t best = ArgMax(p);
     confidence.push_back(p[static_cast<size_t>(best)]);
-    correct.push_back(best == rows.labels()[row]);
+    correct.push_back(best == rows.targets()[row]);
     (correct.back() ? entropy_if_right : entropy_if_wrong).push_back(posterior.predictive_entropy[row]);
   }
   const std::vector<ReliabilityBin> bins = ReliabilityBins(confidence, correct, ece_bins, Binning::kEqualWidth);
@@ -78,9 +78,9 @@ Scores ScorePosterior(const PosteriorRows& posterior, const ScoredRows& rows, co
   Scores scores;
   scores.what = posterior.what;
   scores.num_draws = posterior.draws_used * static_cast<int64_t>(posterior.kinds.size());
-  scores.accuracy = Accuracy(posterior.mean_probability, rows.num_classes(), rows.labels());
-  scores.nll = NegativeLogLikelihood(posterior.mean_probability, rows.num_classes(), rows.labels());
-  scores.brier = BrierScore(posterior.mean_probability, rows.num_classes(), rows.labels());
+  scores.accuracy = Accuracy(posterior.mean_probability, rows.num_classes(), rows.targets());
+  scores.nll = NegativeLogLikelihood(posterior.mean_probability, rows.num_classes(), rows.targets());
+  scores.brier = BrierScore(posterior.mean_probability, rows.num_classes(), rows.targets());
   ScoreConfidence(posterior, rows, ece_bins, &scores);
   scores.mean_predictive_entropy = Mean(posterior.predictive_entropy);
   scores.mean_mutual_information = Mean(posterior.mutual_information);
@@ -146,14 +146,15 @@ void ScoredRows::AddToPosterior(const RowBlock& rows, const std::vector<const Pa
 SingleDraws ScoredRows::SumSingles(const RowBlock& rows, const PartialPrediction& partial) const {
   SingleDraws sums;
   sums.log_likelihood = WeightedSum(partial.draw_log_likelihood, partial);
-  sums.hits = WeightedSum(partial.draw_hits, partial);
+  sums.hits = WeightedSum(partial.classes().draw_hits, partial);
   sums.weighted_rows = partial.sum_w * static_cast<double>(rows.num_rows);
-  for (const double value : partial.sum_wh) sums.entropy += value;
+  const ClassSums& classes = partial.classes();
+  for (const double value : classes.sum_wh) sums.entropy += value;
   // sum_k (p_k - [k = y])^2 = sum_k p_k^2 - 2 p_y + 1, weighted and summed over draws.
-  for (const double value : partial.sum_wp2) sums.brier += value;
+  for (const double value : classes.sum_wp2) sums.brier += value;
   for (int64_t row = 0; row < rows.num_rows; ++row) {
     const int64_t label = labels_[static_cast<size_t>(rows.first_row + row)];
-    sums.brier += partial.sum_w - 2 * partial.sum_wp[static_cast<size_t>(row * num_classes_ + label)];
+    sums.brier += partial.sum_w - 2 * classes.sum_wp[static_cast<size_t>(row * num_classes_ + label)];
   }
   return sums;
 }
@@ -182,7 +183,7 @@ Scores ScoreAll(const ScoredRows& rows, int ece_bins) {
 std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
   const PosteriorRows& all = rows.posteriors().back();
   const auto entropy = [&](int64_t row) { return all.predictive_entropy[static_cast<size_t>(row)]; };
-  std::vector<int64_t> order(rows.labels().size());
+  std::vector<int64_t> order(rows.targets().size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::erase_if(order, [&](int64_t row) { return std::isnan(entropy(row)); });  // NaN has no rank
   const int64_t num_rows = static_cast<int64_t>(order.size());
@@ -198,7 +199,7 @@ std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
     const std::span<const double> p(all.mean_probability.data() + static_cast<size_t>(row) * width, width);
     const int64_t best = ArgMax(p);
     examples.push_back({.row = row,
-                        .label = rows.labels()[static_cast<size_t>(row)],
+                        .label = rows.targets()[static_cast<size_t>(row)],
                         .predicted = static_cast<int32_t>(best),
                         .max_probability = p[static_cast<size_t>(best)],
                         .predictive_entropy = entropy(row),
@@ -220,7 +221,7 @@ std::vector<Scores> CalibratedScores(const ScoredRows& rows, const ScoredRows& h
   const int64_t classes = rows.num_classes();
   std::vector<Scores> table;
   for (size_t i = 0; i < rows.posteriors().size(); ++i) {
-    const double temperature = FitTemperature(held_out.posteriors()[i].mean_probability, classes, held_out.labels());
+    const double temperature = FitTemperature(held_out.posteriors()[i].mean_probability, classes, held_out.targets());
     PosteriorRows scaled = rows.posteriors()[i];
     scaled.what = "calibrated " + scaled.what;
     scaled.mean_probability = ScaleTemperature(scaled.mean_probability, classes, temperature);

@@ -46,7 +46,7 @@ class ScoredRows {
   int64_t draws_used() const;
   const std::vector<PosteriorRows>& posteriors() const { return posteriors_; }
   std::vector<SingleDraws> Singles() const;  // each kind
-  const std::vector<int32_t>& labels() const { return labels_; }
+  const std::vector<int32_t>& targets() const { return labels_; }
   int64_t num_classes() const { return num_classes_; }
 
  private:

@@ -15,9 +15,11 @@ constexpr int64_t kReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the
 
 }  // namespace
 
-int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles) {
+int64_t ScoreBytes(const Targets& targets, int64_t num_quantiles) {
   int64_t values = 2 * num_quantiles;
-  for (const ScoreField& field : ScoresOfTarget(num_classes)) values += 2 * (field.per_class ? num_classes : 1);
+  for (const ScoreField& field : ScoresOfTarget(targets)) {
+    values += 2 * (field.per_class ? NumClasses(targets) : 1);
+  }
   return values * static_cast<int64_t>(sizeof(double));
 }
 
@@ -31,8 +33,8 @@ absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes) {
 
 absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan) {
   if (levels.empty()) return absl::OkStatus();
-  if (plan.num_classes > 0) {
-    return absl::InvalidArgumentError(absl::StrCat("job ", plan.job, " learns ", plan.num_classes,
+  if (const auto* classes = std::get_if<Classes>(&plan.targets)) {
+    return absl::InvalidArgumentError(absl::StrCat("job ", plan.job, " learns ", classes->count,
                                                    " classes: quantiles are of jobs that learn numbers"));
   }
   if (levels.size() > static_cast<size_t>(limits::kMaxQuantiles)) {
@@ -48,9 +50,10 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
 
 absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
   const int64_t num_draws = SaturatingMultiply(NumDraws(draws), static_cast<int64_t>(num_kinds));
-  const int64_t draw_bytes = std::max<int64_t>(draws.plan->num_classes, 2) * static_cast<int64_t>(sizeof(float));
-  const int64_t num_quantiles = draws.plan->num_classes > 0 ? 0 : limits::kMaxQuantiles;
-  const int64_t score_bytes = replied ? ScoreBytes(draws.plan->num_classes, num_quantiles) : 0;
+  const int64_t draw_bytes =
+      std::max<int64_t>(NumClasses(draws.plan->targets), 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t num_quantiles = std::holds_alternative<Numbers>(draws.plan->targets) ? limits::kMaxQuantiles : 0;
+  const int64_t score_bytes = replied ? ScoreBytes(draws.plan->targets, num_quantiles) : 0;
   const int64_t row_bytes = SaturatingAdd(SaturatingMultiply(num_draws, draw_bytes), score_bytes);
   const int64_t weights = SaturatingMultiply(num_draws, static_cast<int64_t>(sizeof(double)));
   const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
@@ -65,7 +68,7 @@ absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_ki
 absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
                                        int64_t num_parts) {
   const auto sums = static_cast<int64_t>(draws.chains.size() * num_kinds);
-  const int64_t values = std::max<int64_t>(3 * draws.plan->num_classes + 1, 3);
+  const int64_t values = std::max<int64_t>(3 * NumClasses(draws.plan->targets) + 1, 3);
   const int64_t row_bytes =
       std::max<int64_t>(SaturatingProduct(sums, num_parts, values, static_cast<int64_t>(sizeof(double))), 1);
   const int64_t rows = limits::kMaxShardResultBytes / row_bytes;

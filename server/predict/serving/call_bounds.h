@@ -18,7 +18,7 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
 absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes);
 
 // Bytes of all scores and `num_quantiles` quantiles of a row, with the errors of both.
-int64_t ScoreBytes(int64_t num_classes, int64_t num_quantiles);
+int64_t ScoreBytes(const Targets& targets, int64_t num_quantiles);
 
 // Returns the bytes of the single draws' outputs for `num_rows` rows. INVALID_ARGUMENT, with the number of rows that
 // would fit, if they exceed limits::kMaxMemberBytes or, with the scores, a message if the caller gets them (`replied`).

@@ -17,12 +17,12 @@ int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_work
   int64_t input_bytes = sizeof(float);
   for (const int64_t extent : draws.plan->input_shape) input_bytes = SaturatingMultiply(input_bytes, extent);
   const int64_t sum_bytes = SaturatingProduct(num_parts, static_cast<int64_t>(sizeof(double)),
-                                              std::max<int64_t>(3 * draws.plan->num_classes + 1, 5));
+                                              std::max<int64_t>(3 * NumClasses(draws.plan->targets) + 1, 5));
   const int64_t rows =
       std::min(limits::kShardForwardPasses / passes_per_row, limits::kShardBytes / std::max(input_bytes, sum_bytes));
   const int64_t clamped = std::clamp(rows, limits::kMinShardRows, limits::kMaxShardRows);
   if (!members) return clamped;
-  const int64_t member_bytes = SaturatingProduct(num_networks, std::max<int64_t>(draws.plan->num_classes, 2),
+  const int64_t member_bytes = SaturatingProduct(num_networks, std::max<int64_t>(NumClasses(draws.plan->targets), 2),
                                                  static_cast<int64_t>(sizeof(float)));
   const int64_t fitting = limits::kMaxShardResultBytes / 2 / std::max<int64_t>(member_bytes, 1);
   return std::clamp<int64_t>(fitting, 1, clamped);

@@ -14,25 +14,32 @@ namespace {
 
 bool MembersFit(const PartialPrediction& p, bool asked) {
   if (!asked || !p.members) return asked == p.members.has_value();
-  const size_t draws = static_cast<size_t>(p.num_draws), rows = static_cast<size_t>(p.num_rows);
-  const size_t classes = static_cast<size_t>(p.num_classes), numbers = classes > 0 ? 0 : draws * rows;
+  const size_t draws = static_cast<size_t>(p.num_draws), values = draws * static_cast<size_t>(p.num_rows);
+  const size_t classes = static_cast<size_t>(NumClasses(p.targets()));
+  const size_t numbers = std::holds_alternative<NumberSums>(p.sums) ? values : 0;
   return p.members->chain == p.chain && p.members->kind == p.kind && p.members->weights.size() == draws &&
-         p.members->probabilities.size() == draws * rows * classes && p.members->mean.size() == numbers &&
+         p.members->probabilities.size() == values * classes && p.members->mean.size() == numbers &&
          p.members->variance.size() == numbers;
 }
 
+bool SumsFit(const ClassSums& sums, const PartialPrediction& p, bool scored) {
+  const auto rows = static_cast<size_t>(p.num_rows), values = rows * static_cast<size_t>(sums.num_classes);
+  return sums.sum_wp.size() == values && sums.sum_wp2.size() == values && sums.votes.size() == values &&
+         sums.sum_wh.size() == rows && sums.draw_hits.size() == (scored ? static_cast<size_t>(p.num_draws) : 0);
+}
+
+bool SumsFit(const NumberSums& sums, const PartialPrediction& p, bool scored) {
+  const auto rows = static_cast<size_t>(p.num_rows), held = scored ? rows : 0;
+  return sums.sum_wm.size() == rows && sums.sum_wm2.size() == rows && sums.sum_wv.size() == rows &&
+         sums.log_sum_wd.size() == held && sums.sum_wc.size() == held;
+}
+
 bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
-  const size_t rows = static_cast<size_t>(NumRows(request)), classes = static_cast<size_t>(request.plan->num_classes);
   const size_t scores = request.per_draw_scores ? static_cast<size_t>(p.num_draws) : 0;
-  const size_t labels = classes > 0 ? rows : 0, numbers = rows - labels;
-  const size_t held = request.per_draw_scores ? numbers : 0;
-  return p.num_rows == static_cast<int64_t>(rows) && p.num_classes == request.plan->num_classes &&
-         p.sum_wp.size() == rows * classes && p.sum_wp2.size() == rows * classes && p.votes.size() == rows * classes &&
-         p.sum_wh.size() == labels && p.draw_log_likelihood.size() == scores &&
-         (p.draw_weights.empty() || p.draw_weights.size() == scores) &&
-         p.draw_hits.size() == (classes > 0 ? scores : 0) && p.sum_wm.size() == numbers &&
-         p.sum_wm2.size() == numbers && p.sum_wv.size() == numbers && p.log_sum_wd.size() == held &&
-         p.sum_wc.size() == held && MembersFit(p, request.members);
+  return p.num_rows == NumRows(request) && p.targets() == request.plan->targets &&
+         std::visit([&](const auto& sums) { return SumsFit(sums, p, request.per_draw_scores); }, p.sums) &&
+         p.draw_log_likelihood.size() == scores && (p.draw_weights.empty() || p.draw_weights.size() == scores) &&
+         MembersFit(p, request.members);
 }
 
 // Requires one flatness for each requested chain, instead of sums.

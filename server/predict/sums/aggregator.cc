@@ -52,8 +52,8 @@ struct Deviations {
 };
 
 PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const PredictiveScores& of_all,
-                                 int64_t classes) {
-  const std::vector<ScoreField> fields = ScoresOfTarget(classes);
+                                 const Targets& targets) {
+  const std::vector<ScoreField> fields = ScoresOfTarget(targets);
   std::vector<Deviations> deviations(fields.size());
   // Leave-one-out sums are added up from both sides: subtraction from the total would leave rounding errors.
   std::vector<ScoreSums> after(chains.size());
@@ -66,7 +66,7 @@ PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Pre
     ScoreSums others = std::move(after[c]);
     others.Add(before);
     before.Add(chains[c]);
-    const PredictiveScores without = ScoresOf(others, classes);
+    const PredictiveScores without = ScoresOf(others, targets);
     for (size_t f = 0; f < fields.size(); ++f) deviations[f].Add(without.*fields[f].values, of_all.*fields[f].values);
   }
   PredictiveScores errors;
@@ -79,8 +79,10 @@ PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Pre
 }  // namespace
 
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors) {
+  Prediction average;
+  if (!partials.empty()) average.targets = partials.front()->targets();
   std::erase_if(partials, [](const PartialPrediction* p) { return p->num_draws == 0; });
-  if (partials.empty()) return {};
+  if (partials.empty()) return average;
   std::ranges::sort(partials, {}, [](const PartialPrediction* p) { return std::tie(p->chain, p->kind); });
   const std::vector<ScoreSums> chains = SumByChain(partials);
   ScoreSums total;
@@ -88,13 +90,11 @@ Prediction Average(std::vector<const PartialPrediction*> partials, bool with_err
     total.num_draws += chain.num_draws;
     total.Add(chain);
   }
-  Prediction average;
   average.draws_used = total.num_draws;
   average.num_rows = partials.front()->num_rows;
-  average.num_classes = partials.front()->num_classes;
-  average.scores = ScoresOf(total, average.num_classes);
+  average.scores = ScoresOf(total, average.targets);
   if (with_errors && chains.size() > 1) {
-    average.errors = JackknifeErrors(chains, average.scores, average.num_classes);
+    average.errors = JackknifeErrors(chains, average.scores, average.targets);
   }
   return average;
 }

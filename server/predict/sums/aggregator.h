@@ -14,7 +14,8 @@ namespace chainfleet {
 //
 // With `with_errors`, `errors` holds the delete-one-chain jackknife (Efron, 1982) over the chains with draws, each with
 // all its kinds. It is unknown for fewer than two chains; server/predict/sums/batch_means.h computes it for one.
-// draws_used counts a step once, however many kinds it has. Without any draw it is 0 and all arrays are empty.
+// draws_used counts a step once, however many kinds it has. Without any draw it is 0 and all arrays are empty,
+// but the targets are set.
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors);
 
 }  // namespace chainfleet

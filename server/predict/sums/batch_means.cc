@@ -77,7 +77,7 @@ double JackknifeError(const std::vector<Deletion>& deletions, double of_all,
 PredictiveScores BatchMeansErrors(const std::vector<PartialPrediction>& parts) {
   const std::vector<ScoreSums> blocks = JoinToBlocks(SumByPart(parts));
   if (static_cast<int64_t>(blocks.size()) < kMinBlocks) return {};
-  const int64_t classes = parts.front().num_classes;
+  const Targets targets = parts.front().targets();
   ScoreSums total;
   for (const ScoreSums& block : blocks) total.Add(block);
   std::vector<Deletion> deletions;
@@ -86,11 +86,11 @@ PredictiveScores BatchMeansErrors(const std::vector<PartialPrediction>& parts) {
     for (const ScoreSums& other : blocks) {
       if (&other != &block) others.Add(other);
     }
-    deletions.push_back({ScoresOf(others, classes), others.w / block.w});
+    deletions.push_back({ScoresOf(others, targets), others.w / block.w});
   }
-  const PredictiveScores of_all = ScoresOf(total, classes);
+  const PredictiveScores of_all = ScoresOf(total, targets);
   PredictiveScores errors;
-  for (const ScoreField& field : ScoresOfTarget(classes)) {
+  for (const ScoreField& field : ScoresOfTarget(targets)) {
     const std::vector<double>& values = of_all.*field.values;
     for (size_t i = 0; i < values.size(); ++i) {
       (errors.*field.values).push_back(JackknifeError(deletions, values[i], field.values, i));

@@ -38,11 +38,10 @@ void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {
   sums->num_draws += older.num_draws;
   sums->sum_w += older.sum_w;
   sums->sum_w2 += older.sum_w2;
-  for (const auto values :
-       {&PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh, &PartialPrediction::votes,
-        &PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv}) {
-    AddTo(older.*values, &(sums->*values));
-  }
+  const auto add = [&]<typename Sums>(Sums& to) {
+    for (const auto values : Sums::kRowSums) AddTo(std::get<Sums>(older.sums).*values, &(to.*values));
+  };
+  std::visit(add, sums->sums);
   if (!older.members || !sums->members) return;
   PutInFront(older.members->weights, &sums->members->weights);
   for (const auto values : {&Members::probabilities, &Members::mean, &Members::variance}) {

@@ -114,7 +114,7 @@ std::vector<double> MixtureQuantileErrors(const std::vector<const PartialPredict
   double weight = 0;
   for (Stretch& stretch : stretches) {
     stretch.sums.num_rows = static_cast<int64_t>(levels.size());
-    stretch.sums.sum_wm.resize(levels.size());
+    stretch.sums.numbers().sum_wm.resize(levels.size());
     weight += stretch.sums.sum_w;
   }
   std::vector<double> errors;
@@ -128,7 +128,7 @@ std::vector<double> MixtureQuantileErrors(const std::vector<const PartialPredict
         };
         const MixtureSums sums = MixtureSumsAt(of(mixture.weight), of(mixture.mean), of(mixture.variance),
                                                quantiles[row * levels.size() + q], /*upper=*/levels[q] > 0.5);
-        stretch.sums.sum_wm[q] = sums.tail;
+        stretch.sums.numbers().sum_wm[q] = sums.tail;
         density[q] += sums.density / weight;
       }
     }

@@ -21,7 +21,16 @@ std::vector<double> Scaled(const std::vector<double>& sums, double w) {
   return means;
 }
 
-PredictiveScores ClassScores(const ScoreSums& sums, size_t classes) {
+ScoreSums ToAverage(const NumberSums& sums) {
+  return {.first = sums.sum_wm, .second = sums.sum_wm2, .third = sums.sum_wv};
+}
+
+ScoreSums ToAverage(const ClassSums& sums) {
+  return {.first = sums.sum_wp, .second = sums.sum_wh, .third = sums.votes};
+}
+
+PredictiveScores MakeScores(const ScoreSums& sums, const Classes& learned) {
+  const auto classes = static_cast<size_t>(learned.count);
   PredictiveScores scores;
   scores.mean_probability = Scaled(sums.first, sums.w);
   scores.expected_entropy = Scaled(sums.second, sums.w);
@@ -39,7 +48,7 @@ PredictiveScores ClassScores(const ScoreSums& sums, size_t classes) {
   return scores;
 }
 
-PredictiveScores NumberScores(const ScoreSums& sums) {
+PredictiveScores MakeScores(const ScoreSums& sums, const Numbers&) {
   PredictiveScores scores;
   scores.mean = Scaled(sums.first, sums.w);
   scores.variance_epistemic = Scaled(sums.second, sums.w);
@@ -62,13 +71,14 @@ void ScoreSums::Add(const ScoreSums& other) {
 }
 
 ScoreSums SumsOf(const PartialPrediction& partial) {
-  const bool labels = partial.num_classes > 0;
-  return {partial.num_draws, partial.sum_w, labels ? partial.sum_wp : partial.sum_wm,
-          labels ? partial.sum_wh : partial.sum_wm2, labels ? partial.votes : partial.sum_wv};
+  ScoreSums sums = std::visit([](const auto& of) { return ToAverage(of); }, partial.sums);
+  sums.num_draws = partial.num_draws;
+  sums.w = partial.sum_w;
+  return sums;
 }
 
-PredictiveScores ScoresOf(const ScoreSums& sums, int64_t classes) {
-  return classes > 0 ? ClassScores(sums, static_cast<size_t>(classes)) : NumberScores(sums);
+PredictiveScores ScoresOf(const ScoreSums& sums, const Targets& targets) {
+  return std::visit([&](const auto& learned) { return MakeScores(sums, learned); }, targets);
 }
 
 }  // namespace chainfleet

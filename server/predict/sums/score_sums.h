@@ -21,7 +21,7 @@ struct ScoreSums {
 
 ScoreSums SumsOf(const PartialPrediction& partial);
 
-// The scores of the average over draws whose weights sum to more than 0. `classes` 0 means float32 targets.
-PredictiveScores ScoresOf(const ScoreSums& sums, int64_t classes);
+// The scores of the average over draws whose weights sum to more than 0.
+PredictiveScores ScoresOf(const ScoreSums& sums, const Targets& targets);
 
 }  // namespace chainfleet

@@ -171,7 +171,7 @@ TEST(InferenceWire, RendersRawTensorsInTheOrderAsked) {
   Prediction prediction;
   prediction.version = 4;
   prediction.num_rows = 1;
-  prediction.num_classes = 2;
+  prediction.targets = Classes{2};
   prediction.scores.mean_probability = {0.25, 0.75};
   prediction.scores.predictive_entropy = {0.5};
   InferenceCall call;
@@ -193,7 +193,7 @@ TEST(InferenceWire, RendersRawTensorsInTheOrderAsked) {
 Prediction WithMembers() {
   Prediction prediction;
   prediction.num_rows = 2;
-  prediction.num_classes = 2;
+  prediction.targets = Classes{2};
   Members first{.chain = {"job", 0}, .kind = DrawKind::kTheta, .weights = {1, 2.5}};
   first.probabilities = {0, 1, 10, 11, 100, 101, 110, 111};
   Members second{.chain = {"job", 2}, .kind = DrawKind::kThetaA, .weights = {1}};
@@ -252,38 +252,38 @@ TEST(InferenceWire, SendsErrorsOfAnytimeAnswersAndQuantilesUnasked) {
   call.quantiles = {0.5};
   EXPECT_TRUE(call.WantsErrors());
   EXPECT_FALSE(call.WantsMembers());
-  EXPECT_THAT(UsualOutputs(0, true, true),
+  EXPECT_THAT(UsualOutputs(Numbers(), true, true),
               ElementsAre("mean", "variance_aleatoric", "variance_epistemic", "mean_error", "variance_aleatoric_error",
                           "variance_epistemic_error", "quantiles", "quantiles_error"));
-  EXPECT_THAT(UsualOutputs(0, false, true),
+  EXPECT_THAT(UsualOutputs(Numbers(), false, true),
               ElementsAre("mean", "variance_aleatoric", "variance_epistemic", "quantiles"));
-  EXPECT_THAT(UsualOutputs(0, false, false), ElementsAre("mean", "variance_aleatoric", "variance_epistemic"));
+  EXPECT_THAT(UsualOutputs(Numbers(), false, false), ElementsAre("mean", "variance_aleatoric", "variance_epistemic"));
   for (const std::string name : {"quantiles", "quantiles_error"}) {
-    EXPECT_THAT(std::string(CheckOutputs({name}, 0, false).message()),
+    EXPECT_THAT(std::string(CheckOutputs({name}, Numbers(), false).message()),
                 HasSubstr("output '" + name + "' needs the parameter 'quantiles'"));
-    EXPECT_THAT(std::string(CheckOutputs({name}, 10, false).message()), HasSubstr("unknown output '" + name))
+    EXPECT_THAT(std::string(CheckOutputs({name}, Classes{10}, false).message()), HasSubstr("unknown output '" + name))
         << "a classifier refuses that parameter, too";
   }
 }
 
 TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
-  EXPECT_TRUE(CheckOutputs({"member_probabilities"}, 10, true).ok());
-  EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, 0, true).ok());
-  EXPECT_TRUE(CheckOutputs({"quantiles_error"}, 0, true).ok());
-  EXPECT_FALSE(CheckOutputs({"quantiles"}, 10, true).ok());
-  EXPECT_FALSE(CheckOutputs({"quantiles_error"}, 10, true).ok());
-  EXPECT_FALSE(CheckOutputs({"member_weights"}, 10, true).ok());
-  EXPECT_TRUE(CheckOutputs({"mean_probability", "mutual_information_error"}, 10, true).ok());
-  EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, 0, true).ok());
-  EXPECT_FALSE(CheckOutputs({"mean_probability"}, 0, true).ok());
-  EXPECT_THAT(std::string(CheckOutputs({"logits"}, 10, true).message()), HasSubstr("variation_ratio"));
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckOutputs({"mean", "variance_epistemic", "mean"}, 0, true)));
+  EXPECT_TRUE(CheckOutputs({"member_probabilities"}, Classes{10}, true).ok());
+  EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, Numbers(), true).ok());
+  EXPECT_TRUE(CheckOutputs({"quantiles_error"}, Numbers(), true).ok());
+  EXPECT_FALSE(CheckOutputs({"quantiles"}, Classes{10}, true).ok());
+  EXPECT_FALSE(CheckOutputs({"quantiles_error"}, Classes{10}, true).ok());
+  EXPECT_FALSE(CheckOutputs({"member_weights"}, Classes{10}, true).ok());
+  EXPECT_TRUE(CheckOutputs({"mean_probability", "mutual_information_error"}, Classes{10}, true).ok());
+  EXPECT_TRUE(CheckOutputs({"variance_epistemic"}, Numbers(), true).ok());
+  EXPECT_FALSE(CheckOutputs({"mean_probability"}, Numbers(), true).ok());
+  EXPECT_THAT(std::string(CheckOutputs({"logits"}, Classes{10}, true).message()), HasSubstr("variation_ratio"));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckOutputs({"mean", "variance_epistemic", "mean"}, Numbers(), true)));
 }
 
 TEST(InferenceWire, KnowsWhatARowOfAnAnswerTakes) {
-  EXPECT_EQ(RowBytes({"mean_probability", "mutual_information", "member_probabilities"}, 10, 0), 8 * (10 + 1));
-  EXPECT_EQ(RowBytes({"mean", "mean_error", "quantiles"}, 0, 32), 8 * (2 + 32));
-  EXPECT_EQ(RowBytes({"quantiles", "quantiles_error"}, 0, 32), 8 * (32 + 32));
+  EXPECT_EQ(RowBytes({"mean_probability", "mutual_information", "member_probabilities"}, Classes{10}, 0), 8 * (10 + 1));
+  EXPECT_EQ(RowBytes({"mean", "mean_error", "quantiles"}, Numbers(), 32), 8 * (2 + 32));
+  EXPECT_EQ(RowBytes({"quantiles", "quantiles_error"}, Numbers(), 32), 8 * (32 + 32));
 }
 
 TEST(InferenceWire, ReadsVersions) {

@@ -106,6 +106,32 @@ inline void Fix(v1::CommitProgressRequest* request, RandomMessage* random) {
   trace->clear_values();
   for (int i = 0; i < trace->steps_size() * trace->quantities_size(); ++i) trace->add_values(random->Below(100));
 }
+// A sum has the arrays of labels or those of numbers.
+inline void KeepOneSort(v1::ShardResult* result) {
+  for (v1::PartialPrediction& partial : *result->mutable_partials()) {
+    if (partial.num_classes() == 0) {
+      partial.clear_sum_wp();
+      partial.clear_sum_wp2();
+      partial.clear_sum_wh();
+      partial.clear_votes();
+      partial.clear_draw_hits();
+    } else {
+      partial.clear_sum_wm();
+      partial.clear_sum_wm2();
+      partial.clear_sum_wv();
+      partial.clear_log_sum_wd();
+      partial.clear_sum_wc();
+    }
+  }
+}
+inline void Fix(v1::ShardResult* result, RandomMessage* random) {
+  for (v1::PartialPrediction& partial : *result->mutable_partials()) {
+    if (random->Below(2) == 0) partial.clear_num_classes();
+  }
+  KeepOneSort(result);
+}
+template <typename Message>
+void KeepOneSort(Message*) {}
 template <typename Message>
 void Fix(Message*, RandomMessage*) {}
 

@@ -46,12 +46,11 @@ inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
   PartialPrediction sum{.chain = chain,
                         .kind = kind,
                         .num_draws = static_cast<int64_t>(draws.size()),
-                        .num_rows = static_cast<int64_t>(rows.size()),
-                        .num_classes = num_classes,
-                        .sum_wp = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
-                        .sum_wp2 = std::vector<double>(rows.size() * static_cast<size_t>(num_classes)),
-                        .sum_wh = std::vector<double>(rows.size()),
-                        .votes = std::vector<double>(rows.size() * static_cast<size_t>(num_classes))};
+                        .num_rows = static_cast<int64_t>(rows.size())};
+  ClassSums sums{.num_classes = num_classes, .sum_wh = std::vector<double>(rows.size())};
+  for (auto* values : {&sums.sum_wp, &sums.sum_wp2, &sums.votes}) {
+    values->resize(rows.size() * static_cast<size_t>(num_classes));
+  }
   for (const auto& [draw, w] : draws) {
     sum.sum_w += w;
     sum.sum_w2 += w * w;
@@ -60,12 +59,12 @@ inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
     for (size_t i = 0; i < rows.size(); ++i) {
       const std::vector<double> p = of(chain, kind, draw, rows[i]);
       for (size_t k = 0; k < p.size(); ++k) {
-        sum.sum_wp[i * p.size() + k] += w * p[k];
-        sum.sum_wp2[i * p.size() + k] += w * p[k] * p[k];
-        sum.sum_wh[i] -= p[k] > 0 ? w * p[k] * std::log(p[k]) : 0;
+        sums.sum_wp[i * p.size() + k] += w * p[k];
+        sums.sum_wp2[i * p.size() + k] += w * p[k] * p[k];
+        sums.sum_wh[i] -= p[k] > 0 ? w * p[k] * std::log(p[k]) : 0;
       }
       const int64_t best = std::max_element(p.begin(), p.end()) - p.begin();
-      sum.votes[i * p.size() + static_cast<size_t>(best)] += w;
+      sums.votes[i * p.size() + static_cast<size_t>(best)] += w;
       if (labels == nullptr) continue;
       const int32_t label = (*labels)[static_cast<size_t>(rows[i])];
       log_likelihood += std::log(p[static_cast<size_t>(label)]);
@@ -74,8 +73,9 @@ inline PartialPrediction SumDraws(const ChainId& chain, DrawKind kind,
     if (labels == nullptr) continue;
     sum.draw_log_likelihood.push_back(log_likelihood);
     sum.draw_weights.push_back(w);
-    sum.draw_hits.push_back(hits);
+    sums.draw_hits.push_back(hits);
   }
+  sum.sums = std::move(sums);
   return sum;
 }
 
@@ -89,7 +89,8 @@ inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
   sum.kind = kind;
   sum.num_draws = static_cast<int64_t>(draws.size());
   sum.num_rows = static_cast<int64_t>(rows.size());
-  for (auto* values : {&sum.sum_wm, &sum.sum_wm2, &sum.sum_wv}) values->resize(rows.size());
+  NumberSums& sums = sum.numbers();
+  for (auto* values : {&sums.sum_wm, &sums.sum_wm2, &sums.sum_wv}) values->resize(rows.size());
   std::vector<double> density(rows.size()), distribution(rows.size());
   for (const auto& [draw, w] : draws) {
     sum.sum_w += w;
@@ -97,9 +98,9 @@ inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
     double log_likelihood = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       const std::vector<double> moments = of(chain, kind, draw, rows[i]);
-      sum.sum_wm[i] += w * moments[0];
-      sum.sum_wm2[i] += w * moments[0] * moments[0];
-      sum.sum_wv[i] += w * moments[1];
+      sums.sum_wm[i] += w * moments[0];
+      sums.sum_wm2[i] += w * moments[0] * moments[0];
+      sums.sum_wv[i] += w * moments[1];
       if (targets == nullptr) continue;
       const double z = ((*targets)[static_cast<size_t>(rows[i])] - moments[0]) / std::sqrt(moments[1]);
       const double p = std::exp(-z * z / 2) / std::sqrt(2 * std::acos(-1) * moments[1]);
@@ -112,8 +113,8 @@ inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
     sum.draw_weights.push_back(w);
   }
   if (targets == nullptr) return sum;
-  for (const double value : density) sum.log_sum_wd.push_back(std::log(value));
-  sum.sum_wc = distribution;
+  for (const double value : density) sums.log_sum_wd.push_back(std::log(value));
+  sums.sum_wc = distribution;
   return sum;
 }
 
@@ -298,7 +299,8 @@ class FakeShardPort final : public ShardPort {
         continue;
       }
       for (const DrawKind kind : request.kinds) {
-        if (request.plan->num_classes == 0) {
+        const auto* classes = std::get_if<Classes>(&request.plan->targets);
+        if (classes == nullptr) {
           const std::vector<float>* targets =
               request.per_draw_scores ? &numbers.at(request.rows->dataset.name) : nullptr;
           result.partials.push_back(SumNumberDraws(chain.chain, kind, draws, RowsOf(request), probabilities_, targets));
@@ -309,10 +311,10 @@ class FakeShardPort final : public ShardPort {
         const std::vector<int32_t>* of = request.per_draw_scores ? &labels.at(request.rows->dataset.name) : nullptr;
         const Probabilities probabilities = ProbabilitiesOf(request);
         result.partials.push_back(
-            SumDraws(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities, of));
+            SumDraws(chain.chain, kind, draws, RowsOf(request), classes->count, probabilities, of));
         if (!request.members) continue;
         result.partials.back().members =
-            MembersOf(chain.chain, kind, draws, RowsOf(request), request.plan->num_classes, probabilities);
+            MembersOf(chain.chain, kind, draws, RowsOf(request), classes->count, probabilities);
       }
     }
     return result;
@@ -327,13 +329,13 @@ class FakeShardPort final : public ShardPort {
 // `draws_of_chain` draws of each chain, in segments of one draw called "CHAIN/INDEX"; inputs are one number per row.
 class FakeDrawCatalog final : public DrawCatalog {
  public:
-  FakeDrawCatalog(Executor* executor, const std::vector<int64_t>& draws_of_chain, int64_t num_classes)
+  FakeDrawCatalog(Executor* executor, const std::vector<int64_t>& draws_of_chain, const Targets& targets)
       : executor_(executor) {
     auto plan = std::make_shared<PredictPlan>();
     plan->job = "job-aaaaaa";
     plan->model.kind = BuiltinModel{"softmax_regression", {}};
     plan->input_shape = {1};
-    plan->num_classes = num_classes;
+    plan->targets = targets;
     pinned.plan = plan;
     pinned.version = 3;
     pinned.kinds = {DrawKind::kTheta, DrawKind::kThetaA};

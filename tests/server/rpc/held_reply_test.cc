@@ -46,11 +46,13 @@ class EvenWorker {
     sum.chain = {shard.chains(0).chain().job(), shard.chains(0).chain().index()};
     sum.num_draws = 1;
     sum.num_rows = shard.inputs().shape(0);
-    sum.num_classes = 3;
     sum.sum_w = sum.sum_w2 = 1;
-    sum.sum_wp.assign(3 * rows, 0.25);
-    sum.sum_wp2 = sum.votes = sum.sum_wp;
-    sum.sum_wh.assign(rows, 1);
+    const std::vector<double> quarters(3 * rows, 0.25);
+    sum.sums = ClassSums{.num_classes = 3,
+                         .sum_wp = quarters,
+                         .sum_wp2 = quarters,
+                         .sum_wh = std::vector<double>(rows, 1),
+                         .votes = quarters};
     v1::ShardUpdate update;
     update.mutable_result()->set_shard_id(shard.shard_id());
     update.mutable_result()->set_data(ToProto(result).SerializeAsString());

@@ -17,7 +17,7 @@ using PredictPriorityTest = ServerWithJob;
 TEST_F(PredictPriorityTest, OfRequestsThatWaitTheMoreUrgentGoesFirst) {
   FakeClock clock;
   ManualExecutor executor(&clock);
-  testing::FakeDrawCatalog catalog(&executor, {1}, 3);
+  testing::FakeDrawCatalog catalog(&executor, {1}, Classes{3});
   testing::FakeShardPort port(&executor, testing::ArbitraryProbabilities(3));
   port.workers = {{"a", testing::FakeShardPort::Mood::kHangs}};
   ShardQueue queue(&clock, &executor, &port);

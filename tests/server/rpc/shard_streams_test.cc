@@ -89,7 +89,7 @@ class ShardStreamsTest : public RunningServer {
     ShardResult result;
     result.shard_id = shard_id;
     result.partials.resize(1);
-    result.partials[0].sum_wp.assign(1000, 0.5);
+    result.partials[0].numbers().sum_wm.assign(1000, 0.5);
     return ToProto(result).SerializeAsString();
   }
 };
@@ -105,7 +105,7 @@ TEST_F(ShardStreamsTest, CarriesAShardDownAndItsResultUpInChunks) {
   worker.SendBytes(7, bytes.substr(3000), true);
   const auto got = result.Get();
   ASSERT_TRUE(got && got->ok()) << got->status();
-  EXPECT_EQ((*got)->partials.at(0).sum_wp.size(), 1000u);
+  EXPECT_EQ((*got)->partials.at(0).numbers().sum_wm.size(), 1000u);
   EXPECT_EQ(shards_.Workers().at(0).shards_in_flight, 0);
 }
 

@@ -50,7 +50,7 @@ class WidePredictor final : public Predictor {
     for (size_t i = 0; i < stacks.size(); ++i) {
       partials[i].chain = stacks[i].chain;
       partials[i].num_rows = inputs.shape[0];
-      partials[i].sum_wp.assign(static_cast<size_t>(inputs.shape[0]), 0.5);
+      partials[i].numbers().sum_wm.assign(static_cast<size_t>(inputs.shape[0]), 0.5);
     }
     return partials;
   }
@@ -151,7 +151,7 @@ TEST_F(ShardPredictStreamTest, SaysHelloAndSendsABigResultInChunks) {
   ASSERT_TRUE(proto.ParseFromString(bytes));
   const auto result = FromProto(proto);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->partials.at(0).sum_wp.size(), 300'000u);
+  EXPECT_EQ(result->partials.at(0).numbers().sum_wm.size(), 300'000u);
 }
 
 TEST_F(ShardPredictStreamTest, WhatWasCancelledBeforeAStuckStreamTookItIsNeverSent) {

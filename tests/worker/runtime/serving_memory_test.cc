@@ -37,7 +37,7 @@ class ServingMemory : public ::testing::Test {
     plan->job = "job-" + std::to_string(i);
     plan->model.kind = BuiltinModel{"softmax_regression", {}};
     plan->input_shape = {1};
-    plan->num_classes = 2;
+    plan->targets = Classes{2};
     ShardRequest request;
     request.shard_id = static_cast<uint64_t>(i);
     request.plan = plan;

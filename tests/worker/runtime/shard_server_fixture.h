@@ -69,18 +69,19 @@ class FakePredictor final : public Predictor {
       partial.chain = draws.chain;
       partial.kind = draws.kind;
       partial.num_draws = static_cast<int64_t>(draws.theta.size());
-      partial.sum_wp = {0};
-      for (const auto& theta : draws.theta) partial.sum_wp[0] += (*theta)[0];
+      partial.numbers().sum_wm = {0};
+      for (const auto& theta : draws.theta) partial.numbers().sum_wm[0] += (*theta)[0];
     }
     return partials;
   }
-  // The probability is the severity of the corruption.
+  // The mean is the severity of the corruption.
   absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack> stacks, const ResidentDataset&,
                                                            int64_t, int64_t, bool, bool, const Corruption* corruption,
                                                            std::shared_ptr<DeviceRows>* kept) override {
     rows_made.push_back(Make(kept));
     std::vector<PartialPrediction> partials(stacks.size());
-    for (PartialPrediction& partial : partials) partial.sum_wp = {corruption == nullptr ? 0.0 : corruption->severity};
+    for (PartialPrediction& partial : partials)
+      partial.numbers().sum_wm = {corruption == nullptr ? 0.0 : corruption->severity};
     return std::make_unique<SlowRun>(std::move(partials), clock_);
   }
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,

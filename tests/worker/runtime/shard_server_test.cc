@@ -21,8 +21,8 @@ TEST_F(ShardServerTest, SumsOverTheDrawsOfEachChainAndKind) {
   ASSERT_THAT(result.partials, SizeIs(4));
   EXPECT_EQ(result.partials[0].chain.index, 0);
   EXPECT_EQ(result.partials[2].chain.index, 3);
-  EXPECT_EQ(result.partials[0].sum_wp[0], 1 + 2 + 3 + 4);
-  EXPECT_EQ(result.partials[1].sum_wp[0], 100);
+  EXPECT_EQ(result.partials[0].numbers().sum_wm[0], 1 + 2 + 3 + 4);
+  EXPECT_EQ(result.partials[1].numbers().sum_wm[0], 100);
   EXPECT_EQ(result.partials[1].kind, DrawKind::kThetaA);
 }
 
@@ -49,9 +49,9 @@ TEST_F(ShardServerTest, UsesOnlyTheDrawsOfTheVersion) {
   RunAll();
   ASSERT_TRUE(results_[0].ok());
   ASSERT_THAT(results_[0]->partials, SizeIs(6));
-  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 1 + 2 + 3);
-  EXPECT_EQ(results_[0]->partials[2].sum_wp[0], 2 + 3);
-  EXPECT_EQ(results_[0]->partials[4].sum_wp[0], 4);
+  EXPECT_EQ(results_[0]->partials[0].numbers().sum_wm[0], 1 + 2 + 3);
+  EXPECT_EQ(results_[0]->partials[2].numbers().sum_wm[0], 2 + 3);
+  EXPECT_EQ(results_[0]->partials[4].numbers().sum_wm[0], 4);
 }
 
 TEST_F(ShardServerTest, AveragesEveryKthDrawBackFromTheNewestAndFetchesOnlyItsSegments) {
@@ -64,9 +64,9 @@ TEST_F(ShardServerTest, AveragesEveryKthDrawBackFromTheNewestAndFetchesOnlyItsSe
   RunAll();
   ASSERT_TRUE(results_[0].ok()) << results_[0].status();
   ASSERT_THAT(results_[0]->partials, SizeIs(6));
-  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 1 + 4);
-  EXPECT_EQ(results_[0]->partials[2].sum_wp[0], 4);
-  EXPECT_EQ(results_[0]->partials[4].sum_wp[0], 1 + 3);
+  EXPECT_EQ(results_[0]->partials[0].numbers().sum_wm[0], 1 + 4);
+  EXPECT_EQ(results_[0]->partials[2].numbers().sum_wm[0], 4);
+  EXPECT_EQ(results_[0]->partials[4].numbers().sum_wm[0], 1 + 3);
   EXPECT_THAT(results_[0]->corrupt_objects, IsEmpty()) << "what is not needed is not fetched";
 }
 
@@ -76,7 +76,7 @@ TEST_F(ShardServerTest, SumsSeveralEntriesOfOneChainApartInTheirOrder) {
   ASSERT_THAT(results_, SizeIs(1));
   ASSERT_TRUE(results_[0].ok()) << results_[0].status();
   std::vector<double> sums;
-  for (const PartialPrediction& partial : results_[0]->partials) sums.push_back(partial.sum_wp[0]);
+  for (const PartialPrediction& partial : results_[0]->partials) sums.push_back(partial.numbers().sum_wm[0]);
   EXPECT_THAT(sums, ElementsAre(4, 40, 2 + 3, 20 + 30, 1, 10));
 }
 
@@ -131,7 +131,7 @@ TEST_F(ShardServerTest, LeavesCorruptObjectsOutAndNamesThem) {
   ASSERT_TRUE(results_[0].ok()) << results_[0].status();
   EXPECT_THAT(results_[0]->corrupt_objects, ElementsAre(name));
   EXPECT_EQ(results_[0]->partials[0].num_draws, 2);
-  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 3 + 4);
+  EXPECT_EQ(results_[0]->partials[0].numbers().sum_wm[0], 3 + 4);
 }
 
 TEST_F(ShardServerTest, LeavesMissingObjectsOutAndNamesThem) {
@@ -194,7 +194,7 @@ TEST_F(ShardServerTest, ChainsAndKindsShareAPassUntilTheyFillIt) {
   EXPECT_EQ(observer_.shard_units, 3);
   ASSERT_THAT(results_[0]->partials, SizeIs(6));
   EXPECT_EQ(results_[0]->partials[3].chain.index, 3);
-  EXPECT_EQ(results_[0]->partials[3].sum_wp[0], 100);
+  EXPECT_EQ(results_[0]->partials[3].numbers().sum_wm[0], 100);
 }
 
 TEST_F(ShardServerTest, ACancelledShardEndsAfterTheUnitItIsAt) {
@@ -258,8 +258,8 @@ TEST_F(ShardServerTest, CorruptedRowsAreAskedOfThePredictor) {
   ASSERT_THAT(results_, SizeIs(2));
   ASSERT_TRUE(results_[0].ok()) << results_[0].status();
   ASSERT_THAT(results_[0]->partials, SizeIs(2));
-  EXPECT_EQ(results_[0]->partials[0].sum_wp[0], 4);
-  EXPECT_EQ(results_[1]->partials[0].sum_wp[0], 0);
+  EXPECT_EQ(results_[0]->partials[0].numbers().sum_wm[0], 4);
+  EXPECT_EQ(results_[1]->partials[0].numbers().sum_wm[0], 0);
 }
 
 TEST_F(ShardServerTest, FlatnessIsOfTheNewestDrawOfEachChain) {

@@ -144,7 +144,7 @@ class MeasuredFlatness final : public FlatnessRun {
     for (int64_t i = 0; i < count; ++i) rows_.Read(first + i, x.data_ptr<float>() + i * rows_.row_size());
     // from_blob takes a mutable pointer, but nothing writes through it.
     at::Tensor targets = at::from_blob(const_cast<float*>(targets_.data()) + first, {count}, at::kFloat);
-    if (model_->likelihood->num_classes() > 0) targets = targets.to(at::kLong);
+    if (std::holds_alternative<Classes>(model_->plan->targets)) targets = targets.to(at::kLong);
     return ExampleGradients(model_->network, model_->script.get(), *model_->likelihood,
                             Views(model_->network.parameters), Views(model_->network.statistics), x, targets)
         .contiguous();

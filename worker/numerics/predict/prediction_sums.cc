@@ -14,7 +14,8 @@ namespace {
 
 // Adds the probabilities p[K] of one row under one draw; returns the most probable class (the first if equal). The
 // probabilities of a row are kLanes apart.
-int64_t AddImage(const float* p, double w, int64_t row, int64_t classes, PartialPrediction* sums) {
+int64_t AddImage(const float* p, double w, int64_t row, ClassSums* sums) {
+  const int64_t classes = sums->num_classes;
   int64_t best = 0;
   double entropy = 0;
   for (int64_t k = 0; k < classes; ++k) {
@@ -29,11 +30,15 @@ int64_t AddImage(const float* p, double w, int64_t row, int64_t classes, Partial
   return best;
 }
 
-// Sums of every row, [n, K] or [n] each.
-constexpr std::vector<double> PartialPrediction::*kClassSums[] = {
-    &PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh, &PartialPrediction::votes};
-constexpr std::vector<double> PartialPrediction::*kNumberSums[] = {
-    &PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv};
+// Makes the sums of n rows 0.
+void Size(int64_t n, ClassSums* sums) {
+  for (const auto sum : ClassSums::kRowSums) (sums->*sum).assign(n * sums->num_classes, 0);
+  sums->sum_wh.assign(n, 0);
+}
+
+void Size(int64_t n, NumberSums* sums) {
+  for (const auto sum : NumberSums::kRowSums) (sums->*sum).assign(n, 0);
+}
 
 // Adds rows [row, row + count) of `run` to those of `sums` and sets them to 0.
 void MoveRows(int64_t row, int64_t count, int64_t num_rows, std::vector<double>* run, std::vector<double>* sums) {
@@ -53,25 +58,21 @@ PredictionSums::PredictionSums(const Likelihood* likelihood, const std::vector<d
       scores_(scores),
       sums_(sums),
       scratch_size_((likelihood->num_outputs() + likelihood->num_classes()) * kLanes) {
-  const int64_t n = sums->num_rows, classes = sums->num_classes;
+  const int64_t n = sums->num_rows;
   sums->num_draws = static_cast<int64_t>(weights.size());
   places_.resize(weights.size());
   Nest(0, sums->num_draws, 0);
   SumWeights();
   if (members) SizeMembers(sums->num_draws);
-  for (int level = 0; level <= static_cast<int>(runs_.size()); ++level) {
-    PartialPrediction* const to = Level(level);
-    for (const auto sum : kClassSums) (to->*sum).assign(n * classes, 0);
-    for (const auto sum : kNumberSums) (to->*sum).assign(classes > 0 ? 0 : n, 0);
-    to->sum_wh.assign(classes > 0 ? n : 0, 0);
-  }
+  std::visit([n](auto& of) { Size(n, &of); }, sums->sums);
+  for (PartialPrediction& run : runs_) run.sums = sums->sums;
   if (!scores) return;
   log_likelihood_.resize(sums->num_draws * n);
-  if (classes > 0) {
-    hit_.resize(sums->num_draws * n);
+  if (auto* const numbers = std::get_if<NumberSums>(&sums->sums)) {
+    numbers->log_sum_wd.assign(n, -std::numeric_limits<double>::infinity());
+    numbers->sum_wc.assign(n, 0);
   } else {
-    sums->log_sum_wd.assign(n, -std::numeric_limits<double>::infinity());
-    sums->sum_wc.assign(n, 0);
+    hit_.resize(sums->num_draws * n);
   }
 }
 
@@ -106,30 +107,29 @@ void PredictionSums::SizeMembers(int64_t draws) {
   members.chain = sums_->chain;
   members.kind = sums_->kind;
   members.weights = weights_;
-  const int64_t n = sums_->num_rows, classes = sums_->num_classes;
-  members.probabilities.resize(draws * n * classes);
-  if (classes > 0) return;
-  members.mean.resize(draws * n);
-  members.variance.resize(draws * n);
+  const int64_t n = sums_->num_rows;
+  if (const auto* const classes = std::get_if<ClassSums>(&sums_->sums)) {
+    members.probabilities.resize(draws * n * classes->num_classes);
+  } else {
+    members.mean.resize(draws * n);
+    members.variance.resize(draws * n);
+  }
 }
 
 void PredictionSums::EndDraw(int64_t row, int64_t count, int64_t s) {
   const auto [level, ends] = PlaceOf(s);
   for (int from = level; from > level - ends; --from) {
-    const auto move = [&](auto sum) {
-      MoveRows(row, count, sums_->num_rows, &(Level(from)->*sum), &(Level(from - 1)->*sum));
+    const auto move = [&]<typename Sums>(Sums& run) {
+      Sums& sums = std::get<Sums>(Level(from - 1)->sums);
+      for (const auto sum : Sums::kRowSums) MoveRows(row, count, sums_->num_rows, &(run.*sum), &(sums.*sum));
     };
-    if (sums_->num_classes > 0) {
-      std::ranges::for_each(kClassSums, move);
-    } else {
-      std::ranges::for_each(kNumberSums, move);
-    }
+    std::visit(move, Level(from)->sums);
   }
 }
 
 void PredictionSums::Add(const LaneExamples& examples, int64_t row, int64_t s, float* scratch) {
   const double w = weights_[s];
-  if (likelihood_->num_classes() > 0) {
+  if (std::holds_alternative<ClassSums>(sums_->sums)) {
     if (scores_) {
       LaneLosses losses;
       likelihood_->Evaluate(examples, 1, scratch, &losses);
@@ -143,23 +143,24 @@ void PredictionSums::Add(const LaneExamples& examples, int64_t row, int64_t s, f
 
 void PredictionSums::AddClasses(const LaneExamples& examples, int64_t row, int64_t s, double w, float* scratch) {
   likelihood_->Probabilities(examples.outputs, scratch);
-  PartialPrediction* const run = Level(PlaceOf(s).level);
+  ClassSums* const run = &Level(PlaceOf(s).level)->classes();
   for (int64_t l = 0; l < examples.count; ++l) {
-    const int64_t best = AddImage(scratch + l, w, row + l, sums_->num_classes, run);
+    const int64_t best = AddImage(scratch + l, w, row + l, run);
     if (sums_->members) KeepImage(scratch + l, s * sums_->num_rows + row + l);
     if (scores_) hit_[s * sums_->num_rows + row + l] = static_cast<float>(best) == examples.targets[l];
   }
 }
 
 void PredictionSums::KeepImage(const float* p, int64_t at) {
-  const int64_t classes = sums_->num_classes;
+  const int64_t classes = sums_->classes().num_classes;
   for (int64_t k = 0; k < classes; ++k) sums_->members->probabilities[at * classes + k] = p[k * kLanes];
 }
 
 void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64_t s, double w) {
   double mean[kLanes], variance[kLanes];
   likelihood_->Moments(examples.outputs, examples.log_variance, mean, variance);
-  PartialPrediction* const run = Level(PlaceOf(s).level);
+  NumberSums* const run = &Level(PlaceOf(s).level)->numbers();
+  NumberSums* const all = &sums_->numbers();
   for (int64_t l = 0; l < examples.count; ++l) {
     const int64_t i = row + l;
     run->sum_wm[i] += w * mean[l];
@@ -173,8 +174,8 @@ void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64
     double slope;
     const double log_likelihood = -NormalLoss{variance[l]}.Loss(mean[l], examples.targets[l], &slope);
     log_likelihood_[s * sums_->num_rows + i] = log_likelihood;
-    sums_->log_sum_wd[i] = LogAddExp(sums_->log_sum_wd[i], std::log(w) + log_likelihood);
-    sums_->sum_wc[i] += w * NormalDistribution(examples.targets[l], mean[l], variance[l]);
+    all->log_sum_wd[i] = LogAddExp(all->log_sum_wd[i], std::log(w) + log_likelihood);
+    all->sum_wc[i] += w * NormalDistribution(examples.targets[l], mean[l], variance[l]);
   }
 }
 
@@ -186,7 +187,7 @@ void PredictionSums::Finish() {
     sums_->draw_weights.push_back(weights_[s]);
     sums_->draw_log_likelihood.push_back(std::accumulate(log_likelihood, log_likelihood + n, 0.0));
     if (hit_.empty()) continue;
-    sums_->draw_hits.push_back(std::accumulate(hit_.begin() + s * n, hit_.begin() + (s + 1) * n, int64_t{0}));
+    sums_->classes().draw_hits.push_back(std::accumulate(hit_.begin() + s * n, hit_.begin() + (s + 1) * n, int64_t{0}));
   }
 }
 

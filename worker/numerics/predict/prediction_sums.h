@@ -14,8 +14,9 @@ namespace chainfleet {
 // made in the same way. It therefore equals the result of a call over that run alone (see Predictor::Predict).
 class PredictionSums {
  public:
-  // Sizes the arrays of `sums`, which has its number of rows and classes, for draws with `weights`. `scores`: compare
-  // the draws with the examples' targets. `members`: keep the outputs of each draw. The arguments outlive this object.
+  // Sizes the arrays of `sums`, which has its number of rows and its targets, for draws with `weights`. `scores`:
+  // compare the draws with the examples' targets. `members`: keep the outputs of each draw. The arguments outlive this
+  // object.
   PredictionSums(const Likelihood* likelihood, const std::vector<double>& weights, bool scores, bool members,
                  PartialPrediction* sums);
 

@@ -43,7 +43,7 @@ class PassRun final : public PredictionRun {
         rows_(asked_.type, asked_.bytes, asked_.first, model_->plan->input_shape, model_->plan->normalisation,
               asked_.corrupter ? &*asked_.corrupter : nullptr),
         kept_(kept) {
-    for (const DrawStack& draws : stacks_) sums_.push_back(EmptySums(draws));
+    for (const DrawStack& draws : stacks_) sums_.push_back(SumsFor(draws));
     const bool scores = !asked_.targets.empty();
     for (size_t i = 0; i < stacks_.size(); ++i) {
       adders_.emplace_back(model_->likelihood.get(), stacks_[i].weights, scores, members, &sums_[i]);
@@ -63,13 +63,13 @@ class PassRun final : public PredictionRun {
   std::vector<PartialPrediction> Take() override { return std::move(sums_); }
 
  private:
-  PartialPrediction EmptySums(const DrawStack& draws) const {
+  PartialPrediction SumsFor(const DrawStack& draws) const {
     PartialPrediction sums;
     sums.chain = draws.chain;
     sums.kind = draws.kind;
     sums.num_draws = static_cast<int64_t>(draws.theta.size());
     sums.num_rows = asked_.count;
-    sums.num_classes = model_->plan->num_classes;
+    sums.sums = EmptySums(model_->plan->targets);
     return sums;
   }
 

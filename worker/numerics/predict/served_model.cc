@@ -10,12 +10,12 @@ namespace {
 
 absl::Status SetNetwork(const std::string* module, ServedModel* model) {
   const PredictPlan& plan = *model->plan;
-  CHAINFLEET_ASSIGN_OR_RETURN(model->network, InferNetwork(plan.model, plan.input_shape, plan.num_classes));
+  CHAINFLEET_ASSIGN_OR_RETURN(model->network, InferNetwork(plan.model, plan.input_shape, NumClasses(plan.targets)));
   CHAINFLEET_ASSIGN_OR_RETURN(model->script, ScriptOf(plan.model, module, model->network, at::kCPU));
   if (model->script != nullptr) model->network = model->script->shape();
   const NetworkShape& network = model->network;
   model->draw_size = NumParameters(network.statistics.empty() ? network.parameters : network.statistics);
-  model->likelihood = MakeLikelihood(LikelihoodOf(plan.model), plan.num_classes, plan.target_units);
+  model->likelihood = MakeLikelihood(LikelihoodOf(plan.model), NumClasses(plan.targets), plan.target_units);
   model->make_block = [network, script = model->script] { return MakeBlockNetwork(network, script); };
   return absl::OkStatus();
 }
@@ -30,12 +30,12 @@ LikelihoodKind LikelihoodOf(const PotentialKind& regression) {
 absl::Status SetRegression(ServedModel* model) {
   const PredictPlan& plan = *model->plan;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ParameterShape> parameters,
-                              InferParameters(plan.model, plan.input_shape, plan.num_classes));
+                              InferParameters(plan.model, plan.input_shape, NumClasses(plan.targets)));
   const LayerList layers = {{LinearLayer{.outputs = 1, .bias = parameters.size() > 1}}};
   CHAINFLEET_ASSIGN_OR_RETURN(model->network, InferNetwork(layers, plan.input_shape, 1, "model"));
   model->draw_size = NumParameters(parameters);
-  model->likelihood =
-      MakeLikelihood(LikelihoodOf(std::get<PotentialKind>(plan.model.kind)), plan.num_classes, plan.target_units);
+  model->likelihood = MakeLikelihood(LikelihoodOf(std::get<PotentialKind>(plan.model.kind)), NumClasses(plan.targets),
+                                     plan.target_units);
   model->make_block = [parameters] { return MakeLinearBlock(parameters); };
   return absl::OkStatus();
 }
@@ -43,15 +43,16 @@ absl::Status SetRegression(ServedModel* model) {
 }  // namespace
 
 absl::Status ServedModel::CheckTargets(const Dataset& dataset) const {
-  const bool numbers = dataset.target_type == TargetType::kFloat32;
-  if (numbers != (plan->num_classes == 0)) {
+  const Targets targets = TargetsOf(dataset);
+  if (targets.index() != plan->targets.index()) {
+    const bool numbers = std::holds_alternative<Numbers>(targets);
     return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ",
                                                    numbers ? "float32 targets" : "labels", ", job ", plan->job,
                                                    " learns ", numbers ? "classes" : "numbers"));
   }
-  if (dataset.num_classes <= plan->num_classes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", dataset.num_classes,
-                                                 " classes, job ", plan->job, " knows ", plan->num_classes));
+  if (NumClasses(targets) <= NumClasses(plan->targets)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", NumClasses(targets),
+                                                 " classes, job ", plan->job, " knows ", NumClasses(plan->targets)));
 }
 
 absl::Status ServedModel::CheckRows(const Dataset& dataset, int64_t first, int64_t count) const {

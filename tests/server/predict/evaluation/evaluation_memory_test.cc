@@ -17,24 +17,24 @@ using ::testing::HasSubstr;
 // Three averages (two kinds and all) of ten classes and two entropies, a label, and what is sorted.
 TEST(EvaluationMemory, CountsEachSetAsItIsHeldByHand) {
   const EvaluatedRows rows{.labelled = 1000};
-  EXPECT_EQ(EvaluationBytes(rows, 2, 10), 1000 * (4 + 3 * 12 * 8 + 64));
-  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .changed = true}, 2, 10), 1000 * (2 * (4 + 3 * 12 * 8) + 64));
-  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .ood = 10}, 2, 10),
+  EXPECT_EQ(EvaluationBytes(rows, 2, Classes{10}), 1000 * (4 + 3 * 12 * 8 + 64));
+  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .changed = true}, 2, Classes{10}), 1000 * (2 * (4 + 3 * 12 * 8) + 64));
+  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .ood = 10}, 2, Classes{10}),
             1000 * (4 + 3 * 12 * 8 + 64) + 10 * (3 * 2 * 8 + 64));
-  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .held_out = 10}, 2, 10),
+  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .held_out = 10}, 2, Classes{10}),
             1010 * (4 + 3 * 12 * 8) + 1000 * 64 + 1000 * 22 * 8);
-  EXPECT_EQ(EvaluationBytes({.labelled = 10, .held_out = 1000}, 2, 10),
+  EXPECT_EQ(EvaluationBytes({.labelled = 10, .held_out = 1000}, 2, Classes{10}),
             1010 * (4 + 3 * 12 * 8) + 10 * 64 + 1000 * 10 * 8);
-  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .changed = true}, 1, 0), 1000 * 2 * (4 + 2 * 3 * 8));
+  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .changed = true}, 1, Numbers()), 1000 * 2 * (4 + 2 * 3 * 8));
 }
 
 TEST(EvaluationMemory, OfMoreRowsThanThereCanBeDoesNotOverflow) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  EXPECT_GT(EvaluationBytes({kMost, kMost, kMost, true}, 2, kMost), kMost / 2);
+  EXPECT_GT(EvaluationBytes({kMost, kMost, kMost, true}, 2, Classes{kMost}), kMost / 2);
 }
 
 TEST(EvaluationMemory, WhatNeverFitsIsRefusedWithItsBytesAndInHowManyPartsItDoes) {
-  const int64_t bytes = EvaluationBytes({.labelled = 45'000'000}, 2, 10);
+  const int64_t bytes = EvaluationBytes({.labelled = 45'000'000}, 2, Classes{10});
   const absl::Status status = CheckEvaluationBytes(bytes, Evaluator::kMaxRowBytes);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),

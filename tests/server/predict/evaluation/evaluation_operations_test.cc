@@ -147,7 +147,7 @@ struct World {
   const std::unique_ptr<StateStore> store = MemoryDatabase("store").Open();
   MemoryBlobStore blobs;
   StoredLog log{&executor, store.get()};
-  testing::FakeDrawCatalog catalog{&executor, {2, 1}, 2};
+  testing::FakeDrawCatalog catalog{&executor, {2, 1}, Classes{2}};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(2)};
   ShardQueue queue{&clock, &executor, &port};
   Evaluator evaluator;
@@ -273,7 +273,7 @@ TEST(EvaluationOperations, RunAFewAtATimeAndRefuseTooMany) {
 
 // Smaller ones that come later do not take the memory away that it waits for.
 TEST(EvaluationOperations, OneThatWaitsForMemoryIsNotOvertaken) {
-  const int64_t large_bytes = EvaluationBytes({.labelled = 20}, 2, 2);
+  const int64_t large_bytes = EvaluationBytes({.labelled = 20}, 2, Classes{2});
   World world(large_bytes);
   world.PutDataset("large", std::vector<int32_t>(20));
   world.port.workers = {{"a", Mood::kHangs}};

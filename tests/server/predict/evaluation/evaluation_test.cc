@@ -27,10 +27,10 @@ using Mood = testing::FakeShardPort::Mood;
 
 struct World {
   explicit World(const testing::Probabilities& probabilities, std::optional<uint64_t> seed = std::nullopt,
-                 const std::vector<int64_t>& draws_of_chain = {2, 1}, int64_t num_classes = 2,
+                 const std::vector<int64_t>& draws_of_chain = {2, 1}, const Targets& targets = Classes{2},
                  int64_t max_row_bytes = Evaluator::kMaxRowBytes)
       : executor(&clock, seed),
-        catalog(&executor, draws_of_chain, num_classes),
+        catalog(&executor, draws_of_chain, targets),
         port(&executor, probabilities),
         queue(&clock, &executor, &port),
         evaluator(&executor, &catalog, &blobs, &queue, max_row_bytes) {
@@ -165,7 +165,7 @@ double Density(double gap, double variance) {
 }
 
 TEST(Evaluation, ScoresNumbersAsByHand) {
-  World world(NumbersByHand, std::nullopt, {2, 1}, 0);
+  World world(NumbersByHand, std::nullopt, {2, 1}, Numbers());
   world.AddNumbers("data", {3, 9});
   const absl::StatusOr<Evaluation> result = world.Evaluate("data");
   ASSERT_TRUE(result.ok()) << result.status();
@@ -195,7 +195,7 @@ TEST(Evaluation, ScoresNumbersAsByHand) {
 }
 
 TEST(Evaluation, RefusesWhatOnlyClassesHaveForAJobThatLearnsNumbers) {
-  World world(NumbersByHand, std::nullopt, {2, 1}, 0);
+  World world(NumbersByHand, std::nullopt, {2, 1}, Numbers());
   world.AddNumbers("data", {3, 9});
   world.AddDataset("labels", {{0, 1}});
   const absl::Status labels = world.Evaluate("labels").status();
@@ -479,7 +479,7 @@ struct Asked {
 
 // Two rows of two classes and three averages: 2 (4 + 96 + 64) bytes. The bound holds such a one and a half.
 TEST(Evaluation, AllTogetherHoldTheRowsOfTheirBoundAlone) {
-  World world(ByHand, std::nullopt, {2, 1}, 2, 492);
+  World world(ByHand, std::nullopt, {2, 1}, Classes{2}, 492);
   world.AddDataset("data", {{0, 1}});
   world.AddDataset("large", {{0, 1, 0, 1}});
   world.port.workers = {{"a", Mood::kHangs}};
@@ -533,7 +533,7 @@ TEST(Evaluation, OfRowsThatAreNotFiniteInAnySetFails) {
               HasSubstr("1 of 1 rows of data set fine changed by fog 1"));
   World numbers(
       [](const ChainId& chain, DrawKind kind, int64_t draw, int64_t row) { return BlankIsNaN(chain, kind, draw, row); },
-      std::nullopt, {2, 1}, 0);
+      std::nullopt, {2, 1}, Numbers());
   numbers.AddNumbers("data", {3, 9, 4});
   EXPECT_THAT(std::string(numbers.Evaluate("data").status().message()), HasSubstr("1 of 3 rows"));
 }

@@ -35,18 +35,20 @@ struct Stored {
       dataset.num_rows += static_cast<int64_t>(labels.size());
     }
   }
-  absl::Status Error(int64_t num_classes = 10) const { return ReadLabels(blobs, dataset, num_classes).status(); }
+  absl::Status Error(int64_t num_classes = 10) const {
+    return ReadTargets(blobs, dataset, Classes{num_classes}).status();
+  }
 
   MemoryBlobStore blobs;
   Dataset dataset;
 };
 
-TEST(ReadLabels, JoinsTheShardsInRowOrder) {
+TEST(ReadTargets, JoinsTheShardsInRowOrder) {
   const Stored stored({{3, 1}, {4}, {1, 5, 9}});
-  EXPECT_THAT(*ReadLabels(stored.blobs, stored.dataset, 10), ElementsAre(3, 1, 4, 1, 5, 9));
+  EXPECT_THAT(*ReadTargets(stored.blobs, stored.dataset, Classes{10}), ElementsAre(3, 1, 4, 1, 5, 9));
 }
 
-TEST(ReadLabels, NamesTheRowOfALabelTheJobHasNoClassFor) {
+TEST(ReadTargets, NamesTheRowOfALabelTheJobHasNoClassFor) {
   const Stored stored({{3, 1}, {4}});
   EXPECT_TRUE(stored.Error(5).ok());
   const absl::Status status = stored.Error(4);
@@ -55,7 +57,7 @@ TEST(ReadLabels, NamesTheRowOfALabelTheJobHasNoClassFor) {
   EXPECT_TRUE(absl::IsInvalidArgument(Stored({{-1}, {0}}).Error()));
 }
 
-TEST(ReadLabels, SaysWhichObjectIsGone) {
+TEST(ReadTargets, SaysWhichObjectIsGone) {
   Stored stored({{3}, {4}});
   ASSERT_TRUE(stored.blobs.Delete("d/1").ok());
   const absl::Status status = stored.Error();
@@ -63,7 +65,7 @@ TEST(ReadLabels, SaysWhichObjectIsGone) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("digits"), HasSubstr("d/1"), HasSubstr("put the data")));
 }
 
-TEST(ReadLabels, RefusesAnObjectThatIsNotWhatTheRecordSays) {
+TEST(ReadTargets, RefusesAnObjectThatIsNotWhatTheRecordSays) {
   Stored stored({{3, 1}, {4}});
   const auto replace = [&](const std::string& bytes) {
     EXPECT_TRUE(stored.blobs.Delete("d/1").ok());
@@ -82,7 +84,7 @@ TEST(ReadLabels, RefusesAnObjectThatIsNotWhatTheRecordSays) {
   EXPECT_TRUE(stored.Error().ok());
 }
 
-TEST(ReadLabels, RefusesARecordWhoseShardsDoNotMakeItsRows) {
+TEST(ReadTargets, RefusesARecordWhoseShardsDoNotMakeItsRows) {
   Stored gap({{3, 1}, {4}});
   gap.dataset.shards[1].first_row = 3;
   EXPECT_TRUE(absl::IsDataLoss(gap.Error()));

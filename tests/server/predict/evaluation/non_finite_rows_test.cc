@@ -83,13 +83,13 @@ TEST(NonFiniteRows, OfNumbersADensityOfZeroIsFine) {
   const auto says = [](const ChainId&, DrawKind, int64_t, int64_t) { return std::vector<double>{1, 4}; };
   PartialPrediction partial = testing::SumNumberDraws({"job-aaaaaa", 0}, kTheta, {{0, 1}}, {0}, says, &targets);
   EXPECT_TRUE(IsFinite(partial, 0));
-  partial.log_sum_wd = {-kInfinity};
+  partial.numbers().log_sum_wd = {-kInfinity};
   EXPECT_TRUE(IsFinite(partial, 0));
-  for (auto values : {&PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv,
-                      &PartialPrediction::log_sum_wd, &PartialPrediction::sum_wc}) {
+  for (auto values :
+       {&NumberSums::sum_wm, &NumberSums::sum_wm2, &NumberSums::sum_wv, &NumberSums::log_sum_wd, &NumberSums::sum_wc}) {
     for (const double wrong : {kNaN, kInfinity}) {
       PartialPrediction broken = partial;
-      (broken.*values)[0] = wrong;
+      (broken.numbers().*values)[0] = wrong;
       EXPECT_FALSE(IsFinite(broken, 0));
     }
   }

@@ -60,7 +60,7 @@ struct World {
 
   FakeClock clock;
   ManualExecutor executor{&clock};
-  testing::FakeDrawCatalog catalog{&executor, {20, 9, 2}, 2};
+  testing::FakeDrawCatalog catalog{&executor, {20, 9, 2}, Classes{2}};
   testing::FakeShardPort port{&executor, ExactProbabilities};
   ShardQueue queue{&clock, &executor, &port};
   PredictRouter router{&clock, &executor, &catalog, &queue};

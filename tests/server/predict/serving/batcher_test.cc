@@ -22,7 +22,7 @@ using Mood = testing::FakeShardPort::Mood;
 struct World {
   explicit World(BatchLimits limits = {}, PredictObserver* observer = nullptr)
       : executor(&clock),
-        catalog(&executor, {2, 3}, 3),
+        catalog(&executor, {2, 3}, Classes{3}),
         port(&executor, testing::ArbitraryProbabilities(3)),
         queue(&clock, &executor, &port),
         router(&clock, &executor, &catalog, &queue, observer),

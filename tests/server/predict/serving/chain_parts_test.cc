@@ -31,7 +31,7 @@ PartialPrediction SumOver(DrawKind kind, std::span<const double> newest_first) {
   sum.kind = kind;
   sum.num_draws = static_cast<int64_t>(newest_first.size());
   sum.sum_w = NestedSum(newest_first);
-  sum.sum_wm = {NestedSum(newest_first)};
+  sum.numbers().sum_wm = {NestedSum(newest_first)};
   return sum;
 }
 
@@ -96,11 +96,11 @@ TEST(ChainParts, JoinedTheyHaveTheBitsOfTheWholeAtOnceAndInWaves) {
       waves.push_back(wave[0]);
     }
     double in_waves = 0;
-    for (const PartialPrediction& wave : waves) in_waves += wave.sum_wm[0];
+    for (const PartialPrediction& wave : waves) in_waves += wave.numbers().sum_wm[0];
     const std::vector<PartialPrediction> joined = JoinParts(parts, runs);
     ASSERT_EQ(joined.size(), 2u);
     for (const PartialPrediction& sum : joined) {
-      ASSERT_EQ(sum.sum_wm[0], NestedSum(all)) << draws;
+      ASSERT_EQ(sum.numbers().sum_wm[0], NestedSum(all)) << draws;
       ASSERT_EQ(sum.sum_w, NestedSum(all)) << draws;
       ASSERT_EQ(sum.num_draws, static_cast<int64_t>(draws));
     }
@@ -114,7 +114,7 @@ TEST(ChainParts, WhatIsMissingOfOneKindIsLeftOut) {
   const std::vector<PartialPrediction> sums =
       JoinParts({SumOver(DrawKind::kTheta, all.first(1)), SumOver(DrawKind::kTheta, all.last(1))}, {1, 2});
   ASSERT_EQ(sums.size(), 1u);
-  EXPECT_EQ(sums[0].sum_wm[0], 5);
+  EXPECT_EQ(sums[0].numbers().sum_wm[0], 5);
   EXPECT_EQ(sums[0].num_draws, 2);
 }
 

@@ -25,7 +25,7 @@ PinnedDraws DrawsOf(std::vector<DrawKind> kinds, const std::vector<int64_t>& dra
   plan->job = "job-aaaaaa";
   plan->model.kind = BuiltinModel{"softmax_regression", {}};
   plan->input_shape = {2, 3};
-  plan->num_classes = 4;
+  plan->targets = Classes{4};
   PinnedDraws draws{.plan = plan, .version = 7, .draws_in_version = 0, .chains = {}, .kinds = std::move(kinds)};
   for (const int64_t count : draws_of_chain) draws.chains.push_back({.num_draws = count});
   return draws;

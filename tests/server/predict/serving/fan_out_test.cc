@@ -25,7 +25,7 @@ using Mood = testing::FakeShardPort::Mood;
 
 struct World {
   explicit World(const std::map<std::string, Mood>& workers, const std::vector<int64_t>& draws_of_chain = {2, 3, 1, 2})
-      : catalog(&executor, draws_of_chain, 3) {
+      : catalog(&executor, draws_of_chain, Classes{3}) {
     port.workers = workers;
   }
 
@@ -161,7 +161,7 @@ TEST(FanOut, KeepsItsOwnerAliveUntilItsShardsAreHome) {
 PinnedDraws Pinned(const std::vector<int64_t>& input_shape, int64_t num_classes, int64_t num_draws) {
   auto plan = std::make_shared<PredictPlan>();
   plan->input_shape = input_shape;
-  plan->num_classes = num_classes;
+  plan->targets = Classes{num_classes};
   return {.plan = plan, .version = 1, .draws_in_version = 0, .chains = {{.num_draws = num_draws}}, .kinds = {}};
 }
 

@@ -25,9 +25,9 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 struct World {
-  World(const std::vector<int64_t>& draws_of_chain, int64_t num_classes, const testing::Probabilities& says,
+  World(const std::vector<int64_t>& draws_of_chain, const Targets& targets, const testing::Probabilities& says,
         std::optional<uint64_t> seed = std::nullopt)
-      : executor(&clock, seed), catalog(&executor, draws_of_chain, num_classes), port(&executor, says) {
+      : executor(&clock, seed), catalog(&executor, draws_of_chain, targets), port(&executor, says) {
     port.workers = {{"a", testing::FakeShardPort::Mood::kAnswers}, {"b", testing::FakeShardPort::Mood::kAnswers}};
   }
 
@@ -55,7 +55,7 @@ std::vector<double> Moments(const ChainId& chain, DrawKind kind, int64_t draw, i
 TEST(Members, AreThoseOfEachDrawByChainAndKindWhateverThePlacement) {
   for (const uint64_t seed : {1, 2, 3}) {
     const testing::Probabilities says = testing::ArbitraryProbabilities(3);
-    World world({2, 3}, 3, says, seed);
+    World world({2, 3}, Classes{3}, says, seed);
     const absl::StatusOr<Prediction> answer = world.Predict({.members = true}, 1500);  // several blocks
     ASSERT_TRUE(answer.ok()) << answer.status();
     ASSERT_THAT(answer->members, SizeIs(4));
@@ -79,7 +79,7 @@ TEST(Members, AreThoseOfEachDrawByChainAndKindWhateverThePlacement) {
 }
 
 TEST(Members, AreNotSentUnlessAsked) {
-  World world({2, 3}, 3, testing::ArbitraryProbabilities(3));
+  World world({2, 3}, Classes{3}, testing::ArbitraryProbabilities(3));
   const absl::StatusOr<Prediction> answer = world.Predict({}, 5);
   ASSERT_TRUE(answer.ok());
   EXPECT_THAT(answer->members, IsEmpty());
@@ -87,7 +87,7 @@ TEST(Members, AreNotSentUnlessAsked) {
 }
 
 TEST(Members, OfNumbersAreMeansAndVariances) {
-  World world({2}, 0, Moments);
+  World world({2}, Numbers(), Moments);
   const absl::StatusOr<Prediction> answer = world.Predict({.kinds = {DrawKind::kThetaA}, .members = true}, 2);
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_THAT(answer->members, SizeIs(1));
@@ -96,7 +96,7 @@ TEST(Members, OfNumbersAreMeansAndVariances) {
 }
 
 TEST(Quantiles, OfOneDrawAreThoseOfItsGaussian) {
-  World world({1}, 0, Moments);
+  World world({1}, Numbers(), Moments);
   const absl::StatusOr<Prediction> answer =
       world.Predict({.kinds = {DrawKind::kThetaA}, .quantiles = {0.025, 0.5, 0.975}}, 2);
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -109,7 +109,7 @@ TEST(Quantiles, OfOneDrawAreThoseOfItsGaussian) {
 
 // theta and theta_a of two draws: 1/4 N(m, 1) + 1/4 N(m, 4) + 1/4 N(m + 10, 1) + 1/4 N(m + 10, 4), symmetric at m + 5.
 TEST(Quantiles, OfTheMixtureOfAllDrawsAreSymmetricWhereItIs) {
-  World world({2}, 0, Moments);
+  World world({2}, Numbers(), Moments);
   const absl::StatusOr<Prediction> answer = world.Predict({.quantiles = {0.1, 0.5, 0.9}}, 1500);
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_THAT(answer->quantiles, SizeIs(4500));
@@ -124,7 +124,7 @@ TEST(Quantiles, OfTheMixtureOfAllDrawsAreSymmetricWhereItIs) {
 }
 
 TEST(Quantiles, AreRefusedForClassesAndForLevelsThatAreNone) {
-  World classes({2}, 3, testing::ArbitraryProbabilities(3));
+  World classes({2}, Classes{3}, testing::ArbitraryProbabilities(3));
   const absl::Status of_classes = classes.Predict({.quantiles = {0.5}}, 1).status();
   EXPECT_TRUE(absl::IsInvalidArgument(of_classes));
   EXPECT_THAT(std::string(of_classes.message()), HasSubstr("quantiles are of jobs that learn numbers"));
@@ -134,16 +134,16 @@ TEST(Quantiles, AreRefusedForClassesAndForLevelsThatAreNone) {
                                             {95},
                                             {std::nan("")},
                                             std::vector<double>(limits::kMaxQuantiles + 1, 0.5)}) {
-    World world({2}, 0, Moments);
+    World world({2}, Numbers(), Moments);
     EXPECT_TRUE(absl::IsInvalidArgument(world.Predict({.quantiles = levels}, 1).status()));
     EXPECT_THAT(world.port.sent, IsEmpty());
   }
 }
 
 TEST(Members, AreRefusedBeforeTheyOutgrowAReplyAndTheErrorSaysWhatFits) {
-  World world({8}, 3, testing::ArbitraryProbabilities(3));
+  World world({8}, Classes{3}, testing::ArbitraryProbabilities(3));
   auto plan = std::make_shared<PredictPlan>(*world.catalog.pinned.plan);
-  plan->num_classes = 1000;  // 16 networks: 64 kB a row
+  plan->targets = Classes{1000};  // 16 networks: 64 kB a row
   world.catalog.pinned.plan = plan;
   const absl::Status status = world.Predict({.members = true}, 1000).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -158,7 +158,7 @@ TEST(Members, AreRefusedBeforeTheyOutgrowAReplyAndTheErrorSaysWhatFits) {
 // Covers calls with members, and anytime calls, which keep sums between their waves.
 TEST(PredictRouter, BoundsWhatAllCallsKeepTogether) {
   for (const bool anytime : {false, true}) {
-    World world({8}, 3, testing::ArbitraryProbabilities(3));
+    World world({8}, Classes{3}, testing::ArbitraryProbabilities(3));
     const PredictQuery query{.anytime = anytime, .members = !anytime};
     const absl::StatusOr<int64_t> bytes =
         anytime ? CheckWaveBytes(world.catalog.pinned, 2, 10, 9) : CheckMemberBytes(world.catalog.pinned, 2, 10, true);
@@ -188,16 +188,16 @@ TEST(PredictRouter, BoundsWhatAllCallsKeepTogether) {
 }
 
 TEST(RowsPerBlock, StaysBelowAShardResultWithMembers) {
-  World world({4096}, 3, testing::ArbitraryProbabilities(3));
+  World world({4096}, Classes{3}, testing::ArbitraryProbabilities(3));
   EXPECT_EQ(RowsPerBlock(world.catalog.pinned, 2, 1, false), limits::kMinShardRows);
   auto plan = std::make_shared<PredictPlan>(*world.catalog.pinned.plan);
-  plan->num_classes = 1000;  // 8192 networks: 32 MB a row
+  plan->targets = Classes{1000};  // 8192 networks: 32 MB a row
   world.catalog.pinned.plan = plan;
   EXPECT_EQ(RowsPerBlock(world.catalog.pinned, 2, 1, true), 4);
 }
 
 TEST(CheckWaveBytes, BoundsWhatIsKeptBetweenWaves) {
-  World world(std::vector<int64_t>(100, 1), 10, testing::ArbitraryProbabilities(10));
+  World world(std::vector<int64_t>(100, 1), Classes{10}, testing::ArbitraryProbabilities(10));
   EXPECT_TRUE(CheckWaveBytes(world.catalog.pinned, 2, 5000).ok());
   const absl::Status status = CheckWaveBytes(world.catalog.pinned, 2, 6000).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -223,13 +223,13 @@ Members Digits(int32_t chain, int64_t first_row, int64_t rows) {
 TEST(AppendRows, PutsRowsOfMembersBehindEachOtherWithinEachDraw) {
   Prediction whole{.draws_used = 1,
                    .num_rows = 2,
-                   .num_classes = 2,
+                   .targets = Classes{2},
                    .quantiles = {1, 2},
                    .quantile_errors = {0.1, 0.2},
                    .members = {Digits(0, 0, 2), Digits(1, 0, 2)}};
   const Prediction block{.draws_used = 1,
                          .num_rows = 1,
-                         .num_classes = 2,
+                         .targets = Classes{2},
                          .quantiles = {3},
                          .quantile_errors = {0.3},
                          .members = {Digits(0, 2, 1)}};
@@ -238,7 +238,7 @@ TEST(AppendRows, PutsRowsOfMembersBehindEachOtherWithinEachDraw) {
   EXPECT_THAT(whole.quantile_errors, ElementsAre(0.1, 0.2, 0.3));
   ASSERT_THAT(whole.members, SizeIs(1)) << "of chain 1 some rows are missing";
   EXPECT_EQ(whole.members[0].probabilities, Digits(0, 0, 3).probabilities);
-  AppendRows({.draws_used = 1, .num_rows = 1, .num_classes = 2, .quantiles = {4}}, &whole);
+  AppendRows({.draws_used = 1, .num_rows = 1, .targets = Classes{2}, .quantiles = {4}}, &whole);
   EXPECT_THAT(whole.quantile_errors, IsEmpty()) << "of some rows they are unknown";
 }
 

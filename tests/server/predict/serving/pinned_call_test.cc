@@ -23,7 +23,7 @@ using Mood = testing::FakeShardPort::Mood;
 struct World {
   FakeClock clock;
   ManualExecutor executor{&clock};
-  testing::FakeDrawCatalog catalog{&executor, {2}, 3};
+  testing::FakeDrawCatalog catalog{&executor, {2}, Classes{3}};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(3)};
   ShardQueue queue{&clock, &executor, &port};
   absl::Status on_pinned;

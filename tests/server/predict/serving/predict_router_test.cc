@@ -30,7 +30,7 @@ struct World {
   explicit World(const std::vector<int64_t>& draws_of_chain = {2, 3, 1, 2}, std::optional<uint64_t> seed = std::nullopt,
                  const testing::Probabilities& probabilities = testing::ArbitraryProbabilities(3))
       : executor(&clock, seed),
-        catalog(&executor, draws_of_chain, 3),
+        catalog(&executor, draws_of_chain, Classes{3}),
         port(&executor, probabilities),
         queue(&clock, &executor, &port),
         router(&clock, &executor, &catalog, &queue) {

@@ -53,7 +53,7 @@ class ThreadedShardPort final : public ShardPort {
 
 TEST(PredictRouter, AnswersEveryCallOnceOnManyThreads) {
   auto pool = std::make_unique<ThreadPool>(4);
-  testing::FakeDrawCatalog catalog(pool.get(), {2, 2, 2, 2, 2}, 3);
+  testing::FakeDrawCatalog catalog(pool.get(), {2, 2, 2, 2, 2}, Classes{3});
   ThreadedShardPort port(pool.get());
   FakeClock clock;
   ShardQueue queue(&clock, pool.get(), &port);

@@ -51,7 +51,7 @@ class ServingMemory : public ::testing::Test {
 
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
-  testing::FakeDrawCatalog catalog_{&executor_, {2, 3}, 3};
+  testing::FakeDrawCatalog catalog_{&executor_, {2, 3}, Classes{3}};
   testing::FakeShardPort port_{&executor_, testing::ArbitraryProbabilities(3)};
   ShardQueue queue_{&clock_, &executor_, &port_};
   InferenceStatistics statistics_;

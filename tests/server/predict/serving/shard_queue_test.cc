@@ -76,7 +76,7 @@ struct World {
 
   FakeClock clock;
   ManualExecutor executor{&clock};
-  testing::FakeDrawCatalog catalog{&executor, {2}, 3};
+  testing::FakeDrawCatalog catalog{&executor, {2}, Classes{3}};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(3)};
   std::vector<int64_t> done;  // what Submit was told, as answers came
   std::vector<absl::StatusOr<ShardResult>> results;

@@ -15,7 +15,7 @@ namespace {
 // Two rows, chains 0 (two draws) and 1 (one), both kinds, two classes.
 ShardRequest Request() {
   auto plan = std::make_shared<PredictPlan>();
-  plan->num_classes = 2;
+  plan->targets = Classes{2};
   ShardRequest request;
   request.plan = plan;
   request.chains = {{.chain = {"job-aaaaaa", 0}, .num_draws = 2}, {.chain = {"job-aaaaaa", 1}, .num_draws = 1}};
@@ -53,13 +53,17 @@ TEST(CheckShardResult, RefusesEveryDefect) {
       {"a draw too few", [](ShardResult* r) { r->partials[0].num_draws = 1; }},
       {"a draw too many", [](ShardResult* r) { r->partials[0].num_draws = 3; }},
       {"fewer rows", [](ShardResult* r) { r->partials[0].num_rows = 1; }},
-      {"more classes", [](ShardResult* r) { r->partials[0].num_classes = 3; }},
-      {"short sum_wp", [](ShardResult* r) { r->partials[0].sum_wp.pop_back(); }},
-      {"short sum_wp2", [](ShardResult* r) { r->partials[0].sum_wp2.pop_back(); }},
-      {"short sum_wh", [](ShardResult* r) { r->partials[0].sum_wh.pop_back(); }},
-      {"short votes", [](ShardResult* r) { r->partials[0].votes.pop_back(); }},
+      {"more classes", [](ShardResult* r) { r->partials[0].classes().num_classes = 3; }},
+      {"numbers",
+       [](ShardResult* r) {
+         r->partials[0].sums = NumberSums{{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+       }},
+      {"short sum_wp", [](ShardResult* r) { r->partials[0].classes().sum_wp.pop_back(); }},
+      {"short sum_wp2", [](ShardResult* r) { r->partials[0].classes().sum_wp2.pop_back(); }},
+      {"short sum_wh", [](ShardResult* r) { r->partials[0].classes().sum_wh.pop_back(); }},
+      {"short votes", [](ShardResult* r) { r->partials[0].classes().votes.pop_back(); }},
       {"long log likelihoods", [](ShardResult* r) { r->partials[0].draw_log_likelihood.push_back(0); }},
-      {"no hits", [](ShardResult* r) { r->partials[0].draw_hits.clear(); }},
+      {"no hits", [](ShardResult* r) { r->partials[0].classes().draw_hits.clear(); }},
       {"no weight", [](ShardResult* r) { r->partials[0].sum_w = 0; }},
       {"a weight that is not a number", [](ShardResult* r) { r->partials[0].sum_w = std::nan(""); }},
   };
@@ -126,7 +130,7 @@ TEST(CheckShardResult, WantsMembersOfTheRightSizesIfAskedAndOnlyThen) {
 TEST(CheckShardResult, RefusesEveryDefectOfSumsOverNumbers) {
   ShardRequest request = Request();
   auto plan = std::make_shared<PredictPlan>(*request.plan);
-  plan->num_classes = 0;
+  plan->targets = Numbers();
   request.plan = plan;
   request.chains.pop_back();
   request.kinds.pop_back();
@@ -137,19 +141,17 @@ TEST(CheckShardResult, RefusesEveryDefectOfSumsOverNumbers) {
                                            testing::ArbitraryProbabilities(2), &targets)},
       .corrupt_objects = {}};
   EXPECT_TRUE(CheckShardResult(request, good).ok());
-  using Numbers = std::vector<double> PartialPrediction::*;
-  for (const Numbers array :
-       {&PartialPrediction::sum_wm, &PartialPrediction::sum_wm2, &PartialPrediction::sum_wv,
-        &PartialPrediction::log_sum_wd, &PartialPrediction::sum_wc, &PartialPrediction::draw_log_likelihood}) {
+  const auto expect_refused = [&](const std::function<void(PartialPrediction*)>& spoil) {
     ShardResult result = good;
-    (result.partials[0].*array).pop_back();
+    spoil(&result.partials[0]);
     EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT");
+  };
+  for (const auto array :
+       {&NumberSums::sum_wm, &NumberSums::sum_wm2, &NumberSums::sum_wv, &NumberSums::log_sum_wd, &NumberSums::sum_wc}) {
+    expect_refused([array](PartialPrediction* p) { (p->numbers().*array).pop_back(); });
   }
-  for (const Numbers array : {&PartialPrediction::sum_wp, &PartialPrediction::sum_wh, &PartialPrediction::votes}) {
-    ShardResult result = good;
-    (result.partials[0].*array).push_back(1);
-    EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT");
-  }
+  expect_refused([](PartialPrediction* p) { p->draw_log_likelihood.pop_back(); });
+  expect_refused([](PartialPrediction* p) { p->sums = ClassSums(); });  // of no class
   request.per_draw_scores = false;
   EXPECT_FALSE(CheckShardResult(request, good).ok());
 }
@@ -174,7 +176,7 @@ TEST(CheckShardResult, LetsOnlyAResultWithCorruptObjectsLackDraws) {
   result.partials[0].num_draws = 3;
   result.partials[0].sum_w = 3;
   result.partials[0].draw_log_likelihood.resize(3);
-  result.partials[0].draw_hits.resize(3);
+  result.partials[0].classes().draw_hits.resize(3);
   EXPECT_FALSE(CheckShardResult(Request(), result).ok()) << "but never have too many";
 }
 

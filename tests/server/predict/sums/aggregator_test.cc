@@ -60,7 +60,7 @@ TEST(Aggregator, AveragesNumbersAsByHand) {
       AverageOf({testing::SumNumberDraws({"j", 0}, DrawKind::kTheta, {{0, 1}, {1, 2}}, {0}, moments),
                  testing::SumNumberDraws({"j", 1}, DrawKind::kTheta, {{0, 1}}, {0}, moments)});
   EXPECT_EQ(average.draws_used, 3);
-  EXPECT_EQ(average.num_classes, 0);
+  EXPECT_EQ(average.targets, Targets(Numbers()));
   EXPECT_THAT(average.scores.mean, ElementsAre(DoubleNear(2.75, 1e-15)));
   EXPECT_THAT(average.scores.variance_aleatoric, ElementsAre(DoubleNear(2.5, 1e-15)));
   EXPECT_THAT(average.scores.variance_epistemic, ElementsAre(DoubleNear(8.75 - 2.75 * 2.75, 1e-14)));
@@ -144,12 +144,13 @@ TEST(Aggregator, LeavesOutChainsWithoutDraws) {
   PartialPrediction empty = OneDraw(1, DrawKind::kTheta, 1, 0.4);
   empty.num_draws = 0;
   empty.sum_w = 0;
-  empty.sum_wp = {0, 0};
+  empty.classes().sum_wp = {0, 0};
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), empty});
   EXPECT_EQ(average.draws_used, 1);
   EXPECT_NEAR(average.scores.mean_probability[0], 0.8, 1e-15);
   EXPECT_THAT(average.errors.mean_probability, IsEmpty());
   EXPECT_EQ(AverageOf({empty}).draws_used, 0);
+  EXPECT_EQ(AverageOf({empty}).targets, Targets(Classes{2})) << "no draw of a classification is no regression";
 }
 
 TEST(Aggregator, GivesTheSameBitsInEveryOrder) {

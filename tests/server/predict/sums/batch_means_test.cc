@@ -102,7 +102,7 @@ struct World {
     return result ? *result : absl::InternalError("never answered");
   }
 
-  explicit World(int64_t draws) : catalog(&executor, {draws}, 3) {
+  explicit World(int64_t draws) : catalog(&executor, {draws}, Classes{3}) {
     port.workers = {{"a", testing::FakeShardPort::Mood::kAnswers}, {"b", testing::FakeShardPort::Mood::kAnswers}};
   }
 

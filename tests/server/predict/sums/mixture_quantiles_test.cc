@@ -248,7 +248,7 @@ TEST(QuantileErrors, OfOneLongChainAreTheScatterOfItsQuantiles) {
 
 // The whole way through the router.
 struct World {
-  World(const std::vector<int64_t>& draws_of_chain) : catalog(&executor, draws_of_chain, 0) {
+  World(const std::vector<int64_t>& draws_of_chain) : catalog(&executor, draws_of_chain, Numbers()) {
     port.workers = {{"a", testing::FakeShardPort::Mood::kAnswers}, {"b", testing::FakeShardPort::Mood::kAnswers}};
   }
 

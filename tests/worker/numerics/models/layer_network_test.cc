@@ -80,7 +80,7 @@ std::unique_ptr<Predictor> MakePredictor(const std::shared_ptr<const ResidentDat
   plan->job = "layers-aaaaaa";
   plan->model.kind = LayeredModel{Layers()};
   plan->input_shape = data->description().input_shape;
-  plan->num_classes = data->description().num_classes;
+  plan->targets = TargetsOf(data->description());
   plan->normalisation = data->description().normalisation;
   return *Predictor::Create(plan, "cpu");
 }
@@ -172,7 +172,7 @@ TEST(LayerNetwork, PredictsWithTheStatisticsOfEachDraw) {
     }
     expected += at::softmax(plain.Logits(Layers(), x), 1) * stack.weights[s];
   }
-  const at::Tensor got = at::tensor(sums->sum_wp, at::kDouble).view({n, 10});
+  const at::Tensor got = at::tensor(sums->classes().sum_wp, at::kDouble).view({n, 10});
   EXPECT_LT((got - expected).abs().max().item<double>(), 1e-5);
 }
 
@@ -188,8 +188,9 @@ TEST(LayerNetwork, PredictsTheSameBitsHoweverTheRowsAreCut) {
     const int64_t first = rows % 7 * (200 - rows) / 7;
     const auto part = PredictRows(predictor, stack, *data, first, rows, false, false);
     ASSERT_TRUE(part.ok()) << part.status();
-    const auto expected = whole->sum_wp.begin() + first * 10;
-    EXPECT_TRUE(std::equal(part->sum_wp.begin(), part->sum_wp.end(), expected)) << rows << " rows from " << first;
+    const auto expected = whole->classes().sum_wp.begin() + first * 10;
+    EXPECT_TRUE(std::equal(part->classes().sum_wp.begin(), part->classes().sum_wp.end(), expected))
+        << rows << " rows from " << first;
   }
 }
 
@@ -213,8 +214,8 @@ TEST(LayerNetwork, PredictsTheSameBitsWhereverItPauses) {
   const std::vector<PartialPrediction> parts = (*run)->Take();
   ASSERT_EQ(parts.size(), whole->size());
   for (size_t i = 0; i < parts.size(); ++i) {
-    EXPECT_EQ(parts[i].sum_wp, (*whole)[i].sum_wp);
-    EXPECT_EQ(parts[i].sum_wh, (*whole)[i].sum_wh);
+    EXPECT_EQ(parts[i].classes().sum_wp, (*whole)[i].classes().sum_wp);
+    EXPECT_EQ(parts[i].classes().sum_wh, (*whole)[i].classes().sum_wh);
     EXPECT_EQ(parts[i].draw_log_likelihood, (*whole)[i].draw_log_likelihood);
     EXPECT_EQ(parts[i].members->probabilities, (*whole)[i].members->probabilities);
   }

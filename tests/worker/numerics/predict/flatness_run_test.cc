@@ -31,7 +31,7 @@ std::shared_ptr<const PredictPlan> PlanFor(const ModelSpec& model, const Residen
   plan->job = "job-a";
   plan->model = model;
   plan->input_shape = data.description().input_shape;
-  plan->num_classes = data.description().num_classes;
+  plan->targets = TargetsOf(data.description());
   plan->normalisation = data.description().normalisation;
   return plan;
 }

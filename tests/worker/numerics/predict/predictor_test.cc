@@ -22,7 +22,7 @@ std::shared_ptr<const PredictPlan> Plan(const std::string& model, std::vector<in
   plan->job = "fashion-aaaaaa";
   plan->model.kind = BuiltinModel{model, {}};
   plan->input_shape = std::move(input_shape);
-  plan->num_classes = classes;
+  plan->targets = Classes{classes};
   plan->normalisation = std::move(normalisation);
   return plan;
 }
@@ -69,7 +69,7 @@ TEST(Predictor, SumsAreThoseWorkedOutByHand) {
   EXPECT_EQ(sums->kind, DrawKind::kThetaA);
   EXPECT_EQ(sums->num_draws, 2);
   EXPECT_EQ(sums->num_rows, 3);
-  EXPECT_EQ(sums->num_classes, 3);
+  EXPECT_EQ(sums->targets(), Targets(Classes{3}));
   EXPECT_EQ(sums->sum_w, 3.5);
   EXPECT_EQ(sums->sum_w2, 7.25);
   for (int row = 0; row < 3; ++row) {
@@ -85,21 +85,21 @@ TEST(Predictor, SumsAreThoseWorkedOutByHand) {
       votes[std::max_element(p.begin(), p.end()) - p.begin()] += draws.weights[s];
     }
     for (int k = 0; k < 3; ++k) {
-      EXPECT_NEAR(sums->sum_wp[3 * row + k], wp[k], 1e-6);
-      EXPECT_NEAR(sums->sum_wp2[3 * row + k], wp2[k], 1e-6);
-      EXPECT_EQ(sums->votes[3 * row + k], votes[k]);
+      EXPECT_NEAR(sums->classes().sum_wp[3 * row + k], wp[k], 1e-6);
+      EXPECT_NEAR(sums->classes().sum_wp2[3 * row + k], wp2[k], 1e-6);
+      EXPECT_EQ(sums->classes().votes[3 * row + k], votes[k]);
     }
-    EXPECT_NEAR(sums->sum_wh[row], wh, 1e-6);
+    EXPECT_NEAR(sums->classes().sum_wh[row], wh, 1e-6);
   }
-  EXPECT_TRUE(sums->draw_hits.empty());
+  EXPECT_TRUE(sums->classes().draw_hits.empty());
 }
 
 TEST(Predictor, AnswersNotANumberWithAnEntropyThatIsNone) {
   const auto predictor = MakePredictor(Plan("softmax_regression", {2}, 3, {}));
   const auto sums = Predict(predictor, TwoDraws(), Floats({NAN, 2, 1, 2}, {2, 2}), false);
   ASSERT_TRUE(sums.ok()) << sums.status();
-  EXPECT_TRUE(std::isnan(sums->sum_wh[0]));
-  EXPECT_TRUE(std::isfinite(sums->sum_wh[1]));
+  EXPECT_TRUE(std::isnan(sums->classes().sum_wh[0]));
+  EXPECT_TRUE(std::isfinite(sums->classes().sum_wh[1]));
 }
 
 TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
@@ -124,7 +124,7 @@ TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
       hits += std::max_element(p.begin(), p.end()) - p.begin() == label;
     }
     EXPECT_NEAR(sums->draw_log_likelihood[s], log_likelihood, 1e-4);
-    EXPECT_EQ(sums->draw_hits[s], hits);
+    EXPECT_EQ(sums->classes().draw_hits[s], hits);
   }
 }
 
@@ -161,8 +161,8 @@ TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
     const auto predictor = MakePredictor(plan);
     const auto sums = PredictRows(predictor, NumberDraws(c.thetas), *data, 2, 5, true, false);
     ASSERT_TRUE(sums.ok()) << sums.status();
-    EXPECT_EQ(sums->num_classes, 0);
-    ASSERT_EQ(sums->sum_wm.size(), 5u);
+    EXPECT_EQ(sums->targets(), Targets(Numbers()));
+    ASSERT_EQ(sums->numbers().sum_wm.size(), 5u);
     ASSERT_EQ(sums->draw_log_likelihood.size(), 2u);
     double log_likelihood[2] = {};
     for (int64_t row = 0; row < 5; ++row) {
@@ -182,11 +182,11 @@ TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
         density += w * std::exp(log_density);
         distribution += w * (1 + std::erf((y - mean) / std::sqrt(2 * v))) / 2;
       }
-      EXPECT_NEAR(sums->sum_wm[row], wm, 1e-5);
-      EXPECT_NEAR(sums->sum_wm2[row], wm2, 1e-4);
-      EXPECT_NEAR(sums->sum_wv[row], wv, 1e-6);
-      EXPECT_NEAR(sums->log_sum_wd[row], std::log(density), 1e-4);
-      EXPECT_NEAR(sums->sum_wc[row], distribution, 1e-5);
+      EXPECT_NEAR(sums->numbers().sum_wm[row], wm, 1e-5);
+      EXPECT_NEAR(sums->numbers().sum_wm2[row], wm2, 1e-4);
+      EXPECT_NEAR(sums->numbers().sum_wv[row], wv, 1e-6);
+      EXPECT_NEAR(sums->numbers().log_sum_wd[row], std::log(density), 1e-4);
+      EXPECT_NEAR(sums->numbers().sum_wc[row], distribution, 1e-5);
     }
     for (const int s : {0, 1}) EXPECT_NEAR(sums->draw_log_likelihood[s], log_likelihood[s], 1e-3);
     EXPECT_FALSE(
@@ -203,17 +203,18 @@ TEST(Predictor, ALogitIsAClassifierOfTwo) {
     auto plan = std::make_shared<PredictPlan>();
     plan->model = model;
     plan->input_shape = {2};
-    plan->num_classes = 2;
+    plan->targets = Classes{2};
     plan->normalisation = data->description().normalisation;
     const auto softmax = Plan("softmax_regression", {2}, 2, data->description().normalisation);
     const auto sums = PredictRows(MakePredictor(plan), draws, *data, 0, 9, true, false);
     const auto expected = PredictRows(MakePredictor(softmax), NumberDraws({{0, 0, 1, -2, 0, 0.5}, {0, 0, 0, 3, 0, -1}}),
                                       *data, 0, 9, true, false);
     ASSERT_TRUE(sums.ok() && expected.ok()) << sums.status();
-    for (int64_t i = 0; i < 18; ++i) EXPECT_NEAR(sums->sum_wp[i], expected->sum_wp[i], 1e-6);
-    for (int64_t row = 0; row < 9; ++row) EXPECT_NEAR(sums->sum_wh[row], expected->sum_wh[row], 1e-6);
-    EXPECT_EQ(sums->votes, expected->votes);
-    EXPECT_EQ(sums->draw_hits, expected->draw_hits);
+    for (int64_t i = 0; i < 18; ++i) EXPECT_NEAR(sums->classes().sum_wp[i], expected->classes().sum_wp[i], 1e-6);
+    for (int64_t row = 0; row < 9; ++row)
+      EXPECT_NEAR(sums->classes().sum_wh[row], expected->classes().sum_wh[row], 1e-6);
+    EXPECT_EQ(sums->classes().votes, expected->classes().votes);
+    EXPECT_EQ(sums->classes().draw_hits, expected->classes().draw_hits);
     for (const int s : {0, 1}) EXPECT_NEAR(sums->draw_log_likelihood[s], expected->draw_log_likelihood[s], 1e-5);
   }
 }
@@ -239,10 +240,11 @@ TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
           InputType::kUint8, {rows, 1, 28, 28}, data->input_bytes().substr(first * 784, rows * 784)};
       const auto given = Predict(predictor, draws, inputs, false);
       ASSERT_TRUE(given.ok()) << given.status();
-      const auto begin = whole->sum_wp.begin() + first * 10;
-      EXPECT_EQ(part->sum_wp, std::vector<double>(begin, begin + rows * 10));
-      EXPECT_EQ(given->sum_wp, part->sum_wp);
-      EXPECT_EQ(part->sum_wh, std::vector<double>(whole->sum_wh.begin() + first, whole->sum_wh.begin() + first + rows));
+      const auto begin = whole->classes().sum_wp.begin() + first * 10;
+      EXPECT_EQ(part->classes().sum_wp, std::vector<double>(begin, begin + rows * 10));
+      EXPECT_EQ(given->classes().sum_wp, part->classes().sum_wp);
+      EXPECT_EQ(part->classes().sum_wh, std::vector<double>(whole->classes().sum_wh.begin() + first,
+                                                            whole->classes().sum_wh.begin() + first + rows));
     }
     at::set_num_threads(1);
   }
@@ -270,8 +272,8 @@ TEST(Predictor, StacksTogetherGiveTheBitsOfEachAlone) {
       ASSERT_TRUE(alone.ok()) << alone.status();
       EXPECT_EQ((*together)[i].chain, stacks[i].chain);
       EXPECT_EQ((*together)[i].sum_w, alone->sum_w);
-      EXPECT_EQ((*together)[i].sum_wp, alone->sum_wp) << rows << " rows, stack " << i;
-      EXPECT_EQ((*together)[i].sum_wh, alone->sum_wh);
+      EXPECT_EQ((*together)[i].classes().sum_wp, alone->classes().sum_wp) << rows << " rows, stack " << i;
+      EXPECT_EQ((*together)[i].classes().sum_wh, alone->classes().sum_wh);
       EXPECT_EQ((*together)[i].draw_log_likelihood, alone->draw_log_likelihood);
     }
   }
@@ -287,16 +289,17 @@ DrawStack Some(const DrawStack& draws, size_t first, size_t count) {
 // Sums of the newest 1, the next 2, 4, ... draws, added up.
 PartialPrediction SumOfRuns(Predictor* predictor, const DrawStack& draws, const InputTensor& inputs) {
   PartialPrediction sum;
+  ClassSums& classes = sum.sums.emplace<ClassSums>();
   for (size_t done = 0, count = 1; done < draws.theta.size(); done += count, count *= 2) {
     count = std::min(count, draws.theta.size() - done);
     const auto run = Predict(predictor, Some(draws, draws.theta.size() - done - count, count), inputs);
     CHAINFLEET_CHECK(run.ok()) << run.status().ToString();
     sum.sum_w += run->sum_w;
     sum.sum_w2 += run->sum_w2;
-    for (const auto values : {&PartialPrediction::sum_wp, &PartialPrediction::sum_wp2, &PartialPrediction::sum_wh,
-                              &PartialPrediction::votes}) {
-      (sum.*values).resize(((*run).*values).size());
-      for (size_t i = 0; i < (sum.*values).size(); ++i) (sum.*values)[i] += ((*run).*values)[i];
+    for (const auto values : ClassSums::kRowSums) {
+      std::vector<double>& to = classes.*values;
+      to.resize((run->classes().*values).size());
+      for (size_t i = 0; i < to.size(); ++i) to[i] += (run->classes().*values)[i];
     }
   }
   return sum;
@@ -320,10 +323,10 @@ TEST(Predictor, RunsOfDrawsAddUpToTheSameBits) {
     const PartialPrediction runs = SumOfRuns(predictor.get(), draws, inputs);
     EXPECT_EQ(whole->sum_w, runs.sum_w) << count;
     EXPECT_EQ(whole->sum_w2, runs.sum_w2) << count;
-    EXPECT_EQ(whole->sum_wp, runs.sum_wp) << count;
-    EXPECT_EQ(whole->sum_wp2, runs.sum_wp2) << count;
-    EXPECT_EQ(whole->sum_wh, runs.sum_wh) << count;
-    EXPECT_EQ(whole->votes, runs.votes) << count;
+    EXPECT_EQ(whole->classes().sum_wp, runs.classes().sum_wp) << count;
+    EXPECT_EQ(whole->classes().sum_wp2, runs.classes().sum_wp2) << count;
+    EXPECT_EQ(whole->classes().sum_wh, runs.classes().sum_wh) << count;
+    EXPECT_EQ(whole->classes().votes, runs.classes().votes) << count;
   }
 }
 
@@ -363,7 +366,8 @@ TEST(Predictor, MembersOfNumbersAreMeansAndVariances) {
     const auto alone = PredictRows(predictor, Some(draws, s, 1), *data, 2, 5, false);
     ASSERT_TRUE(alone.ok());
     for (size_t row = 0; row < 5; ++row) {
-      EXPECT_FLOAT_EQ(sums->members->mean[s * 5 + row], static_cast<float>(alone->sum_wm[row] / alone->sum_w));
+      EXPECT_FLOAT_EQ(sums->members->mean[s * 5 + row],
+                      static_cast<float>(alone->numbers().sum_wm[row] / alone->sum_w));
       EXPECT_FLOAT_EQ(sums->members->variance[s * 5 + row], static_cast<float>(std::exp(s == 0 ? -1.0 : 0.25)));
     }
   }
@@ -418,15 +422,16 @@ TEST(Predictor, CorruptedRowsAreThoseOfTheirPlaceInTheDataset) {
   const auto whole = PredictRows(predictor, draws, *data, 0, 150, true, false, &corruption);
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_EQ(whole->draw_log_likelihood.size(), 1u);
-  for (size_t i = 0; i < wanted->sum_wp.size(); ++i) EXPECT_NEAR(whole->sum_wp[i], wanted->sum_wp[i], 1e-6);
+  for (size_t i = 0; i < wanted->classes().sum_wp.size(); ++i)
+    EXPECT_NEAR(whole->classes().sum_wp[i], wanted->classes().sum_wp[i], 1e-6);
   std::vector<double> in_parts;
   for (const auto& [first, rows] : {std::pair{0, 1}, {1, 70}, {71, 79}}) {
     const auto part = PredictRows(predictor, draws, *data, first, rows, false, false, &corruption);
     ASSERT_TRUE(part.ok()) << part.status();
-    in_parts.insert(in_parts.end(), part->sum_wp.begin(), part->sum_wp.end());
+    in_parts.insert(in_parts.end(), part->classes().sum_wp.begin(), part->classes().sum_wp.end());
   }
-  EXPECT_EQ(in_parts, whole->sum_wp);
-  EXPECT_NE(PredictRows(predictor, draws, *data, 0, 150, false, false)->sum_wp, whole->sum_wp);
+  EXPECT_EQ(in_parts, whole->classes().sum_wp);
+  EXPECT_NE(PredictRows(predictor, draws, *data, 0, 150, false, false)->classes().sum_wp, whole->classes().sum_wp);
 }
 
 TEST(Predictor, RefusesACorruptionThatIsNoneOrNotOfSuchInputs) {

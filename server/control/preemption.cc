@@ -24,7 +24,7 @@ class Yielding {
     if (job.chain_bytes >= too_big_) return;
     int32_t left = job.count;
     for (auto& [id, place] : places_) {
-      for (; left > 0 && place.free.Fits(job.chain_bytes); --left) Occupy(job.chain_bytes, &place);
+      for (; left > 0 && place.free.Fits(job.chain_bytes); --left) place.free.Take(1, job.chain_bytes);
     }
     std::set<const Place*> in_vain;
     for (size_t i = 0; left > 0 && i < running_.size() && running_[i].tier < job.tier; ++i) {
@@ -32,7 +32,7 @@ class Yielding {
       // Skip a chain that has yielded already, and a worker that cannot make room.
       if (place.running.empty() || place.running.back() != i || in_vain.contains(&place)) continue;
       if (Clear(job, &place)) {
-        Occupy(job.chain_bytes, &place);
+        place.free.Take(1, job.chain_bytes);
         --left;
       } else {
         in_vain.insert(&place);
@@ -44,22 +44,13 @@ class Yielding {
   std::vector<ChainId> Chosen() { return std::move(yielding_); }
 
  private:
-  static void Occupy(int64_t bytes, Place* place) {
-    --place->free.slots;
-    ++place->free.chains;
-    if (place->free.bytes) *place->free.bytes -= bytes;
-  }
-
   // No chain yields unless the chains that may yield make room for a waiting one.
   bool Clear(const WaitingChains& job, Place* place) {
     FreeSlots cleared = place->free;
     size_t kept = place->running.size();
     while (!cleared.Fits(job.chain_bytes)) {
       if (kept == 0 || running_[place->running[kept - 1]].tier >= job.tier) return false;
-      const RunningChain& chain = running_[place->running[--kept]];
-      ++cleared.slots;
-      --cleared.chains;
-      if (cleared.bytes) *cleared.bytes += chain.bytes;
+      cleared.Take(-1, -running_[place->running[--kept]].bytes);
     }
     place->free = cleared;
     for (; place->running.size() > kept; place->running.pop_back()) {

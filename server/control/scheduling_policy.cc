@@ -52,9 +52,7 @@ void Placement::Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes
   host.free.erase(RankOf(worker));
   host.held += chains;
   entry.held += chains;
-  entry.free.slots -= taken;
-  entry.free.chains += taken;
-  if (entry.free.bytes) *entry.free.bytes -= bytes;
+  entry.free.Take(taken, bytes);
   slots_ -= taken;
   if (entry.free.slots > 0) host.free.insert(RankOf(worker));
   if (!host.free.empty()) order_.insert(RankOf(host));

@@ -42,6 +42,12 @@ struct FreeSlots {
   // A worker without memory for a chain takes it only when it has no other: the estimate may be wrong, and there is no
   // more to be had.
   bool Fits(int64_t chain_bytes) const { return slots > 0 && (!bytes || *bytes >= chain_bytes || chains == 0); }
+  // `more` chains come, which need `chain_bytes` together; both are negative for chains that leave.
+  void Take(int32_t more, int64_t chain_bytes) {
+    slots -= more;
+    chains += more;
+    if (bytes) *bytes -= chain_bytes;
+  }
 };
 
 struct Assignment {

@@ -18,7 +18,8 @@ Dispatcher::Dispatcher(const DispatcherParts& parts, StoredState state, Dispatch
 Dispatcher::~Dispatcher() = default;
 
 Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& o)
-    : clock(parts.clock),
+    : SchedulingTables{{}, {}, {}, FairShare(o.shares), {}},
+      clock(parts.clock),
       executor(parts.executor),
       store(parts.store),
       writer(parts.writer),
@@ -26,8 +27,7 @@ Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const Di
       versions(parts.versions),
       options(o),
       observer(options.observer != nullptr ? options.observer : &nobody),
-      now(clock->Monotonic()),
-      shares(options.shares) {
+      now(clock->Monotonic()) {
   for (const RetiredName& name : state.retired_names) jobs.Retire(name);
   for (StoredJob& job : state.jobs) {
     JobEntry& entry = *AddJob(std::move(job));

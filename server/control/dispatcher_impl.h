@@ -16,19 +16,13 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "server/control/dispatcher.h"
-#include "server/control/fair_share.h"
-#include "server/control/fleet.h"
-#include "server/control/job_table.h"
-#include "server/control/lease_table.h"
-#include "server/control/preemption.h"
-#include "server/control/scheduling_policy.h"
-#include "server/control/solo_turns.h"
+#include "server/control/scheduling_plan.h"
 #include "server/control/state_writer.h"
 
 namespace chainfleet {
 
 // The tables and what the journeys share. Only Entered gives access to them, with the lock held.
-struct Dispatcher::Core {
+struct Dispatcher::Core : SchedulingTables {
   using Then = std::function<void(Core&, const ApplyResult&)>;
 
   // A worker's call; answered by AnswerIfDue.
@@ -104,30 +98,7 @@ struct Dispatcher::Core {
   void RemoveLease(const ChainId& chain);
   void OnGrantRefused(Lease* lease, const absl::Status& why);
   void OnGranted(const ChainId& chain, const ApplyResult& result);
-
-  // Placement (dispatcher_policy.cc).
-  void RunPolicy();
-  void EndTurns();
-  void PlanTurns();
-  void BeginTurns();
-  void RetireSurplus();
-  std::vector<ChainEntry*> WaitingSurplus(size_t limit);
-  std::vector<FreeSlots> FreeFleet() const;  // the workers that may be given more, those without a free slot too
-  void CloseForLowerTiers(Priority tier, Placement* placement);
-  // These return how many chains were granted, at most `limit`.
-  size_t GrantInOrder(size_t limit);
-  size_t GrantTier(const TenantQueue& tier, size_t limit, Placement* placement);
-  size_t GrantTenant(const std::map<int64_t, JobEntry*>& by_age, size_t limit, Placement* placement);
-  size_t GrantSome(JobEntry* job, size_t limit, Placement* placement);
-  void Preempt();
-  std::vector<ChainId> ChainsToGiveWay();
-  // Those that run on `free` workers in tiers below, in the order in which they have to give way. Those that are
-  // leaving count as free already.
-  std::vector<RunningChain> ChainsBelow(Priority tier, std::vector<FreeSlots>* free);
-  bool IsUsable(const WorkerEntry& worker) const;
-  bool MayStart(const ChainEntry& chain);
-  std::vector<SuspectChain> WaitingSuspects(size_t limit);
-  std::vector<SoloWorker> WorkersForTurns();
+  void RunPolicy();  // decides and applies the plan
 
   // Workers (dispatcher_workers.cc).
   bool MustStop(const ChainId& chain, const WorkerEntry& worker);
@@ -173,12 +144,6 @@ struct Dispatcher::Core {
   ControlObserver* const observer;
 
   absl::Duration now;
-  JobTable jobs;
-  LeaseTable leases;
-  Fleet fleet;
-  FairShare shares;
-  SoloTurns turns;
-  std::set<ChainId> preempted;           // leases that give way to a higher tier
   std::map<std::string, HeldCall> held;  // by worker
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due
@@ -188,7 +153,7 @@ struct Dispatcher::Core {
   bool purging = false;                                                // a page of one of them is in flight
   std::set<std::pair<absl::Duration, std::string>> drains_due;         // workers that are to hold nothing then
   bool policy_due = true;
-  absl::Duration next_policy, fleet_settles;
+  absl::Duration next_policy;
   std::optional<absl::Duration> waiting_since;  // since when something waits without a break, whichever it is
   std::optional<absl::Duration> next_attempt;   // the earliest not_before that the policy has met
   std::optional<absl::Duration> armed;

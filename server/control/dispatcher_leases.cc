@@ -21,6 +21,29 @@ LogLevel LevelOf(LeaseOutcome outcome) {
 
 }  // namespace
 
+// The one place that applies a decision.
+void Dispatcher::Core::RunPolicy() {
+  SchedulingPlan plan = Decide(*this, now, options.lease_ttl);
+  next_attempt = plan.next_attempt;
+  policy_due = plan.again.has_value();
+  next_policy = plan.again.value_or(now + limits::kPolicyInterval);
+  turns = std::move(plan.turns);
+  stirred.insert(plan.cleared.begin(), plan.cleared.end());
+  for (const auto& [id, why] : plan.retirements) {
+    ChangeChain(jobs.Find(id), change::RetireChain{id, why}, [](Core& core, const ApplyResult& result) {
+      core.policy_due = core.policy_due || !result.status.ok();
+    });
+  }
+  for (const Assignment& grant : plan.grants) {
+    ChainEntry* chain = jobs.Find(grant.chain);
+    GrantLease(chain, chain->row.lease_epoch + 1, *fleet.Find(grant.worker), false);
+  }
+  for (const ChainId& id : plan.yields) {
+    if (!leases.preempted().contains(id)) stirred.insert(leases.Find(id)->worker);
+  }
+  leases.SetPreempted(std::move(plan.yields));
+}
+
 void Dispatcher::Core::EndLeases() {
   for (Lease* lease : leases.TakeEnded(now)) {
     ChainEntry* chain = jobs.Find(lease->chain);

@@ -105,8 +105,6 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
     core->Say<SynchronizeReply>(older->done,
                                 WithReason(absl::AbortedError("a newer call of this worker came"), "STALE_SEQ"));
   }
-  // Only the first of a wave of workers makes the policy wait.
-  if (seen->is_new && core->now >= core->fleet_settles + kFleetSettles) core->fleet_settles = core->now + kFleetSettles;
   for (Lease* lease : core->leases.OfWorker(worker.id)) {
     if (lease->incarnation != worker.incarnation && !lease->ending) {
       core->leases.EndAt(lease, core->now, Core::LostWith(*lease, absl::StrCat("worker ", worker.id, " restarted")));
@@ -134,9 +132,8 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
 
 bool Dispatcher::Core::MustStop(const ChainId& chain, const WorkerEntry& worker) {
   const JobEntry& job = *jobs.Find(chain.job);
-  const Lease* lease = leases.Find(chain);
   return worker.draining || job.row.intent != JobIntent::kRun || turns.Displaces(worker.id, chain) ||
-         job.HasEnough(chain.index) || (lease != nullptr && lease->preempted);
+         job.HasEnough(chain.index) || leases.preempted().contains(chain);
 }
 
 Dispatcher::Core::Verdict Dispatcher::Core::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
@@ -243,7 +240,8 @@ bool Dispatcher::Core::MayHold(const HeldCall& call, const WorkerEntry& worker) 
 }
 
 bool Dispatcher::Core::HasRoom(const WorkerEntry& worker) const {
-  return IsUsable(worker) && leases.NumOfWorker(worker.id) < worker.chain_slots && !turns.Keeps(worker.id);
+  return worker.IsUsable(now, options.lease_ttl) && leases.NumOfWorker(worker.id) < worker.chain_slots &&
+         !turns.Keeps(worker.id);
 }
 
 bool Dispatcher::Core::HasOrders(const HeldCall& call, const WorkerEntry& worker) {
@@ -257,7 +255,7 @@ void Dispatcher::Core::OrderBack(Lease* lease) {
   if (lease->stopping()) return;
   Hold(lease);
   LeaseTable::Move(lease, LeaseState::kStopping);
-  if (!lease->preempted) return;
+  if (!leases.preempted().contains(lease->chain)) return;
   observer->OnPreempt(lease->chain);
   Note(LogLevel::kInfo, "lease preempted", jobs.Find(lease->chain)->row,
        {{"reason", "a chain of a higher tier waits for its place"}});

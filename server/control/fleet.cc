@@ -53,10 +53,12 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
     worker.chain_slots += device.chain_slots;
     worker.memory_bytes += device.memory_bytes;
   }
+  // Only the first of a wave makes chains wait.
+  if (is_new && now >= settles_ + kFleetSettles) settles_ = now + kFleetSettles;
   return Seen{&worker, is_new};
 }
 
-WorkerEntry* Fleet::Find(const std::string& id) {
+const WorkerEntry* Fleet::Find(const std::string& id) const {
   const auto found = workers_.find(id);
   return found == workers_.end() ? nullptr : &found->second;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -14,6 +15,9 @@
 #include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
+
+// A wave of workers may arrive one by one: chains wait this long after the first, so that the others get their share.
+inline constexpr absl::Duration kFleetSettles = absl::Milliseconds(500);
 
 struct WorkerEntry {
   std::string id, incarnation, host, device, metrics_address;
@@ -28,6 +32,10 @@ struct WorkerEntry {
   absl::Duration last_sync;                     // monotonic
   std::deque<std::string> former_incarnations;  // the newest few
 
+  // The worker may get chains.
+  bool IsUsable(absl::Duration now, absl::Duration lease_ttl) const {
+    return !draining && chain_slots > 0 && last_sync + lease_ttl >= now;
+  }
   // The share of a device that one chain is charged with.
   double devices_per_slot() const { return chain_slots == 0 ? 0 : static_cast<double>(num_devices) / chain_slots; }
 };
@@ -44,7 +52,8 @@ class Fleet {
   // dead process may be mistaken for the newer incarnation.
   absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
-  WorkerEntry* Find(const std::string& id);
+  const WorkerEntry* Find(const std::string& id) const;
+  WorkerEntry* Find(const std::string& id) { return const_cast<WorkerEntry*>(std::as_const(*this).Find(id)); }
   // Drains the worker, whatever it reports, until its process ends. Chains that it still holds at `ends` are revoked.
   // False if there is no such worker.
   bool Drain(const std::string& id, absl::Duration ends);
@@ -54,8 +63,11 @@ class Fleet {
   void ForgetSilent(absl::Duration before, const std::function<bool(const std::string&)>& waits);
   // By id.
   const std::map<std::string, WorkerEntry>& workers() const { return workers_; }
+  // The time until which chains wait for the rest of a wave of new workers.
+  absl::Duration settles() const { return settles_; }
 
  private:
+  absl::Duration settles_;
   std::map<std::string, WorkerEntry> workers_;
 };
 

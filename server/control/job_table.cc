@@ -82,7 +82,7 @@ void JobTable::Sort(JobEntry* job) {
 
 void JobTable::Queue(JobEntry* job, bool waits) {
   TenantQueue& tier = queue_[job->priority()];
-  std::map<int64_t, JobEntry*>& of_tenant = tier[job->row.tenant];
+  JobsByAge& of_tenant = tier[job->row.tenant];
   if (waits) {
     of_tenant[job->row.sequence] = job;
   } else {
@@ -123,13 +123,13 @@ void JobTable::Remove(const std::string& id) {
   jobs_.erase(found);
 }
 
-JobEntry* JobTable::Find(const std::string& id) {
+const JobEntry* JobTable::Find(const std::string& id) const {
   const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-ChainEntry* JobTable::Find(const ChainId& id) {
-  JobEntry* job = Find(id.job);
+const ChainEntry* JobTable::Find(const ChainId& id) const {
+  const JobEntry* job = Find(id.job);
   if (job == nullptr || id.index < 0 || static_cast<size_t>(id.index) >= job->chains.size()) return nullptr;
   return &job->chains[static_cast<size_t>(id.index)];
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -52,7 +53,8 @@ struct JobEntry {
 };
 
 // Waiting jobs by tier (highest first), tenant and age.
-using TenantQueue = std::map<std::string, std::map<int64_t, JobEntry*>>;
+using JobsByAge = std::map<int64_t, const JobEntry*>;
+using TenantQueue = std::map<std::string, JobsByAge>;
 using WaitingJobs = std::map<Priority, TenantQueue, std::greater<Priority>>;
 
 // Queue order: the higher tier first, then the older job.
@@ -63,7 +65,7 @@ struct QueuePlace {
     return priority != other.priority ? priority > other.priority : sequence < other.sequence;
   }
 };
-using JobQueue = std::map<QueuePlace, JobEntry*>;
+using JobQueue = std::map<QueuePlace, const JobEntry*>;
 
 // Not thread-safe. Pointers stay valid until the job is removed.
 class JobTable {
@@ -74,8 +76,10 @@ class JobTable {
   void Update(const ChainRow& row);
   void Remove(const std::string& id);
 
-  JobEntry* Find(const std::string& id);
-  ChainEntry* Find(const ChainId& id);
+  const JobEntry* Find(const std::string& id) const;
+  const ChainEntry* Find(const ChainId& id) const;
+  JobEntry* Find(const std::string& id) { return const_cast<JobEntry*>(std::as_const(*this).Find(id)); }
+  ChainEntry* Find(const ChainId& id) { return const_cast<ChainEntry*>(std::as_const(*this).Find(id)); }
   // Finds a job of `tenant`. `name` is a job id, a job's name (its newest job answers), or "@latest" (the newest job
   // that is not to be deleted answers). NOT_FOUND if there is no such job, or if the newest job of the name was
   // deleted: an older job holds another posterior, so callers must ask for it by its id.

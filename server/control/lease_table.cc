@@ -49,7 +49,7 @@ Lease* LeaseTable::Put(Lease lease) {
   return &leases_.emplace(chain, std::move(lease)).first->second;
 }
 
-Lease* LeaseTable::Find(const ChainId& chain) {
+const Lease* LeaseTable::Find(const ChainId& chain) const {
   const auto found = leases_.find(chain);
   return found == leases_.end() ? nullptr : &found->second;
 }
@@ -76,6 +76,7 @@ void LeaseTable::Remove(const ChainId& chain) {
   const auto chains = of_worker_.find(found->second.worker);
   chains->second.erase(chain);
   if (chains->second.empty()) of_worker_.erase(chains);
+  preempted_.erase(chain);
   leases_.erase(found);
 }
 

@@ -54,7 +54,6 @@ struct Lease {
   double devices = 0;   // the chain's part of its worker's; 0 until that is known after a restart
   LeaseState state = LeaseState::kGranting;
   bool in_company = false;             // some other chain was leased to the same process meanwhile
-  bool preempted = false;              // a chain of a higher tier waits for its place
   std::shared_ptr<const Grant> grant;  // while OFFERED or DELIVERED
   std::optional<LeaseEnd> ending;
 
@@ -71,7 +70,8 @@ class LeaseTable {
  public:
   // Replaces an older lease of the chain.
   Lease* Put(Lease lease);
-  Lease* Find(const ChainId& chain);
+  const Lease* Find(const ChainId& chain) const;
+  Lease* Find(const ChainId& chain) { return const_cast<Lease*>(std::as_const(*this).Find(chain)); }
   // REQUIRES: the move is one of those that lease_table.cc lists. The grant goes when its worker has listed the chain.
   static void Move(Lease* lease, LeaseState to);
   void Extend(Lease* lease, absl::Duration ends);  // never shortens
@@ -89,12 +89,17 @@ class LeaseTable {
   void LookAgain(const ChainId& chain);
   std::optional<absl::Duration> NextEnd() const;
 
+  // Leases that give way: chains of a higher tier wait for their places. A lease that is removed leaves this set.
+  const std::set<ChainId>& preempted() const { return preempted_; }
+  void SetPreempted(std::set<ChainId> chains) { preempted_ = std::move(chains); }
+
  private:
   void MoveEnd(Lease* lease, absl::Duration ends);
 
   std::map<ChainId, Lease> leases_;
   std::map<std::string, std::set<ChainId>> of_worker_;
   std::set<std::pair<absl::Duration, ChainId>> by_end_;
+  std::set<ChainId> preempted_;
 };
 
 }  // namespace chainfleet

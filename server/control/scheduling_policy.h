@@ -11,13 +11,9 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "core/base/ids.h"
 
 namespace chainfleet {
-
-// A wave of workers may arrive one by one: chains wait this long after the first, so that the others get their share.
-inline constexpr absl::Duration kFleetSettles = absl::Milliseconds(500);
 
 struct PendingChain {
   int32_t index = 0;

@@ -12,7 +12,6 @@ CLASS_STOP = 150
 LONG_CLASSES = {
     "Applier": 318,
     "Batcher::State": 252,
-    "Dispatcher::Core": 175,
     "EagerPotential": 258,
     "EvaluateCall": 246,
     "EvaluationOperations::State": 179,
